@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { formatKey } from '../protocol/key.ts'
+import type { Hex } from '../protocol/parts.ts'
+
+/** Topics of one log, and logs of one answer: beyond these an answer is taken for garbage. */
+const TOPICS_BOUND = 4
+const LOGS_BOUND = 200_000
+
+const hexOf = (pattern: RegExp) =>
+  z
+    .string()
+    .regex(pattern)
+    .transform((text) => text.toLowerCase() as Hex)
+
+export const HexAddress = hexOf(/^0x[0-9a-fA-F]{40}$/)
+const HexWord = hexOf(/^0x[0-9a-fA-F]{64}$/)
+export const HexQuantity = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/)
+  .transform(Number)
+  .refine(Number.isSafeInteger)
+
+/** What the node sends: one thing that a contract said, in lower case and in numbers, whichever node it came from. */
+export type Log = {
+  readonly key: string
+  readonly address: Hex
+  readonly topics: readonly Hex[]
+  readonly data: Hex
+  readonly blockNumber: number
+  /** Null while pre-confirmed; a node may send zeros or a partial hash instead, so it proves nothing alone. */
+  readonly blockHash: Hex | null
+  readonly blockTimestamp: number | null
+  readonly transactionHash: Hex
+  readonly transactionIndex: number
+  readonly logIndex: number
+  readonly removed: boolean
+}
+
+const WireLog = z
+  .object({
+    address: HexAddress,
+    topics: z.array(HexWord).max(TOPICS_BOUND),
+    data: hexOf(/^0x([0-9a-fA-F]{2})*$/),
+    blockNumber: HexQuantity,
+    blockHash: HexWord.nullish(),
+    blockTimestamp: HexQuantity.nullish(),
+    transactionHash: HexWord,
+    transactionIndex: HexQuantity,
+    logIndex: HexQuantity,
+    removed: z.boolean().nullish(),
+  })
+  .transform(
+    (log): Log => ({
+      ...log,
+      key: formatKey(log.blockNumber, log.transactionHash, log.logIndex),
+      blockHash: log.blockHash && /[^0x]/.test(log.blockHash) ? log.blockHash : null,
+      blockTimestamp: log.blockTimestamp ?? null,
+      removed: log.removed ?? false,
+    }),
+  )
+
+/** Some logs, and how many more could not be read. */
+export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number }
+
+const WireLogs = z.array(z.unknown()).max(LOGS_BOUND)
+
+/** Reads both shapes that nodes send: one log, or an array of all that are pending. One bad log never drops the rest. */
+export function readLogs(given: unknown): Logs {
+  const list = Array.isArray(given) ? WireLogs.safeParse(given) : { success: true as const, data: [given] }
+  if (!list.success) return { logs: [], unreadable: 1 }
+  const read = list.data.map((item) => WireLog.safeParse(item))
+  const logs = read.flatMap((one) => (one.success ? [one.data] : []))
+  return { logs, unreadable: read.length - logs.length }
+}
+
+/** The header of a block, as far as the relay asks. A pending one may lack number and hash. */
+export const Header = z.object({
+  number: HexQuantity.nullish().transform((number) => number ?? null),
+  hash: HexWord.nullish().transform((hash) => hash ?? null),
+  parentHash: HexWord,
+  timestamp: HexQuantity,
+  gasUsed: HexQuantity.nullish(),
+  transactions: z.array(z.unknown()).nullish(),
+})
+export type Header = z.infer<typeof Header>

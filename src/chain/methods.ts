@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+/** How many blocks one `eth_getLogs` may span; nodes promise nothing above it. */
+export const LOGS_RANGE_BOUND = 2_000
+
+/** How many addresses, or alternatives for one topic, a filter may name. */
+const FILTER_BOUND = 10_000
+
+const hex = (what: string, pattern: RegExp) => z.string().regex(pattern, what)
+
+export const blockTags = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const
+
+const Quantity = hex('a hex quantity such as 0x1f', /^0x(0|[1-9a-fA-F][0-9a-fA-F]{0,63})$/)
+const Address = hex('a 20-byte address', /^0x[0-9a-fA-F]{40}$/)
+const Word = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
+/** A storage slot: nodes take it padded to a word or as a quantity. */
+const Slot = hex('a storage slot in hex', /^0x[0-9a-fA-F]{1,64}$/)
+const Block = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
+
+const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)])
+
+/** What a log must be like: of one of these addresses, with these topics, each null for any. */
+export const LogFilter = z.object({
+  address: z.union([Address, z.array(Address).max(FILTER_BOUND)]).optional(),
+  topics: z.array(Topic).max(4).optional(),
+})
+export type LogFilter = z.infer<typeof LogFilter>
+
+const RangeFilter = LogFilter.extend({
+  fromBlock: Block.optional(),
+  toBlock: Block.optional(),
+  blockHash: Word.optional(),
+}).refine((filter) => Object.keys(filter).length > 0, 'a filter needs at least one criterion')
+
+/**
+ * The methods that the chain is read with, one row each: what their parameters must be, and whether a public endpoint
+ * answers them at all.
+ */
+export const methods = {
+  eth_getBlockByNumber: { params: z.tuple([Block, z.boolean()]), public: true },
+  eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
+  eth_getBlockReceipts: { params: z.tuple([Block]), public: false },
+  eth_getStorageAt: { params: z.tuple([Address, Slot, Block]), public: true },
+  eth_getTransactionCount: { params: z.tuple([Address, Block]), public: true },
+  eth_getCode: { params: z.tuple([Address, Block]), public: true },
+  eth_getBalance: { params: z.tuple([Address, Block]), public: true },
+  eth_chainId: { params: z.tuple([]), public: true },
+  eth_blockNumber: { params: z.tuple([]), public: true },
+} as const
+
+export type Method = keyof typeof methods
+export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>

@@ -1,0 +1,151 @@
+import {
+  catchError,
+  concat,
+  concatMap,
+  defer,
+  EMPTY,
+  expand,
+  from,
+  map,
+  mergeMap,
+  type Observable,
+  of,
+  throwError,
+} from 'rxjs'
+import type { Hex } from '../protocol/parts.ts'
+import { Header, type Log, readLogs } from './log.ts'
+import { LOGS_RANGE_BOUND } from './methods.ts'
+import type { Ask } from './rpc.ts'
+import { UpstreamError } from './upstream-error.ts'
+
+/** What reading the chain brings: logs, the blocks that had to be left out, and how far it has come. */
+export type Found =
+  | { readonly type: 'log'; readonly log: Log; readonly via: 'poll' | 'backfill'; readonly sealed: boolean }
+  | { readonly type: 'hole'; readonly blocks: { readonly from: number; readonly to: number }; readonly reason: string }
+  | { readonly type: 'head'; readonly sealed: number }
+  /** The node answered for these addresses. */
+  | { readonly type: 'hearing'; readonly addresses: readonly Hex[] }
+  /** Everything up to this sealed block has been read. */
+  | { readonly type: 'cursor'; readonly sealed: number }
+  | { readonly type: 'unreadable'; readonly count: number }
+
+/** Blocks being built may be several; a page that ends in `pending` leaves room for them. */
+const PENDING_ROOM_BLOCKS = 8
+
+type Options = {
+  readonly ask: Ask
+  /** The newest sealed block that is known to be read; null begins with what comes now. */
+  readonly cursor: number | null
+  /** How far back to read, in chain time. */
+  readonly backfillBoundMs: number
+}
+
+export const hexOf = (number: number): Hex => `0x${number.toString(16)}`
+
+/** Reads what happened since the cursor, sealed and pre-confirmed, in pages that a node can bear. */
+export class Reader {
+  readonly #ask: Ask
+  readonly #backfillBoundMs: number
+  /** Until the first reading is through, what is sealed is what was missed while away. */
+  #away: boolean
+  #cursor: number | null
+  #latest: Header | null = null
+
+  constructor({ ask, cursor, backfillBoundMs }: Options) {
+    this.#ask = ask
+    this.#backfillBoundMs = backfillBoundMs
+    this.#cursor = cursor
+    this.#away = cursor !== null
+  }
+
+  /** The newest sealed block that was seen here. */
+  get latest(): Header | null {
+    return this.#latest
+  }
+
+  /** Everything up to this sealed block has been heard by other means. */
+  advance(sealed: number): void {
+    this.#cursor = Math.max(this.#cursor ?? 0, sealed)
+  }
+
+  /** One block's header by tag or number; null where there is none. */
+  header(block: 'latest' | 'pending' | Hex): Observable<Header | null> {
+    return this.#ask('eth_getBlockByNumber', [block, false]).pipe(
+      map((answer) => Header.safeParse(answer).data ?? null),
+    )
+  }
+
+  read(addresses: readonly Hex[]): Observable<Found> {
+    return this.header('latest').pipe(
+      mergeMap((latest) => {
+        const number = latest?.number
+        if (!latest || typeof number !== 'number')
+          return throwError(() => new UpstreamError('unreadable', 'no latest block'))
+        this.#latest = latest
+        const since = this.#cursor === null ? null : Math.min(this.#cursor, number)
+        return concat(
+          of<Found>({ type: 'head', sealed: number }),
+          this.#begin(since ?? number, latest, number).pipe(
+            concatMap((begin) => concat(this.#holeBefore(since, begin), this.#pages(addresses, begin, number, since))),
+          ),
+          defer(() => {
+            this.advance(number)
+            this.#away = false
+            return of<Found>({ type: 'cursor', sealed: number })
+          }),
+        )
+      }),
+    )
+  }
+
+  /** Where to begin: at `since`, or where the bound of chain time lies if that is later. */
+  #begin(since: number, latest: Header, number: number): Observable<number> {
+    if (number - since < LOGS_RANGE_BOUND) return of(since)
+    return this.header(hexOf(since)).pipe(
+      map((header) => {
+        if (!header) return number - LOGS_RANGE_BOUND + 1
+        const spanMs = (latest.timestamp - header.timestamp) * 1_000
+        const blocksPerMs = (number - since) / Math.max(1, spanMs)
+        return spanMs <= this.#backfillBoundMs ? since : number - Math.floor(this.#backfillBoundMs * blocksPerMs)
+      }),
+    )
+  }
+
+  #holeBefore(since: number | null, begin: number): Observable<Found> {
+    if (since === null || begin <= since + 1) return EMPTY
+    return of({ type: 'hole', blocks: { from: since + 1, to: begin - 1 }, reason: 'backfill_bound' })
+  }
+
+  #pages(addresses: readonly Hex[], begin: number, latest: number, since: number | null): Observable<Found> {
+    type Page = { readonly from: number; readonly size: number; readonly answer: unknown }
+    const ask = (from: number, size: number): Observable<Page | null> => {
+      const last = latest - from < Math.max(1, size - PENDING_ROOM_BLOCKS)
+      const to = last ? ('pending' as const) : hexOf(from + size - 1)
+      return this.#ask('eth_getLogs', [{ address: [...addresses], fromBlock: hexOf(from), toBlock: to }]).pipe(
+        map((answer) => ({ from: last ? latest + 1 : from + size, size, answer })),
+        catchError((failure: unknown) => {
+          const tooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
+          return tooLarge && size > 1 ? ask(from, Math.floor(size / 2)) : throwError(() => failure)
+        }),
+      )
+    }
+    return ask(begin, LOGS_RANGE_BOUND).pipe(
+      expand((page) => (page && page.from <= latest ? ask(page.from, page.size) : EMPTY), 1),
+      mergeMap((page) => {
+        const { logs, unreadable } = readLogs(page?.answer ?? [])
+        return concat(
+          of<Found>({ type: 'hearing', addresses }),
+          unreadable > 0 ? of<Found>({ type: 'unreadable', count: unreadable }) : EMPTY,
+          from(logs.flatMap((log) => this.#found(log, latest, since))),
+        )
+      }),
+    )
+  }
+
+  #found(log: Log, latest: number, since: number | null): Found[] {
+    const sealed = log.blockNumber <= latest && log.blockHash !== null
+    // On a first start the newest sealed block is only asked for because nodes want a block that exists.
+    if (sealed && since === null) return []
+    return [{ type: 'log', log, via: sealed && this.#away ? 'backfill' : 'poll', sealed }]
+  }
+}

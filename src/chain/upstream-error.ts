@@ -1,0 +1,63 @@
+/**
+ * What an upstream's failure means for the one who asked: whether to come back, to another endpoint, with a smaller
+ * question, or not at all.
+ */
+export type Trouble =
+  | 'unreachable'
+  | 'busy'
+  | 'unreadable'
+  | 'wrong_chain'
+  | 'forbidden'
+  | 'unknown_method'
+  | 'too_large'
+  | 'invalid'
+
+const passing: ReadonlySet<Trouble> = new Set(['unreachable', 'busy', 'unreadable', 'wrong_chain', 'forbidden'])
+
+/** The upstream could not or would not answer. */
+export class UpstreamError extends Error {
+  readonly kind: Trouble
+  readonly retryAfterMs: number | null
+
+  constructor(kind: Trouble, message: string, retryAfterMs: number | null = null) {
+    super(message)
+    this.kind = kind
+    this.retryAfterMs = retryAfterMs
+  }
+
+  /** Whether another endpoint, or the same one later, may answer the same question. */
+  get passing(): boolean {
+    return passing.has(this.kind)
+  }
+}
+
+/** An upstream may ask for a rest; not for longer than this. */
+const RETRY_AFTER_BOUND_MS = 300_000
+
+const rules: readonly (readonly [RegExp, Trouble])[] = [
+  [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
+  [/\brate\b|too many requests|capacity|credits|compute units/i, 'busy'],
+  [/range|max results|more than \d+ results|response too large|too many (results|logs)|limit exceeded/i, 'too_large'],
+  [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],
+]
+
+/**
+ * The same code means different things at different providers (-32602 is wrong for ever, too large, or too early), so
+ * the message is read too; what nobody knows is taken for passing.
+ */
+export function classify(response: Response, error: { code: number; message: string } | null): UpstreamError {
+  const wait = retryAfter(response.headers.get('retry-after'))
+  const said = error ? `${error.code} ${error.message}` : `HTTP ${response.status}`
+  if (response.status === 429) return new UpstreamError('busy', said, wait)
+  if (error?.code === -32601 && !/whitelist/i.test(error.message)) return new UpstreamError('unknown_method', said)
+  const rule = error && rules.find(([pattern]) => pattern.test(error.message))
+  if (rule) return new UpstreamError(rule[1], said, wait)
+  if (response.status === 401 || response.status === 403) return new UpstreamError('forbidden', said)
+  if (error?.code === -32602 || error?.code === -32600) return new UpstreamError('invalid', said)
+  return new UpstreamError(response.status >= 500 || !error ? 'unreachable' : 'busy', said, wait)
+}
+
+function retryAfter(header: string | null): number | null {
+  if (header === null || !/^\d{1,9}$/.test(header)) return null
+  return Math.min(Number(header) * 1_000, RETRY_AFTER_BOUND_MS)
+}

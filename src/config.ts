@@ -1,0 +1,183 @@
+import { parseArgs } from 'node:util'
+
+/** What one setting is: its default as it would be typed, what it means, and how its text is read. */
+type Setting<Value, Default extends string | null> = {
+  readonly default: Default
+  readonly about: string
+  readonly read: (text: string) => Value
+}
+
+/** The text of a setting cannot be read; the message says what it must be. */
+class BadSetting extends Error {}
+
+const whole =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+    if (value >= least && value <= most) return value
+    throw new BadSetting(`must be a whole number from ${least.toLocaleString('en')} to ${most.toLocaleString('en')}`)
+  }
+
+const url =
+  (...schemes: readonly string[]) =>
+  (text: string): string => {
+    const parsed = URL.canParse(text) ? new URL(text) : null
+    if (parsed && schemes.includes(parsed.protocol)) return text.replace(/\/+$/, '')
+    throw new BadSetting(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
+  }
+
+const urls =
+  (...schemes: readonly string[]) =>
+  (text: string): readonly string[] =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '')
+      .map(url(...schemes))
+
+const oneOf =
+  <const Names extends readonly string[]>(...names: Names) =>
+  (text: string): Names[number] => {
+    const name = names.find((known) => known === text)
+    if (name !== undefined) return name
+    throw new BadSetting(`must be one of ${names.join(', ')}`)
+  }
+
+const text = (value: string): string => {
+  if (value.trim() === '') throw new BadSetting('must not be empty')
+  return value
+}
+
+const hour = 3_600_000
+const day = 24 * hour
+const bytes = 2 ** 30
+
+const setting = <Value, Default extends string | null>(
+  fallback: Default,
+  about: string,
+  read: (text: string) => Value,
+): Setting<Value, Default> => ({ default: fallback, about, read })
+
+/** Every setting: an environment variable, or the same as a flag. The help text and the README's table are this table. */
+export const settings = {
+  PORT: setting('8080', 'port to listen on; 0 takes any free one', whole(0, 65_535)),
+  HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', text),
+  UPSTREAM_RPC_URL: setting(
+    null,
+    'JSON-RPC over HTTP, a comma list tried in order; without it and without NETWORK the built-in chain runs',
+    urls('http:', 'https:'),
+  ),
+  UPSTREAM_WS_URL: setting(
+    null,
+    'JSON-RPC over WebSocket, a comma list tried in order; without it the relay polls',
+    urls('ws:', 'wss:'),
+  ),
+  STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
+  NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
+  CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', whole(1, 2 ** 53 - 1)),
+  DATA_DIR: setting('./data', 'folder of the tape; :memory: keeps nothing', text),
+  TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', whole(60_000, 366 * day)),
+  TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', whole(1_000, 100_000_000)),
+  STOCKS_REFRESH_MS: setting('15000', 'how often the list and the NAVs are read', whole(100, hour)),
+  NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', whole(1_000, 366 * day)),
+  PENDING_POLL_MS: setting(
+    '200',
+    'how often the pending state is asked for where nothing is pushed',
+    whole(20, 60_000),
+  ),
+  SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is called down', whole(100, hour)),
+  BACKFILL_BOUND_MS: setting('21600000', 'how far back a restart catches up, in chain time', whole(0, 366 * day)),
+  HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', whole(1_000, 60_000)),
+  BACKLOG_BOUND_BYTES: setting(
+    '262144',
+    'a listener with more bytes unsent is shown out with its position',
+    whole(16_384, bytes),
+  ),
+  CLIENTS_BOUND: setting('20000', 'how many listeners may be connected', whole(1, 1_000_000)),
+  SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters are served', whole(1, 1_000_000)),
+  REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', whole(1, 100_000_000)),
+  DRAIN_MS: setting('10000', 'how long stopping may take', whole(0, hour)),
+  LOG_LEVEL: setting(
+    'info',
+    'trace, debug, info, warn, error, fatal or silent',
+    oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  ),
+} as const
+
+type Settings = typeof settings
+type Name = keyof Settings
+type Value<N extends Name> = ReturnType<Settings[N]['read']>
+
+/** The settings as read: those that have a default are always there. */
+export type Config = {
+  readonly [N in Name]: Settings[N]['default'] extends null ? Value<N> | undefined : Value<N>
+}
+
+/** What the command line and the environment ask for: a start with settings, the help text, or one line per mistake. */
+export type Reading =
+  | { readonly kind: 'settings'; readonly config: Config }
+  | { readonly kind: 'help'; readonly text: string }
+  | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
+
+const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
+const names = Object.keys(settings) as Name[]
+
+/** Reads flags first, then the environment, then the defaults. An empty variable counts as not given. */
+export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
+  const flags = readFlags(args)
+  if ('mistake' in flags) return { kind: 'mistakes', lines: [flags.mistake] }
+  if (flags.values.help === true) return { kind: 'help', text: helpText() }
+  const lines: string[] = []
+  const values: Record<string, unknown> = {}
+  for (const name of names) {
+    const flag = flags.values[flagOf(name)]
+    const given = typeof flag === 'string' ? flag : env[name] || settings[name].default
+    if (given === null) continue
+    try {
+      values[name] = settings[name].read(given)
+    } catch (mistake) {
+      if (!(mistake instanceof BadSetting)) throw mistake
+      lines.push(`${name} ${mistake.message}; it is ${JSON.stringify(given)}`)
+    }
+  }
+  const config = values as Config
+  lines.push(...contradictions(config))
+  return lines.length > 0 ? { kind: 'mistakes', lines } : { kind: 'settings', config }
+}
+
+function readFlags(args: readonly string[]): { values: Record<string, unknown> } | { mistake: string } {
+  const options = Object.fromEntries(names.map((name) => [flagOf(name), { type: 'string' as const }]))
+  try {
+    return {
+      values: parseArgs({ args: [...args], options: { ...options, help: { type: 'boolean', short: 'h' } } }).values,
+    }
+  } catch (mistake) {
+    const said = mistake instanceof Error ? (mistake.message.split('. ')[0] ?? '') : String(mistake)
+    return { mistake: `${said}. Try --help.` }
+  }
+}
+
+/** Settings that are each well formed and make no sense together. */
+function contradictions(config: Config): string[] {
+  const given = config.UPSTREAM_RPC_URL ?? config.UPSTREAM_WS_URL
+  if (given === undefined || config.NETWORK !== undefined) return []
+  const lines: string[] = []
+  if (config.UPSTREAM_RPC_URL === undefined)
+    lines.push('UPSTREAM_RPC_URL is missing: UPSTREAM_WS_URL alone cannot be polled')
+  if (config.STOCKS_API_URL === undefined)
+    lines.push('STOCKS_API_URL is missing: without the list nobody knows which tokens to hear')
+  return lines
+}
+
+const helpText = (): string =>
+  [
+    'stocktape: the tape of tokenized stocks, over WebSocket and SSE',
+    '',
+    'Each setting is an environment variable or a flag. Without any, a built-in chain runs.',
+    '',
+    ...names.map((name) => {
+      const { default: fallback, about } = settings[name]
+      return `  --${flagOf(name).padEnd(22)} ${name.padEnd(20)} ${about}${fallback === null ? '' : ` (${fallback})`}`
+    }),
+    '',
+  ].join('\n')

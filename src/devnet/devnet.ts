@@ -1,0 +1,187 @@
+import type { BareLog, Block, Chain, Deed, Log } from './chain.ts'
+import { arranged, type Movement, saying, supplyOf } from './deeds.ts'
+import { type Counted, createEar } from './ear.ts'
+import type { Call } from './envelope.ts'
+import { digest, type Hex, lower, ZERO_ADDRESS } from './hex.ts'
+import { createList, type StockList } from './list.ts'
+import { createNav } from './nav.ts'
+import { keepPace } from './pace.ts'
+import { createRpc } from './rpc.ts'
+import { closeServer, openServer, portOf } from './server.ts'
+import { Sockets } from './sockets.ts'
+import { type Token, tokens } from './tokens.ts'
+import { createWeather, type Kind, type Weather } from './weather.ts'
+import { openWorld } from './world.ts'
+
+/** How the devnet is to be; every field has a default. */
+export type DevnetOptions = {
+  /** 0, the default, for any that is free. */
+  port?: number
+  host?: string
+  seed?: string
+  chainId?: number
+  blockMs?: number
+  flashMs?: number
+  now?: () => number
+  /** `clock`: blocks come by themselves, with a market. `manual`: nothing happens unless it is asked for. */
+  pace?: 'clock' | 'manual'
+  /** How many transactions the market makes per flashblock, on average; 0 closes it. */
+  transactionsPerFlash?: number
+  /** Whether `eth_getBlockReceipts` is answered; public endpoints refuse it with 403. */
+  receipts?: boolean
+}
+
+/** What is transferred: from the zero address it is a mint, to it a burn. The custodian stands in for an end that is not named. */
+type Transfer = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
+
+/** A devnet that runs. */
+export type Devnet = {
+  url: string
+  rpcUrl: string
+  wsUrl: string
+  stocksUrl: string
+  chainId: number
+  weather: Weather
+  /** The truth, to compare with what a relay says. */
+  chain: Pick<Chain, 'head' | 'pending' | 'oldest' | 'block' | 'blockOfHash' | 'held'>
+  /** Those listed at the start. */
+  tokens: readonly Token[]
+  list: StockList
+  /** Who holds plenty of every token. */
+  custodian: Hex
+  /** Puts a transfer into the next flashblock; the hash that its transaction will have. Whoever holds too little is given it first. */
+  transfer: (transfer: Transfer) => Hex
+  /** Puts a transaction with these logs into the next flashblock. */
+  emit: (...logs: BareLog[]) => Hex
+  /** Makes the next flashblock now; its logs. At manual pace only, as are the next two. */
+  flash: () => readonly Log[]
+  /** Seals the block now. */
+  seal: () => Block
+  /** Replaces the newest blocks, without some of their transactions. */
+  reorg: (depth: number, without?: readonly Hex[]) => readonly Block[]
+  /** How many requests were heard. */
+  requests: Readonly<Record<Counted, number>>
+  /** How many subscriptions are open. */
+  subscriptions: () => Record<Kind, number>
+  /** How many sockets are open. */
+  sockets: () => number
+  /** Resolves once a condition holds; it is looked at whenever something was asked, connected, made or sealed. */
+  until: (condition: () => boolean) => Promise<void>
+  stop: () => Promise<void>
+}
+
+/** How many transactions may wait for the next flashblock. */
+const WAITING_BOUND = 10_000
+
+/** Starts the chain in the box, with some hundred blocks behind it, and serves it. */
+export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
+  const { port = 0, host = '127.0.0.1', seed = 'stocktape', chainId = 84_532_001, receipts = false } = options
+  const { blockMs = 2_000, flashMs = 200, now = Date.now } = options
+  const manual = options.pace === 'manual'
+  const transactionsPerFlash = manual ? 0 : (options.transactionsPerFlash ?? 1)
+  const startedMs = now()
+  const world = openWorld({ seed, chainId, blockMs, flashMs, transactionsPerFlash }, startedMs)
+  const { chain } = world
+
+  const { requests, see, changed, until } = createEar()
+  const skies = createWeather(() => sockets.cut())
+  const rpc = createRpc({ chain, skies, chainId, receipts })
+  const sockets = new Sockets({ call: rpc, weather: skies.weather, see, changed })
+  const navOf = createNav(seed)
+  const list = createList(
+    tokens,
+    (token) => chain.held(supplyOf(token.address), chain.head.number),
+    (token) => navOf(token, manual ? startedMs : now()),
+  )
+
+  const waiting: Deed[] = []
+  let injected = 0
+  const inject = (deed: Deed): Hex => {
+    if (waiting.length >= WAITING_BOUND) throw new Error(`only ${WAITING_BOUND} transactions can wait for a flashblock`)
+    injected += 1
+    const hash = digest(seed, 'injected', chain.pending.number, injected)
+    waiting.push({ ...deed, injected: hash })
+    return hash
+  }
+  const flash = () => {
+    const logs = world.flash(waiting.splice(0))
+    const lost = logs.length > 0 && skies.losesFlash()
+    if (!lost && skies.preconfirms()) sockets.announceFlash(logs, chain.pending.logs)
+    changed()
+    return logs
+  }
+  const seal = () => {
+    const block = world.seal(skies.fateOf)
+    sockets.announceBlock(block)
+    changed()
+    return block
+  }
+  const reorg = (depth: number, without: readonly Hex[] = []) => {
+    const { removed, blocks } = chain.reorg(depth, new Set(without))
+    sockets.announceLogs(removed)
+    for (const block of blocks) sockets.announceBlock(block)
+    changed()
+    return blocks
+  }
+
+  const call: Call = (method, params) => {
+    see(method)
+    return rpc(method, params)
+  }
+  const server = await openServer({ listBody: list.body, call, sockets, weather: skies.weather, seen: see }, host, port)
+  const rest = manual ? () => {} : keepPace(now, world.dueMs, () => (world.sealsNext() ? seal() : flash()))
+  const stop = () => {
+    rest()
+    sockets.cut()
+    return closeServer(server)
+  }
+  let stopped: Promise<void> | undefined
+  const address = `${host}:${portOf(server)}`
+
+  return {
+    url: `http://${address}`,
+    rpcUrl: `http://${address}/rpc`,
+    wsUrl: `ws://${address}/`,
+    stocksUrl: `http://${address}/v1/tokenized-stocks`,
+    chainId,
+    weather: skies.weather,
+    chain,
+    tokens,
+    list,
+    custodian: world.custodian,
+    transfer: (transfer) => {
+      const what = movementOf(transfer, list, world.custodian)
+      return inject(arranged(what, what.from === ZERO_ADDRESS ? world.custodian : what.from))
+    },
+    emit: (...logs) => inject(saying(world.custodian, logs)),
+    flash: byHand(manual, flash),
+    seal: byHand(manual, seal),
+    reorg: byHand(manual, reorg),
+    requests,
+    subscriptions: () => sockets.counts(),
+    sockets: () => sockets.size,
+    until,
+    stop: () => {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}
+
+const movementOf = ({ symbol, address, from, to, raw }: Transfer, list: StockList, custodian: Hex): Movement => {
+  if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
+  return {
+    token: address === undefined ? list.addressOf(symbol ?? '') : lower(address),
+    from: from === undefined ? custodian : lower(from),
+    to: to === undefined ? custodian : lower(to),
+    raw,
+  }
+}
+
+/** At the clock's pace nobody else makes blocks: they would not be those that the seed tells. */
+const byHand =
+  <A extends unknown[], R>(manual: boolean, act: (...args: A) => R) =>
+  (...args: A): R => {
+    if (!manual) throw new Error('the clock sets the pace here')
+    return act(...args)
+  }

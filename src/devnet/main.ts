@@ -1,0 +1,88 @@
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { type Devnet, startDevnet } from './devnet.ts'
+
+const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a market, on a loopback port.
+
+  --port <n>       where to listen (9545; 0 for any that is free)
+  --seed <text>    another seed is another chain (stocktape)
+  --block-ms <n>   a block every so often (2000)
+  --flash-ms <n>   a flashblock every so often (200)
+  --receipts       answer eth_getBlockReceipts, which public endpoints refuse
+  --help           this
+`
+
+const flags = {
+  port: { type: 'string' },
+  seed: { type: 'string' },
+  'block-ms': { type: 'string' },
+  'flash-ms': { type: 'string' },
+  receipts: { type: 'boolean' },
+  help: { type: 'boolean' },
+} as const
+
+const whole = (least: number, most: number) => {
+  const error = `a whole number from ${least} to ${most}`
+  return z
+    .stringFormat('whole', /^\d{1,9}$/, { error })
+    .transform(Number)
+    .pipe(z.int({ error }).min(least, error).max(most, error))
+}
+
+const Settings = z.object({
+  port: whole(0, 65_535).default(9_545),
+  seed: z.string().default('stocktape'),
+  'block-ms': whole(20, 60_000).default(2_000),
+  'flash-ms': whole(5, 60_000).default(200),
+  receipts: z.boolean().default(false),
+  help: z.boolean().default(false),
+})
+
+const main = async (): Promise<void> => {
+  const settings = Settings.parse(parseArgs({ options: flags }).values)
+  if (settings.help) return say(HELP)
+  const devnet = await startDevnet({
+    port: settings.port,
+    seed: settings.seed,
+    blockMs: settings['block-ms'],
+    flashMs: settings['flash-ms'],
+    receipts: settings.receipts,
+  })
+  say(served(devnet))
+  // The second signal finds no listener and ends the process at once.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void devnet.stop())
+}
+
+const served = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain }: Devnet): string => {
+  const subscribe = { jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['pendingLogs', {}] }
+  const getBlock = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['pending', false] }
+  return `devnet ${chainId}, block ${chain.head.number}
+  list  ${stocksUrl}
+  rpc   ${rpcUrl}
+  ws    ${wsUrl}
+
+curl -s ${stocksUrl}
+curl -s ${rpcUrl} -H 'content-type: application/json' -d '${JSON.stringify(getBlock)}'
+node -e 'const s = new WebSocket("${wsUrl}"); s.onopen = () => s.send(${JSON.stringify(JSON.stringify(subscribe))}); s.onmessage = (m) => console.log(m.data)'
+`
+}
+
+const say = (text: string): void => {
+  process.stdout.write(text)
+}
+
+/** One line that says what to change. */
+const complaint = (error: unknown): string => {
+  if (error instanceof z.ZodError)
+    return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
+  if (!(error instanceof Error)) return String(error)
+  if ('code' in error && error.code === 'EADDRINUSE') return 'the port is in use: choose another with --port'
+  return error.message.split('\n')[0] ?? error.message
+}
+
+try {
+  await main()
+} catch (error) {
+  process.stderr.write(`devnet: ${complaint(error)}\n`)
+  process.exitCode = 2
+}

@@ -1,0 +1,83 @@
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { type Context, Hono } from 'hono'
+import { cors } from 'hono/cors'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { Refusal } from '../protocol/refusal.ts'
+import type { Query } from '../protocol/selection.ts'
+import { page } from './page.ts'
+import { EXPOSED, openStream, type Streams } from './stream.ts'
+
+type Env = { Bindings: HttpBindings }
+
+/** How a route that cannot answer now says when to come back: seconds. */
+const RETRY_AFTER_S = '1'
+const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
+
+type Options = {
+  readonly streams: Streams
+  readonly metrics: () => Promise<string>
+  /** What keeps this server from being of use now; empty when it is ready. */
+  readonly unready: () => readonly string[]
+}
+
+/** Every route over plain HTTP. */
+export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
+  const app = new Hono<Env>()
+  const stream = (c: Context<Env>, path: string | null, format?: Query['format']): Response => {
+    const { incoming, outgoing } = c.env
+    openStream(streams, { incoming, outgoing, query: new URL(c.req.url).searchParams, path, format })
+    return RESPONSE_ALREADY_SENT
+  }
+  // Before any middleware: an answer that is already on its way must reach the adaptor untouched.
+  app.get('/v1/stream', (c) => stream(c, null))
+  app.get('/v1/stream/:symbol', (c) => stream(c, c.req.param('symbol')))
+  app.get('/v1/tail/:symbol', (c) => stream(c, c.req.param('symbol'), 'text'))
+  app.use(
+    cors({
+      origin: '*',
+      allowMethods: ['GET', 'HEAD', 'OPTIONS'],
+      allowHeaders: ['content-type', 'last-event-id'],
+      exposeHeaders: [...EXPOSED],
+    }),
+  )
+  app.get('/', (c) => {
+    c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+    return c.html(page(new URL(c.req.url).host, streams.house))
+  })
+  app.get('/healthz', (c) => c.json({ status: 'ok' }))
+  app.get('/readyz', (c) => {
+    const reasons = unready()
+    return c.json({ status: reasons.length === 0 ? 'ready' : 'unready', reasons }, reasons.length === 0 ? 200 : 503)
+  })
+  app.get('/metrics', async (c) => {
+    if (!loopback.has(c.env.incoming.socket.remoteAddress ?? '')) {
+      throw new Refusal(403, 'forbidden', 'Metrics are given to this machine only.')
+    }
+    return c.text(await metrics())
+  })
+  app.all('/v1/ws', () => {
+    throw new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
+  })
+  for (const path of ['/', '/v1/stream', '/v1/stream/:symbol', '/v1/tail/:symbol', '/healthz', '/readyz', '/metrics']) {
+    app.all(path, (c) => {
+      c.header('allow', 'GET, HEAD, OPTIONS')
+      return refused(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; use GET.`))
+    })
+  }
+  app.notFound((c) =>
+    refused(c, new Refusal(404, 'unknown_path', 'There is nothing at this path; / says what there is.')),
+  )
+  app.onError((failure, c) => {
+    if (failure instanceof Refusal) return refused(c, failure)
+    return refused(c, new Refusal(500, 'internal', 'Something failed on this side; try again.'))
+  })
+  return app
+}
+
+function refused(c: Context<Env>, refusal: Refusal): Response {
+  c.header('access-control-allow-origin', '*')
+  c.header('access-control-expose-headers', EXPOSED.join(', '))
+  if (refusal.code === 503 || refusal.code === 429) c.header('retry-after', RETRY_AFTER_S)
+  return c.json(refusal.record, refusal.code as ContentfulStatusCode)
+}

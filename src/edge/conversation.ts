@@ -1,0 +1,238 @@
+import { Refusal } from '../protocol/refusal.ts'
+import { type Request, Request as RequestSchema } from '../protocol/requests.ts'
+import {
+  type Asked,
+  defaultOptions,
+  type Query,
+  readOr400,
+  readQuery,
+  replaceOptions,
+  SYMBOLS_BOUND,
+} from '../protocol/selection.ts'
+import { choose } from './choose.ts'
+import { Listener, type Outlet } from './listener.ts'
+import type { Streams } from './stream.ts'
+import { greet, saySnapshots, subscribedOf, tokensOf, welcome } from './welcome.ts'
+
+/** Bad messages in a row that are answered before the connection is closed. */
+const MISTAKES_BOUND = 10
+/** Messages that wait for a first subscription to be through. */
+const WAITING_BOUND = 64
+/** A connection that subscribes to nothing for this long is closed. */
+const IDLE_BOUND_MS = 30_000
+
+/** What one WebSocket and we say to each other: one selection, changed by requests, from `hello` to the farewell. */
+export class Conversation {
+  readonly #streams: Streams
+  readonly #listener: Listener
+  readonly #idle: NodeJS.Timeout
+  readonly #waiting: (string | null)[] = []
+  /** Before the first subscription, while it is being made, and after it. */
+  #phase: 'silent' | 'beginning' | 'live' = 'silent'
+  #mistakes = 0
+
+  constructor(outlet: Outlet, streams: Streams) {
+    const { house, connectionId } = streams
+    this.#streams = streams
+    this.#listener = new Listener({
+      id: connectionId(),
+      carrier: 'ws',
+      outlet,
+      heartbeatMs: house.heartbeatMs,
+      options: defaultOptions,
+      now: house.now(),
+    })
+    this.#idle = setTimeout(() => house.hub.part(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
+  }
+
+  /** The URL may already say what to hear; a mistake in it is told after `hello`, and the connection stays. */
+  begin(query: URLSearchParams): void {
+    const { house } = this.#streams
+    const { hub } = house
+    if (hub.full) {
+      hub.part(this.#listener, 'full')
+      return
+    }
+    hub.enter(this.#listener)
+    let asked: Query
+    try {
+      asked = readQuery(query)
+      if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.now())
+    } catch (failure) {
+      greet(house, this.#listener, null)
+      return this.#sayWrong(failure, undefined)
+    }
+    if (asked.symbols && asked.symbols.length > 0) return this.#tell(() => this.#first(asked, asked.symbols ?? []))
+    this.#listener.options = replaceOptions(this.#listener.options, asked)
+    greet(house, this.#listener, null)
+  }
+
+  hear(text: string | null): void {
+    if (this.#listener.state === 'parted') return
+    if (this.#phase !== 'beginning') return this.#answer(text)
+    if (this.#waiting.length < WAITING_BOUND) this.#waiting.push(text)
+    else this.#streams.house.hub.part(this.#listener, 'too_many_messages')
+  }
+
+  over(): void {
+    clearTimeout(this.#idle)
+    this.#streams.house.hub.leave(this.#listener)
+  }
+
+  #answer(text: string | null): void {
+    let request: Request | null = null
+    this.#tell(() => {
+      request = readRequest(text)
+      this.#mistakes = 0
+      this.#carryOut(request)
+    }, reqOf(text))
+  }
+
+  #carryOut(request: Request): void {
+    const { house } = this.#streams
+    const req = request.req === undefined ? {} : { req: request.req }
+    switch (request.type) {
+      case 'subscribe':
+        if (this.#phase === 'silent') return this.#first(request, request.symbols ?? [], request.req)
+        return this.#more(request)
+      case 'unsubscribe':
+        return this.#less(request)
+      case 'list':
+        return this.#listener.say(
+          subscribedOf(house, this.#listener, {
+            ...req,
+            id: house.hub.positionOf(this.#listener),
+            resume: 'none',
+            rejected: [],
+          }),
+        )
+      case 'ping':
+        return this.#listener.say({ type: 'pong', ...req, time: new Date(house.now()).toISOString() })
+    }
+  }
+
+  #first(asked: Asked, symbols: readonly string[], req?: string | number): void {
+    const { house } = this.#streams
+    if (symbols.length === 0) {
+      throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
+        parameter: 'symbols',
+      })
+    }
+    const { tokens, rejected } = choose(house.view, symbols)
+    this.#listener.tokens = tokens
+    this.#listener.options = replaceOptions(this.#listener.options, asked)
+    this.#phase = 'beginning'
+    if (tokens?.size !== 0) clearTimeout(this.#idle)
+    const subscription = {
+      since: asked.since ?? { from: 'now' as const },
+      snapshot: asked.snapshot ?? true,
+      rejected,
+      req,
+    }
+    welcome(house, this.#listener, subscription)
+      .catch((failure: unknown) => this.#sayWrong(failure, req))
+      .then(() => this.#settle())
+  }
+
+  /** What was said during the beginning takes effect now. */
+  #settle(): void {
+    this.#phase = 'live'
+    for (const text of this.#waiting.splice(0)) this.hear(text)
+  }
+
+  #more(asked: Extract<Request, { type: 'subscribe' }>): void {
+    const { house } = this.#streams
+    if (asked.since !== undefined) throw notFirst('since', 'Only the first subscription of a connection may say since.')
+    if (asked.stage !== undefined) throw notFirst('stage', 'Only the first subscription of a connection may say stage.')
+    const listener = this.#listener
+    const { tokens, rejected } = choose(house.view, asked.symbols ?? [])
+    const held = listener.tokens
+    const added = held === null ? [] : tokensOf(house, tokens).filter(({ address }) => !held.has(address))
+    const all = tokens === null || held === null ? null : new Set([...held, ...tokens])
+    if (all && all.size > SYMBOLS_BOUND) {
+      throw new Refusal(400, 'too_many_symbols', `At most ${SYMBOLS_BOUND} symbols for one connection; or * for all.`)
+    }
+    const options = replaceOptions(listener.options, asked)
+    house.hub.admit({ tokens: all, options })
+    listener.tokens = all
+    listener.options = options
+    house.hub.join(listener)
+    if (all?.size !== 0) clearTimeout(this.#idle)
+    const id = house.hub.position(house.hub.delivered)
+    const req = asked.req === undefined ? {} : { req: asked.req }
+    listener.say(subscribedOf(house, listener, { ...req, id, resume: 'none', rejected }))
+    if (asked.snapshot !== false) saySnapshots(house, listener, id, added)
+  }
+
+  #less({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
+    const { house } = this.#streams
+    const listener = this.#listener
+    const { tokens } = choose(house.view, symbols)
+    const held = listener.tokens
+    if (held === null && tokens !== null) {
+      throw new Refusal(400, 'wildcard', 'Single symbols cannot be taken out of *; unsubscribe from * first.')
+    }
+    const removed =
+      tokens === null
+        ? held === null
+          ? ['*']
+          : []
+        : tokensOf(house, tokens).flatMap((token) => (held?.has(token.address) ? [token.symbol] : []))
+    listener.tokens = held === null ? new Set() : new Set([...held].filter((address) => !tokens?.has(address)))
+    if (this.#phase === 'live') house.hub.join(listener)
+    listener.say({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })
+  }
+
+  #tell(act: () => void, req?: string | number): void {
+    try {
+      act()
+    } catch (failure) {
+      this.#sayWrong(failure, req)
+    }
+  }
+
+  #sayWrong(failure: unknown, req: string | number | undefined): void {
+    const refusal =
+      failure instanceof Refusal ? failure : new Refusal(500, 'internal', 'Something failed on this side; try again.')
+    const { code, reason, message, details } = refusal
+    this.#listener.say({
+      type: 'error',
+      ...(req === undefined ? {} : { req }),
+      code,
+      reason,
+      message,
+      ...(Object.keys(details).length > 0 ? { details: [{ '@type': `stocktape/${reason}`, ...details }] } : {}),
+    })
+    this.#mistakes += 1
+    if (this.#mistakes >= MISTAKES_BOUND) this.#streams.house.hub.part(this.#listener, 'protocol')
+  }
+}
+
+const notFirst = (word: string, message: string) => new Refusal(400, `${word}_not_first`, message)
+
+function readRequest(text: string | null): Request {
+  if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    throw new Refusal(400, 'bad_json', 'That is not JSON.')
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
+  }
+  const known = RequestSchema.options.map((schema) => schema.shape.type.value)
+  if (!('type' in given) || !known.some((type) => type === given.type)) {
+    throw new Refusal(400, 'unknown_type', `type: must be one of ${known.join(', ')}.`)
+  }
+  return readOr400(RequestSchema, given)
+}
+
+/** The client's own number of its message, if that much can be read of it. */
+function reqOf(text: string | null): string | number | undefined {
+  try {
+    return RequestSchema.options[2].shape.req.parse(JSON.parse(text ?? '').req)
+  } catch {
+    return undefined
+  }
+}

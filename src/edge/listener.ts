@@ -1,0 +1,84 @@
+import type { Notice } from '../protocol/connection.ts'
+import type { Farewell } from '../protocol/farewell.ts'
+import type { Hex } from '../protocol/parts.ts'
+import type { Options } from '../protocol/selection.ts'
+import { type Carrier, encode } from './carrier.ts'
+
+/** Where a listener's bytes go: a WebSocket or a streaming response. */
+export interface Outlet {
+  write(bytes: Buffer): void
+  /** Bytes accepted from us and not yet taken by the kernel. */
+  readonly backlog: number
+  /** Resolves when bytes were taken, or when nobody will take them any more. */
+  drained(): Promise<void>
+  /** Asks the other side for a sign of life; true if the last one was never answered. */
+  ping(): boolean
+  end(farewell: Farewell, position: string | null): void
+}
+
+/** One of those who listen: where it stands on the tape, and what it is owed. */
+export class Listener {
+  readonly id: string
+  readonly carrier: Carrier
+  readonly outlet: Outlet
+  /** Milliseconds between heartbeats; null where none are wanted. */
+  heartbeatMs: number | null
+  beatAt: number
+  /** The last number sent or passed over as not concerning it; null before its stream starts. */
+  seq: number | null = null
+  /** Tape messages sent so far. */
+  sent = 0
+  state: 'opening' | 'replaying' | 'live' | 'parted' = 'opening'
+  /** Whether it has been said hello; before that nothing else may come. */
+  greeted = false
+  options: Options
+  /** The tokens selected by name, or null for all. */
+  tokens: ReadonlySet<Hex> | null = new Set()
+  #replayBytes = 0
+
+  constructor(given: {
+    readonly id: string
+    readonly carrier: Carrier
+    readonly outlet: Outlet
+    readonly heartbeatMs: number | null
+    readonly options: Options
+    readonly now: number
+  }) {
+    this.id = given.id
+    this.carrier = given.carrier
+    this.outlet = given.outlet
+    this.heartbeatMs = given.heartbeatMs
+    this.options = given.options
+    this.beatAt = given.now + (given.heartbeatMs ?? 0)
+  }
+
+  setHeartbeat(ms: number, now: number): void {
+    this.heartbeatMs = ms
+    this.beatAt = now + ms
+  }
+
+  say(notice: Notice): void {
+    if (notice.type === 'hello') this.greeted = true
+    if (this.state !== 'parted') this.outlet.write(encode(this.carrier, notice, JSON.stringify(notice)))
+  }
+
+  /** Bytes that it should have read by now. What a replay left behind does not count: replays wait for the reader. */
+  overdueBytes(): number {
+    if (this.state === 'replaying') return 0
+    const { backlog } = this.outlet
+    this.#replayBytes = Math.min(this.#replayBytes, backlog)
+    return backlog - this.#replayBytes
+  }
+
+  /** The replay is over; what is still unread of it is forgiven. */
+  caughtUp(): void {
+    this.#replayBytes = this.outlet.backlog
+  }
+
+  /** Takes tape messages up to `seq`, already in the bytes of its carrier. */
+  offer(bytes: Buffer, seq: number, count: number): void {
+    this.outlet.write(bytes)
+    this.seq = seq
+    this.sent += count
+  }
+}

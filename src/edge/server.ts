@@ -1,0 +1,72 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { HttpBindings } from '@hono/node-server'
+import { createAdaptorServer } from '@hono/node-server'
+import type { Hono } from 'hono'
+import type { Streams } from './stream.ts'
+import { serveWebSockets } from './ws.ts'
+
+const HEADERS_BOUND_MS = 10_000
+const REQUEST_BOUND_MS = 15_000
+const KEEP_ALIVE_MS = 5_000
+const HEADERS_BOUND_BYTES = 8_192
+/** A connection that says nothing at all is covered by no other deadline. */
+const SILENCE_BOUND_MS = 15_000
+
+/** The place could not be listened on; says which and why. */
+export class ListenError extends Error {}
+
+/** One listening server: HTTP and WebSocket on the same port. */
+export type EdgeServer = {
+  readonly port: number
+  /** Takes no more, and resolves when everybody has left or the time is over. */
+  close(withinMs: number): Promise<void>
+}
+
+export async function listen(
+  app: Hono<{ Bindings: HttpBindings }>,
+  streams: Streams,
+  at: { readonly host: string; readonly port: number },
+): Promise<EdgeServer> {
+  const server = createAdaptorServer({
+    fetch: app.fetch,
+    createServer,
+    serverOptions: {
+      headersTimeout: HEADERS_BOUND_MS,
+      requestTimeout: REQUEST_BOUND_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: HEADERS_BOUND_BYTES,
+      noDelay: true,
+    },
+  }) as Server
+  server.on('connection', (socket) => {
+    socket.setTimeout(SILENCE_BOUND_MS, () => socket.destroy())
+  })
+  server.prependListener('request', (incoming) => incoming.socket.setTimeout(0))
+  server.prependListener('upgrade', (incoming) => incoming.socket.setTimeout(0))
+  const webSockets = serveWebSockets(server, streams)
+  await listening(server, at)
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(withinMs) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      server.closeIdleConnections()
+      const late = setTimeout(() => server.closeAllConnections(), withinMs)
+      await closed
+      clearTimeout(late)
+      webSockets.close()
+    },
+  }
+}
+
+const listening = (server: Server, { host, port }: { host: string; port: number }): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', (failure: NodeJS.ErrnoException) => {
+      const why =
+        failure.code === 'EADDRINUSE'
+          ? 'is in use: stop what listens there or set another PORT'
+          : `cannot be listened on (${failure.message}): set another HOST or PORT`
+      reject(new ListenError(`port ${port} on ${host} ${why}`))
+    })
+    server.listen(port, host, resolve)
+  })

@@ -1,0 +1,162 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Refusal } from '../protocol/refusal.ts'
+import { defaultOptions, type Query, readQuery, replaceOptions, sinceLastEventId } from '../protocol/selection.ts'
+import type { Carrier } from './carrier.ts'
+import { choose, unknownSymbol } from './choose.ts'
+import { Listener, type Outlet } from './listener.ts'
+import { type House, welcome } from './welcome.ts'
+
+/** How long the last bytes of a stream may take to leave. */
+const END_BOUND_MS = 2_000
+/** A browser that lost its stream waits this long, drawn anew for each, so that not all come at once. */
+const RETRY_LEAST_MS = 1_000
+const RETRY_SPREAD_MS = 2_000
+/** Where the house is full, a browser is sent away for this long: it gives up for good on any other answer. */
+const OVERLOAD_RETRY_MS = 30_000
+
+/** Headers that a page of another origin may read. */
+export const EXPOSED = ['etag', 'age', 'retry-after'] as const
+
+const contentTypes: Readonly<Record<NonNullable<Query['format']>, string>> = {
+  sse: 'text/event-stream; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8',
+  text: 'text/plain; charset=utf-8',
+}
+
+/** One streaming answer, asked for: where to, what, and by which way. */
+export type StreamRequest = {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly query: URLSearchParams
+  /** The symbols of the path, if it names any. */
+  readonly path: string | null
+  readonly format: Query['format']
+}
+
+export type Streams = {
+  readonly house: House
+  readonly dice: () => number
+  readonly connectionId: () => string
+}
+
+/** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
+export function openStream({ house, dice, connectionId }: Streams, request: StreamRequest): void {
+  const { incoming, outgoing } = request
+  const query = readQuery(request.query)
+  const format = request.format ?? query.format ?? formatOf(incoming.headers.accept)
+  if (house.hub.draining) throw new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+  if (house.hub.full) return turnAway(outgoing, incoming.headers.accept)
+  const choice = chosen(house, query, request.path)
+  const since = sinceOf(incoming.headers['last-event-id'], query)
+  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'sse' ? house.heartbeatMs : null
+  writeHead(outgoing, format)
+  if (incoming.method === 'HEAD') return void outgoing.end()
+  const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
+  const options = replaceOptions(defaultOptions, query)
+  const outlet = new ResponseOutlet(outgoing)
+  const listener = new Listener({ id: connectionId(), carrier, outlet, heartbeatMs, options, now: house.now() })
+  listener.tokens = choice.tokens
+  if (format === 'sse') {
+    outgoing.write(`: stocktape.v1\nretry: ${Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)}\n\n`)
+  } else outgoing.flushHeaders()
+  house.hub.enter(listener)
+  outgoing.on('close', () => house.hub.leave(listener))
+  outgoing.on('error', () => house.hub.leave(listener))
+  welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(
+    (failure: unknown) => {
+      if (failure instanceof Refusal) {
+        listener.say({ type: 'error', code: failure.code, reason: failure.reason, message: failure.message })
+        house.hub.part(listener, 'full')
+      } else outgoing.destroy(failure instanceof Error ? failure : undefined)
+    },
+  )
+}
+
+function chosen({ view }: House, query: Query, path: string | null) {
+  const symbols = path === null ? query.symbols : path.split(',')
+  if (!symbols || symbols.length === 0) {
+    throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
+      parameter: 'symbols',
+    })
+  }
+  if (view.tokens.length === 0) {
+    throw new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
+  }
+  const choice = choose(view, symbols)
+  if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
+  return choice
+}
+
+/** A browser's own position wins over what its URL said when the page was made. */
+function sinceOf(header: string | string[] | undefined, query: Query) {
+  const lastEventId = Array.isArray(header) ? header[0] : header
+  return lastEventId ? sinceLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const))
+}
+
+const formatOf = (accept = ''): NonNullable<Query['format']> =>
+  accept.includes('application/x-ndjson') ? 'ndjson' : 'sse'
+
+function writeHead(outgoing: ServerResponse, format: NonNullable<Query['format']>): void {
+  outgoing.writeHead(200, {
+    'content-type': contentTypes[format],
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': EXPOSED.join(', '),
+    'x-content-type-options': 'nosniff',
+  })
+}
+
+function turnAway(outgoing: ServerResponse, accept = ''): void {
+  const refusal = new Refusal(503, 'full', 'Too many listeners are connected; come back later.')
+  if (!accept.includes('text/event-stream')) throw refusal
+  writeHead(outgoing, 'sse')
+  const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
+  outgoing.end(`retry: ${OVERLOAD_RETRY_MS}\n\ndata: ${JSON.stringify(error)}\n\n`)
+}
+
+/** A streaming response as an outlet. */
+class ResponseOutlet implements Outlet {
+  readonly #outgoing: ServerResponse
+
+  constructor(outgoing: ServerResponse) {
+    this.#outgoing = outgoing
+    outgoing.socket?.setNoDelay(true)
+    outgoing.socket?.setTimeout(0)
+  }
+
+  write(bytes: Buffer): void {
+    this.#outgoing.write(bytes)
+  }
+
+  get backlog(): number {
+    return this.#outgoing.writableLength
+  }
+
+  drained(): Promise<void> {
+    return settled(this.#outgoing)
+  }
+
+  ping(): boolean {
+    return false
+  }
+
+  end(): void {
+    this.#outgoing.end()
+    const { socket } = this.#outgoing
+    const cut = setTimeout(() => socket?.destroy(), END_BOUND_MS)
+    this.#outgoing.once('close', () => clearTimeout(cut))
+  }
+}
+
+/** Waits until a stream takes bytes again or is gone. */
+export const settled = (stream: NodeJS.EventEmitter): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      stream.off('drain', done)
+      stream.off('close', done)
+      resolve()
+    }
+    stream.on('drain', done)
+    stream.on('close', done)
+  })

@@ -1,0 +1,81 @@
+import type { NoticeOf } from '../protocol/connection.ts'
+import { parseDecimal, sharesOf } from '../protocol/decimal.ts'
+import type { Head, SourceName } from '../protocol/parts.ts'
+import { featureName, type Token } from '../stocks/board.ts'
+import { Directory } from '../stocks/find.ts'
+import { navAt } from '../stocks/nav.ts'
+import { type Notes, noteNames, type Tape } from '../tape/tape.ts'
+
+const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
+
+/** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
+export class View {
+  readonly #tokens = new Map<string, Token>()
+  #directory: Directory | null = null
+  #head: Head
+  #source: SourceName
+
+  constructor(tape: Tape) {
+    this.#head = unknownHead
+    this.#source = 'down'
+    this.take(new Map([...tape.notes('')]))
+  }
+
+  /** What was kept beside the tape just now. The notes are our own: they are read back, not checked again. */
+  take(notes: Notes): void {
+    for (const [name, value] of notes) {
+      if (name.startsWith(noteNames.token)) {
+        this.#tokens.set(name, value as Token)
+        this.#directory = null
+      } else if (name === noteNames.head) this.#head = value as Head
+      else if (name === noteNames.status) this.#source = (value as { source: SourceName }).source
+    }
+  }
+
+  get head(): Head {
+    return this.#head
+  }
+
+  get source(): SourceName {
+    return this.#source
+  }
+
+  /** Every token that can be named, delisted ones included: their channel lives on. */
+  get tokens(): readonly Token[] {
+    return [...this.#tokens.values()]
+  }
+
+  get directory(): Directory {
+    this.#directory ??= new Directory(this.#tokens.values())
+    return this.#directory
+  }
+}
+
+/** What is known of a token now. */
+export function snapshotOf(
+  token: Token,
+  at: { id: string | null; asOf: string; now: number; staleMs: number },
+): NoticeOf<'snapshot'> {
+  return {
+    type: 'snapshot',
+    id: at.id,
+    symbol: token.symbol,
+    address: token.address,
+    as_of: at.asOf,
+    token: token.record,
+    multiplier: token.multiplier,
+    multiplier_source: token.multiplierSource,
+    scheduled: null,
+    paused: token.paused.map(featureName),
+    supply: supplyOf(token),
+    nav: navAt(token.reading, at.now, at.staleMs),
+  }
+}
+
+function supplyOf({ supply, decimals, multiplier }: Token): NoticeOf<'snapshot'>['supply'] {
+  const tokens = supply === null ? null : parseDecimal(supply)
+  const factor = multiplier === null ? null : parseDecimal(multiplier)
+  if (!tokens || !factor || decimals === null) return { tokens: supply, shares: null }
+  const raw = (tokens.units * 10n ** BigInt(decimals)) / 10n ** BigInt(tokens.scale)
+  return { tokens: supply, shares: sharesOf(raw, factor, decimals) }
+}

@@ -1,0 +1,195 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { NoticeOf, Rejected } from '../protocol/connection.ts'
+import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
+import { type Since, SYMBOLS_BOUND } from '../protocol/selection.ts'
+import type { Token } from '../stocks/board.ts'
+import type { Tape } from '../tape/tape.ts'
+import { type Beginning, beginningOf } from './beginning.ts'
+import { bytesOf, Frame } from './frame.ts'
+import type { Hub } from './hub.ts'
+import type { Listener } from './listener.ts'
+import { passing } from './selection.ts'
+import { snapshotOf, type View } from './view.ts'
+
+/** Updates read from the tape at once while a replay runs; the reader sets the pace between two pages. */
+const REPLAY_PAGE = 100
+/** The next page waits until no more than this is unread. */
+const REPLAY_AHEAD_BYTES = 65_536
+
+/** What every stream of this server is told about it. */
+export type House = {
+  readonly hub: Hub
+  readonly view: View
+  readonly tape: Tape
+  readonly now: () => number
+  readonly chainId: () => number | null
+  readonly server: string
+  readonly demo: boolean
+  readonly heartbeatMs: number
+  readonly staleMs: number
+  readonly limits: {
+    readonly selections: number
+    readonly replay: number
+    readonly backlog: number
+    readonly retentionMs: number
+  }
+}
+
+/** What a first subscription asked for, its symbols already found. */
+export type Subscription = {
+  readonly since: Since
+  readonly snapshot: boolean
+  readonly rejected: readonly Rejected[]
+  readonly req?: string | number | undefined
+}
+
+/** Says hello. `id` is where the stream starts, where that is known and nothing is missing before it. */
+export function greet(
+  { hub, view, tape, chainId, server, demo, heartbeatMs, limits }: House,
+  listener: Listener,
+  id: string | null,
+): void {
+  listener.say({
+    type: 'hello',
+    id,
+    end: hub.position(tape.end()),
+    oldest: hub.position(tape.oldest()),
+    protocol: 'stocktape.v1',
+    server,
+    connection: listener.id,
+    chain_id: chainId(),
+    heartbeat_s: Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000),
+    limits: {
+      symbols: SYMBOLS_BOUND,
+      selections: limits.selections,
+      replay: limits.replay,
+      backlog: limits.backlog,
+      message: MESSAGE_BOUND_BYTES,
+      retention_ms: limits.retentionMs,
+    },
+    source: view.source,
+    head: view.head,
+    demo,
+  })
+}
+
+/**
+ * Everything from `hello` to `live`, in the order of the contract, as one unbroken step: pages at the reader's pace, and
+ * a last stretch in which nothing is awaited, so that nothing is lost or told twice between replay and live.
+ */
+export async function welcome(house: House, listener: Listener, subscription: Subscription): Promise<void> {
+  const { hub, tape, now, limits } = house
+  const selection = { tokens: listener.tokens, options: listener.options }
+  hub.admit(selection)
+  const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
+  if (listener.state === 'parted') return
+  const id = found.gap ? null : hub.position(found.after)
+  listener.state = 'replaying'
+  listener.seq = found.after
+  if (!listener.greeted) greet(house, listener, id)
+  sayState(house, listener, subscription, found)
+  const replayed = await replay(house, listener, subscription)
+  if (replayed === null) return
+  listener.caughtUp()
+  listener.say({ type: 'live', id: hub.position(hub.delivered), replayed })
+  hub.join(listener)
+}
+
+function sayState(
+  house: House,
+  listener: Listener,
+  subscription: Subscription,
+  { after, resume, gap }: Beginning,
+): void {
+  const { hub } = house
+  const id = gap ? null : hub.position(after)
+  listener.say(subscribedOf(house, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
+  if (gap) {
+    const at = hub.position(after)
+    listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill: null })
+  }
+  if (subscription.snapshot && resume !== 'full') {
+    saySnapshots(house, listener, hub.position(after), tokensOf(house, listener.tokens))
+  }
+}
+
+/** The answer to everything that changes or asks what is subscribed. */
+export function subscribedOf(
+  { view }: House,
+  listener: Listener,
+  said: Pick<NoticeOf<'subscribed'>, 'id' | 'resume'> & {
+    readonly rejected: readonly Rejected[]
+    readonly req?: string | number | undefined
+  },
+): NoticeOf<'subscribed'> {
+  const { tokens } = listener
+  const symbols =
+    tokens === null ? ['*'] : view.tokens.filter((token) => tokens.has(token.address)).map((token) => token.symbol)
+  return {
+    type: 'subscribed',
+    ...(said.req === undefined ? {} : { req: said.req }),
+    id: said.id,
+    symbols,
+    rejected: [...said.rejected],
+    resume: said.resume,
+  }
+}
+
+/** The tokens that a listener selected; with `*` all that are listed. */
+export const tokensOf = ({ view }: House, tokens: Listener['tokens']): readonly Token[] =>
+  view.tokens.filter((token) => (tokens === null ? token.state !== 'delisted' : tokens.has(token.address)))
+
+export function saySnapshots(
+  { hub, tape, now, staleMs }: House,
+  listener: Listener,
+  id: string,
+  tokens: readonly Token[],
+): void {
+  const asOf = hub.position(tape.end())
+  for (const token of tokens) listener.say(snapshotOf(token, { id, asOf, now: now(), staleMs }))
+}
+
+/** Sends what the tape holds since the listener's place; the count, or null if it left meanwhile. */
+async function replay(house: House, listener: Listener, subscription: Subscription): Promise<number | null> {
+  const { hub, tape } = house
+  const passes = passing({ tokens: listener.tokens, options: listener.options })
+  let replayed = 0
+  const send = (frames: readonly Frame[]): void => {
+    const heard = frames.filter((frame) => passes(frame.entry.update))
+    const last = frames.at(-1)
+    if (last && heard.length > 0) listener.offer(bytesOf(heard, listener.carrier), last.seq, heard.length)
+    else if (last) listener.seq = last.seq
+    replayed += heard.length
+  }
+  for (;;) {
+    while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isHere(listener)) await listener.outlet.drained()
+    if (!isHere(listener)) return null
+    const seq = listener.seq ?? 0
+    // Asked of the delivered end, not the tape's: what is written and not delivered yet will come live.
+    const rest = hub.recentAfter(seq)
+    if (rest && rest.length <= REPLAY_PAGE) {
+      send(rest)
+      return replayed
+    }
+    if (seq < tape.oldest()) overtaken(house, listener, subscription)
+    const page = rest
+      ? rest.slice(0, REPLAY_PAGE)
+      : (await tape.since(listener.seq ?? 0, REPLAY_PAGE)).map((entry) => new Frame(entry))
+    if (!isHere(listener)) return null
+    if (page.length === 0) listener.seq = hub.recentSince
+    send(page)
+    await nextTurn()
+  }
+}
+
+const isHere = (listener: Listener): boolean => listener.state !== 'parted'
+
+/** Eviction was faster than the reader: the stream goes on at the oldest, and says so. */
+function overtaken(house: House, listener: Listener, { snapshot }: Subscription): void {
+  const { hub, tape } = house
+  const from = listener.seq === null ? null : hub.position(listener.seq)
+  const to = hub.position(tape.oldest())
+  listener.seq = tape.oldest()
+  listener.say({ type: 'gap', id: to, reason: 'expired', from, to, backfill: null })
+  if (snapshot) saySnapshots(house, listener, to, tokensOf(house, listener.tokens))
+}

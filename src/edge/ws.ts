@@ -1,0 +1,121 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type RawData, type WebSocket, WebSocketServer } from 'ws'
+import { closeReason, type Farewell, farewells } from '../protocol/farewell.ts'
+import { Refusal } from '../protocol/refusal.ts'
+import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
+import { Conversation } from './conversation.ts'
+import type { Outlet } from './listener.ts'
+import { type Streams, settled } from './stream.ts'
+
+const PATH = '/v1/ws'
+const SUBPROTOCOL = 'stocktape.v1'
+/** A closing handshake that the other side never finishes is cut after this. */
+const CLOSE_BOUND_MS = 2_000
+const FRAGMENTS_BOUND = 16
+const CHUNKS_BOUND = 64
+/** Pings that may stay unanswered before a connection counts as dead. */
+const PINGS_BOUND = 2
+
+const byHttp: Readonly<Record<number, string>> = { 400: 'Bad Request', 404: 'Not Found', 503: 'Service Unavailable' }
+
+/** Answers every upgrade: `/v1/ws` becomes a WebSocket, anything else gets a plain answer and is closed. */
+export function serveWebSockets(server: Server, streams: Streams): { close(): void } {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: MESSAGE_BOUND_BYTES,
+    perMessageDeflate: false,
+    clientTracking: false,
+    handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+    // Known to ws, not yet to its types.
+    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: CHUNKS_BOUND, closeTimeout: CLOSE_BOUND_MS },
+  })
+  const upgrade = (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    socket.on('error', () => socket.destroy())
+    const url = URL.canParse(incoming.url ?? '', 'http://localhost')
+      ? new URL(incoming.url ?? '', 'http://localhost')
+      : null
+    const refusal = refusalOf(incoming, url, streams)
+    if (refusal || !url)
+      return refuse(socket, refusal ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
+    sockets.handleUpgrade(incoming, socket, head, (webSocket) => converse(webSocket, socket, url.searchParams, streams))
+  }
+  server.on('upgrade', upgrade)
+  return {
+    close() {
+      server.off('upgrade', upgrade)
+      sockets.close()
+    },
+  }
+}
+
+function refusalOf(incoming: IncomingMessage, url: URL | null, { house }: Streams): Refusal | null {
+  if (incoming.headers.upgrade?.toLowerCase() !== 'websocket') {
+    return new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
+  }
+  if (url?.pathname !== PATH)
+    return new Refusal(404, 'unknown_path', `There is no WebSocket at this path; it is at ${PATH}.`)
+  if (house.hub.draining) return new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+  return null
+}
+
+function refuse(socket: Duplex, refusal: Refusal): void {
+  const body = JSON.stringify(refusal.record)
+  const retry = refusal.code === 503 ? 'retry-after: 1\r\n' : ''
+  socket.end(
+    `HTTP/1.1 ${refusal.code} ${byHttp[refusal.code] ?? 'Error'}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+      `${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}
+
+function converse(webSocket: WebSocket, socket: Duplex, query: URLSearchParams, streams: Streams): void {
+  const outlet = new SocketOutlet(webSocket, socket)
+  const conversation = new Conversation(outlet, streams)
+  webSocket.on('message', (data: RawData, isBinary: boolean) => conversation.hear(isBinary ? null : String(data)))
+  webSocket.on('pong', () => outlet.answered())
+  webSocket.on('close', () => conversation.over())
+  webSocket.on('error', () => conversation.over())
+  conversation.begin(query)
+}
+
+/**
+ * A WebSocket as an outlet. Frames are written to the socket as they are, built once for all who hear them; `ws` keeps
+ * the handshake, control frames and the close. Nothing of ours is fragmented or compressed, so the two never mix.
+ */
+class SocketOutlet implements Outlet {
+  readonly #webSocket: WebSocket
+  readonly #socket: Duplex
+  #unanswered = 0
+
+  constructor(webSocket: WebSocket, socket: Duplex) {
+    this.#webSocket = webSocket
+    this.#socket = socket
+  }
+
+  write(bytes: Buffer): void {
+    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#socket.write(bytes)
+  }
+
+  get backlog(): number {
+    return this.#socket.writableLength
+  }
+
+  drained(): Promise<void> {
+    return settled(this.#socket)
+  }
+
+  ping(): boolean {
+    if (this.#unanswered >= PINGS_BOUND) return true
+    this.#unanswered += 1
+    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#webSocket.ping()
+    return false
+  }
+
+  answered(): void {
+    this.#unanswered = 0
+  }
+
+  end(farewell: Farewell, position: string | null): void {
+    this.#webSocket.close(farewells[farewell], closeReason(farewell, position))
+  }
+}

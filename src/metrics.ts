@@ -1,0 +1,28 @@
+import { Counter, Gauge, Registry } from '@prometheus-io/client'
+
+/** What the process counts, in Prometheus text at `/metrics`. Made in main and handed down; nothing else is global. */
+export function openMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = (name: string, help: string) => new Counter({ name: `stocktape_${name}`, help, registers })
+  return {
+    text: () => registry.metrics(),
+    upstreamUnreadable: counter(
+      'upstream_unreadable_total',
+      'Upstream messages and list records that could not be read',
+    ),
+    logsRepeated: counter('logs_repeated_total', 'Logs that had been told before'),
+    logsForeign: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
+    linkDowns: counter('link_downs_total', 'Times that the upstream socket was lost'),
+    updates: counter('updates_total', 'Updates written to the tape'),
+    shownOut: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
+    listeners: new Gauge({
+      name: 'stocktape_listeners',
+      help: 'Listeners connected now',
+      labelNames: ['carrier'],
+      registers,
+    }),
+  }
+}
+
+export type Metrics = ReturnType<typeof openMetrics>

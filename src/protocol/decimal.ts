@@ -1,0 +1,52 @@
+/** An exact number: `units` / 10^`scale`. */
+export type Decimal = { readonly units: bigint; readonly scale: number }
+
+/** Beyond what any price or factor needs; a longer number is taken for garbage, not for work. */
+const DIGITS_BOUND = 400
+
+const shape = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,4}))?$/
+
+/** Reads a number's text as JSON writes it, exponent included, without ever passing through a float. */
+export function parseDecimal(text: string): Decimal | null {
+  const found = text.length > DIGITS_BOUND ? null : shape.exec(text)
+  if (!found) return null
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = found
+  const scale = fraction.length - Number(exponent)
+  if (Math.abs(scale) > DIGITS_BOUND) return null
+  const units = BigInt(`${sign}${whole}${fraction}`)
+  return scale >= 0 ? { units, scale } : { units: units * 10n ** BigInt(-scale), scale: 0 }
+}
+
+/** Writes it without exponent, plus sign or trailing zeros. */
+export function formatDecimal({ units, scale }: Decimal): string {
+  if (scale === 0) return units.toString()
+  const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, '0')
+  const whole = digits.slice(0, -scale)
+  const fraction = digits.slice(-scale).replace(/0+$/, '')
+  const sign = units < 0n ? '-' : ''
+  return fraction ? `${sign}${whole}.${fraction}` : `${sign}${whole}`
+}
+
+/** Compares two exact numbers: negative, zero or positive, as `a - b`. */
+export function compareDecimals(a: Decimal, b: Decimal): number {
+  const scale = Math.max(a.scale, b.scale)
+  const difference = a.units * 10n ** BigInt(scale - a.scale) - b.units * 10n ** BigInt(scale - b.scale)
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
+/** `raw` in units of 10^`decimals`: a token amount as people say it. */
+export const amountOf = (raw: bigint, decimals: number): string => formatDecimal({ units: raw, scale: decimals })
+
+/** The shares behind `raw`, rounded down to base units, as the token itself computes them. */
+export function sharesOf(raw: bigint, multiplier: Decimal, decimals: number): string {
+  return formatDecimal({ units: (raw * multiplier.units) / 10n ** BigInt(multiplier.scale), scale: decimals })
+}
+
+/** amount × price in money: two decimals, half up. */
+export function referenceValueOf(raw: bigint, decimals: number, price: Decimal): string {
+  const units = raw * price.units
+  const scale = decimals + price.scale
+  const cents = (units * 1_000n) / 10n ** BigInt(scale)
+  const rounded = ((cents + 5n) / 10n).toString().padStart(3, '0')
+  return `${rounded.slice(0, -2)}.${rounded.slice(-2)}`
+}

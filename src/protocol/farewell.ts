@@ -1,0 +1,24 @@
+/**
+ * How a connection ends. The code carries the rule: 40xx do not come back unchanged, 41xx come back with backoff,
+ * 42xx come back with your last position.
+ */
+export const farewells = {
+  protocol: 4000,
+  forbidden: 4003,
+  nothing_subscribed: 4009,
+  full: 4100,
+  too_many_messages: 4101,
+  too_many_connections: 4102,
+  going_away: 4200,
+  no_pong: 4201,
+  too_slow: 4202,
+} as const
+
+export type Farewell = keyof typeof farewells
+
+/** RFC 6455 leaves 123 bytes for a close reason. */
+const REASON_BOUND = 123
+
+/** The close reason: a word, and the position from which to come back. */
+export const closeReason = (farewell: Farewell, position: string | null): string =>
+  (position ? `${farewell} ${position}` : farewell).slice(0, REASON_BOUND)

@@ -1,0 +1,23 @@
+/**
+ * A place on the tape: `<epoch>.<seq>`, or `<epoch>.<seq>.<n>` inside the sealed view, where one seal stands for
+ * several messages. Opaque to clients.
+ */
+export type Position = { readonly epoch: string; readonly seq: number; readonly n: number | null }
+
+/** Longer than any position that was ever given out; what is longer is somebody else's. */
+export const POSITION_BOUND_BYTES = 256
+
+const shape = /^([0-9a-z]{1,32})\.(0|[1-9]\d{0,15})(?:\.([1-9]\d{0,8}))?$/
+
+export const formatPosition = (epoch: string, seq: number): string => `${epoch}.${seq}`
+
+export function parsePosition(text: string): Position | null {
+  const found = shape.exec(text)
+  if (!found) return null
+  const [, epoch = '', seq = '', n] = found
+  return Number.isSafeInteger(Number(seq)) ? { epoch, seq: Number(seq), n: n === undefined ? null : Number(n) } : null
+}
+
+/** The sequence number after which to go on: outside the sealed view `<p>.<n>` means just before `<p>`. */
+export const resumeAfter = (position: Position): number =>
+  position.n === null ? position.seq : Math.max(0, position.seq - 1)

@@ -1,0 +1,189 @@
+import { z } from 'zod'
+import { type Decimal, parseDecimal } from './decimal.ts'
+import { Address, type Hex, Stage } from './parts.ts'
+import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
+import { Refusal } from './refusal.ts'
+import { defaultTypes, type UpdateType, updateTypes } from './updates.ts'
+
+/**
+ * What a client asks to hear. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or
+ * inside a `subscribe` message; both are read here, by one schema.
+ */
+
+/** Symbols that one connection may name, and characters that one of them may have. */
+export const SYMBOLS_BOUND = 200
+const SYMBOL_BOUND_CHARS = 128
+/** The furthest that a duration may reach back; no tape is kept that long. */
+const DURATION_BOUND_MS = 366 * 86_400_000
+
+/** Where a stream begins. */
+export type Since =
+  | { readonly from: 'now' }
+  | { readonly from: 'start' }
+  | { readonly from: 'time'; readonly time: number }
+  | { readonly from: 'duration'; readonly ms: number }
+  | { readonly from: 'position'; readonly text: string; readonly position: Position | null }
+
+const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
+
+function readSince(text: string): Since | null {
+  if (text === 'now' || text === 'start') return { from: text }
+  const duration = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text)
+  if (duration) {
+    const ms = Number(duration[1]) * (durationUnits[duration[2] ?? ''] ?? 0)
+    return { from: 'duration', ms: Math.min(ms, DURATION_BOUND_MS) }
+  }
+  // A query string turns the plus of an offset into a space.
+  const stamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
+  if (rfc3339.test(stamp)) {
+    const time = Date.parse(stamp)
+    return Number.isNaN(time) ? null : { from: 'time', time }
+  }
+  const position = parsePosition(text)
+  return position && { from: 'position', text, position }
+}
+
+/** The position that a browser sends back after a break; it wins over `since`. Unreadable ones are a gap, never silence. */
+export const sinceLastEventId = (header: string): Since => ({
+  from: 'position',
+  text: header.slice(0, POSITION_BOUND_BYTES),
+  position: Buffer.byteLength(header) > POSITION_BOUND_BYTES ? null : parsePosition(header),
+})
+
+const known = new Set<string>(updateTypes)
+
+const Types = z
+  .array(z.string())
+  .min(1, 'names no type')
+  .transform((names, context): readonly UpdateType[] => {
+    if (names.includes('*')) return updateTypes
+    for (const name of names) {
+      if (!known.has(name)) {
+        context.addIssue(`unknown type ${JSON.stringify(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
+        return z.NEVER
+      }
+    }
+    return updateTypes.filter((type) => names.includes(type))
+  })
+
+const AtLeast = z.string().transform((text, context): Decimal => {
+  const value = /^\d{1,40}(\.\d{1,40})?$/.test(text) ? parseDecimal(text) : null
+  if (value) return value
+  context.addIssue('must be a decimal number such as 10000 or 0.5')
+  return z.NEVER
+})
+
+const Party = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .pipe(Address.or(z.never({ error: 'must be an address of 40 hex digits' })))
+
+const SymbolName = z
+  .string()
+  .min(1, 'is empty')
+  .max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
+
+export const Symbols = z.array(SymbolName).max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
+
+const SinceText = z.string().transform((text, context): Since => {
+  const since = readSince(text)
+  if (since) return since
+  context.addIssue('must be now, start, a position, a duration such as 90s, 5m or 2h, or an RFC 3339 time')
+  return z.NEVER
+})
+
+/** The options of a selection, each as it was given: absent leaves what holds, null clears it. */
+export const Asked = z.object({
+  types: Types.nullish(),
+  stage: Stage.optional(),
+  since: SinceText.nullish(),
+  snapshot: z.boolean().optional(),
+  min_value: AtLeast.nullish(),
+  min_shares: AtLeast.nullish(),
+  party: Party.nullish(),
+})
+export type Asked = z.infer<typeof Asked>
+
+/** What an update must be like to be heard, symbols aside. */
+export type Options = {
+  readonly types: readonly UpdateType[]
+  readonly stage: Stage
+  readonly minValue: Decimal | null
+  readonly minShares: Decimal | null
+  readonly party: Hex | null
+}
+
+export const defaultOptions: Options = {
+  types: defaultTypes,
+  stage: 'preconfirmed',
+  minValue: null,
+  minShares: null,
+  party: null,
+}
+
+/** The options that hold after `asked` was said over `held`. */
+export function replaceOptions(held: Options, asked: Asked): Options {
+  const pick = <Value>(given: Value | null | undefined, before: Value | null): Value | null =>
+    given === undefined ? before : given
+  return {
+    types: asked.types === undefined ? held.types : (asked.types ?? defaultTypes),
+    stage: asked.stage ?? held.stage,
+    minValue: pick(asked.min_value, held.minValue),
+    minShares: pick(asked.min_shares, held.minShares),
+    party: pick(asked.party, held.party),
+  }
+}
+
+const commaList = (text: string) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+
+const Flag = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+
+/** How often a stream that has nothing to say says so: seconds. */
+const HeartbeatSeconds = z
+  .string()
+  .regex(/^\d{1,2}$/, 'must be seconds, 1 to 60')
+  .transform(Number)
+  .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
+
+const oneOf = <const Names extends readonly string[]>(names: Names) =>
+  z.enum(names, { error: `must be ${names.join(' or ')}` })
+
+/** The query string of every streaming route. */
+const Query = Asked.extend({
+  symbols: z.string().transform(commaList).pipe(Symbols).optional(),
+  types: z.string().transform(commaList).pipe(Types).optional(),
+  stage: oneOf(Stage.options).optional(),
+  snapshot: Flag.optional(),
+  heartbeat: HeartbeatSeconds.optional(),
+  format: oneOf(['sse', 'ndjson', 'text']).optional(),
+  events: oneOf(['named']).optional(),
+})
+export type Query = z.infer<typeof Query>
+
+/** Reads a query string; names the parameter that is wrong. */
+export function readQuery(query: URLSearchParams): Query {
+  const given: Record<string, string> = {}
+  for (const name of Object.keys(Query.shape)) {
+    const values = query.getAll(name)
+    if (values.length > 1)
+      throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`)
+    if (values[0] !== undefined) given[name] = values[0]
+  }
+  return readOr400(Query, given)
+}
+
+/** Reads with a schema, or refuses with the name of the first thing that is wrong. */
+export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unknown): z.infer<Schema> {
+  const read = schema.safeParse(given)
+  if (read.success) return read.data
+  const issue = read.error.issues[0]
+  const parameter = issue?.path.join('.') ?? ''
+  throw new Refusal(400, 'bad_parameter', `${parameter ? `${parameter}: ` : ''}${issue?.message ?? 'not readable'}.`, {
+    parameter,
+  })
+}

@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto'
+import { asyncScheduler, type SchedulerLike } from 'rxjs'
+import packageJson from '../package.json' with { type: 'json' }
+import { ChainIdentity } from './chain/identity.ts'
+import { link } from './chain/link.ts'
+import { Rpc } from './chain/rpc.ts'
+import { source } from './chain/source.ts'
+import type { Config } from './config.ts'
+import { openApp } from './edge/app.ts'
+import { Hub } from './edge/hub.ts'
+import { listen } from './edge/server.ts'
+import type { Streams } from './edge/stream.ts'
+import { View } from './edge/view.ts'
+import { river } from './ingest/river.ts'
+import { Teller } from './ingest/teller.ts'
+import { type Log, seldom } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import { fetchList, lists } from './stocks/stocks.ts'
+import { openSqliteTape } from './tape/sqlite.ts'
+import { noteNames, type Tape, TapeError } from './tape/tape.ts'
+
+/** Where the relay listens to the chain and reads the list. */
+export type Upstream = {
+  readonly rpcUrls: readonly string[]
+  readonly wsUrls: readonly string[]
+  readonly stocksUrl: string
+  /** Whether it is the built-in chain. */
+  readonly demo: boolean
+}
+
+type Parts = {
+  readonly config: Config
+  readonly upstream: Upstream
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly clock?: SchedulerLike
+  readonly dice?: () => number
+  /** Called when the relay cannot go on. */
+  readonly failed: (failure: unknown) => void
+}
+
+/** A relay at work. */
+export type Relay = {
+  readonly port: number
+  /** Resolves when the first list is on the board, so that symbols can be named. */
+  readonly listed: Promise<void>
+  stop(): Promise<void>
+}
+
+/** How often it is looked whose heartbeat is due. */
+const BEAT_EVERY_MS = 250
+
+/** Puts the parts together: the river up to the tape, the delta from it. */
+export async function startRelay({ config, upstream, log, metrics, failed, ...ports }: Parts): Promise<Relay> {
+  const clock = ports.clock ?? asyncScheduler
+  const dice = ports.dice ?? Math.random
+  const now = () => clock.now()
+  const say = seldom(log, now)
+  const tape = openSqliteTape({
+    dir: config.DATA_DIR,
+    retentionMs: config.TAPE_RETENTION_MS,
+    bound: config.TAPE_BOUND,
+    now,
+    dice,
+  })
+  try {
+    const chain = identify(config, tape)
+    const rpc = new Rpc({ urls: upstream.rpcUrls, chain, now, dice, say })
+    const teller = await Teller.restore({
+      tape,
+      staleMs: config.NAV_STALE_MS,
+      now,
+      count: {
+        repeated: () => metrics.logsRepeated.inc(),
+        foreign: () => metrics.logsForeign.inc(),
+        unreadable: (n) => metrics.upstreamUnreadable.inc(n),
+      },
+    })
+    const view = new View(tape)
+    const hub = new Hub({
+      tape,
+      view,
+      now,
+      dice,
+      backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+      clientsBound: config.CLIENTS_BOUND,
+      selectionsBound: config.SELECTIONS_BOUND,
+      shownOut: () => metrics.shownOut.inc(),
+    })
+    const streams: Streams = {
+      house: {
+        hub,
+        view,
+        tape,
+        now,
+        chainId: () => chain.id,
+        server: `stocktape/${packageJson.version}`,
+        demo: upstream.demo,
+        heartbeatMs: config.HEARTBEAT_MS,
+        staleMs: config.NAV_STALE_MS,
+        limits: {
+          selections: config.SELECTIONS_BOUND,
+          replay: config.REPLAY_BOUND,
+          backlog: config.BACKLOG_BOUND_BYTES,
+          retentionMs: config.TAPE_RETENTION_MS,
+        },
+      },
+      dice,
+      connectionId: randomUUID,
+    }
+    const unready = () => [
+      ...(view.tokens.length === 0 ? ['no list has been read yet'] : []),
+      ...(view.source === 'down' ? ['the upstream is down'] : []),
+      ...(hub.draining ? ['stopping'] : []),
+    ]
+    const app = openApp({ streams, metrics: metrics.text, unready })
+    const server = await listen(app, streams, { host: config.HOST, port: config.PORT })
+    const hearts = setInterval(() => hub.beat(), BEAT_EVERY_MS)
+    const listed = new Promise<void>((resolve) => {
+      const look = () => view.tokens.length > 0 && resolve()
+      look()
+      tape.follow(look)
+    })
+    const flow = river({
+      tape,
+      teller,
+      lists: lists({
+        fetch: fetchList(upstream.stocksUrl),
+        refreshMs: config.STOCKS_REFRESH_MS,
+        known: [...teller.board.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address])),
+        clock,
+        dice,
+        say,
+        unreadable: (n) => metrics.upstreamUnreadable.inc(n),
+      }),
+      source: (addresses) =>
+        source({
+          ask: rpc.ask,
+          link:
+            upstream.wsUrls.length === 0
+              ? null
+              : (wanted) => link({ urls: upstream.wsUrls, addresses: wanted, chain, clock, dice, say }),
+          addresses,
+          cursor: teller.cursor,
+          pendingPollMs: config.PENDING_POLL_MS,
+          silenceMs: config.SILENCE_MS,
+          backfillBoundMs: config.BACKFILL_BOUND_MS,
+          clock,
+          say,
+        }),
+    }).subscribe({
+      next: (entries) => {
+        metrics.updates.inc(entries.length)
+        if (chain.id !== null && tape.note(noteNames.chain) !== chain.id) {
+          tape.append([], new Map([[noteNames.chain, chain.id]])).catch(failed)
+        }
+      },
+      error: failed,
+    })
+    return {
+      port: server.port,
+      listed,
+      async stop() {
+        hub.drain()
+        flow.unsubscribe()
+        await server.close(config.DRAIN_MS)
+        clearInterval(hearts)
+        hub.close()
+        await tape.close()
+      },
+    }
+  } catch (failure) {
+    await tape.close()
+    throw failure
+  }
+}
+
+/** Which chain this tape is of. One tape never holds two chains: their positions and keys would mean nothing. */
+function identify(config: Config, tape: Tape): ChainIdentity {
+  const taped = tape.note(noteNames.chain)
+  if (typeof taped !== 'number') return new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+  if (config.CHAIN_ID !== undefined && config.CHAIN_ID !== taped) {
+    throw new TapeError(
+      `DATA_DIR ${config.DATA_DIR} holds the tape of chain ${taped}, CHAIN_ID says ${config.CHAIN_ID}: name another folder`,
+    )
+  }
+  return new ChainIdentity(taped, `the tape in DATA_DIR ${config.DATA_DIR}`)
+}

@@ -1,0 +1,254 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { formatPosition } from '../protocol/position.ts'
+import { type Draft, movementTypes, type Update } from '../protocol/updates.ts'
+import { type Entry, type Follower, type Notes, type Tape, TapeError } from './tape.ts'
+
+/** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
+const SKIP = 2 ** 20
+/** How many updates one append takes off the old end at most, so that no turn waits for a clean-up. */
+const EVICTION_BOUND = 1_000
+const EPOCH_CHARS = 6
+
+const schema = `
+  PRAGMA locking_mode = EXCLUSIVE;
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = NORMAL;
+  CREATE TABLE IF NOT EXISTS tape (
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS tape_time ON tape (time, seq);
+  CREATE INDEX IF NOT EXISTS tape_evictable ON tape (seq) WHERE evictable = 1;
+  CREATE TABLE IF NOT EXISTS heads (
+    address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`
+
+type Row = { readonly seq: number; readonly text: string }
+
+/** What the tape is told about its place, its bounds, the clock and the dice. */
+type Options = {
+  /** A folder, or `:memory:` for a tape that keeps nothing. */
+  readonly dir: string
+  readonly retentionMs: number
+  readonly bound: number
+  readonly now: () => number
+  readonly dice: () => number
+}
+
+/** Opens the embedded tape: one SQLite file, written by one process. */
+export function openSqliteTape(options: Options): Tape {
+  const database = openDatabase(options.dir)
+  try {
+    return new SqliteTape(database, options)
+  } catch (failure) {
+    database.close()
+    throw failure
+  }
+}
+
+function openDatabase(dir: string): DatabaseSync {
+  try {
+    if (dir !== ':memory:') mkdirSync(dir, { recursive: true })
+    const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
+    try {
+      database.exec(schema)
+      // Takes the lock now, so that a second process on the same folder is told at its start.
+      database.exec('BEGIN IMMEDIATE; COMMIT')
+    } catch (failure) {
+      database.close()
+      throw failure
+    }
+    return database
+  } catch (failure) {
+    const said = failure instanceof Error ? failure.message : String(failure)
+    throw new TapeError(
+      said.includes('locked')
+        ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`
+        : `DATA_DIR ${dir} cannot hold the tape (${said}): name a folder that this user may write to`,
+    )
+  }
+}
+
+const evictable = (type: Update['type']): number =>
+  movementTypes.has(type) || type === 'approval' || type === 'log' || type === 'seal' ? 1 : 0
+
+class SqliteTape implements Tape {
+  readonly epoch: string
+  readonly #database: DatabaseSync
+  readonly #options: Options
+  readonly #followers = new Set<Follower>()
+  readonly #heads = new Map<string, number>()
+  readonly #notes = new Map<string, unknown>()
+  readonly #write: Record<'update' | 'head' | 'note' | 'meta' | 'forget', StatementSync>
+  readonly #read: Record<'since' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
+  #end: number
+  #oldest: number
+  #count: number
+
+  constructor(database: DatabaseSync, options: Options) {
+    this.#database = database
+    this.#options = options
+    this.#write = {
+      update: database.prepare('INSERT INTO tape (seq, time, evictable, text) VALUES (?, ?, ?, ?)'),
+      head: database.prepare('INSERT OR REPLACE INTO heads (address, type, seq) VALUES (?, ?, ?)'),
+      note: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
+      meta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
+      forget: database.prepare('DELETE FROM notes WHERE name = ?'),
+    }
+    this.#read = {
+      since: database.prepare('SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
+      before: database.prepare('SELECT seq FROM tape WHERE time >= ? ORDER BY time, seq LIMIT 1'),
+      agedOut: database.prepare(
+        'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE time < ? ORDER BY time, seq LIMIT ?) RETURNING seq',
+      ),
+      crowdedOut: database.prepare(
+        'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE evictable = 1 ORDER BY seq LIMIT ?) RETURNING seq',
+      ),
+    }
+    const meta = new Map(
+      (database.prepare('SELECT name, value FROM meta').all() as { name: string; value: string }[]).map((row) => [
+        row.name,
+        row.value,
+      ]),
+    )
+    this.epoch = meta.get('epoch') ?? drawEpoch(options.dice)
+    // The heads know the last number even where every update has been evicted since.
+    const last = database.prepare('SELECT count(*) AS count, (SELECT max(seq) FROM heads) AS seq FROM tape').get()
+    const highest = Math.max(Number(last?.seq ?? 0), Number(meta.get('end') ?? 0))
+    this.#end = meta.get('closed') === 'no' ? highest + SKIP : highest
+    this.#oldest = Number(meta.get('oldest') ?? 0)
+    this.#count = Number(last?.count ?? 0)
+    for (const row of database.prepare('SELECT address, type, seq FROM heads').all()) {
+      this.#heads.set(`${row.address} ${row.type}`, Number(row.seq))
+    }
+    for (const row of database.prepare('SELECT name, value FROM notes').all()) {
+      this.#notes.set(String(row.name), JSON.parse(String(row.value)))
+    }
+    this.#inOneStroke(() => {
+      this.#write.meta.run('epoch', this.epoch)
+      this.#write.meta.run('end', String(this.#end))
+      this.#write.meta.run('closed', 'no')
+    })
+  }
+
+  async append(drafts: readonly Draft[], notes: Notes = new Map()): Promise<readonly Entry[]> {
+    const first = this.#end + 1
+    const heads = new Map<string, number>()
+    const entries = drafts.map((draft, index) => this.#number(draft, first + index, heads))
+    this.#inOneStroke(() => {
+      for (const { seq, update, text } of entries) {
+        this.#write.update.run(seq, Date.parse(update.time), evictable(update.type), text)
+      }
+      for (const [head, seq] of heads) {
+        const [address = '', type = ''] = head.split(' ')
+        this.#write.head.run(address, type, seq)
+      }
+      for (const [name, value] of notes) {
+        if (value === null) this.#write.forget.run(name)
+        else this.#write.note.run(name, JSON.stringify(value))
+      }
+      if (entries.length > 0) this.#evict(entries.length)
+    })
+    this.#end += entries.length
+    for (const [head, seq] of heads) this.#heads.set(head, seq)
+    for (const [name, value] of notes) {
+      if (value === null) this.#notes.delete(name)
+      else this.#notes.set(name, value)
+    }
+    for (const deliver of this.#followers) deliver(entries, notes)
+    return entries
+  }
+
+  follow(deliver: Follower): () => void {
+    this.#followers.add(deliver)
+    return () => this.#followers.delete(deliver)
+  }
+
+  since(seq: number, limit: number): readonly Entry[] {
+    // The text is what this class wrote: it is read back, not checked again.
+    return (this.#read.since.all(seq, limit) as Row[]).map((row) => ({
+      seq: row.seq,
+      text: row.text,
+      update: JSON.parse(row.text) as Update,
+    }))
+  }
+
+  before(time: number): number {
+    const found = this.#read.before.get(time)
+    return found ? Number(found.seq) - 1 : this.#end
+  }
+
+  note(name: string): unknown {
+    return this.#notes.get(name)
+  }
+
+  notes(prefix: string): Notes {
+    return new Map([...this.#notes].filter(([name]) => name.startsWith(prefix)))
+  }
+
+  oldest(): number {
+    return this.#oldest
+  }
+
+  end(): number {
+    return this.#end
+  }
+
+  async close(): Promise<void> {
+    this.#followers.clear()
+    this.#inOneStroke(() => {
+      this.#write.meta.run('end', String(this.#end))
+      this.#write.meta.run('closed', 'yes')
+    })
+    this.#database.close()
+  }
+
+  /** Gives a draft its number and its `prev`, in the order of fields that the contract names. */
+  #number(draft: Draft, seq: number, heads: Map<string, number>): Entry {
+    const head = `${draft.address ?? '*'} ${draft.type}`
+    const before = heads.get(head) ?? this.#heads.get(head)
+    heads.set(head, seq)
+    const { type, ...rest } = draft
+    const update = {
+      type,
+      id: formatPosition(this.epoch, seq),
+      prev: before === undefined ? null : formatPosition(this.epoch, before),
+      ...rest,
+    } as Update
+    return { seq, update, text: JSON.stringify(update) }
+  }
+
+  /** Takes off what is too old, then what is too much; the count spares all but movements and what belongs to them. */
+  #evict(added: number): void {
+    const aged = this.#read.agedOut.all(this.#options.now() - this.#options.retentionMs, EVICTION_BOUND)
+    this.#count += added - aged.length
+    const excess = Math.min(this.#count - this.#options.bound, EVICTION_BOUND)
+    const crowded = excess > 0 ? this.#read.crowdedOut.all(excess) : []
+    this.#count -= crowded.length
+    const evicted = [...aged, ...crowded].reduce((highest, row) => Math.max(highest, Number(row.seq)), this.#oldest)
+    if (evicted === this.#oldest) return
+    this.#oldest = evicted
+    this.#write.meta.run('oldest', String(evicted))
+  }
+
+  #inOneStroke(write: () => void): void {
+    this.#database.exec('BEGIN IMMEDIATE')
+    try {
+      write()
+      this.#database.exec('COMMIT')
+    } catch (failure) {
+      this.#database.exec('ROLLBACK')
+      throw new TapeError(`the tape cannot be written: ${failure instanceof Error ? failure.message : String(failure)}`)
+    }
+  }
+}
+
+function drawEpoch(dice: () => number): string {
+  let epoch = ''
+  while (epoch.length < EPOCH_CHARS) epoch += Math.floor(dice() * 36).toString(36)
+  return epoch
+}

@@ -1,0 +1,48 @@
+import type { Draft, Update } from '../protocol/updates.ts'
+
+/** An update with its number and the very text that every listener gets. */
+export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
+
+/**
+ * Small things kept beside the tape by name: the board token by token, the cursor, the head. They are written in the
+ * same stroke as the updates they belong to, and outlive retention. Null removes one.
+ */
+export type Notes = ReadonlyMap<string, unknown>
+
+export type Follower = (turn: readonly Entry[], notes: Notes) => void
+
+/** The names of what is kept beside the tape. */
+export const noteNames = {
+  /** Each token as last published: this and its address. */
+  token: 'token/',
+  head: 'head',
+  status: 'status',
+  /** How far the chain has been heard, and from where on the tape a restart finds what it must know. */
+  mark: 'mark',
+  chain: 'chain',
+} as const
+
+/** The ordered, durable record of what happened. Numbers what is appended; lets anyone follow from a position. */
+export interface Tape {
+  /** A new one begins only when continuity cannot be shown. */
+  readonly epoch: string
+  /** Numbers and writes, in one stroke; then tells the followers. */
+  append(drafts: readonly Draft[], notes?: Notes): Promise<readonly Entry[]>
+  /** Calls with what was appended and what was noted beside it, from now on; the answer stops it. */
+  follow(deliver: Follower): () => void
+  /** What stands after `seq`, oldest first. */
+  since(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
+  /** The number after which all that was written at `time` (ms) or later stands. */
+  before(time: number): number | Promise<number>
+  note(name: string): unknown
+  /** Every note whose name begins with `prefix`. */
+  notes(prefix: string): Notes
+  /** The number after which nothing has been evicted. */
+  oldest(): number
+  /** The last number given. */
+  end(): number
+  close(): Promise<void>
+}
+
+/** A place that cannot hold a tape, or the failure of the place that holds it. Says what to do. */
+export class TapeError extends Error {}

@@ -1,0 +1,48 @@
+import { readConfig } from '../../src/config.ts'
+import type { Devnet } from '../../src/devnet/devnet.ts'
+import { openLog } from '../../src/log.ts'
+import { openMetrics } from '../../src/metrics.ts'
+import { startRelay } from '../../src/relay.ts'
+
+/** A relay in this process, over real sockets, quick enough for tests. */
+export type TestRelay = { readonly url: string; readonly wsUrl: string; stop(): Promise<void> }
+
+const quick = {
+  PORT: '0',
+  DATA_DIR: ':memory:',
+  LOG_LEVEL: 'silent',
+  PENDING_POLL_MS: '20',
+  STOCKS_REFRESH_MS: '100',
+  SILENCE_MS: '300',
+  DRAIN_MS: '1000',
+}
+
+/** Starts a relay on a devnet; resolves when its first list is on the board. */
+export async function openRelay(devnet: Devnet, settings: Record<string, string> = {}): Promise<TestRelay> {
+  const reading = readConfig([], {
+    ...quick,
+    UPSTREAM_RPC_URL: devnet.rpcUrl,
+    UPSTREAM_WS_URL: devnet.wsUrl,
+    STOCKS_API_URL: devnet.url,
+    ...settings,
+  })
+  if (reading.kind !== 'settings') throw new Error(JSON.stringify(reading))
+  const { config } = reading
+  const relay = await startRelay({
+    config,
+    upstream: {
+      rpcUrls: config.UPSTREAM_RPC_URL ?? [],
+      wsUrls: config.UPSTREAM_WS_URL ?? [],
+      stocksUrl: config.STOCKS_API_URL ?? '',
+      demo: false,
+    },
+    log: openLog(config.LOG_LEVEL),
+    metrics: openMetrics(),
+    failed: (failure) => {
+      throw failure
+    },
+  })
+  await relay.listed
+  const host = `127.0.0.1:${relay.port}`
+  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, stop: relay.stop }
+}
