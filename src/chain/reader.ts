@@ -32,6 +32,14 @@ export type Found =
 /** Blocks being built may be several; a page that ends in `pending` leaves room for them. */
 const PENDING_ROOM_BLOCKS = 8
 
+/** One answer, where the next page begins, and the blocks that the node could not give. */
+type Page = {
+  readonly next: number
+  readonly size: number
+  readonly answer: unknown
+  readonly lost: { readonly from: number; readonly to: number } | null
+}
+
 type Options = {
   readonly ask: Ask
   /** The newest sealed block that is known to be read; null begins with what comes now. */
@@ -117,26 +125,35 @@ export class Reader {
   }
 
   #pages(addresses: readonly Hex[], begin: number, latest: number, since: number | null): Observable<Found> {
-    type Page = { readonly from: number; readonly size: number; readonly answer: unknown }
-    const ask = (from: number, size: number): Observable<Page | null> => {
+    const ask = (from: number, size: number): Observable<Page> => {
       const last = latest - from < Math.max(1, size - PENDING_ROOM_BLOCKS)
       const to = last ? ('pending' as const) : hexOf(from + size - 1)
       return this.#ask('eth_getLogs', [{ address: [...addresses], fromBlock: hexOf(from), toBlock: to }]).pipe(
-        map((answer) => ({ from: last ? latest + 1 : from + size, size, answer })),
+        map((answer) => ({ next: last ? latest + 1 : from + size, size, answer, lost: null })),
         catchError((failure: unknown) => {
-          const tooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
-          return tooLarge && size > 1 ? ask(from, Math.floor(size / 2)) : throwError(() => failure)
+          const kind = failure instanceof UpstreamError ? failure.kind : null
+          if (kind === 'too_large' && size > 1) return ask(from, Math.floor(size / 2))
+          if (kind !== 'gone' || from >= latest) return throwError(() => failure)
+          // The node has forgotten this far back: what is nearer may still be there.
+          const next = from + Math.ceil((latest - from) / 2)
+          return of({ next, size, answer: [], lost: { from: from + (from === since ? 1 : 0), to: next - 1 } })
         }),
       )
     }
     return ask(begin, LOGS_RANGE_BOUND).pipe(
-      expand((page) => (page && page.from <= latest ? ask(page.from, page.size) : EMPTY), 1),
-      mergeMap((page) => {
-        const { logs, unreadable } = readLogs(page?.answer ?? [])
+      expand((page) => (page.next <= latest ? ask(page.next, page.size) : EMPTY), 1),
+      mergeMap(({ next, answer, lost }) => {
+        const { logs, unreadable } = readLogs(answer)
         return concat(
+          lost && lost.from <= lost.to ? of<Found>({ type: 'hole', blocks: lost, reason: 'pruned' }) : EMPTY,
           of<Found>({ type: 'hearing', addresses }),
           unreadable > 0 ? of<Found>({ type: 'unreadable', count: unreadable }) : EMPTY,
           from(logs.flatMap((log) => this.#found(log, latest, since))),
+          defer(() => {
+            // Page by page, so that a reading that breaks off is taken up where it broke.
+            this.advance(Math.min(next - 1, latest))
+            return EMPTY
+          }),
         )
       }),
     )

@@ -10,6 +10,7 @@ export type Trouble =
   | 'forbidden'
   | 'unknown_method'
   | 'too_large'
+  | 'gone'
   | 'invalid'
 
 const passing: ReadonlySet<Trouble> = new Set(['unreachable', 'busy', 'unreadable', 'wrong_chain', 'forbidden'])
@@ -36,6 +37,7 @@ const RETRY_AFTER_BOUND_MS = 300_000
 
 const rules: readonly (readonly [RegExp, Trouble])[] = [
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
+  [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
   [/\brate\b|too many requests|capacity|credits|compute units/i, 'busy'],
   [/range|max results|more than \d+ results|response too large|too many (results|logs)|limit exceeded/i, 'too_large'],
   [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],

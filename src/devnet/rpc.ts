@@ -132,7 +132,7 @@ const readLogs = (node: Node, filter: Filter): readonly Log[] => {
 const logsOf = (node: Node, { fromBlock, toBlock, blockHash }: Filter): readonly Log[] => {
   const { chain, skies } = node
   if (blockHash !== undefined) {
-    if (fromBlock !== undefined || toBlock !== undefined) {
+    if (skies.weather.strictFilters && (fromBlock !== undefined || toBlock !== undefined)) {
       throw new CallError(-32602, 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other')
     }
     const block = chain.blockOfHash(lower(blockHash))

@@ -47,6 +47,11 @@ const fair = {
   chainId: undefined as number | undefined,
   /** How many blocks one `eth_getLogs` may span. */
   rangeBound: 2_000,
+  /**
+   * Whether `blockHash` beside `fromBlock` or `toBlock` is refused, as nodes do; in fair weather the two are ignored,
+   * as the interface document says.
+   */
+  strictFilters: false,
   /** How many logs one `eth_getLogs` may answer. */
   resultsBound: 20_000,
   /** Every answer over HTTP waits so long. */

@@ -352,3 +352,15 @@ describe('what a test may count and wait for', () => {
     expect(devnet.requests).toMatchObject({ eth_getLogs: 2, post: 2, socket: 1, list: 0, unknown: 1, eth_subscribe: 0 })
   })
 })
+
+describe('strict filters', () => {
+  it.each(['fromBlock', 'toBlock'])('refuse blockHash beside %s', async (bound) => {
+    const devnet = await manual()
+    devnet.weather.strictFilters = true
+    const { error } = await ask(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
+    expect(error).toEqual({
+      code: -32602,
+      message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other',
+    })
+  })
+})
