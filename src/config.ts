@@ -76,22 +76,22 @@ export const settings = {
   NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
   CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', whole(1, 2 ** 53 - 1)),
   DATA_DIR: setting('./data', 'folder of the tape; :memory: keeps nothing', text),
-  TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', whole(60_000, 366 * day)),
-  TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', whole(1_000, 100_000_000)),
+  TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', whole(1, 366 * day)),
+  TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', whole(1, 100_000_000)),
   STOCKS_REFRESH_MS: setting('15000', 'how often the list and the NAVs are read', whole(100, hour)),
-  NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', whole(1_000, 366 * day)),
+  NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', whole(1, 366 * day)),
   PENDING_POLL_MS: setting(
     '200',
     'how often the pending state is asked for where nothing is pushed',
-    whole(20, 60_000),
+    whole(10, 60_000),
   ),
   SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is called down', whole(100, hour)),
   BACKFILL_BOUND_MS: setting('21600000', 'how far back a restart catches up, in chain time', whole(0, 366 * day)),
-  HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', whole(1_000, 60_000)),
+  HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', whole(100, 60_000)),
   BACKLOG_BOUND_BYTES: setting(
     '262144',
     'a listener with more bytes unsent is shown out with its position',
-    whole(16_384, bytes),
+    whole(1, bytes),
   ),
   CLIENTS_BOUND: setting('20000', 'how many listeners may be connected', whole(1, 1_000_000)),
   SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters are served', whole(1, 1_000_000)),
@@ -159,9 +159,13 @@ function readFlags(args: readonly string[]): { values: Record<string, unknown> }
 
 /** Settings that are each well formed and make no sense together. */
 function contradictions(config: Config): string[] {
-  const given = config.UPSTREAM_RPC_URL ?? config.UPSTREAM_WS_URL
-  if (given === undefined || config.NETWORK !== undefined) return []
+  if (config.NETWORK !== undefined) return []
   const lines: string[] = []
+  if (config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined) {
+    if (config.STOCKS_API_URL !== undefined)
+      lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL alone has no chain to go with it')
+    return lines
+  }
   if (config.UPSTREAM_RPC_URL === undefined)
     lines.push('UPSTREAM_RPC_URL is missing: UPSTREAM_WS_URL alone cannot be polled')
   if (config.STOCKS_API_URL === undefined)

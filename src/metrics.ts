@@ -13,7 +13,6 @@ export function openMetrics() {
     ),
     logsRepeated: counter('logs_repeated_total', 'Logs that had been told before'),
     logsForeign: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
-    linkDowns: counter('link_downs_total', 'Times that the upstream socket was lost'),
     updates: counter('updates_total', 'Updates written to the tape'),
     shownOut: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
     listeners: new Gauge({

@@ -85,7 +85,11 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
       clientsBound: config.CLIENTS_BOUND,
       selectionsBound: config.SELECTIONS_BOUND,
-      shownOut: () => metrics.shownOut.inc(),
+      count: {
+        came: (carrier) => metrics.listeners.inc({ carrier }),
+        went: (carrier) => metrics.listeners.dec({ carrier }),
+        shownOut: () => metrics.shownOut.inc(),
+      },
     })
     const streams: Streams = {
       house: {

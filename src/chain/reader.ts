@@ -48,7 +48,7 @@ type Options = {
   readonly backfillBoundMs: number
 }
 
-export const hexOf = (number: number): Hex => `0x${number.toString(16)}`
+const hexOf = (number: number): Hex => `0x${number.toString(16)}`
 
 /** Reads what happened since the cursor, sealed and pre-confirmed, in pages that a node can bear. */
 export class Reader {

@@ -4,6 +4,7 @@ import { formatPosition } from '../protocol/position.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Entry, Notes, Tape } from '../tape/tape.ts'
 import { Audience } from './audience.ts'
+import type { Carrier } from './carrier.ts'
 import { Frame } from './frame.ts'
 import type { Listener } from './listener.ts'
 import { hasValueFilter, nameOf, type Selection } from './selection.ts'
@@ -23,7 +24,8 @@ type Options = {
   readonly backlogBoundBytes: number
   readonly clientsBound: number
   readonly selectionsBound: number
-  readonly shownOut: () => void
+  /** What is counted of those who come, go and are shown out. */
+  readonly count: { came(carrier: Carrier): void; went(carrier: Carrier): void; shownOut(): void }
 }
 
 /** Who listens. Follows the tape and gives each audience its part of every turn. */
@@ -82,6 +84,7 @@ export class Hub {
 
   enter(listener: Listener): void {
     this.#listeners.add(listener)
+    this.#options.count.came(listener.carrier)
   }
 
   /** The frames after `seq` if they are all at hand, else null. */
@@ -121,7 +124,7 @@ export class Hub {
   leave(listener: Listener): void {
     listener.state = 'parted'
     this.#quit(listener)
-    this.#listeners.delete(listener)
+    if (this.#listeners.delete(listener)) this.#options.count.went(listener.carrier)
   }
 
   /** Shows a listener out: a last word with its position, then the end. */
@@ -150,7 +153,7 @@ export class Hub {
   readonly mayWrite = (listener: Listener): boolean => {
     if (listener.state === 'parted') return false
     if (listener.overdueBytes() <= this.#options.backlogBoundBytes) return true
-    this.#options.shownOut()
+    this.#options.count.shownOut()
     this.part(listener, 'too_slow')
     return false
   }

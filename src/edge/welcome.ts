@@ -58,7 +58,7 @@ export function greet(
     server,
     connection: listener.id,
     chain_id: chainId(),
-    heartbeat_s: Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000),
+    heartbeat_s: Math.max(1, Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000)),
     limits: {
       symbols: SYMBOLS_BOUND,
       selections: limits.selections,

@@ -5,7 +5,15 @@ import { openMetrics } from '../../src/metrics.ts'
 import { startRelay } from '../../src/relay.ts'
 
 /** A relay in this process, over real sockets, quick enough for tests. */
-export type TestRelay = { readonly url: string; readonly wsUrl: string; stop(): Promise<void> }
+export type TestRelay = {
+  readonly url: string
+  readonly wsUrl: string
+  /** Resolves when the first list is on the board. */
+  readonly listed: Promise<void>
+  stop(): Promise<void>
+}
+/** What the relay needs to know of its upstream. */
+type Upstream = Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>
 
 const quick = {
   PORT: '0',
@@ -18,7 +26,14 @@ const quick = {
 }
 
 /** Starts a relay on a devnet; resolves when its first list is on the board. */
-export async function openRelay(devnet: Devnet, settings: Record<string, string> = {}): Promise<TestRelay> {
+export async function openRelay(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
+  const relay = await launchRelay(devnet, settings)
+  await relay.listed
+  return relay
+}
+
+/** Starts a relay that may have to wait for its list. */
+export async function launchRelay(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
   const reading = readConfig([], {
     ...quick,
     UPSTREAM_RPC_URL: devnet.rpcUrl,
@@ -42,7 +57,6 @@ export async function openRelay(devnet: Devnet, settings: Record<string, string>
       throw failure
     },
   })
-  await relay.listed
   const host = `127.0.0.1:${relay.port}`
-  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, stop: relay.stop }
+  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, listed: relay.listed, stop: relay.stop }
 }

@@ -1,0 +1,59 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Ear, listenNdjson, listenSse, listenWs } from '../support/ears.ts'
+import { freshClone, type Started, start } from './clone.ts'
+
+/** A newcomer with nothing but a clone and the README: its two commands, and then a listener on each carrier. */
+
+const WITHIN_MS = 10_000
+
+let clone: string
+let relay: Started
+let ears: readonly Ear[] = []
+
+beforeAll(() => {
+  clone = freshClone()
+  const readme = readFileSync(join(clone, 'README.md'), 'utf8')
+  expect(readme).toContain('npm ci\nnpm start\n')
+  execFileSync('npm', ['ci'], { cwd: clone, stdio: 'pipe' })
+})
+
+afterAll(async () => {
+  for (const ear of ears) ear.close()
+  relay?.kill('SIGKILL')
+  await relay?.ended
+  rmSync(clone, { recursive: true })
+})
+
+it('two commands, and transfers are heard within ten seconds, in the same bytes on every carrier', async () => {
+  const startedAt = performance.now()
+  relay = start(['npm', 'start', '--', '--port', '0'], { cwd: clone })
+  const [, host = ''] = await relay.line(/listens on http:\/\/(\S+),/)
+  ears = await Promise.all([
+    listenSse(`http://${host}/v1/stream/AAPLc`),
+    listenNdjson(`http://${host}/v1/stream/AAPLc?format=ndjson`),
+    listenWs(`ws://${host}/v1/ws?symbols=*`),
+  ])
+  const [sse, ndjson, ws] = ears
+  if (!sse || !ndjson || !ws) throw new Error('three ears were opened')
+  const transfer = await sse.hear('transfer')
+  expect(performance.now() - startedAt).toBeLessThan(WITHIN_MS)
+  expect(sse.messages.slice(0, 4).map(({ type }) => type)).toEqual(['hello', 'subscribed', 'snapshot', 'live'])
+  expect(await sse.hear('hello')).toMatchObject({ demo: true, protocol: 'stocktape.v1' })
+  expect(transfer.amount).not.toBeNull()
+  expect(Number(transfer.reference_value)).toBeCloseTo(Number(transfer.amount) * Number(transfer.nav.price), 1)
+  for (const ear of [ndjson, ws]) {
+    await ear.hear('transfer', ({ id }) => id === transfer.id)
+    expect(textOf(ear, transfer.id)).toBe(textOf(sse, transfer.id))
+  }
+})
+
+it('an interrupt to the whole group ends it with exit code 0', async () => {
+  relay.kill('SIGINT')
+  expect(await relay.ended).toBe(0)
+})
+
+const textOf = (ear: Ear, id: string) =>
+  ear.heard.find(({ message }) => message.type === 'transfer' && message.id === id)?.text

@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config'
+
+/** What takes longer than a minute's patience: one file after the other, each with the machine to itself. */
+export default defineConfig({
+  test: {
+    include: ['test/proof/**/*.test.ts'],
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    fileParallelism: false,
+  },
+})

@@ -1,0 +1,481 @@
+import fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { parsePosition } from '../../src/protocol/position.ts'
+import { type Draft, Update } from '../../src/protocol/updates.ts'
+import type { Entry, Tape } from '../../src/tape/tape.ts'
+import { apple, approval, navChange, oneOfEach, otherLog, seal, status, tesla, token, transfer } from './drafts.ts'
+
+/** What bounds a tape, and the time it begins at. */
+export type Bounds = { readonly retentionMs?: number; readonly bound?: number }
+
+/** A tape in its place, with all that may happen to it. */
+export type Place = {
+  readonly tape: Tape
+  /** What the tape takes for the time; set by the test. */
+  readonly clock: { now: number }
+  /** Ends it cleanly and opens it again. */
+  reopen(): Promise<Tape>
+  /** Ends it as a killed process does, and opens what is left. */
+  crash(): Promise<Tape>
+  close(): Promise<void>
+}
+
+export type Open = (bounds?: Bounds) => Promise<Place>
+
+const NOON = Date.parse('2026-11-20T12:00:00Z')
+const HOUR_MS = 3_600_000
+
+/** What every tape must hold to, whatever it is made of. */
+export function tapeContract(name: string, openPlace: Open): void {
+  const open = async (bounds: Bounds = {}) => {
+    const place = await openPlace(bounds)
+    onTestFinished(() => place.close())
+    place.clock.now = NOON
+    return place
+  }
+  const all = async (tape: Tape): Promise<readonly Entry[]> => tape.since(0, 10_000)
+  const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
+  const at = NOON
+
+  describe(`${name}: an empty tape`, () => {
+    it('ends where nothing was evicted', async () => {
+      const { tape } = await open()
+      expect(tape.end()).toBe(tape.oldest())
+      expect(await all(tape)).toEqual([])
+      expect(await tape.before(0)).toBe(tape.end())
+    })
+
+    it('has an epoch that fits into a position', async () => {
+      const { tape } = await open()
+      expect(parsePosition(`${tape.epoch}.0`)).toEqual({ epoch: tape.epoch, seq: 0, n: null })
+    })
+  })
+
+  describe(`${name}: what is appended`, () => {
+    it('is numbered in its order, each with a number above the last', async () => {
+      const { tape } = await open()
+      const first = await tape.append([transfer({ at }), approval({ at })])
+      const second = await tape.append([navChange({ at })])
+      const numbers = seqs([...first, ...second])
+      expect(numbers).toEqual([...numbers].sort((a, b) => a - b))
+      expect(new Set(numbers).size).toBe(3)
+      expect([...first, ...second].map(({ update }) => update.type)).toEqual(['transfer', 'approval', 'nav'])
+      expect(tape.end()).toBe(numbers.at(-1))
+    })
+
+    it('keeps its order when nobody waits', async () => {
+      const { tape } = await open()
+      const strokes = await Promise.all([1, 2, 3, 4, 5].map((nth) => tape.append([transfer({ at, nth })])))
+      const told = (await all(tape)).map(({ update }) => (update.type === 'transfer' ? update.block.number : null))
+      expect(told).toEqual([1, 2, 3, 4, 5])
+      expect(seqs(strokes.flat())).toEqual(seqs(await all(tape)))
+    })
+
+    it('bears its position', async () => {
+      const { tape } = await open()
+      const entries = await tape.append(oneOfEach({ at }))
+      for (const { seq, update } of entries) expect(update.id).toBe(`${tape.epoch}.${seq}`)
+    })
+
+    it('begins with type, id, prev, symbol, address and time, and goes on as the contract says', async () => {
+      const { tape } = await open()
+      const entries = await tape.append(oneOfEach({ at }))
+      for (const { text, update } of entries) {
+        const fields = Object.keys(JSON.parse(text))
+        expect(fields.slice(0, 6)).toEqual(['type', 'id', 'prev', 'symbol', 'address', 'time'])
+        const schema = Update.options.find((option) => option.shape.type.value === update.type)
+        expect(fields).toEqual(Object.keys(schema?.shape ?? {}).filter((field) => fields.includes(field)))
+        expect(Update.parse(JSON.parse(text))).toEqual(update)
+      }
+    })
+
+    it('is read back in the very same text', async () => {
+      const { tape } = await open()
+      const entries = await tape.append(oneOfEach({ at }))
+      expect(await all(tape)).toEqual(entries)
+    })
+
+    it('survives a clean end and an unclean one in the same text', async () => {
+      const place = await open()
+      const entries = await place.tape.append(oneOfEach({ at }))
+      expect(await all(await place.reopen())).toEqual(entries)
+      expect(await all(await place.crash())).toEqual(entries)
+    })
+
+    it('may be nothing', async () => {
+      const { tape } = await open()
+      expect(await tape.append([])).toEqual([])
+      expect(tape.end()).toBe(tape.oldest())
+    })
+  })
+
+  describe(`${name}: prev`, () => {
+    const prevs = (entries: readonly Entry[]) => entries.map(({ update }) => update.prev)
+    const ids = (entries: readonly Entry[]) => entries.map(({ update }) => update.id)
+
+    it('names the message before with the same address and type, inside a turn too', async () => {
+      const { tape } = await open()
+      const entries = await tape.append([
+        transfer({ at }),
+        transfer({ at, address: tesla }),
+        approval({ at }),
+        transfer({ at }),
+        transfer({ at, address: tesla }),
+      ])
+      const [first, second] = ids(entries)
+      expect(prevs(entries)).toEqual([null, null, null, first, second])
+    })
+
+    it('goes on across turns', async () => {
+      const { tape } = await open()
+      const before = await tape.append([transfer({ at }), navChange({ at })])
+      const after = await tape.append([navChange({ at }), transfer({ at })])
+      expect(prevs(after)).toEqual(ids(before).reverse())
+    })
+
+    it('chains what concerns everyone by its type alone', async () => {
+      const { tape } = await open()
+      const [first] = await tape.append([status({ at })])
+      const [second] = await tape.append([status({ at })])
+      expect(second?.update.prev).toBe(first?.update.id)
+    })
+
+    it('goes on across a restart, clean or not', async () => {
+      const place = await open()
+      const [first] = await place.tape.append([transfer({ at })])
+      const [second] = await (await place.reopen()).append([transfer({ at })])
+      const [third] = await (await place.crash()).append([transfer({ at })])
+      expect(second?.update.prev).toBe(first?.update.id)
+      expect(third?.update.prev).toBe(second?.update.id)
+    })
+
+    it('names what has been evicted since', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const [first] = await place.tape.append([transfer({ at })])
+      place.clock.now = NOON + 2 * HOUR_MS
+      await place.tape.append([status({ at: place.clock.now })])
+      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual(['status'])
+      const [second] = await (await place.reopen()).append([transfer({ at: place.clock.now })])
+      expect(second?.update.prev).toBe(first?.update.id)
+    })
+  })
+
+  describe(`${name}: a follower`, () => {
+    it('hears what is appended once it is written, with the notes of the same stroke', async () => {
+      const { tape } = await open()
+      const heard: unknown[] = []
+      tape.follow((turn, notes) => {
+        heard.push({ turn, notes, end: tape.end(), note: tape.note('head'), stored: tape.since(0, 10) })
+      })
+      const turn = await tape.append([transfer({ at }), status({ at })], new Map([['head', 7]]))
+      const [{ stored, ...rest }] = heard as [{ stored: unknown }]
+      expect(heard).toHaveLength(1)
+      expect(rest).toEqual({ turn, notes: new Map([['head', 7]]), end: turn.at(-1)?.seq, note: 7 })
+      expect(await stored).toEqual(turn)
+    })
+
+    it('hears notes that come without updates', async () => {
+      const { tape } = await open()
+      const heard: unknown[] = []
+      tape.follow((turn, notes) => heard.push([turn, [...notes]]))
+      await tape.append([], new Map([['head', 1]]))
+      expect(heard).toEqual([[[], [['head', 1]]]])
+    })
+
+    it('hears every stroke in order, from when it began until it stops', async () => {
+      const { tape } = await open()
+      await tape.append([transfer({ at })])
+      const heard: number[] = []
+      const stop = tape.follow((turn) => heard.push(...seqs(turn)))
+      const entries = [
+        ...(await tape.append([transfer({ at })])),
+        ...(await tape.append([transfer({ at }), transfer({ at })])),
+      ]
+      stop()
+      await tape.append([transfer({ at })])
+      expect(heard).toEqual(seqs(entries))
+    })
+
+    it('stands beside others', async () => {
+      const { tape } = await open()
+      const heard: string[] = []
+      const stop = tape.follow(() => {
+        heard.push('one')
+        stop()
+      })
+      tape.follow(() => heard.push('other'))
+      await tape.append([transfer({ at })])
+      await tape.append([transfer({ at })])
+      expect(heard).toEqual(['one', 'other', 'other'])
+    })
+  })
+
+  describe(`${name}: reading`, () => {
+    it('goes page by page, each after the last number of the one before', async () => {
+      const { tape } = await open()
+      const entries = await tape.append([1, 2, 3, 4, 5].map((nth) => transfer({ at, nth })))
+      const pages: (readonly Entry[])[] = []
+      for (let seq = 0; ; ) {
+        const page = await tape.since(seq, 2)
+        if (page.length === 0) break
+        pages.push(page)
+        seq = page.at(-1)?.seq ?? seq
+      }
+      expect(pages.map((page) => page.length)).toEqual([2, 2, 1])
+      expect(pages.flat()).toEqual(entries)
+    })
+
+    it('finds nothing after the end', async () => {
+      const { tape } = await open()
+      await tape.append([transfer({ at })])
+      expect(await tape.since(tape.end(), 10)).toEqual([])
+      expect(await tape.since(tape.end() + 1_000, 10)).toEqual([])
+    })
+
+    it('finds where a time begins', async () => {
+      const { tape } = await open()
+      const entries = await tape.append([at, at + 1_000, at + 1_000, at + 3_000].map((time) => transfer({ at: time })))
+      const [first = 0, second = 0, , fourth = 0] = seqs(entries)
+      expect(await tape.before(at - 1)).toBe(first - 1)
+      expect(await tape.before(at)).toBe(first - 1)
+      expect(await tape.before(at + 1)).toBe(second - 1)
+      expect(await tape.before(at + 1_000)).toBe(second - 1)
+      expect(await tape.before(at + 2_000)).toBe(fourth - 1)
+      expect(await tape.before(at + 3_001)).toBe(tape.end())
+    })
+  })
+
+  describe(`${name}: a note`, () => {
+    it('is written with its updates, replaced, removed by null, and survives both ends', async () => {
+      const place = await open()
+      await place.tape.append([transfer({ at })], new Map<string, unknown>([['token/a', { symbol: 'A', paused: [] }]]))
+      await place.tape.append(
+        [],
+        new Map<string, unknown>([
+          ['token/b', 1],
+          ['head', { sealed: 3 }],
+        ]),
+      )
+      await place.tape.append(
+        [],
+        new Map<string, unknown>([
+          ['token/b', null],
+          ['head', { sealed: 4 }],
+        ]),
+      )
+      for (const tape of [place.tape, await place.reopen(), await place.crash()]) {
+        expect(tape.note('token/a')).toEqual({ symbol: 'A', paused: [] })
+        expect(tape.note('token/b')).toBeUndefined()
+        expect(tape.note('head')).toEqual({ sealed: 4 })
+        expect(new Map(tape.notes('token/'))).toEqual(new Map([['token/a', { symbol: 'A', paused: [] }]]))
+      }
+    })
+
+    it('outlives the updates it came with', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      await place.tape.append([transfer({ at })], new Map([['mark', 5]]))
+      place.clock.now = NOON + 2 * HOUR_MS
+      await place.tape.append([status({ at: place.clock.now })])
+      expect(place.tape.note('mark')).toBe(5)
+      expect((await place.reopen()).note('mark')).toBe(5)
+    })
+
+    it('that was never written is undefined', async () => {
+      const { tape } = await open()
+      expect(tape.note('head')).toBeUndefined()
+      expect([...tape.notes('token/')]).toEqual([])
+    })
+  })
+
+  describe(`${name}: a restart`, () => {
+    it('keeps the epoch, clean or not', async () => {
+      const place = await open()
+      const { epoch } = place.tape
+      expect((await place.reopen()).epoch).toBe(epoch)
+      expect((await place.crash()).epoch).toBe(epoch)
+      expect((await place.reopen()).epoch).toBe(epoch)
+    })
+
+    it('goes on with the number where a clean end left off', async () => {
+      const place = await open()
+      const [last] = await place.tape.append([transfer({ at })])
+      const tape = await place.reopen()
+      expect(tape.end()).toBe(last?.seq)
+      const [next] = await tape.append([transfer({ at })])
+      expect(next?.seq).toBe((last?.seq ?? 0) + 1)
+    })
+
+    it('never gives a number twice after an unclean end', async () => {
+      const place = await open()
+      const given = new Set<number>()
+      let tape = place.tape
+      for (let turn = 0; turn < 4; turn += 1) {
+        const end = tape.end()
+        for (const { seq } of await tape.append([transfer({ at }), navChange({ at })])) {
+          expect(given.has(seq)).toBe(false)
+          expect(seq).toBeGreaterThan(end)
+          given.add(seq)
+        }
+        tape = await place.crash()
+      }
+    })
+
+    it('remembers how far eviction has come', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      await place.tape.append([transfer({ at })])
+      place.clock.now = NOON + 2 * HOUR_MS
+      await place.tape.append([status({ at: place.clock.now })])
+      const oldest = place.tape.oldest()
+      expect((await place.reopen()).oldest()).toBe(oldest)
+      expect((await place.crash()).oldest()).toBe(oldest)
+    })
+
+    it('goes on above the last number where everything has been evicted', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const [first] = await place.tape.append([transfer({ at: NOON - 2 * HOUR_MS })])
+      const tape = await place.reopen()
+      const [second] = await tape.append([transfer({ at })])
+      expect(second?.seq).toBeGreaterThan(first?.seq ?? 0)
+    })
+  })
+
+  describe(`${name}: retention`, () => {
+    it('takes every type by age, and moves oldest to the last that went', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const old = await place.tape.append(oneOfEach({ at }))
+      expect(place.tape.oldest()).toBe(0)
+      place.clock.now = NOON + HOUR_MS + 1
+      const kept = await place.tape.append(oneOfEach({ at: place.clock.now }))
+      expect(await all(place.tape)).toEqual(kept)
+      expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
+    })
+
+    it('keeps what is exactly as old as the bound', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      await place.tape.append([transfer({ at })])
+      place.clock.now = NOON + HOUR_MS
+      await place.tape.append([transfer({ at: place.clock.now })])
+      expect(await all(place.tape)).toHaveLength(2)
+      expect(place.tape.oldest()).toBe(0)
+    })
+
+    it('takes only movements, approvals, logs and seals by count, the oldest first', async () => {
+      const place = await open({ bound: 7 })
+      const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
+      const entries = await place.tape.append([
+        ...spared,
+        transfer({ at }),
+        approval({ at }),
+        otherLog({ at }),
+        seal({ at }),
+      ])
+      expect(await all(place.tape)).toEqual(entries)
+      expect(place.tape.oldest()).toBe(0)
+      await place.tape.append([navChange({ at })])
+      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual([
+        'nav',
+        'token',
+        'status',
+        'approval',
+        'log',
+        'seal',
+        'nav',
+      ])
+      expect(place.tape.oldest()).toBe(entries[3]?.seq)
+      await place.tape.append([navChange({ at }), navChange({ at })])
+      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual([
+        'nav',
+        'token',
+        'status',
+        'seal',
+        'nav',
+        'nav',
+        'nav',
+      ])
+      expect(place.tape.oldest()).toBe(entries[5]?.seq)
+    })
+
+    it('keeps a tape of movements at its count', async () => {
+      const place = await open({ bound: 10 })
+      for (let nth = 1; nth <= 25; nth += 1) await place.tape.append([transfer({ at, nth })])
+      expect(await all(place.tape)).toHaveLength(10)
+      expect(place.tape.oldest()).toBe((await all(place.tape))[0]?.seq ? place.tape.end() - 10 : -1)
+    })
+
+    it('counts on across a restart', async () => {
+      const place = await open({ bound: 3 })
+      await place.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
+      const tape = await place.reopen()
+      await tape.append([transfer({ at, nth: 4 })])
+      expect(await all(tape)).toHaveLength(3)
+    })
+  })
+
+  describe(`${name}: a stroke that fails`, () => {
+    // What no store can hold: it has no JSON.
+    const unwritable = new Map<string, unknown>([
+      ['head', 2],
+      ['mark', 1n],
+    ])
+
+    it('leaves nothing behind: no update, no number, no note, no follower told', async () => {
+      const place = await open()
+      const { tape } = place
+      const [first] = await tape.append([transfer({ at })], new Map([['head', 1]]))
+      const heard: number[] = []
+      tape.follow((turn) => heard.push(...seqs(turn)))
+      await expect(tape.append([transfer({ at }), navChange({ at })], unwritable)).rejects.toThrow()
+      expect(heard).toEqual([])
+      expect(tape.end()).toBe(first?.seq)
+      expect(tape.note('head')).toBe(1)
+      expect(tape.note('mark')).toBeUndefined()
+      expect(await all(tape)).toHaveLength(1)
+      const [second, third] = await tape.append([transfer({ at }), navChange({ at })])
+      expect(second?.update.prev).toBe(first?.update.id)
+      expect(third?.update.prev).toBeNull()
+      expect(second?.seq).toBe((first?.seq ?? 0) + 1)
+      const after = await place.crash()
+      expect(await all(after)).toHaveLength(3)
+      expect(after.note('head')).toBe(1)
+    })
+  })
+
+  it(`${name}: whatever happens to it, it is a chain of what was appended`, async () => {
+    const kinds = [transfer, approval, navChange, seal] as const
+    const Stroke = fc.record({
+      end: fc.constantFrom('none', 'none', 'none', 'clean', 'unclean'),
+      drafts: fc.array(fc.tuple(fc.nat(kinds.length - 1), fc.constantFrom(apple, tesla)), { maxLength: 4 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(Stroke, { maxLength: 8 }), async (strokes) => {
+        const place = await openPlace()
+        try {
+          place.clock.now = NOON
+          let tape = place.tape
+          const told: Entry[] = []
+          for (const { end, drafts } of strokes) {
+            if (end === 'clean') tape = await place.reopen()
+            if (end === 'unclean') tape = await place.crash()
+            told.push(
+              ...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))),
+            )
+          }
+          expect(await all(tape)).toEqual(told)
+          const heads = new Map<string, string>()
+          let last = 0
+          for (const { seq, update } of told) {
+            const head = `${update.address} ${update.type}`
+            expect(update.prev).toBe(heads.get(head) ?? null)
+            expect(seq).toBeGreaterThan(last)
+            heads.set(head, update.id)
+            last = seq
+          }
+          expect(tape.end()).toBeGreaterThanOrEqual(last)
+        } finally {
+          await place.close()
+        }
+      }),
+      { numRuns: 25 },
+    )
+  })
+}

@@ -1,0 +1,263 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import { type Tape, TapeError } from '../../src/tape/tape.ts'
+import { type Open, tapeContract } from './contract.ts'
+import { navChange, transfer } from './drafts.ts'
+
+const folder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+const at = Date.parse('2026-11-20T12:00:00Z')
+const unbounded = { retentionMs: 365 * 86_400_000, bound: 1_000_000, now: () => at, dice: () => 0.5 }
+
+/** A folder that goes with the test. */
+const ownFolder = (): string => {
+  const dir = folder()
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+const openPlace: Open = async (bounds = {}) => {
+  const root = folder()
+  const clock = { now: at }
+  let images = 0
+  let dir = join(root, 'tape')
+  const openTape = () => openSqliteTape({ ...unbounded, ...bounds, dir, now: () => clock.now })
+  let tape = openTape()
+  return {
+    get tape() {
+      return tape
+    },
+    clock,
+    async reopen() {
+      await tape.close()
+      tape = openTape()
+      return tape
+    },
+    async crash() {
+      // What a killed process leaves is what the disk holds at that moment.
+      images += 1
+      const image = join(root, `image-${images}`)
+      cpSync(dir, image, { recursive: true })
+      await tape.close()
+      dir = image
+      tape = openTape()
+      return tape
+    },
+    async close() {
+      await tape.close()
+      rmSync(root, { recursive: true, force: true })
+    },
+  }
+}
+
+tapeContract('the embedded tape', openPlace)
+
+describe('the embedded tape', () => {
+  it('skips ahead by 2^20 after an unclean end, each time', async () => {
+    const place = await openPlace()
+    onTestFinished(() => place.close())
+    await place.tape.append([transfer({ at })])
+    const [second] = await (await place.crash()).append([transfer({ at })])
+    await place.crash()
+    const [third] = await (await place.crash()).append([transfer({ at })])
+    expect(second?.seq).toBe(2 ** 20 + 2)
+    expect(third?.seq).toBe(3 * 2 ** 20 + 3)
+  })
+
+  it('is still there after a process was killed', async () => {
+    const dir = ownFolder()
+    const script = `
+      import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/tape/sqlite.ts'))}
+      const tape = openSqliteTape({ dir: ${JSON.stringify(dir)}, retentionMs: 1e12, bound: 1e6, now: Date.now, dice: () => 0.5 })
+      await tape.append([${JSON.stringify(transfer({ at }))}], new Map([['head', 9]]))
+      process.stdout.write(tape.epoch)
+      process.kill(process.pid, 'SIGKILL')
+    `
+    const child = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
+    expect(child.signal).toBe('SIGKILL')
+    const tape = openSqliteTape({ ...unbounded, dir })
+    expect(tape.epoch).toBe(String(child.stdout))
+    expect(tape.note('head')).toBe(9)
+    expect(await tape.since(0, 10)).toHaveLength(1)
+    expect(tape.end()).toBe(2 ** 20 + 1)
+    await tape.close()
+  })
+
+  it('keeps nothing in memory but is a tape all the same', async () => {
+    const tape = openSqliteTape({ ...unbounded, dir: ':memory:' })
+    const entries = await tape.append([transfer({ at }), navChange({ at })])
+    expect(await tape.since(0, 10)).toEqual(entries)
+    await tape.close()
+    const other = openSqliteTape({ ...unbounded, dir: ':memory:', dice: () => 0.1 })
+    expect(other.end()).toBe(0)
+    expect(other.epoch).not.toBe(tape.epoch)
+    await other.close()
+  })
+
+  it('makes the folder it is given', async () => {
+    const dir = join(ownFolder(), 'a', 'b')
+    const tape = openSqliteTape({ ...unbounded, dir })
+    await tape.close()
+    expect(readFileSync(join(dir, 'tape.sqlite')).subarray(0, 15).toString()).toBe('SQLite format 3')
+  })
+
+  it('takes any dice', async () => {
+    for (const dice of [() => 0, () => 1 - 2 ** -53]) {
+      const tape = openSqliteTape({ ...unbounded, dir: ':memory:', dice })
+      expect(tape.epoch).toMatch(/^[0-9a-z]{6}$/)
+      await tape.close()
+    }
+  })
+})
+
+/** What opening says when it fails; it is one readable line and no more. */
+function complaint(dir: string): string {
+  let tape: Tape
+  try {
+    tape = openSqliteTape({ ...unbounded, dir })
+  } catch (failure) {
+    expect(failure).toBeInstanceOf(TapeError)
+    const { message } = failure as TapeError
+    expect(message).toContain(dir)
+    expect(message).not.toMatch(/\n| at .*:\d+/)
+    return message
+  }
+  void tape.close()
+  throw new Error('it opened')
+}
+
+describe('a place that cannot hold the tape is refused with a readable sentence', () => {
+  it('when another handle holds it', async () => {
+    const dir = ownFolder()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    expect(complaint(dir)).toMatch(/in use by another stocktape/)
+    await tape.append([transfer({ at })])
+    await tape.close()
+    const next = openSqliteTape({ ...unbounded, dir })
+    expect(next.end()).toBe(1)
+    await next.close()
+  })
+
+  it('when another process holds it', async () => {
+    const dir = ownFolder()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    const script = `
+      import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/tape/sqlite.ts'))}
+      try { openSqliteTape({ dir: ${JSON.stringify(dir)}, retentionMs: 1, bound: 1, now: Date.now, dice: Math.random }) }
+      catch (failure) { process.stdout.write(failure.message) }
+    `
+    const said = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
+    expect(String(said)).toMatch(/in use by another stocktape/)
+    await tape.close()
+  })
+
+  it('when a file stands in place of the folder', () => {
+    const dir = join(ownFolder(), 'file')
+    writeFileSync(dir, 'not a folder')
+    expect(complaint(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  it('when a folder stands in place of the file', () => {
+    const dir = ownFolder()
+    mkdirSync(join(dir, 'tape.sqlite'))
+    expect(complaint(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  it('when nobody may write there', () => {
+    expect(complaint('/proc/stocktape')).toMatch(/cannot hold the tape/)
+  })
+
+  it('when the file is something else', () => {
+    const dir = ownFolder()
+    writeFileSync(join(dir, 'tape.sqlite'), 'this is not a database, however long it goes on '.repeat(100))
+    expect(complaint(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  it.each<[string, (file: string) => void]>([
+    [
+      'when its pages are garbage',
+      (file) => {
+        const bytes = readFileSync(file)
+        writeFileSync(file, bytes.fill(0xa5, 4_096))
+      },
+    ],
+    ['when the file was cut', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000))],
+    [
+      'when a note is no longer JSON',
+      (file) => {
+        const database = new DatabaseSync(file)
+        database.exec("UPDATE notes SET value = '{'")
+        database.close()
+      },
+    ],
+    [
+      'when it is the file of another program',
+      (file) => {
+        rmSync(file)
+        const database = new DatabaseSync(file)
+        database.exec('CREATE TABLE tape (id INTEGER PRIMARY KEY, artist TEXT)')
+        database.close()
+      },
+    ],
+  ])('%s', async (_, spoil) => {
+    const dir = ownFolder()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    await tape.append(
+      Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
+      new Map([['head', 1]]),
+    )
+    await tape.close()
+    spoil(join(dir, 'tape.sqlite'))
+    expect(complaint(dir)).toMatch(/cannot hold the tape|cannot be read/)
+  })
+})
+
+describe('a stroke that the disk refuses', () => {
+  /** Makes the file refuse to have this done to it, which no full disk can be asked to do on time. */
+  const refusing = (when: string, how: string) => {
+    const dir = ownFolder()
+    const place = openSqliteTape({ ...unbounded, dir })
+    void place.close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec(`CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
+    database.close()
+    return dir
+  }
+
+  it.each(['ABORT', 'ROLLBACK'])('is a TapeError and undone when it ends in %s', async (how) => {
+    const dir = refusing("INSERT ON notes WHEN NEW.name = 'head'", how)
+    const tape = openSqliteTape({ ...unbounded, dir })
+    const failure = await tape.append([transfer({ at })], new Map([['head', 1]])).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(TapeError)
+    expect(String(failure)).toContain('disk is full')
+    expect(tape.end()).toBe(0)
+    const [entry] = await tape.append([transfer({ at })])
+    expect(entry?.seq).toBe(1)
+    await tape.close()
+  })
+
+  it('does not move oldest', async () => {
+    const dir = refusing("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
+    const tape = openSqliteTape({ ...unbounded, dir, bound: 1 })
+    await tape.append([transfer({ at })])
+    await expect(tape.append([transfer({ at })])).rejects.toThrow(TapeError)
+    expect(await tape.since(0, 10)).toHaveLength(1)
+    expect(tape.oldest()).toBe(0)
+    await tape.close()
+  })
+})
+
+describe('a clock that goes back', () => {
+  it('does not hide what was written before it did', async () => {
+    const tape = openSqliteTape({ ...unbounded, dir: ':memory:' })
+    await tape.append([transfer({ at: at + 5_000 })])
+    await tape.append([transfer({ at })])
+    await tape.append([transfer({ at: at + 2_000 })])
+    expect(await tape.before(at + 1_000)).toBe(0)
+    await tape.close()
+  })
+})
