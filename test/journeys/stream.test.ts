@@ -458,7 +458,7 @@ describe('a listener that reads too slowly', () => {
     await other.hear('live')
     const slow = connect(Number(new URL(relay.url).port), '127.0.0.1')
     onTestFinished(() => void slow.destroy())
-    slow.write('GET /v1/stream/AAPLc?types=log&format=ndjson HTTP/1.1\r\nhost: localhost\r\n\r\n')
+    slow.write('GET /v1/stream/AAPLc?types=log&format=ndjson HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')
     await once(slow, 'readable')
     const shownOut = async () => /stocktape_shown_out_total 1\b/.test((await ask(`${relay.url}/metrics`)).text)
     const address = devnet.list.addressOf('AAPLc')

@@ -24,11 +24,11 @@ export class Ear {
   readonly heard: Heard[] = []
   readonly ended: Promise<Ending>
   readonly #close: () => void
-  readonly #send: (text: string) => void
+  readonly #send: (data: string | Uint8Array) => void
   readonly #watchers = new Set<() => void>()
   #end: (ending: Ending) => void = () => {}
 
-  constructor({ close, send }: { close: () => void; send?: (text: string) => void }) {
+  constructor({ close, send }: { close: () => void; send?: (data: string | Uint8Array) => void }) {
     this.#close = close
     this.#send = send ?? (() => {})
     this.ended = new Promise((resolve) => {
@@ -85,8 +85,9 @@ export class Ear {
     })
   }
 
+  /** Says something: text and bytes as they are, anything else as JSON. */
   send(message: unknown): void {
-    this.#send(typeof message === 'string' ? message : JSON.stringify(message))
+    this.#send(typeof message === 'string' || message instanceof Uint8Array ? message : JSON.stringify(message))
   }
 
   close(): void {
@@ -114,7 +115,7 @@ export async function listenWs(
   options: { protocols?: string[]; headers?: Record<string, string> } = {},
 ): Promise<Ear> {
   const socket = new WebSocket(url, options.protocols ?? [], { headers: options.headers ?? {} })
-  const ear = new Ear({ close: () => socket.terminate(), send: (text) => socket.send(text) })
+  const ear = new Ear({ close: () => socket.terminate(), send: (data) => socket.send(data) })
   socket.on('message', (data, isBinary) => {
     if (isBinary) throw new Error('a binary message')
     ear.take(String(data))

@@ -58,5 +58,10 @@ export async function launchRelay(devnet: Upstream, settings: Record<string, str
     },
   })
   const host = `127.0.0.1:${relay.port}`
-  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, listed: relay.listed, stop: relay.stop }
+  let stopped: Promise<void> | undefined
+  const stop = () => {
+    stopped ??= relay.stop()
+    return stopped
+  }
+  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, listed: relay.listed, stop }
 }
