@@ -78,7 +78,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const { port = 0, host = '127.0.0.1', seed = 'stocktape', chainId = 84_532_001, receipts = false } = options
   const { blockMs = 2_000, flashMs = 200, now = Date.now } = options
   const manual = options.pace === 'manual'
-  const transactionsPerFlash = manual ? 0 : (options.transactionsPerFlash ?? 1)
+  const transactionsPerFlash = manual ? 0 : (options.transactionsPerFlash ?? 2)
   const startedMs = now()
   const world = openWorld({ seed, chainId, blockMs, flashMs, transactionsPerFlash }, startedMs)
   const { chain } = world

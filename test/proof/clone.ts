@@ -53,7 +53,8 @@ export function start(
     printed: () => lines.join('\n'),
     ended,
     kill: (signal) => {
-      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, signal)
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
+        process.kill(-child.pid, signal)
     },
   }
 }

@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import type { Update } from '../../src/protocol/updates.ts'
+import { type Ear, listenSse } from '../support/ears.ts'
+import { type Started, start } from './clone.ts'
+
+/**
+ * A relay that is killed again and again under traffic, and one listener that comes back each time with nothing but its
+ * last id. What it heard in all is held against the chain.
+ */
+
+const LIVES = 8
+const HEARD_PER_LIFE = 60
+
+let devnet: Devnet
+let dir: string
+let relay: Started | undefined
+let ear: Ear | undefined
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'stocktape-kills-'))
+  devnet = await startDevnet({ blockMs: 400, flashMs: 40, transactionsPerFlash: 3 })
+})
+
+afterAll(async () => {
+  ear?.close()
+  relay?.kill('SIGKILL')
+  await relay?.ended
+  await devnet.stop()
+  rmSync(dir, { recursive: true })
+})
+
+async function rise(): Promise<string> {
+  relay = start([process.execPath, 'src/main.ts', '--port', '0', '--data-dir', dir, '--log-level', 'warn'], {
+    cwd: process.cwd(),
+    env: { ...process.env, UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
+  })
+  const [, host = ''] = await relay.line(/listens on http:\/\/(\S+),/)
+  return `http://${host}/v1/stream?symbols=*&snapshot=false&types=*`
+}
+
+const updatesOf = (ears: Ear): readonly Update[] =>
+  ears.messages.filter((message): message is Update => 'prev' in message)
+
+it(`misses nothing and hears nothing twice over ${LIVES} lives`, async () => {
+  const history: Update[] = []
+  for (let life = 0; life < LIVES; life += 1) {
+    const url = await rise()
+    const last = history.at(-1)?.id
+    const listener = await listenSse(url, last ? { 'last-event-id': last } : {})
+    ear = listener
+    expect(await listener.hear('subscribed')).toMatchObject({ resume: last ? 'full' : 'none' })
+    await listener.until(() => updatesOf(listener).length >= HEARD_PER_LIFE, `${HEARD_PER_LIFE} updates`)
+    relay?.kill('SIGKILL')
+    await relay?.ended
+    await listener.ended
+    expect(listener.all('gap')).toEqual([])
+    history.push(...updatesOf(listener))
+  }
+  expect(new Set(history.map(({ id }) => id)).size).toBe(history.length)
+  expect(history.filter(({ type }) => type === 'hole')).toEqual([])
+  expect(brokenChains(history)).toEqual([])
+  const told = history.flatMap((update) => ('key' in update && update.key ? [update.key] : []))
+  expect(new Set(told).size).toBe(told.length)
+  expect(missing(told)).toEqual([])
+})
+
+/** Updates whose `prev` is not the one that was heard before of the same token and type. */
+function brokenChains(history: readonly Update[]): readonly string[] {
+  const heads = new Map<string, string>()
+  return history.flatMap(({ id, prev, address, type }) => {
+    const chain = `${address} ${type}`
+    const before = heads.get(chain)
+    heads.set(chain, id)
+    return before === undefined || before === prev ? [] : [`${id}: ${prev} after ${before}`]
+  })
+}
+
+/** Sealed logs between the first and the last block that was told whole, and not told. */
+function missing(told: readonly string[]): readonly string[] {
+  const blocks = told.map((key) => Number.parseInt(key, 10))
+  const first = Math.min(...blocks) + 1
+  const last = Math.max(...blocks) - 1
+  const heard = new Set(told)
+  const keys: string[] = []
+  for (let number = first; number <= last; number += 1) {
+    for (const log of devnet.chain.block(number)?.logs ?? []) {
+      keys.push(`${number}-${log.transactionHash}-${Number(log.logIndex)}`)
+    }
+  }
+  expect(keys.length).toBeGreaterThan((LIVES * HEARD_PER_LIFE) / 2)
+  return keys.filter((key) => !heard.has(key))
+}

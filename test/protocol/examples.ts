@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+
+/** One message as the contract's page shows it. */
+export type Example = { readonly type: string } & Readonly<Record<string, unknown>>
+
+/** The contract's page, for whoever opens its folder. */
+export const page = readFileSync(new URL('../../src/protocol/README.md', import.meta.url), 'utf8')
+
+/** Every message in the page's json blocks: a block is one message, or one on each line. */
+export const examples: readonly Example[] = [...page.matchAll(/^```json\n([\s\S]*?)^```$/gm)].flatMap(
+  ([, block = '']) =>
+    block.startsWith('{\n')
+      ? [JSON.parse(block)]
+      : block
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line)),
+)
+
+export const examplesOf = (type: string): readonly Example[] => examples.filter((example) => example.type === type)
