@@ -32,7 +32,7 @@ const urls =
     text
       .split(',')
       .map((item) => item.trim())
-      .filter((item) => item !== '')
+      .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
       .map(url(...schemes))
 
 const oneOf =
@@ -124,38 +124,53 @@ const names = Object.keys(settings) as Name[]
 
 /** Reads flags first, then the environment, then the defaults. An empty variable counts as not given. */
 export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
-  const flags = readFlags(args)
-  if ('mistake' in flags) return { kind: 'mistakes', lines: [flags.mistake] }
-  if (flags.values.help === true) return { kind: 'help', text: helpText() }
-  const lines: string[] = []
+  const { flags, help, lines } = readFlags(args)
+  if (help) return { kind: 'help', text: helpText() }
   const values: Record<string, unknown> = {}
   for (const name of names) {
-    const flag = flags.values[flagOf(name)]
-    const given = typeof flag === 'string' ? flag : env[name] || settings[name].default
+    const given = flags.get(name) ?? (env[name] || settings[name].default)
     if (given === null) continue
     try {
       values[name] = settings[name].read(given)
     } catch (mistake) {
       if (!(mistake instanceof BadSetting)) throw mistake
-      lines.push(`${name} ${mistake.message}; it is ${JSON.stringify(given)}`)
+      lines.push(`${name} ${mistake.message}; it is ${shown(given)}`)
     }
   }
   const config = values as Config
-  lines.push(...contradictions(config))
+  if (lines.length === 0) lines.push(...contradictions(config))
   return lines.length > 0 ? { kind: 'mistakes', lines } : { kind: 'settings', config }
 }
 
-function readFlags(args: readonly string[]): { values: Record<string, unknown> } | { mistake: string } {
+/** A value as it may be printed: of a URL neither the user nor the path, which may hold a key. */
+const shown = (given: string): string =>
+  JSON.stringify(
+    given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`),
+  )
+
+type Flags = { readonly flags: ReadonlyMap<string, string>; readonly help: boolean; readonly lines: string[] }
+
+function readFlags(args: readonly string[]): Flags {
   const options = Object.fromEntries(names.map((name) => [flagOf(name), { type: 'string' as const }]))
-  try {
-    return {
-      values: parseArgs({ args: [...args], options: { ...options, help: { type: 'boolean', short: 'h' } } }).values,
-    }
-  } catch (mistake) {
-    const said = mistake instanceof Error ? (mistake.message.split('. ')[0] ?? '') : String(mistake)
-    return { mistake: `${said}. Try --help.` }
+  const known = { ...options, help: { type: 'boolean' as const, short: 'h' } }
+  const { tokens } = parseArgs({ args: [...args], options: known, strict: false, allowPositionals: true, tokens: true })
+  const flags = new Map<string, string>()
+  const lines: string[] = []
+  let help = false
+  for (const token of tokens) {
+    if (token.kind === 'positional') lines.push(`'${oneLine(token.value)}' is not a flag. Try --help.`)
+    if (token.kind !== 'option') continue
+    const name = names.find((one) => flagOf(one) === token.name)
+    if (token.name === 'help') help = true
+    else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting. Try --help.`)
+    else if (token.value === undefined || token.value.startsWith('--'))
+      lines.push(`'${token.rawName}' needs a value. Try --help.`)
+    else flags.set(name, token.value)
   }
+  return { flags, help, lines }
 }
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 /** Settings that are each well formed and make no sense together. */
 function contradictions(config: Config): string[] {

@@ -1,5 +1,5 @@
 import { type Config, readConfig } from './config.ts'
-import { type Devnet, startDevnet } from './devnet/devnet.ts'
+import type { Devnet } from './devnet/devnet.ts'
 import { linesToPaste } from './edge/page.ts'
 import { ListenError } from './edge/server.ts'
 import { type Log, openLog } from './log.ts'
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   }
   const { config } = reading
   const log = openLog(config.LOG_LEVEL)
-  const devnet = isDemo(config) ? await startDevnet() : null
+  const devnet = isDemo(config) ? await openDevnet() : null
   const upstream = upstreamOf(config, devnet)
   let relay: Relay | null = null
   const stop = stopper(log, async () => {
@@ -57,6 +57,12 @@ async function main(): Promise<void> {
 
 const isDemo = (config: Config): boolean =>
   config.NETWORK === undefined && config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined
+
+/** Loaded only where it runs: production does not wait for a chain that it never starts. */
+async function openDevnet(): Promise<Devnet> {
+  const { startDevnet } = await import('./devnet/devnet.ts')
+  return startDevnet()
+}
 
 function upstreamOf(config: Config, devnet: Devnet | null): Upstream {
   if (devnet) return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, demo: true }

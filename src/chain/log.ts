@@ -77,8 +77,8 @@ export function readLogs(given: unknown): Logs {
 export const Header = z.object({
   number: HexQuantity.nullish().transform((number) => number ?? null),
   hash: HexWord.nullish().transform((hash) => hash ?? null),
-  parentHash: HexWord,
-  timestamp: HexQuantity,
+  parentHash: HexWord.nullish(),
+  timestamp: HexQuantity.nullish().transform((timestamp) => timestamp ?? null),
   gasUsed: HexQuantity.nullish(),
   transactions: z.array(z.unknown()).nullish(),
 })

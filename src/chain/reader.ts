@@ -112,6 +112,7 @@ export class Reader {
     return this.header(hexOf(since)).pipe(
       map((header) => {
         if (!header) return number - LOGS_RANGE_BOUND + 1
+        if (latest.timestamp === null || header.timestamp === null) return since
         const spanMs = (latest.timestamp - header.timestamp) * 1_000
         const blocksPerMs = (number - since) / Math.max(1, spanMs)
         return spanMs <= this.#backfillBoundMs ? since : number - Math.floor(this.#backfillBoundMs * blocksPerMs)

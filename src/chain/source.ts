@@ -23,7 +23,7 @@ import {
   timer,
 } from 'rxjs'
 import type { Hex, Ingest, SourceName, SourceReason } from '../protocol/parts.ts'
-import type { Signal } from './link.ts'
+import type { Signal } from './link-socket.ts'
 import { Header, type Log, readLogs } from './log.ts'
 import { type Found, Reader } from './reader.ts'
 import type { Ask } from './rpc.ts'

@@ -26,7 +26,7 @@ function read(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true })
   } catch (mistake) {
-    throw new UsageError(mistake instanceof Error ? (mistake.message.split('. ')[0] ?? '') : String(mistake))
+    throw new UsageError(mistake instanceof Error ? (mistake.message.split(/\.\s/)[0] ?? '') : String(mistake))
   }
 }
 

@@ -6,7 +6,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Query } from '../protocol/selection.ts'
 import { page } from './page.ts'
-import { EXPOSED, openStream, type Streams } from './stream.ts'
+import { EXPOSED, headOf, openStream, type Streams } from './stream.ts'
 
 type Env = { Bindings: HttpBindings }
 
@@ -26,7 +26,11 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const stream = (c: Context<Env>, path: string | null, format?: Query['format']): Response => {
     const { incoming, outgoing } = c.env
-    openStream(streams, { incoming, outgoing, query: new URL(c.req.url).searchParams, path, format })
+    const query = new URL(c.req.url).searchParams
+    if (path !== null) query.set('symbols', path)
+    const request = { incoming, outgoing, query, format }
+    if (c.req.method === 'HEAD') return c.body(null, 200, headOf(streams, request))
+    openStream(streams, request)
     return RESPONSE_ALREADY_SENT
   }
   // Before any middleware: an answer that is already on its way must reach the adaptor untouched.

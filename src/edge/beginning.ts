@@ -23,7 +23,7 @@ export async function beginningOf(
 ): Promise<Beginning> {
   const found = await locate(since, tape, now)
   if (!(await isLongerThan(replayBound, found.after, selection, tape))) return found
-  const from = since.from === 'position' ? since.text : null
+  const from = since.from === 'position' && since.position ? since.text : null
   return { after: tape.end(), resume: 'gap', gap: { reason: 'long', from } }
 }
 
@@ -48,7 +48,7 @@ function resumed(text: string, tape: Tape): Beginning {
   const gap = (reason: NoticeOf<'gap'>['reason'], after: number): Beginning => ({
     after,
     resume: 'gap',
-    gap: { reason, from: text },
+    gap: { reason, from: position && text },
   })
   if (!position || position.epoch !== tape.epoch) return gap('epoch', tape.oldest())
   if (position.seq > tape.end()) return gap('ahead', tape.end())

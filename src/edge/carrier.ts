@@ -1,11 +1,8 @@
-import type { Notice } from '../protocol/connection.ts'
-import type { Update } from '../protocol/updates.ts'
+import type { Message } from '../protocol/connection.ts'
 import { readable } from './readable.ts'
 
 /** The ways in which the same bytes reach a listener. */
 export type Carrier = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
-
-export type Message = Update | Notice
 
 /** One message in the bytes of a carrier. `text` is its JSON, written once for all of them. */
 export function encode(carrier: Carrier, message: Message, text: string): Buffer {

@@ -142,8 +142,8 @@ export class Conversation {
 
   #more(asked: Extract<Request, { type: 'subscribe' }>): void {
     const { house } = this.#streams
-    if (asked.since !== undefined) throw notFirst('since', 'Only the first subscription of a connection may say since.')
-    if (asked.stage !== undefined) throw notFirst('stage', 'Only the first subscription of a connection may say stage.')
+    if (asked.since != null) throw notFirst('since', 'Only the first subscription of a connection may say since.')
+    if (asked.stage != null) throw notFirst('stage', 'Only the first subscription of a connection may say stage.')
     const listener = this.#listener
     const { tokens, rejected } = choose(house.view, asked.symbols ?? [])
     const held = listener.tokens

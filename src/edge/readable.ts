@@ -1,6 +1,6 @@
+import type { Message } from '../protocol/connection.ts'
 import type { Block, Head, Nav, Stage } from '../protocol/parts.ts'
 import type { Movement } from '../protocol/updates.ts'
-import type { Message } from './carrier.ts'
 
 /** One message as a line that a person reads. Text from outside cannot move the cursor, colour or reorder the line. */
 export const readable = (message: Message): string => plain(lineOf(message)).trimEnd()

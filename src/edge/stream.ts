@@ -23,13 +23,11 @@ const contentTypes: Readonly<Record<NonNullable<Query['format']>, string>> = {
   text: 'text/plain; charset=utf-8',
 }
 
-/** One streaming answer, asked for: where to, what, and by which way. */
+/** One streaming answer, asked for: where to, what, and in which format if the path says so. */
 export type StreamRequest = {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly query: URLSearchParams
-  /** The symbols of the path, if it names any. */
-  readonly path: string | null
   readonly format: Query['format']
 }
 
@@ -39,18 +37,26 @@ export type Streams = {
   readonly connectionId: () => string
 }
 
-/** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
-export function openStream({ house, dice, connectionId }: Streams, request: StreamRequest): void {
-  const { incoming, outgoing } = request
-  const query = readQuery(request.query)
-  const format = request.format ?? query.format ?? formatOf(incoming.headers.accept)
+/** What a stream would be that is asked for; refuses what cannot be. */
+function plan({ house }: Streams, { incoming, query: parameters, format: asked }: StreamRequest) {
+  const query = readQuery(parameters)
+  const format = asked ?? query.format ?? formatOf(incoming.headers.accept)
   if (house.hub.draining) throw new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+  return { query, format, choice: chosen(house, query), since: sinceOf(incoming.headers['last-event-id'], query) }
+}
+
+/** The headers that a stream would come with. */
+export const headOf = (streams: Streams, request: StreamRequest): Record<string, string> =>
+  headersOf(plan(streams, request).format)
+
+/** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
+export function openStream(streams: Streams, request: StreamRequest): void {
+  const { house, dice, connectionId } = streams
+  const { incoming, outgoing } = request
+  const { query, format, choice, since } = plan(streams, request)
   if (house.hub.full) return turnAway(outgoing, incoming.headers.accept)
-  const choice = chosen(house, query, request.path)
-  const since = sinceOf(incoming.headers['last-event-id'], query)
   const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'sse' ? house.heartbeatMs : null
-  writeHead(outgoing, format)
-  if (incoming.method === 'HEAD') return void outgoing.end()
+  outgoing.writeHead(200, headersOf(format))
   const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
   const options = replaceOptions(defaultOptions, query)
   const outlet = new ResponseOutlet(outgoing)
@@ -72,9 +78,8 @@ export function openStream({ house, dice, connectionId }: Streams, request: Stre
   )
 }
 
-function chosen({ view }: House, query: Query, path: string | null) {
-  const symbols = path === null ? query.symbols : path.split(',')
-  if (!symbols || symbols.length === 0) {
+function chosen({ view }: House, { symbols = [] }: Query) {
+  if (symbols.length === 0) {
     throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
       parameter: 'symbols',
     })
@@ -96,21 +101,19 @@ function sinceOf(header: string | string[] | undefined, query: Query) {
 const formatOf = (accept = ''): NonNullable<Query['format']> =>
   accept.includes('application/x-ndjson') ? 'ndjson' : 'sse'
 
-function writeHead(outgoing: ServerResponse, format: NonNullable<Query['format']>): void {
-  outgoing.writeHead(200, {
-    'content-type': contentTypes[format],
-    'cache-control': 'no-cache, no-transform',
-    'x-accel-buffering': 'no',
-    'access-control-allow-origin': '*',
-    'access-control-expose-headers': EXPOSED.join(', '),
-    'x-content-type-options': 'nosniff',
-  })
-}
+const headersOf = (format: NonNullable<Query['format']>): Record<string, string> => ({
+  'content-type': contentTypes[format],
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED.join(', '),
+  'x-content-type-options': 'nosniff',
+})
 
 function turnAway(outgoing: ServerResponse, accept = ''): void {
   const refusal = new Refusal(503, 'full', 'Too many listeners are connected; come back later.')
   if (!accept.includes('text/event-stream')) throw refusal
-  writeHead(outgoing, 'sse')
+  outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
   outgoing.end(`retry: ${OVERLOAD_RETRY_MS}\n\ndata: ${JSON.stringify(error)}\n\n`)
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Address, DecimalText, Head, Nav, PositionText, SourceName, Time, TokenRecord } from './parts.ts'
+import type { Update } from './updates.ts'
 
 /**
  * What a connection says of itself: messages that are not on the tape. Where one has an `id`, it is the position from
@@ -121,3 +122,6 @@ export const Notice = z.discriminatedUnion('type', [
 ])
 export type Notice = z.infer<typeof Notice>
 export type NoticeOf<Type extends Notice['type']> = Extract<Notice, { type: Type }>
+
+/** Anything that a listener can be told. */
+export type Message = Update | Notice

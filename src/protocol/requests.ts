@@ -5,7 +5,8 @@ import { Asked, Symbols } from './selection.ts'
 /** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
 
-const req = RequestId.optional()
+/** Clients that number nothing may say so with null. */
+const req = RequestId.nullish().transform((given) => given ?? undefined)
 
 /** What a client may say on a WebSocket. */
 export const Request = z.discriminatedUnion('type', [

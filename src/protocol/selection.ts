@@ -38,17 +38,23 @@ function readSince(text: string): Since | null {
   const stamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
   if (rfc3339.test(stamp)) {
     const time = Date.parse(stamp)
-    return Number.isNaN(time) ? null : { from: 'time', time }
+    return Number.isNaN(time) || !isInCalendar(stamp) ? null : { from: 'time', time }
   }
   const position = parsePosition(text)
   return position && { from: 'position', text, position }
+}
+
+/** `Date` takes the 30th of February for the 2nd of March. */
+function isInCalendar(stamp: string): boolean {
+  const day = stamp.slice(0, 10)
+  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
 /** The position that a browser sends back after a break; it wins over `since`. Unreadable ones are a gap, never silence. */
 export const sinceLastEventId = (header: string): Since => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
-  position: Buffer.byteLength(header) > POSITION_BOUND_BYTES ? null : parsePosition(header),
+  position: new TextEncoder().encode(header).length > POSITION_BOUND_BYTES ? null : parsePosition(header),
 })
 
 const known = new Set<string>(updateTypes)
@@ -77,7 +83,7 @@ const AtLeast = z.string().transform((text, context): Decimal => {
 const Party = z
   .string()
   .transform((text) => text.toLowerCase())
-  .pipe(Address.or(z.never({ error: 'must be an address of 40 hex digits' })))
+  .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
 
 const SymbolName = z
   .string()
@@ -96,9 +102,9 @@ const SinceText = z.string().transform((text, context): Since => {
 /** The options of a selection, each as it was given: absent leaves what holds, null clears it. */
 export const Asked = z.object({
   types: Types.nullish(),
-  stage: Stage.optional(),
+  stage: Stage.nullish(),
   since: SinceText.nullish(),
-  snapshot: z.boolean().optional(),
+  snapshot: z.boolean().nullish(),
   min_value: AtLeast.nullish(),
   min_shares: AtLeast.nullish(),
   party: Party.nullish(),
@@ -170,8 +176,11 @@ export function readQuery(query: URLSearchParams): Query {
   const given: Record<string, string> = {}
   for (const name of Object.keys(Query.shape)) {
     const values = query.getAll(name)
-    if (values.length > 1)
-      throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`)
+    if (values.length > 1) {
+      throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, {
+        parameter: name,
+      })
+    }
     if (values[0] !== undefined) given[name] = values[0]
   }
   return readOr400(Query, given)
@@ -182,7 +191,7 @@ export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unkno
   const read = schema.safeParse(given)
   if (read.success) return read.data
   const issue = read.error.issues[0]
-  const parameter = issue?.path.join('.') ?? ''
+  const parameter = String(issue?.path[0] ?? '')
   throw new Refusal(400, 'bad_parameter', `${parameter ? `${parameter}: ` : ''}${issue?.message ?? 'not readable'}.`, {
     parameter,
   })

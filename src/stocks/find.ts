@@ -29,8 +29,8 @@ export class Directory {
 
   find(selector: string): Finding {
     const name = selector.trim().toLowerCase()
-    if (name.startsWith('0x')) return finding(this.#byAddress.get(name) ? [this.#byAddress.get(name)] : [], [])
-    if (name.startsWith('isin:')) return finding(this.#byIsin.get(name.slice(5)), [])
+    if (name.startsWith('0x')) return finding([this.#byAddress.get(name) ?? []].flat(), [])
+    if (name.startsWith('isin:')) return finding(living(this.#byIsin.get(name.slice(5)) ?? []), [])
     const exact = this.#byName.get(name)?.filter((token) => token.symbol === selector.trim())
     const candidates = [
       exact,
@@ -40,7 +40,7 @@ export class Directory {
       this.#byFormer.get(name),
     ]
     const found = candidates.find((tokens) => tokens && tokens.length > 0)
-    return finding(found, found ? [] : this.#closeTo(name))
+    return finding(living(found ?? []), found ? [] : this.#closeTo(name))
   }
 
   #closeTo(name: string): readonly string[] {
@@ -62,8 +62,14 @@ function add(map: Map<string, Token[]>, name: string, token: Token): void {
   else map.set(name, [token])
 }
 
-function finding(tokens: readonly (Token | undefined)[] | undefined, suggest: readonly string[]): Finding {
-  const [token, ...others] = (tokens ?? []).flatMap((one) => (one ? [one] : []))
+/** A token that was delisted gives its name up to one that is listed. */
+function living(tokens: readonly Token[]): readonly Token[] {
+  const listed = tokens.filter((token) => token.state !== 'delisted')
+  return listed.length > 0 ? listed : tokens
+}
+
+function finding(tokens: readonly Token[], suggest: readonly string[]): Finding {
+  const [token, ...others] = tokens
   if (!token) return { kind: 'unknown', suggest }
   if (others.length === 0) return { kind: 'found', token }
   return { kind: 'ambiguous', suggest: [token, ...others].slice(0, 10).map((one) => one.address) }

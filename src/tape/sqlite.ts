@@ -1,8 +1,7 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { formatPosition } from '../protocol/position.ts'
 import { type Draft, movementTypes, type Update } from '../protocol/updates.ts'
+import { openDatabase } from './database.ts'
 import { type Entry, type Follower, type Notes, type Tape, TapeError } from './tape.ts'
 
 /** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
@@ -10,22 +9,6 @@ const SKIP = 2 ** 20
 /** How many updates one append takes off the old end at most, so that no turn waits for a clean-up. */
 const EVICTION_BOUND = 1_000
 const EPOCH_CHARS = 6
-
-const schema = `
-  PRAGMA locking_mode = EXCLUSIVE;
-  PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = NORMAL;
-  CREATE TABLE IF NOT EXISTS tape (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX IF NOT EXISTS tape_time ON tape (time, seq);
-  CREATE INDEX IF NOT EXISTS tape_evictable ON tape (seq) WHERE evictable = 1;
-  CREATE TABLE IF NOT EXISTS heads (
-    address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-`
 
 type Row = { readonly seq: number; readonly text: string }
 
@@ -47,29 +30,6 @@ export function openSqliteTape(options: Options): Tape {
   } catch (failure) {
     database.close()
     throw failure
-  }
-}
-
-function openDatabase(dir: string): DatabaseSync {
-  try {
-    if (dir !== ':memory:') mkdirSync(dir, { recursive: true })
-    const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
-    try {
-      database.exec(schema)
-      // Takes the lock now, so that a second process on the same folder is told at its start.
-      database.exec('BEGIN IMMEDIATE; COMMIT')
-    } catch (failure) {
-      database.close()
-      throw failure
-    }
-    return database
-  } catch (failure) {
-    const said = failure instanceof Error ? failure.message : String(failure)
-    throw new TapeError(
-      said.includes('locked')
-        ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`
-        : `DATA_DIR ${dir} cannot hold the tape (${said}): name a folder that this user may write to`,
-    )
   }
 }
 

@@ -11,6 +11,15 @@ const hearAll = async ({ relay }: Pick<World, 'relay'>): Promise<Ear> => {
   return ear
 }
 
+/**
+ * The question that closes the hole before the subscription has been answered. Nothing on the wire says so; the answer
+ * was on its way before ten others that come by the same loop.
+ */
+const settled = async ({ devnet, relay }: World): Promise<void> => {
+  await devnet.until(() => devnet.requests.eth_getLogs > 0)
+  for (let time = 0; time < 10; time += 1) await fetch(`${relay.url}/healthz`)
+}
+
 /** The newest thing said of the source is this. */
 const source = (ear: Ear, name: string) =>
   ear.until(() => ear.all('status').at(-1)?.source === name, `that the source is ${name}`)
@@ -29,6 +38,7 @@ describe('an upstream socket that is lost', () => {
     const { devnet } = world
     const ear = await hearAll(world)
     await source(ear, 'pendingLogs')
+    await settled(world)
     transfer(world, 'AAPLc', 1, 1n)
     await moves(ear, 1)
     const lostAt = Date.now()
@@ -59,6 +69,7 @@ describe('an upstream socket that is lost', () => {
     const { devnet } = world
     const ear = await hearAll(world)
     await source(ear, 'pendingLogs')
+    await settled(world)
     const raws: bigint[] = []
     for (let round = 1; round <= 4; round += 1) {
       devnet.weather.cut()
@@ -79,6 +90,7 @@ describe('an upstream that is gone', () => {
     const { devnet } = world
     const ear = await hearAll(world)
     await source(ear, 'pendingLogs')
+    await settled(world)
     transfer(world, 'AAPLc', 1, 1n)
     await moves(ear, 1)
     devnet.weather.rpc = { status: 503 }
@@ -125,8 +137,7 @@ describe('a subscription that is refused', () => {
     const relay = await relayOn(devnet)
     const ear = await hearAll({ relay })
     await devnet.until(() => devnet.subscriptions().logs === 1)
-    await source(ear, 'poll')
-    expect(ear.all('status').at(-1)).toMatchObject({ reason: 'refused' })
+    await ear.hear('status', (status) => status.source === 'poll' && status.reason === 'refused')
     transfer({ devnet }, 'AAPLc', 2, 1n)
     await moves(ear, 2)
     devnet.seal()
@@ -176,10 +187,9 @@ describe('an upstream of another chain', () => {
 
 describe('a list that cannot be read', () => {
   it.each([
-    ['is refused', (world: World) => void (world.devnet.weather.list = { status: 500 })],
+    ['is refused', (world: World) => Object.assign(world.devnet.weather, { list: { status: 500 } })],
     ['is not JSON', (world: World) => world.devnet.list.corrupt('<html>')],
     ['is cut short', (world: World) => world.devnet.list.corrupt((body) => body.slice(0, 300))],
-    ['is empty', (world: World) => world.devnet.list.corrupt('{"tokens":[]}')],
     ['has one bad record', (world: World) => world.devnet.list.add({ symbol: 'BADc', decimals: 8 })],
   ])('because it %s keeps the last good one', async (_, spoil) => {
     const world = await openWorld()
@@ -205,31 +215,34 @@ describe('a new listing', () => {
   it.each([
     ['pushed', {}],
     ['polled', { UPSTREAM_WS_URL: '' }],
-  ])('is heard within one refresh where logs are %s, and told as listed once it is, while no other log is lost', async (_, settings) => {
-    const devnet = await openDevnet()
-    const relay = await relayOn(devnet, settings)
-    const ear = await hearAll({ relay })
-    await source(ear, Object.keys(settings).length > 0 ? 'poll' : 'pendingLogs')
-    devnet.list.add({ contract_address: NEW, symbol: 'NEWc', name: 'New', decimals: 6, multiplier: 1 })
-    const asked = devnet.requests.list
-    let sent = 0
-    const isListed = () => ear.all('token').some(({ symbol }) => symbol === 'NEWc')
-    while (!isListed()) {
-      sent += 1
-      transfer({ devnet }, 'AAPLc', 1, BigInt(sent))
-      if (sent % 20 === 0) devnet.seal()
-      await ear.until(() => ear.all('transfer').length === sent)
-    }
-    expect(devnet.requests.list - asked).toBeLessThanOrEqual(2)
-    expect(ear.all('token').at(-1)).toMatchObject({ change: 'listed', symbol: 'NEWc', address: NEW, was: null })
-    devnet.transfer({ address: NEW, raw: 1_500_000n })
-    devnet.flash()
-    const first = await ear.hear('transfer', ({ symbol }) => symbol === 'NEWc')
-    expect(first).toMatchObject({ amount: '1.5', shares: '1.5', reference_value: null })
-    expect(ear.messages.findIndex(({ type }) => type === 'transfer')).toBeGreaterThan(0)
-    const others = ear.all('transfer').filter(({ symbol }) => symbol === 'AAPLc')
-    expect(others.map(({ raw }) => Number(raw))).toEqual(Array.from({ length: sent }, (_, at) => at + 1))
-  })
+  ])(
+    'is heard within one refresh where logs are %s, and told as listed once it is, while no other log is lost',
+    async (_, settings) => {
+      const devnet = await openDevnet()
+      const relay = await relayOn(devnet, settings)
+      const ear = await hearAll({ relay })
+      await source(ear, Object.keys(settings).length > 0 ? 'poll' : 'pendingLogs')
+      devnet.list.add({ contract_address: NEW, symbol: 'NEWc', name: 'New', decimals: 6, multiplier: 1 })
+      const asked = devnet.requests.list
+      let sent = 0
+      const isListed = () => ear.all('token').some(({ symbol }) => symbol === 'NEWc')
+      while (!isListed()) {
+        sent += 1
+        transfer({ devnet }, 'AAPLc', 1, BigInt(sent))
+        if (sent % 20 === 0) devnet.seal()
+        await ear.until(() => ear.all('transfer').length === sent)
+      }
+      expect(devnet.requests.list - asked).toBeLessThanOrEqual(2)
+      expect(ear.all('token').at(-1)).toMatchObject({ change: 'listed', symbol: 'NEWc', address: NEW, was: null })
+      devnet.transfer({ address: NEW, raw: 1_500_000n })
+      devnet.flash()
+      const first = await ear.hear('transfer', ({ symbol }) => symbol === 'NEWc')
+      expect(first).toMatchObject({ amount: '1.5', shares: '1.5', reference_value: null })
+      expect(ear.messages.findIndex(({ type }) => type === 'transfer')).toBeGreaterThan(0)
+      const others = ear.all('transfer').filter(({ symbol }) => symbol === 'AAPLc')
+      expect(others.map(({ raw }) => Number(raw))).toEqual(Array.from({ length: sent }, (_, at) => at + 1))
+    },
+  )
 })
 
 describe('a log that comes more than once', () => {

@@ -203,9 +203,9 @@ describe('a conversation', () => {
     expect(ear.all('subscribed')[1]).toMatchObject({ req: 2, symbols: ['AAPLc', 'TSLAc'] })
     transfer(world, 'AAPLc')
     transfer(world, 'TSLAc')
-    expect(await ear.hear('transfer', (update) => seqOf(update.id) > seqOf(first.all('transfer')[299]?.id))).toMatchObject(
-      { symbol: 'TSLAc' },
-    )
+    expect(
+      await ear.hear('transfer', (update) => seqOf(update.id) > seqOf(first.all('transfer')[299]?.id)),
+    ).toMatchObject({ symbol: 'TSLAc' })
   })
 })
 
@@ -269,7 +269,11 @@ describe('the handshake', () => {
     expect(await offering('other', 'stocktape.v1')).toEqual({ protocol: 'stocktape.v1', extensions: '' })
     const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
     const key = Buffer.alloc(16).toString('base64')
-    const answer = await say(relay.url, '/v1/ws', { ...headers, 'sec-websocket-key': key, 'sec-websocket-protocol': 'x' })
+    const answer = await say(relay.url, '/v1/ws', {
+      ...headers,
+      'sec-websocket-key': key,
+      'sec-websocket-protocol': 'x',
+    })
     expect(answer.head).toMatch(/^HTTP\/1.1 101 /)
     expect(answer.head.toLowerCase()).not.toContain('sec-websocket-protocol')
   })
@@ -326,7 +330,10 @@ describe('an end', () => {
     const socket = new WebSocket(`${world.relay.wsUrl}?symbols=AAPLc&heartbeat=1`, { autoPong: false })
     onTestFinished(() => socket.terminate())
     const [code, reason] = await once(socket, 'close')
-    expect({ code, reason: String(reason) }).toEqual({ code: 4201, reason: expect.stringMatching(/^no_pong \w+\.\d+$/) })
+    expect({ code, reason: String(reason) }).toEqual({
+      code: 4201,
+      reason: expect.stringMatching(/^no_pong \w+\.\d+$/),
+    })
   })
 
   it('comes to who reads too slowly, with its position, and nobody else notices', async () => {

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Ear } from '../support/ears.ts'
-import { launchRelay } from '../support/relay.ts'
 import { listenNdjson, listenSse } from '../support/ears.ts'
+import { launchRelay } from '../support/relay.ts'
 import { ask, openDevnet, openWorld, seqOf, tapeOf, transfer, typesOf, type World } from './world.ts'
 
 const PARTY = `0x${'ab'.repeat(20)}`

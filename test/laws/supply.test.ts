@@ -2,7 +2,11 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
 type Manifest = Readonly<Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>>>
-type Lock = { readonly packages: Readonly<Record<string, { version?: string; resolved?: string; integrity?: string; optional?: boolean }>> }
+type Lock = {
+  readonly packages: Readonly<
+    Record<string, { version?: string; resolved?: string; integrity?: string; optional?: boolean }>
+  >
+}
 
 const readJson = (name: string) => JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'))
 const manifest: Partial<Manifest> = readJson('package.json')

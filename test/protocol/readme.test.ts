@@ -5,7 +5,7 @@ import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../src/pr
 import { farewells } from '../../src/protocol/farewell.ts'
 import { formatKey } from '../../src/protocol/key.ts'
 import { Request } from '../../src/protocol/requests.ts'
-import { Update } from '../../src/protocol/updates.ts'
+import { type Movement, movementTypes, Update } from '../../src/protocol/updates.ts'
 import { examples, examplesOf, page } from './examples.ts'
 
 const typesOf = (union: { options: readonly { shape: { type: { value: string } } }[] }): string[] =>
@@ -13,6 +13,7 @@ const typesOf = (union: { options: readonly { shape: { type: { value: string } }
 
 const sent = [...Update.options, ...Notice.options]
 const asked = Request.options
+const isMovement = (update: Update): update is Movement => movementTypes.has(update.type)
 /** All decimals of tokenized stocks are eight. */
 const DECIMALS = 8
 
@@ -83,13 +84,11 @@ describe('the numbers of the examples', () => {
   })
 
   it('follow from raw, multiplier and NAV', () => {
-    for (const update of taped) {
-      if (!('raw' in update) || typeof update.raw !== 'string') continue
+    for (const update of taped.filter(isMovement)) {
       const raw = BigInt(update.raw)
-      expect(update.amount).toBe(amountOf(raw, DECIMALS))
-      if (update.type === 'approval') continue
       const multiplier = parseDecimal(update.multiplier ?? '')
-      const price = update.nav.price === null ? null : parseDecimal(update.nav.price)
+      const price = parseDecimal(update.nav.price ?? '')
+      expect(update.amount).toBe(amountOf(raw, DECIMALS))
       expect(update.shares).toBe(multiplier && sharesOf(raw, multiplier, DECIMALS))
       expect(update.reference_value).toBe(price && referenceValueOf(raw, DECIMALS, price))
     }

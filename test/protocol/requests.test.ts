@@ -125,3 +125,13 @@ describe('a request', () => {
     )
   })
 })
+
+describe('null', () => {
+  it('clears an option, and numbers no request', () => {
+    expect(read({ type: 'subscribe', req: null, symbols: ['AAPLc'], snapshot: null, stage: null })).toMatchObject({
+      req: undefined,
+      snapshot: null,
+      stage: null,
+    })
+  })
+})

@@ -307,3 +307,21 @@ describe('the options of a selection', () => {
     expect(replaceOptions(defaultOptions, queried)).toEqual(replaceOptions(defaultOptions, said))
   })
 })
+
+describe('a value that cannot be read', () => {
+  it('of party says what an address is', () => {
+    expect(refusal(() => one('party', '0x12')).message).toBe('party: must be an address of 40 hex digits.')
+  })
+
+  it('of since may be a day that no calendar has', () => {
+    expect(refusal(() => one('since', '2026-02-30T00:00:00Z')).code).toBe(400)
+  })
+
+  it('given twice is named in the details too', () => {
+    expect(refusal(() => query('since=now&since=now')).details).toEqual({ parameter: 'since' })
+  })
+
+  it('inside a list is named as its parameter is called', () => {
+    expect(refusal(() => one('symbols', 'x'.repeat(200))).details).toEqual({ parameter: 'symbols' })
+  })
+})

@@ -1,0 +1,225 @@
+import { Subject } from 'rxjs'
+import { WebSocket } from 'ws'
+import { z } from 'zod'
+import type { Hex } from '../protocol/parts.ts'
+import type { ChainIdentity } from './identity.ts'
+import { HexQuantity } from './log.ts'
+import { parseJson } from './rpc.ts'
+
+/** What one upstream socket says. A link is live or down; a clean close is a failure too. */
+export type Signal =
+  /** Logs of these addresses are pushed now: pre-confirmed or, where the node refuses that, as they are sealed. */
+  | { readonly type: 'live'; readonly of: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
+  | { readonly type: 'log'; readonly of: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
+  | { readonly type: 'head'; readonly header: unknown }
+  | { readonly type: 'down'; readonly reason: string }
+
+const HANDSHAKE_BOUND_MS = 5_000
+/** A question that is not answered by then counts as refused: some nodes do not even say that they cannot. */
+const ANSWER_BOUND_MS = 2_000
+const PING_EVERY_MS = 10_000
+const PONG_BOUND_MS = 5_000
+const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
+/** A notification may overtake the answer that names its subscription; so many wait for it. */
+const UNCLAIMED_BOUND = 2_000
+/** A subscription that was replaced may still speak; so many are remembered. */
+const SUBSCRIPTIONS_BOUND = 32
+type Options = {
+  /** The chain that the node must be of. */
+  readonly chain: ChainIdentity
+  readonly now: () => number
+  readonly say: (kind: string, detail: unknown) => void
+}
+
+/** The upstream socket is lost, or was never there; says why. */
+export class LinkError extends Error {}
+
+const Message = z.union([
+  z.object({
+    method: z.literal('eth_subscription'),
+    params: z.object({ subscription: z.string(), result: z.unknown() }),
+  }),
+  z.object({
+    id: z.int(),
+    result: z.unknown(),
+    error: z.object({ code: z.number(), message: z.string() }).nullish(),
+  }),
+])
+
+type Kind = 'pendingLogs' | 'logs' | 'newHeads'
+
+/** What was asked of the node and is not answered yet. */
+type Question = { readonly answered: (result: unknown) => void; readonly refused: (message: string) => void }
+
+/** One life of one socket: asks for the chain, subscribes, re-subscribes when the tokens change, and watches its pulse. */
+export class LinkSocket {
+  readonly signals = new Subject<Signal>()
+  readonly #options: Options
+  readonly #socket: WebSocket
+  readonly #questions = new Map<number, Question>()
+  readonly #subscriptions = new Map<string, Kind>()
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #unclaimed: { subscription: string; result: unknown; receivedAt: number }[] = []
+  #wanted: readonly Hex[] = []
+  #ready = false
+  #logsOf: 'pendingLogs' | 'logs' = 'pendingLogs'
+  #logsId: string | null = null
+  #lastId = 0
+  #ended = false
+
+  constructor(url: string, options: Options) {
+    this.#options = options
+    this.#socket = new WebSocket(url, {
+      handshakeTimeout: HANDSHAKE_BOUND_MS,
+      maxPayload: MESSAGE_BOUND_BYTES,
+      perMessageDeflate: false,
+      followRedirects: false,
+    })
+    this.#socket.on('open', () => this.#greet())
+    this.#socket.on('message', (data, isBinary) => {
+      if (!isBinary) this.#read(String(data), options.now())
+    })
+    this.#socket.on('error', (failure) => this.#end(failure.message))
+    this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
+  }
+
+  /** Listens to these tokens from now on. The former subscription goes only when the new one speaks. */
+  hear(addresses: readonly Hex[]): void {
+    this.#wanted = addresses
+    if (this.#ready) this.#subscribeToLogs()
+  }
+
+  unsubscribe(): void {
+    this.#ended = true
+    this.#release()
+  }
+
+  #greet(): void {
+    this.#watchPulse()
+    this.#ask('eth_chainId', [], {
+      answered: (result) => {
+        const said = HexQuantity.safeParse(result).data
+        const objection = said === undefined ? null : this.#options.chain.objection(said)
+        if (objection) this.#end(`wrong chain: ${objection}`)
+        else this.#start()
+      },
+      refused: () => this.#start(),
+    })
+  }
+
+  #start(): void {
+    this.#ready = true
+    this.#ask('eth_subscribe', ['newHeads'], {
+      answered: (id) => this.#remember(id, 'newHeads'),
+      refused: (message) => this.#options.say('upstream refuses newHeads', { message }),
+    })
+    this.#subscribeToLogs()
+  }
+
+  #subscribeToLogs(): void {
+    const addresses = this.#wanted
+    // To the node an empty list means every contract there is.
+    if (addresses.length === 0) return
+    const kind = this.#logsOf
+    this.#ask('eth_subscribe', [kind, { address: addresses }], {
+      answered: (id) => {
+        this.signals.next({ type: 'live', of: kind, addresses })
+        this.#remember(id, kind)
+        if (this.#logsId !== null)
+          this.#ask('eth_unsubscribe', [this.#logsId], { answered: () => {}, refused: () => {} })
+        this.#logsId = typeof id === 'string' ? id : null
+      },
+      refused: (message) => {
+        if (kind === 'logs') return this.#end(`logs refused: ${message}`)
+        this.#options.say('upstream refuses pendingLogs', { message })
+        this.#logsOf = 'logs'
+        this.#subscribeToLogs()
+      },
+    })
+  }
+
+  #remember(id: unknown, kind: Kind): void {
+    if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
+    this.#subscriptions.set(id, kind)
+    const [oldest] = this.#subscriptions.keys()
+    if (this.#subscriptions.size > SUBSCRIPTIONS_BOUND && oldest !== undefined) this.#subscriptions.delete(oldest)
+    const early = this.#unclaimed.filter(({ subscription }) => subscription === id)
+    this.#unclaimed = this.#unclaimed.filter(({ subscription }) => subscription !== id)
+    for (const { result, receivedAt } of early) this.#tell(kind, result, receivedAt)
+  }
+
+  #read(text: string, receivedAt: number): void {
+    const message = Message.safeParse(parseJson(text))
+    if (!message.success) return this.#options.say('upstream message unreadable', { begins: text.slice(0, 120) })
+    if ('method' in message.data) {
+      const { subscription, result } = message.data.params
+      const kind = this.#subscriptions.get(subscription)
+      if (kind) this.#tell(kind, result, receivedAt)
+      else if (this.#questions.size > 0 && this.#unclaimed.length < UNCLAIMED_BOUND) {
+        this.#unclaimed.push({ subscription, result, receivedAt })
+      }
+      return
+    }
+    const question = this.#questions.get(message.data.id)
+    this.#questions.delete(message.data.id)
+    if (message.data.error) question?.refused(`${message.data.error.code} ${message.data.error.message}`)
+    else question?.answered(message.data.result)
+    if (this.#questions.size === 0) this.#unclaimed = []
+  }
+
+  #tell(kind: Kind, result: unknown, receivedAt: number): void {
+    if (kind === 'newHeads') this.signals.next({ type: 'head', header: result })
+    else this.signals.next({ type: 'log', of: kind, log: result, receivedAt })
+  }
+
+  #ask(method: string, params: readonly unknown[], question: Question): void {
+    this.#lastId += 1
+    const id = this.#lastId
+    this.#questions.set(id, question)
+    this.#after(ANSWER_BOUND_MS, () => {
+      if (this.#questions.delete(id)) question.refused(`not answered within ${ANSWER_BOUND_MS} ms`)
+    })
+    this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+  }
+
+  /** A half-open connection looks quiet: only an unanswered ping tells. */
+  #watchPulse(): void {
+    let answered = true
+    this.#socket.on('pong', () => {
+      answered = true
+    })
+    const beat = () => {
+      answered = false
+      this.#socket.ping()
+      this.#after(PONG_BOUND_MS, () => {
+        if (!answered) this.#end(`no pong within ${PONG_BOUND_MS} ms`)
+      })
+      this.#after(PING_EVERY_MS, beat)
+    }
+    this.#after(PING_EVERY_MS, beat)
+  }
+
+  #after(ms: number, act: () => void): void {
+    const pending = setTimeout(() => {
+      this.#timers.delete(pending)
+      act()
+    }, ms)
+    this.#timers.add(pending)
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#release()
+    this.signals.error(new LinkError(reason))
+  }
+
+  #release(): void {
+    for (const pending of this.#timers) clearTimeout(pending)
+    this.#timers.clear()
+    this.#socket.removeAllListeners()
+    // A socket that is torn down while it opens still reports an error; nobody is left to hear it.
+    this.#socket.on('error', () => {})
+    this.#socket.terminate()
+  }
+}

@@ -1,0 +1,44 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { TapeError } from './tape.ts'
+
+const schema = `
+  PRAGMA locking_mode = EXCLUSIVE;
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = NORMAL;
+  CREATE TABLE IF NOT EXISTS tape (
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS tape_time ON tape (time, seq);
+  CREATE INDEX IF NOT EXISTS tape_evictable ON tape (seq) WHERE evictable = 1;
+  CREATE TABLE IF NOT EXISTS heads (
+    address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`
+
+/** Opens the file that the embedded tape lives in, and locks it; says what to do where that cannot be. */
+export function openDatabase(dir: string): DatabaseSync {
+  try {
+    if (dir !== ':memory:') mkdirSync(dir, { recursive: true })
+    const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
+    try {
+      database.exec(schema)
+      // Takes the lock now, so that a second process on the same folder is told at its start.
+      database.exec('BEGIN IMMEDIATE; COMMIT')
+    } catch (failure) {
+      database.close()
+      throw failure
+    }
+    return database
+  } catch (failure) {
+    const said = failure instanceof Error ? failure.message : String(failure)
+    throw new TapeError(
+      said.includes('locked')
+        ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`
+        : `DATA_DIR ${dir} cannot hold the tape (${said}): name a folder that this user may write to`,
+    )
+  }
+}

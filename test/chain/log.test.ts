@@ -1,0 +1,221 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { read } from '../../src/chain/abi.ts'
+import { Header, readLogs } from '../../src/chain/log.ts'
+import {
+  alice,
+  apple,
+  blockHash,
+  bob,
+  header,
+  keyOf,
+  pendingLog,
+  sealedLog,
+  TRANSFER,
+  word,
+  ZERO_WORD,
+} from './wire.ts'
+
+const one = (given: unknown) => {
+  const { logs, unreadable } = readLogs(given)
+  expect(unreadable).toBe(0)
+  expect(logs).toHaveLength(1)
+  const [log] = logs
+  if (!log) throw new Error('no log')
+  return log
+}
+
+describe('a log', () => {
+  it('is read in numbers, with the key that never changes', () => {
+    expect(one(pendingLog({ block: 100, index: 7, raw: 150_000_000n }))).toEqual({
+      key: keyOf({ block: 100, index: 7 }),
+      address: apple,
+      topics: [TRANSFER, word(alice), word(bob)],
+      data: word(150_000_000),
+      blockNumber: 100,
+      blockHash: null,
+      blockTimestamp: 1_795_000_020,
+      transactionHash: pendingLog({ block: 100, index: 7 }).transactionHash,
+      transactionIndex: 7,
+      logIndex: 7,
+      removed: false,
+    })
+  })
+
+  it('has the same key before and after its block is sealed', () => {
+    expect(one(pendingLog({ block: 5 })).key).toBe(one(sealedLog({ block: 5 })).key)
+  })
+
+  it('is read in both shapes: one, or an array of all that are pending', () => {
+    const wire = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 1 })]
+    expect(readLogs(wire)).toEqual({ logs: wire.flatMap((log) => readLogs(log).logs), unreadable: 0 })
+    expect(readLogs([])).toEqual({ logs: [], unreadable: 0 })
+  })
+
+  it.each<[string, unknown]>([
+    ['zero', ZERO_WORD],
+    ['null', null],
+    ['missing', undefined],
+  ])('has no block hash while it is %s', (_, hash) => {
+    expect(one({ ...pendingLog({ block: 5 }), blockHash: hash }).blockHash).toBeNull()
+  })
+
+  it('has the block hash that it came with', () => {
+    expect(one(sealedLog({ block: 5 })).blockHash).toBe(blockHash(5))
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['missing', undefined],
+  ])('has no time where the timestamp is %s', (_, blockTimestamp) => {
+    expect(one({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['missing', undefined],
+    ['false', false],
+  ])('is not taken back where removed is %s', (_, removed) => {
+    expect(one({ ...pendingLog({ block: 5 }), removed }).removed).toBe(false)
+  })
+
+  it('says when it is taken back', () => {
+    expect(one({ ...sealedLog({ block: 5 }), removed: true }).removed).toBe(true)
+  })
+
+  it('is the same log in whatever case a node writes it', () => {
+    const wire = sealedLog({ block: 0xabc, index: 0xd })
+    const shouted = Object.fromEntries(
+      Object.entries(wire).map(([name, value]) => {
+        const shout = (text: unknown) => (typeof text === 'string' ? `0x${text.slice(2).toUpperCase()}` : text)
+        return [name, Array.isArray(value) ? value.map(shout) : shout(value)]
+      }),
+    )
+    expect(one(shouted)).toEqual(one(wire))
+  })
+
+  it('keeps fields that nobody knows out', () => {
+    expect(one({ ...pendingLog({ block: 5 }), blockTimestampMs: '0x1', __proto__: { polluted: true } })).toEqual(
+      one(pendingLog({ block: 5 })),
+    )
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['odd hex', { data: '0x123' }],
+    ['no 0x', { data: '1234' }],
+    ['data that is not hex', { data: '0xzz' }],
+    ['no data', { data: undefined }],
+    ['five topics', { topics: Array(5).fill(word(1)) }],
+    ['a topic too short', { topics: ['0xdd'] }],
+    ['no topics', { topics: null }],
+    ['a short address', { address: '0xaa' }],
+    ['no address', { address: undefined }],
+    ['a block number that is a number', { blockNumber: 5 }],
+    ['a block number of 65 digits', { blockNumber: `0x${'1'.repeat(65)}` }],
+    ['a block number beyond what a number holds', { blockNumber: '0x20000000000000' }],
+    ['an empty quantity', { logIndex: '0x' }],
+    ['a log index that is null', { logIndex: null }],
+    ['no transaction', { transactionHash: null }],
+    ['a transaction index that is null', { transactionIndex: null }],
+    ['a short block hash', { blockHash: '0x12' }],
+    ['removed that is a word', { removed: 'yes' }],
+  ])('is unreadable with %s', (_, wrong) => {
+    expect(readLogs({ ...pendingLog({ block: 5 }), ...wrong })).toEqual({ logs: [], unreadable: 1 })
+  })
+
+  it('may have no topics and no data at all', () => {
+    const log = one({ ...pendingLog({ block: 5 }), topics: [], data: '0x' })
+    expect(log).toMatchObject({ topics: [], data: '0x' })
+    expect(read(log)).toEqual({ event: 'other' })
+  })
+
+  it('that is bad never drops the good ones beside it', () => {
+    const good = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 2 })]
+    const { logs, unreadable } = readLogs([good[0], { ...good[0], data: '0x1' }, null, good[1], 'log'])
+    expect(logs.map(({ key }) => key)).toEqual([keyOf({ block: 5 }), keyOf({ block: 5, index: 2 })])
+    expect(unreadable).toBe(3)
+  })
+
+  it('does not come from an answer that is out of all bounds', () => {
+    expect(readLogs(Array(200_001).fill(null))).toEqual({ logs: [], unreadable: 1 })
+  })
+
+  it('is read or counted, whatever JSON comes', () => {
+    const wire = pendingLog({ block: 5 })
+    const Spoilt = fc
+      .record(Object.fromEntries(Object.keys(wire).map((name) => [name, fc.option(fc.jsonValue())])))
+      .map((wrong) => ({ ...wire, ...wrong }))
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), Spoilt, fc.array(fc.oneof(Spoilt, fc.constant(wire)))), (given) => {
+        const { logs, unreadable } = readLogs(given)
+        if (Array.isArray(given)) expect(logs.length + unreadable).toBe(given.length)
+        else expect(logs.length + unreadable).toBe(1)
+        for (const log of logs) expect(() => read(log)).not.toThrow()
+      }),
+    )
+  })
+})
+
+describe('what a log says', () => {
+  const said = (overrides: Record<string, unknown>) => read(one({ ...pendingLog({ block: 5 }), ...overrides }))
+  const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
+
+  it('is a transfer with addresses in lower case and an exact amount', () => {
+    const mixed = '0xB200000000000000000000C2E324D24D7EECD1FB'
+    const topics = [TRANSFER, `0x${mixed.slice(2).padStart(64, '0')}`, word(bob)]
+    expect(said({ topics, data: `0x${'f'.repeat(64)}` })).toEqual({
+      event: 'Transfer',
+      from: mixed.toLowerCase(),
+      to: bob,
+      amount: 2n ** 256n - 1n,
+    })
+  })
+
+  it('is a transfer of nothing, and one to oneself', () => {
+    expect(said({ topics: [TRANSFER, word(bob), word(bob)], data: word(0) })).toEqual({
+      event: 'Transfer',
+      from: bob,
+      to: bob,
+      amount: 0n,
+    })
+  })
+
+  it('is an approval', () => {
+    expect(said({ topics: [APPROVAL, word(alice), word(bob)], data: word(9) })).toEqual({
+      event: 'Approval',
+      owner: alice,
+      spender: bob,
+      amount: 9n,
+    })
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['the wrong count of topics', { topics: [TRANSFER, word(alice)] }],
+    [
+      'a third indexed value, as tokens with an id have',
+      { topics: [TRANSFER, word(alice), word(bob), word(1)], data: '0x' },
+    ],
+    ['cut data', { data: '0x1234' }],
+    ['no data', { data: '0x' }],
+    ['a name that nobody knows', { topics: [word(1), word(alice), word(bob)] }],
+  ])('is something else with %s', (_, wrong) => {
+    expect(said(wrong)).toEqual({ event: 'other' })
+  })
+})
+
+describe('a header', () => {
+  it('may lack number and hash while its block is being built', () => {
+    expect(Header.parse({ ...header(5), number: null, hash: null })).toMatchObject({ number: null, hash: null })
+    const { number: _number, hash: _hash, ...bare } = header(5)
+    expect(Header.parse(bare)).toMatchObject({ number: null, hash: null, parentHash: blockHash(4) })
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['a word', 'block'],
+    ['of a number that is none', { ...header(5), number: 'five' }],
+    ['of a hash that is none', { ...header(5), hash: '0x12' }],
+  ])('is none when it is %s', (_, given) => {
+    expect(Header.safeParse(given).success).toBe(false)
+  })
+})

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest'
+import { classify, type Trouble } from '../../src/chain/upstream-error.ts'
+
+const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
+
+/** What nodes and what stands before them say, and what it means for the one who asked. */
+const rows: readonly (readonly [who: string, status: number, code: number, message: string, kind: Trouble])[] = [
+  ['proxyd', 403, -32601, 'rpc method is not whitelisted', 'forbidden'],
+  ['proxyd', 429, -32016, 'over rate limit', 'busy'],
+  ['proxyd in a 200', 200, -32016, 'over rate limit', 'busy'],
+  ['proxyd', 429, -32017, 'sender is over rate limit', 'busy'],
+  ['proxyd', 429, -32024, 'too many requests', 'busy'],
+  ['proxyd', 429, -32012, 'backend is over capacity', 'busy'],
+  ['proxyd', 500, -32020, 'backend response too large', 'too_large'],
+  ['proxyd', 503, -32010, 'backend is offline', 'unreachable'],
+  ['proxyd', 503, -32011, 'no backend is currently healthy to serve traffic', 'unreachable'],
+  ['proxyd', 503, -32018, 'backend is currently not healthy to serve traffic', 'unreachable'],
+  ['proxyd', 500, -32013, 'backend returned an invalid response', 'unreachable'],
+  ['proxyd', 504, -32015, 'gateway timeout', 'unreachable'],
+  ['proxyd', 200, -32602, 'block range greater than 2000 max', 'too_large'],
+  ['reth', 200, -32602, 'query exceeds max block range 100000', 'too_large'],
+  ['reth', 200, -32602, 'query exceeds max results 20000, retry with the range 100-200', 'too_large'],
+  ['reth', 200, -32602, 'filter not found', 'invalid'],
+  ['Infura', 200, -32602, 'block range 0-20000 exceeds limit of 10000', 'too_large'],
+  ['Alchemy', 200, 429, 'Your app has exceeded its compute units per second capacity', 'busy'],
+  ['QuickNode', 200, -32012, 'credits limited to 30/sec', 'busy'],
+  ['another', 200, -32005, 'limit exceeded', 'too_large'],
+  ['another', 200, -32005, 'daily request rate limit exceeded', 'busy'],
+  ['another', 200, -32005, 'query returned more than 10000 results', 'too_large'],
+  [
+    'another',
+    200,
+    -32000,
+    'block range is larger than max block range, block range = 5120, max block range = 5000',
+    'too_large',
+  ],
+  ['any', 200, -32601, 'the method eth_getBlockReceipts does not exist', 'unknown_method'],
+  ['any', 200, -32602, 'invalid argument 0: hex string without 0x prefix', 'invalid'],
+  ['any', 200, -32600, 'invalid request', 'invalid'],
+  ['any', 200, -32603, 'internal error', 'busy'],
+  ['any', 500, -32603, 'internal error', 'unreachable'],
+  ['any', 200, -32000, 'nobody knows what this means', 'busy'],
+]
+
+describe('a failure of the upstream', () => {
+  it.each(rows)('of %s, HTTP %i %i "%s", is %s', (_, status, code, message, kind) => {
+    const failure = classify(answer(status), { code, message })
+    expect(failure.kind).toBe(kind)
+    expect(failure.message).toBe(`${code} ${message}`)
+  })
+
+  it.each<[number, Trouble]>([
+    [401, 'forbidden'],
+    [403, 'forbidden'],
+    [404, 'unreachable'],
+    [429, 'busy'],
+    [500, 'unreachable'],
+    [502, 'unreachable'],
+    [503, 'unreachable'],
+    [504, 'unreachable'],
+  ])('without a word of JSON-RPC, HTTP %i, is %s', (status, kind) => {
+    const failure = classify(answer(status), null)
+    expect(failure.kind).toBe(kind)
+    expect(failure.message).toBe(`HTTP ${status}`)
+  })
+
+  it('may be answered elsewhere or later, unless the question is what is wrong', () => {
+    const passing = (status: number, code: number, message: string) =>
+      classify(answer(status), { code, message }).passing
+    expect(passing(429, -32016, 'over rate limit')).toBe(true)
+    expect(passing(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
+    expect(passing(200, -32000, 'nobody knows what this means')).toBe(true)
+    expect(passing(200, -32602, 'query exceeds max block range 100000')).toBe(false)
+    expect(passing(200, -32602, 'invalid argument')).toBe(false)
+    expect(passing(200, -32601, 'no such method')).toBe(false)
+  })
+
+  it.each<[string, number | null]>([
+    ['7', 7_000],
+    ['0', 0],
+    ['86400', 300_000],
+    ['-1', null],
+    ['soon', null],
+    ['1e3', null],
+  ])('may ask for a rest of %s', (header, wait) => {
+    expect(classify(answer(429, { 'retry-after': header }), null).retryAfterMs).toBe(wait)
+    expect(classify(answer(503, { 'retry-after': header }), null).retryAfterMs).toBe(wait)
+  })
+
+  it('that names no rest asks for none', () => {
+    expect(classify(answer(429), { code: -32016, message: 'over rate limit' }).retryAfterMs).toBeNull()
+  })
+})

@@ -1,0 +1,122 @@
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { ACCOUNTS, type Anvil, serveList, startAnvil } from '../support/anvil.ts'
+import { type Ear, listenSse } from '../support/ears.ts'
+import { openRelay } from '../support/relay.ts'
+import { movedKeys, seqOf } from './world.ts'
+
+const ZERO = `0x${'0'.repeat(40)}`
+const [ALICE, BOB] = ACCOUNTS
+const WAYS = [
+  ['polled alone', false],
+  ['with a socket that refuses pendingLogs', true],
+] as const
+
+/** A node with a token, a list that names it, a relay on both, and one who hears everything. */
+async function open(hasSocket: boolean) {
+  const anvil = await startAnvil()
+  onTestFinished(() => anvil.kill())
+  const list = await serveList({
+    contract_address: anvil.token,
+    symbol: 'TESTc',
+    name: 'Test',
+    decimals: 8,
+    multiplier: 2,
+    nav_price: 10.5,
+    nav_price_updated_at: new Date().toISOString(),
+  })
+  onTestFinished(() => list.stop())
+  const relay = await openRelay(
+    { rpcUrl: anvil.rpcUrl, wsUrl: anvil.wsUrl, url: list.url },
+    hasSocket ? {} : { UPSTREAM_WS_URL: '' },
+  )
+  onTestFinished(() => relay.stop())
+  const ear = await listenSse(`${relay.url}/v1/stream?symbols=*&types=*&since=start`)
+  onTestFinished(() => ear.close())
+  await ear.hear('status', ({ source }) => source !== 'down')
+  await ear.hear('token', ({ change }) => change === 'listed')
+  return { anvil, relay, ear }
+}
+
+const sealed = (
+  anvil: Anvil,
+  functionName: 'mint' | 'transfer' | 'approve',
+  to: typeof ALICE | typeof BOB,
+  raw: bigint,
+) => anvil.send({ functionName, args: [to, raw] })
+
+/** What the source was when something was told. */
+const sourceAt = (ear: Ear, id: string) => ear.all('status').findLast((status) => seqOf(status.id) < seqOf(id))?.source
+
+describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
+  beforeAll(async () => {
+    // Compiles the token, so that no test waits for it.
+    await (await startAnvil()).kill()
+  })
+
+  it('has its mints, transfers, burns and approvals told once, with the right amounts', async () => {
+    const { anvil, ear } = await open(hasSocket)
+    const hashes = [
+      await sealed(anvil, 'mint', ALICE, 1_000_000_000n),
+      await sealed(anvil, 'transfer', BOB, 150_000_000n),
+      await anvil.send({ functionName: 'burn', args: [1n] }),
+      await sealed(anvil, 'approve', BOB, 300_000_000n),
+    ]
+    await ear.hear('approval')
+    await ear.until(() => movedKeys(ear).length >= 3)
+    const last = await sealed(anvil, 'transfer', BOB, 2n)
+    await ear.hear('transfer', ({ tx }) => tx.hash === last)
+    expect(movedKeys(ear).length).toBe(4)
+    expect(new Set(movedKeys(ear)).size).toBe(4)
+    expect(ear.all('mint')).toMatchObject([
+      {
+        from: ZERO,
+        to: ALICE,
+        raw: '1000000000',
+        amount: '10',
+        multiplier: '2',
+        shares: '20',
+        reference_value: '105.00',
+      },
+    ])
+    expect(ear.all('transfer')[0]).toMatchObject({ from: ALICE, to: BOB, amount: '1.5', shares: '3' })
+    expect(ear.all('burn')).toMatchObject([{ from: ALICE, to: ZERO, amount: '0.00000001', reference_value: '0.00' }])
+    expect(ear.all('approval')).toMatchObject([{ owner: ALICE, spender: BOB, amount: '3' }])
+    const told = [...ear.all('mint'), ...ear.all('transfer').slice(0, 1), ...ear.all('burn'), ...ear.all('approval')]
+    expect(told.map(({ tx }) => tx.hash)).toEqual(hashes)
+    for (const { id, key, stage, late, block, tx } of told) {
+      expect(late).toBe(stage === 'sealed' && ['pendingLogs', 'poll'].includes(sourceAt(ear, id) ?? ''))
+      expect(key).toBe(`${block.number}-${tx.hash}-0`)
+      const truth = await anvil.block(block.number)
+      expect(block.hash).toBe(stage === 'sealed' ? truth.hash : null)
+    }
+  })
+
+  it('says which source it is', async () => {
+    const { ear } = await open(hasSocket)
+    const reason = hasSocket ? 'refused' : 'ok'
+    await ear.hear(
+      'status',
+      (status) => status.source === 'sealed' || (status.source === 'poll' && status.reason === reason),
+    )
+  })
+
+  it('is waited for when it is gone, and what was sealed meanwhile is told', async () => {
+    const { anvil, ear } = await open(hasSocket)
+    await sealed(anvil, 'mint', ALICE, 100n)
+    await ear.hear('mint')
+    const state = await anvil.rpc('anvil_dumpState')
+    await anvil.kill()
+    await ear.hear('status', ({ source, reason }) => source === 'down' && reason === 'unreachable')
+    const again = await startAnvil({ port: anvil.port })
+    onTestFinished(() => again.kill())
+    await again.rpc('anvil_loadState', state)
+    await again.send({ functionName: 'transfer', args: [BOB, 7n] })
+    const back = await ear.hear('transfer', ({ raw }) => raw === '7')
+    await ear.until(() => ear.all('status').at(-1)?.source !== 'down', 'that the source is back')
+    await again.send({ functionName: 'transfer', args: [BOB, 8n] })
+    await ear.hear('transfer', ({ raw }) => raw === '8')
+    expect(back.stage).toBe('sealed')
+    expect(ear.all('transfer').map(({ raw }) => raw)).toEqual(['7', '8'])
+    expect(ear.all('mint').length).toBe(1)
+  })
+})

@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import { encodeFunctionData, parseAbi } from 'viem/utils'
+import { z } from 'zod'
+
+const require = createRequire(import.meta.url)
+
+const abi = parseAbi([
+  'function mint(address to, uint256 amount)',
+  'function burn(uint256 amount)',
+  'function transfer(address to, uint256 amount)',
+  'function approve(address spender, uint256 amount)',
+])
+
+type Hex = `0x${string}`
+/** What a token is asked to do. */
+export type Call =
+  | { readonly functionName: 'mint' | 'transfer' | 'approve'; readonly args: readonly [Hex, bigint] }
+  | { readonly functionName: 'burn'; readonly args: readonly [bigint] }
+
+/** Accounts that anvil opens with plenty of ether, the same ones each time. */
+export const ACCOUNTS = [
+  '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266',
+  '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
+] as const
+
+/** A real node, and a token on it. */
+export type Anvil = {
+  readonly rpcUrl: string
+  readonly wsUrl: string
+  readonly port: number
+  readonly token: Hex
+  /** Sends a transaction that the node seals into a block of its own; its hash. */
+  send(call: Call): Promise<Hex>
+  rpc(method: string, ...params: unknown[]): Promise<unknown>
+  /** A sealed block, as the node has it. */
+  block(number: number): Promise<{ readonly hash: string }>
+  /** Ends the node as a power cut does; what it had sealed is gone unless it was dumped. */
+  kill(): Promise<void>
+}
+
+const Receipt = z.object({ transactionHash: z.string(), contractAddress: z.string().nullish() })
+const Answer = z.object({ result: z.unknown().optional(), error: z.object({ message: z.string() }).optional() })
+
+/** Starts a node on a free loopback port, with the token on it. The same port gives the same chain up to the token. */
+export async function startAnvil({ port = 0 }: { port?: number } = {}): Promise<Anvil> {
+  const child = spawn(binary(), ['--port', String(port), '--host', '127.0.0.1', '--chain-id', '31337'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const over = once(child, 'close')
+    child.kill('SIGKILL')
+    await over
+  }
+  try {
+    return await withToken(await listening(child), kill)
+  } catch (failure) {
+    await kill()
+    throw failure
+  }
+}
+
+async function withToken(port: number, kill: () => Promise<void>): Promise<Anvil> {
+  const rpcUrl = `http://127.0.0.1:${port}`
+  const rpc = async (method: string, ...params: unknown[]): Promise<unknown> => {
+    const response = await fetch(rpcUrl, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
+    const { result, error } = Answer.parse(await response.json())
+    if (error) throw new Error(`${method}: ${error.message}`)
+    return result
+  }
+  const [from] = ACCOUNTS
+  const transact = async (transaction: Record<string, unknown>) =>
+    Receipt.parse(await rpc('eth_sendTransactionSync', { from, gas: '0x1e8480', ...transaction }))
+  const token = lower((await transact({ data: stockBytecode() })).contractAddress ?? '')
+  return {
+    rpcUrl,
+    wsUrl: rpcUrl.replace('http', 'ws'),
+    port,
+    token,
+    async send(call) {
+      const { transactionHash } = await transact({ to: token, data: encodeFunctionData({ abi, ...call } as never) })
+      return lower(transactionHash)
+    },
+    rpc,
+    block: async (number) =>
+      z.object({ hash: z.string() }).parse(await rpc('eth_getBlockByNumber', `0x${number.toString(16)}`, false)),
+    kill,
+  }
+}
+
+const lower = (hex: string) => hex.toLowerCase() as Hex
+
+/** A list with one token, as the Read API gives it. */
+export async function serveList(record: Record<string, unknown>): Promise<{ url: string; stop(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    const found = request.url === '/v1/tokenized-stocks'
+    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(found ? { tokens: [record] } : { code: 404, message: 'not found', details: [] }))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** The node's program lies in a package of its own for each platform. */
+function binary(): string {
+  const platform = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
+  return join(dirname(require.resolve(`${platform}/package.json`)), 'bin', 'anvil')
+}
+
+/** The port that the node says it listens on. */
+function listening(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let said = ''
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      const found = /Listening on 127\.0\.0\.1:(\d+)/.exec(said)
+      if (found) resolve(Number(found[1]))
+    })
+    child.once('error', reject)
+    child.once('exit', () => reject(new Error(`anvil ended: ${said}`)))
+  })
+}
+
+const Compiled = z.object({
+  contracts: z.object({
+    'Stock.sol': z.object({ Stock: z.object({ evm: z.object({ bytecode: z.object({ object: z.string() }) }) }) }),
+  }),
+})
+
+let bytecode: Hex | undefined
+
+/** Compiles the token; about a second, once. */
+function stockBytecode(): Hex {
+  if (bytecode) return bytecode
+  const solc: { compile(input: string): string } = require('solc')
+  const content = readFileSync(join(import.meta.dirname, 'Stock.sol'), 'utf8')
+  const settings = { evmVersion: 'paris', outputSelection: { '*': { '*': ['evm.bytecode.object'] } } }
+  const output = solc.compile(JSON.stringify({ language: 'Solidity', sources: { 'Stock.sol': { content } }, settings }))
+  bytecode = `0x${Compiled.parse(JSON.parse(output)).contracts['Stock.sol'].Stock.evm.bytecode.object}`
+  return bytecode
+}

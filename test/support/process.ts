@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { onTestFinished } from 'vitest'
+
+/** Whoever says when a test is over. */
+type Test = { readonly onTestFinished: typeof onTestFinished }
+
+/** Longer than a process takes to say or do anything; reaching it is a failure, never a pause. */
+const PATIENCE_MS = 15_000
+
+/** A relay in a process of its own. */
+export class RelayProcess {
+  readonly #child: ChildProcess
+  readonly #watchers = new Set<() => void>()
+  readonly #ended: Promise<number | null>
+  stdout = ''
+  stderr = ''
+
+  /** Starts the relay with these settings and nothing else from this process's environment. */
+  constructor(settings: Record<string, string>, flags: readonly string[] = []) {
+    this.#child = spawn(process.execPath, ['src/main.ts', ...flags], {
+      env: { PATH: process.env.PATH, ...settings },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text
+      this.#look()
+    })
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text
+      this.#look()
+    })
+    this.#ended = once(this.#child, 'close').then(([code]: (number | null)[]) => {
+      this.#look()
+      return code ?? null
+    })
+  }
+
+  /** Where it listens, once it says so. */
+  async url(): Promise<string> {
+    return (await this.says('stdout', /listens on (http:\S+),/))[1] ?? ''
+  }
+
+  /** What it prints, once it is that. */
+  says(stream: 'stdout' | 'stderr', what: RegExp): Promise<RegExpExecArray> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const found = what.exec(this[stream])
+        const over = this.#child.exitCode !== null
+        if (!found && !over) return
+        clearTimeout(impatient)
+        this.#watchers.delete(look)
+        if (found) resolve(found)
+        else reject(new Error(`ended before it said ${what}: ${this.stdout}${this.stderr}`))
+      }
+      const impatient = setTimeout(() => {
+        this.#watchers.delete(look)
+        reject(new Error(`did not say ${what}: ${this.stdout}${this.stderr}`))
+      }, PATIENCE_MS)
+      this.#watchers.add(look)
+      look()
+    })
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name)
+  }
+
+  /** Its exit code, or null where a signal ended it. */
+  exit(): Promise<number | null> {
+    return this.#ended
+  }
+
+  /** Ends it as a power cut does. */
+  async kill(): Promise<void> {
+    this.signal('SIGKILL')
+    await this.#ended
+  }
+
+  #look(): void {
+    for (const watcher of this.#watchers) watcher()
+  }
+}
+
+/** Starts a relay in a process of its own; whatever becomes of the test, it ends with it. */
+export function spawnRelay(
+  test: Test,
+  settings: Record<string, string> = {},
+  flags: readonly string[] = [],
+): RelayProcess {
+  const relay = new RelayProcess({ LOG_LEVEL: 'warn', ...settings }, flags)
+  test.onTestFinished(() => relay.kill())
+  return relay
+}
+
+/** An empty folder that goes with the test. */
+export async function openFolder(test: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'stocktape-'))
+  test.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A port on which nobody listens now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
