@@ -161,16 +161,21 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       },
       error: failed,
     })
+    const stop = async () => {
+      hub.drain()
+      flow.unsubscribe()
+      await server.close(config.DRAIN_MS)
+      clearInterval(hearts)
+      hub.close()
+      await tape.close()
+    }
+    let stopping: Promise<void> | null = null
     return {
       port: server.port,
       listed,
-      async stop() {
-        hub.drain()
-        flow.unsubscribe()
-        await server.close(config.DRAIN_MS)
-        clearInterval(hearts)
-        hub.close()
-        await tape.close()
+      stop: () => {
+        stopping ??= stop()
+        return stopping
       },
     }
   } catch (failure) {

@@ -41,7 +41,7 @@ const Message = z.union([
   }),
   z.object({
     id: z.int(),
-    result: z.unknown(),
+    result: z.unknown().optional(),
     error: z.object({ code: z.number(), message: z.string() }).nullish(),
   }),
 ])
@@ -49,7 +49,13 @@ const Message = z.union([
 type Kind = 'pendingLogs' | 'logs' | 'newHeads'
 
 /** What was asked of the node and is not answered yet. */
-type Question = { readonly answered: (result: unknown) => void; readonly refused: (message: string) => void }
+type Question = { readonly answered: (result: unknown) => void; readonly refused: (why: Refusal) => void }
+
+/** Why a question has no answer; the code is null where nothing was said at all. */
+type Refusal = { readonly code: number | null; readonly message: string }
+
+/** What a node says that does not know a method. */
+const UNKNOWN_METHOD = -32601
 
 /** One life of one socket: asks for the chain, subscribes, re-subscribes when the tokens change, and watches its pulse. */
 export class LinkSocket {
@@ -99,11 +105,15 @@ export class LinkSocket {
     this.#ask('eth_chainId', [], {
       answered: (result) => {
         const said = HexQuantity.safeParse(result).data
-        const objection = said === undefined ? null : this.#options.chain.objection(said)
+        const objection = said === undefined ? 'it does not say a number' : this.#options.chain.objection(said)
         if (objection) this.#end(`wrong chain: ${objection}`)
         else this.#start()
       },
-      refused: () => this.#start(),
+      // A node that cannot be asked was chosen by the operator; one that can and will not is not to be trusted now.
+      refused: ({ code, message }) => {
+        if (code === null || code === UNKNOWN_METHOD) this.#start()
+        else this.#end(`eth_chainId refused: ${code} ${message}`)
+      },
     })
   }
 
@@ -111,7 +121,7 @@ export class LinkSocket {
     this.#ready = true
     this.#ask('eth_subscribe', ['newHeads'], {
       answered: (id) => this.#remember(id, 'newHeads'),
-      refused: (message) => this.#options.say('upstream refuses newHeads', { message }),
+      refused: (why) => this.#options.say('upstream refuses newHeads', why),
     })
     this.#subscribeToLogs()
   }
@@ -129,9 +139,9 @@ export class LinkSocket {
           this.#ask('eth_unsubscribe', [this.#logsId], { answered: () => {}, refused: () => {} })
         this.#logsId = typeof id === 'string' ? id : null
       },
-      refused: (message) => {
-        if (kind === 'logs') return this.#end(`logs refused: ${message}`)
-        this.#options.say('upstream refuses pendingLogs', { message })
+      refused: (why) => {
+        if (kind === 'logs') return this.#end(`logs refused: ${why.message}`)
+        this.#options.say('upstream refuses pendingLogs', why)
         this.#logsOf = 'logs'
         this.#subscribeToLogs()
       },
@@ -162,7 +172,7 @@ export class LinkSocket {
     }
     const question = this.#questions.get(message.data.id)
     this.#questions.delete(message.data.id)
-    if (message.data.error) question?.refused(`${message.data.error.code} ${message.data.error.message}`)
+    if (message.data.error) question?.refused(message.data.error)
     else question?.answered(message.data.result)
     if (this.#questions.size === 0) this.#unclaimed = []
   }
@@ -177,7 +187,8 @@ export class LinkSocket {
     const id = this.#lastId
     this.#questions.set(id, question)
     this.#after(ANSWER_BOUND_MS, () => {
-      if (this.#questions.delete(id)) question.refused(`not answered within ${ANSWER_BOUND_MS} ms`)
+      if (this.#questions.delete(id))
+        question.refused({ code: null, message: `not answered within ${ANSWER_BOUND_MS} ms` })
     })
     this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
   }

@@ -42,7 +42,7 @@ type Page = {
 
 type Options = {
   readonly ask: Ask
-  /** The newest sealed block that is known to be read; null begins with what comes now. */
+  /** The newest sealed block that is known to be read; null begins with what is sealed from now on. */
   readonly cursor: number | null
   /** How far back to read, in chain time. */
   readonly backfillBoundMs: number
@@ -57,6 +57,8 @@ export class Reader {
   /** Until the first reading is through, what is sealed is what was missed while away. */
   #away: boolean
   #cursor: number | null
+  /** Where a tape that knew nothing began: nothing sealed up to there is news. */
+  #baseline: number | null = null
   #latest: Header | null = null
 
   constructor({ ask, cursor, backfillBoundMs }: Options) {
@@ -69,6 +71,19 @@ export class Reader {
   /** The newest sealed block that was seen here. */
   get latest(): Header | null {
     return this.#latest
+  }
+
+  /** Whether it is known by now from which block on everything is told. */
+  get begun(): boolean {
+    return this.#cursor !== null
+  }
+
+  /** Says where to begin, if that is not known yet: what is sealed after this block is told. True if it was not. */
+  begin(sealed: number): boolean {
+    if (this.#cursor !== null) return false
+    this.#cursor = sealed
+    this.#baseline = sealed
+    return true
   }
 
   /** Everything up to this sealed block has been heard by other means. */
@@ -90,11 +105,13 @@ export class Reader {
         if (!latest || typeof number !== 'number')
           return throwError(() => new UpstreamError('unreadable', 'no latest block'))
         this.#latest = latest
-        const since = this.#cursor === null ? null : Math.min(this.#cursor, number)
+        const fresh = this.begin(number)
+        const since = Math.min(this.#cursor ?? number, number)
         return concat(
           of<Found>({ type: 'head', sealed: number }),
-          this.#begin(since ?? number, latest, number).pipe(
-            concatMap((begin) => concat(this.#holeBefore(since, begin), this.#pages(addresses, begin, number, since))),
+          fresh ? of<Found>({ type: 'cursor', sealed: number }) : EMPTY,
+          this.#firstBlock(since, latest, number).pipe(
+            concatMap((first) => concat(this.#holeBefore(since, first), this.#pages(addresses, first, number, since))),
           ),
           defer(() => {
             this.advance(number)
@@ -107,7 +124,7 @@ export class Reader {
   }
 
   /** Where to begin: at `since`, or where the bound of chain time lies if that is later. */
-  #begin(since: number, latest: Header, number: number): Observable<number> {
+  #firstBlock(since: number, latest: Header, number: number): Observable<number> {
     if (number - since < LOGS_RANGE_BOUND) return of(since)
     return this.header(hexOf(since)).pipe(
       map((header) => {
@@ -120,12 +137,12 @@ export class Reader {
     )
   }
 
-  #holeBefore(since: number | null, begin: number): Observable<Found> {
-    if (since === null || begin <= since + 1) return EMPTY
-    return of({ type: 'hole', blocks: { from: since + 1, to: begin - 1 }, reason: 'backfill_bound' })
+  #holeBefore(since: number, first: number): Observable<Found> {
+    if (first <= since + 1) return EMPTY
+    return of({ type: 'hole', blocks: { from: since + 1, to: first - 1 }, reason: 'backfill_bound' })
   }
 
-  #pages(addresses: readonly Hex[], begin: number, latest: number, since: number | null): Observable<Found> {
+  #pages(addresses: readonly Hex[], first: number, latest: number, since: number): Observable<Found> {
     const ask = (from: number, size: number): Observable<Page> => {
       const last = latest - from < Math.max(1, size - PENDING_ROOM_BLOCKS)
       const to = last ? ('pending' as const) : hexOf(from + size - 1)
@@ -141,7 +158,7 @@ export class Reader {
         }),
       )
     }
-    return ask(begin, LOGS_RANGE_BOUND).pipe(
+    return ask(first, LOGS_RANGE_BOUND).pipe(
       expand((page) => (page.next <= latest ? ask(page.next, page.size) : EMPTY), 1),
       mergeMap(({ next, answer, lost }) => {
         const { logs, unreadable } = readLogs(answer)
@@ -149,7 +166,7 @@ export class Reader {
           lost && lost.from <= lost.to ? of<Found>({ type: 'hole', blocks: lost, reason: 'pruned' }) : EMPTY,
           of<Found>({ type: 'hearing', addresses }),
           unreadable > 0 ? of<Found>({ type: 'unreadable', count: unreadable }) : EMPTY,
-          from(logs.flatMap((log) => this.#found(log, latest, since))),
+          from(logs.flatMap((log) => this.#found(log, latest))),
           defer(() => {
             // Page by page, so that a reading that breaks off is taken up where it broke.
             this.advance(Math.min(next - 1, latest))
@@ -160,10 +177,10 @@ export class Reader {
     )
   }
 
-  #found(log: Log, latest: number, since: number | null): Found[] {
+  #found(log: Log, latest: number): Found[] {
     const sealed = log.blockNumber <= latest && log.blockHash !== null
-    // On a first start the newest sealed block is only asked for because nodes want a block that exists.
-    if (sealed && since === null) return []
+    // The block where all began is only asked for because nodes want a block that exists.
+    if (sealed && this.#baseline !== null && log.blockNumber <= this.#baseline) return []
     return [{ type: 'log', log, via: sealed && this.#away ? 'backfill' : 'poll', sealed }]
   }
 }

@@ -19,7 +19,7 @@ const WRONG_CHAIN_REST_MS = 60_000
 
 const Answer = z.object({
   id: z.unknown(),
-  result: z.unknown(),
+  result: z.unknown().optional(),
   error: z.object({ code: z.number(), message: z.string() }).nullish(),
 })
 

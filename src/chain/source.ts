@@ -85,7 +85,8 @@ export const source = (options: Options): Observable<Heard> =>
     )
   })
 
-type LinkState = 'none' | 'down' | 'pushing' | 'refused'
+/** No link is configured; it has not opened or failed yet; it is lost; it pushes; it cannot push what is pre-confirmed. */
+type LinkState = 'none' | 'opening' | 'down' | 'pushing' | 'refused'
 
 /** One source at work: which way it listens now, and what speaks for it. */
 class Feed {
@@ -93,6 +94,8 @@ class Feed {
   readonly #reader: Reader
   #wanted: readonly Hex[] = []
   #heard: readonly Hex[] = []
+  /** Whose logs the link pushes. */
+  #subscribed: readonly Hex[] = []
   #link: LinkState
   /** Whether everything up to the newest head has been heard, so that heads may move the cursor. */
   #closed = false
@@ -104,7 +107,7 @@ class Feed {
   constructor(options: Options) {
     this.#options = options
     this.#reader = new Reader(options)
-    this.#link = options.link ? 'down' : 'none'
+    this.#link = options.link ? 'opening' : 'none'
     this.#okAt = options.clock.now()
   }
 
@@ -156,7 +159,8 @@ class Feed {
         return EMPTY
       case 'live':
         this.#link = signal.of === 'pendingLogs' ? 'pushing' : 'refused'
-        return concat(this.#hearing(signal.addresses), this.#status())
+        this.#subscribed = signal.addresses
+        return this.#listens()
       case 'head':
         return this.#headed(Header.safeParse(signal.header).data ?? null)
       case 'log':
@@ -167,16 +171,29 @@ class Feed {
   #told({ of: kind, log, receivedAt }: Extract<Signal, { type: 'log' }>): Observable<Heard> {
     const { logs, unreadable } = readLogs(log)
     const via = kind === 'pendingLogs' ? 'pendingLogs' : 'sealed'
+    const [first] = logs
+    const begun = first ? this.#begin(first.blockNumber - 1) : EMPTY
     const heard = logs.map((one): Heard => ({ type: 'log', log: one, via, sealed: via === 'sealed', receivedAt }))
-    return of(...heard, ...(unreadable > 0 ? [{ type: 'unreadable' as const, count: unreadable }] : []))
+    return concat(begun, of(...heard, ...(unreadable > 0 ? [{ type: 'unreadable' as const, count: unreadable }] : [])))
   }
 
   #headed(header: Header | null): Observable<Heard> {
     if (header?.number == null) return of({ type: 'unreadable', count: 1 })
     const head: Heard = { type: 'head', sealed: header.number, pending: null }
-    if (!this.#closed || this.#link !== 'pushing') return of(head)
+    if (!this.#closed || this.#link !== 'pushing') return concat(this.#begin(header.number - 1), of(head))
     this.#reader.advance(header.number)
     return of<Heard[]>(head, { type: 'cursor', sealed: header.number })
+  }
+
+  /** The first thing that is known of the chain says from where on everything is told. */
+  #begin(sealed: number): Observable<Heard> {
+    if (!this.#reader.begin(sealed)) return EMPTY
+    return concat(of<Heard>({ type: 'cursor', sealed }), this.#listens())
+  }
+
+  /** Logs are pushed: said once it is also known from where on nothing may be missing. */
+  #listens(): Observable<Heard> {
+    return this.#reader.begun ? concat(this.#hearing(this.#subscribed), this.#status()) : EMPTY
   }
 
   /** After each subscription: one question closes the hole between what was heard before and what is pushed now. */
@@ -228,6 +245,8 @@ class Feed {
         return of({ ...found, pending: null })
       case 'hearing':
         return this.#hearing(found.addresses)
+      case 'cursor':
+        return this.#link === 'pushing' ? concat(of(found), this.#listens()) : of(found)
       default:
         return of(found)
     }
@@ -256,9 +275,9 @@ class Feed {
   }
 
   #judge(): readonly [SourceName, SourceReason] | readonly [null, null] {
-    if (this.#link === 'pushing') return ['pendingLogs', 'ok']
+    if (this.#link === 'pushing') return this.#reader.begun ? ['pendingLogs', 'ok'] : [null, null]
     if (this.#options.clock.now() - this.#okAt > this.#options.silenceMs) return ['down', 'unreachable']
-    if (this.#moved === '' || !this.#reader.latest) return [null, null]
+    if (this.#link === 'opening' || this.#moved === '' || !this.#reader.latest) return [null, null]
     if (!this.#pendingSeen) return ['sealed', 'no_pending']
     if (this.#link === 'none') return ['poll', 'ok']
     return ['poll', this.#link === 'refused' ? 'refused' : 'unreachable']

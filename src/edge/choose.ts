@@ -8,6 +8,9 @@ export type Choice = { readonly tokens: ReadonlySet<Hex> | null; readonly reject
 
 /** Finds the tokens that a client named. */
 export function choose(view: View, selectors: readonly string[]): Choice {
+  if (view.tokens.length === 0) {
+    throw new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
+  }
   const tokens = new Set<Hex>()
   const rejected: Rejected[] = []
   for (const selector of selectors) {

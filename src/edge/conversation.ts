@@ -3,7 +3,6 @@ import { type Request, Request as RequestSchema } from '../protocol/requests.ts'
 import {
   type Asked,
   defaultOptions,
-  type Query,
   readOr400,
   readQuery,
   replaceOptions,
@@ -30,6 +29,8 @@ export class Conversation {
   /** Before the first subscription, while it is being made, and after it. */
   #phase: 'silent' | 'beginning' | 'live' = 'silent'
   #mistakes = 0
+  /** What the URL asked for, as far as the first subscription does not say otherwise. */
+  #asked: Asked = {}
 
   constructor(outlet: Outlet, streams: Streams) {
     const { house, connectionId } = streams
@@ -48,23 +49,16 @@ export class Conversation {
   /** The URL may already say what to hear; a mistake in it is told after `hello`, and the connection stays. */
   begin(query: URLSearchParams): void {
     const { house } = this.#streams
-    const { hub } = house
-    if (hub.full) {
-      hub.part(this.#listener, 'full')
-      return
-    }
-    hub.enter(this.#listener)
-    let asked: Query
-    try {
-      asked = readQuery(query)
+    if (house.hub.full) return house.hub.part(this.#listener, 'full')
+    house.hub.enter(this.#listener)
+    this.#tell(() => {
+      const asked = readQuery(query)
       if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.now())
-    } catch (failure) {
+      this.#asked = asked
+      if (asked.symbols && asked.symbols.length > 0) return this.#first(asked, asked.symbols)
+      this.#listener.options = replaceOptions(this.#listener.options, asked)
       greet(house, this.#listener, null)
-      return this.#sayWrong(failure, undefined)
-    }
-    if (asked.symbols && asked.symbols.length > 0) return this.#tell(() => this.#first(asked, asked.symbols ?? []))
-    this.#listener.options = replaceOptions(this.#listener.options, asked)
-    greet(house, this.#listener, null)
+    })
   }
 
   hear(text: string | null): void {
@@ -80,11 +74,11 @@ export class Conversation {
   }
 
   #answer(text: string | null): void {
-    let request: Request | null = null
+    // Answers are written too: who asks and never reads is shown out like any other.
+    if (!this.#streams.house.hub.mayWrite(this.#listener)) return
     this.#tell(() => {
-      request = readRequest(text)
+      this.#carryOut(readRequest(text))
       this.#mistakes = 0
-      this.#carryOut(request)
     }, reqOf(text))
   }
 
@@ -114,24 +108,24 @@ export class Conversation {
   #first(asked: Asked, symbols: readonly string[], req?: string | number): void {
     const { house } = this.#streams
     if (symbols.length === 0) {
-      throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
-        parameter: 'symbols',
-      })
+      const details = { parameter: 'symbols' }
+      throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', details)
     }
     const { tokens, rejected } = choose(house.view, symbols)
+    const options = replaceOptions(this.#listener.options, asked)
+    const crowded = house.hub.crowded({ tokens, options })
+    if (crowded) throw crowded
     this.#listener.tokens = tokens
-    this.#listener.options = replaceOptions(this.#listener.options, asked)
+    this.#listener.options = options
     this.#phase = 'beginning'
     if (tokens?.size !== 0) clearTimeout(this.#idle)
-    const subscription = {
-      since: asked.since ?? { from: 'now' as const },
-      snapshot: asked.snapshot ?? true,
-      rejected,
-      req,
-    }
-    welcome(house, this.#listener, subscription)
-      .catch((failure: unknown) => this.#sayWrong(failure, req))
-      .then(() => this.#settle())
+    const since = asked.since ?? this.#asked.since ?? { from: 'now' as const }
+    const snapshot = asked.snapshot ?? this.#asked.snapshot ?? true
+    welcome(house, this.#listener, { since, snapshot, rejected, req }).then(
+      () => this.#settle(),
+      // The tape could not be read: the client comes back with its last position.
+      () => house.hub.part(this.#listener, 'going_away'),
+    )
   }
 
   /** What was said during the beginning takes effect now. */
@@ -153,7 +147,8 @@ export class Conversation {
       throw new Refusal(400, 'too_many_symbols', `At most ${SYMBOLS_BOUND} symbols for one connection; or * for all.`)
     }
     const options = replaceOptions(listener.options, asked)
-    house.hub.admit({ tokens: all, options })
+    const crowded = house.hub.crowded({ tokens: all, options })
+    if (crowded) throw crowded
     listener.tokens = all
     listener.options = options
     house.hub.join(listener)
@@ -195,6 +190,7 @@ export class Conversation {
     const refusal =
       failure instanceof Refusal ? failure : new Refusal(500, 'internal', 'Something failed on this side; try again.')
     const { code, reason, message, details } = refusal
+    if (!this.#listener.greeted) greet(this.#streams.house, this.#listener, null)
     this.#listener.say({
       type: 'error',
       ...(req === undefined ? {} : { req }),

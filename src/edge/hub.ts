@@ -58,9 +58,15 @@ export class Hub {
     return this.#listeners.size
   }
 
-  /** Whether one more may come in. */
+  /** Whether as many listen as may. */
   get full(): boolean {
     return this.#listeners.size >= this.#options.clientsBound
+  }
+
+  /** Why nobody else can come in, or not with this selection; null if there is room. */
+  refusal(selection: Selection): Refusal | null {
+    if (this.full) return new Refusal(503, 'full', 'Too many listeners are connected; come back later.')
+    return this.crowded(selection)
   }
 
   get delivered(): number {
@@ -92,13 +98,12 @@ export class Hub {
     return seq < this.#recentSince ? null : this.#recent.filter((frame) => frame.seq > seq)
   }
 
-  /** Refuses a selection for which there is no room. Those with value filters cannot be shared, so they are bounded. */
-  admit(selection: Selection): void {
+  /** Why there is no room for a selection: those with value filters cannot be shared, so they are bounded. */
+  crowded(selection: Selection): Refusal | null {
     const another = hasValueFilter(selection) && !this.#audiences.has(nameOf(selection))
-    if (another && this.#filtered >= this.#options.selectionsBound) {
-      const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'
-      throw new Refusal(429, 'too_many_selections', advice)
-    }
+    if (!another || this.#filtered < this.#options.selectionsBound) return null
+    const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'
+    return new Refusal(429, 'too_many_selections', advice)
   }
 
   /** The listener hears every turn from now on, as its selection stands. */

@@ -42,7 +42,9 @@ function plan({ house }: Streams, { incoming, query: parameters, format: asked }
   const query = readQuery(parameters)
   const format = asked ?? query.format ?? formatOf(incoming.headers.accept)
   if (house.hub.draining) throw new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
-  return { query, format, choice: chosen(house, query), since: sinceOf(incoming.headers['last-event-id'], query) }
+  const choice = chosen(house, query)
+  const options = replaceOptions(defaultOptions, query)
+  return { query, format, choice, options, since: sinceOf(incoming.headers['last-event-id'], query) }
 }
 
 /** The headers that a stream would come with. */
@@ -53,12 +55,12 @@ export const headOf = (streams: Streams, request: StreamRequest): Record<string,
 export function openStream(streams: Streams, request: StreamRequest): void {
   const { house, dice, connectionId } = streams
   const { incoming, outgoing } = request
-  const { query, format, choice, since } = plan(streams, request)
-  if (house.hub.full) return turnAway(outgoing, incoming.headers.accept)
-  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'sse' ? house.heartbeatMs : null
+  const { query, format, choice, options, since } = plan(streams, request)
+  const full = house.hub.refusal({ tokens: choice.tokens, options })
+  if (full) return turnAway(outgoing, incoming.headers.accept, full)
+  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
   outgoing.writeHead(200, headersOf(format))
   const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
-  const options = replaceOptions(defaultOptions, query)
   const outlet = new ResponseOutlet(outgoing)
   const listener = new Listener({ id: connectionId(), carrier, outlet, heartbeatMs, options, now: house.now() })
   listener.tokens = choice.tokens
@@ -69,12 +71,7 @@ export function openStream(streams: Streams, request: StreamRequest): void {
   outgoing.on('close', () => house.hub.leave(listener))
   outgoing.on('error', () => house.hub.leave(listener))
   welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(
-    (failure: unknown) => {
-      if (failure instanceof Refusal) {
-        listener.say({ type: 'error', code: failure.code, reason: failure.reason, message: failure.message })
-        house.hub.part(listener, 'full')
-      } else outgoing.destroy(failure instanceof Error ? failure : undefined)
-    },
+    (failure: unknown) => outgoing.destroy(failure instanceof Error ? failure : undefined),
   )
 }
 
@@ -83,9 +80,6 @@ function chosen({ view }: House, { symbols = [] }: Query) {
     throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
       parameter: 'symbols',
     })
-  }
-  if (view.tokens.length === 0) {
-    throw new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
   }
   const choice = choose(view, symbols)
   if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
@@ -110,8 +104,8 @@ const headersOf = (format: NonNullable<Query['format']>): Record<string, string>
   'x-content-type-options': 'nosniff',
 })
 
-function turnAway(outgoing: ServerResponse, accept = ''): void {
-  const refusal = new Refusal(503, 'full', 'Too many listeners are connected; come back later.')
+/** A browser is told on a stream of its own, and when to come back; anybody else by the status. */
+function turnAway(outgoing: ServerResponse, accept = '', refusal: Refusal): void {
   if (!accept.includes('text/event-stream')) throw refusal
   outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }

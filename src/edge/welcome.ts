@@ -80,7 +80,6 @@ export function greet(
 export async function welcome(house: House, listener: Listener, subscription: Subscription): Promise<void> {
   const { hub, tape, now, limits } = house
   const selection = { tokens: listener.tokens, options: listener.options }
-  hub.admit(selection)
   const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
   if (listener.state === 'parted') return
   const id = found.gap ? null : hub.position(found.after)
@@ -88,11 +87,11 @@ export async function welcome(house: House, listener: Listener, subscription: Su
   listener.seq = found.after
   if (!listener.greeted) greet(house, listener, id)
   sayState(house, listener, subscription, found)
-  const replayed = await replay(house, listener, subscription)
-  if (replayed === null) return
-  listener.caughtUp()
-  listener.say({ type: 'live', id: hub.position(hub.delivered), replayed })
-  hub.join(listener)
+  await replay(house, listener, subscription, (replayed) => {
+    listener.caughtUp()
+    listener.say({ type: 'live', id: hub.position(hub.delivered), replayed })
+    hub.join(listener)
+  })
 }
 
 function sayState(
@@ -149,8 +148,16 @@ export function saySnapshots(
   for (const token of tokens) listener.say(snapshotOf(token, { id, asOf, now: now(), staleMs }))
 }
 
-/** Sends what the tape holds since the listener's place; the count, or null if it left meanwhile. */
-async function replay(house: House, listener: Listener, subscription: Subscription): Promise<number | null> {
+/**
+ * Sends what the tape holds since the listener's place. `goLive` is called in the same breath as the last of it is sent:
+ * between the two nothing can be appended.
+ */
+async function replay(
+  house: House,
+  listener: Listener,
+  subscription: Subscription,
+  goLive: (replayed: number) => void,
+): Promise<void> {
   const { hub, tape } = house
   const passes = passing({ tokens: listener.tokens, options: listener.options })
   let replayed = 0
@@ -163,19 +170,19 @@ async function replay(house: House, listener: Listener, subscription: Subscripti
   }
   for (;;) {
     while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isHere(listener)) await listener.outlet.drained()
-    if (!isHere(listener)) return null
+    if (!isHere(listener)) return
     const seq = listener.seq ?? 0
     // Asked of the delivered end, not the tape's: what is written and not delivered yet will come live.
     const rest = hub.recentAfter(seq)
     if (rest && rest.length <= REPLAY_PAGE) {
       send(rest)
-      return replayed
+      return goLive(replayed)
     }
-    if (seq < tape.oldest()) overtaken(house, listener, subscription)
+    if (!rest && seq < tape.oldest()) overtaken(house, listener, subscription)
     const page = rest
       ? rest.slice(0, REPLAY_PAGE)
       : (await tape.since(listener.seq ?? 0, REPLAY_PAGE)).map((entry) => new Frame(entry))
-    if (!isHere(listener)) return null
+    if (!isHere(listener)) return
     if (page.length === 0) listener.seq = hub.recentSince
     send(page)
     await nextTurn()

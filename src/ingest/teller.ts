@@ -59,7 +59,7 @@ export class Teller {
   static async restore(options: Options): Promise<Teller> {
     const teller = new Teller(options)
     const { tape } = options
-    let seq = (tape.note(noteNames.mark) as Mark | undefined)?.seq ?? tape.end()
+    let seq = (tape.note(noteNames.mark) as Mark | undefined)?.seq ?? tape.oldest()
     for (;;) {
       const page = await tape.since(seq, RESTORE_PAGE)
       for (const { update, seq: at } of page) {

@@ -54,7 +54,7 @@ export function lists(options: Options): Observable<readonly Listed[] | null> {
 class Doubt {
   readonly #clock: SchedulerLike
   #known: ReadonlySet<string>
-  #candidate = ''
+  #candidate: string | null = null
   #times = 0
   #since = 0
 
@@ -67,7 +67,7 @@ class Doubt {
     const addresses = new Set<string>(tokens.map((token) => token.address))
     const lost = [...this.#known].some((address) => !addresses.has(address)) || addresses.size === 0
     if (lost && !this.#confirmed([...addresses].sort().join())) return false
-    this.#candidate = ''
+    this.#candidate = null
     this.#known = addresses
     return true
   }

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ChainIdentity } from '../../src/chain/identity.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { CHAIN, openLink, openNode } from './node.ts'
-import { apple, header, pendingLog, tesla } from './wire.ts'
+import { apple, header, pendingLog, sealedLog, tesla } from './wire.ts'
 
 const wanted = of([apple])
 const log = (index: number) => pendingLog({ block: 5, index })
@@ -297,6 +297,49 @@ describe('a node that must not be listened to', () => {
     expect((await link.hear('down')).reason).toContain('Max payload size exceeded')
     link.retry()
     await link.hear('live', 2)
+  })
+})
+
+describe('a node that refuses', () => {
+  const error = { code: -32602, message: 'invalid params: no subscription "pendingLogs"' }
+
+  it('pendingLogs is asked for the logs of sealed blocks', async () => {
+    const node = await openNode()
+    const { answer } = node
+    node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? { error } : answer(asked))
+    const link = openLink([node.url], wanted)
+    expect(await link.hear('live')).toEqual({ type: 'live', of: 'logs', addresses: [apple] })
+    expect(node.methods()).toEqual([
+      'eth_chainId',
+      'eth_subscribe newHeads',
+      'eth_subscribe pendingLogs',
+      'eth_subscribe logs',
+    ])
+    node.notify('0x2', sealedLog({ block: 5 }))
+    expect(await link.hear('log')).toMatchObject({ of: 'logs', log: sealedLog({ block: 5 }) })
+  })
+
+  it('both kinds of logs is down', async () => {
+    const node = await openNode()
+    const { answer } = node
+    node.answer = (asked) =>
+      asked.params[0] === 'newHeads' ? answer(asked) : asked.method === 'eth_subscribe' ? { error } : answer(asked)
+    const link = openLink([node.url], wanted)
+    expect((await link.hear('down')).reason).toContain('logs refused')
+  })
+
+  it('to say its chain, or to tell heads, is listened to all the same', async () => {
+    const node = await openNode()
+    const { answer } = node
+    node.answer = (asked) =>
+      asked.method === 'eth_chainId' || asked.params[0] === 'newHeads'
+        ? { error: { code: -32601, message: 'no' } }
+        : answer(asked)
+    const link = openLink([node.url], wanted)
+    await link.hear('live')
+    node.notify('0x1', header(5))
+    expect(await link.hear('log')).toMatchObject({ log: header(5) })
+    expect(link.said.map(({ kind }) => kind)).toContain('upstream refuses newHeads')
   })
 })
 

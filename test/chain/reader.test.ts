@@ -26,17 +26,30 @@ describe('a first start', () => {
     const pending = chain.put(HEAD + 1)
     const found = await open(chain, null).read()
     expect(told(found)).toEqual([[keyOf(pending), 'poll', false]])
-    expect(found.map(({ type }) => type)).toEqual(['head', 'hearing', 'log', 'cursor'])
     expect(chain.ranges()).toEqual([[HEAD, 'pending']])
   })
 
-  it('says how far the chain is, whose logs are heard, and how far all has been read', async () => {
-    const found = await open(new FakeChain(HEAD), null).read([apple, tesla])
-    expect(found).toEqual([
+  it('says how far the chain is and from where on all is told, then whose logs are heard, then the logs', async () => {
+    const chain = new FakeChain(HEAD)
+    chain.put(HEAD + 1)
+    expect(await open(chain, null).read([apple, tesla])).toEqual([
       { type: 'head', sealed: HEAD },
+      { type: 'cursor', sealed: HEAD },
       { type: 'hearing', addresses: [apple, tesla] },
+      expect.objectContaining({ type: 'log' }),
       { type: 'cursor', sealed: HEAD },
     ])
+  })
+
+  it('never tells what was sealed before it, at no reading', async () => {
+    const chain = new FakeChain(HEAD)
+    chain.put(HEAD)
+    const { read } = open(chain, null)
+    expect(told(await read())).toEqual([])
+    expect(told(await read())).toEqual([])
+    const next = chain.put(HEAD + 1)
+    chain.head = HEAD + 1
+    expect(told(await read())).toEqual([[keyOf(next), 'poll', true]])
   })
 
   it('asks for the wanted tokens and no others', async () => {

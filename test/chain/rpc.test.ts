@@ -86,6 +86,28 @@ describe('a question', () => {
     expect(node.asked.length).toBe(before)
   })
 
+  it('fails as the last endpoint that was asked did', async () => {
+    const first = await endpoint(bare(503))
+    const second = await endpoint(refusal(429, -32016, 'over rate limit'))
+    const failure = await failureOf(asker([first.url, second.url]).blockNumber())
+    expect(failure).toMatchObject({ kind: 'busy', message: expect.stringContaining('over rate limit') })
+  })
+
+  it('that is wrong is not put to anyone else, and nobody rests for it', async () => {
+    const first = await endpoint(refusal(200, -32602, 'invalid argument'))
+    const second = await endpoint(result('0x65'))
+    const { blockNumber } = asker([first.url, second.url])
+    expect((await failureOf(blockNumber())).kind).toBe('invalid')
+    expect((await failureOf(blockNumber())).kind).toBe('invalid')
+    expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
+    expect(second.asked).toEqual([])
+  })
+
+  it('that asks for too much comes back to be made smaller', async () => {
+    const node = await endpoint(refusal(200, -32602, 'query exceeds max block range 100000'))
+    expect((await failureOf(asker([node.url]).blockNumber())).kind).toBe('too_large')
+  })
+
   it('without any endpoint fails', async () => {
     expect((await failureOf(asker([]).blockNumber())).kind).toBe('unreachable')
   })
@@ -133,6 +155,14 @@ describe('an endpoint of another chain', () => {
     expect(chain.id).toBe(CHAIN)
     expect(said.at(-1)?.detail).toMatchObject({ message: `it is of chain 1, but the first endpoint says ${CHAIN}` })
   })
+
+  it('is not suspected where the node does not say', async () => {
+    const mute = await endpoint(result('0x64'), { chain: refusal(200, -32601, 'no such method') })
+    const { blockNumber } = asker([mute.url])
+    expect(await blockNumber()).toBe('0x64')
+    await blockNumber()
+    expect(mute.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
+  })
 })
 
 describe('an answer', () => {
@@ -157,6 +187,12 @@ describe('an answer', () => {
     ['a refusal of the method', refusal(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
     ['no key', bare(401), 'forbidden'],
     ['too many questions', bare(429), 'busy'],
+    ['too many questions, said with 200', refusal(200, -32016, 'over rate limit'), 'busy'],
+    [
+      'an error without an id',
+      (_, response) => json(response, { id: null, error: { code: -32700, message: 'parse error' } }),
+      'busy',
+    ],
   ])('that is %s is an error of its kind', async (_, answering, kind) => {
     expect(await kindOf(answering)).toBe(kind)
   })

@@ -274,9 +274,26 @@ describe('a link that lives', () => {
     const log = chain.put(HEAD + 1)
     pass(0)
     expect(told()).toEqual([`${keyOf(log)} poll`])
-    expect(statuses()).toEqual(['poll unreachable'])
+    expect(statuses()).toEqual([])
     signal(live([apple]))
-    expect(statuses()).toEqual(['poll unreachable', 'pendingLogs ok'])
+    expect(statuses()).toEqual(['pendingLogs ok'])
+  })
+
+  it('and one that cannot be opened leaves polling to be the source', () => {
+    const { pass, signal, statuses } = open()
+    pass(0)
+    signal(down)
+    pass(POLL_MS * 2)
+    expect(statuses()).toEqual(['poll unreachable'])
+  })
+
+  it('begins, on a tape that knows nothing, right before the first thing it pushes', () => {
+    const { chain, signal, heard, all } = open()
+    chain.trouble = new UpstreamError('busy', 'over rate limit')
+    signal(live([apple]), push(pendingLog({ block: HEAD + 1 })))
+    expect(all('cursor')).toEqual([{ type: 'cursor', sealed: HEAD }])
+    expect(heard.findIndex(({ type }) => type === 'cursor')).toBeLessThan(heard.findIndex(({ type }) => type === 'log'))
+    expect(all('hearing')).toEqual([{ type: 'hearing', addresses: [apple] }])
   })
 
   it('closes with one question the hole between what was heard before and what it pushes', () => {
@@ -319,7 +336,7 @@ describe('a link that lives', () => {
   })
 
   it('moves the cursor with its heads, but only once the hole is closed', () => {
-    const { chain, pass, signal, all } = open()
+    const { chain, pass, signal, all } = open({ cursor: HEAD - 5 })
     chain.trouble = new UpstreamError('busy', 'over rate limit')
     signal(live([apple]), head(HEAD + 1))
     expect(all('head').at(-1)).toEqual({ type: 'head', sealed: HEAD + 1, pending: null })

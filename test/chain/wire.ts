@@ -12,7 +12,7 @@ export const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
 
 export const word = (value: number | bigint | Hex): Hex =>
   `0x${(typeof value === 'string' ? value.slice(2) : value.toString(16)).padStart(64, '0')}`
-export const quantity = (value: number): Hex => `0x${value.toString(16)}`
+const quantity = (value: number): Hex => `0x${value.toString(16)}`
 
 /** The hash of a sealed block, so that it can be told from its number. */
 export const blockHash = (block: number): Hex => word(0xb10c_0000_0000 + block)

@@ -200,6 +200,15 @@ describe('a restart', () => {
     expect(await keysOf(place.tape)).toHaveLength(4)
   })
 
+  it('before the first mark knows what was told', async () => {
+    const { tell, place } = await begin()
+    await tell(logHeard({ block: 100, address }))
+    const { tell: again, counted } = await restore(await place.crash())
+    await again(logHeard({ block: 100, address }))
+    expect(counted.repeated).toBe(1)
+    expect(await keysOf(place.tape)).toHaveLength(1)
+  })
+
   it('twice in a row knows it still', async () => {
     const { tell, place } = await begin()
     await tell(cursor(99))

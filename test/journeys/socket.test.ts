@@ -3,7 +3,8 @@ import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Ear, listenWs } from '../support/ears.ts'
-import { ask, openWorld, seqOf, tapeOf, transfer, typesOf, type World } from './world.ts'
+import { launchRelay } from '../support/relay.ts'
+import { ask, openDevnet, openWorld, seqOf, tapeOf, transfer, typesOf, type World } from './world.ts'
 
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
@@ -306,6 +307,33 @@ describe('the handshake', () => {
     await first.hear('live')
     const second = await connectTo(world, '?symbols=AAPLc')
     expect(await second.ended).toMatchObject({ code: 4100, reason: expect.stringMatching(/^full/) })
+  })
+})
+
+describe('a subscription for which there is no room', () => {
+  it('is an error after hello where the URL asks for it, and the next one may be served', async () => {
+    const world = await openWorld({ SELECTIONS_BOUND: '1' })
+    const first = await connectTo(world, '?symbols=AAPLc&min_value=1')
+    await first.hear('live')
+    const second = await connectTo(world, '?symbols=AAPLc&min_value=2')
+    expect(await second.hear('error')).toMatchObject({ code: 429, reason: 'too_many_selections' })
+    expect(second.messages.map(({ type }) => type)).toEqual(['hello', 'error'])
+    second.send({ type: 'subscribe', req: 1, symbols: ['AAPLc'] })
+    await second.hear('live')
+    expect(second.messages.slice(2).map(({ type }) => type)).toEqual(['subscribed', 'snapshot', 'live'])
+  })
+
+  it('is an error before the first list, and served after it', async () => {
+    const devnet = await openDevnet()
+    devnet.weather.list = { status: 500 }
+    const relay = await launchRelay(devnet)
+    onTestFinished(() => relay.stop())
+    const ear = await connectTo({ devnet, relay }, '?symbols=AAPLc')
+    expect(await ear.hear('error')).toMatchObject({ code: 503, reason: 'no_list' })
+    devnet.weather.list = undefined
+    await relay.listed
+    ear.send({ type: 'subscribe', symbols: ['AAPLc'] })
+    await ear.hear('live')
   })
 })
 

@@ -450,6 +450,23 @@ describe('the door', () => {
   })
 })
 
+describe('a selection for which there is no room', () => {
+  it('is a 429, and to a browser a stream that says when to come back', async () => {
+    const world = await openWorld({ SELECTIONS_BOUND: '1' })
+    const ear = await sse(world, '/v1/stream/AAPLc?min_value=1')
+    await ear.hear('live')
+    const url = `${world.relay.url}/v1/stream/AAPLc?min_value=2`
+    const other = await ask(url)
+    expect(other).toMatchObject({
+      status: 429,
+      json: { code: 429, details: [{ '@type': 'stocktape/too_many_selections' }] },
+    })
+    expect(Number(other.headers.get('retry-after'))).toBeGreaterThan(0)
+    const browser = await ask(url, { headers: { accept: 'text/event-stream' } })
+    expect(browser.text).toMatch(/^retry: 30000$/m)
+  })
+})
+
 describe('a listener that reads too slowly', () => {
   it('is shown out with its position, from which nothing is missing, while another hears everything', async () => {
     const world = await openWorld({ BACKLOG_BOUND_BYTES: '16384' })

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
-import type { Ear, Heard, Message } from '../support/ears.ts'
+import { type Ear, type Heard, listenNdjson, type Message } from '../support/ears.ts'
 import { openRelay, type TestRelay } from '../support/relay.ts'
 
 /** A chain and a relay that listens to it. */
@@ -17,7 +17,11 @@ export async function openWorld(
 ): Promise<World> {
   const devnet = await openDevnet({ pace: 'manual' }, { onTestFinished: atEnd })
   const relay = await relayOn(devnet, settings, { onTestFinished: atEnd })
-  await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
+  const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false`)
+  await ear.hear('status', ({ source }) => source === 'pendingLogs')
+  ear.close()
+  // Who listened in vain must not be counted among those of the test.
+  while (!(await ask(`${relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="ndjson"} 0'));
   return { devnet, relay }
 }
 

@@ -6,10 +6,10 @@ import type { Entry, Tape } from '../../src/tape/tape.ts'
 import { apple, approval, navChange, oneOfEach, otherLog, seal, status, tesla, token, transfer } from './drafts.ts'
 
 /** What bounds a tape, and the time it begins at. */
-export type Bounds = { readonly retentionMs?: number; readonly bound?: number }
+type Bounds = { readonly retentionMs?: number; readonly bound?: number }
 
 /** A tape in its place, with all that may happen to it. */
-export type Place = {
+type Place = {
   readonly tape: Tape
   /** What the tape takes for the time; set by the test. */
   readonly clock: { now: number }

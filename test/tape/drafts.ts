@@ -7,7 +7,7 @@ export const apple: Hex = `0x${'aa'.repeat(20)}`
 export const tesla: Hex = `0x${'7e'.repeat(20)}`
 
 const word = (digit: string): Hex => `0x${digit.repeat(64)}`
-export const hash = (number: number): Hex => `0x${number.toString(16).padStart(64, '0')}`
+const hash = (number: number): Hex => `0x${number.toString(16).padStart(64, '0')}`
 
 type About = { readonly address?: Hex; readonly at: number; readonly nth?: number }
 
