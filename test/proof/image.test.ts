@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { listenNdjson } from '../support/ears.ts'
-import { freshClone, type Started, start } from './clone.ts'
+import { Program } from '../support/process.ts'
+import { freshClone } from './clone.ts'
 
 /** No container engine is at hand: the Dockerfile's own lines are carried out, by a user who may do nothing else. */
 
@@ -14,7 +15,7 @@ let clone: string
 let app: string
 let data: string
 let image: Image
-let relay: Started
+let relay: Program
 
 type Image = {
   readonly env: Record<string, string>
@@ -44,8 +45,7 @@ beforeAll(() => {
 })
 
 afterAll(async () => {
-  relay?.kill('SIGKILL')
-  await relay?.ended
+  await relay?.kill()
   rmSync(clone, { recursive: true })
   rmSync(join(app, '..'), { recursive: true })
 })
@@ -60,8 +60,8 @@ it('starts as an unprivileged user, is healthy by its own check, and tells what 
   const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data }
   const [program, ...args] = image.command
   expect(program).toBe('node')
-  relay = start([process.execPath, ...args], { cwd: app, env, uid: NOBODY, gid: NOBODY })
-  await relay.line(/listens on/)
+  relay = new Program([process.execPath, ...args], { cwd: app, env, uid: NOBODY, gid: NOBODY })
+  await relay.url()
   const [, ...check] = image.health
   execFileSync(process.execPath, check, { cwd: app, env, uid: NOBODY, gid: NOBODY })
   const ear = await listenNdjson('http://127.0.0.1:18473/v1/stream?symbols=*&types=transfer')
@@ -70,8 +70,8 @@ it('starts as an unprivileged user, is healthy by its own check, and tells what 
 })
 
 it('ends with exit code 0 on the signal that the platform sends', async () => {
-  relay.kill('SIGTERM')
-  expect(await relay.ended).toBe(0)
+  relay.signal('SIGTERM')
+  expect(await relay.exit()).toBe(0)
 })
 
 it('keeps its tape where the platform mounts the volume, and is given time to drain', () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import { type Ear, listenSse } from '../support/ears.ts'
-import { type Started, start } from './clone.ts'
+import { Program } from '../support/process.ts'
 
 /**
  * A relay that is killed again and again under traffic, and one listener that comes back each time with nothing but its
@@ -17,7 +17,7 @@ const HEARD_PER_LIFE = 60
 
 let devnet: Devnet
 let dir: string
-let relay: Started | undefined
+let relay: Program | undefined
 let ear: Ear | undefined
 
 beforeAll(async () => {
@@ -27,18 +27,16 @@ beforeAll(async () => {
 
 afterAll(async () => {
   ear?.close()
-  relay?.kill('SIGKILL')
-  await relay?.ended
+  await relay?.kill()
   await devnet.stop()
   rmSync(dir, { recursive: true })
 })
 
 async function rise(): Promise<string> {
-  relay = start([process.execPath, 'src/main.ts', '--port', '0', '--data-dir', dir, '--log-level', 'warn'], {
-    cwd: process.cwd(),
+  relay = new Program([process.execPath, 'src/main.ts', '--port', '0', '--data-dir', dir, '--log-level', 'warn'], {
     env: { ...process.env, UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
   })
-  const [, host = ''] = await relay.line(/listens on http:\/\/(\S+),/)
+  const host = new URL(await relay.url()).host
   return `http://${host}/v1/stream?symbols=*&snapshot=false&types=*`
 }
 
@@ -54,8 +52,7 @@ it(`misses nothing and hears nothing twice over ${LIVES} lives`, async () => {
     ear = listener
     expect(await listener.hear('subscribed')).toMatchObject({ resume: last ? 'full' : 'none' })
     await listener.until(() => updatesOf(listener).length >= HEARD_PER_LIFE, `${HEARD_PER_LIFE} updates`)
-    relay?.kill('SIGKILL')
-    await relay?.ended
+    await relay?.kill()
     await listener.ended
     expect(listener.all('gap')).toEqual([])
     history.push(...updatesOf(listener))

@@ -3,14 +3,15 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Ear, listenNdjson, listenSse, listenWs } from '../support/ears.ts'
-import { freshClone, type Started, start } from './clone.ts'
+import { Program } from '../support/process.ts'
+import { freshClone } from './clone.ts'
 
 /** A newcomer with nothing but a clone and the README: its two commands, and then a listener on each carrier. */
 
 const WITHIN_MS = 10_000
 
 let clone: string
-let relay: Started
+let relay: Program
 let ears: readonly Ear[] = []
 
 beforeAll(() => {
@@ -22,15 +23,14 @@ beforeAll(() => {
 
 afterAll(async () => {
   for (const ear of ears) ear.close()
-  relay?.kill('SIGKILL')
-  await relay?.ended
+  await relay?.kill()
   rmSync(clone, { recursive: true })
 })
 
 it('two commands, and transfers are heard within ten seconds, in the same bytes on every carrier', async () => {
   const startedAt = performance.now()
-  relay = start(['npm', 'start', '--', '--port', '0'], { cwd: clone })
-  const [, host = ''] = await relay.line(/listens on http:\/\/(\S+),/)
+  relay = new Program(['npm', 'start', '--', '--port', '0'], { cwd: clone, env: process.env })
+  const host = new URL(await relay.url()).host
   ears = await Promise.all([
     listenSse(`http://${host}/v1/stream/AAPLc`),
     listenNdjson(`http://${host}/v1/stream/AAPLc?format=ndjson`),
@@ -49,8 +49,8 @@ it('two commands, and transfers are heard within ten seconds, in the same bytes 
 })
 
 it('an interrupt to the whole group ends it with exit code 0', async () => {
-  relay.kill('SIGINT')
-  expect(await relay.ended).toBe(0)
+  relay.signal('SIGINT')
+  expect(await relay.exit()).toBe(0)
 })
 
 const textOf = (ear: Ear, id: string) =>

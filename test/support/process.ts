@@ -13,20 +13,24 @@ type Test = { readonly onTestFinished: typeof onTestFinished }
 /** Longer than a process takes to say or do anything; reaching it is a failure, never a pause. */
 const PATIENCE_MS = 15_000
 
-/** A relay in a process of its own. */
-export class RelayProcess {
+/** How a program is started: where, with which environment, as whom. */
+type Surroundings = {
+  readonly cwd?: string
+  readonly env: NodeJS.ProcessEnv
+  readonly uid?: number
+  readonly gid?: number
+}
+
+/** A program in a process of its own, and in a group of its own, so that a signal reaches all that it started. */
+export class Program {
   readonly #child: ChildProcess
   readonly #watchers = new Set<() => void>()
   readonly #ended: Promise<number | null>
   stdout = ''
   stderr = ''
 
-  /** Starts the relay with these settings and nothing else from this process's environment. */
-  constructor(settings: Record<string, string>, flags: readonly string[] = []) {
-    this.#child = spawn(process.execPath, ['src/main.ts', ...flags], {
-      env: { PATH: process.env.PATH, ...settings },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+  constructor([file, ...args]: readonly [string, ...string[]], surroundings: Surroundings) {
+    this.#child = spawn(file, args, { ...surroundings, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text
       this.#look()
@@ -68,7 +72,8 @@ export class RelayProcess {
   }
 
   signal(name: NodeJS.Signals): void {
-    this.#child.kill(name)
+    const { pid, exitCode, signalCode } = this.#child
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, name)
   }
 
   /** Its exit code, or null where a signal ended it. */
@@ -87,13 +92,10 @@ export class RelayProcess {
   }
 }
 
-/** Starts a relay in a process of its own; whatever becomes of the test, it ends with it. */
-export function spawnRelay(
-  test: Test,
-  settings: Record<string, string> = {},
-  flags: readonly string[] = [],
-): RelayProcess {
-  const relay = new RelayProcess({ LOG_LEVEL: 'warn', ...settings }, flags)
+/** Starts a relay with these settings and nothing else from this process's environment; it ends with the test. */
+export function spawnRelay(test: Test, settings: Record<string, string> = {}, flags: readonly string[] = []): Program {
+  const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...settings }
+  const relay = new Program([process.execPath, 'src/main.ts', ...flags], { env })
   test.onTestFinished(() => relay.kill())
   return relay
 }
