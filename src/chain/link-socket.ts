@@ -39,11 +39,8 @@ const Message = z.union([
     method: z.literal('eth_subscription'),
     params: z.object({ subscription: z.string(), result: z.unknown() }),
   }),
-  z.object({
-    id: z.int(),
-    result: z.unknown().optional(),
-    error: z.object({ code: z.number(), message: z.string() }).nullish(),
-  }),
+  z.object({ id: z.int(), error: z.object({ code: z.number(), message: z.string() }) }),
+  z.object({ id: z.int(), result: z.unknown() }),
 ])
 
 type Kind = 'pendingLogs' | 'logs' | 'newHeads'
@@ -140,7 +137,7 @@ export class LinkSocket {
         this.#logsId = typeof id === 'string' ? id : null
       },
       refused: (why) => {
-        if (kind === 'logs') return this.#end(`logs refused: ${why.message}`)
+        if (kind === 'logs' || why.code === null) return this.#end(`${kind} refused: ${why.message}`)
         this.#options.say('upstream refuses pendingLogs', why)
         this.#logsOf = 'logs'
         this.#subscribeToLogs()
@@ -172,7 +169,7 @@ export class LinkSocket {
     }
     const question = this.#questions.get(message.data.id)
     this.#questions.delete(message.data.id)
-    if (message.data.error) question?.refused(message.data.error)
+    if ('error' in message.data) question?.refused(message.data.error)
     else question?.answered(message.data.result)
     if (this.#questions.size === 0) this.#unclaimed = []
   }

@@ -145,9 +145,13 @@ export class Reader {
   #pages(addresses: readonly Hex[], first: number, latest: number, since: number): Observable<Found> {
     const ask = (from: number, size: number): Observable<Page> => {
       const last = latest - from < Math.max(1, size - PENDING_ROOM_BLOCKS)
-      const to = last ? ('pending' as const) : hexOf(from + size - 1)
+      // Nothing above the newest block is asked for by number: what stands before a node answers that with nothing.
+      const to = last ? ('pending' as const) : hexOf(Math.min(from + size - 1, latest))
       return this.#ask('eth_getLogs', [{ address: [...addresses], fromBlock: hexOf(from), toBlock: to }]).pipe(
-        map((answer) => ({ next: last ? latest + 1 : from + size, size, answer, lost: null })),
+        map((answer) => {
+          if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is no list of logs')
+          return { next: last ? latest + 1 : Math.min(from + size, latest), size, answer, lost: null }
+        }),
         catchError((failure: unknown) => {
           const kind = failure instanceof UpstreamError ? failure.kind : null
           if (kind === 'too_large' && size > 1) return ask(from, Math.floor(size / 2))
@@ -164,7 +168,7 @@ export class Reader {
         const { logs, unreadable } = readLogs(answer)
         return concat(
           lost && lost.from <= lost.to ? of<Found>({ type: 'hole', blocks: lost, reason: 'pruned' }) : EMPTY,
-          of<Found>({ type: 'hearing', addresses }),
+          lost ? EMPTY : of<Found>({ type: 'hearing', addresses }),
           unreadable > 0 ? of<Found>({ type: 'unreadable', count: unreadable }) : EMPTY,
           from(logs.flatMap((log) => this.#found(log, latest))),
           defer(() => {

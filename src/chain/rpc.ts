@@ -17,11 +17,11 @@ const REST_MOST_MS = 30_000
 /** How long one that is of another chain is left alone. */
 const WRONG_CHAIN_REST_MS = 60_000
 
-const Answer = z.object({
-  id: z.unknown(),
-  result: z.unknown().optional(),
-  error: z.object({ code: z.number(), message: z.string() }).nullish(),
-})
+/** Either an error or a result: to zod a field that may be anything must still be there. */
+const Answer = z.union([
+  z.object({ id: z.unknown(), error: z.object({ code: z.number(), message: z.string() }) }),
+  z.object({ id: z.unknown(), result: z.unknown() }),
+])
 
 type Endpoint = { readonly url: string; failures: number; restUntil: number; chainChecked: boolean }
 
@@ -66,7 +66,8 @@ export class Rpc {
       catchError((failure: unknown) => {
         const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
         if (!error.passing) return throwError(() => error)
-        this.#rest(endpoint, error)
+        // An endpoint that serves every method but this one is not at fault.
+        if (!error.ofMethod) this.#rest(endpoint, error)
         return this.#askFrom(index + 1, method, params, error)
       }),
     )
@@ -87,7 +88,11 @@ export class Rpc {
   #checkChain(endpoint: Endpoint): Observable<unknown> {
     if (endpoint.chainChecked) return of(null)
     return this.#send(endpoint, 'eth_chainId', []).pipe(
-      map((answer) => HexQuantity.safeParse(answer).data ?? null),
+      map((answer) => {
+        const said = HexQuantity.safeParse(answer)
+        if (!said.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
+        return said.data ?? null
+      }),
       // A node that serves no more than the seven methods cannot be asked; the operator chose it.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.kind === 'unknown_method' ? of(null) : throwError(() => failure),
@@ -132,7 +137,7 @@ async function post(
     throw new UpstreamError('unreachable', reasonOf(failure))
   }
   const answer = Answer.safeParse(parseJson(body))
-  if (answer.data?.error) throw classify(response, answer.data.error)
+  if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
   if (!response.ok) throw classify(response, null)
   if (!answer.success) throw new UpstreamError('unreadable', 'the answer is not JSON-RPC')
   if (answer.data.id !== question.id) throw new UpstreamError('unreadable', 'the answer has another id')

@@ -51,6 +51,9 @@ const CLOSE_RETRY_MS = 1_000
 /** How often it is looked whether the upstream has been silent for too long. */
 const HEALTH_EVERY_MS = 250
 
+/** A pushed head further than this from the newest that was asked for is not believed. */
+const HEAD_JUMP_BOUND_BLOCKS = 1_000_000
+
 type Options = {
   readonly ask: Ask
   /** Opens the upstream socket; null where there is none, so all is polled. */
@@ -178,11 +181,17 @@ class Feed {
   }
 
   #headed(header: Header | null): Observable<Heard> {
-    if (header?.number == null) return of({ type: 'unreadable', count: 1 })
+    if (header?.number == null || this.#isAbsurd(header.number)) return of({ type: 'unreadable', count: 1 })
     const head: Heard = { type: 'head', sealed: header.number, pending: null }
     if (!this.#closed || this.#link !== 'pushing') return concat(this.#begin(header.number - 1), of(head))
     this.#reader.advance(header.number)
     return of<Heard[]>(head, { type: 'cursor', sealed: header.number })
+  }
+
+  /** No chain runs ahead of itself: what would settle blocks that are nowhere near is garbage. */
+  #isAbsurd(number: number): boolean {
+    const latest = this.#reader.latest?.number
+    return latest != null && number > latest + HEAD_JUMP_BOUND_BLOCKS
   }
 
   /** The first thing that is known of the chain says from where on everything is told. */
@@ -234,7 +243,12 @@ class Feed {
   }
 
   #read(): Observable<Heard> {
-    return this.#reader.read(this.#wanted).pipe(mergeMap((found) => this.#found(found)))
+    return this.#reader.read(this.#wanted).pipe(
+      tap(() => {
+        this.#okAt = this.#options.clock.now()
+      }),
+      mergeMap((found) => this.#found(found)),
+    )
   }
 
   #found(found: Found): Observable<Heard> {
@@ -262,7 +276,9 @@ class Feed {
   #isPreconfirmed(block: Header | null): boolean {
     const latest = this.#reader.latest
     if (!block || latest?.number == null) return false
-    return block.number === null ? block.parentHash === latest.hash : block.number > latest.number
+    // A block that was sealed between the two questions was being built when it was asked for.
+    if (block.number === null) return block.parentHash === latest.hash || block.parentHash === latest.parentHash
+    return block.number > latest.number || (block.number === latest.number && block.hash !== latest.hash)
   }
 
   /** What the source is now, if that is new. */

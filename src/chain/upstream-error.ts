@@ -19,11 +19,14 @@ const passing: ReadonlySet<Trouble> = new Set(['unreachable', 'busy', 'unreadabl
 export class UpstreamError extends Error {
   readonly kind: Trouble
   readonly retryAfterMs: number | null
+  /** Whether it is about one method, and says nothing about the endpoint. */
+  readonly ofMethod: boolean
 
-  constructor(kind: Trouble, message: string, retryAfterMs: number | null = null) {
+  constructor(kind: Trouble, message: string, retryAfterMs: number | null = null, ofMethod = false) {
     super(message)
     this.kind = kind
     this.retryAfterMs = retryAfterMs
+    this.ofMethod = ofMethod
   }
 
   /** Whether another endpoint, or the same one later, may answer the same question. */
@@ -38,8 +41,13 @@ const RETRY_AFTER_BOUND_MS = 300_000
 const rules: readonly (readonly [RegExp, Trouble])[] = [
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
   [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
+  [/beyond current head|current head block/i, 'busy'],
+  [/invalid block range/i, 'invalid'],
   [/\brate\b|too many requests|capacity|credits|compute units/i, 'busy'],
-  [/range|max results|more than \d+ results|response too large|too many (results|logs)|limit exceeded/i, 'too_large'],
+  [
+    /range|max results|more than \d+ results|(response|request body) too large|too many RPC calls|too many (results|logs)|limit exceeded/i,
+    'too_large',
+  ],
   [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],
 ]
 
@@ -53,7 +61,7 @@ export function classify(response: Response, error: { code: number; message: str
   if (response.status === 429) return new UpstreamError('busy', said, wait)
   if (error?.code === -32601 && !/whitelist/i.test(error.message)) return new UpstreamError('unknown_method', said)
   const rule = error && rules.find(([pattern]) => pattern.test(error.message))
-  if (rule) return new UpstreamError(rule[1], said, wait)
+  if (rule) return new UpstreamError(rule[1], said, wait, error?.code === -32601)
   if (response.status === 401 || response.status === 403) return new UpstreamError('forbidden', said)
   if (error?.code === -32602 || error?.code === -32600) return new UpstreamError('invalid', said)
   return new UpstreamError(response.status >= 500 || !error ? 'unreachable' : 'busy', said, wait)

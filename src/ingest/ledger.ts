@@ -1,7 +1,7 @@
 import type { Log } from '../chain/log.ts'
 
 /** Blocks behind the newest sealed one of which a log can still be news. */
-const DEPTH_BLOCKS = 64
+export const DEPTH_BLOCKS = 1_024
 /** Keys remembered at most; beyond it the oldest block is forgotten first. */
 const KEYS_BOUND = 1_000_000
 
@@ -12,8 +12,13 @@ export type Mark = { readonly block: number; readonly seq: number }
 export class Ledger {
   /** The keys told, block by block, and the tape's end when the block was first heard of. */
   readonly #blocks = new Map<number, { readonly keys: Set<string>; readonly since: number }>()
+  readonly #depthBlocks: number
   #floor = 0
   #size = 0
+
+  constructor(depthBlocks: number = DEPTH_BLOCKS) {
+    this.#depthBlocks = depthBlocks
+  }
 
   /** Whether this is the first time that the log is heard. `end` is the tape's end now. */
   admit(log: Pick<Log, 'key' | 'blockNumber'>, end: number): boolean {
@@ -32,7 +37,7 @@ export class Ledger {
 
   /** The chain is sealed up to here: what lies deeper is no longer news, and is forgotten. */
   settle(sealed: number): void {
-    this.#forgetBelow(sealed - DEPTH_BLOCKS)
+    this.#forgetBelow(sealed - this.#depthBlocks)
   }
 
   /** Where on the tape the first of the remembered keys may stand. */

@@ -100,7 +100,7 @@ function delisted(token: Token, rule: NavRule): Change {
 }
 
 function changed(before: Token | undefined, listed: Listed, rule: NavRule): Change {
-  const after = merged(before, listed)
+  const after = merged(before, listed, rule)
   if (!before || after.state === 'awaited')
     return { drafts: [], tokens: before && isDeepStrictEqual(before, after) ? [] : [after] }
   const told = valued(after, rule)
@@ -114,7 +114,7 @@ function changed(before: Token | undefined, listed: Listed, rule: NavRule): Chan
   return { drafts, tokens: isDeepStrictEqual(before, now) ? [] : [now] }
 }
 
-function merged(before: Token | undefined, listed: Listed): Token {
+function merged(before: Token | undefined, listed: Listed, rule: NavRule): Token {
   const { address, symbol, isin, decimals, supply, record } = listed
   const renamed = before && before.symbol !== symbol
   const listSays = { multiplier: listed.multiplier, paused: listed.paused }
@@ -123,7 +123,12 @@ function merged(before: Token | undefined, listed: Listed): Token {
   return {
     address,
     symbol,
-    former: renamed ? [before.symbol, ...before.former].slice(0, FORMER_BOUND) : (before?.former ?? []),
+    former: renamed
+      ? [before.symbol, ...before.former.filter((name) => name !== symbol && name !== before.symbol)].slice(
+          0,
+          FORMER_BOUND,
+        )
+      : (before?.former ?? []),
     isin,
     decimals,
     multiplier: newFactor ? listed.multiplier : before.multiplier,
@@ -131,7 +136,7 @@ function merged(before: Token | undefined, listed: Listed): Token {
     listed: listSays,
     paused: newPauses ? listed.paused : before.paused,
     supply,
-    reading: newer(before?.reading, listed.nav),
+    reading: newer(before?.reading, listed.nav, rule),
     told: before?.told ?? null,
     state: before?.state === 'listed' ? 'listed' : 'awaited',
     record,
@@ -139,9 +144,9 @@ function merged(before: Token | undefined, listed: Listed): Token {
 }
 
 /** An older round never replaces a newer one: the list may come from several machines. */
-function newer(before: NavReading | undefined, after: NavReading): NavReading {
+function newer(before: NavReading | undefined, after: NavReading, rule: NavRule): NavReading {
   const older = before?.updatedAt != null && after.updatedAt !== null && after.updatedAt < before.updatedAt
-  return older && navAt(before, before.updatedAt ?? 0, 0).state !== 'invalid' ? before : after
+  return older && navAt(before, rule.now, rule.staleMs).state !== 'invalid' ? before : after
 }
 
 function recordDrafts(before: Token, after: Token, rule: NavRule): Draft[] {

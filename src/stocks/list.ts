@@ -28,7 +28,11 @@ const DECIMALS_BOUND = 77
 const RECORDS_BOUND = 100_000
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
-const Body = z.object({ tokens: z.array(z.unknown()).max(RECORDS_BOUND) })
+/** An empty list may be left out; a record of something else is no list. */
+const Body = z.union([
+  z.object({ tokens: z.array(z.unknown()).max(RECORDS_BOUND) }),
+  z.strictObject({}).transform(() => ({ tokens: [] })),
+])
 
 /** The body is not a list at all: an error record, HTML, a cut answer. The last good list stays. */
 export class ListError extends Error {}
@@ -59,6 +63,9 @@ class ExactNumber {
   }
 }
 
+/** A number that no double holds is none to anybody else who reads the list. */
+const isNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
+
 function parseExact(text: string): unknown {
   try {
     return JSON.parse(text, (_key, value: unknown, { source }: { source?: string } = {}) =>
@@ -74,7 +81,7 @@ function readRecord(item: unknown): Listed | string {
   const exact = new Map<string, unknown>(Object.entries(item))
   const address = HexAddress.safeParse(exact.get('contract_address')).data
   if (!address || address === ZERO_ADDRESS) return 'no usable contract_address'
-  const symbol = readText(exact.get('symbol'))
+  const symbol = readSymbol(exact.get('symbol'))
   return {
     address,
     symbol: symbol ?? address,
@@ -90,11 +97,15 @@ function readRecord(item: unknown): Listed | string {
 
 /** The record with its own JSON types again. */
 function asWritten(value: unknown): unknown {
-  if (value instanceof ExactNumber) return value.value
+  // As JSON will write it again: no endless numbers, and no minus zero, which would look like news after a restart.
+  if (value instanceof ExactNumber) return Number.isFinite(value.value) ? value.value + 0 : null
   if (Array.isArray(value)) return value.map(asWritten)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, asWritten(inner)]))
 }
+
+/** `*` means every token, so none can be called that. */
+const readSymbol = (value: unknown): string | null => (value === '*' ? null : readText(value))
 
 const readText = (value: unknown): string | null =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS) : null
@@ -107,7 +118,7 @@ function readSupply(value: unknown): string | null {
 /** Whatever stands there is kept, so that garbage is called invalid and not missing. */
 const readPrice = (value: unknown): string | null => {
   if (value === undefined || value === null) return null
-  return value instanceof ExactNumber ? value.text : typeof value
+  return isNumber(value) ? value.text : typeof value
 }
 
 function readDecimals(value: unknown): number | null {
@@ -116,7 +127,7 @@ function readDecimals(value: unknown): number | null {
 }
 
 function readFactor(value: unknown): string | null {
-  const factor = value instanceof ExactNumber ? parseDecimal(value.text) : null
+  const factor = isNumber(value) ? parseDecimal(value.text) : null
   return factor && factor.units > 0n ? formatDecimal(factor) : null
 }
 
@@ -130,5 +141,5 @@ function readTime(value: unknown): number | null {
   if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(value))
     return null
   const time = Date.parse(value)
-  return Number.isNaN(time) ? null : time
+  return time >= 0 && time < Date.UTC(10_000, 0) ? time : null
 }

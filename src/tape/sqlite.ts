@@ -29,7 +29,9 @@ export function openSqliteTape(options: Options): Tape {
     return new SqliteTape(database, options)
   } catch (failure) {
     database.close()
-    throw failure
+    if (failure instanceof TapeError) throw failure
+    const said = failure instanceof Error ? failure.message : String(failure)
+    throw new TapeError(`DATA_DIR ${options.dir} holds a tape that cannot be read (${said}): name another folder`)
   }
 }
 
@@ -48,6 +50,8 @@ class SqliteTape implements Tape {
   #end: number
   #oldest: number
   #count: number
+  /** The latest time written. Rows are filed under it, so that a clock that goes back hides nothing from a search by time. */
+  #time: number
 
   constructor(database: DatabaseSync, options: Options) {
     this.#database = database
@@ -77,11 +81,14 @@ class SqliteTape implements Tape {
     )
     this.epoch = meta.get('epoch') ?? drawEpoch(options.dice)
     // The heads know the last number even where every update has been evicted since.
-    const last = database.prepare('SELECT count(*) AS count, (SELECT max(seq) FROM heads) AS seq FROM tape').get()
+    const last = database
+      .prepare('SELECT count(*) AS count, max(time) AS time, (SELECT max(seq) FROM heads) AS seq FROM tape')
+      .get()
     const highest = Math.max(Number(last?.seq ?? 0), Number(meta.get('end') ?? 0))
-    this.#end = meta.get('closed') === 'no' ? highest + SKIP : highest
+    this.#end = meta.get('closed') === 'no' && highest > 0 ? highest + SKIP : highest
     this.#oldest = Number(meta.get('oldest') ?? 0)
     this.#count = Number(last?.count ?? 0)
+    this.#time = Number(last?.time ?? 0)
     for (const row of database.prepare('SELECT address, type, seq FROM heads').all()) {
       this.#heads.set(`${row.address} ${row.type}`, Number(row.seq))
     }
@@ -99,9 +106,12 @@ class SqliteTape implements Tape {
     const first = this.#end + 1
     const heads = new Map<string, number>()
     const entries = drafts.map((draft, index) => this.#number(draft, first + index, heads))
+    let kept = { count: this.#count, oldest: this.#oldest }
+    let time = this.#time
     this.#inOneStroke(() => {
       for (const { seq, update, text } of entries) {
-        this.#write.update.run(seq, Date.parse(update.time), evictable(update.type), text)
+        time = Math.max(time, Date.parse(update.time))
+        this.#write.update.run(seq, time, evictable(update.type), text)
       }
       for (const [head, seq] of heads) {
         const [address = '', type = ''] = head.split(' ')
@@ -111,8 +121,11 @@ class SqliteTape implements Tape {
         if (value === null) this.#write.forget.run(name)
         else this.#write.note.run(name, JSON.stringify(value))
       }
-      if (entries.length > 0) this.#evict(entries.length)
+      if (entries.length > 0) kept = this.#evict(entries.length)
     })
+    this.#count = kept.count
+    this.#oldest = kept.oldest
+    this.#time = time
     this.#end += entries.length
     for (const [head, seq] of heads) this.#heads.set(head, seq)
     for (const [name, value] of notes) {
@@ -183,16 +196,14 @@ class SqliteTape implements Tape {
   }
 
   /** Takes off what is too old, then what is too much; the count spares all but movements and what belongs to them. */
-  #evict(added: number): void {
+  #evict(added: number): { readonly count: number; readonly oldest: number } {
     const aged = this.#read.agedOut.all(this.#options.now() - this.#options.retentionMs, EVICTION_BOUND)
-    this.#count += added - aged.length
-    const excess = Math.min(this.#count - this.#options.bound, EVICTION_BOUND)
+    const count = this.#count + added - aged.length
+    const excess = Math.min(count - this.#options.bound, EVICTION_BOUND)
     const crowded = excess > 0 ? this.#read.crowdedOut.all(excess) : []
-    this.#count -= crowded.length
-    const evicted = [...aged, ...crowded].reduce((highest, row) => Math.max(highest, Number(row.seq)), this.#oldest)
-    if (evicted === this.#oldest) return
-    this.#oldest = evicted
-    this.#write.meta.run('oldest', String(evicted))
+    const oldest = [...aged, ...crowded].reduce((highest, row) => Math.max(highest, Number(row.seq)), this.#oldest)
+    if (oldest !== this.#oldest) this.#write.meta.run('oldest', String(oldest))
+    return { count: count - crowded.length, oldest }
   }
 
   #inOneStroke(write: () => void): void {
@@ -201,7 +212,7 @@ class SqliteTape implements Tape {
       write()
       this.#database.exec('COMMIT')
     } catch (failure) {
-      this.#database.exec('ROLLBACK')
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
       throw new TapeError(`the tape cannot be written: ${failure instanceof Error ? failure.message : String(failure)}`)
     }
   }

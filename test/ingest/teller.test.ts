@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { DEPTH_BLOCKS } from '../../src/ingest/ledger.ts'
 import type { Arrival } from '../../src/ingest/teller.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
@@ -223,7 +224,8 @@ describe('a restart', () => {
   it('reads no more of the tape than it must', async () => {
     const { tell, place } = await begin()
     await tell(cursor(10))
-    for (let block = 11; block <= 100; block += 1) await tell(logHeard({ block, address }), cursor(block))
+    const end = 2 * DEPTH_BLOCKS
+    for (let block = 11; block <= end; block += 1) await tell(logHeard({ block, address }), cursor(block))
     const asked: number[] = []
     const { tape } = place
     const watched: Tape = Object.assign(Object.create(tape), {
@@ -238,7 +240,7 @@ describe('a restart', () => {
     })
     await restore(watched)
     const first = (await tape.since(asked[0] ?? 0, 1))[0]?.update
-    expect(first).toMatchObject({ block: { number: 100 - 64 } })
+    expect(first).toMatchObject({ block: { number: end - DEPTH_BLOCKS } })
   })
 
   it('at whatever moment never tells a key twice, and never leaves one out', async () => {
