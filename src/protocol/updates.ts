@@ -231,7 +231,7 @@ export const Update = z.discriminatedUnion('type', [
 ])
 export type Update = z.infer<typeof Update>
 export type UpdateType = Update['type']
-export type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
+type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
 
 type Untaped<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
 /** An update that the tape has not numbered yet. */

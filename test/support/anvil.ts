@@ -19,7 +19,7 @@ const abi = parseAbi([
 
 type Hex = `0x${string}`
 /** What a token is asked to do. */
-export type Call =
+type Call =
   | { readonly functionName: 'mint' | 'transfer' | 'approve'; readonly args: readonly [Hex, bigint] }
   | { readonly functionName: 'burn'; readonly args: readonly [bigint] }
 
