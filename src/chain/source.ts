@@ -27,6 +27,7 @@ import type { Signal } from './link-socket.ts'
 import { Header, type Log, readLogs } from './log.ts'
 import { type Found, Reader } from './reader.ts'
 import type { Ask } from './rpc.ts'
+import { Verdict } from './verdict.ts'
 
 /** What comes down the river from the chain, whichever way it was heard. */
 export type Heard =
@@ -88,30 +89,24 @@ export const source = (options: Options): Observable<Heard> =>
     )
   })
 
-/** No link is configured; it has not opened or failed yet; it is lost; it pushes; it cannot push what is pre-confirmed. */
-type LinkState = 'none' | 'opening' | 'down' | 'pushing' | 'refused'
-
 /** One source at work: which way it listens now, and what speaks for it. */
 class Feed {
   readonly #options: Options
   readonly #reader: Reader
+  readonly #verdict: Verdict
   #wanted: readonly Hex[] = []
   #heard: readonly Hex[] = []
   /** Whose logs the link pushes. */
   #subscribed: readonly Hex[] = []
-  #link: LinkState
   /** Whether everything up to the newest head has been heard, so that heads may move the cursor. */
   #closed = false
   #moved = ''
-  #pendingSeen = false
-  #okAt: number
-  #said = ''
 
   constructor(options: Options) {
     this.#options = options
     this.#reader = new Reader(options)
-    this.#link = options.link ? 'opening' : 'none'
-    this.#okAt = options.clock.now()
+    const { clock, silenceMs } = options
+    this.#verdict = new Verdict({ hasLink: options.link !== null, silenceMs, now: () => clock.now() })
   }
 
   wants(addresses: readonly Hex[]): void {
@@ -138,6 +133,7 @@ class Feed {
     const { clock, pendingPollMs, say } = this.#options
     return defer(() => {
       this.#moved = ''
+      this.#verdict.looked(null)
       return merge(
         timer(0, pendingPollMs, clock).pipe(
           exhaustMap(() =>
@@ -157,11 +153,10 @@ class Feed {
   #pushed(signal: Signal): Observable<Heard> {
     switch (signal.type) {
       case 'down':
-        if (this.#link === 'pushing') this.#okAt = this.#options.clock.now()
-        this.#link = 'down'
+        this.#verdict.linked('down')
         return EMPTY
       case 'live':
-        this.#link = signal.of === 'pendingLogs' ? 'pushing' : 'refused'
+        this.#verdict.linked(signal.of === 'pendingLogs' ? 'pushing' : 'refused')
         this.#subscribed = signal.addresses
         return this.#listens()
       case 'head':
@@ -183,7 +178,7 @@ class Feed {
   #headed(header: Header | null): Observable<Heard> {
     if (header?.number == null || this.#isAbsurd(header.number)) return of({ type: 'unreadable', count: 1 })
     const head: Heard = { type: 'head', sealed: header.number, pending: null }
-    if (!this.#closed || this.#link !== 'pushing') return concat(this.#begin(header.number - 1), of(head))
+    if (!this.#closed || !this.#verdict.pushing) return concat(this.#begin(header.number - 1), of(head))
     this.#reader.advance(header.number)
     return of<Heard[]>(head, { type: 'cursor', sealed: header.number })
   }
@@ -232,9 +227,10 @@ class Feed {
           news,
           defer(() => {
             this.#moved = moved
-            this.#okAt = this.#options.clock.now()
-            this.#pendingSeen = this.#isPreconfirmed(block)
-            const pending = this.#pendingSeen ? (block?.number ?? null) : null
+            const preconfirmed = this.#reader.latest ? this.#isPreconfirmed(block) : null
+            const pending = preconfirmed ? (block?.number ?? null) : null
+            this.#verdict.answered()
+            this.#verdict.looked(preconfirmed)
             return concat(of<Heard>({ type: 'head', sealed: null, pending }), this.#status())
           }),
         )
@@ -244,9 +240,7 @@ class Feed {
 
   #read(): Observable<Heard> {
     return this.#reader.read(this.#wanted).pipe(
-      tap(() => {
-        this.#okAt = this.#options.clock.now()
-      }),
+      tap(() => this.#verdict.answered()),
       mergeMap((found) => this.#found(found)),
     )
   }
@@ -260,7 +254,7 @@ class Feed {
       case 'hearing':
         return this.#hearing(found.addresses)
       case 'cursor':
-        return this.#link === 'pushing' ? concat(of(found), this.#listens()) : of(found)
+        return this.#verdict.pushing ? concat(of(found), this.#listens()) : of(found)
       default:
         return of(found)
     }
@@ -281,21 +275,8 @@ class Feed {
     return block.number > latest.number || (block.number === latest.number && block.hash !== latest.hash)
   }
 
-  /** What the source is now, if that is new. */
   #status(): Observable<Heard> {
-    const [source, reason] = this.#judge()
-    const said = `${source} ${reason}`
-    if (source === null || said === this.#said) return EMPTY
-    this.#said = said
-    return of({ type: 'status', source, reason })
-  }
-
-  #judge(): readonly [SourceName, SourceReason] | readonly [null, null] {
-    if (this.#link === 'pushing') return this.#reader.begun ? ['pendingLogs', 'ok'] : [null, null]
-    if (this.#options.clock.now() - this.#okAt > this.#options.silenceMs) return ['down', 'unreachable']
-    if (this.#link === 'opening' || this.#moved === '' || !this.#reader.latest) return [null, null]
-    if (!this.#pendingSeen) return ['sealed', 'no_pending']
-    if (this.#link === 'none') return ['poll', 'ok']
-    return ['poll', this.#link === 'refused' ? 'refused' : 'unreachable']
+    const standing = this.#verdict.news(this.#reader.begun)
+    return standing ? of({ type: 'status', ...standing }) : EMPTY
   }
 }
