@@ -11,6 +11,7 @@ const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: 
 /** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
+  #inOrder: readonly Token[] | null = null
   #directory: Directory | null = null
   #head: Head
   #source: SourceName
@@ -26,6 +27,7 @@ export class View {
     for (const [name, value] of notes) {
       if (name.startsWith(noteNames.token)) {
         this.#tokens.set(name, value as Token)
+        this.#inOrder = null
         this.#directory = null
       } else if (name === noteNames.head) this.#head = value as Head
       else if (name === noteNames.status) this.#source = (value as { source: SourceName }).source
@@ -40,9 +42,10 @@ export class View {
     return this.#source
   }
 
-  /** Every token that can be named, delisted ones included: their channel lives on. */
+  /** Every token that can be named, by its symbol; delisted ones included: their channel lives on. */
   get tokens(): readonly Token[] {
-    return [...this.#tokens.values()]
+    this.#inOrder ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
+    return this.#inOrder
   }
 
   get directory(): Directory {
