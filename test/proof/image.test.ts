@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -10,6 +10,8 @@ import { freshClone } from './clone.ts'
 /** No container engine is at hand: the Dockerfile's own lines are carried out, by a user who may do nothing else. */
 
 const NOBODY = 65_534
+/** Only root can be somebody else; anybody else is unprivileged already. */
+const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
 
 let clone: string
 let app: string
@@ -41,7 +43,7 @@ beforeAll(() => {
   const [install = ''] = image.runs
   execFileSync('sh', ['-c', install], { cwd: app, stdio: 'pipe' })
   chmodSync(place, 0o755)
-  execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, data])
+  if (unprivileged.uid !== undefined) chownSync(data, NOBODY, NOBODY)
 })
 
 afterAll(async () => {
@@ -60,10 +62,10 @@ it('starts as an unprivileged user, is healthy by its own check, and tells what 
   const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data }
   const [program, ...args] = image.command
   expect(program).toBe('node')
-  relay = new Program([process.execPath, ...args], { cwd: app, env, uid: NOBODY, gid: NOBODY })
+  relay = new Program([process.execPath, ...args], { cwd: app, env, ...unprivileged })
   await relay.url()
   const [, ...check] = image.health
-  execFileSync(process.execPath, check, { cwd: app, env, uid: NOBODY, gid: NOBODY })
+  execFileSync(process.execPath, check, { cwd: app, env, ...unprivileged })
   const ear = await listenNdjson('http://127.0.0.1:18473/v1/stream?symbols=*&types=transfer')
   await ear.hear('transfer')
   ear.close()
