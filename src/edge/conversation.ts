@@ -11,7 +11,7 @@ import {
 import { choose } from './choose.ts'
 import { Listener, type Outlet } from './listener.ts'
 import type { Streams } from './stream.ts'
-import { greet, saySnapshots, subscribedOf, tokensOf, welcome } from './welcome.ts'
+import { greet, saySnapshot, subscribedOf, tokensOf, welcome } from './welcome.ts'
 
 /** Bad messages in a row that are answered before the connection is closed. */
 const MISTAKES_BOUND = 10
@@ -156,7 +156,10 @@ export class Conversation {
     const id = house.hub.position(house.hub.delivered)
     const req = asked.req === undefined ? {} : { req: asked.req }
     listener.say(subscribedOf(house, listener, { ...req, id, resume: 'none', rejected }))
-    if (asked.snapshot !== false) saySnapshots(house, listener, id, added)
+    if (asked.snapshot === false) return
+    for (const token of added) saySnapshot(house, listener, id, token)
+    // Whoever asks for much at once is given the time to read it.
+    listener.caughtUp()
   }
 
   #less({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
@@ -167,12 +170,8 @@ export class Conversation {
     if (held === null && tokens !== null) {
       throw new Refusal(400, 'wildcard', 'Single symbols cannot be taken out of *; unsubscribe from * first.')
     }
-    const removed =
-      tokens === null
-        ? held === null
-          ? ['*']
-          : []
-        : tokensOf(house, tokens).flatMap((token) => (held?.has(token.address) ? [token.symbol] : []))
+    const named = tokens === null ? [] : tokensOf(house, tokens)
+    const removed = held === null ? ['*'] : named.flatMap(({ address, symbol }) => (held.has(address) ? [symbol] : []))
     listener.tokens = held === null ? new Set() : new Set([...held].filter((address) => !tokens?.has(address)))
     if (this.#phase === 'live') house.hub.join(listener)
     listener.say({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })

@@ -86,7 +86,7 @@ export async function welcome(house: House, listener: Listener, subscription: Su
   listener.state = 'replaying'
   listener.seq = found.after
   if (!listener.greeted) greet(house, listener, id)
-  sayState(house, listener, subscription, found)
+  await sayState(house, listener, subscription, found)
   await replay(house, listener, subscription, (replayed) => {
     listener.caughtUp()
     listener.say({ type: 'live', id: hub.position(hub.delivered), replayed })
@@ -94,12 +94,12 @@ export async function welcome(house: House, listener: Listener, subscription: Su
   })
 }
 
-function sayState(
+async function sayState(
   house: House,
   listener: Listener,
   subscription: Subscription,
   { after, resume, gap }: Beginning,
-): void {
+): Promise<void> {
   const { hub } = house
   const id = gap ? null : hub.position(after)
   listener.say(subscribedOf(house, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
@@ -108,7 +108,7 @@ function sayState(
     listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill: null })
   }
   if (subscription.snapshot && resume !== 'full') {
-    saySnapshots(house, listener, hub.position(after), tokensOf(house, listener.tokens))
+    await saySnapshots(house, listener, hub.position(after))
   }
 }
 
@@ -138,14 +138,22 @@ export function subscribedOf(
 export const tokensOf = ({ view }: House, tokens: Listener['tokens']): readonly Token[] =>
   view.tokens.filter((token) => (tokens === null ? token.state !== 'delisted' : tokens.has(token.address)))
 
-export function saySnapshots(
-  { hub, tape, now, staleMs }: House,
-  listener: Listener,
-  id: string,
-  tokens: readonly Token[],
-): void {
-  const asOf = hub.position(tape.end())
-  for (const token of tokens) listener.say(snapshotOf(token, { id, asOf, now: now(), staleMs }))
+/** How a token stands now, said to one listener. */
+export function saySnapshot({ hub, tape, now, staleMs }: House, listener: Listener, id: string, token: Token): void {
+  listener.say(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: now(), staleMs }))
+}
+
+/** How all that it selected stands, at the reader's pace: the list may be long. */
+async function saySnapshots(house: House, listener: Listener, id: string): Promise<void> {
+  for (const token of tokensOf(house, listener.tokens)) {
+    await roomAt(listener)
+    saySnapshot(house, listener, id, token)
+  }
+}
+
+/** Resolves when the listener has read most of what it was given, or is gone. */
+async function roomAt(listener: Listener): Promise<void> {
+  while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isHere(listener)) await listener.outlet.drained()
 }
 
 /**
@@ -169,7 +177,7 @@ async function replay(
     replayed += heard.length
   }
   for (;;) {
-    while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isHere(listener)) await listener.outlet.drained()
+    await roomAt(listener)
     if (!isHere(listener)) return
     const seq = listener.seq ?? 0
     // Asked of the delivered end, not the tape's: what is written and not delivered yet will come live.
@@ -178,7 +186,7 @@ async function replay(
       send(rest)
       return goLive(replayed)
     }
-    if (!rest && seq < tape.oldest()) overtaken(house, listener, subscription)
+    if (!rest && seq < tape.oldest()) await overtaken(house, listener, subscription)
     const page = rest
       ? rest.slice(0, REPLAY_PAGE)
       : (await tape.since(listener.seq ?? 0, REPLAY_PAGE)).map((entry) => new Frame(entry))
@@ -192,11 +200,11 @@ async function replay(
 const isHere = (listener: Listener): boolean => listener.state !== 'parted'
 
 /** Eviction was faster than the reader: the stream goes on at the oldest, and says so. */
-function overtaken(house: House, listener: Listener, { snapshot }: Subscription): void {
+async function overtaken(house: House, listener: Listener, { snapshot }: Subscription): Promise<void> {
   const { hub, tape } = house
   const from = listener.seq === null ? null : hub.position(listener.seq)
   const to = hub.position(tape.oldest())
   listener.seq = tape.oldest()
   listener.say({ type: 'gap', id: to, reason: 'expired', from, to, backfill: null })
-  if (snapshot) saySnapshots(house, listener, to, tokensOf(house, listener.tokens))
+  if (snapshot) await saySnapshots(house, listener, to)
 }
