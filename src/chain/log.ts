@@ -43,7 +43,8 @@ const WireLog = z
     data: hexOf(/^0x([0-9a-fA-F]{2})*$/),
     blockNumber: HexQuantity,
     blockHash: HexWord.nullish(),
-    blockTimestamp: HexQuantity.nullish(),
+    // Not worth a log: what cannot be read is unknown.
+    blockTimestamp: HexQuantity.nullish().catch(null),
     transactionHash: HexWord,
     transactionIndex: HexQuantity,
     logIndex: HexQuantity,

@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
+import { accepts } from 'hono/accepts'
 import { cors } from 'hono/cors'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from '../protocol/refusal.ts'
@@ -28,7 +29,9 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
     const { incoming, outgoing } = c.env
     const query = new URL(c.req.url).searchParams
     if (path !== null) query.set('symbols', path)
-    const request = { incoming, outgoing, query, format }
+    const supports = ['text/event-stream', 'application/x-ndjson']
+    const accepted = accepts(c, { header: 'Accept', supports, default: 'text/event-stream' }) === supports[1]
+    const request = { incoming, outgoing, query, format, accepted: accepted ? ('ndjson' as const) : ('sse' as const) }
     if (c.req.method === 'HEAD') return c.body(null, 200, headOf(streams, request))
     openStream(streams, request)
     return RESPONSE_ALREADY_SENT
@@ -60,10 +63,20 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
     }
     return c.text(await metrics())
   })
-  app.all('/v1/ws', () => {
-    throw new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
+  app.get('/v1/ws', (c) => {
+    c.header('upgrade', 'websocket')
+    return refused(c, new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.'))
   })
-  for (const path of ['/', '/v1/stream', '/v1/stream/:symbol', '/v1/tail/:symbol', '/healthz', '/readyz', '/metrics']) {
+  for (const path of [
+    '/',
+    '/v1/ws',
+    '/v1/stream',
+    '/v1/stream/:symbol',
+    '/v1/tail/:symbol',
+    '/healthz',
+    '/readyz',
+    '/metrics',
+  ]) {
     app.all(path, (c) => {
       c.header('allow', 'GET, HEAD, OPTIONS')
       return refused(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; use GET.`))

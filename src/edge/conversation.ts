@@ -8,7 +8,7 @@ import {
   replaceOptions,
   SYMBOLS_BOUND,
 } from '../protocol/selection.ts'
-import { choose } from './choose.ts'
+import { choose, unknownSymbol } from './choose.ts'
 import { Listener, type Outlet } from './listener.ts'
 import type { Streams } from './stream.ts'
 import { greet, saySnapshot, subscribedOf, tokensOf, welcome } from './welcome.ts'
@@ -55,10 +55,16 @@ export class Conversation {
       const asked = readQuery(query)
       if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.now())
       this.#asked = asked
-      if (asked.symbols && asked.symbols.length > 0) return this.#first(asked, asked.symbols)
+      if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
       this.#listener.options = replaceOptions(this.#listener.options, asked)
       greet(house, this.#listener, null)
     })
+  }
+
+  #fromUrl(asked: Asked, symbols: readonly string[]): void {
+    const { tokens, rejected } = choose(this.#streams.house.view, symbols)
+    if (tokens?.size === 0 && rejected.length > 0) throw unknownSymbol(rejected)
+    this.#first(asked, symbols)
   }
 
   hear(text: string | null): void {
@@ -147,7 +153,7 @@ export class Conversation {
       throw new Refusal(400, 'too_many_symbols', `At most ${SYMBOLS_BOUND} symbols for one connection; or * for all.`)
     }
     const options = replaceOptions(listener.options, asked)
-    const crowded = house.hub.crowded({ tokens: all, options })
+    const crowded = house.hub.crowded({ tokens: all, options }, listener)
     if (crowded) throw crowded
     listener.tokens = all
     listener.options = options

@@ -99,9 +99,11 @@ export class Hub {
   }
 
   /** Why there is no room for a selection: those with value filters cannot be shared, so they are bounded. */
-  crowded(selection: Selection): Refusal | null {
+  crowded(selection: Selection, listener?: Listener): Refusal | null {
     const another = hasValueFilter(selection) && !this.#audiences.has(nameOf(selection))
-    if (!another || this.#filtered < this.#options.selectionsBound) return null
+    const left = listener && this.#joined.get(listener)?.audience
+    const filtered = this.#filtered - (left?.filtered && left.size === 1 ? 1 : 0)
+    if (!another || filtered < this.#options.selectionsBound) return null
     const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'
     return new Refusal(429, 'too_many_selections', advice)
   }
@@ -149,8 +151,10 @@ export class Hub {
       if (listener.heartbeatMs === null || now < listener.beatAt) continue
       listener.beatAt = now + listener.heartbeatMs
       if (listener.outlet.ping()) this.part(listener, 'no_pong')
-      else if (!listener.greeted || isReadingUp(listener)) continue
-      else if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener))
+      const position = this.positionOf(listener)
+      // Before a stream has begun there is no place in it to name.
+      if (listener.state === 'parted' || position === null || isReadingUp(listener)) continue
+      if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener, position))
     }
   }
 
@@ -187,13 +191,12 @@ export class Hub {
     this.#delivered = end
   }
 
-  #heartbeat(listener: Listener): NoticeOf<'heartbeat'> {
+  #heartbeat(listener: Listener, id: string): NoticeOf<'heartbeat'> {
     const { tape, view, now } = this.#options
-    const end = this.position(tape.end())
     return {
       type: 'heartbeat',
-      id: this.positionOf(listener) ?? end,
-      end,
+      id,
+      end: this.position(tape.end()),
       time: new Date(now()).toISOString(),
       head: view.head,
       source: view.source,

@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Hono } from 'hono'
+import { Refusal } from '../protocol/refusal.ts'
 import type { Streams } from './stream.ts'
-import { serveWebSockets } from './ws.ts'
+import { refuse, serveWebSockets } from './ws.ts'
 
 const HEADERS_BOUND_MS = 10_000
 const REQUEST_BOUND_MS = 15_000
@@ -12,6 +13,9 @@ const KEEP_ALIVE_MS = 5_000
 const HEADERS_BOUND_BYTES = 8_192
 /** A connection that says nothing at all is covered by no other deadline. */
 const SILENCE_BOUND_MS = 15_000
+
+/** What Node's parser says of a request that it gives up on. */
+const faults: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
 /** The place could not be listened on; says which and why. */
 export class ListenError extends Error {}
@@ -44,6 +48,11 @@ export async function listen(
   })
   server.prependListener('request', (incoming) => incoming.socket.setTimeout(0))
   server.prependListener('upgrade', (incoming) => incoming.socket.setTimeout(0))
+  server.on('clientError', (fault: NodeJS.ErrnoException, socket) => {
+    if (fault.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+    const code = faults[fault.code ?? ''] ?? 400
+    refuse(socket, new Refusal(code, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.'))
+  })
   const webSockets = serveWebSockets(server, streams)
   await listening(server, at)
   return {

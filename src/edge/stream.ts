@@ -17,7 +17,9 @@ const OVERLOAD_RETRY_MS = 30_000
 /** Headers that a page of another origin may read. */
 export const EXPOSED = ['etag', 'age', 'retry-after'] as const
 
-const contentTypes: Readonly<Record<NonNullable<Query['format']>, string>> = {
+export type Format = NonNullable<Query['format']>
+
+const contentTypes: Readonly<Record<Format, string>> = {
   sse: 'text/event-stream; charset=utf-8',
   ndjson: 'application/x-ndjson; charset=utf-8',
   text: 'text/plain; charset=utf-8',
@@ -29,6 +31,8 @@ export type StreamRequest = {
   readonly outgoing: ServerResponse
   readonly query: URLSearchParams
   readonly format: Query['format']
+  /** The format that the `Accept` header asks for, where nothing else says. */
+  readonly accepted: Format
 }
 
 export type Streams = {
@@ -38,9 +42,9 @@ export type Streams = {
 }
 
 /** What a stream would be that is asked for; refuses what cannot be. */
-function plan({ house }: Streams, { incoming, query: parameters, format: asked }: StreamRequest) {
+function plan({ house }: Streams, { incoming, query: parameters, format: asked, accepted }: StreamRequest) {
   const query = readQuery(parameters)
-  const format = asked ?? query.format ?? formatOf(incoming.headers.accept)
+  const format = asked ?? query.format ?? accepted
   if (house.hub.draining) throw new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
   const choice = chosen(house, query)
   const options = replaceOptions(defaultOptions, query)
@@ -57,7 +61,8 @@ export function openStream(streams: Streams, request: StreamRequest): void {
   const { incoming, outgoing } = request
   const { query, format, choice, options, since } = plan(streams, request)
   const full = house.hub.refusal({ tokens: choice.tokens, options })
-  if (full) return turnAway(outgoing, incoming.headers.accept, full)
+  if (full)
+    return turnAway(outgoing, format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? ''), full)
   const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
   outgoing.writeHead(200, headersOf(format))
   const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
@@ -92,10 +97,7 @@ function sinceOf(header: string | string[] | undefined, query: Query) {
   return lastEventId ? sinceLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const))
 }
 
-const formatOf = (accept = ''): NonNullable<Query['format']> =>
-  accept.includes('application/x-ndjson') ? 'ndjson' : 'sse'
-
-const headersOf = (format: NonNullable<Query['format']>): Record<string, string> => ({
+const headersOf = (format: Format): Record<string, string> => ({
   'content-type': contentTypes[format],
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
@@ -105,8 +107,8 @@ const headersOf = (format: NonNullable<Query['format']>): Record<string, string>
 })
 
 /** A browser is told on a stream of its own, and when to come back; anybody else by the status. */
-function turnAway(outgoing: ServerResponse, accept = '', refusal: Refusal): void {
-  if (!accept.includes('text/event-stream')) throw refusal
+function turnAway(outgoing: ServerResponse, isBrowser: boolean, refusal: Refusal): void {
+  if (!isBrowser) throw refusal
   outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
   outgoing.end(`retry: ${OVERLOAD_RETRY_MS}\n\ndata: ${JSON.stringify(error)}\n\n`)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http'
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { closeReason, type Farewell, farewells } from '../protocol/farewell.ts'
@@ -17,8 +17,6 @@ const CHUNKS_BOUND = 64
 /** Pings that may stay unanswered before a connection counts as dead. */
 const PINGS_BOUND = 2
 
-const byHttp: Readonly<Record<number, string>> = { 400: 'Bad Request', 404: 'Not Found', 503: 'Service Unavailable' }
-
 /** Answers every upgrade: `/v1/ws` becomes a WebSocket, anything else gets a plain answer and is closed. */
 export function serveWebSockets(server: Server, streams: Streams): { close(): void } {
   const sockets = new WebSocketServer({
@@ -30,6 +28,8 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
     // Known to ws, not yet to its types.
     ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: CHUNKS_BOUND, closeTimeout: CLOSE_BOUND_MS },
   })
+  // A handshake that `ws` finds fault with is answered like every other mistake.
+  sockets.on('wsClientError', (fault, socket) => refuse(socket, new Refusal(400, 'bad_handshake', `${fault.message}.`)))
   const upgrade = (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => socket.destroy())
     const url = URL.canParse(incoming.url ?? '', 'http://localhost')
@@ -59,11 +59,13 @@ function refusalOf(incoming: IncomingMessage, url: URL | null, { house }: Stream
   return null
 }
 
-function refuse(socket: Duplex, refusal: Refusal): void {
+/** An answer in plain HTTP to what never became a WebSocket, or never was a request. */
+export function refuse(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.record)
   const retry = refusal.code === 503 ? 'retry-after: 1\r\n' : ''
   socket.end(
-    `HTTP/1.1 ${refusal.code} ${byHttp[refusal.code] ?? 'Error'}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+    `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+      `access-control-allow-origin: *\r\n` +
       `${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
 }

@@ -10,16 +10,17 @@ import {
   merge,
   type Observable,
   type SchedulerLike,
+  scan,
   startWith,
 } from 'rxjs'
 import type { Heard } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
-import type { Listed } from '../stocks/list.ts'
+import type { Reading } from '../stocks/stocks.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import type { Arrival, Teller } from './teller.ts'
 
 type Options = {
-  readonly lists: Observable<readonly Listed[] | null>
+  readonly lists: Observable<Reading | null>
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<Heard>
   readonly teller: Teller
   readonly tape: Tape
@@ -32,7 +33,10 @@ type Options = {
 export const river = ({ lists, source, teller, tape }: Options): Observable<readonly Entry[]> =>
   lists.pipe(
     connect((shared) =>
-      merge(shared.pipe(map((tokens): Arrival => ({ type: 'list', tokens }))), source(listedAddresses(shared, teller))),
+      merge(
+        shared.pipe(map((reading): Arrival => ({ type: 'list', tokens: null, ...reading }))),
+        source(listedAddresses(shared, teller)),
+      ),
     ),
     turns(),
     concatMap((turn) => {
@@ -41,17 +45,21 @@ export const river = ({ lists, source, teller, tape }: Options): Observable<read
     }),
   )
 
-/** Whose logs are to be heard: what the board knew before, then what each list says. */
-const listedAddresses = (lists: Observable<readonly Listed[] | null>, teller: Teller): Observable<readonly Hex[]> =>
-  lists.pipe(
-    filter((tokens) => tokens !== null),
-    map((tokens) => tokens.map((token) => token.address).sort()),
-    startWith(
-      [...teller.board.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address])).sort(),
-    ),
-    filter((addresses) => addresses.length > 0),
+/** Whose logs are to be heard: what the board knew before, then what each list says; a partial one only adds. */
+function listedAddresses(lists: Observable<Reading | null>, teller: Teller): Observable<readonly Hex[]> {
+  const known = [...teller.board.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))
+  return lists.pipe(
+    filter((reading) => reading !== null),
+    scan((before: readonly Hex[], { tokens, partial }) => {
+      const listed = tokens.map((token) => token.address)
+      return [...new Set(partial ? [...before, ...listed] : listed)].sort()
+    }, known),
+    startWith(known.sort()),
+    // An empty list is news as well: after it, the same tokens have to be heard anew.
     distinctUntilChanged((before, now) => before.join() === now.join()),
+    filter((addresses) => addresses.length > 0),
   )
+}
 
 /** Gathers what arrives in one turn of the event loop, so that it is written and sent in one stroke. */
 const turns =

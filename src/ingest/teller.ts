@@ -2,14 +2,25 @@ import { read } from '../chain/abi.ts'
 import type { Heard } from '../chain/source.ts'
 import type { Head, Hex } from '../protocol/parts.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
-import { type Board, type Change, compare, heard, type NavRule, restate, type Token } from '../stocks/board.ts'
+import {
+  type Board,
+  type Change,
+  compare,
+  compareListed,
+  heard,
+  type NavRule,
+  restate,
+  type Token,
+} from '../stocks/board.ts'
 import type { Listed } from '../stocks/list.ts'
 import { type Notes, noteNames, type Tape } from '../tape/tape.ts'
 import { join } from './join.ts'
 import { Ledger, type Mark } from './ledger.ts'
 
 /** What one turn brings: from the chain, or a list (null where the last good one stays and only time passed). */
-export type Arrival = Heard | { readonly type: 'list'; readonly tokens: readonly Listed[] | null }
+export type Arrival =
+  | Heard
+  | { readonly type: 'list'; readonly tokens: readonly Listed[] | null; readonly partial?: boolean }
 
 /** What a turn amounts to: what is told, and what is kept beside it. */
 export type Telling = { readonly drafts: readonly Draft[]; readonly notes: Notes }
@@ -95,9 +106,7 @@ export class Teller {
       case 'log':
         return this.#log(arrival)
       case 'list':
-        return this.#apply(
-          arrival.tokens ? compare(this.#board, arrival.tokens, this.#rule()) : restate(this.#board, this.#rule()),
-        )
+        return this.#list(arrival)
       case 'hearing':
         return this.#apply(heard(this.#board, arrival.addresses, this.#rule()))
       case 'head':
@@ -123,6 +132,12 @@ export class Teller {
     const late =
       sealed && (via === 'backfill' || this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll')
     this.#drafts.push(join(log, read(log), token, { via, sealed, late, receivedAt, now: now(), staleMs }))
+  }
+
+  #list({ tokens, partial }: Extract<Arrival, { type: 'list' }>): void {
+    if (tokens) this.#apply((partial ? compareListed : compare)(this.#board, tokens, this.#rule()))
+    // What the list says nothing of grows older all the same.
+    this.#apply(restate(this.#board, this.#rule()))
   }
 
   #apply({ drafts, tokens }: Change): void {

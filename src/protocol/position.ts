@@ -7,7 +7,7 @@ export type Position = { readonly epoch: string; readonly seq: number; readonly 
 /** Longer than any position that was ever given out; what is longer is somebody else's. */
 export const POSITION_BOUND_BYTES = 256
 
-const shape = /^([0-9a-z]{1,32})\.(0|[1-9]\d{0,15})(?:\.([1-9]\d{0,8}))?$/
+const shape = /^([0-9a-z]{1,32})\.(0|[1-9]\d{0,39})(?:\.([1-9]\d{0,8}))?$/
 
 export const formatPosition = (epoch: string, seq: number): string => `${epoch}.${seq}`
 
@@ -15,7 +15,8 @@ export function parsePosition(text: string): Position | null {
   const found = shape.exec(text)
   if (!found) return null
   const [, epoch = '', seq = '', n] = found
-  return Number.isSafeInteger(Number(seq)) ? { epoch, seq: Number(seq), n: n === undefined ? null : Number(n) } : null
+  // A number that was never given is beyond the end, however long it is.
+  return { epoch, seq: Math.min(Number(seq), Number.MAX_SAFE_INTEGER), n: n === undefined ? null : Number(n) }
 }
 
 /** The sequence number after which to go on: outside the sealed view `<p>.<n>` means just before `<p>`. */

@@ -48,12 +48,18 @@ const FORMER_BOUND = 8
 const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
 export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
 
-/** Compares the board with a list that is believed: identity is the address. */
+/** Compares the board with a whole list: identity is the address, and what is missing is delisted. */
 export function compare(board: Board, list: readonly Listed[], rule: NavRule): Change {
-  const changes = list.map((listed) => changed(board.get(listed.address), listed, rule))
+  const told = compareListed(board, list, rule)
   const present = new Set(list.map((listed) => listed.address))
   const gone = [...board.values()].filter((token) => token.state !== 'delisted' && !present.has(token.address))
-  return joined([...changes, ...gone.map((token) => delisted(token, rule))])
+  return joined([told, ...gone.map((token) => delisted(token, rule))])
+}
+
+/** Compares only what a list holds: it may have left something out. */
+export function compareListed(board: Board, list: readonly Listed[], rule: NavRule): Change {
+  const changes = list.map((listed) => changed(board.get(listed.address), listed, rule))
+  return joined(changes)
 }
 
 /** Nothing new from the list: only time passes, and a NAV may have become stale. */

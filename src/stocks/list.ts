@@ -131,10 +131,11 @@ function readFactor(value: unknown): string | null {
   return factor && factor.units > 0n ? formatDecimal(factor) : null
 }
 
-const readOrdinals = (value: unknown): readonly number[] =>
-  Array.isArray(value)
-    ? value.flatMap((item) => (item instanceof ExactNumber && Number.isSafeInteger(item.value) ? [item.value] : []))
-    : []
+function readOrdinals(value: unknown): readonly number[] {
+  const items: readonly unknown[] = Array.isArray(value) ? value : []
+  const ordinals = items.flatMap((item) => (isNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : []))
+  return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
+}
 
 /** RFC 3339 with its offset: a local time, which could mean any hour, is not a time. */
 function readTime(value: unknown): number | null {

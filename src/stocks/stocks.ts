@@ -23,8 +23,11 @@ type Options = {
   readonly unreadable: (count: number) => void
 }
 
-/** The list at every refresh: what is believed now, or null where the last good one stays. */
-export function lists(options: Options): Observable<readonly Listed[] | null> {
+/** One answer: its tokens, and whether those that it lacks may still be there. */
+export type Reading = { readonly tokens: readonly Listed[]; readonly partial: boolean }
+
+/** The list at every refresh, or null where there was none to read and the last good one stays. */
+export function lists(options: Options): Observable<Reading | null> {
   const { fetch, refreshMs, clock, dice, say, unreadable } = options
   return defer(() => {
     const doubt = new Doubt(new Set(options.known), clock)
@@ -38,7 +41,8 @@ export function lists(options: Options): Observable<readonly Listed[] | null> {
           }
           const believed = doubt.believes(list)
           if (!believed) say('list shrank, waiting for confirmation', { tokens: list.tokens.length })
-          return believed ? list.tokens : null
+          // What it does say is news at once, whatever it may have left out.
+          return { tokens: list.tokens, partial: !believed }
         }),
         catchError((failure: unknown) => {
           say('list unreadable', { reason: reasonOf(failure) })

@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
@@ -22,7 +22,7 @@ const schema = `
 /** Opens the file that the embedded tape lives in, and locks it; says what to do where that cannot be. */
 export function openDatabase(dir: string): DatabaseSync {
   try {
-    if (dir !== ':memory:') mkdirSync(dir, { recursive: true })
+    if (dir !== ':memory:') makeFolder(resolve(dir))
     const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
     try {
       database.exec(schema)
@@ -41,4 +41,11 @@ export function openDatabase(dir: string): DatabaseSync {
         : `DATA_DIR ${dir} cannot hold the tape (${said}): name a folder that this user may write to`,
     )
   }
+}
+
+/** One level at a time: under some file systems the recursive form never returns. */
+function makeFolder(dir: string): void {
+  if (existsSync(dir)) return
+  makeFolder(dirname(dir))
+  mkdirSync(dir)
 }

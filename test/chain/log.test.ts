@@ -67,6 +67,8 @@ describe('a log', () => {
   it.each<[string, unknown]>([
     ['null', null],
     ['missing', undefined],
+    ['a number', 1_795_000_020],
+    ['beyond all time', '0xffffffffffffffff'],
   ])('has no time where the timestamp is %s', (_, blockTimestamp) => {
     expect(one({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
   })

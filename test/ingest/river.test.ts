@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Heard, source } from '../../src/chain/source.ts'
 import { river } from '../../src/ingest/river.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
-import type { Listed } from '../../src/stocks/list.ts'
+import type { Reading } from '../../src/stocks/stocks.ts'
 import type { Tape } from '../../src/tape/tape.ts'
 import { FakeChain } from '../chain/chain.ts'
 import type { Signal } from '../chain/node.ts'
@@ -33,10 +33,13 @@ const place = async () => {
   return opened
 }
 
+/** An answer that leaves nothing out. */
+const whole = (tokens: Reading['tokens']): Reading => ({ tokens, partial: false })
+
 /** A river whose two springs are the test's. */
 const flow = async (tape: Tape) => {
   const { teller, counted } = await restore(tape)
-  const lists = new Subject<readonly Listed[] | null>()
+  const lists = new Subject<Reading | null>()
   const heard = new Subject<Heard>()
   const wanted: (readonly Hex[])[] = []
   const turns: number[] = []
@@ -63,7 +66,7 @@ describe('a turn', () => {
   it('of several logs is one append', async () => {
     const { tape } = await place()
     const { lists, heard, turns } = await flow(tape)
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     heard.next({ type: 'hearing', addresses: [address] })
     for (let index = 0; index < 5; index += 1) heard.next(logHeard({ block: 5, index, address }))
     await until(tape, () => tape.end() > 0)
@@ -74,7 +77,7 @@ describe('a turn', () => {
   it('that comes to nothing is not written', async () => {
     const { tape } = await place()
     const { lists, heard, turns } = await flow(tape)
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     heard.next({ type: 'hearing', addresses: [address] })
     await until(tape, () => tape.end() > 0)
     heard.next({ type: 'unreadable', count: 1 })
@@ -87,12 +90,12 @@ describe('a turn', () => {
   it('holds lists and logs in the order in which they came', async () => {
     const { tape } = await place()
     const { lists, heard } = await flow(tape)
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     heard.next({ type: 'hearing', addresses: [address] })
     heard.next(logHeard({ block: 5, index: 0, address }))
-    lists.next(listOf(apple({ symbol: 'B' })))
+    lists.next(whole(listOf(apple({ symbol: 'B' }))))
     heard.next(logHeard({ block: 5, index: 1, address }))
-    lists.next(listOf(apple({ symbol: 'C' })))
+    lists.next(whole(listOf(apple({ symbol: 'C' }))))
     heard.next(logHeard({ block: 5, index: 2, address }))
     await until(tape, async () => (await keysOf(tape)).length === 3)
     expect((await updatesOf(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
@@ -118,7 +121,7 @@ describe('a turn', () => {
       appended.push('done')
       return entries
     }
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     heard.next({ type: 'hearing', addresses: [address] })
     for (let index = 0; index < 3; index += 1) {
       heard.next(logHeard({ block: 5, index, address }))
@@ -137,21 +140,36 @@ describe('the river', () => {
     const { lists, wanted } = await flow(tape)
     expect(wanted).toEqual([])
     lists.next(null)
-    lists.next([])
-    lists.next(listOf(tesla(), apple()))
-    lists.next(listOf(apple({ symbol: 'APPL' }), tesla()))
+    lists.next(whole([]))
+    lists.next(whole(listOf(tesla(), apple())))
+    lists.next(whole(listOf(apple({ symbol: 'APPL' }), tesla())))
     lists.next(null)
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     expect(wanted).toEqual([[TESLA, APPLE], [APPLE]])
+  })
+
+  it('asks for the same tokens anew after a list that was empty', async () => {
+    const { tape } = await place()
+    const { lists, wanted } = await flow(tape)
+    for (const list of [listOf(apple()), [], listOf(apple())]) lists.next(whole(list))
+    expect(wanted).toEqual([[APPLE], [APPLE]])
+  })
+
+  it('goes on asking for what a list may only have left out', async () => {
+    const { tape } = await place()
+    const { lists, wanted } = await flow(tape)
+    lists.next(whole(listOf(apple())))
+    lists.next({ tokens: listOf(tesla()), partial: true })
+    expect(wanted).toEqual([[APPLE], [TESLA, APPLE]])
   })
 
   it('asks after a restart for what the board knew, before any list', async () => {
     const { tape, reopen } = await place()
     const { lists, heard, stop } = await flow(tape)
-    lists.next(listOf(apple(), tesla()))
+    lists.next(whole(listOf(apple(), tesla())))
     heard.next({ type: 'hearing', addresses: [address] })
     await until(tape, () => tape.end() > 0)
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     await until(tape, async () => (await updatesOf(tape)).length === 2)
     await new Promise(setImmediate)
     stop()
@@ -162,7 +180,7 @@ describe('the river', () => {
     const { tape } = await place()
     const { lists, heard, failure } = await flow(tape)
     tape.append = () => Promise.reject(new Error('disk is full'))
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     heard.next({ type: 'hearing', addresses: [address] })
     await new Promise(setImmediate)
     expect(failure()).toMatchObject({ message: 'disk is full' })
@@ -171,7 +189,7 @@ describe('the river', () => {
   it('tells nothing once it is left', async () => {
     const { tape } = await place()
     const { lists, heard, stop } = await flow(tape)
-    lists.next(listOf(apple()))
+    lists.next(whole(listOf(apple())))
     stop()
     heard.next({ type: 'hearing', addresses: [address] })
     await new Promise(setImmediate)
@@ -184,7 +202,7 @@ const spring = async (tape: Tape, chain: FakeChain) => {
   const { teller, counted } = await restore(tape)
   const clock = new VirtualTimeScheduler(undefined, 0)
   const signals = new Subject<Signal>()
-  const lists = new BehaviorSubject<readonly Listed[] | null>(listOf(apple(), tesla()))
+  const lists = new BehaviorSubject<Reading | null>(whole(listOf(apple(), tesla())))
   const running = river({
     lists,
     source: (addresses: Observable<readonly Hex[]>) =>

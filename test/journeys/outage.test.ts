@@ -198,6 +198,20 @@ describe('a list that cannot be read', () => {
   })
 })
 
+describe('a list that loses tokens', () => {
+  it('is news at once for the tokens that it holds, and delists none before it is confirmed', async () => {
+    const world = await openWorld()
+    const { devnet } = world
+    const ear = await hearAll(world)
+    devnet.list.change('AAPLc', { nav_price: 400.5, nav_price_updated_at: new Date().toISOString() })
+    devnet.list.remove('TSLAc')
+    await ear.hear('nav', ({ symbol, nav }) => symbol === 'AAPLc' && nav.price === '400.5')
+    transfer(world, 'TSLAc')
+    await ear.hear('transfer', ({ symbol }) => symbol === 'TSLAc')
+    expect(ear.all('token').filter(({ change }) => change === 'delisted')).toEqual([])
+  })
+})
+
 describe('a new listing', () => {
   const NEW = `0xb2${'00'.repeat(17)}beef`
 

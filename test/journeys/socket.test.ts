@@ -292,12 +292,28 @@ describe('the handshake', () => {
       'sec-websocket-key': Buffer.alloc(16).toString('base64'),
     })
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(head).toMatch(/^access-control-allow-origin: \*\r?$/m)
     const body = await ended
     expect(JSON.parse(body.slice(body.indexOf('{')))).toMatchObject({ code: status })
   })
 
+  it.each([
+    ['without a key', { 'sec-websocket-version': '13' }],
+    ['of a version that is none', { 'sec-websocket-version': '7', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }],
+  ])('%s is a mistake like any other', async (_, headers) => {
+    const { relay } = await openWorld()
+    const { head, ended } = await say(relay.url, '/v1/ws', { connection: 'upgrade', upgrade: 'websocket', ...headers })
+    expect(head).toMatch(/^HTTP\/1.1 400 /)
+    const body = await ended
+    expect(JSON.parse(body.slice(body.indexOf('{')))).toMatchObject({
+      details: [{ '@type': 'stocktape/bad_handshake' }],
+    })
+  })
+
   it('that is none is told to upgrade', async () => {
     const { relay } = await openWorld()
+    expect((await ask(`${relay.url}/v1/ws`)).headers.get('upgrade')).toBe('websocket')
+    expect(await ask(`${relay.url}/v1/ws`, { method: 'POST' })).toMatchObject({ status: 405 })
     expect(await ask(`${relay.url}/v1/ws`)).toMatchObject({ status: 426, json: { code: 426 } })
   })
 
@@ -310,7 +326,42 @@ describe('the handshake', () => {
   })
 })
 
+describe('a URL that names nothing that can be heard', () => {
+  it.each([
+    ['?symbols=APPL', { code: 404, reason: 'unknown_symbol', details: [{ suggest: ['AAPLc'] }] }],
+    ['?symbols=', { code: 400, reason: 'bad_parameter' }],
+  ])('is an error after hello, and a subscription may follow: %s', async (query, error) => {
+    const world = await openWorld()
+    const ear = await connectTo(world, query)
+    expect(await ear.hear('error')).toMatchObject(error)
+    expect(ear.messages.map(({ type }) => type)).toEqual(['hello', 'error'])
+    ear.send({ type: 'subscribe', symbols: ['AAPLc'], since: 'start' })
+    await ear.hear('live')
+  })
+})
+
+describe('a heartbeat', () => {
+  it('comes only once there is a place in the stream to name', async () => {
+    const world = await openWorld({ HEARTBEAT_MS: '100' })
+    const ear = await connectTo(world)
+    const other = await connectTo(world, '?symbols=AAPLc')
+    await other.until(() => other.all('heartbeat').length >= 3)
+    expect(ear.messages.map(({ type }) => type)).toEqual(['hello'])
+    ear.send({ type: 'subscribe', symbols: ['AAPLc'] })
+    await ear.hear('heartbeat')
+  })
+})
+
 describe('a subscription for which there is no room', () => {
+  it('is none that takes the place of its own', async () => {
+    const world = await openWorld({ SELECTIONS_BOUND: '1' })
+    const ear = await connectTo(world, '?symbols=AAPLc&min_value=1')
+    await ear.hear('live')
+    ear.send({ type: 'subscribe', req: 7, min_value: '2' })
+    await ear.hear('subscribed', ({ req }) => req === 7)
+    expect(ear.all('error')).toEqual([])
+  })
+
   it('is an error after hello where the URL asks for it, and the next one may be served', async () => {
     const world = await openWorld({ SELECTIONS_BOUND: '1' })
     const first = await connectTo(world, '?symbols=AAPLc&min_value=1')

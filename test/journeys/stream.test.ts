@@ -142,6 +142,16 @@ describe('a stream', () => {
       expect(headers.get('content-type')).toMatch(/^application\/x-ndjson/)
       for (const line of text.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('type')
     }
+    const accepts = async (accept: string) =>
+      (await ask(`${url}/v1/stream/AAPLc`, { method: 'HEAD', headers: { accept } })).headers.get('content-type')
+    expect(await accepts('application/X-NDJSON')).toMatch(/ndjson/)
+    for (const other of [
+      'text/html, application/x-ndjson;q=0',
+      'text/event-stream, application/x-ndjson;q=0.1',
+      '*/*',
+    ]) {
+      expect(await accepts(other)).toMatch(/event-stream/)
+    }
     transfer(world)
     const tail = await firstText(`${url}/v1/tail/AAPLc?since=start`, /transfer .*\n/)
     expect(tail.headers.get('content-type')).toMatch(/^text\/plain/)

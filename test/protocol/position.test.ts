@@ -60,8 +60,6 @@ describe('a position', () => {
     'k3f9a1.1\n',
     'k3f9a1,1',
     'k3f9a1.1e3',
-    'k3f9a1.9007199254740992',
-    'k3f9a1.99999999999999999',
     `${'k'.repeat(33)}.1`,
     'k3f9a1.١',
     '-',
@@ -140,5 +138,11 @@ describe('a key', () => {
     `-1-0x${'ab'.repeat(32)}-0`,
   ])('is not %s', (text) => {
     expect(Key.safeParse(text).success).toBe(false)
+  })
+})
+
+describe('a number that was never given', () => {
+  it.each(['9007199254740992', '99999999999999999999999999'])('is beyond every end, however long: %s', (digits) => {
+    expect(parsePosition(`k3f9a1.${digits}`)?.seq).toBe(Number.MAX_SAFE_INTEGER)
   })
 })

@@ -63,3 +63,7 @@ it('a time at the edge of the calendar is written as the contract says', () => {
     expect(nav.updated_at ?? '2026-11-20T00:00:00.000Z').toMatch(/^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   }
 })
+
+it('ordinals that repeat, or are none, are read as the set that they mean', () => {
+  expect(tokenOf(apple({ paused_features: [2, 0, 0, -1, 1.5] })).paused).toEqual([0, 2])
+})

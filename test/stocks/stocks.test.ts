@@ -3,8 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Listed } from '../../src/stocks/list.ts'
-import { fetchList, lists } from '../../src/stocks/stocks.ts'
+import { fetchList, lists, type Reading } from '../../src/stocks/stocks.ts'
 import { APPLE, apple, bodyOf, TESLA, tesla } from './records.ts'
 
 const both = bodyOf(apple(), tesla())
@@ -26,7 +25,7 @@ const open = ({
   const said: string[] = []
   let unreadable = 0
   let asked = 0
-  let hear: (believed: readonly Listed[] | null) => void = () => {}
+  let hear: (reading: Reading | null) => void = () => {}
   const begin = () =>
     lists({
       fetch: () => {
@@ -41,26 +40,32 @@ const open = ({
       unreadable: (count) => {
         unreadable += count
       },
-    }).subscribe((believed) => hear(believed))
+    }).subscribe((reading) => hear(reading))
+  let last: Reading | null = null
   let listening: ReturnType<typeof begin> | undefined
   onTestFinished(() => listening?.unsubscribe())
   return {
     clock,
     said,
+    /** What the last answer holds, the whole list or not. */
+    held: () => (last ? addressesOf(last) : []),
     asked: () => asked,
     unreadable: () => unreadable,
-    /** The addresses that are believed after the next answer; null where the last good list stays. */
+    /** The addresses of the next answer, where it is believed to be the whole list; else null. */
     next: async (answer: string | Error) => {
       answers.push(() => (typeof answer === 'string' ? Promise.resolve(answer) : Promise.reject(answer)))
-      const heard = new Promise<readonly Listed[] | null>((resolve) => {
+      const heard = new Promise<Reading | null>((resolve) => {
         hear = resolve
       })
       if (listening) clock.flush()
       else listening = begin()
-      return (await heard)?.map(({ address }) => address) ?? null
+      last = await heard
+      return last === null || last.partial ? null : addressesOf(last)
     },
   }
 }
+
+const addressesOf = (reading: Reading) => reading.tokens.map(({ address }) => address)
 
 describe('the list', () => {
   it('is asked for at once, then at every refresh', async () => {
@@ -103,6 +108,13 @@ describe('the list', () => {
     expect(await next(bodyOf('null', apple(), '{}'))).toEqual([APPLE])
     expect(unreadable()).toBe(2)
     expect(said).toEqual(['list records skipped'])
+  })
+
+  it('that lost a token is heard at once for those that it holds, and as partial for the others', async () => {
+    const { next, held } = open()
+    await next(both)
+    expect(await next(one)).toBeNull()
+    expect(held()).toEqual([APPLE])
   })
 
   it('that grew is believed at once', async () => {
