@@ -3,7 +3,7 @@ import type { SourceName, SourceReason } from '../protocol/parts.ts'
 /** No link is configured; it has not opened or failed yet; it is lost; it pushes; it cannot push what is pre-confirmed. */
 type LinkState = 'none' | 'opening' | 'down' | 'pushing' | 'refused'
 
-export type Standing = { readonly source: SourceName; readonly reason: SourceReason }
+type Standing = { readonly source: SourceName; readonly reason: SourceReason }
 
 type Options = { readonly hasLink: boolean; readonly silenceMs: number; readonly now: () => number }
 

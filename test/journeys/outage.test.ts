@@ -204,9 +204,11 @@ describe('a list that loses tokens', () => {
     const { devnet } = world
     const ear = await hearAll(world)
     devnet.list.change('AAPLc', { nav_price: 400.5, nav_price_updated_at: new Date().toISOString() })
+    const address = devnet.list.addressOf('TSLAc')
     devnet.list.remove('TSLAc')
     await ear.hear('nav', ({ symbol, nav }) => symbol === 'AAPLc' && nav.price === '400.5')
-    transfer(world, 'TSLAc')
+    devnet.transfer({ address, raw: 1n })
+    devnet.flash()
     await ear.hear('transfer', ({ symbol }) => symbol === 'TSLAc')
     expect(ear.all('token').filter(({ change }) => change === 'delisted')).toEqual([])
   })
