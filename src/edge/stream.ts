@@ -17,7 +17,7 @@ const OVERLOAD_RETRY_MS = 30_000
 /** Headers that a page of another origin may read. */
 export const EXPOSED = ['etag', 'age', 'retry-after'] as const
 
-export type Format = NonNullable<Query['format']>
+type Format = NonNullable<Query['format']>
 
 const contentTypes: Readonly<Record<Format, string>> = {
   sse: 'text/event-stream; charset=utf-8',
