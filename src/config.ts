@@ -117,6 +117,7 @@ export type Config = {
 export type Reading =
   | { readonly kind: 'settings'; readonly config: Config }
   | { readonly kind: 'help'; readonly text: string }
+  | { readonly kind: 'version' }
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
 
 const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
@@ -124,8 +125,9 @@ const names = Object.keys(settings) as Name[]
 
 /** Reads flags first, then the environment, then the defaults. An empty variable counts as not given. */
 export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
-  const { flags, help, lines } = readFlags(args)
-  if (help) return { kind: 'help', text: helpText() }
+  const { flags, asked, lines } = readFlags(args)
+  if (asked === 'help') return { kind: 'help', text: helpText() }
+  if (asked === 'version') return { kind: 'version' }
   const values: Record<string, unknown> = {}
   for (const name of names) {
     const given = flags.get(name) ?? (env[name] || settings[name].default)
@@ -148,26 +150,31 @@ const shown = (given: string): string =>
     given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`),
   )
 
-type Flags = { readonly flags: ReadonlyMap<string, string>; readonly help: boolean; readonly lines: string[] }
+type Flags = {
+  readonly flags: ReadonlyMap<string, string>
+  /** What is wanted instead of a start. */
+  readonly asked: 'help' | 'version' | null
+  readonly lines: string[]
+}
 
 function readFlags(args: readonly string[]): Flags {
   const options = Object.fromEntries(names.map((name) => [flagOf(name), { type: 'string' as const }]))
-  const known = { ...options, help: { type: 'boolean' as const, short: 'h' } }
+  const known = { ...options, help: { type: 'boolean' as const, short: 'h' }, version: { type: 'boolean' as const } }
   const { tokens } = parseArgs({ args: [...args], options: known, strict: false, allowPositionals: true, tokens: true })
   const flags = new Map<string, string>()
   const lines: string[] = []
-  let help = false
+  let asked: Flags['asked'] = null
   for (const token of tokens) {
     if (token.kind === 'positional') lines.push(`'${oneLine(token.value)}' is not a flag. Try --help.`)
     if (token.kind !== 'option') continue
     const name = names.find((one) => flagOf(one) === token.name)
-    if (token.name === 'help') help = true
+    if (token.name === 'help' || token.name === 'version') asked ??= token.name
     else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting. Try --help.`)
     else if (token.value === undefined || token.value.startsWith('--'))
       lines.push(`'${token.rawName}' needs a value. Try --help.`)
     else flags.set(name, token.value)
   }
-  return { flags, help, lines }
+  return { flags, asked, lines }
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
@@ -192,7 +199,7 @@ const helpText = (): string =>
   [
     'stocktape: the tape of tokenized stocks, over WebSocket and SSE',
     '',
-    'Each setting is an environment variable or a flag. Without any, a built-in chain runs.',
+    'Each setting is an environment variable or a flag. Without any, a built-in chain runs. --version says which this is.',
     '',
     ...names.map((name) => {
       const { default: fallback, about } = settings[name]

@@ -1,3 +1,4 @@
+import packageJson from '../package.json' with { type: 'json' }
 import { type Config, readConfig } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
 import { linesToPaste } from './edge/page.ts'
@@ -26,6 +27,7 @@ const complain = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
 async function main(): Promise<void> {
   const reading = readConfig(process.argv.slice(2), process.env)
   if (reading.kind === 'help') return void process.stdout.write(reading.text)
+  if (reading.kind === 'version') return void print(packageJson.version)
   if (reading.kind === 'mistakes') {
     for (const line of reading.lines) complain(line)
     process.exitCode = EXIT_USAGE

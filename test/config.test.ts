@@ -266,3 +266,7 @@ describe('a list of addresses', () => {
     },
   )
 })
+
+it('--version is asked for instead of a start', () => {
+  expect(readConfig(['--version'], { PORT: 'x' })).toEqual({ kind: 'version' })
+})
