@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Hono } from 'hono'
@@ -43,7 +43,11 @@ export async function listen(
       noDelay: true,
     },
   }) as Server
+  // Those that became WebSockets are no longer known to the server itself.
+  const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
     socket.setTimeout(SILENCE_BOUND_MS, () => socket.destroy())
   })
   server.prependListener('request', (incoming) => incoming.socket.setTimeout(0))
@@ -60,7 +64,9 @@ export async function listen(
     async close(withinMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
-      const late = setTimeout(() => server.closeAllConnections(), withinMs)
+      const late = setTimeout(() => {
+        for (const socket of sockets) socket.destroy()
+      }, withinMs)
       await closed
       clearTimeout(late)
       webSockets.close()

@@ -67,6 +67,7 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
     `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
       `access-control-allow-origin: *\r\n` +
       `${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
   )
 }
 
