@@ -121,9 +121,13 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
     const server = await listen(app, streams, { host: config.HOST, port: config.PORT })
     const hearts = setInterval(() => hub.beat(), BEAT_EVERY_MS)
     const listed = new Promise<void>((resolve) => {
-      const look = () => view.tokens.length > 0 && resolve()
+      const look = () => {
+        if (view.tokens.length === 0) return
+        unfollow()
+        resolve()
+      }
+      const unfollow = tape.follow(look)
       look()
-      tape.follow(look)
     })
     const flow = river({
       tape,
