@@ -152,43 +152,6 @@ describe('a place that cannot hold the tape is refused with a readable sentence'
         database.close()
       },
     ],
-  ])('%s', async (_, spoil) => {
-    const dir = ownFolder()
-    const tape = openSqliteTape({ ...unbounded, dir })
-    await tape.append(
-      Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
-      new Map([['head', 1]]),
-    )
-    await tape.close()
-    spoil(join(dir, 'tape.sqlite'))
-    expect(complaint(dir)).toMatch(/cannot hold the tape|cannot be read/)
-  })
-})
-
-describe('a stroke that the disk refuses', () => {
-  it('is a TapeError and undone', async () => {
-    const dir = ownFolder()
-    await openSqliteTape({ ...unbounded, dir }).close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    // No full disk can be asked to be full on time.
-    database.exec(`
-      CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head'
-      BEGIN SELECT RAISE(ABORT, 'disk is full'); END
-    `)
-    database.close()
-    const tape = openSqliteTape({ ...unbounded, dir })
-    const failure = await tape.append([transfer({ at })], new Map([['head', 1]])).catch((error: unknown) => error)
-    expect(failure).toBeInstanceOf(TapeError)
-    expect(String(failure)).toContain('disk is full')
-    expect(tape.end()).toBe(0)
-    const [entry] = await tape.append([transfer({ at })])
-    expect(entry?.seq).toBe(1)
-    await tape.close()
-  })
-})
-
-describe('a tape that is damaged is refused with a readable sentence', () => {
-  it.each<[string, (file: string) => void]>([
     [
       'when its pages are garbage',
       (file) => {
