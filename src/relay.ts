@@ -73,7 +73,10 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       count: {
         repeated: () => metrics.logsRepeated.inc(),
         foreign: () => metrics.logsForeign.inc(),
-        unreadable: (n) => metrics.upstreamUnreadable.inc(n),
+        unreadable: (n) => {
+          metrics.upstreamUnreadable.inc(n)
+          say('upstream logs or messages unreadable', { count: n })
+        },
       },
     })
     const view = new View(tape)

@@ -12,6 +12,8 @@ export type Signal =
   | { readonly type: 'live'; readonly of: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
   | { readonly type: 'log'; readonly of: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
   | { readonly type: 'head'; readonly header: unknown }
+  /** It said something that is no message. */
+  | { readonly type: 'unreadable' }
   | { readonly type: 'down'; readonly reason: string }
 
 const HANDSHAKE_BOUND_MS = 5_000
@@ -24,6 +26,7 @@ const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
 const UNCLAIMED_BOUND = 2_000
 /** A subscription that was replaced may still speak; so many are remembered. */
 const SUBSCRIPTIONS_BOUND = 32
+
 type Options = {
   /** The chain that the node must be of. */
   readonly chain: ChainIdentity
@@ -148,7 +151,8 @@ export class LinkSocket {
   #remember(id: unknown, kind: Kind): void {
     if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
     this.#subscriptions.set(id, kind)
-    const [oldest] = this.#subscriptions.keys()
+    // The heads are subscribed to once and for all: only former subscriptions to logs may be forgotten.
+    const oldest = [...this.#subscriptions.keys()].find((one) => this.#subscriptions.get(one) !== 'newHeads')
     if (this.#subscriptions.size > SUBSCRIPTIONS_BOUND && oldest !== undefined) this.#subscriptions.delete(oldest)
     const early = this.#unclaimed.filter(({ subscription }) => subscription === id)
     this.#unclaimed = this.#unclaimed.filter(({ subscription }) => subscription !== id)
@@ -157,7 +161,10 @@ export class LinkSocket {
 
   #read(text: string, receivedAt: number): void {
     const message = Message.safeParse(parseJson(text))
-    if (!message.success) return this.#options.say('upstream message unreadable', { begins: text.slice(0, 120) })
+    if (!message.success) {
+      this.#options.say('upstream message unreadable', { begins: text.slice(0, 120) })
+      return this.signals.next({ type: 'unreadable' })
+    }
     if ('method' in message.data) {
       const { subscription, result } = message.data.params
       const kind = this.#subscriptions.get(subscription)

@@ -7,6 +7,7 @@ import {
   EMPTY,
   exhaustMap,
   filter,
+  from,
   ignoreElements,
   interval,
   map,
@@ -163,6 +164,8 @@ class Feed {
         return this.#headed(Header.safeParse(signal.header).data ?? null)
       case 'log':
         return this.#told(signal)
+      case 'unreadable':
+        return of({ type: 'unreadable', count: 1 })
     }
   }
 
@@ -172,7 +175,7 @@ class Feed {
     const [first] = logs
     const begun = first ? this.#begin(first.blockNumber - 1) : EMPTY
     const heard = logs.map((one): Heard => ({ type: 'log', log: one, via, sealed: via === 'sealed', receivedAt }))
-    return concat(begun, of(...heard, ...(unreadable > 0 ? [{ type: 'unreadable' as const, count: unreadable }] : [])))
+    return concat(begun, from(heard), unreadable > 0 ? of<Heard>({ type: 'unreadable', count: unreadable }) : EMPTY)
   }
 
   #headed(header: Header | null): Observable<Heard> {

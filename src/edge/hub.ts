@@ -54,10 +54,6 @@ export class Hub {
     return this.#draining
   }
 
-  get size(): number {
-    return this.#listeners.size
-  }
-
   /** Whether as many listen as may. */
   get full(): boolean {
     return this.#listeners.size >= this.#options.clientsBound
@@ -182,7 +178,7 @@ export class Hub {
     const end = turn.at(-1)?.seq
     if (end === undefined) return
     const frames = turn.map((entry) => new Frame(entry))
-    this.#recent.push(...frames)
+    for (const frame of frames) this.#recent.push(frame)
     if (this.#recent.length > 2 * RECENT_BOUND) {
       const forgotten = this.#recent.splice(0, this.#recent.length - RECENT_BOUND)
       this.#recentSince = forgotten.at(-1)?.seq ?? this.#recentSince

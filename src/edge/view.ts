@@ -19,7 +19,7 @@ export class View {
   constructor(tape: Tape) {
     this.#head = unknownHead
     this.#source = 'down'
-    this.take(new Map([...tape.notes('')]))
+    this.take(tape.notes(''))
   }
 
   /** What was kept beside the tape just now. The notes are our own: they are read back, not checked again. */

@@ -31,7 +31,7 @@ export class Ledger {
     if (block.keys.has(log.key)) return false
     block.keys.add(log.key)
     this.#size += 1
-    if (this.#size > KEYS_BOUND) this.#forgetBelow(Math.min(...this.#blocks.keys()) + 1)
+    if (this.#size > KEYS_BOUND) this.#forgetBelow(this.#oldest() + 1)
     return true
   }
 
@@ -45,6 +45,12 @@ export class Ledger {
     let seq = end
     for (const block of this.#blocks.values()) seq = Math.min(seq, block.since)
     return { block: sealed, seq }
+  }
+
+  #oldest(): number {
+    let oldest = Number.POSITIVE_INFINITY
+    for (const number of this.#blocks.keys()) oldest = Math.min(oldest, number)
+    return oldest
   }
 
   #forgetBelow(floor: number): void {

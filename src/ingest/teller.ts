@@ -141,7 +141,7 @@ export class Teller {
   }
 
   #apply({ drafts, tokens }: Change): void {
-    this.#drafts.push(...drafts)
+    for (const draft of drafts) this.#drafts.push(draft)
     for (const token of tokens) {
       if (this.#board.get(token.address) === token) continue
       this.#board.set(token.address, token)

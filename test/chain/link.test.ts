@@ -54,6 +54,20 @@ describe('a link', () => {
     expect(link.signals.map(({ type }) => type)).toEqual(['live', 'log', 'log', 'log'])
   })
 
+  it('goes on hearing heads however often the tokens change', async () => {
+    const node = await openNode()
+    const lists = new BehaviorSubject<readonly Hex[]>([apple])
+    const link = openLink([node.url], lists)
+    await link.hear('live')
+    for (let change = 2; change <= 40; change += 1) {
+      lists.next(change % 2 === 0 ? [apple, tesla] : [apple])
+      await link.hear('live', change)
+    }
+    node.notify('0x1', header(5))
+    await link.hear('head')
+    expect(link.heard('down')).toEqual([])
+  })
+
   it('lets subscriptions that nobody asked for talk', async () => {
     const node = await openNode()
     const link = openLink([node.url], wanted)
@@ -83,7 +97,8 @@ describe('a link', () => {
     )
     node.notify('0x2', log(1))
     await link.hear('log')
-    expect(link.signals.map(({ type }) => type)).toEqual(['live', 'log'])
+    expect(link.heard('unreadable')).toHaveLength(10)
+    expect(link.signals.filter(({ type }) => type !== 'unreadable').map(({ type }) => type)).toEqual(['live', 'log'])
     expect(link.said.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(10)
   })
 })

@@ -82,3 +82,14 @@ describe('the mark', () => {
     expect(ledger.mark(165, 70).seq).toBe(40)
   })
 })
+
+it('a ledger over its bound forgets its oldest block, however many blocks it knows', () => {
+  const blocks = 200_000
+  const ledger = new Ledger(blocks)
+  for (let block = 1; block <= blocks; block += 1) {
+    for (let index = 0; index < 5; index += 1) ledger.admit({ key: `${block}-${index}`, blockNumber: block }, 0)
+  }
+  expect(ledger.admit({ key: 'one more', blockNumber: blocks }, 0)).toBe(true)
+  expect(ledger.admit({ key: '1-0', blockNumber: 1 }, 0)).toBe(false)
+  expect(ledger.admit({ key: '2-9', blockNumber: 2 }, 0)).toBe(true)
+})

@@ -5,7 +5,7 @@ import type { Arrival } from '../../src/ingest/teller.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
 import { keyOf } from '../chain/wire.ts'
-import { APPLE, apple, NOON, TESLA, tesla } from '../stocks/records.ts'
+import { APPLE, apple, listOf, NOON, TESLA, tesla } from '../stocks/records.ts'
 import { openEmbedded } from '../tape/embedded.ts'
 import { keysOf, listed, logHeard, restore, updatesOf } from './house.ts'
 
@@ -296,4 +296,17 @@ describe('a restart', () => {
       { numRuns: 40 },
     )
   })
+})
+
+it('a list longer than any call has arguments is told whole', async () => {
+  const place = await open()
+  const { teller } = await restore(place.tape)
+  const [token] = listOf(apple())
+  const addresses = Array.from({ length: 150_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
+  const tokens = addresses.flatMap((one) => (token ? [{ ...token, address: one }] : []))
+  const { drafts } = teller.tell([
+    { type: 'list', tokens },
+    { type: 'hearing', addresses },
+  ])
+  expect(drafts.length).toBe(2 * addresses.length)
 })
