@@ -310,6 +310,22 @@ describe('the handshake', () => {
     })
   })
 
+  it('that is not even HTTP is a mistake like any other', async () => {
+    const { relay } = await openWorld()
+    const socket = connect(Number(new URL(relay.url).port), '127.0.0.1')
+    let heard = ''
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      heard += text
+    })
+    socket.write('GARBAGE\r\n\r\n')
+    await once(socket, 'close')
+    expect(heard).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
+    expect(heard).toMatch(/^access-control-allow-origin: \*\r$/m)
+    expect(JSON.parse(heard.slice(heard.indexOf('{')))).toMatchObject({
+      details: [{ '@type': 'stocktape/bad_request' }],
+    })
+  })
+
   it('that is none is told to upgrade', async () => {
     const { relay } = await openWorld()
     expect((await ask(`${relay.url}/v1/ws`)).headers.get('upgrade')).toBe('websocket')
