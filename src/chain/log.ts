@@ -6,6 +6,9 @@ import type { Hex } from '../protocol/parts.ts'
 const TOPICS_BOUND = 4
 const LOGS_BOUND = 200_000
 
+/** The last second that can be written as a date; a timestamp beyond it is garbage. */
+const LATEST_S = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
+
 const hexOf = (pattern: RegExp) =>
   z
     .string()
@@ -44,7 +47,9 @@ const WireLog = z
     blockNumber: HexQuantity,
     blockHash: HexWord.nullish(),
     // Not worth a log: what cannot be read is unknown.
-    blockTimestamp: HexQuantity.nullish().catch(null),
+    blockTimestamp: HexQuantity.refine((seconds) => seconds <= LATEST_S)
+      .nullish()
+      .catch(null),
     transactionHash: HexWord,
     transactionIndex: HexQuantity,
     logIndex: HexQuantity,

@@ -173,7 +173,7 @@ class Feed {
     const { logs, unreadable } = readLogs(log)
     const via = kind === 'pendingLogs' ? 'pendingLogs' : 'sealed'
     const [first] = logs
-    const begun = first ? this.#begin(first.blockNumber - 1) : EMPTY
+    const begun = first ? this.#beginBefore(first.blockNumber) : EMPTY
     const heard = logs.map((one): Heard => ({ type: 'log', log: one, via, sealed: via === 'sealed', receivedAt }))
     return concat(begun, from(heard), unreadable > 0 ? of<Heard>({ type: 'unreadable', count: unreadable }) : EMPTY)
   }
@@ -181,7 +181,7 @@ class Feed {
   #headed(header: Header | null): Observable<Heard> {
     if (header?.number == null || this.#isAbsurd(header.number)) return of({ type: 'unreadable', count: 1 })
     const head: Heard = { type: 'head', sealed: header.number, pending: null }
-    if (!this.#closed || !this.#verdict.pushing) return concat(this.#begin(header.number - 1), of(head))
+    if (!this.#closed || !this.#verdict.pushing) return concat(this.#beginBefore(header.number), of(head))
     this.#reader.advance(header.number)
     return of<Heard[]>(head, { type: 'cursor', sealed: header.number })
   }
@@ -193,7 +193,9 @@ class Feed {
   }
 
   /** The first thing that is known of the chain says from where on everything is told. */
-  #begin(sealed: number): Observable<Heard> {
+  #beginBefore(block: number): Observable<Heard> {
+    // Before the first block there is none.
+    const sealed = Math.max(0, block - 1)
     if (!this.#reader.begin(sealed)) return EMPTY
     return concat(of<Heard>({ type: 'cursor', sealed }), this.#listens())
   }

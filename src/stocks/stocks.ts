@@ -70,7 +70,11 @@ class Doubt {
   believes({ tokens }: List): boolean {
     const addresses = new Set<string>(tokens.map((token) => token.address))
     const lost = [...this.#known].some((address) => !addresses.has(address)) || addresses.size === 0
-    if (lost && !this.#confirmed([...addresses].sort().join())) return false
+    if (lost && !this.#confirmed([...addresses].sort().join())) {
+      // What it adds is listed at once, so it may not be lost without confirmation either.
+      this.#known = new Set([...this.#known, ...addresses])
+      return false
+    }
     this.#candidate = null
     this.#known = addresses
     return true

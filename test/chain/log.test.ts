@@ -68,7 +68,9 @@ describe('a log', () => {
     ['null', null],
     ['missing', undefined],
     ['a number', 1_795_000_020],
-    ['beyond all time', '0xffffffffffffffff'],
+    ['beyond all numbers', '0xffffffffffffffff'],
+    ['beyond all dates', '0xffffffffffff'],
+    ['beyond all years of four digits', '0x3afff44180'],
   ])('has no time where the timestamp is %s', (_, blockTimestamp) => {
     expect(one({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
   })

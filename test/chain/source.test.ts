@@ -347,6 +347,13 @@ describe('a link that lives', () => {
     expect(all('cursor').map(({ sealed }) => sealed)).toEqual([HEAD, HEAD + 2])
   })
 
+  it('begins at the first block of a chain that has just begun, not before it', () => {
+    const { chain, signal, all } = open()
+    chain.trouble = new UpstreamError('busy', 'over rate limit')
+    signal(live([apple]), head(0))
+    expect(all('cursor')).toEqual([{ type: 'cursor', sealed: 0 }])
+  })
+
   it('may send a head that cannot be read', () => {
     const { signal, all } = open()
     signal(live([apple]), { type: 'head', header: { number: 'five' } }, { type: 'head', header: null })

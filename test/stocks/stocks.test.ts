@@ -117,6 +117,14 @@ describe('the list', () => {
     expect(held()).toEqual([APPLE])
   })
 
+  it('that names a token while it leaves out another may not lose that one either without confirmation', async () => {
+    const { next, held } = open()
+    await next(one)
+    expect(await next(bodyOf(tesla()))).toBeNull()
+    expect(held()).toEqual([TESLA])
+    expect(await next(one)).toBeNull()
+  })
+
   it('that grew is believed at once', async () => {
     const { next } = open()
     await next(one)
