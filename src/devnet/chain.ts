@@ -1,5 +1,7 @@
-import { digest, type Hex, quantity, ZERO_WORD } from './hex.ts'
-import { etherOf, nonceOf, State, type Values, type Write } from './state.ts'
+import type { Block, Deed, Fate, Log, Pending, Transaction } from './block.ts'
+import { type Hex, quantity, ZERO_WORD } from './hex.ts'
+import { Lineage } from './lineage.ts'
+import { etherOf, nonceOf, State, type Values } from './state.ts'
 
 /** When block 0 was; block n is `n` block times later, so a chain started again stands where it would have stood. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
@@ -10,57 +12,16 @@ const HISTORY_BOUND = 2_048
 /** What one unit of gas costs, in wei; the fee never moves here. */
 export const GAS_PRICE = 6_000_000n
 
-/** A log before it has a place. */
-export type BareLog = { address: Hex; topics: readonly Hex[]; data: Hex }
-
-/** A log as the node sends it. */
-export type Log = BareLog & {
-  blockHash: Hex
-  blockNumber: Hex
-  blockTimestamp: Hex
-  transactionHash: Hex
-  transactionIndex: Hex
-  logIndex: Hex
-  removed: boolean
-}
-
-/** What one transaction does, before it has a place. */
-export type Deed = {
-  from: Hex
-  to: Hex
-  input: Hex
-  gasUsed: number
-  logs: readonly BareLog[]
-  writes: readonly Write[]
-  /** Its hash, given before it has a place, if it is not of the market: a chain with it is no longer the one that the seed tells. */
-  injected?: Hex
-}
-
-/** A deed with its name and its count among its sender's. */
-export type Transaction = Deed & { hash: Hex; nonce: bigint }
-
-/** A block: pending while its hash is zero, sealed from then on. */
-export type Block = {
-  number: number
-  timestamp: number
-  hash: Hex
-  parentHash: Hex
-  transactions: readonly Transaction[]
-  logs: readonly Log[]
-}
-
-/** What becomes of a pre-confirmed transaction when its block is sealed. */
-export type Fate = 'kept' | 'dropped' | 'moved'
-
 /** What a chain is made of; two chains with the same one are the same chain. */
 export type Genesis = { salt: string; blockMs: number; opening: Values }
 
-type Draft = Block & { transactions: Transaction[]; logs: Log[] }
+type Draft = Pending & { transactions: Transaction[]; logs: Log[] }
 type Sealed = Block & { before: Values }
 
 /** The chain in the box: the blocks, the one being built, and what every account holds in each. */
 export class Chain {
   #genesis: Genesis
+  #lineage: Lineage
   #state: State
   #sealed = new Map<number, Sealed>()
   #numbers = new Map<Hex, number>()
@@ -68,11 +29,11 @@ export class Chain {
   #head: Block
   #pending: Draft
   #carried: Transaction[] = []
-  #hold = ''
 
   /** Begins after the block `number`, where the state is `opening`; `deeds` are that block's, for its hash alone. */
   constructor(genesis: Genesis, from: { number: number; deeds: readonly Deed[]; opening: Values }) {
     this.#genesis = genesis
+    this.#lineage = new Lineage(genesis.salt)
     this.#state = new State(from.opening)
     this.#origin = this.#boundary(0, [])
     this.#head = this.#boundary(from.number, from.deeds)
@@ -85,7 +46,7 @@ export class Chain {
   }
 
   /** The block being built: its hash is zero, and so are its logs' block hashes. */
-  get pending(): Block {
+  get pending(): Pending {
     return this.#pending
   }
 
@@ -119,6 +80,7 @@ export class Chain {
   /** Makes the next flashblock; returns the logs that it adds. */
   flash(deeds: readonly Deed[]): readonly Log[] {
     const first = this.#pending.logs.length
+    this.#pending.flashes += 1
     for (const transaction of this.#carried.splice(0)) this.#include(this.#pending, transaction)
     for (const deed of deeds) this.#include(this.#pending, this.#sign(deed))
     return this.#pending.logs.slice(first)
@@ -126,18 +88,19 @@ export class Chain {
 
   /** Seals the block being built and begins the next. */
   seal(fateOf: (transaction: Transaction) => Fate = () => 'kept'): Block {
-    const told = this.#pending
-    const fates = Map.groupBy(told.transactions, fateOf)
-    const kept = fates.get('kept') ?? []
-    this.#carried.push(...(fates.get('moved') ?? []))
-    const whole = kept.length === told.transactions.length
+    const told = this.#pending.transactions
+    const kept = this.#befall(told, fateOf)
+    const whole = kept.length === told.length && kept.every((transaction, at) => transaction === told[at])
     if (!whole) this.#pending = this.#again(this.#next(), kept)
-    if (!whole || kept.some((transaction) => transaction.injected)) this.#part(kept)
+    if (!whole || kept.some((transaction) => transaction.injected)) this.#lineage.part(kept)
     return this.#close()
   }
 
-  /** Replaces the newest sealed blocks by others of the same numbers, without the transactions that are named. */
-  reorg(depth: number, without: ReadonlySet<Hex> = new Set()): { removed: readonly Log[]; blocks: readonly Block[] } {
+  /** Replaces the newest sealed blocks by others of the same numbers. */
+  reorg(
+    depth: number,
+    fateOf: (transaction: Transaction) => Fate = () => 'kept',
+  ): { removed: readonly Log[]; blocks: readonly Block[] } {
     const old = [...this.#sealed.values()].slice(-depth)
     const [first] = old
     if (!first || depth < 1 || old.length < depth) {
@@ -152,20 +115,31 @@ export class Chain {
     }
     this.#head = this.#sealed.get(first.number - 1) ?? this.#boundaryBefore(first)
     const blocks = old.map((block) => {
-      const kept = block.transactions.filter((transaction) => !without.has(transaction.hash))
+      const kept = this.#befall(block.transactions, fateOf)
       this.#pending = this.#again(this.#next(), kept)
-      this.#part(kept, 'reorg')
+      this.#lineage.part(kept, 'reorg')
       return this.#close()
     })
     this.#pending = this.#again(this.#next(), told)
     return { removed: old.flatMap((block) => block.logs).map((log) => ({ ...log, removed: true })), blocks }
   }
 
+  /** The transactions that stay in their block, with the logs that they have there; what is moved waits for the next flashblock. */
+  #befall(transactions: readonly Transaction[], fateOf: (transaction: Transaction) => Fate): readonly Transaction[] {
+    return transactions.flatMap((transaction) => {
+      const fate = fateOf(transaction)
+      if (fate === 'moved') this.#carried.push(transaction)
+      if (fate === 'moved' || fate === 'dropped') return []
+      return [fate === 'kept' ? transaction : { ...transaction, logs: fate.logs }]
+    })
+  }
+
   #close(): Block {
-    const { number, timestamp, parentHash, transactions } = this.#pending
-    const hash = this.#hashOf(number, transactions)
-    const logs = this.#pending.logs.map((log) => ({ ...log, blockHash: hash }))
-    const block = { number, timestamp, hash, parentHash, transactions, logs, before: this.#state.seal() }
+    const { flashes: _, ...built } = this.#pending
+    const { number } = built
+    const hash = this.#lineage.hashOf(number, built.transactions)
+    const logs = built.logs.map((log) => ({ ...log, blockHash: hash }))
+    const block = { ...built, hash, logs, before: this.#state.seal() }
     this.#sealed.set(number, block)
     this.#numbers.set(hash, number)
     this.#head = block
@@ -185,11 +159,12 @@ export class Chain {
     const number = this.#head.number + 1
     return {
       number,
-      timestamp: this.#timestampOf(number),
+      ...this.#timeOf(number),
       hash: ZERO_WORD,
       parentHash: this.#head.hash,
       transactions: [],
       logs: [],
+      flashes: 0,
     }
   }
 
@@ -209,6 +184,7 @@ export class Chain {
         blockHash: ZERO_WORD,
         blockNumber: quantity(draft.number),
         blockTimestamp: quantity(draft.timestamp),
+        ...(draft.timestampMs !== undefined && { blockTimestampMs: quantity(draft.timestampMs) }),
         transactionHash: transaction.hash,
         transactionIndex,
         logIndex: quantity(draft.logs.length),
@@ -224,36 +200,24 @@ export class Chain {
 
   #sign(deed: Deed): Transaction {
     const { number, transactions } = this.#pending
-    const hash = deed.injected ?? this.#nameOf(number, transactions.length, deed)
+    const hash = deed.injected ?? this.#lineage.nameOf(number, transactions.length, deed)
     return { ...deed, hash, nonce: this.#state.pending(nonceOf(deed.from)) }
   }
 
-  #nameOf(number: number, index: number, { from, to, input }: Deed): Hex {
-    return digest(this.#genesis.salt, 'transaction', this.#hold, number, index, from, to, input)
-  }
-
-  /** From here on every hash differs from the seed's chain, and commits to how this one came to differ. */
-  #part(transactions: readonly Transaction[], why = 'injected'): void {
-    this.#hold = digest(this.#hold, why, ...transactions.map((transaction) => transaction.hash))
-  }
-
-  // The parent's hash is not part of it: then a block's hash can be told without replaying the chain from its beginning.
-  #hashOf(number: number, transactions: readonly { hash: Hex }[]): Hex {
-    return digest(this.#genesis.salt, 'block', this.#hold, number, ...transactions.map(({ hash }) => hash))
-  }
-
-  #timestampOf(number: number): number {
-    return Math.floor((GENESIS_MS + number * this.#genesis.blockMs) / 1_000)
+  #timeOf(number: number): Pick<Block, 'timestamp' | 'timestampMs'> {
+    const timestampMs = GENESIS_MS + number * this.#genesis.blockMs
+    const timestamp = Math.floor(timestampMs / 1_000)
+    return this.#genesis.blockMs < 1_000 ? { timestamp, timestampMs } : { timestamp }
   }
 
   #boundary(number: number, deeds: readonly Deed[]): Block {
-    const hashes = deeds.map((deed, index) => ({ hash: this.#nameOf(number, index, deed) }))
-    const hash = this.#hashOf(number, hashes)
-    return { number, timestamp: this.#timestampOf(number), hash, parentHash: ZERO_WORD, transactions: [], logs: [] }
+    const hashes = deeds.map((deed, index) => ({ hash: this.#lineage.nameOf(number, index, deed) }))
+    const hash = this.#lineage.hashOf(number, hashes)
+    return { number, ...this.#timeOf(number), hash, parentHash: ZERO_WORD, transactions: [], logs: [] }
   }
 
   #boundaryBefore(first: Block): Block {
     const number = first.number - 1
-    return { ...this.#origin, number, timestamp: this.#timestampOf(number), hash: first.parentHash }
+    return { ...this.#origin, number, ...this.#timeOf(number), hash: first.parentHash }
   }
 }

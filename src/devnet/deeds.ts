@@ -1,4 +1,4 @@
-import type { BareLog, Deed } from './chain.ts'
+import type { BareLog, Deed } from './block.ts'
 import { type Hex, word, ZERO_ADDRESS } from './hex.ts'
 import { codeOf, mappingSlot, slotOf, type Write } from './state.ts'
 

@@ -1,16 +1,20 @@
-import type { BareLog, Block, Chain, Deed, Log } from './chain.ts'
+import type { BareLog, Block, Deed, Log } from './block.ts'
+import type { Chain } from './chain.ts'
 import { arranged, type Movement, saying, supplyOf } from './deeds.ts'
 import { type Counted, createEar } from './ear.ts'
 import type { Call } from './envelope.ts'
+import { createHerald } from './herald.ts'
 import { digest, type Hex, lower, ZERO_ADDRESS } from './hex.ts'
 import { createList, type StockList } from './list.ts'
 import { createNav } from './nav.ts'
 import { keepPace } from './pace.ts'
+import { laggingOf, nearestOf } from './replica.ts'
 import { createRpc } from './rpc.ts'
 import { closeServer, openServer, portOf } from './server.ts'
+import { createSkies } from './skies.ts'
 import { Sockets } from './sockets.ts'
 import { type Token, tokens } from './tokens.ts'
-import { createWeather, type Kind, type Weather } from './weather.ts'
+import type { Kind, Weather } from './weather.ts'
 import { openWorld } from './world.ts'
 
 /** How the devnet is to be; every field has a default. */
@@ -29,6 +33,9 @@ export type DevnetOptions = {
   transactionsPerFlash?: number
   /** Whether `eth_getBlockReceipts` is answered; public endpoints refuse it with 403. */
   receipts?: boolean
+  /** How many blocks the tags `safe` and `finalized` trail the newest. */
+  safeDepth?: number
+  finalizedDepth?: number
 }
 
 /** What is transferred: from the zero address it is a mint, to it a burn. The custodian stands in for an end that is not named. */
@@ -57,8 +64,8 @@ export type Devnet = {
   flash: () => readonly Log[]
   /** Seals the block now. */
   seal: () => Block
-  /** Replaces the newest blocks, without some of their transactions. */
-  reorg: (depth: number, without?: readonly Hex[]) => readonly Block[]
+  /** Replaces the newest blocks, without some of their transactions; those in `later` come back in the next flashblock. */
+  reorg: (depth: number, without?: readonly Hex[], later?: readonly Hex[]) => readonly Block[]
   /** How many requests were heard. */
   requests: Readonly<Record<Counted, number>>
   /** How many subscriptions are open. */
@@ -76,7 +83,7 @@ const WAITING_BOUND = 10_000
 /** Starts the chain in the box, with some hundred blocks behind it, and serves it. */
 export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
   const { port = 0, host = '127.0.0.1', seed = 'stocktape', chainId = 84_532_001, receipts = false } = options
-  const { blockMs = 2_000, flashMs = 200, now = Date.now } = options
+  const { blockMs = 2_000, flashMs = 200, safeDepth = 30, finalizedDepth = 100, now = Date.now } = options
   const manual = options.pace === 'manual'
   const transactionsPerFlash = manual ? 0 : (options.transactionsPerFlash ?? 2)
   const startedMs = now()
@@ -84,9 +91,13 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const { chain } = world
 
   const { requests, see, changed, until } = createEar()
-  const skies = createWeather(() => sockets.cut())
-  const rpc = createRpc({ chain, skies, chainId, receipts })
-  const sockets = new Sockets({ call: rpc, weather: skies.weather, see, changed })
+  const skies = createSkies(() => sockets.cut())
+  const { weather } = skies
+  const replica = nearestOf(chain, weather)
+  const node = { replica, skies, chainId, receipts, safeDepth, finalizedDepth }
+  const [near, far] = [createRpc(node), createRpc({ ...node, replica: laggingOf(chain, weather) })]
+  const sockets = new Sockets({ call: near, weather, see, changed })
+  const herald = createHerald({ world, replica, skies, sockets, changed })
   const navOf = createNav(seed)
   const list = createList(
     tokens,
@@ -103,33 +114,17 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     waiting.push({ ...deed, injected: hash })
     return hash
   }
-  const flash = () => {
-    const logs = world.flash(waiting.splice(0))
-    const lost = logs.length > 0 && skies.losesFlash()
-    if (!lost && skies.preconfirms()) sockets.announceFlash(logs, chain.pending.logs)
-    changed()
-    return logs
-  }
-  const seal = () => {
-    const block = world.seal(skies.fateOf)
-    sockets.announceBlock(block)
-    changed()
-    return block
-  }
-  const reorg = (depth: number, without: readonly Hex[] = []) => {
-    const { removed, blocks } = chain.reorg(depth, new Set(without))
-    sockets.announceLogs(removed)
-    for (const block of blocks) sockets.announceBlock(block)
-    changed()
-    return blocks
-  }
+  const flash = () => herald.flash(waiting.splice(0))
 
-  const call: Call = (method, params) => {
-    see(method)
-    return rpc(method, params)
+  const callOfNode = (): Call => {
+    const rpc = skies.lags() ? far : near
+    return (method, params) => {
+      see(method)
+      return rpc(method, params)
+    }
   }
-  const server = await openServer({ listBody: list.body, call, sockets, weather: skies.weather, seen: see }, host, port)
-  const rest = manual ? () => {} : keepPace(now, world.dueMs, () => (world.sealsNext() ? seal() : flash()))
+  const server = await openServer({ listBody: list.body, callOfNode, sockets, weather, seen: see }, host, port)
+  const rest = manual ? () => {} : keepPace(now, world.dueMs, () => (world.sealsNext() ? herald.seal() : flash()))
   const stop = () => {
     rest()
     sockets.cut()
@@ -144,7 +139,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     wsUrl: `ws://${address}/`,
     stocksUrl: `http://${address}/v1/tokenized-stocks`,
     chainId,
-    weather: skies.weather,
+    weather,
     chain,
     tokens,
     list,
@@ -155,8 +150,8 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     },
     emit: (...logs) => inject(saying(world.custodian, logs)),
     flash: byHand(manual, flash),
-    seal: byHand(manual, seal),
-    reorg: byHand(manual, reorg),
+    seal: byHand(manual, herald.seal),
+    reorg: byHand(manual, herald.reorg),
     requests,
     subscriptions: () => sockets.counts(),
     sockets: () => sockets.size,

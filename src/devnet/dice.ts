@@ -27,3 +27,12 @@ export const pick = <T>(dice: Dice, from: readonly T[]): T => {
 
 /** How many things happen now when `average` do: between none and twice as many. */
 export const howMany = (dice: Dice, average: number): number => Math.floor(dice() * 2 * average + dice())
+
+/** A list in another order: each takes the place of the one before it in a random round, so nothing stays that is not alone. */
+export const shuffled = <T>(dice: Dice, list: readonly T[]): T[] => {
+  const round = list.map((one, at) => ({ one, at, roll: dice() })).toSorted((left, right) => left.roll - right.roll)
+  return round
+    .map(({ one }, turn) => ({ one, at: round.at(turn - 1)?.at ?? 0 }))
+    .toSorted((left, right) => left.at - right.at)
+    .map(({ one }) => one)
+}

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type Devnet, startDevnet } from './devnet.ts'
+import type { Weather } from './weather.ts'
 
 const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a market, on a loopback port.
 
@@ -10,6 +11,18 @@ const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a ma
   --flash-ms <n>   a flashblock every so often (200)
   --receipts       answer eth_getBlockReceipts, which public endpoints refuse
   --help           this
+
+Its weather, fair unless it is said:
+
+  --sealed               nothing is pre-confirmed: pending is latest, pendingLogs is silent
+  --lose-every <n>       every so many-th flashblock with logs is not pushed
+  --drop-every <n>       every so many-th pre-confirmed transaction is not sealed
+  --shuffle              the logs of a flashblock are pushed in another order
+  --push-delay <n>       flashblocks are pushed so many blocks late
+  --lag <n>              HTTP is answered by a replica that is so many blocks behind
+  --lag-every <n>        only every so many-th request is
+  --reorg-every <n>      every so many-th seal is followed by a reorganisation
+  --reorg-depth <n>      of so many blocks (1)
 `
 
 const flags = {
@@ -18,6 +31,15 @@ const flags = {
   'block-ms': { type: 'string' },
   'flash-ms': { type: 'string' },
   receipts: { type: 'boolean' },
+  sealed: { type: 'boolean' },
+  'lose-every': { type: 'string' },
+  'drop-every': { type: 'string' },
+  shuffle: { type: 'boolean' },
+  'push-delay': { type: 'string' },
+  lag: { type: 'string' },
+  'lag-every': { type: 'string' },
+  'reorg-every': { type: 'string' },
+  'reorg-depth': { type: 'string' },
   help: { type: 'boolean' },
 } as const
 
@@ -35,6 +57,15 @@ const Settings = z.object({
   'block-ms': whole(20, 60_000).default(2_000),
   'flash-ms': whole(5, 60_000).default(200),
   receipts: z.boolean().default(false),
+  sealed: z.boolean().default(false),
+  'lose-every': whole(0, 1_000_000).default(0),
+  'drop-every': whole(0, 1_000_000).default(0),
+  shuffle: z.boolean().default(false),
+  'push-delay': whole(0, 1_000).default(0),
+  lag: whole(0, 1_000).default(0),
+  'lag-every': whole(0, 1_000_000).default(0),
+  'reorg-every': whole(0, 1_000_000).default(0),
+  'reorg-depth': whole(1, 1_000).default(1),
   help: z.boolean().default(false),
 })
 
@@ -48,10 +79,23 @@ const main = async (): Promise<void> => {
     flashMs: settings['flash-ms'],
     receipts: settings.receipts,
   })
+  Object.assign(devnet.weather, weatherOf(settings))
   say(served(devnet))
   // The second signal finds no listener and ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void devnet.stop())
 }
+
+const weatherOf = (settings: z.infer<typeof Settings>): Partial<Weather> => ({
+  ...(settings.sealed && { pending: 'latest', silent: ['pendingLogs'] }),
+  loseEvery: settings['lose-every'],
+  dropEvery: settings['drop-every'],
+  shuffle: settings.shuffle,
+  pushDelayBlocks: settings['push-delay'],
+  lagBlocks: settings.lag,
+  lagEvery: settings['lag-every'],
+  reorgEvery: settings['reorg-every'],
+  reorgDepth: settings['reorg-depth'],
+})
 
 const served = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain }: Devnet): string => {
   const subscribe = { jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['pendingLogs', {}] }

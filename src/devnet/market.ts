@@ -1,4 +1,4 @@
-import type { Deed } from './chain.ts'
+import type { Deed } from './block.ts'
 import { GAS_PRICE } from './chain.ts'
 import { approval, balanceOf, gasOf, movement, supplyOf, TOKEN_CODE } from './deeds.ts'
 import { type Dice, diceOf, howMany, pick } from './dice.ts'

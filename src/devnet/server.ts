@@ -3,8 +3,9 @@ import { createServer, type Server, STATUS_CODES } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { getRequestListener } from '@hono/node-server'
-import { Hono } from 'hono'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { WebSocketServer } from 'ws'
 import { type Call, CallError, failure, type Reply, reply } from './envelope.ts'
@@ -14,10 +15,13 @@ import type { HttpRefusal, Weather } from './weather.ts'
 /** How large a request may be, over HTTP and over a socket. */
 const BODY_BOUND_BYTES = 1_024 * 1_024
 
-/** What is served: the list's body, the methods, and the sockets; `seen` hears of every request before it is answered. */
+/**
+ * What is served: the list's body, the methods of whichever node a request comes to, and the sockets; `seen` hears of
+ * every request before it is answered.
+ */
 export type Upstream = {
   listBody: () => string
-  call: Call
+  callOfNode: () => Call
   sockets: Sockets
   weather: Weather
   seen: (what: Door) => void
@@ -46,11 +50,13 @@ export const closeServer = async (server: Server): Promise<void> => {
   await closed
 }
 
-const appOf = ({ listBody, call, weather, seen }: Upstream): Hono => {
-  const app = new Hono()
-  app.use(async (_, next) => {
+const appOf = ({ listBody, callOfNode, weather, seen }: Upstream): Hono<{ Bindings: HttpBindings }> => {
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.use(async (c, next) => {
     if (weather.delayMs > 0) await wait(weather.delayMs, undefined, { ref: false })
     await next()
+    if (weather.hangs) await new Promise(() => {})
+    if (weather.cutBody) c.res = await brokenOff(c)
   })
 
   app.get('/v1/tokenized-stocks', () => {
@@ -71,7 +77,7 @@ const appOf = ({ listBody, call, weather, seen }: Upstream): Hono => {
       const type = c.req.header('content-type')?.split(';')[0]?.trim()
       if (type !== 'application/json')
         return answer(failure(new CallError(-32600, 'content type must be application/json', 415)))
-      return answer(reply(await c.req.text(), call))
+      return answer(reply(await c.req.text(), callOfNode()))
     })
     app.all(path, () => json(405, errorRecord(405), { allow: 'POST' }))
   }
@@ -79,6 +85,15 @@ const appOf = ({ listBody, call, weather, seen }: Upstream): Hono => {
   app.notFound(() => json(404, errorRecord(404)))
   app.onError((error) => json(500, errorRecord(500, error.message)))
   return app
+}
+
+/** Sends half of an answer and ends the connection. */
+const brokenOff = async ({ res, env }: Context<{ Bindings: HttpBindings }>): Promise<Response> => {
+  const body = Buffer.from(await res.arrayBuffer())
+  const { outgoing } = env
+  outgoing.writeHead(res.status, { 'content-type': 'application/json', 'content-length': body.length })
+  outgoing.write(body.subarray(0, body.length / 2), () => outgoing.destroy())
+  return RESPONSE_ALREADY_SENT
 }
 
 const acceptSockets = (server: Server, { sockets, weather, seen }: Upstream): void => {

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
 import { LogFilter } from '../chain/methods.ts'
-import type { Block, Log } from './chain.ts'
+import type { Block, Log } from './block.ts'
+import { diceOf, shuffled } from './dice.ts'
 import { type Call, CallError, failure, reply } from './envelope.ts'
 import type { Hex } from './hex.ts'
-import { checked, matches } from './rpc.ts'
+import { matches } from './logs.ts'
+import { checked } from './rpc.ts'
 import { type Kind, kinds, type Weather } from './weather.ts'
 import { headerOf } from './wire.ts'
 
@@ -82,8 +84,8 @@ export class Sockets {
   /** Sends the logs of a flashblock, and for the older shape all that are pending. */
   announceFlash(newest: readonly Log[], all: readonly Log[]): void {
     this.#each('pendingLogs', (wants) => {
-      if (this.#weather.shape === 'one') return newest.filter(wants)
-      const wanted = all.filter(wants)
+      if (this.#weather.shape === 'one') return this.#ordered(newest.filter(wants))
+      const wanted = this.#ordered(all.filter(wants))
       return wanted.length > 0 ? [wanted] : []
     })
   }
@@ -104,6 +106,13 @@ export class Sockets {
     for (const { socket } of this.#sessions) socket.terminate()
     this.#sessions.clear()
     this.#changed()
+  }
+
+  // Once they are chosen: what a filter leaves of another order may be in the right one.
+  #ordered(logs: readonly Log[]): readonly Log[] {
+    if (!this.#weather.shuffle) return logs
+    const names = logs.map(({ transactionHash, logIndex }) => transactionHash + logIndex)
+    return shuffled(diceOf('shuffle', ...names), logs)
   }
 
   #each(kind: Kind, resultsOf: (wants: Subscription['wants']) => readonly unknown[]): void {

@@ -1,4 +1,4 @@
-import type { Fate } from './chain.ts'
+import type { BareLog } from './block.ts'
 import type { Hex } from './hex.ts'
 
 /** What can be subscribed to. */
@@ -14,8 +14,8 @@ export type HttpRefusal = {
   body?: string
 }
 
-/** Fair weather: what every field is until a test sets it. */
-const fair = {
+/** What sockets are pushed. */
+const push = {
   /** These subscriptions are accepted and then say nothing, as `pendingLogs` does where nothing is pre-confirmed any more. */
   silent: [] as readonly Kind[],
   /** These subscriptions are refused with -32602. */
@@ -26,37 +26,78 @@ const fair = {
   lostFlashes: 0,
   /** Every so many-th flashblock with logs is lost like that; 0 for none. */
   loseEvery: 0,
-  /** Every so many-th pre-confirmed transaction is not in its sealed block; 0 for none. */
-  dropEvery: 0,
   /** `one`: a log per message, only what is new. `all`: the older shape, an array of all pending logs at every flashblock. */
   shape: 'one' as 'one' | 'all',
-  /**
-   * What `pending` answers. `shown`: the block being built. `numberless`: the same with number and hash null.
-   * `latest`: nothing is pre-confirmed here, pending is latest, no pending logs, no `pendingLogs`. `null`: the same, but the block reads as null.
-   */
-  pending: 'shown' as 'shown' | 'numberless' | 'latest' | 'null',
-  /** Every RPC over HTTP is refused like this. */
-  rpc: undefined as HttpRefusal | undefined,
-  /** The list is refused like this. */
-  list: undefined as HttpRefusal | undefined,
+  /** The logs of one flashblock are pushed in another order than they stand in. */
+  shuffle: false,
+  /** A flashblock is pushed only once so many more blocks are sealed than when it was made; heads and sealed logs are on time. */
+  pushDelayBlocks: 0,
   /** New sockets are refused like this. */
   sockets: undefined as HttpRefusal | undefined,
   /** Sockets stay open and nothing is said any more, not even a pong. */
   frozen: false,
+}
+
+/** What is pre-confirmed, and what becomes of it. */
+const preconfirmation = {
+  /**
+   * What `pending` answers. `shown`: the block being built. `numberless`: the same with number and hash null.
+   * `partial`: the same with a hash that is not zero and another at every flashblock; its logs name it, also those that are pushed.
+   * `behind`: it got stuck some blocks ago, and so did its logs; nothing is pushed.
+   * `latest`: nothing is pre-confirmed here, pending is latest, no pending logs, no `pendingLogs`. `null`: the same, but the block reads as null.
+   */
+  pending: 'shown' as 'shown' | 'numberless' | 'partial' | 'behind' | 'latest' | 'null',
+  /** Every so many-th pre-confirmed transaction is not in its sealed block; 0 for none. */
+  dropEvery: 0,
+  /** Every so many-th seal is followed by a reorganisation, in which transactions fare as at a seal; 0 for none. */
+  reorgEvery: 0,
+  /** How many blocks it replaces. */
+  reorgDepth: 1,
+}
+
+/** How calls are answered, over HTTP and over sockets. */
+const answers = {
   /** The chain id that is answered instead of the true one. */
   chainId: undefined as number | undefined,
   /** How many blocks one `eth_getLogs` may span. */
   rangeBound: 2_000,
+  /** How many logs one `eth_getLogs` may answer. */
+  resultsBound: 20_000,
+  /** Whether the refusal of too many logs says which range to try, as reth does, which tells a single block whole in any case. */
+  suggestRange: false,
   /**
    * Whether `blockHash` beside `fromBlock` or `toBlock` is refused, as nodes do; in fair weather the two are ignored,
    * as the interface document says.
    */
   strictFilters: false,
-  /** How many logs one `eth_getLogs` may answer. */
-  resultsBound: 20_000,
+  /** So many of the next `eth_getLogs` by a block's hash that would find logs find none, as where a block is not indexed yet. */
+  emptyLogs: 0,
+  /** So many of the next `eth_getLogs` by the hash of a known block are refused: block not found. */
+  missingByHash: 0,
+  /** Whether the tags `safe` and `finalized` are known, or refused with -32602. */
+  finality: 'told' as 'told' | 'refused',
+}
+
+/** What happens to HTTP alone. */
+const carriage = {
+  /** Every RPC over HTTP is refused like this. */
+  rpc: undefined as HttpRefusal | undefined,
+  /** The list is refused like this. */
+  list: undefined as HttpRefusal | undefined,
+  /** RPCs over HTTP are answered by a replica that is so many blocks behind and pre-confirms nothing. */
+  lagBlocks: 0,
+  /** Only every so many-th request comes to that replica, as behind a load balancer; 0 for all. */
+  lagEvery: 0,
   /** Every answer over HTTP waits so long. */
   delayMs: 0,
+  /** What is asked over HTTP now is heard, and not answered, ever. */
+  hangs: false,
+  /** Every answer over HTTP breaks off in the middle of its body. */
+  cutBody: false,
 }
+
+/** Fair weather: what every field is until a test sets it. */
+export const fair = { ...push, ...preconfirmation, ...answers, ...carriage }
 
 /** The faults that an upstream can be told to have, and what makes them pass. */
 export type Weather = typeof fair & {
@@ -68,56 +109,8 @@ export type Weather = typeof fair & {
   drop: (hash: Hex) => void
   /** A pre-confirmed transaction will be in the block after its own. */
   move: (hash: Hex) => void
+  /** A pre-confirmed transaction will have these logs in its sealed block; what it moved stays moved. */
+  change: (hash: Hex, logs: readonly BareLog[]) => void
   /** No faults any more. */
   clear: () => void
 }
-
-/** How many transactions may be named to be dropped or moved. */
-const NAMED_BOUND = 10_000
-
-/** The weather, and what the rest of the devnet asks of it. */
-export const createWeather = (cut: () => void) => {
-  const named = new Map<Hex, Fate>()
-  let flashes = 0
-  let transactions = 0
-  const name = (hash: Hex, fate: Fate) => {
-    if (named.size >= NAMED_BOUND) throw new Error(`no more than ${NAMED_BOUND} transactions can be named`)
-    named.set(hash, fate)
-  }
-  const weather: Weather = {
-    ...fair,
-    cut,
-    dropSockets: () => {
-      weather.sockets = { status: 503 }
-      cut()
-    },
-    drop: (hash) => name(hash, 'dropped'),
-    move: (hash) => name(hash, 'moved'),
-    clear: () => {
-      named.clear()
-      Object.assign(weather, fair)
-    },
-  }
-  return {
-    weather,
-    /** What becomes of a pre-confirmed transaction. */
-    fateOf: ({ hash }: { hash: Hex }): Fate => {
-      const fate = named.get(hash)
-      named.delete(hash)
-      transactions += 1
-      return fate ?? (isNth(transactions, weather.dropEvery) ? 'dropped' : 'kept')
-    },
-    /** Whether a flashblock is lost on its way to the subscribers. */
-    losesFlash: (): boolean => {
-      flashes += 1
-      if (weather.lostFlashes === 0) return isNth(flashes, weather.loseEvery)
-      weather.lostFlashes -= 1
-      return true
-    },
-    /** Whether anything is pre-confirmed at all. */
-    preconfirms: () => weather.pending === 'shown' || weather.pending === 'numberless',
-  }
-}
-export type Skies = ReturnType<typeof createWeather>
-
-const isNth = (count: number, every: number) => every > 0 && count % every === 0

@@ -1,5 +1,6 @@
 import { keccak256 } from 'viem/utils'
-import { type Block, type Deed, GAS_PRICE, type Log, type Transaction } from './chain.ts'
+import type { Block, Deed, Log, Transaction } from './block.ts'
+import { GAS_PRICE } from './chain.ts'
 import { digest, type Hex, quantity, word, ZERO_WORD } from './hex.ts'
 
 const BASE_FEE = 5_000_000n
@@ -29,6 +30,7 @@ export const headerOf = (block: Block) => ({
   gasLimit: quantity(GAS_LIMIT),
   gasUsed: quantity(gasOf(block.transactions)),
   timestamp: quantity(block.timestamp),
+  ...(block.timestampMs !== undefined && { timestampMs: quantity(block.timestampMs) }),
   withdrawalsRoot: digest('withdrawals'),
   baseFeePerGas: quantity(BASE_FEE),
   // On this chain the field counts what the block's transactions weigh as data.

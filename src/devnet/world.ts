@@ -1,4 +1,5 @@
-import { type Block, Chain, type Deed, type Fate, GENESIS_MS, type Log, type Transaction } from './chain.ts'
+import type { Block, Deed, Fate, Log, Transaction } from './block.ts'
+import { Chain, GENESIS_MS } from './chain.ts'
 import { digest, type Hex } from './hex.ts'
 import { createMarket, TIDE_BLOCKS, tideOf } from './market.ts'
 import { dueMs, type Rhythm } from './pace.ts'

@@ -1,7 +1,8 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { WebSocket } from 'ws'
 import { startDevnet } from '../../src/devnet/devnet.ts'
 
 const run = ({ onTestFinished }: TestContext, ...flags: string[]): ChildProcessByStdio<null, Readable, Readable> => {
@@ -16,6 +17,10 @@ const ended = async (child: ReturnType<typeof run>) => {
   const [out, complaint] = (await texts).map((chunks) => chunks.join(''))
   return { code, out, complaint }
 }
+
+const settings = ['port', 'seed', 'block-ms', 'flash-ms', 'receipts', 'help']
+const pushed = ['lose-every', 'shuffle', 'push-delay']
+const weather = ['sealed', 'drop-every', 'lag', 'lag-every', 'reorg-every', 'reorg-depth', ...pushed]
 
 describe.concurrent('npm run devnet', () => {
   it.for([
@@ -43,7 +48,30 @@ describe.concurrent('npm run devnet', () => {
   it('says what it knows when it is asked for help', async (context) => {
     const { code, out } = await ended(run(context, '--help'))
     expect(code).toBe(0)
-    for (const flag of ['--port', '--seed', '--block-ms', '--flash-ms', '--receipts']) expect(out).toContain(flag)
+    for (const flag of [...settings, ...weather]) expect(out).toContain(`  --${flag} `)
+  })
+
+  it('has the weather that it is told', async (context) => {
+    const fast = ['--block-ms', '200', '--flash-ms', '200', '--sealed', '--reorg-every', '2', '--reorg-depth', '3']
+    const child = run(context, '--port', '0', ...fast)
+    const [chunk] = await once(child.stdout.setEncoding('utf8'), 'data')
+    const socket = new WebSocket(/ws:\S+/.exec(String(chunk))?.[0] ?? '')
+    context.onTestFinished(() => socket.terminate())
+    await once(socket, 'open')
+    const asked = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber' }
+    socket.send(JSON.stringify(['latest', 'pending'].map((tag) => ({ ...asked, params: [tag, false] }))))
+    const [answers] = await once(socket, 'message')
+    const [latest, pending] = JSON.parse(String(answers))
+    expect(pending).toEqual(latest)
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads'] }))
+    const numbers: number[] = []
+    for await (const [message] of on(socket, 'message')) {
+      const { params } = JSON.parse(String(message))
+      if (params) numbers.push(Number(params.result.number))
+      if (new Set(numbers).size < numbers.length - 1) break
+    }
+    const again = numbers.findIndex((number, at) => number < (numbers[at - 1] ?? 0))
+    expect(numbers[again]).toBe((numbers[again - 1] ?? 0) - 2)
   })
 
   it.for(['SIGTERM', 'SIGINT'] as const)('says where it serves, and stops on %s', async (signal, context) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { GENESIS_MS, type Log } from '../../src/devnet/chain.ts'
+import type { Log } from '../../src/devnet/block.ts'
+import { GENESIS_MS } from '../../src/devnet/chain.ts'
 import { balanceOf, supplyOf } from '../../src/devnet/deeds.ts'
 import { type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
 import { type Hex, lower, ZERO_ADDRESS } from '../../src/devnet/hex.ts'

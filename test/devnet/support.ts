@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
+import type { Hex } from '../../src/devnet/hex.ts'
 
 const Answer = z.object({
   jsonrpc: z.literal('2.0'),
@@ -49,7 +50,7 @@ export const read = async (devnet: Devnet, method: string, ...params: unknown[])
 
 /** The logs that a filter finds. */
 export const logs = async (devnet: Devnet, filter: Record<string, unknown>) =>
-  z.array(Log).parse(await read(devnet, 'eth_getLogs', filter))
+  z.array(AnyLog).parse(await read(devnet, 'eth_getLogs', filter))
 
 export const Log = z.strictObject({
   address: z.string(),
@@ -63,6 +64,9 @@ export const Log = z.strictObject({
   logIndex: z.string(),
   removed: z.boolean(),
 })
+
+/** A log of a chain whose blocks may share a second. */
+const AnyLog = Log.extend({ blockTimestampMs: z.string().optional() })
 
 export const Block = z.looseObject({
   number: z.string().nullable(),
@@ -131,6 +135,17 @@ export const listen = async (devnet: Devnet) => {
   }
 }
 
+/** Puts a transfer to Carol into the next flashblock; the hash that it will have. */
+export const send = (devnet: Devnet, raw: bigint): Hex => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
+
+/** What each of some logs moved. */
+export const amounts = (results: readonly unknown[]): number[] =>
+  z
+    .array(Log)
+    .parse(results)
+    .map((log) => Number(log.data))
+
+export const CAROL: Hex = `0x${'ca'.repeat(20)}`
 export const ALICE = `0x${'a1'.repeat(20)}`
 export const BOB = `0x${'b0'.repeat(20)}`
 export const ZERO = `0x${'0'.repeat(40)}` as const
