@@ -1,17 +1,18 @@
 import type { Carrier } from './carrier.ts'
 import { bytesOf, type Frame } from './frame.ts'
+import { type Hearing, hearing } from './hearing.ts'
 import type { Listener } from './listener.ts'
-import { hasValueFilter, passing, type Selection } from './selection.ts'
+import { hasValueFilter, type Selection } from './selection.ts'
 
 /** All listeners with the same selection: each carrier's bytes are put together once for all of them. */
 export class Audience {
-  readonly passes: (update: Frame['entry']['update']) => boolean
+  readonly #hear: Hearing
   /** Whether its selection has value filters, of which there may be only so many. */
   readonly filtered: boolean
   readonly #byCarrier = new Map<Carrier, Set<Listener>>()
 
   constructor(selection: Selection) {
-    this.passes = passing(selection)
+    this.#hear = hearing(selection)
     this.filtered = hasValueFilter(selection)
   }
 
@@ -33,7 +34,7 @@ export class Audience {
 
   /** One buffer for each carrier, one write for each listener that may be written to. */
   deliver(turn: readonly Frame[], end: number, mayWrite: (listener: Listener) => boolean): void {
-    const frames = turn.filter((frame) => this.passes(frame.entry.update))
+    const frames = this.#hear(turn)
     if (frames.length === 0) return
     for (const [carrier, listeners] of this.#byCarrier) {
       if (listeners.size === 0) continue

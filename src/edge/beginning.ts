@@ -1,13 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NoticeOf } from '../protocol/connection.ts'
-import { parsePosition, resumeAfter } from '../protocol/position.ts'
+import type { Stage } from '../protocol/parts.ts'
+import { type Place, parsePosition, resumeAfter } from '../protocol/position.ts'
 import type { Since } from '../protocol/selection.ts'
 import type { Tape } from '../tape/tape.ts'
-import { passing, type Selection } from './selection.ts'
+import { Frame, isAfter } from './frame.ts'
+import { hearing } from './hearing.ts'
+import type { Selection } from './selection.ts'
 
-/** Where a stream begins: after which number, and what has to be said about it. */
+/** Where a stream begins: after which place, and what has to be said about it. */
 export type Beginning = {
-  readonly after: number
+  readonly after: Place
   readonly resume: NoticeOf<'subscribed'>['resume']
   readonly gap: { readonly reason: NoticeOf<'gap'>['reason']; readonly from: string | null } | null
 }
@@ -21,50 +24,56 @@ export async function beginningOf(
   selection: Selection,
   { tape, now, replayBound }: { readonly tape: Tape; readonly now: number; readonly replayBound: number },
 ): Promise<Beginning> {
-  const found = await locate(since, tape, now)
+  const found = await locate(since, selection.options.stage, tape, now)
   if (!(await isLongerThan(replayBound, found.after, selection, tape))) return found
   const from = since.from === 'position' && since.position ? since.text : null
-  return { after: tape.end(), resume: 'gap', gap: { reason: 'long', from } }
+  return { after: at(tape.end()), resume: 'gap', gap: { reason: 'long', from } }
 }
 
-async function locate(since: Since, tape: Tape, now: number): Promise<Beginning> {
+const at = (seq: number): Place => ({ seq, n: null })
+
+async function locate(since: Since, stage: Stage, tape: Tape, now: number): Promise<Beginning> {
   const oldest = tape.oldest()
   switch (since.from) {
     case 'now':
-      return { after: tape.end(), resume: 'none', gap: null }
+      return { after: at(tape.end()), resume: 'none', gap: null }
     case 'start':
-      return { after: oldest, resume: 'none', gap: null }
+      return { after: at(oldest), resume: 'none', gap: null }
     case 'time':
-      return { after: Math.max(oldest, await tape.before(since.time)), resume: 'none', gap: null }
+      return { after: at(Math.max(oldest, await tape.before(since.time))), resume: 'none', gap: null }
     case 'duration':
-      return { after: Math.max(oldest, await tape.before(now - since.ms)), resume: 'none', gap: null }
+      return { after: at(Math.max(oldest, await tape.before(now - since.ms))), resume: 'none', gap: null }
     case 'position':
-      return resumed(since.text, tape)
+      return resumed(since.text, stage, tape)
   }
 }
 
-function resumed(text: string, tape: Tape): Beginning {
+function resumed(text: string, stage: Stage, tape: Tape): Beginning {
   const position = parsePosition(text)
   const gap = (reason: NoticeOf<'gap'>['reason'], after: number): Beginning => ({
-    after,
+    after: at(after),
     resume: 'gap',
     gap: { reason, from: position && text },
   })
   if (!position || position.epoch !== tape.epoch) return gap('epoch', tape.oldest())
   if (position.seq > tape.end()) return gap('ahead', tape.end())
   const after = resumeAfter(position)
-  return after < tape.oldest() ? gap('expired', tape.oldest()) : { after, resume: 'full', gap: null }
+  if (after < tape.oldest()) return gap('expired', tape.oldest())
+  const { seq, n } = position
+  return { after: stage === 'sealed' ? { seq, n } : at(after), resume: 'full', gap: null }
 }
 
-async function isLongerThan(bound: number, after: number, selection: Selection, tape: Tape): Promise<boolean> {
-  if (tape.end() - after <= bound) return false
-  const passes = passing(selection)
+async function isLongerThan(bound: number, after: Place, selection: Selection, tape: Tape): Promise<boolean> {
+  // The sealed view may give what stands before the place; but nothing twice, and only what is kept.
+  const least = selection.options.stage === 'sealed' ? tape.oldest() : after.seq
+  if (resumeAfter(after) === tape.end() || tape.end() - least <= bound) return false
+  const hear = hearing(selection)
   let count = 0
-  for (let seq = after; count <= bound; ) {
+  for (let seq = resumeAfter(after); count <= bound; ) {
     const page = await tape.since(seq, MEASURE_PAGE)
     const last = page.at(-1)
     if (!last) return false
-    count += page.filter((entry) => passes(entry.update)).length
+    count += hear(page.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, after)).length
     seq = last.seq
     await nextTurn()
   }

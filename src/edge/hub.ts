@@ -74,14 +74,14 @@ export class Hub {
     return this.#recentSince
   }
 
-  position(seq: number): string {
-    return formatPosition(this.#options.tape.epoch, seq)
+  position(seq: number, n: number | null = null): string {
+    return formatPosition(this.#options.tape.epoch, seq, n)
   }
 
   /** Where a listener would go on from: a live one has had, or has no use for, all that was delivered. */
   positionOf(listener: Listener): string | null {
     if (this.#joined.has(listener)) return this.position(this.#delivered)
-    return listener.seq === null ? null : this.position(listener.seq)
+    return listener.seq === null ? null : this.position(listener.seq, listener.n)
   }
 
   enter(listener: Listener): void {
@@ -119,7 +119,7 @@ export class Hub {
     audience.add(listener)
     this.#quit(listener)
     this.#joined.set(listener, { name, audience })
-    listener.seq = this.#delivered
+    listener.passOver(this.#delivered)
     listener.state = 'live'
   }
 
@@ -177,7 +177,7 @@ export class Hub {
     this.#options.view.take(notes)
     const end = turn.at(-1)?.seq
     if (end === undefined) return
-    const frames = turn.map((entry) => new Frame(entry))
+    const frames = turn.map((entry) => new Frame(entry, this.#options.tape))
     for (const frame of frames) this.#recent.push(frame)
     if (this.#recent.length > 2 * RECENT_BOUND) {
       const forgotten = this.#recent.splice(0, this.#recent.length - RECENT_BOUND)

@@ -26,6 +26,8 @@ export class Listener {
   beatAt: number
   /** The last number sent or passed over as not concerning it; null before its stream starts. */
   seq: number | null = null
+  /** While a seal of the sealed view is replayed: the last of those sent that are given before it, `seq` being its number. */
+  n: number | null = null
   /** Tape messages sent so far. */
   sent = 0
   state: 'opening' | 'replaying' | 'live' | 'parted' = 'opening'
@@ -75,10 +77,16 @@ export class Listener {
     this.#replayBytes = this.outlet.backlog
   }
 
-  /** Takes tape messages up to `seq`, already in the bytes of its carrier. */
-  offer(bytes: Buffer, seq: number, count: number): void {
+  /** Takes tape messages up to a place, already in the bytes of its carrier. */
+  offer(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
     this.outlet.write(bytes)
-    this.seq = seq
     this.sent += count
+    this.passOver(seq, n)
+  }
+
+  /** What stands up to this place has been sent, or does not concern it. */
+  passOver(seq: number, n: number | null = null): void {
+    this.seq = seq
+    this.n = n
   }
 }

@@ -40,8 +40,10 @@ function lineOf(message: Message): string {
 }
 
 type Told = Extract<Message, { prev: string | null }>
+type Amended = Extract<Told, { type: 'amend' }>['update']
+type Retraction = Extract<Told, { type: 'retract' }>
 
-function contentOf(update: Told): string {
+function contentOf(update: Told | Amended): string {
   switch (update.type) {
     case 'transfer':
     case 'mint':
@@ -63,25 +65,32 @@ function contentOf(update: Told): string {
     case 'log':
       return `${update.topics[0] ?? 'no topic'}  ${placeOf(update)}`
     case 'retract':
-      return `${update.of} ${update.key}: ${update.reason}`
+      return `${update.of} ${shortKey(update.key)} is not so: ${reasonOf(update)}`
     case 'amend':
-      return `${update.of} ${update.key}: ${update.changed.join(' ')}`
+      return `${update.of} ${shortKey(update.key)} has another ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
     case 'seal':
-      return `block ${update.block.number}: ${update.count} logs, digest ${update.digest}`
+      return `block ${update.block.number}: ${update.count} logs${update.late.length > 0 ? `, ${update.late.length} of them late` : ''}, digest ${update.digest}`
     case 'hole':
-      return `blocks ${update.blocks.from} to ${update.blocks.to}: ${update.reason}`
+      return `blocks ${update.blocks.from} to ${update.blocks.to} could not be read: ${update.reason}`
     case 'finality':
-      return `${update.stage} ${update.block.number}`
+      return `${update.stage} up to block ${update.block.number}`
     case 'status':
       return `source ${update.source}, ${update.reason}, ${headOf(update.head)}`
   }
 }
 
-function movementOf(update: Movement): string {
+function reasonOf({ reason, by }: Retraction): string {
+  if (reason === 'replaced') return `sealed as ${by === null ? 'another' : shortKey(by)}`
+  return reason === 'reorg' ? 'its block was replaced' : 'its block was sealed without it'
+}
+
+function movementOf(update: Pick<Movement, Moved>): string {
   const shares = update.shares !== null && update.shares !== update.amount ? ` (${update.shares} shares)` : ''
   const value = update.reference_value === null ? '' : ` = ${update.reference_value} USD`
   return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${placeOf(update)}`
 }
+
+type Moved = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
 
 const placeOf = ({
   stage,
@@ -101,3 +110,4 @@ const navOf = (nav: Nav): string =>
 const headOf = (head: Head): string => `sealed ${head.sealed ?? 'unknown'}, pending ${head.pending ?? 'unknown'}`
 
 const short = (hex: string): string => `${hex.slice(0, 6)}…${hex.slice(-4)}`
+const shortKey = (key: string): string => key.replace(/0x[0-9a-f]+/, short)

@@ -2,6 +2,7 @@ import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../p
 import type { Hex } from '../protocol/parts.ts'
 import type { Options } from '../protocol/selection.ts'
 import { type Movement, movementTypes, type Update, type UpdateType } from '../protocol/updates.ts'
+import type { Content } from './past.ts'
 
 /** What one listener hears: of these tokens (null for all) what its options let through. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: Options }
@@ -20,25 +21,29 @@ export const nameOf = ({ tokens, options }: Selection): string =>
 export const hasValueFilter = ({ options }: Selection): boolean =>
   options.minValue !== null || options.minShares !== null || options.party !== null
 
-/** Makes the question that is asked of every update: does this selection hear it? */
-export function passing({ tokens, options }: Selection): (update: Update) => boolean {
+/** Whether anything about this token, or about all of them, is asked for. */
+export const concerns = ({ tokens }: Selection, address: Hex | null): boolean =>
+  tokens === null || (tokens.size > 0 && (address === null || tokens.has(address)))
+
+/** Makes the question that is asked of every content: does this selection let it through? */
+export function passing(selection: Selection): (content: Update | Content) => boolean {
+  const { options } = selection
   const types: ReadonlySet<UpdateType> = new Set(options.types)
-  const sealedOnly = options.stage === 'sealed'
-  return (update) => {
-    if (!types.has(update.type) || tokens?.size === 0) return false
-    if (tokens && update.address !== null && !tokens.has(update.address)) return false
-    if (sealedOnly && 'stage' in update && update.stage === 'preconfirmed') return false
-    return !isMovement(update) || matches(update, options)
-  }
+  return (content) =>
+    types.has(content.type) &&
+    concerns(selection, content.address) &&
+    (!isMovement(content) || matches(content, options))
 }
 
-const isMovement = (update: Update): update is Movement => movementTypes.has(update.type)
+type Moved = Pick<Movement, 'type' | 'reference_value' | 'shares' | 'from' | 'to'>
+const isMovement = (content: Update | Content): content is Extract<Update | Content, Moved> =>
+  movementTypes.has(content.type)
 
 /** All filters that are set must hold; what is unknown never passes one. */
-const matches = (update: Movement, { minValue, minShares, party }: Options): boolean =>
-  reaches(update.reference_value, minValue) &&
-  reaches(update.shares, minShares) &&
-  (party === null || update.from === party || update.to === party)
+const matches = (moved: Moved, { minValue, minShares, party }: Options): boolean =>
+  reaches(moved.reference_value, minValue) &&
+  reaches(moved.shares, minShares) &&
+  (party === null || moved.from === party || moved.to === party)
 
 function reaches(text: string | null, least: Decimal | null): boolean {
   if (least === null) return true

@@ -1,14 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NoticeOf, Rejected } from '../protocol/connection.ts'
+import { type Place, resumeAfter } from '../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
 import { type Since, SYMBOLS_BOUND } from '../protocol/selection.ts'
 import type { Token } from '../stocks/board.ts'
 import type { Tape } from '../tape/tape.ts'
 import { type Beginning, beginningOf } from './beginning.ts'
-import { bytesOf, Frame } from './frame.ts'
+import { bytesOf, Frame, isAfter } from './frame.ts'
+import { hearing } from './hearing.ts'
 import type { Hub } from './hub.ts'
 import type { Listener } from './listener.ts'
-import { passing } from './selection.ts'
 import { snapshotOf, type View } from './view.ts'
 
 /** Updates read from the tape at once while a replay runs; the reader sets the pace between two pages. */
@@ -82,9 +83,10 @@ export async function welcome(house: House, listener: Listener, subscription: Su
   const selection = { tokens: listener.tokens, options: listener.options }
   const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
   if (listener.state === 'parted') return
-  const id = found.gap ? null : hub.position(found.after)
+  const { seq, n } = found.after
+  const id = found.gap ? null : hub.position(seq, n)
   listener.state = 'replaying'
-  listener.seq = found.after
+  listener.passOver(seq, n)
   if (!listener.greeted) greet(house, listener, id)
   await sayState(house, listener, subscription, found)
   await replay(house, listener, subscription, (replayed) => {
@@ -100,16 +102,11 @@ async function sayState(
   subscription: Subscription,
   { after, resume, gap }: Beginning,
 ): Promise<void> {
-  const { hub } = house
-  const id = gap ? null : hub.position(after)
+  const at = house.hub.position(after.seq, after.n)
+  const id = gap ? null : at
   listener.say(subscribedOf(house, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
-  if (gap) {
-    const at = hub.position(after)
-    listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill: null })
-  }
-  if (subscription.snapshot && resume !== 'full') {
-    await saySnapshots(house, listener, hub.position(after))
-  }
+  if (gap) listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill: null })
+  if (subscription.snapshot && resume !== 'full') await saySnapshots(house, listener, at)
 }
 
 /** The answer to everything that changes or asks what is subscribed. */
@@ -167,32 +164,42 @@ async function replay(
   goLive: (replayed: number) => void,
 ): Promise<void> {
   const { hub, tape } = house
-  const passes = passing({ tokens: listener.tokens, options: listener.options })
+  const hear = hearing({ tokens: listener.tokens, options: listener.options })
   let replayed = 0
-  const send = (frames: readonly Frame[]): void => {
-    const heard = frames.filter((frame) => passes(frame.entry.update))
+  const offer = (frames: readonly Frame[]): void => {
     const last = frames.at(-1)
-    if (last && heard.length > 0) listener.offer(bytesOf(heard, listener.carrier), last.seq, heard.length)
-    else if (last) listener.seq = last.seq
-    replayed += heard.length
+    if (last) listener.offer(bytesOf(frames, listener.carrier), last.seq, frames.length, last.n)
+    replayed += frames.length
   }
   for (;;) {
     await roomAt(listener)
     if (!isHere(listener)) return
-    const seq = listener.seq ?? 0
+    const place: Place = { seq: listener.seq ?? 0, n: listener.n }
+    const after = resumeAfter(place)
+    const heardOf = (frames: readonly Frame[]) => hear(frames).filter((frame) => isAfter(frame, place))
     // Asked of the delivered end, not the tape's: what is written and not delivered yet will come live.
-    const rest = hub.recentAfter(seq)
-    if (rest && rest.length <= REPLAY_PAGE) {
-      send(rest)
+    const rest = hub.recentAfter(after)
+    const last = rest && rest.length <= REPLAY_PAGE ? heardOf(rest) : null
+    if (last && last.length <= REPLAY_PAGE) {
+      offer(last)
       return goLive(replayed)
     }
-    if (!rest && seq < tape.oldest()) await overtaken(house, listener, subscription)
+    if (!rest && after < tape.oldest()) {
+      await overtaken(house, listener, subscription)
+      continue
+    }
     const page = rest
       ? rest.slice(0, REPLAY_PAGE)
-      : (await tape.since(listener.seq ?? 0, REPLAY_PAGE)).map((entry) => new Frame(entry))
+      : (await tape.since(after, REPLAY_PAGE)).map((entry) => new Frame(entry, tape))
+    // One seal of the sealed view may stand for many messages, so that what is heard of a page has pages of its own.
+    const heard = heardOf(page)
+    for (let at = 0; at < heard.length; at += REPLAY_PAGE) {
+      await roomAt(listener)
+      if (!isHere(listener)) return
+      offer(heard.slice(at, at + REPLAY_PAGE))
+    }
     if (!isHere(listener)) return
-    if (page.length === 0) listener.seq = hub.recentSince
-    send(page)
+    listener.passOver(page.at(-1)?.seq ?? hub.recentSince)
     await nextTurn()
   }
 }
@@ -202,9 +209,9 @@ const isHere = (listener: Listener): boolean => listener.state !== 'parted'
 /** Eviction was faster than the reader: the stream goes on at the oldest, and says so. */
 async function overtaken(house: House, listener: Listener, { snapshot }: Subscription): Promise<void> {
   const { hub, tape } = house
-  const from = listener.seq === null ? null : hub.position(listener.seq)
+  const from = hub.positionOf(listener)
   const to = hub.position(tape.oldest())
-  listener.seq = tape.oldest()
+  listener.passOver(tape.oldest())
   listener.say({ type: 'gap', id: to, reason: 'expired', from, to, backfill: null })
   if (snapshot) await saySnapshots(house, listener, to)
 }

@@ -2,14 +2,18 @@
  * A place on the tape: `<epoch>.<seq>`, or `<epoch>.<seq>.<n>` inside the sealed view, where one seal stands for
  * several messages. Opaque to clients.
  */
-export type Position = { readonly epoch: string; readonly seq: number; readonly n: number | null }
+export type Position = Place & { readonly epoch: string }
+
+/** Up to and with the message `seq`; or, with `n`, up to and with the n-th that the sealed view gives before it. */
+export type Place = { readonly seq: number; readonly n: number | null }
 
 /** Longer than any position that was ever given out; what is longer is somebody else's. */
 export const POSITION_BOUND_BYTES = 256
 
 const shape = /^([0-9a-z]{1,32})\.(0|[1-9]\d{0,39})(?:\.([1-9]\d{0,8}))?$/
 
-export const formatPosition = (epoch: string, seq: number): string => `${epoch}.${seq}`
+export const formatPosition = (epoch: string, seq: number, n: number | null = null): string =>
+  n === null ? `${epoch}.${seq}` : `${epoch}.${seq}.${n}`
 
 export function parsePosition(text: string): Position | null {
   const found = shape.exec(text)
@@ -20,5 +24,4 @@ export function parsePosition(text: string): Position | null {
 }
 
 /** The sequence number after which to go on: outside the sealed view `<p>.<n>` means just before `<p>`. */
-export const resumeAfter = (position: Position): number =>
-  position.n === null ? position.seq : Math.max(0, position.seq - 1)
+export const resumeAfter = ({ seq, n }: Place): number => (n === null ? seq : Math.max(0, seq - 1))

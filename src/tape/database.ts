@@ -8,7 +8,7 @@ const schema = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
   CREATE TABLE IF NOT EXISTS tape (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT
   ) STRICT;
   CREATE INDEX IF NOT EXISTS tape_time ON tape (time, seq);
   CREATE INDEX IF NOT EXISTS tape_evictable ON tape (seq) WHERE evictable = 1;
@@ -19,6 +19,20 @@ const schema = `
   CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `
 
+/** By what a message is looked up: an on-chain key, or the token's block that a seal is of. */
+const subjectIndex = 'CREATE INDEX IF NOT EXISTS tape_subject ON tape (subject) WHERE subject IS NOT NULL'
+const hasSubjects = "SELECT 1 FROM pragma_table_info('tape') WHERE name = 'subject'"
+/** Messages of a tape of before that which can be looked up from then on; what is older ended long ago. */
+const SUBJECTS_BOUND = 100_000
+/** Such a tape holds no seals, so all that can be looked up bears a key. */
+const addSubjects = `
+  BEGIN IMMEDIATE;
+  ALTER TABLE tape ADD COLUMN subject TEXT;
+  UPDATE tape SET subject = json_extract(text, '$.key')
+    WHERE seq IN (SELECT seq FROM tape ORDER BY seq DESC LIMIT ${SUBJECTS_BOUND});
+  COMMIT;
+`
+
 /** Opens the file that the embedded tape lives in, and locks it; says what to do where that cannot be. */
 export function openDatabase(dir: string): DatabaseSync {
   try {
@@ -26,6 +40,8 @@ export function openDatabase(dir: string): DatabaseSync {
     const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
     try {
       database.exec(schema)
+      if (!database.prepare(hasSubjects).get()) database.exec(addSubjects)
+      database.exec(subjectIndex)
       // Takes the lock now, so that a second process on the same folder is told at its start.
       database.exec('BEGIN IMMEDIATE; COMMIT')
     } catch (failure) {

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { Hex } from '../protocol/parts.ts'
 import { formatPosition } from '../protocol/position.ts'
-import { type Draft, movementTypes, type Update } from '../protocol/updates.ts'
+import { type Draft, movementTypes, type Update, type UpdateType } from '../protocol/updates.ts'
 import { openDatabase } from './database.ts'
 import { type Entry, type Follower, type Notes, type Tape, TapeError } from './tape.ts'
 
@@ -35,8 +36,30 @@ export function openSqliteTape(options: Options): Tape {
   }
 }
 
-const evictable = (type: Update['type']): number =>
-  movementTypes.has(type) || type === 'approval' || type === 'log' || type === 'seal' ? 1 : 0
+const isPlenty = (type: UpdateType | 'part'): boolean =>
+  type === 'part' || type === 'approval' || type === 'log' || movementTypes.has(type)
+
+/**
+ * Whether the count may take a message. A seal goes only with all that it seals: as long as a telling is kept, so is every
+ * seal that lists it, and it can be said whether it had been sealed before.
+ */
+const evictable = (update: Update): number =>
+  (update.type === 'seal' ? update.types.every(isPlenty) : isPlenty(update.type)) ? 1 : 0
+
+const sealsOf = (address: Hex, block: number): string => `${address} ${block}`
+
+/** By what a message can be looked up, if by anything. */
+function subjectOf(update: Update): string | null {
+  if (update.type === 'seal') return sealsOf(update.address, update.block.number)
+  return 'key' in update ? (update.key ?? null) : null
+}
+
+const entryOf = ({ seq, text }: Row): Entry => ({
+  seq,
+  text,
+  // The text is what this class wrote: it is read back, not checked again.
+  update: JSON.parse(text) as Update,
+})
 
 class SqliteTape implements Tape {
   readonly epoch: string
@@ -46,7 +69,7 @@ class SqliteTape implements Tape {
   readonly #heads = new Map<string, number>()
   readonly #notes = new Map<string, unknown>()
   readonly #write: Record<'update' | 'head' | 'note' | 'meta' | 'forget', StatementSync>
-  readonly #read: Record<'since' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
+  readonly #read: Record<'since' | 'about' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
   #end: number
   #oldest: number
   #count: number
@@ -57,7 +80,7 @@ class SqliteTape implements Tape {
     this.#database = database
     this.#options = options
     this.#write = {
-      update: database.prepare('INSERT INTO tape (seq, time, evictable, text) VALUES (?, ?, ?, ?)'),
+      update: database.prepare('INSERT INTO tape (seq, time, evictable, text, subject) VALUES (?, ?, ?, ?, ?)'),
       head: database.prepare('INSERT OR REPLACE INTO heads (address, type, seq) VALUES (?, ?, ?)'),
       note: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
       meta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
@@ -65,6 +88,7 @@ class SqliteTape implements Tape {
     }
     this.#read = {
       since: database.prepare('SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
+      about: database.prepare('SELECT seq, text FROM tape WHERE subject = ? ORDER BY seq'),
       before: database.prepare('SELECT seq FROM tape WHERE time >= ? ORDER BY time, seq LIMIT 1'),
       agedOut: database.prepare(
         'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE time < ? ORDER BY time, seq LIMIT ?) RETURNING seq',
@@ -111,7 +135,7 @@ class SqliteTape implements Tape {
     this.#inOneStroke(() => {
       for (const { seq, update, text } of entries) {
         time = Math.max(time, Date.parse(update.time))
-        this.#write.update.run(seq, time, evictable(update.type), text)
+        this.#write.update.run(seq, time, evictable(update), text, subjectOf(update))
       }
       for (const [head, seq] of heads) {
         const [address = '', type = ''] = head.split(' ')
@@ -142,12 +166,15 @@ class SqliteTape implements Tape {
   }
 
   since(seq: number, limit: number): readonly Entry[] {
-    // The text is what this class wrote: it is read back, not checked again.
-    return (this.#read.since.all(seq, limit) as Row[]).map((row) => ({
-      seq: row.seq,
-      text: row.text,
-      update: JSON.parse(row.text) as Update,
-    }))
+    return (this.#read.since.all(seq, limit) as Row[]).map(entryOf)
+  }
+
+  about(key: string): readonly Entry[] {
+    return (this.#read.about.all(key) as Row[]).map(entryOf)
+  }
+
+  seals(address: Hex, block: number): readonly Entry[] {
+    return (this.#read.about.all(sealsOf(address, block)) as Row[]).map(entryOf)
   }
 
   before(time: number): number {

@@ -1,3 +1,4 @@
+import type { Hex } from '../protocol/parts.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
 
 /** An update with its number and the very text that every listener gets. */
@@ -15,6 +16,8 @@ export type Follower = (turn: readonly Entry[], notes: Notes) => void
 export const noteNames = {
   /** Each token as last published: this and its address. */
   token: 'token/',
+  /** Each promise that is open: this and its key. */
+  open: 'open/',
   head: 'head',
   status: 'status',
   /** How far the chain has been heard, and from where on the tape a restart finds what it must know. */
@@ -32,6 +35,13 @@ export interface Tape {
   follow(deliver: Follower): () => void
   /** What stands after `seq`, oldest first. */
   since(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
+  /**
+   * Every kept message about an on-chain key, oldest first: what told, amended or retracted it. At once, since who hears
+   * a retraction is asked in the very step in which it is delivered.
+   */
+  about(key: string): readonly Entry[]
+  /** Every kept seal of a token's block, oldest first; none is gone as long as a telling that it lists is kept. */
+  seals(address: Hex, block: number): readonly Entry[]
   /** The number after which all that was written at `time` (ms) or later stands. */
   before(time: number): number | Promise<number>
   note(name: string): unknown

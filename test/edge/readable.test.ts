@@ -51,6 +51,26 @@ describe('a readable line', () => {
     expect(readable(one('burn'))).toContain('sealed, late in ')
   })
 
+  it.each([
+    ['retract', 'mint 52380564-0x3e23…009d-21 is not so: its block was sealed without it'],
+    [
+      'amend',
+      'transfer 52380564-0xca97…48bb-17 has another memo: transfer 1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  sealed in 52380564, 0xca97…48bb',
+    ],
+    ['seal', 'block 52380564: 2 logs, 1 of them late, digest fd3ca2824cfa3584fec5f8d99cd17c47'],
+    ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],
+    ['finality', 'safe up to block 52380524'],
+  ] as const)('says how a promise ended: %s', (type, content) => {
+    expect(readable(one(type)).endsWith(` ${content}`)).toBe(true)
+  })
+
+  it('says why something is not so', () => {
+    const retract = one('retract')
+    const by = `7-0x${'ab'.repeat(32)}-3`
+    expect(readable({ ...retract, reason: 'reorg' })).toContain('its block was replaced')
+    expect(readable({ ...retract, reason: 'replaced', by })).toContain('sealed as 7-0xabab…abab-3')
+  })
+
   it.each(
     messages
       .filter((message) => !('time' in message && 'prev' in message))

@@ -1,18 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { Hub } from '../../src/edge/hub.ts'
-import { Listener, type Outlet } from '../../src/edge/listener.ts'
-import { View } from '../../src/edge/view.ts'
-import { type House, welcome } from '../../src/edge/welcome.ts'
 import type { Message } from '../../src/protocol/connection.ts'
-import { defaultOptions, type Since } from '../../src/protocol/selection.ts'
-import type { Draft } from '../../src/protocol/updates.ts'
-import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import { type Draft, updateTypes } from '../../src/protocol/updates.ts'
+import { ownHouse } from './house.ts'
 
 /** Longer than any welcome takes in turns of the promise queue. */
 const TURNS = 30
 
-const now = () => 1_000_000
-const time = new Date(now()).toISOString()
+const time = new Date(1_000_000).toISOString()
 const hole = (block: number): Draft => ({
   type: 'hole',
   symbol: '*',
@@ -35,42 +29,8 @@ const log = (block: number): Draft => ({
   tx: { hash: `0x${'a'.repeat(64)}`, index: 0, log_index: 0 },
 })
 
-/** A house over a tape in memory, and one who listens there; everything said is kept. */
-function openHouse(bound = 1_000_000) {
-  const tape = openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, dice: () => 0.5 })
-  const view = new View(tape)
-  const count = { came() {}, went() {}, shownOut() {} }
-  const bounds = { backlogBoundBytes: 262_144, clientsBound: 10, selectionsBound: 10 }
-  const hub = new Hub({ tape, view, now, dice: () => 0.5, ...bounds, count })
-  const house: House = {
-    hub,
-    view,
-    tape,
-    now,
-    chainId: () => 1,
-    server: 'test',
-    demo: false,
-    heartbeatMs: 15_000,
-    staleMs: 1,
-    limits: { selections: 10, replay: 100_000, backlog: 262_144, retentionMs: 60_000 },
-  }
-  const said: Message[] = []
-  const outlet: Outlet = {
-    write: (bytes) => {
-      for (const line of String(bytes).trimEnd().split('\n')) said.push(JSON.parse(line))
-    },
-    backlog: 0,
-    drained: () => Promise.resolve(),
-    ping: () => false,
-    end() {},
-  }
-  const options = { ...defaultOptions, types: [...defaultOptions.types, 'log' as const] }
-  const listener = new Listener({ id: 'one', carrier: 'ndjson', outlet, heartbeatMs: null, options, now: now() })
-  listener.tokens = null
-  hub.enter(listener)
-  const begin = (since: Since) => welcome(house, listener, { since, snapshot: false, rejected: [] })
-  return { tape, said, begin }
-}
+/** One who hears everything there is. */
+const all = { options: { types: updateTypes }, since: { from: 'start' } } as const
 
 const blocksOf = (said: readonly Message[]): readonly number[] =>
   said.flatMap((message) =>
@@ -81,28 +41,30 @@ describe('joining', () => {
   it.each(Array.from({ length: TURNS }, (_, turn) => turn))(
     'loses nothing that is written %i turns after it began, and tells nothing twice',
     async (turn) => {
-      const { tape, said, begin } = openHouse()
+      const { tape, listen } = ownHouse()
       await tape.append([hole(1), hole(2)])
-      const joined = begin({ from: 'start' })
+      const { outlet, joined } = listen(all)
       for (let passed = 0; passed < turn; passed += 1) await null
       await tape.append([hole(3)])
       await joined
       await tape.append([hole(4)])
-      expect(blocksOf(said)).toEqual([1, 2, 3, 4])
+      expect(blocksOf(outlet.messages)).toEqual([1, 2, 3, 4])
     },
   )
 })
 
 describe('a replay', () => {
   it('that eviction overtakes goes on at the oldest after a gap, and never goes back behind it', async () => {
-    const { tape, said, begin } = openHouse(1_000)
+    const { tape, listen } = ownHouse({ bound: 1_000 })
     for (let block = 1; block <= 1_000; block += 1) await tape.append([log(block)])
-    const joined = begin({ from: 'start' })
-    while (blocksOf(said).length === 0) await null
+    const { outlet, joined } = listen(all)
+    // Hello and subscribed, then the first page.
+    while (outlet.writes.length < 3) await null
     for (let page = 0; page < 80; page += 1) {
       await tape.append(Array.from({ length: 100 }, (_, index) => log(1_001 + page * 100 + index)))
     }
     await joined
+    const said = outlet.messages
     const gaps = said.filter((message) => message.type === 'gap')
     expect(gaps.length).toBeGreaterThan(0)
     const blocks = blocksOf(said)

@@ -3,7 +3,21 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { parsePosition } from '../../src/protocol/position.ts'
 import { type Draft, Update } from '../../src/protocol/updates.ts'
 import type { Entry, Tape } from '../../src/tape/tape.ts'
-import { apple, approval, navChange, oneOfEach, otherLog, seal, status, tesla, token, transfer } from './drafts.ts'
+import {
+  amend,
+  apple,
+  approval,
+  navChange,
+  oneOfEach,
+  otherLog,
+  pause,
+  retract,
+  seal,
+  status,
+  tesla,
+  token,
+  transfer,
+} from './drafts.ts'
 
 /** What bounds a tape, and the time it begins at. */
 type Bounds = { readonly retentionMs?: number; readonly bound?: number }
@@ -242,6 +256,77 @@ export function tapeContract(name: string, openPlace: Open): void {
       expect(await tape.before(at + 1_000)).toBe(second - 1)
       expect(await tape.before(at + 2_000)).toBe(fourth - 1)
       expect(await tape.before(at + 3_001)).toBe(tape.end())
+    })
+  })
+
+  describe(`${name}: what is about a key`, () => {
+    const { key } = transfer({ at, nth: 4 })
+
+    it('is what told, amended and retracted it, oldest first, in the very same text', async () => {
+      const { tape } = await open()
+      const [told, , amended] = await tape.append([
+        transfer({ at, nth: 4 }),
+        transfer({ at, nth: 5 }),
+        amend({ at, nth: 4 }),
+        seal({ at, nth: 4, types: ['transfer'] }),
+        navChange({ at }),
+      ])
+      const [ended, again] = await tape.append([retract({ at, nth: 4 }), transfer({ at, nth: 4 })])
+      expect(tape.about(key)).toEqual([told, amended, ended, again])
+    })
+
+    it('is found in the turn in which it is told', async () => {
+      const { tape } = await open()
+      const found: number[] = []
+      tape.follow(() => found.push(tape.about(key).length))
+      await tape.append([transfer({ at, nth: 4 })])
+      await tape.append([amend({ at, nth: 4 }), retract({ at, nth: 4 })])
+      expect(found).toEqual([1, 3])
+    })
+
+    it('is nothing where nothing was told', async () => {
+      const { tape } = await open()
+      await tape.append([navChange({ at }), token({ at }), seal({ at, nth: 4, types: ['transfer'] })])
+      expect(tape.about(key)).toEqual([])
+      expect(tape.about('')).toEqual([])
+    })
+
+    it('survives both ends', async () => {
+      const place = await open()
+      const told = await place.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      expect((await place.reopen()).about(key)).toEqual(told)
+      expect((await place.crash()).about(key)).toEqual(told)
+    })
+
+    it('goes with its messages', async () => {
+      const place = await open({ bound: 2 })
+      const [, amended] = await place.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      await place.tape.append([transfer({ at, nth: 5 })])
+      expect(place.tape.about(key)).toEqual([amended])
+    })
+  })
+
+  describe(`${name}: the seals of a block`, () => {
+    it('are those of one token and number, oldest first', async () => {
+      const { tape } = await open()
+      const [first] = await tape.append([
+        seal({ at, nth: 4, types: ['transfer'] }),
+        seal({ at, nth: 4, address: tesla }),
+        seal({ at, nth: 5 }),
+        retract({ at, nth: 4 }),
+      ])
+      const [second] = await tape.append([seal({ at, nth: 4 })])
+      expect(tape.seals(apple, 4)).toEqual([first, second])
+      expect(tape.seals(apple, 6)).toEqual([])
+    })
+
+    it('stay as long as anything that they list may stay', async () => {
+      const place = await open({ bound: 2 })
+      const told = await place.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
+      await place.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
+      await place.tape.append([status({ at }), status({ at })])
+      expect((await all(place.tape)).slice(0, 2)).toEqual(told)
+      expect(place.tape.seals(apple, 5)).toEqual([])
     })
   })
 

@@ -9,6 +9,7 @@ export const tesla: Hex = `0x${'7e'.repeat(20)}`
 const word = (digit: string): Hex => `0x${digit.repeat(64)}`
 const hash = (number: number): Hex => `0x${number.toString(16).padStart(64, '0')}`
 
+type Seal = DraftOf<'seal'>
 type About = { readonly address?: Hex; readonly at: number; readonly nth?: number }
 
 const common = ({ address = apple, at }: About) => ({
@@ -70,15 +71,39 @@ export const otherLog = ({ nth = 1, ...about }: About): DraftOf<'log'> => ({
   ...place(nth),
 })
 
-export const seal = ({ nth = 1, ...about }: About): DraftOf<'seal'> => ({
+export const seal = ({ nth = 1, types = [], ...about }: About & Pick<Partial<Seal>, 'types'>): Seal => ({
   type: 'seal',
   ...common(about),
   block: { number: nth, hash: hash(nth), timestamp: null },
-  keys: [],
-  types: [],
+  keys: types.map(() => fact(nth).key),
+  types,
   late: [],
-  count: 0,
+  count: types.length,
   digest: '0'.repeat(32),
+})
+
+export const retract = ({ nth = 1, ...about }: About): DraftOf<'retract'> => ({
+  type: 'retract',
+  ...common(about),
+  key: fact(nth).key,
+  of: 'transfer',
+  was: 'k.1',
+  reason: 'not_sealed',
+  by: null,
+  now: null,
+  block: { number: nth, hash: hash(nth), timestamp: null },
+})
+
+export const amend = ({ nth = 1, ...about }: About): DraftOf<'amend'> => {
+  const { time: _, ...update } = transfer({ nth, ...about })
+  return { type: 'amend', ...common(about), key: update.key, of: 'transfer', was: 'k.1', changed: ['memo'], update }
+}
+
+/** A corporate action: nothing that the count may take. */
+export const pause = ({ nth = 1, ...about }: About): DraftOf<'pause'> => ({
+  ...{ type: 'pause', ...common(about), paused: true, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' },
+  ...fact(nth),
+  ...place(nth),
 })
 
 export const navChange = (about: About): DraftOf<'nav'> => ({

@@ -77,6 +77,35 @@ describe('the embedded tape', () => {
   })
 })
 
+describe('a tape from before messages could be looked up', () => {
+  /** The file as it was made then, with two messages on it. */
+  const formerTape = async () => {
+    const dir = ownFolder()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    const entries = await tape.append([transfer({ at, nth: 4 }), navChange({ at })], new Map([['head', 9]]))
+    await tape.close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec('DROP INDEX tape_subject; ALTER TABLE tape DROP COLUMN subject')
+    database.close()
+    return { dir, entries, epoch: tape.epoch }
+  }
+
+  it('goes on as it was, and what it holds can be looked up', async () => {
+    const { dir, entries, epoch } = await formerTape()
+    for (const end of [2, 3]) {
+      const tape = openSqliteTape({ ...unbounded, dir })
+      expect(tape.epoch).toBe(epoch)
+      expect(tape.end()).toBe(end)
+      expect(tape.note('head')).toBe(9)
+      expect((await tape.since(0, 10)).slice(0, 2)).toEqual(entries)
+      expect(tape.about(transfer({ at, nth: 4 }).key)[0]).toEqual(entries[0])
+      await tape.append([transfer({ at, nth: end })])
+      expect(tape.about(transfer({ at, nth: end }).key)).toHaveLength(1)
+      await tape.close()
+    }
+  })
+})
+
 /** What opening says when it fails; it is one readable line and no more. */
 function complaint(dir: string): string {
   let tape: Tape

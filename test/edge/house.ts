@@ -1,0 +1,138 @@
+import { onTestFinished } from 'vitest'
+import type { Carrier } from '../../src/edge/carrier.ts'
+import { Hub } from '../../src/edge/hub.ts'
+import { Listener, type Outlet } from '../../src/edge/listener.ts'
+import { View } from '../../src/edge/view.ts'
+import { type House, welcome } from '../../src/edge/welcome.ts'
+import type { Message } from '../../src/protocol/connection.ts'
+import type { Hex } from '../../src/protocol/parts.ts'
+import { defaultOptions, type Options, type Since, sinceLastEventId } from '../../src/protocol/selection.ts'
+import type { Update } from '../../src/protocol/updates.ts'
+import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import type { Tape } from '../../src/tape/tape.ts'
+
+/** What one asks to hear; all of it where nothing is said. */
+export type Asked = {
+  readonly tokens?: readonly Hex[]
+  readonly options?: Partial<Options>
+  readonly since?: Since
+  readonly carrier?: Carrier
+  readonly heartbeatMs?: number
+  /** Bytes after which writing has to wait until the test reads. */
+  readonly roomBytes?: number
+}
+
+type Bounds = {
+  readonly bound?: number
+  readonly replay?: number
+  /** A tape that is there already, and has its own end. */
+  readonly over?: Tape
+}
+
+/** A house over a tape in memory, and whoever listens there; everything said is kept. */
+export function openHouse({ bound = 1_000_000, replay = 100_000, over }: Bounds = {}) {
+  const clock = { now: 1_000_000 }
+  const now = () => clock.now
+  const tape = over ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, dice: () => 0.5 })
+  const view = new View(tape)
+  const count = { came() {}, went() {}, shownOut() {} }
+  const bounds = { backlogBoundBytes: 262_144, clientsBound: 1_000, selectionsBound: 10 }
+  const hub = new Hub({ tape, view, now, dice: () => 0.5, ...bounds, count })
+  const house: House = {
+    hub,
+    view,
+    tape,
+    now,
+    chainId: () => 1,
+    server: 'test',
+    demo: false,
+    heartbeatMs: 15_000,
+    staleMs: 1,
+    limits: { selections: 10, replay, backlog: 262_144, retentionMs: 60_000 },
+  }
+  const listen = (asked: Asked = {}) => {
+    const { tokens, options = {}, since = { from: 'now' }, carrier = 'ndjson', roomBytes } = asked
+    const outlet = new Notebook(roomBytes ?? Number.POSITIVE_INFINITY)
+    const listener = new Listener({
+      ...{ id: 'one', carrier, outlet, heartbeatMs: asked.heartbeatMs ?? null, now: now() },
+      options: { ...defaultOptions, ...options },
+    })
+    listener.tokens = tokens ? new Set(tokens) : null
+    hub.enter(listener)
+    const joined = welcome(house, listener, { since, snapshot: false, rejected: [] })
+    return { listener, joined, outlet, leave: () => hub.leave(listener) }
+  }
+  const close = async () => {
+    hub.close()
+    if (!over) await tape.close()
+  }
+  return { tape, hub, house, clock, listen, close }
+}
+
+/** A house that is closed when the test is over. */
+export function ownHouse(bounds: Bounds = {}) {
+  const house = openHouse(bounds)
+  onTestFinished(() => house.close())
+  return house
+}
+
+/** Where somebody goes on who was somewhere. */
+export const after = (position: string | null | undefined): Since => sinceLastEventId(position ?? '')
+
+/** Writes down what it is given. One with little room waits to be read. */
+class Notebook implements Outlet {
+  readonly writes: string[] = []
+  readonly #roomBytes: number
+  #unread = 0
+  #read: () => void = () => {}
+
+  constructor(roomBytes: number) {
+    this.#roomBytes = roomBytes
+  }
+
+  write(bytes: Buffer): void {
+    this.writes.push(String(bytes))
+    this.#unread += bytes.length
+  }
+
+  get backlog(): number {
+    return this.#unread > this.#roomBytes ? 100_000 : 0
+  }
+
+  drained(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#read = resolve
+    })
+  }
+
+  read(): void {
+    this.#unread = 0
+    this.#read()
+  }
+
+  ping(): boolean {
+    return false
+  }
+
+  end(): void {}
+
+  get lines(): readonly string[] {
+    return this.writes
+      .join('')
+      .split('\n')
+      .filter((line) => line !== '')
+  }
+
+  get messages(): readonly Message[] {
+    return this.lines.map((line) => JSON.parse(line))
+  }
+
+  /** What came of the tape, word for word. */
+  get told(): readonly string[] {
+    return this.lines.filter((line) => 'prev' in JSON.parse(line))
+  }
+
+  get updates(): readonly Update[] {
+    return this.told.map((line) => JSON.parse(line))
+  }
+}
