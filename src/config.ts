@@ -86,6 +86,7 @@ export const settings = {
     whole(10, 60_000),
   ),
   SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is called down', whole(100, hour)),
+  FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are asked for', whole(100, hour)),
   BACKFILL_BOUND_MS: setting('21600000', 'how far back a restart catches up, in chain time', whole(0, 366 * day)),
   HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', whole(100, 60_000)),
   BACKLOG_BOUND_BYTES: setting(

@@ -13,7 +13,12 @@ export function openMetrics() {
     ),
     logsRepeated: counter('logs_repeated_total', 'Logs that had been told before'),
     logsForeign: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
-    updates: counter('updates_total', 'Updates written to the tape'),
+    updates: new Counter({
+      name: 'stocktape_updates_total',
+      help: 'Updates written to the tape',
+      labelNames: ['type'],
+      registers,
+    }),
     shownOut: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
     listeners: new Gauge({
       name: 'stocktape_listeners',

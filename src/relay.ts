@@ -1,18 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { asyncScheduler, type SchedulerLike } from 'rxjs'
+import { asapScheduler, asyncScheduler, type SchedulerLike } from 'rxjs'
 import packageJson from '../package.json' with { type: 'json' }
 import { ChainIdentity } from './chain/identity.ts'
 import { link } from './chain/link.ts'
 import { Rpc } from './chain/rpc.ts'
-import { source } from './chain/source.ts'
 import type { Config } from './config.ts'
 import { openApp } from './edge/app.ts'
 import { Hub } from './edge/hub.ts'
 import { listen } from './edge/server.ts'
 import type { Streams } from './edge/stream.ts'
 import { View } from './edge/view.ts'
-import { river } from './ingest/river.ts'
-import { Teller } from './ingest/teller.ts'
+import { openIngest } from './ingest/ingest.ts'
 import { type Log, seldom } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { fetchList, lists } from './stocks/stocks.ts'
@@ -66,19 +64,6 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
   try {
     const chain = identify(config, tape)
     const rpc = new Rpc({ urls: upstream.rpcUrls, chain, now, dice, say })
-    const teller = await Teller.restore({
-      tape,
-      staleMs: config.NAV_STALE_MS,
-      now,
-      count: {
-        repeated: () => metrics.logsRepeated.inc(),
-        foreign: () => metrics.logsForeign.inc(),
-        unreadable: (n) => {
-          metrics.upstreamUnreadable.inc(n)
-          say('upstream logs or messages unreadable', { count: n })
-        },
-      },
-    })
     const view = new View(tape)
     const hub = new Hub({
       tape,
@@ -118,6 +103,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
     const unready = () => [
       ...(view.tokens.length === 0 ? ['no list has been read yet'] : []),
       ...(view.source === 'down' ? ['the upstream is down'] : []),
+      ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(hub.draining ? ['stopping'] : []),
     ]
     const app = openApp({ streams, metrics: metrics.text, unready })
@@ -132,36 +118,45 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       const unfollow = tape.follow(look)
       look()
     })
-    const flow = river({
+    const ingest = await openIngest({
       tape,
-      teller,
-      lists: lists({
-        fetch: fetchList(upstream.stocksUrl),
-        refreshMs: config.STOCKS_REFRESH_MS,
-        known: [...teller.board.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address])),
-        clock,
-        dice,
-        say,
-        unreadable: (n) => metrics.upstreamUnreadable.inc(n),
-      }),
-      source: (addresses) =>
-        source({
-          ask: rpc.ask,
-          link:
-            upstream.wsUrls.length === 0
-              ? null
-              : (wanted) => link({ urls: upstream.wsUrls, addresses: wanted, chain, clock, dice, say }),
-          addresses,
-          cursor: teller.cursor,
-          pendingPollMs: config.PENDING_POLL_MS,
-          silenceMs: config.SILENCE_MS,
-          backfillBoundMs: config.BACKFILL_BOUND_MS,
+      ask: rpc.ask,
+      link:
+        upstream.wsUrls.length === 0
+          ? null
+          : (asked) => link({ ...asked, urls: upstream.wsUrls, chain, clock, dice, say }),
+      lists: (known) =>
+        lists({
+          fetch: fetchList(upstream.stocksUrl),
+          refreshMs: config.STOCKS_REFRESH_MS,
+          known,
           clock,
+          dice,
           say,
+          unreadable: (n) => metrics.upstreamUnreadable.inc(n),
         }),
-    }).subscribe({
+      clock,
+      turn: asapScheduler,
+      settings: {
+        pendingPollMs: config.PENDING_POLL_MS,
+        silenceMs: config.SILENCE_MS,
+        finalityPollMs: config.FINALITY_POLL_MS,
+        backfillBoundMs: config.BACKFILL_BOUND_MS,
+        staleMs: config.NAV_STALE_MS,
+      },
+      say,
+      count: {
+        repeated: () => metrics.logsRepeated.inc(),
+        foreign: () => metrics.logsForeign.inc(),
+        unreadable: (n) => {
+          metrics.upstreamUnreadable.inc(n)
+          say('upstream logs or messages unreadable', { count: n })
+        },
+      },
+    })
+    const flow = ingest.subscribe({
       next: (entries) => {
-        metrics.updates.inc(entries.length)
+        for (const { update } of entries) metrics.updates.inc({ type: update.type })
         if (chain.id !== null && tape.note(noteNames.chain) !== chain.id) {
           tape.append([], new Map([[noteNames.chain, chain.id]])).catch(failed)
         }

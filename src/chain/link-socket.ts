@@ -46,7 +46,8 @@ const Message = z.union([
   z.object({ id: z.int(), result: z.unknown() }),
 ])
 
-type Kind = 'pendingLogs' | 'logs' | 'newHeads'
+type LogsKind = 'pendingLogs' | 'logs'
+type Kind = LogsKind | 'newHeads'
 
 /** What was asked of the node and is not answered yet. */
 type Question = { readonly answered: (result: unknown) => void; readonly refused: (why: Refusal) => void }
@@ -68,8 +69,8 @@ export class LinkSocket {
   #unclaimed: { subscription: string; result: unknown; receivedAt: number }[] = []
   #wanted: readonly Hex[] = []
   #ready = false
-  #logsOf: 'pendingLogs' | 'logs' = 'pendingLogs'
-  #logsId: string | null = null
+  /** What is to be subscribed to, and under which id it is. */
+  readonly #logs = new Map<LogsKind, string | null>([['pendingLogs', null]])
   #lastId = 0
   #ended = false
 
@@ -93,6 +94,13 @@ export class LinkSocket {
   hear(addresses: readonly Hex[]): void {
     this.#wanted = addresses
     if (this.#ready) this.#subscribeToLogs()
+  }
+
+  /** Tries what was refused or found silent once more, and listens to sealed logs beside it. */
+  probe(): void {
+    if (!this.#ready) return
+    this.#subscribe('pendingLogs')
+    if (!this.#logs.has('logs')) this.#subscribe('logs')
   }
 
   unsubscribe(): void {
@@ -127,23 +135,29 @@ export class LinkSocket {
   }
 
   #subscribeToLogs(): void {
+    for (const kind of this.#logs.keys()) this.#subscribe(kind)
+  }
+
+  #subscribe(kind: LogsKind): void {
     const addresses = this.#wanted
     // To the node an empty list means every contract there is.
     if (addresses.length === 0) return
-    const kind = this.#logsOf
     this.#ask('eth_subscribe', [kind, { address: addresses }], {
       answered: (id) => {
+        const before = this.#logs.get(kind) ?? null
+        this.#logs.set(kind, typeof id === 'string' ? id : null)
         this.signals.next({ type: 'live', of: kind, addresses })
         this.#remember(id, kind)
-        if (this.#logsId !== null)
-          this.#ask('eth_unsubscribe', [this.#logsId], { answered: () => {}, refused: () => {} })
-        this.#logsId = typeof id === 'string' ? id : null
+        if (before !== null) this.#ask('eth_unsubscribe', [before], { answered: () => {}, refused: () => {} })
       },
       refused: (why) => {
-        if (kind === 'logs' || why.code === null) return this.#end(`${kind} refused: ${why.message}`)
-        this.#options.say('upstream refuses pendingLogs', why)
-        this.#logsOf = 'logs'
-        this.#subscribeToLogs()
+        if (why.code === null) return this.#end(`${kind} refused: ${why.message}`)
+        this.#options.say(`upstream refuses ${kind}`, why)
+        this.#logs.delete(kind)
+        if (this.#logs.size > 0) return
+        // Where nothing pre-confirmed can be heard, what is sealed may be.
+        if (kind === 'pendingLogs') this.#subscribe('logs')
+        else this.#end(`${kind} refused: ${why.message}`)
       },
     })
   }

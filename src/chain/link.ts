@@ -27,6 +27,8 @@ type Options = {
   readonly urls: readonly string[]
   /** The listed tokens, as they come and go; nothing is asked for before the first. */
   readonly addresses: Observable<readonly Hex[]>
+  /** When to try again a subscription that was refused or found silent. */
+  readonly probes: Observable<unknown>
   /** The chain that the node must be of. */
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
@@ -37,7 +39,7 @@ type Options = {
 /** One upstream socket as a stream of signals, for ever: after each loss the next address is tried, with backoff. */
 export const link = (options: Options): Observable<Signal> =>
   defer(() => {
-    const { urls, addresses, chain, clock, dice, say } = options
+    const { urls, addresses, probes, chain, clock, dice, say } = options
     let attempts = 0
     let failures = 0
     return defer(() => {
@@ -52,6 +54,10 @@ export const link = (options: Options): Observable<Signal> =>
                 socket.signals,
                 addresses.pipe(
                   tap((list) => socket.hear(list)),
+                  ignoreElements(),
+                ),
+                probes.pipe(
+                  tap(() => socket.probe()),
                   ignoreElements(),
                 ),
               )

@@ -23,6 +23,12 @@ export const HexQuantity = z
   .transform(Number)
   .refine(Number.isSafeInteger)
 
+/** Seconds since 1970. Not worth a log or a block: what cannot be read is unknown. */
+const Second = HexQuantity.refine((seconds) => seconds <= LATEST_S)
+  .nullish()
+  .catch(null)
+  .transform((seconds) => seconds ?? null)
+
 /** What the node sends: one thing that a contract said, in lower case and in numbers, whichever node it came from. */
 export type Log = {
   readonly key: string
@@ -46,10 +52,7 @@ const WireLog = z
     data: hexOf(/^0x([0-9a-fA-F]{2})*$/),
     blockNumber: HexQuantity,
     blockHash: HexWord.nullish(),
-    // Not worth a log: what cannot be read is unknown.
-    blockTimestamp: HexQuantity.refine((seconds) => seconds <= LATEST_S)
-      .nullish()
-      .catch(null),
+    blockTimestamp: Second,
     transactionHash: HexWord,
     transactionIndex: HexQuantity,
     logIndex: HexQuantity,
@@ -60,7 +63,6 @@ const WireLog = z
       ...log,
       key: formatKey(log.blockNumber, log.transactionHash, log.logIndex),
       blockHash: log.blockHash && /[^0x]/.test(log.blockHash) ? log.blockHash : null,
-      blockTimestamp: log.blockTimestamp ?? null,
       removed: log.removed ?? false,
     }),
   )
@@ -79,13 +81,22 @@ export function readLogs(given: unknown): Logs {
   return { logs, unreadable: read.length - logs.length }
 }
 
+/** A transaction in a block's header: its hash, or all of it where a node sends more than was asked for. */
+const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
+
 /** The header of a block, as far as the relay asks. A pending one may lack number and hash. */
 export const Header = z.object({
   number: HexQuantity.nullish().transform((number) => number ?? null),
   hash: HexWord.nullish().transform((hash) => hash ?? null),
-  parentHash: HexWord.nullish(),
-  timestamp: HexQuantity.nullish().transform((timestamp) => timestamp ?? null),
-  gasUsed: HexQuantity.nullish(),
-  transactions: z.array(z.unknown()).nullish(),
+  parentHash: HexWord.nullish().transform((hash) => hash ?? null),
+  timestamp: Second,
+  gasUsed: HexQuantity.nullish().catch(null),
+  transactions: z.array(TransactionHash).nullish().catch(null),
 })
 export type Header = z.infer<typeof Header>
+
+/** The header of a block that has its place: only a pending one may lack number or hash. */
+export type SealedHeader = Header & { readonly number: number; readonly hash: Hex }
+
+export const isSealed = (header: Header | null): header is SealedHeader =>
+  header?.number != null && header.hash !== null

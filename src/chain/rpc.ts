@@ -66,8 +66,8 @@ export class Rpc {
       catchError((failure: unknown) => {
         const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
         if (!error.passing) return throwError(() => error)
-        // An endpoint that serves every method but this one is not at fault.
-        if (!error.ofMethod) this.#rest(endpoint, error)
+        // An endpoint that lacks one method, or has yet to see one block, is not at fault.
+        if (!error.ofQuestion) this.#rest(endpoint, error)
         return this.#askFrom(index + 1, method, params, error)
       }),
     )
@@ -150,7 +150,7 @@ export async function readBounded(response: Response, boundBytes: number): Promi
   let length = 0
   for await (const chunk of response.body ?? []) {
     length += chunk.length
-    if (length > boundBytes) throw new UpstreamError('unreadable', `the answer is longer than ${boundBytes} bytes`)
+    if (length > boundBytes) throw new UpstreamError('too_large', `the answer is longer than ${boundBytes} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -1,16 +1,15 @@
 import {
   catchError,
   concat,
+  concatMap,
   connect,
   defer,
-  distinctUntilChanged,
   EMPTY,
   exhaustMap,
   filter,
   from,
   ignoreElements,
   interval,
-  map,
   merge,
   mergeMap,
   type Observable,
@@ -18,59 +17,67 @@ import {
   ReplaySubject,
   retry,
   type SchedulerLike,
-  startWith,
+  Subject,
   switchMap,
   tap,
+  throwError,
   timer,
 } from 'rxjs'
-import type { Hex, Ingest, SourceName, SourceReason } from '../protocol/parts.ts'
+import type { Head, Hex, Ingest, SourceName, SourceReason } from '../protocol/parts.ts'
+import { finality, Tide, type Watermark } from './finality.ts'
+import type { Cursor } from './lately.ts'
 import type { Signal } from './link-socket.ts'
-import { Header, type Log, readLogs } from './log.ts'
-import { type Found, Reader } from './reader.ts'
+import { Header, isSealed, type Log, type Logs, readLogs, type SealedHeader } from './log.ts'
+import { BEHIND_BLOCKS, Looks, PROBE_EVERY_MS, PROVE_EVERY_MS, type Seen } from './looks.ts'
+import { Reader } from './reader.ts'
 import type { Ask } from './rpc.ts'
+import { Sealed } from './sealed.ts'
+import type { Owed, Settled } from './settling.ts'
+import { UpstreamError } from './upstream-error.ts'
 import { Verdict } from './verdict.ts'
+import { Witness } from './witness.ts'
 
 /** What comes down the river from the chain, whichever way it was heard. */
 export type Heard =
-  | {
-      readonly type: 'log'
-      readonly log: Log
-      readonly via: Ingest['source']
-      readonly sealed: boolean
-      readonly receivedAt: number
-    }
-  | { readonly type: 'hole'; readonly blocks: { readonly from: number; readonly to: number }; readonly reason: string }
+  /** Pre-confirmed, as far as anybody knows; only the settling of its block makes a log sealed. */
+  | { readonly type: 'log'; readonly log: Log; readonly via: Ingest['source']; readonly receivedAt: number }
+  | Settled
+  | Watermark
   | { readonly type: 'head'; readonly sealed: number | null; readonly pending: number | null }
-  | { readonly type: 'unreadable'; readonly count: number }
-  /** Everything up to this sealed block has been heard; a restart goes on from here. */
-  | { readonly type: 'cursor'; readonly sealed: number }
+  /** Where all begins: what is sealed after this block is told. */
+  | { readonly type: 'cursor'; readonly cursor: Cursor }
   /** Logs of these addresses are heard from now on. */
   | { readonly type: 'hearing'; readonly addresses: readonly Hex[] }
   | { readonly type: 'status'; readonly source: SourceName; readonly reason: SourceReason }
 
-/** How often a closing question that failed is asked again. */
-const CLOSE_RETRY_MS = 1_000
-/** How often it is looked whether the upstream has been silent for too long. */
-const HEALTH_EVERY_MS = 250
+/** How often it is weighed whether the upstream has been silent for too long. */
+const WEIGH_EVERY_MS = 250
+/** Logs that wait for the first head at most; what comes beyond it is told when its block is settled. */
+const EARLY_BOUND = 2_000
+/** What was pushed of a block so far below the first head begins nothing. */
+const BEGINNING_BLOCKS = 64
+/** What the link is told: whom to listen to, and when to try a subscription again. */
+export type LinkAsked = { readonly addresses: Observable<readonly Hex[]>; readonly probes: Observable<unknown> }
 
-/** A pushed head further than this from the newest that was asked for is not believed. */
-const HEAD_JUMP_BOUND_BLOCKS = 1_000_000
-
-type Options = {
+export type SourceOptions = {
   readonly ask: Ask
   /** Opens the upstream socket; null where there is none, so all is polled. */
-  readonly link: ((addresses: Observable<readonly Hex[]>) => Observable<Signal>) | null
+  readonly link: ((asked: LinkAsked) => Observable<Signal>) | null
   readonly addresses: Observable<readonly Hex[]>
-  readonly cursor: number | null
+  readonly owed: Owed
+  readonly cursor: Cursor | null
+  /** The head as a former life knew it. */
+  readonly head: Head
   readonly pendingPollMs: number
   readonly silenceMs: number
+  readonly finalityPollMs: number
   readonly backfillBoundMs: number
   readonly clock: SchedulerLike
   readonly say: (kind: string, detail: unknown) => void
 }
 
-/** Where pre-confirmations come from: pushed while the link lives, polled while it does not, one stream of both. */
-export const source = (options: Options): Observable<Heard> =>
+/** What happens on the chain, sealed and before: pushed while the link is to be trusted, polled while it is not. */
+export const source = (options: SourceOptions): Observable<Heard> =>
   defer(() => {
     const feed = new Feed(options)
     const { addresses, link } = options
@@ -78,11 +85,15 @@ export const source = (options: Options): Observable<Heard> =>
       connect(
         (shared) =>
           merge(
+            feed.settled(),
             shared.pipe(
               tap((list) => feed.wants(list)),
               ignoreElements(),
             ),
-            link ? link(shared).pipe(connect((signals) => feed.linked(signals))) : feed.polled(),
+            link
+              ? link({ addresses: shared, probes: feed.probes }).pipe(connect((signals) => feed.linked(signals)))
+              : EMPTY,
+            feed.polled(),
           ),
         // A link that comes back has to be told again what to listen to.
         { connector: () => new ReplaySubject(1) },
@@ -92,176 +103,256 @@ export const source = (options: Options): Observable<Heard> =>
 
 /** One source at work: which way it listens now, and what speaks for it. */
 class Feed {
-  readonly #options: Options
-  readonly #reader: Reader
+  readonly probes = new Subject<void>()
+  readonly #options: SourceOptions
+  readonly #node: Reader
+  readonly #sealed: Sealed
   readonly #verdict: Verdict
+  readonly #witness = new Witness()
+  readonly #looks: Looks
+  readonly #tide = new Tide()
+  /** What was told before any head was known: it waits for the first. */
+  #early: Extract<Heard, { type: 'log' }>[] = []
   #wanted: readonly Hex[] = []
-  #heard: readonly Hex[] = []
-  /** Whose logs the link pushes. */
+  #ours: ReadonlySet<Hex> = new Set()
+  /** Whose pre-confirmed logs the link pushes. */
   #subscribed: readonly Hex[] = []
-  /** Whether everything up to the newest head has been heard, so that heads may move the cursor. */
-  #closed = false
-  #moved = ''
+  #pushes: ReadonlySet<Hex> = new Set()
+  /** Whose logs were said to be heard; nobody's is not worth saying. */
+  #heard: readonly Hex[] = this.#wanted
+  #probedAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: Options) {
+  constructor(options: SourceOptions) {
     this.#options = options
-    this.#reader = new Reader(options)
-    const { clock, silenceMs } = options
+    const { ask, clock, silenceMs } = options
     this.#verdict = new Verdict({ hasLink: options.link !== null, silenceMs, now: () => clock.now() })
+    this.#node = new Reader(this.#watched(ask))
+    this.#looks = new Looks({ node: this.#node, verdict: this.#verdict, wanted: () => this.#wanted, silenceMs, clock })
+    this.#sealed = new Sealed({ ...options, node: this.#node, safe: options.head.safe, addresses: () => this.#wanted })
   }
 
   wants(addresses: readonly Hex[]): void {
     this.#wanted = addresses
+    this.#ours = new Set(addresses)
   }
 
-  /** Listens to a link: what it pushes, what it says of the chain, and which of the two ways is open now. */
-  linked(signals: Observable<Signal>): Observable<Heard> {
+  /** Every sealed block, and what the chain says of how final they are. */
+  settled(): Observable<Heard> {
+    const { clock, finalityPollMs, head, say } = this.#options
     return merge(
-      signals.pipe(mergeMap((signal) => this.#pushed(signal))),
-      signals.pipe(
-        filter((signal) => signal.type === 'live' || signal.type === 'down'),
-        map((signal) => signal.type === 'live' && signal.of === 'pendingLogs'),
-        startWith(false),
-        // A link that fails again and again must not interrupt the polling that stands in for it.
-        distinctUntilChanged((before, now) => !before && !now),
-        switchMap((pushing) => (pushing ? this.#close() : this.polled())),
+      this.#sealed.follow().pipe(
+        concatMap((settled) => {
+          if (settled.type === 'unreadable') return of(settled)
+          if (settled.type === 'sealed') {
+            for (const block of settled.blocks) {
+              // Whom it was not asked to push, the link cannot have missed.
+              const logs = block.logs.filter(({ address }) => this.#pushes.has(address))
+              this.#witness.sealed({ ...block, logs }, clock.now())
+            }
+            this.#weigh()
+          }
+          return concat(of(settled), this.#reached(settled.cursor.number))
+        }),
+      ),
+      finality({ node: this.#node, everyMs: finalityPollMs, known: head, clock, say }).pipe(
+        concatMap((mark) => {
+          this.#tide.rose(mark)
+          this.#sealed.safe(mark.block)
+          return this.#reached(this.#sealed.cursor?.number ?? -1)
+        }),
       ),
     )
   }
 
-  /** Asks again and again whether the pending state moved, and what happened since if it did. */
+  #reached(settled: number): Observable<Heard> {
+    return from(this.#tide.reached(settled, (block) => this.#sealed.agrees(block)))
+  }
+
+  /** What a link pushes; after each subscription a look closes the hole between what was heard before and what is now. */
+  linked(signals: Observable<Signal>): Observable<Heard> {
+    return merge(
+      signals.pipe(mergeMap((signal) => this.#pushed(signal))),
+      signals.pipe(
+        filter((signal) => signal.type === 'down' || (signal.type === 'live' && signal.of === 'pendingLogs')),
+        switchMap((signal) => (signal.type === 'live' ? this.#close() : EMPTY)),
+      ),
+    )
+  }
+
+  /** Asks, again and again, for whatever nobody pushes. */
   polled(): Observable<Heard> {
-    const { clock, pendingPollMs, say } = this.#options
-    return defer(() => {
-      this.#moved = ''
-      this.#verdict.looked(null)
-      return merge(
-        timer(0, pendingPollMs, clock).pipe(
-          exhaustMap(() =>
-            this.#look().pipe(
-              catchError((failure: unknown) => {
-                say('polling failed', { reason: failure instanceof Error ? failure.message : String(failure) })
-                return EMPTY
-              }),
-            ),
-          ),
-        ),
-        interval(HEALTH_EVERY_MS, clock).pipe(mergeMap(() => this.#status())),
+    const { clock, pendingPollMs } = this.#options
+    return merge(
+      timer(0, pendingPollMs, clock).pipe(exhaustMap(() => this.#patiently(this.#due()))),
+      interval(WEIGH_EVERY_MS, clock).pipe(
+        mergeMap(() => {
+          this.#weigh()
+          return this.#status()
+        }),
+      ),
+    )
+  }
+
+  #watched(ask: Ask): Ask {
+    return (method, params) =>
+      defer(() => {
+        this.#verdict.asked()
+        return ask(method, params)
+      }).pipe(
+        tap({
+          next: () => this.#verdict.answered(),
+          error: (failure: unknown) => {
+            if (failure instanceof UpstreamError && failure.answered) this.#verdict.answered()
+          },
+        }),
       )
-    })
+  }
+
+  #patiently<T>(asked: Observable<T>): Observable<T> {
+    return asked.pipe(
+      catchError((failure: unknown) => {
+        if (!(failure instanceof UpstreamError)) throw failure
+        this.#options.say('polling failed', { reason: failure.message })
+        return EMPTY
+      }),
+    )
+  }
+
+  #weigh(): void {
+    const evidence = this.#witness.says(this.#options.clock.now())
+    if (evidence !== 'ok') this.#verdict.doubted(evidence)
   }
 
   #pushed(signal: Signal): Observable<Heard> {
     switch (signal.type) {
       case 'down':
         this.#verdict.linked('down')
+        this.#witness.ends()
+        this.#looks.alone()
         return EMPTY
       case 'live':
         this.#verdict.linked(signal.of === 'pendingLogs' ? 'pushing' : 'refused')
-        this.#subscribed = signal.addresses
-        return this.#listens()
+        if (signal.of === 'pendingLogs') {
+          this.#witness.begins(this.#sealed.head?.number ?? null)
+          this.#subscribed = signal.addresses
+          this.#pushes = new Set(signal.addresses)
+        }
+        return concat(this.#listens(), this.#status())
       case 'head':
         return this.#headed(Header.safeParse(signal.header).data ?? null)
       case 'log':
-        return this.#told(signal)
+        return signal.of === 'logs'
+          ? this.#sealedLogs(readLogs(signal.log))
+          : this.#tellAll(readLogs(signal.log), 'pendingLogs', signal.receivedAt)
       case 'unreadable':
         return of({ type: 'unreadable', count: 1 })
     }
   }
 
-  #told({ of: kind, log, receivedAt }: Extract<Signal, { type: 'log' }>): Observable<Heard> {
-    const { logs, unreadable } = readLogs(log)
-    const via = kind === 'pendingLogs' ? 'pendingLogs' : 'sealed'
-    const [first] = logs
-    const begun = first ? this.#beginBefore(first.blockNumber) : EMPTY
-    const heard = logs.map((one): Heard => ({ type: 'log', log: one, via, sealed: via === 'sealed', receivedAt }))
-    return concat(begun, from(heard), unreadable > 0 ? of<Heard>({ type: 'unreadable', count: unreadable }) : EMPTY)
+  #tellAll({ logs, unreadable }: Logs, via: 'pendingLogs' | 'poll', receivedAt: number): Observable<Heard> {
+    const told = from(logs).pipe(mergeMap((log) => this.#tell(log, via, receivedAt)))
+    return unreadable > 0 ? concat(told, of<Heard>({ type: 'unreadable', count: unreadable })) : told
+  }
+
+  /** Passes a pre-confirmed log on, and weighs what it says of whoever told it. */
+  #tell(log: Log, via: 'pendingLogs' | 'poll', receivedAt: number): Observable<Heard> {
+    const head = this.#sealed.head
+    if (log.removed) return EMPTY
+    // Some nodes stream what is sealed under this name: its settling tells it.
+    if (head && log.blockHash === head.hash) return EMPTY
+    // What nobody asked for proves nothing.
+    const ours = this.#ours.has(log.address)
+    if (via === 'poll') this.#witness.excuse(log)
+    else if (head && ours) {
+      if (log.blockNumber > head.number) {
+        this.#witness.announced(log)
+        this.#verdict.delivered()
+      } else if (log.blockNumber <= head.number - BEHIND_BLOCKS) this.#witness.tooLate()
+    }
+    if (this.#sealed.settled) return of({ type: 'log', log, via, receivedAt })
+    if (this.#early.length < EARLY_BOUND) this.#early.push({ type: 'log', log, via, receivedAt })
+    return EMPTY
+  }
+
+  /** Sealed logs are told by the settling of their block; here they only say that there is news. */
+  #sealedLogs({ logs, unreadable }: Logs): Observable<Heard> {
+    for (const log of logs) {
+      if (log.removed) this.#sealed.takenBack(log.blockNumber, log.blockHash)
+      else if (log.blockNumber > (this.#sealed.head?.number ?? 0)) this.#looks.hurry()
+    }
+    return unreadable > 0 ? of({ type: 'unreadable', count: unreadable }) : EMPTY
   }
 
   #headed(header: Header | null): Observable<Heard> {
-    if (header?.number == null || this.#isAbsurd(header.number)) return of({ type: 'unreadable', count: 1 })
-    const head: Heard = { type: 'head', sealed: header.number, pending: null }
-    if (!this.#closed || !this.#verdict.pushing) return concat(this.#beginBefore(header.number), of(head))
-    this.#reader.advance(header.number)
-    return of<Heard[]>(head, { type: 'cursor', sealed: header.number })
+    if (!isSealed(header)) return of({ type: 'unreadable', count: 1 })
+    this.#looks.pushed(header.number)
+    return this.#raise(header)
   }
 
-  /** No chain runs ahead of itself: what would settle blocks that are nowhere near is garbage. */
-  #isAbsurd(number: number): boolean {
-    const latest = this.#reader.latest?.number
-    return latest != null && number > latest + HEAD_JUMP_BOUND_BLOCKS
+  #raise(header: SealedHeader): Observable<Heard> {
+    return defer(() => {
+      const before = this.#sealed.head?.number ?? -1
+      const begun = this.#begin(header)
+      if (!this.#sealed.raise(header)) return of<Heard>({ type: 'unreadable', count: 1 })
+      if (header.number <= before) return EMPTY
+      this.#verdict.headed()
+      this.#witness.headed(header.number)
+      return concat(of<Heard>({ type: 'head', sealed: header.number, pending: null }), begun, this.#status())
+    })
   }
 
-  /** The first thing that is known of the chain says from where on everything is told. */
-  #beginBefore(block: number): Observable<Heard> {
-    // Before the first block there is none.
-    const sealed = Math.max(0, block - 1)
-    if (!this.#reader.begin(sealed)) return EMPTY
-    return concat(of<Heard>({ type: 'cursor', sealed }), this.#listens())
+  /** The first head says from where on everything is told; what was pushed before it counts in. */
+  #begin({ number, hash }: SealedHeader): Observable<Heard> {
+    const early = this.#early.splice(0)
+    const blocks = early.map(({ log }) => log.blockNumber).filter((block) => number - block < BEGINNING_BLOCKS)
+    const before = Math.max(0, Math.min(number, ...blocks.map((block) => block - 1)))
+    const cursor: Cursor = { number: before, hash: before === number ? hash : null }
+    if (!this.#sealed.begin(cursor)) return EMPTY
+    return concat(of<Heard>({ type: 'cursor', cursor }), this.#listens(), from(early))
   }
 
   /** Logs are pushed: said once it is also known from where on nothing may be missing. */
   #listens(): Observable<Heard> {
-    return this.#reader.begun ? concat(this.#hearing(this.#subscribed), this.#status()) : EMPTY
+    if (!this.#sealed.settled || !this.#verdict.pushing) return EMPTY
+    return concat(this.#hearing(this.#subscribed), this.#status())
   }
 
-  /** After each subscription: one question closes the hole between what was heard before and what is pushed now. */
+  /** Asked until it is answered: before that something may be missing that was told while nobody listened. */
   #close(): Observable<Heard> {
-    const { clock } = this.#options
-    return defer(() => {
-      this.#closed = false
-      return this.#read()
-    }).pipe(
-      retry({ delay: () => timer(CLOSE_RETRY_MS, clock) }),
-      tap({
-        complete: () => {
-          this.#closed = true
-        },
+    return this.#looks.closely().pipe(
+      retry({
+        delay: (failure: unknown) =>
+          failure instanceof UpstreamError ? timer(PROVE_EVERY_MS, this.#options.clock) : throwError(() => failure),
       }),
-    )
-  }
-
-  #look(): Observable<Heard> {
-    return this.#reader.header('pending').pipe(
-      mergeMap((pending) => (pending ? of(pending) : this.#reader.header('latest'))),
-      mergeMap((block) => {
-        const moved = `${block?.number}:${block?.hash}:${block?.transactions?.length}:${block?.gasUsed}:${this.#wanted.length}`
-        const same = moved === this.#moved && this.#heard === this.#wanted
-        const news = same || this.#wanted.length === 0 ? EMPTY : this.#read()
-        return concat(
-          news,
-          defer(() => {
-            this.#moved = moved
-            const preconfirmed = this.#reader.latest ? this.#isPreconfirmed(block) : null
-            const pending = preconfirmed ? (block?.number ?? null) : null
-            this.#verdict.answered()
-            this.#verdict.looked(preconfirmed)
-            return concat(of<Heard>({ type: 'head', sealed: null, pending }), this.#status())
-          }),
-        )
+      tap((seen) => {
+        // A node that shows nothing pending says nothing of what it may have pushed before.
+        if (seen.type === 'logs') this.#witness.looked()
       }),
+      mergeMap((seen) => this.#seen(seen)),
     )
   }
 
-  #read(): Observable<Heard> {
-    return this.#reader.read(this.#wanted).pipe(
-      tap(() => this.#verdict.answered()),
-      mergeMap((found) => this.#found(found)),
-    )
+  #due(): Observable<Heard> {
+    const now = this.#options.clock.now()
+    if (this.#verdict.wantsProbe && now - this.#probedAt >= PROBE_EVERY_MS) {
+      this.#probedAt = now
+      this.probes.next()
+    }
+    return this.#looks.due().pipe(mergeMap((seen) => this.#seen(seen)))
   }
 
-  #found(found: Found): Observable<Heard> {
-    switch (found.type) {
-      case 'log':
-        return of({ ...found, receivedAt: this.#options.clock.now() })
-      case 'head':
-        return of({ ...found, pending: null })
-      case 'hearing':
-        return this.#hearing(found.addresses)
-      case 'cursor':
-        return this.#verdict.pushing ? concat(of(found), this.#listens()) : of(found)
-      default:
-        return of(found)
+  #seen(seen: Seen): Observable<Heard> {
+    switch (seen.type) {
+      case 'latest':
+        return this.#raise(seen.header)
+      case 'look':
+        this.#verdict.looked(seen.look)
+        return concat(of<Heard>({ type: 'head', sealed: null, pending: seen.pending }), this.#status())
+      case 'logs':
+        return this.#tellAll(seen.found, 'poll', this.#options.clock.now())
+      case 'asked':
+        // Where nothing is pushed, tokens are heard as soon as the node answers: each block is asked for their logs.
+        return this.#verdict.pushing || !this.#sealed.settled ? EMPTY : this.#hearing(seen.addresses)
     }
   }
 
@@ -271,17 +362,9 @@ class Feed {
     return of({ type: 'hearing', addresses })
   }
 
-  /** Whether a block shows that something is pre-confirmed now; its own hash proves nothing. */
-  #isPreconfirmed(block: Header | null): boolean {
-    const latest = this.#reader.latest
-    if (!block || latest?.number == null) return false
-    // A block that was sealed between the two questions was being built when it was asked for.
-    if (block.number === null) return block.parentHash === latest.hash || block.parentHash === latest.parentHash
-    return block.number > latest.number || (block.number === latest.number && block.hash !== latest.hash)
-  }
-
   #status(): Observable<Heard> {
-    const standing = this.#verdict.news(this.#reader.begun)
+    const standing = this.#verdict.news(this.#sealed.settled !== null)
+    if (standing?.source === 'down') this.#sealed.wasAway()
     return standing ? of({ type: 'status', ...standing }) : EMPTY
   }
 }

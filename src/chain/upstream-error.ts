@@ -5,6 +5,7 @@
 export type Trouble =
   | 'unreachable'
   | 'busy'
+  | 'behind'
   | 'unreadable'
   | 'wrong_chain'
   | 'forbidden'
@@ -13,20 +14,32 @@ export type Trouble =
   | 'gone'
   | 'invalid'
 
-const passing: ReadonlySet<Trouble> = new Set(['unreachable', 'busy', 'unreadable', 'wrong_chain', 'forbidden'])
+const passing: ReadonlySet<Trouble> = new Set([
+  'unreachable',
+  'busy',
+  'behind',
+  'unreadable',
+  'wrong_chain',
+  'forbidden',
+])
 
 /** The upstream could not or would not answer. */
 export class UpstreamError extends Error {
   readonly kind: Trouble
   readonly retryAfterMs: number | null
-  /** Whether it is about one method, and says nothing about the endpoint. */
-  readonly ofMethod: boolean
+  /** Whether it is about one question, and says nothing against the endpoint. */
+  readonly ofQuestion: boolean
 
-  constructor(kind: Trouble, message: string, retryAfterMs: number | null = null, ofMethod = false) {
+  constructor(kind: Trouble, message: string, retryAfterMs: number | null = null, ofQuestion = false) {
     super(message)
     this.kind = kind
     this.retryAfterMs = retryAfterMs
-    this.ofMethod = ofMethod
+    this.ofQuestion = ofQuestion
+  }
+
+  /** Whether somebody was there and said something, be it that the question cannot be answered. */
+  get answered(): boolean {
+    return !this.passing || this.kind === 'behind'
   }
 
   /** Whether another endpoint, or the same one later, may answer the same question. */
@@ -41,7 +54,10 @@ const RETRY_AFTER_BOUND_MS = 300_000
 const rules: readonly (readonly [RegExp, Trouble])[] = [
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
   [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
-  [/beyond current head|current head block/i, 'busy'],
+  [
+    /beyond current head|current head block|(block|header)( for hash)? (is )?(not (yet )?(found|available)|unknown|out of range)|(unknown|cannot find|could not find) (block|header)|could not be found|not (currently )?canonical/i,
+    'behind',
+  ],
   [/invalid block range/i, 'invalid'],
   [/\brate\b|too many requests|capacity|credits|compute units/i, 'busy'],
   [
@@ -61,7 +77,7 @@ export function classify(response: Response, error: { code: number; message: str
   if (response.status === 429) return new UpstreamError('busy', said, wait)
   if (error?.code === -32601 && !/whitelist/i.test(error.message)) return new UpstreamError('unknown_method', said)
   const rule = error && rules.find(([pattern]) => pattern.test(error.message))
-  if (rule) return new UpstreamError(rule[1], said, wait, error?.code === -32601)
+  if (rule) return new UpstreamError(rule[1], said, wait, rule[1] === 'behind' || error?.code === -32601)
   if (response.status === 401 || response.status === 403) return new UpstreamError('forbidden', said)
   if (error?.code === -32602 || error?.code === -32600) return new UpstreamError('invalid', said)
   return new UpstreamError(response.status >= 500 || !error ? 'unreachable' : 'busy', said, wait)

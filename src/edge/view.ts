@@ -1,6 +1,6 @@
 import type { NoticeOf } from '../protocol/connection.ts'
 import { parseDecimal, sharesOf } from '../protocol/decimal.ts'
-import type { Head, SourceName } from '../protocol/parts.ts'
+import type { Head, SourceName, SourceReason } from '../protocol/parts.ts'
 import { featureName, type Token } from '../stocks/board.ts'
 import { Directory } from '../stocks/find.ts'
 import { navAt } from '../stocks/nav.ts'
@@ -14,11 +14,11 @@ export class View {
   #inOrder: readonly Token[] | null = null
   #directory: Directory | null = null
   #head: Head
-  #source: SourceName
+  #standing: { readonly source: SourceName; readonly reason: SourceReason }
 
   constructor(tape: Tape) {
     this.#head = unknownHead
-    this.#source = 'down'
+    this.#standing = { source: 'down', reason: 'unreachable' }
     this.take(tape.notes(''))
   }
 
@@ -30,7 +30,7 @@ export class View {
         this.#inOrder = null
         this.#directory = null
       } else if (name === noteNames.head) this.#head = value as Head
-      else if (name === noteNames.status) this.#source = (value as { source: SourceName }).source
+      else if (name === noteNames.status) this.#standing = value as { source: SourceName; reason: SourceReason }
     }
   }
 
@@ -39,7 +39,11 @@ export class View {
   }
 
   get source(): SourceName {
-    return this.#source
+    return this.#standing.source
+  }
+
+  get reason(): SourceReason {
+    return this.#standing.reason
   }
 
   /** Every token that can be named, by its symbol; delisted ones included: their channel lives on. */

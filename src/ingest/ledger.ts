@@ -1,65 +1,303 @@
-import type { Log } from '../chain/log.ts'
+import { type Cursor, DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../chain/lately.ts'
+import type { Owed, Owing } from '../chain/settling.ts'
+import type { Hex } from '../protocol/parts.ts'
+import type { FactDraft, FactType, Place } from './content.ts'
 
-/** Blocks behind the newest sealed one of which a log can still be news. */
-export const DEPTH_BLOCKS = 1_024
-/** Keys remembered at most; beyond it the oldest block is forgotten first. */
-const KEYS_BOUND = 1_000_000
+/** Keys remembered at most; beyond it the oldest settled block is forgotten first. */
+const KEYS_BOUND = 262_144
+/** Keys that may be open at once; beyond it what is pre-confirmed waits for its block, and is told then. */
+const OPEN_BOUND = 100_000
+/** No block is pre-confirmed so far above the newest settled one; its key would stay open for ever. */
+const AHEAD_BOUND_BLOCKS = 100_000
 
-/** From where on a restart finds on the tape all that this ledger still has to know. */
-export type Mark = { readonly block: number; readonly seq: number }
+/** Where on the tape a restart finds the oldest of what is remembered. */
+export type Since = number
 
-/** Which logs have been told. A log that comes again, by whichever way and in whichever shape, is told once. */
-export class Ledger {
-  /** The keys told, block by block, and the tape's end when the block was first heard of. */
-  readonly #blocks = new Map<number, { readonly keys: Set<string>; readonly since: number }>()
-  readonly #depthBlocks: number
-  #floor = 0
+/** A fact that has been told, and how its promise stands. */
+export type Told = Place & {
+  readonly symbol: string
+  type: FactType
+  content: string
+  state: 'open' | 'sealed'
+  /** The number on the tape of the message that told or amended it last. */
+  seq: number
+}
+
+/** A fact as a sealed block says it. */
+export type Fact = Place & { readonly content: string; readonly draft: FactDraft }
+
+type Retraction = {
+  readonly told: Told
+  readonly reason: 'reorg' | 'replaced' | 'not_sealed'
+  readonly by: string | null
+}
+
+/** How the promises of one block ended, in the order in which it is told. */
+export type Settling = {
+  readonly retractions: readonly Retraction[]
+  /** The same key, other content. `of`: as what it had been told. */
+  readonly amendments: readonly { readonly told: Told; readonly of: FactType; readonly fact: Fact }[]
+  /** Told only now. `moved`: the same content had been told under another index of its transaction. */
+  readonly tellings: readonly { readonly told: Told; readonly fact: Fact; readonly moved: boolean }[]
+  /** The tokens of which the block holds something that no seal has said yet. */
+  readonly seals: readonly { readonly address: Hex; readonly told: readonly Told[] }[]
+}
+
+type Block = {
+  readonly told: Map<string, Told>
+  /** What was said last of each token in this block: its hash and its keys. */
+  readonly seals: Map<Hex, string>
+  /** The tape's end when the block was first heard of. */
+  readonly since: Since
+  /** Under which hash it was sealed last. */
+  hash: Hex | null
+  open: number
+}
+
+/** Which logs have been told, and how each promise ended: sealed or retracted. */
+export class Ledger implements Owed {
+  readonly #blocks = new Map<number, Block>()
+  /** Everything told of a transaction, wherever: one that moves is found again. */
+  readonly #byTx = new Map<Hex, Set<Told>>()
   #size = 0
+  #open = 0
+  #settled: number | null = null
+  #safe: number | null = null
 
-  constructor(depthBlocks: number = DEPTH_BLOCKS) {
-    this.#depthBlocks = depthBlocks
+  /** Up to here nothing can be pre-confirmed any more. */
+  get settled(): number | null {
+    return this.#settled
   }
 
-  /** Whether this is the first time that the log is heard. `end` is the tape's end now. */
-  admit(log: Pick<Log, 'key' | 'blockNumber'>, end: number): boolean {
-    if (log.blockNumber < this.#floor) return false
-    let block = this.#blocks.get(log.blockNumber)
-    if (!block) {
-      block = { keys: new Set(), since: end }
-      this.#blocks.set(log.blockNumber, block)
-    }
-    if (block.keys.has(log.key)) return false
-    block.keys.add(log.key)
+  /** How many promises wait for their block. */
+  get open(): number {
+    return this.#open
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  at(number: number): readonly Owing[] {
+    return [...(this.#blocks.get(number)?.told.values() ?? [])]
+  }
+
+  toldBetween(from: number, to: number): readonly number[] {
+    const told = [...this.#blocks].filter(([number, block]) => number >= from && number <= to && block.told.size > 0)
+    return told.map(([number]) => number).sort((a, b) => a - b)
+  }
+
+  get sealedBefore(): readonly Cursor[] {
+    const sealed = [...this.#blocks].flatMap(([number, { hash }]) => (hash === null ? [] : [{ number, hash }]))
+    return sealed.sort((a, b) => a.number - b.number)
+  }
+
+  /** Whether a pre-confirmed log is news: it was not told, and its block can still be open. */
+  admits(block: number, key: string): boolean {
+    if (this.#settled !== null && (block <= this.#settled || block > this.#settled + AHEAD_BOUND_BLOCKS)) return false
+    return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.told.has(key)
+  }
+
+  /** Remembers what was told. `end` is the tape's end before it. */
+  tell(block: number, told: Told, end: number): void {
+    const known = this.#blocks.get(block) ?? { told: new Map(), seals: new Map(), since: end, hash: null, open: 0 }
+    this.#blocks.set(block, known)
+    this.#drop(known, told.key)
+    known.told.set(told.key, told)
     this.#size += 1
-    if (this.#size > KEYS_BOUND) this.#forgetBelow(this.#oldest() + 1)
-    return true
+    const others = this.#byTx.get(told.tx)
+    if (others) others.add(told)
+    else this.#byTx.set(told.tx, new Set([told]))
+    if (told.state === 'open') {
+      known.open += 1
+      this.#open += 1
+    }
+    if (this.#size > KEYS_BOUND) this.#forgetOldest()
   }
 
-  /** The chain is sealed up to here: what lies deeper is no longer news, and is forgotten. */
-  settle(sealed: number): void {
-    this.#forgetBelow(sealed - this.#depthBlocks)
+  /** The same key, other content. */
+  amend(told: Told, type: FactType, content: string): void {
+    told.type = type
+    told.content = content
   }
 
-  /** Where on the tape the first of the remembered keys may stand. */
-  mark(sealed: number, end: number): Mark {
-    let seq = end
-    for (const block of this.#blocks.values()) seq = Math.min(seq, block.since)
-    return { block: sealed, seq }
+  /** What was told of a key, if it is not retracted. */
+  find(block: number, key: string): Told | undefined {
+    return this.#blocks.get(block)?.told.get(key)
   }
 
-  #oldest(): number {
-    let oldest = Number.POSITIVE_INFINITY
-    for (const number of this.#blocks.keys()) oldest = Math.min(oldest, number)
-    return oldest
+  retract(block: number, key: string): void {
+    const known = this.#blocks.get(block)
+    if (known) this.#drop(known, key)
   }
 
-  #forgetBelow(floor: number): void {
-    if (floor <= this.#floor) return
-    this.#floor = floor
+  /** Ends what is told of a block as sealed under a hash: so says a seal that was told in a former life. */
+  recallSeal(block: number, address: Hex, hash: Hex, keys: readonly string[]): void {
+    const known = this.#blocks.get(block)
+    if (!known) return
+    known.hash = hash
+    known.seals.set(address, `${hash} ${keys.join()}`)
+    for (const key of keys) this.#end(known, known.told.get(key))
+  }
+
+  /** Up to this block all is settled, in the order of the chain; further back after a reorganisation. */
+  reach(block: number): void {
+    this.#settled = block
+    this.#forget()
+  }
+
+  /** Nothing below this is settled anew. */
+  safe(block: number): void {
+    this.#safe = Math.max(block, this.#safe ?? block)
+  }
+
+  /** Where on the tape the first of what is remembered may stand. */
+  since(end: number): Since {
+    let since = end
+    for (const block of this.#blocks.values()) since = Math.min(since, block.since)
+    return since
+  }
+
+  /**
+   * Settles a block, for the first time or anew. What holds the same content under the same key stays. `asked` says whose
+   * facts these are: of nobody else can anything be concluded. `end` is the tape's end before it.
+   */
+  settle(block: { number: number; hash: Hex }, facts: readonly Fact[], asked: ReadonlySet<Hex>, end: number): Settling {
+    const known = this.#blocks.get(block.number)
+    const told = [...(known?.told.values() ?? [])].filter(({ address }) => asked.has(address)).sort(byIndex)
+    const fresh = new Map(facts.map((fact) => [fact.key, fact]))
+    const gone = told.filter((one) => {
+      const stays = fresh.get(one.key)?.content === one.content
+      if (stays) fresh.delete(one.key)
+      return !stays
+    })
+    const moves = movesOf(gone, [...fresh.values()], facts)
+    const taken = new Set([...moves.values()].filter((key) => fresh.has(key)))
+    const amendments: { told: Told; of: FactType; fact: Fact }[] = []
+    const retractions: Retraction[] = []
+    const elsewhere = this.#elsewhere(gone, block.number)
+    for (const one of gone) {
+      const fact = fresh.get(one.key)
+      if (!moves.has(one.key) && fact && !taken.has(one.key) && fact.address === one.address) {
+        amendments.push({ told: one, of: one.type, fact })
+        fresh.delete(one.key)
+        continue
+      }
+      const by = moves.get(one.key) ?? next(elsewhere, one) ?? null
+      const reason = by !== null ? 'replaced' : one.state === 'sealed' ? 'reorg' : 'not_sealed'
+      retractions.push({ told: one, reason, by })
+    }
+    for (const { told: one } of retractions) this.retract(block.number, one.key)
+    for (const { told: one, fact } of amendments) this.amend(one, fact.draft.type, fact.content)
+    const tellings = [...fresh.values()].map((fact) => {
+      const { key, address, tx, logIndex, content, draft } = fact
+      const { symbol, type } = draft
+      const one: Told = { key, address, tx, logIndex, symbol, type, content, state: 'sealed', seq: 0 }
+      this.tell(block.number, one, end)
+      return { told: one, fact, moved: taken.has(key) }
+    })
+    return { retractions, amendments, tellings, seals: this.#seal(block, facts) }
+  }
+
+  /** Ends what the block holds, and finds the tokens of which no seal says so yet. */
+  #seal({ number, hash }: { number: number; hash: Hex }, facts: readonly Fact[]): Settling['seals'] {
+    const known = this.#blocks.get(number)
+    if (!known) return []
+    known.hash = hash
+    const seals: { address: Hex; told: readonly Told[] }[] = []
+    for (const [address, its] of Map.groupBy(facts, (fact) => fact.address)) {
+      const told = its.flatMap(({ key }) => known.told.get(key) ?? [])
+      for (const one of told) this.#end(known, one)
+      const says = `${hash} ${its.map(({ key }) => key).join()}`
+      if (known.seals.get(address) === says) continue
+      known.seals.set(address, says)
+      seals.push({ address, told })
+    }
+    for (const address of known.seals.keys())
+      if (!facts.some((fact) => fact.address === address)) known.seals.delete(address)
+    return seals
+  }
+
+  /** The keys of other blocks under which the same transactions are sealed now, by what they say. */
+  #elsewhere(gone: readonly Told[], block: number): ReadonlyMap<string, string[]> {
+    const here = this.#blocks.get(block)?.told
+    const others = [...new Set(gone.map(({ tx }) => tx))].flatMap((tx) => [...(this.#byTx.get(tx) ?? [])])
+    return keysBySameness(others.filter((one) => one.state === 'sealed' && here?.get(one.key) !== one))
+  }
+
+  #end(block: Block, told: Told | undefined): void {
+    if (told?.state !== 'open') return
+    told.state = 'sealed'
+    block.open -= 1
+    this.#open -= 1
+  }
+
+  #drop(block: Block, key: string): void {
+    const told = block.told.get(key)
+    if (!told) return
+    block.told.delete(key)
+    this.#size -= 1
+    if (told.state === 'open') {
+      block.open -= 1
+      this.#open -= 1
+    }
+    const others = this.#byTx.get(told.tx)
+    others?.delete(told)
+    if (others?.size === 0) this.#byTx.delete(told.tx)
+  }
+
+  #forgetOldest(): void {
     for (const [number, block] of this.#blocks) {
-      if (number >= floor) continue
-      this.#size -= block.keys.size
-      this.#blocks.delete(number)
+      if (block.open > 0 || block.told.size === 0) continue
+      return this.#forgetBlock(number, block)
     }
   }
+
+  /** Forgets what no reorganisation can reach any more; what is open is never forgotten. */
+  #forget(): void {
+    const settled = this.#settled ?? 0
+    const deep = Math.min(this.#safe ?? settled, settled - LATELY_BLOCKS)
+    const floor = Math.max(deep, settled - DEPTH_BOUND_BLOCKS)
+    for (const [number, block] of this.#blocks) if (number < floor && block.open === 0) this.#forgetBlock(number, block)
+  }
+
+  #forgetBlock(number: number, block: Block): void {
+    for (const key of block.told.keys()) this.#drop(block, key)
+    this.#blocks.delete(number)
+  }
+}
+
+const byIndex = (a: Place, b: Place): number => a.logIndex - b.logIndex
+
+const sameness = ({ tx, content }: { tx: Hex; content: string }): string => `${tx} ${content}`
+
+function keysBySameness(facts: readonly (Place & { readonly content: string })[]): Map<string, string[]> {
+  const keys = new Map<string, string[]>()
+  for (const fact of [...facts].sort(byIndex)) {
+    const same = keys.get(sameness(fact))
+    if (same) same.push(fact.key)
+    else keys.set(sameness(fact), [fact.key])
+  }
+  return keys
+}
+
+/** The next key that says the same; the last one again where there is no other. */
+function next(keys: ReadonlyMap<string, string[]>, said: { tx: Hex; content: string }): string | undefined {
+  const same = keys.get(sameness(said))
+  return same && same.length > 1 ? same.shift() : same?.[0]
+}
+
+/**
+ * Under which other index of its transaction each that is gone is found: old key to new. Each takes a place of its own
+ * as long as there are any; of two that said the same, both are where the one is that is left.
+ */
+function movesOf(gone: readonly Told[], fresh: readonly Fact[], facts: readonly Fact[]): ReadonlyMap<string, string> {
+  const free = keysBySameness(fresh)
+  const all = keysBySameness(facts)
+  return new Map(
+    gone.flatMap((one) => {
+      const found = free.get(sameness(one))?.shift() ?? all.get(sameness(one))?.[0]
+      return found === undefined ? [] : [[one.key, found] as const]
+    }),
+  )
 }

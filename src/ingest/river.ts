@@ -1,5 +1,4 @@
 import {
-  asapScheduler,
   auditTime,
   buffer,
   concatMap,
@@ -15,6 +14,7 @@ import {
 } from 'rxjs'
 import type { Heard } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
+import { listedAddresses } from '../stocks/board.ts'
 import type { Reading } from '../stocks/stocks.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import type { Arrival, Teller } from './teller.ts'
@@ -24,30 +24,32 @@ type Options = {
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<Heard>
   readonly teller: Teller
   readonly tape: Tape
+  /** Gathers what comes in one turn of the event loop. */
+  readonly turn: SchedulerLike
 }
 
 /**
  * The whole river: lists and logs come in, are told in the order in which they came, turn by turn, and end on the tape.
  * Nothing below the tape knows of it.
  */
-export const river = ({ lists, source, teller, tape }: Options): Observable<readonly Entry[]> =>
+export const river = ({ lists, source, teller, tape, turn }: Options): Observable<readonly Entry[]> =>
   lists.pipe(
     connect((shared) =>
       merge(
         shared.pipe(map((reading): Arrival => ({ type: 'list', tokens: null, ...reading }))),
-        source(listedAddresses(shared, teller)),
+        source(wantedAddresses(shared, teller)),
       ),
     ),
-    turns(),
-    concatMap((turn) => {
-      const { drafts, notes } = teller.tell(turn)
+    turns(turn),
+    concatMap((arrivals) => {
+      const { drafts, notes } = teller.tell(arrivals)
       return drafts.length > 0 || notes.size > 0 ? tape.append(drafts, notes) : []
     }),
   )
 
 /** Whose logs are to be heard: what the board knew before, then what each list says; a partial one only adds. */
-function listedAddresses(lists: Observable<Reading | null>, teller: Teller): Observable<readonly Hex[]> {
-  const known = [...teller.board.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))
+function wantedAddresses(lists: Observable<Reading | null>, teller: Teller): Observable<readonly Hex[]> {
+  const known = listedAddresses(teller.board)
   return lists.pipe(
     filter((reading) => reading !== null),
     scan((before: readonly Hex[], { tokens, partial }) => {
@@ -63,6 +65,6 @@ function listedAddresses(lists: Observable<Reading | null>, teller: Teller): Obs
 
 /** Gathers what arrives in one turn of the event loop, so that it is written and sent in one stroke. */
 const turns =
-  <T>(turn: SchedulerLike = asapScheduler) =>
+  <T>(turn: SchedulerLike) =>
   (arrivals: Observable<T>): Observable<readonly T[]> =>
     arrivals.pipe(connect((shared) => shared.pipe(buffer(shared.pipe(auditTime(0, turn))))))

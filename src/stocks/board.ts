@@ -224,3 +224,7 @@ function valued(token: Token, rule: NavRule): Change {
     tokens: [{ ...token, told: nav }],
   }
 }
+
+/** The tokens that are listed, by their addresses. */
+export const listedAddresses = (board: Board): Hex[] =>
+  [...board.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { type Observable, type ObservedValueOf, VirtualTimeScheduler } from 'rxjs'
+import { NEVER, type Observable, type ObservedValueOf, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ChainIdentity } from '../../src/chain/identity.ts'
@@ -96,7 +96,10 @@ export const openNode = async () => {
 export const openLink = (
   urls: readonly string[],
   addresses: Observable<readonly Hex[]>,
-  chain = new ChainIdentity(CHAIN, 'CHAIN_ID'),
+  {
+    chain = new ChainIdentity(CHAIN, 'CHAIN_ID'),
+    probes = NEVER,
+  }: { chain?: ChainIdentity; probes?: Observable<unknown> } = {},
 ) => {
   const watch = new Watch()
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
@@ -106,7 +109,7 @@ export const openLink = (
     said.push({ kind, detail })
     watch.changed()
   }
-  const listening = link({ urls, addresses, chain, clock, dice: () => 0, say }).subscribe((signal) => {
+  const listening = link({ urls, addresses, probes, chain, clock, dice: () => 0, say }).subscribe((signal) => {
     signals.push(signal)
     watch.changed()
   })

@@ -30,4 +30,19 @@ describe('an answer', () => {
     expect(failure.kind).toBe('forbidden')
     expect(await blockNumber()).toBe('0x64')
   })
+
+  it('that knows no such block yet is asked of the next endpoint, and says nothing against the first', async () => {
+    const first = await endpoint(refusal(200, -32000, 'header not found'))
+    const second = await endpoint(result('0x65'))
+    const { rpc, said, blockNumber } = asker([first.url, second.url])
+    expect(await blockNumber()).toBe('0x65')
+    expect(await blockNumber()).toBe('0x65')
+    expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
+    expect(said).toEqual([])
+    second.answering = refusal(200, -32000, 'unknown block')
+    const failure = await failureOf(
+      new Promise((resolve, reject) => rpc.ask('eth_blockNumber', []).subscribe({ next: resolve, error: reject })),
+    )
+    expect(failure).toMatchObject({ kind: 'behind', message: '-32000 unknown block' })
+  })
 })

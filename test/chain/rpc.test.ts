@@ -204,7 +204,7 @@ describe('an answer', () => {
     expect(elsewhere.asked).toEqual([])
   })
 
-  it('that is longer than the bound is dropped on the way', async () => {
+  it('that is longer than the bound is dropped on the way, and has to be asked for in parts', async () => {
     const chunk = Buffer.alloc(2 ** 20, 0x20)
     let sent = 0
     const node = await endpoint((_, response) => {
@@ -218,7 +218,7 @@ describe('an answer', () => {
       pour()
     })
     const failure = await failureOf(asker([node.url]).blockNumber())
-    expect(failure).toMatchObject({ kind: 'unreadable', message: 'the answer is longer than 16777216 bytes' })
+    expect(failure).toMatchObject({ kind: 'too_large', message: 'the answer is longer than 16777216 bytes' })
     expect(sent).toBeLessThan(64)
   })
 

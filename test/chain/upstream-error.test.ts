@@ -21,6 +21,28 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['reth', 200, -32602, 'query exceeds max block range 100000', 'too_large'],
   ['reth', 200, -32602, 'query exceeds max results 20000, retry with the range 100-200', 'too_large'],
   ['reth', 200, -32602, 'filter not found', 'invalid'],
+  ['older reth', 200, -32602, 'invalid block range params', 'invalid'],
+  ['reth', 200, -32602, 'block range extends beyond current head block: requested 110, head 100', 'behind'],
+  ['reth', 200, -32001, `block not found: hash 0x${'ab'.repeat(32)}`, 'behind'],
+  ['reth', 200, -32001, 'block not found: 0x39204c6', 'behind'],
+  ['reth', 200, 4444, 'pruned history unavailable', 'gone'],
+  ['geth', 200, -32000, 'unknown block', 'behind'],
+  ['geth', 200, -32000, 'header not found', 'behind'],
+  ['geth', 200, -32000, 'header for hash not found', 'behind'],
+  ['geth', 200, -32000, 'hash is not currently canonical', 'behind'],
+  ['geth', 200, -32000, `missing trie node ${'ab'.repeat(32)} (path )`, 'gone'],
+  ['erigon', 200, -32000, 'block not found: 60000000', 'behind'],
+  ['erigon', 200, -32000, 'could not find block 60000000', 'behind'],
+  ['nethermind', 200, -32001, 'header not found', 'behind'],
+  ['nethermind', 200, -39001, 'Unknown block error', 'behind'],
+  ['nethermind', 200, -32001, '60000000 could not be found', 'behind'],
+  ['nethermind', 200, -32000, `0x${'ab'.repeat(32)} block is not canonical`, 'behind'],
+  ['proxyd', 400, -32019, 'block is out of range', 'behind'],
+  ['another', 200, -32000, 'cannot find block', 'behind'],
+  ['another', 200, -32000, 'requested block is not yet available', 'behind'],
+  ['proxyd', 413, -32021, 'request body too large', 'too_large'],
+  ['proxyd', 413, -32014, 'too many RPC calls in batch request', 'too_large'],
+  ['proxyd in a 200', 200, -32014, 'too many RPC calls in batch request', 'too_large'],
   ['Infura', 200, -32602, 'block range 0-20000 exceeds limit of 10000', 'too_large'],
   ['Alchemy', 200, 429, 'Your app has exceeded its compute units per second capacity', 'busy'],
   ['QuickNode', 200, -32012, 'credits limited to 30/sec', 'busy'],
@@ -70,9 +92,31 @@ describe('a failure of the upstream', () => {
     expect(passing(429, -32016, 'over rate limit')).toBe(true)
     expect(passing(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
     expect(passing(200, -32000, 'nobody knows what this means')).toBe(true)
+    expect(passing(200, -32000, 'header not found')).toBe(true)
     expect(passing(200, -32602, 'query exceeds max block range 100000')).toBe(false)
     expect(passing(200, -32602, 'invalid argument')).toBe(false)
     expect(passing(200, -32601, 'no such method')).toBe(false)
+  })
+
+  it('is answered where somebody said that the question is what is wrong, or that the block is yet to come', () => {
+    const answered = (status: number, code: number, message: string) =>
+      classify(answer(status), { code, message }).answered
+    expect(answered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
+    expect(answered(200, -32602, 'invalid argument')).toBe(true)
+    expect(answered(200, -32000, 'header not found')).toBe(true)
+    expect(answered(429, -32016, 'over rate limit')).toBe(false)
+    expect(answered(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(false)
+    expect(classify(answer(403), null).answered).toBe(false)
+  })
+
+  it('says nothing against an endpoint where it is about one method or one block', () => {
+    const ofQuestion = (status: number, code: number, message: string) =>
+      classify(answer(status), { code, message }).ofQuestion
+    expect(ofQuestion(200, -32000, 'header not found')).toBe(true)
+    expect(ofQuestion(403, -32601, 'rpc method is not whitelisted')).toBe(true)
+    expect(ofQuestion(429, -32016, 'over rate limit')).toBe(false)
+    expect(ofQuestion(200, -32603, 'internal error')).toBe(false)
+    expect(classify(answer(503), null).ofQuestion).toBe(false)
   })
 
   it.each<[string, number | null]>([

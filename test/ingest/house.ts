@@ -1,13 +1,21 @@
 import { type Log, readLogs } from '../../src/chain/log.ts'
+import type { SealedBlock } from '../../src/chain/settling.ts'
 import type { Heard } from '../../src/chain/source.ts'
 import { type Arrival, Teller } from '../../src/ingest/teller.ts'
-import type { Ingest } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/parts.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import type { Tape } from '../../src/tape/tape.ts'
-import { pendingLog, sealedLog } from '../chain/wire.ts'
-import { listOf, NOON, type StockRecord } from '../stocks/records.ts'
+import { blockHash, pendingLog, secondOf } from '../chain/wire.ts'
+import { APPLE, listOf, NOON, type StockRecord, TESLA } from '../stocks/records.ts'
 
-type Place = { readonly block: number; readonly index?: number; readonly address?: `0x${string}` }
+export type Place = {
+  readonly block: number
+  readonly index?: number
+  readonly address?: Hex
+  readonly raw?: bigint
+  /** The transaction, where it is not the one that its place names. */
+  readonly tx?: Hex
+}
 
 const logOf = (wire: Record<string, unknown>): Log => {
   const [log] = readLogs(wire).logs
@@ -15,23 +23,48 @@ const logOf = (wire: Record<string, unknown>): Log => {
   return log
 }
 
-/** A log on its way down the river, pre-confirmed or sealed. */
+/** A log of a token, as a node that pre-confirms it sends it. */
+export const logAt = ({ tx, address = APPLE as Hex, ...place }: Place): Log => {
+  const wire = pendingLog({ ...place, address })
+  return logOf(tx ? { ...wire, transactionHash: tx } : wire)
+}
+
+/** A pre-confirmed log on its way down the river. */
 export const logHeard = (
   place: Place,
+  { via = 'pendingLogs', ...overrides }: { via?: 'pendingLogs' | 'poll' } & Partial<Log> = {},
+): Extract<Heard, { type: 'log' }> => ({ type: 'log', log: { ...logAt(place), ...overrides }, via, receivedAt: NOON })
+
+type Sealing = Partial<Pick<SealedBlock, 'hash' | 'asked' | 'via' | 'timestamp'>> & {
+  readonly newest?: number
+  readonly cursor?: number
+}
+
+/** A block's settling on its way down the river: it holds these logs and no others of the tokens asked for. */
+export const sealedHeard = (
+  number: number,
+  places: readonly Omit<Place, 'block'>[],
   {
-    via = 'pendingLogs',
-    sealed = false,
-    ...overrides
-  }: { via?: Ingest['source']; sealed?: boolean } & Partial<Log> = {},
-): Extract<Heard, { type: 'log' }> => ({
-  type: 'log',
-  log: { ...logOf(sealed ? sealedLog(place) : pendingLog(place)), ...overrides },
-  via,
-  sealed,
-  receivedAt: NOON,
-})
+    hash = blockHash(number),
+    asked = [APPLE as Hex, TESLA as Hex],
+    via = 'sealed',
+    timestamp = secondOf(number),
+    newest = number,
+    cursor = number,
+  }: Sealing = {},
+): Extract<Heard, { type: 'sealed' }> => {
+  const logs = places.map((place) => ({ ...logAt({ ...place, block: number }), blockHash: hash }))
+  const block: SealedBlock = { number, hash, timestamp, logs, asked, via }
+  return { type: 'sealed', blocks: [block], newest, cursor: { number: cursor, hash: cursor === number ? hash : null } }
+}
 
 export const listed = (...records: readonly StockRecord[]): Arrival => ({ type: 'list', tokens: listOf(...records) })
+export const hearing: Arrival = { type: 'hearing', addresses: [APPLE as Hex, TESLA as Hex] }
+export const status = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): Arrival => ({
+  type: 'status',
+  source,
+  reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
+})
 
 /** A teller at the end of a tape, and what it counts. */
 export const restore = async (tape: Tape, clock = { now: NOON }) => {
@@ -65,4 +98,4 @@ export const updatesOf = async (tape: Tape): Promise<readonly Update[]> =>
 
 /** The keys told, in order, each as often as it was. */
 export const keysOf = async (tape: Tape): Promise<readonly string[]> =>
-  (await updatesOf(tape)).flatMap((update) => ('key' in update && update.key ? [update.key] : []))
+  (await updatesOf(tape)).flatMap((update) => ('key' in update && 'stage' in update && update.key ? [update.key] : []))

@@ -1,95 +1,162 @@
 import { describe, expect, it } from 'vitest'
-import { Ledger } from '../../src/ingest/ledger.ts'
+import { read } from '../../src/chain/abi.ts'
+import { DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../../src/chain/lately.ts'
+import { contentOf, isFact, placeOf } from '../../src/ingest/content.ts'
+import { join } from '../../src/ingest/join.ts'
+import { type Fact, Ledger, type Told } from '../../src/ingest/ledger.ts'
+import type { Hex } from '../../src/protocol/parts.ts'
+import { blockHash } from '../chain/wire.ts'
+import { APPLE, NOON, tokenOf } from '../stocks/records.ts'
+import { logAt } from './house.ts'
 
-const log = (block: number, index = 0) => ({ key: `${block}-0xaa-${index}`, blockNumber: block })
+const address = APPLE as Hex
+const asked: ReadonlySet<Hex> = new Set([address])
 
-describe('a log', () => {
+const factAt = (block: number, index = 0, raw = 1n): Fact => {
+  const log = logAt({ block, index, raw, address })
+  const hearing = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, now: NOON, staleMs: 1 } as const
+  const draft = join(log, read(log), tokenOf(), hearing)
+  if (!isFact(draft)) throw new Error('no fact')
+  return { ...placeOf(draft), content: contentOf(draft), draft }
+}
+const toldAt = (block: number, index = 0, state: Told['state'] = 'open'): Told => {
+  const { draft, ...fact } = factAt(block, index)
+  return { ...fact, symbol: draft.symbol, type: draft.type, state, seq: 1 }
+}
+const tell = (ledger: Ledger, block: number, index = 0, end = 0) => {
+  const told = toldAt(block, index)
+  const news = ledger.admits(block, told.key)
+  if (news) ledger.tell(block, told, end)
+  return news
+}
+const settle = (ledger: Ledger, block: number, facts: readonly Fact[] = []) => {
+  ledger.reach(block)
+  return ledger.settle({ number: block, hash: blockHash(block) }, facts, asked, 0)
+}
+
+describe('a pre-confirmed log', () => {
   it('is news once', () => {
-    const ledger = new Ledger(64)
-    expect([1, 2, 3].map(() => ledger.admit(log(5), 0))).toEqual([true, false, false])
+    const ledger = new Ledger()
+    expect([1, 2, 3].map(() => tell(ledger, 5))).toEqual([true, false, false])
   })
 
   it('is another at another place', () => {
-    const ledger = new Ledger(64)
-    const others = [log(5, 0), log(5, 1), log(6, 0), { key: '5-0xbb-0', blockNumber: 5 }]
-    expect(others.map((one) => ledger.admit(one, 0))).toEqual([true, true, true, true])
+    const ledger = new Ledger()
+    expect([tell(ledger, 5, 0), tell(ledger, 5, 1), tell(ledger, 6, 0)]).toEqual([true, true, true])
   })
 
-  it('may come late and out of order', () => {
-    const ledger = new Ledger(64)
-    expect([9, 7, 8, 7].map((block) => ledger.admit(log(block), 0))).toEqual([true, true, true, false])
+  it('may come late and out of order, while its block is open', () => {
+    const ledger = new Ledger()
+    expect([9, 7, 8, 7].map((block) => tell(ledger, block))).toEqual([true, true, true, false])
   })
 
-  it('is remembered, and may still be news, down to 64 blocks behind the newest sealed one', () => {
-    const ledger = new Ledger(64)
-    ledger.admit(log(100), 0)
-    ledger.settle(164)
-    expect(ledger.admit(log(100), 0)).toBe(false)
-    expect(ledger.admit(log(100, 1), 0)).toBe(true)
+  it('of a block that is settled is no news, told or not', () => {
+    const ledger = new Ledger()
+    tell(ledger, 5)
+    settle(ledger, 5, [factAt(5)])
+    expect([tell(ledger, 5), tell(ledger, 5, 1), tell(ledger, 4), tell(ledger, 6)]).toEqual([false, false, false, true])
   })
 
-  it('deeper than that is no news any more, told or not', () => {
-    const ledger = new Ledger(64)
-    ledger.admit(log(100), 0)
-    ledger.settle(165)
-    expect(ledger.admit(log(100), 0)).toBe(false)
-    expect(ledger.admit(log(100, 1), 0)).toBe(false)
-    expect(ledger.admit(log(101), 0)).toBe(true)
-  })
-
-  it('of long ago is news while nothing has been settled: that is how a restart catches up', () => {
-    const ledger = new Ledger(64)
-    ledger.admit(log(1_000_000), 0)
-    expect(ledger.admit(log(1), 0)).toBe(true)
-  })
-
-  it('is not forgotten when a node that is behind says less', () => {
-    const ledger = new Ledger(64)
-    ledger.settle(1_000)
-    ledger.settle(10)
-    expect(ledger.admit(log(900), 0)).toBe(false)
+  it('of a block that nobody can be building is no news', () => {
+    const ledger = new Ledger()
+    settle(ledger, 5)
+    expect(tell(ledger, 2 ** 50)).toBe(false)
   })
 })
 
-describe('the mark', () => {
+describe('what is open', () => {
+  it('is found by its block', () => {
+    const ledger = new Ledger()
+    for (const block of [7, 5, 9]) tell(ledger, block)
+    expect(ledger.toldBetween(5, 8)).toEqual([5, 7])
+    expect(ledger.at(7)).toMatchObject([{ key: toldAt(7).key, address, tx: toldAt(7).tx }])
+    settle(ledger, 5, [factAt(5)])
+    expect([ledger.open, ledger.size]).toEqual([2, 3])
+  })
+
+  it('is never forgotten, however old it is', () => {
+    const ledger = new Ledger()
+    tell(ledger, 5)
+    ledger.reach(10 * DEPTH_BOUND_BLOCKS)
+    expect(ledger.open).toBe(1)
+    expect(ledger.settle({ number: 5, hash: blockHash(5) }, [], asked, 0).retractions).toHaveLength(1)
+  })
+
+  it('is bounded: beyond it a log waits for its block, and is told then', () => {
+    const ledger = new Ledger()
+    const bound = 100_000
+    const { key: _, ...told } = toldAt(7)
+    for (let index = 0; index < bound; index += 1) ledger.tell(7, { ...told, key: `7-${index}` }, 0)
+    expect(tell(ledger, 8)).toBe(false)
+    settle(ledger, 7)
+    expect(settle(ledger, 8, [factAt(8)]).tellings).toHaveLength(1)
+    expect(tell(ledger, 9)).toBe(true)
+  })
+})
+
+describe('what is settled', () => {
+  it('is remembered as deep as a reorganisation may reach', () => {
+    const ledger = new Ledger()
+    settle(ledger, 100, [factAt(100)])
+    ledger.reach(100 + LATELY_BLOCKS)
+    expect(ledger.size).toBe(1)
+    ledger.reach(101 + LATELY_BLOCKS)
+    expect(ledger.size).toBe(0)
+  })
+
+  it('is remembered longer while it is not safe, up to a bound', () => {
+    const ledger = new Ledger()
+    settle(ledger, 100, [factAt(100)])
+    ledger.safe(100)
+    ledger.reach(100 + DEPTH_BOUND_BLOCKS)
+    expect(ledger.size).toBe(1)
+    ledger.reach(101 + DEPTH_BOUND_BLOCKS)
+    expect(ledger.size).toBe(0)
+  })
+
+  it('is bounded by count: the oldest settled block is forgotten first, what is open never', () => {
+    const ledger = new Ledger()
+    const bound = 262_144
+    tell(ledger, 1)
+    const { key: _, ...told } = toldAt(2, 0, 'sealed')
+    for (let index = 0; index < bound; index += 1) {
+      const block = 2 + Math.floor(index / 1_000)
+      ledger.tell(block, { ...told, key: `${block}-${index}` }, 0)
+    }
+    expect(ledger.size).toBeLessThanOrEqual(bound)
+    expect(ledger.open).toBe(1)
+    expect(ledger.find(2, '2-0')).toBeUndefined()
+    expect(ledger.find(4, '4-2000')).toBeDefined()
+  })
+})
+
+describe('where a restart finds what is remembered', () => {
   it('is where the oldest remembered block was first heard of', () => {
-    const ledger = new Ledger(64)
-    ledger.admit(log(100), 40)
-    ledger.admit(log(101), 50)
-    ledger.admit(log(100, 1), 60)
-    expect(ledger.mark(101, 70)).toEqual({ block: 101, seq: 40 })
+    const ledger = new Ledger()
+    tell(ledger, 100, 0, 40)
+    tell(ledger, 101, 0, 50)
+    tell(ledger, 100, 1, 60)
+    expect(ledger.since(70)).toBe(40)
   })
 
   it('is the end where nothing is remembered', () => {
-    expect(new Ledger(64).mark(7, 70)).toEqual({ block: 7, seq: 70 })
+    expect(new Ledger().since(70)).toBe(70)
   })
 
   it('moves on as blocks are forgotten', () => {
-    const ledger = new Ledger(64)
-    ledger.admit(log(100), 40)
-    ledger.admit(log(150), 50)
-    ledger.settle(190)
-    expect(ledger.mark(190, 70).seq).toBe(50)
-    ledger.settle(300)
-    expect(ledger.mark(300, 80).seq).toBe(80)
+    const ledger = new Ledger()
+    tell(ledger, 100, 0, 40)
+    tell(ledger, 150, 0, 50)
+    settle(ledger, 100, [factAt(100)])
+    settle(ledger, 150, [factAt(150)])
+    ledger.reach(120 + LATELY_BLOCKS)
+    expect(ledger.since(70)).toBe(50)
   })
 
   it('holds for what came out of order too', () => {
-    const ledger = new Ledger(64)
-    ledger.admit(log(101), 40)
-    ledger.admit(log(100), 50)
-    ledger.settle(165)
-    expect(ledger.mark(165, 70).seq).toBe(40)
+    const ledger = new Ledger()
+    tell(ledger, 101, 0, 40)
+    tell(ledger, 100, 0, 50)
+    expect(ledger.since(70)).toBe(40)
   })
-})
-
-it('a ledger over its bound forgets its oldest block, however many blocks it knows', () => {
-  const blocks = 200_000
-  const ledger = new Ledger(blocks)
-  for (let block = 1; block <= blocks; block += 1) {
-    for (let index = 0; index < 5; index += 1) ledger.admit({ key: `${block}-${index}`, blockNumber: block }, 0)
-  }
-  expect(ledger.admit({ key: 'one more', blockNumber: blocks }, 0)).toBe(true)
-  expect(ledger.admit({ key: '1-0', blockNumber: 1 }, 0)).toBe(false)
-  expect(ledger.admit({ key: '2-9', blockNumber: 2 }, 0)).toBe(true)
 })

@@ -1,19 +1,15 @@
-import { BehaviorSubject, type Observable, Subject, VirtualTimeScheduler } from 'rxjs'
+import { asapScheduler, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Heard, source } from '../../src/chain/source.ts'
+import type { Heard } from '../../src/chain/source.ts'
 import { river } from '../../src/ingest/river.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import type { Reading } from '../../src/stocks/stocks.ts'
 import type { Tape } from '../../src/tape/tape.ts'
-import { FakeChain } from '../chain/chain.ts'
-import type { Signal } from '../chain/node.ts'
-import { keyOf, pendingLog, sealedLog } from '../chain/wire.ts'
 import { APPLE, apple, listOf, TESLA, tesla } from '../stocks/records.ts'
 import { openEmbedded } from '../tape/embedded.ts'
 import { keysOf, logHeard, restore, updatesOf } from './house.ts'
 
 const address = APPLE as Hex
-const HEAD = 1_000
 
 /** Waits until the tape holds what is waited for. */
 const until = (tape: Tape, holds: () => boolean | Promise<boolean>): Promise<void> =>
@@ -52,6 +48,7 @@ const flow = async (tape: Tape) => {
     },
     teller,
     tape,
+    turn: asapScheduler,
   }).subscribe({
     next: (entries) => turns.push(entries.length),
     error: (error) => {
@@ -194,105 +191,5 @@ describe('the river', () => {
     heard.next({ type: 'hearing', addresses: [address] })
     await new Promise(setImmediate)
     expect(tape.end()).toBe(0)
-  })
-})
-
-/** The whole river from a chain and a link down to the tape, in virtual time. */
-const spring = async (tape: Tape, chain: FakeChain) => {
-  const { teller, counted } = await restore(tape)
-  const clock = new VirtualTimeScheduler(undefined, 0)
-  const signals = new Subject<Signal>()
-  const lists = new BehaviorSubject<Reading | null>(whole(listOf(apple(), tesla())))
-  const running = river({
-    lists,
-    source: (addresses: Observable<readonly Hex[]>) =>
-      source({
-        ask: chain.ask,
-        link: () => signals,
-        addresses,
-        cursor: teller.cursor,
-        pendingPollMs: 200,
-        silenceMs: 3_000,
-        backfillBoundMs: 3_600_000,
-        clock,
-        say: () => {},
-      }),
-    teller,
-    tape,
-  }).subscribe()
-  onTestFinished(() => running.unsubscribe())
-  return {
-    counted,
-    stop: () => running.unsubscribe(),
-    poll: () => {
-      clock.maxFrames += 200
-      clock.flush()
-      clock.frame = clock.maxFrames
-    },
-    live: () => signals.next({ type: 'live', of: 'pendingLogs', addresses: [TESLA as Hex, address] }),
-    down: () => signals.next({ type: 'down', reason: 'closed with 1000' }),
-    push: (log: unknown) => signals.next({ type: 'log', of: 'pendingLogs', log, receivedAt: 0 }),
-  }
-}
-
-describe('from the chain to the tape', () => {
-  it('a log that is polled, pushed alone, pushed with others, found again and sealed is told once', async () => {
-    const { tape } = await place()
-    const chain = new FakeChain(HEAD)
-    const { counted, poll, live, down, push } = await spring(tape, chain)
-    const log = chain.put(HEAD + 1, address)
-    const other = { block: HEAD + 1, index: 1 }
-    poll()
-    live()
-    push(pendingLog({ ...log, address }))
-    push([pendingLog({ ...log, address }), pendingLog({ ...other, address })])
-    await until(tape, async () => (await keysOf(tape)).length === 2)
-    push([pendingLog({ ...log, address }), pendingLog({ ...other, address })])
-    chain.put(HEAD + 1, address)
-    down()
-    chain.head = HEAD + 1
-    poll()
-    push(sealedLog({ ...log, address }))
-    const last = chain.put(HEAD + 2, address)
-    poll()
-    await until(tape, async () => (await keysOf(tape)).includes(keyOf(last)))
-    expect(await keysOf(tape)).toEqual([keyOf(log), keyOf(other), keyOf(last)])
-    expect(counted.repeated).toBeGreaterThanOrEqual(5)
-    expect(counted.foreign).toBe(0)
-  })
-
-  it('a restart tells nothing twice and what was missed once, as late', async () => {
-    const opened = await place()
-    const chain = new FakeChain(HEAD)
-    const before = await spring(opened.tape, chain)
-    const told = [chain.put(HEAD + 1, address), chain.put(HEAD + 1, address)]
-    before.poll()
-    await until(opened.tape, async () => (await keysOf(opened.tape)).length === 2)
-    chain.head = HEAD + 1
-    before.poll()
-    const pending = chain.put(HEAD + 2, address)
-    before.poll()
-    await until(opened.tape, async () => (await keysOf(opened.tape)).length === 3)
-    before.stop()
-    const missed = chain.put(HEAD + 3, TESLA as Hex)
-    chain.head = HEAD + 50
-    const tape = await opened.crash()
-    const after = await spring(tape, chain)
-    after.poll()
-    await until(tape, async () => (await keysOf(tape)).length === 4)
-    after.live()
-    after.push([pendingLog({ ...told[0], block: HEAD + 1, address })])
-    const last = chain.put(HEAD + 51, address)
-    after.push(pendingLog({ ...last, address }))
-    await until(tape, async () => (await keysOf(tape)).length >= 5)
-    expect(await keysOf(tape)).toEqual([...told, pending, missed, last].map(keyOf))
-    const updates = await updatesOf(tape)
-    expect(updates.find((update) => 'key' in update && update.key === keyOf(missed))).toMatchObject({
-      late: true,
-      stage: 'sealed',
-      ingest: { source: 'backfill' },
-    })
-    expect(updates.filter(({ type }) => type === 'token')).toHaveLength(2)
-    expect(updates.filter(({ type }) => type === 'hole')).toEqual([])
   })
 })

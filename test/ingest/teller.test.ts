@@ -1,22 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { DEPTH_BLOCKS } from '../../src/ingest/ledger.ts'
+import { LATELY_BLOCKS } from '../../src/chain/lately.ts'
 import type { Arrival } from '../../src/ingest/teller.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
-import { keyOf } from '../chain/wire.ts'
+import { blockHash, keyOf } from '../chain/wire.ts'
 import { APPLE, apple, listOf, NOON, TESLA, tesla } from '../stocks/records.ts'
 import { openEmbedded } from '../tape/embedded.ts'
-import { keysOf, listed, logHeard, restore, updatesOf } from './house.ts'
+import { hearing, keysOf, listed, logHeard, restore, sealedHeard, status, updatesOf } from './house.ts'
 
 const address = APPLE as Hex
-const hearing: Arrival = { type: 'hearing', addresses: [address, TESLA as Hex] }
-const cursor = (sealed: number): Arrival => ({ type: 'cursor', sealed })
-const status = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): Arrival => ({
-  type: 'status',
-  source,
-  reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
-})
+const cursor = (number: number): Arrival => ({ type: 'cursor', cursor: { number, hash: blockHash(number) } })
 
 const open = async () => {
   const place = await openEmbedded()
@@ -32,48 +26,27 @@ const begin = async () => {
 }
 
 describe('a log', () => {
-  it('that comes again, by another way or another stage, is told once', async () => {
+  it('that comes again, by another way or after its block, is told once', async () => {
     const { tell, counted, place } = await begin()
     const log = { block: 5, address }
     await tell(logHeard(log), logHeard(log), logHeard(log, { via: 'poll' }))
-    await tell(logHeard(log, { via: 'sealed', sealed: true }))
+    await tell(sealedHeard(5, [{ address }]), logHeard(log))
     expect(await keysOf(place.tape)).toEqual([keyOf(log)])
     expect(counted.repeated).toBe(3)
   })
 
-  it('of a token that is not listed, or that is taken back, is not told but counted', async () => {
+  it('of a token that is not listed is not told but counted, sealed or not', async () => {
     const { tell, counted, place } = await begin()
-    await tell(logHeard({ block: 5, address: TESLA as Hex }), logHeard({ block: 5, address }, { removed: true }))
+    await tell(logHeard({ block: 5, address: TESLA as Hex }), sealedHeard(5, [{ address: TESLA as Hex }]))
     expect(await keysOf(place.tape)).toEqual([])
     expect(counted.foreign).toBe(2)
-  })
-
-  it('that was taken back is told when it comes after all', async () => {
-    const { tell, place } = await begin()
-    await tell(logHeard({ block: 5, address }, { removed: true }))
-    await tell(logHeard({ block: 5, address }))
-    expect(await keysOf(place.tape)).toEqual([keyOf({ block: 5 })])
   })
 
   it('of a token that was delisted is not told', async () => {
     const { tell, place } = await begin()
     await tell({ type: 'list', tokens: [] })
-    await tell(logHeard({ block: 5, address }))
+    await tell(logHeard({ block: 5, address }), sealedHeard(5, [{ address }]))
     expect(await keysOf(place.tape)).toEqual([])
-  })
-
-  it.each<[string, Parameters<typeof logHeard>[1], Parameters<typeof status>[0], boolean]>([
-    ['pre-confirmed', {}, 'pendingLogs', false],
-    ['sealed while pendingLogs should have told it', { sealed: true, via: 'sealed' }, 'pendingLogs', true],
-    ['sealed while it should have been polled', { sealed: true, via: 'poll' }, 'poll', true],
-    ['sealed where nothing is pre-confirmed', { sealed: true, via: 'sealed' }, 'sealed', false],
-    ['sealed after all was down', { sealed: true, via: 'poll' }, 'down', false],
-    ['caught up', { sealed: true, via: 'backfill' }, 'sealed', true],
-  ])('%s: whether it is late', async (_, heard, source, late) => {
-    const { tell, place } = await begin()
-    await tell(status(source))
-    await tell(logHeard({ block: 5, address }, heard))
-    expect((await updatesOf(place.tape)).at(-1)).toMatchObject({ type: 'transfer', late })
   })
 
   it('is joined with its token as it is in the order of arrival, inside a turn too', async () => {
@@ -123,10 +96,30 @@ describe('a status', () => {
 
 describe('what else comes', () => {
   it('is a hole, told to everyone', async () => {
-    const { tell } = await begin()
-    expect(await tell({ type: 'hole', blocks: { from: 3, to: 9 }, reason: 'backfill_bound' })).toMatchObject([
-      { update: { type: 'hole', symbol: '*', address: null, blocks: { from: 3, to: 9 }, reason: 'backfill_bound' } },
+    const { tell, place } = await begin()
+    const blocks = { from: 3, to: 9 }
+    const hole: Arrival = { type: 'hole', blocks, reason: 'backfill_bound', cursor: { number: 9, hash: null } }
+    expect(await tell(hole)).toMatchObject([
+      { update: { type: 'hole', symbol: '*', address: null, blocks, reason: 'backfill_bound' } },
     ])
+    expect(place.tape.note(noteNames.mark)).toMatchObject({ block: 9 })
+  })
+
+  it('is a watermark, told to everyone and kept with the head', async () => {
+    const { tell, place } = await begin()
+    const block = { number: 90, hash: blockHash(90), parentHash: null, timestamp: 1_795_000_018 }
+    expect(await tell({ type: 'finality', stage: 'safe', block })).toMatchObject([
+      {
+        update: {
+          type: 'finality',
+          symbol: '*',
+          address: null,
+          stage: 'safe',
+          block: { number: 90, hash: blockHash(90), timestamp: '2026-11-18T11:06:58.000Z' },
+        },
+      },
+    ])
+    expect(place.tape.note(noteNames.head)).toMatchObject({ safe: 90, finalized: null })
   })
 
   it('is counted where it cannot be read', async () => {
@@ -176,27 +169,34 @@ describe('a restart', () => {
     ])
   })
 
-  it('goes on at the block up to which all was heard', async () => {
+  it('goes on at the block up to which all was settled', async () => {
     const { tell, teller, place } = await begin()
     expect(teller.cursor).toBeNull()
-    await tell(cursor(100))
-    expect((await restore(await place.crash())).teller.cursor).toBe(100)
-    expect((await restore(await place.reopen())).teller.cursor).toBe(100)
+    await tell(sealedHeard(100, []))
+    const cursor = { number: 100, hash: blockHash(100) }
+    expect((await restore(await place.crash())).teller.cursor).toEqual(cursor)
+    expect((await restore(await place.reopen())).teller.cursor).toEqual(cursor)
+  })
+
+  it('goes on behind the newest blocks where what lies before them is still to be read', async () => {
+    const { tell, place } = await begin()
+    await tell(sealedHeard(200, [{ address }], { cursor: 100 }))
+    const { teller } = await restore(await place.crash())
+    expect(teller.cursor).toEqual({ number: 100, hash: null })
+    expect(teller.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
   })
 
   it('knows what was told since the mark, and before it as deep as it matters', async () => {
     const { tell, place } = await begin()
     await tell(logHeard({ block: 90, address }))
-    await tell(cursor(99))
+    await tell(sealedHeard(90, [{ address }]), cursor(99))
     await tell(logHeard({ block: 100, address }))
-    await tell(cursor(100))
+    await tell(sealedHeard(100, [{ address }]))
     await tell(logHeard({ block: 101, address }), logHeard({ block: 101, index: 1, address }))
     for (const end of [place.reopen, place.crash]) {
-      const { tell: again, counted } = await restore(await end())
-      for (const log of [{ block: 90 }, { block: 100 }, { block: 101 }, { block: 101, index: 1 }]) {
-        await again(logHeard({ ...log, address }, { sealed: true, via: 'backfill' }))
-      }
-      expect(counted.repeated).toBe(4)
+      const { tell: again, teller } = await restore(await end())
+      expect(await again(sealedHeard(90, [{ address }]), sealedHeard(100, [{ address }]))).toEqual([])
+      expect(teller.ledger.open).toBe(2)
     }
     expect(await keysOf(place.tape)).toHaveLength(4)
   })
@@ -215,17 +215,18 @@ describe('a restart', () => {
     await tell(cursor(99))
     await tell(logHeard({ block: 100, address }))
     const once = await restore(await place.crash())
-    await once.tell(cursor(101))
+    await once.tell({ type: 'list', tokens: null })
     const twice = await restore(await place.crash())
-    await twice.tell(logHeard({ block: 100, address }, { sealed: true, via: 'backfill' }))
+    await twice.tell(logHeard({ block: 100, address }))
     expect(twice.counted.repeated).toBe(1)
   })
 
   it('reads no more of the tape than it must', async () => {
     const { tell, place } = await begin()
     await tell(cursor(10))
-    const end = 2 * DEPTH_BLOCKS
-    for (let block = 11; block <= end; block += 1) await tell(logHeard({ block, address }), cursor(block))
+    const end = 2 * LATELY_BLOCKS
+    for (let block = 11; block <= end; block += 1)
+      await tell(logHeard({ block, address }), sealedHeard(block, [{ address }]))
     const asked: number[] = []
     const { tape } = place
     const watched: Tape = Object.assign(Object.create(tape), {
@@ -240,55 +241,61 @@ describe('a restart', () => {
     })
     await restore(watched)
     const first = (await tape.since(asked[0] ?? 0, 1))[0]?.update
-    expect(first).toMatchObject({ block: { number: end - DEPTH_BLOCKS } })
+    expect(first).toMatchObject({ block: { number: end - LATELY_BLOCKS } })
   })
 
-  it('at whatever moment never tells a key twice, and never leaves one out', async () => {
+  it('at whatever moment never tells a key twice, never leaves one out, and ends each once', async () => {
     const Step = fc.oneof(
-      { weight: 4, arbitrary: fc.constant('log' as const) },
+      { weight: 4, arbitrary: fc.constantFrom('log' as const, 'lost log' as const, 'dropped log' as const) },
       { weight: 2, arbitrary: fc.constant('turn' as const) },
       { weight: 3, arbitrary: fc.constant('seal' as const) },
-      { weight: 1, arbitrary: fc.constant('many seals' as const) },
       { weight: 2, arbitrary: fc.constantFrom('crash' as const, 'reopen' as const) },
     )
     await fc.assert(
       fc.asyncProperty(fc.array(Step, { maxLength: 30 }), async (steps) => {
         const place = await openEmbedded()
         try {
-          const chain: { block: number; index: number }[] = []
+          const chain: { block: number; index: number; kept: boolean }[] = []
           let head = 100
           let house = await restore(place.tape)
           let turn: Arrival[] = []
           await house.tell(listed(apple()), hearing, cursor(head))
-          const flush = async () => {
-            await house.tell(...turn)
-            turn = []
+          const settle = (block: number) => {
+            const kept = chain.filter((log) => log.block === block && log.kept)
+            turn.push(
+              sealedHeard(
+                block,
+                kept.map(({ index }) => ({ index, address })),
+                { newest: head },
+              ),
+            )
           }
           for (const step of steps) {
-            if (step === 'log') {
-              const log = { block: head + 1, index: chain.filter(({ block }) => block === head + 1).length }
-              chain.push(log)
-              turn.push(logHeard({ ...log, address }))
-            } else if (step === 'turn') await flush()
-            else if (step === 'seal' || step === 'many seals') {
-              head += step === 'seal' ? 1 : 70
-              turn.push({ type: 'head', sealed: head, pending: null }, cursor(head))
-            } else {
+            if (step === 'turn') {
+              await house.tell(...turn)
+              turn = []
+            } else if (step === 'seal') settle(++head)
+            else if (step === 'crash' || step === 'reopen') {
               // What waited for its turn is lost; the chain is read again from the cursor on.
               turn = []
               house = await restore(await place[step]())
-              const since = house.teller.cursor ?? head
-              for (const log of chain.filter(({ block }) => block >= since)) {
-                const sealed = log.block <= head
-                turn.push(logHeard({ ...log, address }, { sealed, via: sealed ? 'backfill' : 'poll' }))
-              }
-              turn.push(cursor(head))
+              for (let block = (house.teller.cursor?.number ?? head) + 1; block <= head; block += 1) settle(block)
+            } else {
+              const log = { block: head + 1, index: chain.filter(({ block }) => block === head + 1).length }
+              chain.push({ ...log, kept: step !== 'dropped log' })
+              if (step !== 'lost log') turn.push(logHeard({ ...log, address }))
             }
           }
-          await flush()
+          settle(++head)
+          await house.tell(...turn)
           const told = await keysOf(place.tape)
           expect(new Set(told).size).toBe(told.length)
-          expect(new Set(told)).toEqual(new Set(chain.map(keyOf)))
+          const updates = await updatesOf(place.tape)
+          const sealed = updates.flatMap((update) => (update.type === 'seal' ? update.keys : []))
+          const retracted = updates.flatMap((update) => (update.type === 'retract' ? [update.key] : []))
+          expect(sealed).toEqual(chain.filter(({ kept }) => kept).map(keyOf))
+          expect([...sealed, ...retracted].sort()).toEqual([...told].sort())
+          expect(house.teller.ledger.open).toBe(0)
         } finally {
           await place.close()
         }

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ACCOUNTS, type Anvil, serveList, startAnvil } from '../support/anvil.ts'
 import { type Ear, listenSse } from '../support/ears.ts'
+import { aliveIn } from '../support/lives.ts'
 import { openRelay } from '../support/relay.ts'
 import { movedKeys, seqOf } from './world.ts'
 
@@ -88,6 +89,24 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
       expect(key).toBe(`${block.number}-${tx.hash}-0`)
       const truth = await anvil.block(block.number)
       expect(block.hash).toBe(stage === 'sealed' ? truth.hash : null)
+    }
+  })
+
+  it('has every block sealed, and what a reorganisation takes out retracted', async () => {
+    const { anvil, ear } = await open(hasSocket)
+    await sealed(anvil, 'mint', ALICE, 1_000n)
+    const lost = [await sealed(anvil, 'transfer', BOB, 1n), await sealed(anvil, 'transfer', BOB, 2n)]
+    await ear.until(() => aliveIn(ear.messages, 'sealed').length === 3, 'three sealed keys')
+    await anvil.rpc('anvil_reorg', 2, [])
+    await ear.until(() => ear.all('retract').length === 2, 'two retractions')
+    expect(ear.all('retract').map(({ key, reason }) => [key.split('-')[1], reason])).toEqual(
+      lost.map((hash) => [hash, 'reorg']),
+    )
+    const last = await sealed(anvil, 'transfer', BOB, 3n)
+    await ear.hear('seal', ({ keys }) => keys.some((key) => key.includes(last)))
+    expect(aliveIn(ear.messages, 'preconfirmed')).toEqual([])
+    for (const { block } of ear.all('seal').slice(-1)) {
+      expect(block.hash).toBe((await anvil.block(block.number)).hash)
     }
   })
 

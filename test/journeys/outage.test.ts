@@ -1,15 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Ear, listenSse } from '../support/ears.ts'
 import { launchRelay } from '../support/relay.ts'
-import { movedKeys, openDevnet, openWorld, relayOn, transfer, type World } from './world.ts'
-
-/** Hears everything from the start of the tape, so that nothing can have been told unheard. */
-const hearAll = async ({ relay }: Pick<World, 'relay'>): Promise<Ear> => {
-  const ear = await listenSse(`${relay.url}/v1/stream?symbols=*&since=start&snapshot=false`)
-  onTestFinished(() => ear.close())
-  await ear.hear('live')
-  return ear
-}
+import { hearAll, movedKeys, openDevnet, openWorld, relayOn, transfer, type World } from './world.ts'
 
 /** The newest thing said of the source is this. */
 const source = (ear: Ear, name: string) =>
@@ -17,9 +9,10 @@ const source = (ear: Ear, name: string) =>
 
 const moves = (ear: Ear, count: number) => ear.until(() => movedKeys(ear).length >= count, `${count} movements`)
 
-/** Every movement was told, each once: the amounts tell them apart. */
+/** Every movement was told, each once: the amounts tell them apart. What is caught up may come after what is new. */
 const eachOnce = (ear: Ear, raws: readonly bigint[]) => {
-  expect(ear.all('transfer').map(({ raw }) => raw)).toEqual(raws.map(String))
+  const told = ear.all('transfer').map(({ raw }) => raw)
+  expect(told.toSorted((a, b) => Number(a) - Number(b))).toEqual(raws.map(String))
   expect(new Set(movedKeys(ear)).size).toBe(raws.length)
 }
 
@@ -27,7 +20,7 @@ describe('an upstream socket that is lost', () => {
   it('is stood in for by polling within SILENCE_MS, and listened to again when it is back', async () => {
     const world = await openWorld({ SILENCE_MS: '3000' })
     const { devnet } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     await source(ear, 'pendingLogs')
     transfer(world, 'AAPLc', 1, 1n)
     await moves(ear, 1)
@@ -57,7 +50,7 @@ describe('an upstream socket that is lost', () => {
   it('that is closed and let in again loses nothing that was made in between', async () => {
     const world = await openWorld()
     const { devnet } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     await source(ear, 'pendingLogs')
     const raws: bigint[] = []
     for (let round = 1; round <= 4; round += 1) {
@@ -77,7 +70,7 @@ describe('an upstream that is gone', () => {
   it('is called down, and what happened meanwhile is told once it is back', async () => {
     const world = await openWorld()
     const { devnet } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     await source(ear, 'pendingLogs')
     transfer(world, 'AAPLc', 1, 1n)
     await moves(ear, 1)
@@ -96,7 +89,12 @@ describe('an upstream that is gone', () => {
     await moves(ear, 4)
     await source(ear, 'pendingLogs')
     eachOnce(ear, [1n, 2n, 3n, 4n])
-    expect(ear.all('transfer').map(({ stage }) => stage)).toEqual(['preconfirmed', 'sealed', 'sealed', 'preconfirmed'])
+    expect(
+      ear
+        .all('transfer')
+        .map(({ raw, stage }) => `${raw} ${stage}`)
+        .toSorted(),
+    ).toEqual(['1 preconfirmed', '2 sealed', '3 sealed', '4 preconfirmed'])
     for (const { stage, block } of ear.all('transfer')) expect(block.hash === null).toBe(stage === 'preconfirmed')
     expect((await fetch(`${world.relay.url}/readyz`)).status).toBe(200)
   })
@@ -104,7 +102,7 @@ describe('an upstream that is gone', () => {
   it('is polled for ever where it has no socket at all', async () => {
     const devnet = await openDevnet()
     const relay = await relayOn(devnet, { UPSTREAM_WS_URL: '' })
-    const ear = await hearAll({ relay })
+    const ear = await hearAll({ relay }, 'start')
     await source(ear, 'poll')
     expect(ear.all('status').at(-1)).toMatchObject({ reason: 'ok' })
     transfer({ devnet }, 'AAPLc', 2, 1n)
@@ -123,7 +121,7 @@ describe('a subscription that is refused', () => {
     const devnet = await openDevnet()
     devnet.weather.refused = ['pendingLogs']
     const relay = await relayOn(devnet)
-    const ear = await hearAll({ relay })
+    const ear = await hearAll({ relay }, 'start')
     await devnet.until(() => devnet.subscriptions().logs === 1)
     await ear.hear('status', (status) => status.source === 'poll' && status.reason === 'refused')
     transfer({ devnet }, 'AAPLc', 2, 1n)
@@ -145,7 +143,7 @@ describe('an upstream of another chain', () => {
     const relay = await launchRelay(devnet, { CHAIN_ID: '8453' })
     onTestFinished(() => relay.stop())
     await relay.listed
-    const ear = await hearAll({ relay })
+    const ear = await hearAll({ relay }, 'start')
     expect(await ear.hear('hello')).toMatchObject({ chain_id: 8_453 })
     await source(ear, 'down')
     transfer({ devnet }, 'AAPLc', 2)
@@ -161,7 +159,7 @@ describe('an upstream of another chain', () => {
     const devnet = await openDevnet()
     const foreign = await openDevnet({ pace: 'manual', chainId: 7, seed: 'another' })
     const relay = await relayOn(devnet, { UPSTREAM_WS_URL: foreign.wsUrl, CHAIN_ID: String(devnet.chainId) })
-    const ear = await hearAll({ relay })
+    const ear = await hearAll({ relay }, 'start')
     await source(ear, 'poll')
     transfer({ devnet: foreign }, 'AAPLc', 1, 7n)
     transfer({ devnet }, 'AAPLc', 1, 8n)
@@ -183,7 +181,7 @@ describe('a list that cannot be read', () => {
   ])('because it %s keeps the last good one', async (_, spoil) => {
     const world = await openWorld()
     const { devnet, relay } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     await source(ear, 'pendingLogs')
     spoil(world)
     const asked = devnet.requests.list
@@ -202,7 +200,7 @@ describe('a list that loses tokens', () => {
   it('is news at once for the tokens that it holds, and delists none before it is confirmed', async () => {
     const world = await openWorld()
     const { devnet } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     devnet.list.change('AAPLc', { nav_price: 400.5, nav_price_updated_at: new Date().toISOString() })
     const address = devnet.list.addressOf('TSLAc')
     devnet.list.remove('TSLAc')
@@ -225,7 +223,7 @@ describe('a new listing', () => {
     async (_, settings) => {
       const devnet = await openDevnet()
       const relay = await relayOn(devnet, settings)
-      const ear = await hearAll({ relay })
+      const ear = await hearAll({ relay }, 'start')
       await source(ear, Object.keys(settings).length > 0 ? 'poll' : 'pendingLogs')
       devnet.list.add({ contract_address: NEW, symbol: 'NEWc', name: 'New', decimals: 6, multiplier: 1 })
       const asked = devnet.requests.list
@@ -254,7 +252,7 @@ describe('a log that comes more than once', () => {
   it.each(['one', 'all'] as const)('is told once, five times in the shape of %s', async (shape) => {
     const world = await openWorld()
     const { devnet } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     await source(ear, 'pendingLogs')
     devnet.weather.shape = shape
     devnet.weather.repeats = 5
@@ -268,7 +266,7 @@ describe('a log that comes more than once', () => {
   it.each(['one', 'all'] as const)('is told once, in the shape of %s and by both sources', async (shape) => {
     const world = await openWorld()
     const { devnet } = world
-    const ear = await hearAll(world)
+    const ear = await hearAll(world, 'start')
     await source(ear, 'pendingLogs')
     devnet.weather.shape = shape
     devnet.weather.repeats = 5

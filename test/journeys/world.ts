@@ -50,6 +50,14 @@ export function transfer({ devnet }: Pick<World, 'devnet'>, symbol = 'AAPLc', ti
   devnet.flash()
 }
 
+/** One who hears everything there is, of every token. */
+export async function hearAll({ relay }: Pick<World, 'relay'>, since = 'now'): Promise<Ear> {
+  const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=*&snapshot=false&since=${since}`)
+  onTestFinished(() => ear.close())
+  await ear.hear('live')
+  return ear
+}
+
 /** What a listener heard of the tape, leaving out what its connection said of itself. */
 export const tapeOf = (ear: Ear): readonly Update[] =>
   ear.messages.filter((message): message is Update => 'prev' in message)

@@ -1,0 +1,54 @@
+import type { Observable, SchedulerLike } from 'rxjs'
+import type { Ask } from '../chain/rpc.ts'
+import { type SourceOptions, source } from '../chain/source.ts'
+import type { Hex } from '../protocol/parts.ts'
+import { listedAddresses } from '../stocks/board.ts'
+import type { Reading } from '../stocks/stocks.ts'
+import type { Entry, Tape } from '../tape/tape.ts'
+import { river } from './river.ts'
+import { Teller } from './teller.ts'
+
+/** All that the ingest is handed: it has no clock, no dice and no sockets of its own. */
+export type Ports = {
+  readonly tape: Tape
+  readonly ask: Ask
+  readonly link: SourceOptions['link']
+  /** The lists as they are read, beginning where these tokens are known. */
+  readonly lists: (known: readonly Hex[]) => Observable<Reading | null>
+  readonly clock: SchedulerLike
+  /** Gathers what comes in one turn of the event loop. */
+  readonly turn: SchedulerLike
+  readonly settings: {
+    readonly pendingPollMs: number
+    readonly silenceMs: number
+    readonly finalityPollMs: number
+    readonly backfillBoundMs: number
+    readonly staleMs: number
+  }
+  readonly say: (kind: string, detail: unknown) => void
+  readonly count: { repeated(): void; foreign(): void; unreadable(n: number): void }
+}
+
+/** Picks up where the tape ends; subscribed to, it writes what happens from then on. */
+export async function openIngest(ports: Ports): Promise<Observable<readonly Entry[]>> {
+  const { tape, ask, link, lists, clock, turn, settings, say, count } = ports
+  const teller = await Teller.restore({ tape, staleMs: settings.staleMs, now: () => clock.now(), count })
+  return river({
+    tape,
+    teller,
+    lists: lists(listedAddresses(teller.board)),
+    turn,
+    source: (addresses) =>
+      source({
+        ...settings,
+        ask,
+        link,
+        addresses,
+        owed: teller.ledger,
+        cursor: teller.cursor,
+        head: teller.head,
+        clock,
+        say,
+      }),
+  })
+}

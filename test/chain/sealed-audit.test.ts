@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest'
+import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { HEAD, sealedHeader, walk } from './walk.ts'
+import { keyOf, tesla, word } from './wire.ts'
+
+describe('the audit of what was settled', () => {
+  it('settles again what turns out to hold more', () => {
+    const { chain, told, seal } = walk()
+    const log = chain.put(HEAD + 1)
+    chain.hide(HEAD + 1, 1)
+    seal(1)
+    expect(told.blocks().map(({ logs }) => logs.length)).toEqual([0])
+    seal(1)
+    expect(told.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
+      [HEAD + 1, 0],
+      [HEAD + 2, 0],
+      [HEAD + 1, 1],
+    ])
+    expect(told.logs()).toEqual([keyOf(log)])
+    // Nothing went back by it.
+    expect(told.of('sealed').map(({ newest, cursor }) => [newest, cursor.number])).toEqual([
+      [HEAD + 1, HEAD + 1],
+      [HEAD + 2, HEAD + 2],
+      [HEAD + 2, HEAD + 2],
+    ])
+  })
+
+  it('looks once a second at what was settled within the last three', () => {
+    const { chain, seal } = walk()
+    seal(26)
+    expect(chain.ranges()).toEqual([
+      [HEAD + 1, HEAD + 1],
+      [HEAD + 1, HEAD + 7],
+      [HEAD + 1, HEAD + 13],
+      [HEAD + 6, HEAD + 19],
+      [HEAD + 12, HEAD + 25],
+    ])
+  })
+
+  it('looks at the last four blocks, however slowly they come', () => {
+    const { chain, seal, pass } = walk()
+    for (let block = 0; block < 8; block += 1) {
+      seal(1)
+      pass(2_000)
+    }
+    expect(chain.ranges().slice(-2)).toEqual([
+      [HEAD + 2, HEAD + 5],
+      [HEAD + 4, HEAD + 7],
+    ])
+  })
+
+  it('asks a node that gives only some blocks at a time for the last four', () => {
+    const { chain, told, seal } = walk()
+    chain.rangeBound = 5
+    seal(7)
+    const log = chain.put(HEAD + 5)
+    seal(1)
+    expect(chain.ranges().slice(-2)).toEqual([
+      [HEAD + 1, HEAD + 7],
+      [HEAD + 4, HEAD + 7],
+    ])
+    expect(told.logs()).toEqual([keyOf(log)])
+  })
+
+  it('takes nothing back because an answer has less', () => {
+    const { chain, told, seal } = walk()
+    chain.put(HEAD + 1)
+    seal(1)
+    chain.hide(HEAD + 1)
+    seal(6)
+    expect(told.blocks().filter(({ number }) => number === HEAD + 1)).toHaveLength(1)
+  })
+
+  it('says nothing of blocks that were asked for another list', () => {
+    const { chain, told, list, seal } = walk()
+    chain.put(HEAD + 1, tesla)
+    seal(1)
+    list.addresses = [...list.addresses, tesla]
+    seal(7)
+    expect(told.logs()).toEqual([])
+    expect(chain.ranges()).toEqual([[HEAD + 2, HEAD + 7]])
+  })
+
+  it('says nothing of the logs of another block at that height', () => {
+    const { chain, told, seal } = walk()
+    seal(1)
+    chain.put(HEAD + 1)
+    chain.instead = ({ params }) => {
+      if (!JSON.stringify(params).includes('fromBlock')) return undefined
+      const { blockHash: _, ...log } = { ...chain.headerOf(HEAD + 1), blockHash: word(77) }
+      return [log]
+    }
+    seal(1)
+    expect(told.numbers()).toEqual([HEAD + 1, HEAD + 2])
+  })
+
+  it('may fail, and finds it the next time', () => {
+    const { chain, told, seal } = walk()
+    const log = chain.put(HEAD + 1)
+    chain.hide(HEAD + 1, 1)
+    const refuse = ({ params }: { readonly params: readonly unknown[] }) => {
+      if (!JSON.stringify(params).includes('fromBlock')) return undefined
+      throw new UpstreamError('busy', 'over rate limit')
+    }
+    chain.instead = refuse
+    seal(2)
+    chain.instead = () => undefined
+    expect(told.logs()).toEqual([])
+    seal(6)
+    expect(told.logs()).toEqual([keyOf(log)])
+  })
+
+  it('is not kept from settling again by a head that never became part of the chain', () => {
+    const { chain, told, seal, sealed, pass } = walk()
+    const log = chain.put(HEAD + 1)
+    chain.hide(HEAD + 1, 1)
+    seal(1)
+    sealed.raise(sealedHeader({ ...chain.headerOf(HEAD + 1), hash: word(77) }))
+    pass(0)
+    seal(2)
+    expect(told.logs()).toEqual([keyOf(log)])
+  })
+
+  it('of a block that is no more finds the block that took its place', () => {
+    const { chain, told, seal, raise, pass } = walk()
+    const log = chain.put(HEAD + 1)
+    chain.hide(HEAD + 1, 1)
+    seal(1)
+    chain.delayMs = 30
+    chain.head += 1
+    raise()
+    pass(70)
+    chain.reorganise(2)
+    pass(5_000)
+    seal(1)
+    pass(1_000)
+    expect(told.blocks().at(-1)?.hash).toBe(chain.hashOf(HEAD + 3))
+    const last = new Map(told.blocks().map((block) => [block.number, block]))
+    expect(last.get(HEAD + 1)?.hash).toBe(chain.hashOf(HEAD + 1))
+    expect(last.get(HEAD + 1)?.logs).toEqual([])
+    expect(told.logs().filter((key) => key === keyOf(log)).length).toBeLessThanOrEqual(1)
+  })
+})
