@@ -1,4 +1,4 @@
-import { catchError, map, type Observable, of, throwError } from 'rxjs'
+import { catchError, map, type Observable, of, tap, throwError } from 'rxjs'
 import type { Hex } from '../protocol/parts.ts'
 import type { Lately } from './lately.ts'
 import type { Reader } from './reader.ts'
@@ -7,10 +7,11 @@ import { UpstreamError } from './upstream-error.ts'
 /** Every so many blocks, but no more often than this, the last few are asked for once more. */
 export const AUDIT_EVERY_BLOCKS = 2
 export const AUDIT_EVERY_MS = 1_000
-/** A node may index a block so long after it shows it; as far back an audit reaches, within these numbers of blocks. */
+/** A node may index a block so long after it shows it; whatever was asked for again after that is done with. */
 const INDEXED_WITHIN_MS = 3_000
+/** So many blocks are asked for at least, and so far back at most. */
 const LEAST_BLOCKS = 4
-const MOST_BLOCKS = 32
+const MOST_BLOCKS = 128
 
 type Settled = { readonly number: number; readonly now: number; readonly wanted: readonly Hex[] }
 
@@ -20,15 +21,21 @@ type Settled = { readonly number: number; readonly now: number; readonly wanted:
  */
 export function audit(node: Reader, lately: Lately, { number, now, wanted }: Settled): Observable<readonly number[]> {
   const below = Array.from({ length: MOST_BLOCKS }, (_, back) => number - 1 - back)
-  const recent = below.filter(
-    (block, back) => back < LEAST_BLOCKS || now - (lately.at(block)?.at ?? 0) < INDEXED_WITHIN_MS,
-  )
-  const audited = recent.filter((block) => lately.at(block)?.asked === wanted)
-  return ask(node, lately, audited, wanted).pipe(
+  const open = below.filter((block, back) => {
+    const seen = lately.at(block)
+    return seen?.logs != null && (back < LEAST_BLOCKS || !seen.audited)
+  })
+  const done = (audited: readonly number[]) =>
+    ask(node, lately, audited, wanted).pipe(
+      tap(() => {
+        for (const block of audited) if (now - (lately.at(block)?.at ?? now) >= INDEXED_WITHIN_MS) lately.done(block)
+      }),
+    )
+  return done(open).pipe(
     catchError((failure: unknown) =>
-      // Some nodes give no more than a few blocks at a time.
-      failure instanceof UpstreamError && failure.kind === 'too_large' && audited.length > LEAST_BLOCKS
-        ? ask(node, lately, audited.slice(0, LEAST_BLOCKS), wanted)
+      // Some nodes give no more than a few blocks at a time: then the oldest, while they can still be reached.
+      failure instanceof UpstreamError && failure.kind === 'too_large' && open.length > LEAST_BLOCKS
+        ? done(open.slice(-LEAST_BLOCKS))
         : throwError(() => failure),
     ),
   )
@@ -45,8 +52,11 @@ function ask(
     map(({ logs }) =>
       audited.filter((block) => {
         const seen = lately.at(block)
-        const now = logs.filter((log) => log.blockNumber === block && log.blockHash === seen?.hash)
-        return seen?.logs != null && now.length > seen.logs
+        if (seen?.logs == null) return false
+        const its = logs.filter((log) => log.blockNumber === block && log.blockHash === seen.hash)
+        // Whoever was listed since is not missing.
+        const asked = seen.asked === wanted ? its : its.filter(({ address }) => seen.asked.includes(address))
+        return asked.length > seen.logs
       }),
     ),
   )

@@ -16,6 +16,8 @@ type Seen = {
   readonly asked: readonly Hex[]
   /** When it was settled. */
   readonly at: number
+  /** Whether it was asked for again since, late enough. */
+  readonly audited?: boolean
 }
 
 /**
@@ -42,6 +44,12 @@ export class Lately {
   add(number: number, seen: Seen): void {
     this.#seen.set(number, seen)
     if (this.#seen.size > LATELY_BLOCKS) this.#seen.delete(this.oldest)
+  }
+
+  /** It was asked for again, late enough. */
+  done(number: number): void {
+    const seen = this.#seen.get(number)
+    if (seen) this.#seen.set(number, { ...seen, audited: true })
   }
 
   /** Forgets all that came after a block: it is no longer so. */

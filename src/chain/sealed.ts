@@ -346,8 +346,8 @@ export class Sealed {
 
   /** Nothing that is remembered stands: what is safe does, or what lies deep enough, as far as the node still has it. */
   #deepBelow(number: number): Observable<Cursor> {
-    const oldest = Math.min(number - NEWEST_BLOCKS, this.#lately.oldest)
-    const deep = this.#safe > 0 ? Math.min(this.#safe, number - 1) : oldest
+    const below = Math.min(number, this.#lately.oldest) - 1
+    const deep = Math.min(below, this.#safe > 0 ? this.#safe : number - NEWEST_BLOCKS)
     const from = Math.max(0, deep, number - DEPTH_BOUND_BLOCKS)
     return firstKnown(this.#options.node, from, number - 1).pipe(map((known) => ({ number: known, hash: null })))
   }

@@ -233,7 +233,7 @@ class Feed {
       case 'live':
         this.#verdict.linked(signal.of === 'pendingLogs' ? 'pushing' : 'refused')
         if (signal.of === 'pendingLogs') {
-          this.#witness.begins(this.#sealed.head?.number ?? null)
+          this.#witness.begins()
           this.#subscribed = signal.addresses
           this.#pushes = new Set(signal.addresses)
         }
@@ -294,9 +294,9 @@ class Feed {
       const before = this.#sealed.head?.number ?? -1
       const begun = this.#begin(header)
       if (!this.#sealed.raise(header)) return of<Heard>({ type: 'unreadable', count: 1 })
+      this.#witness.headed(Math.max(before, header.number))
       if (header.number <= before) return EMPTY
       this.#verdict.headed()
-      this.#witness.headed(header.number)
       return concat(of<Heard>({ type: 'head', sealed: header.number, pending: null }), begun, this.#status())
     })
   }

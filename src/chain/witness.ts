@@ -29,14 +29,14 @@ export class Witness {
   #tooLate = 0
 
   /** Listens from now on, or to others: what was pushed before is no measure for them. */
-  begins(head: number | null): void {
+  begins(): void {
     this.#listening = true
     this.#looked = false
-    this.#half = head === null ? null : head + 1
+    this.#half = null
     this.#forgive()
   }
 
-  /** A head is known: the first one says which block was being built. */
+  /** A head was told: the first one since it listens says which block may have been being built by then. */
   headed(head: number): void {
     this.#half ??= head + 1
   }

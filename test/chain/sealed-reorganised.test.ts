@@ -120,14 +120,27 @@ describe('a reorganisation', () => {
 
 describe('a reorganisation deeper than what is remembered', () => {
   it('goes back to what is safe', () => {
-    const { chain, told, seal, sealed } = walked(80)
-    sealed.safe(sealedHeader(chain.headerOf(HEAD + 3)))
-    chain.reorganise(80 + 10)
-    const logs = [HEAD + 4, HEAD + 17, HEAD + 18, HEAD + 80].map((block) => chain.put(block))
-    chain.put(HEAD + 3)
+    const { chain, told, seal, sealed } = walked(100)
+    sealed.safe(sealedHeader(chain.headerOf(HEAD + 50)))
+    seal(1_000)
+    told.all.length = 0
+    // Of 1,100 blocks the first are forgotten: the safe one among them.
+    chain.reorganise(1_050)
+    const logs = [HEAD + 51, HEAD + 76, HEAD + 1_100].map((block) => chain.put(block))
+    chain.put(HEAD + 50)
     seal(1)
     expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
     for (const [number, hash] of last(told)) expect(hash).toBe(chain.hashOf(number))
+    expect(told.cursors().at(-1)).toBe(HEAD + 1_101)
+  })
+
+  it('goes back behind all that is remembered, whatever was held to be safe', () => {
+    const { chain, told, seal, sealed } = walked(80)
+    sealed.safe(sealedHeader(chain.headerOf(HEAD + 3)))
+    chain.reorganise(80 + 10)
+    const logs = [HEAD, HEAD + 3, HEAD + 17, HEAD + 80].map((block) => chain.put(block))
+    seal(1)
+    expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
     expect(told.cursors().at(-1)).toBe(HEAD + 81)
   })
 

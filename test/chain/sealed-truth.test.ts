@@ -148,6 +148,6 @@ it('whatever happens, what was told last of each block is what the chain holds i
       }
       for (const [number, keys] of truth) if (keys.length > 0) expect(last.has(number)).toBe(true)
     }),
-    { numRuns: Number(process.env['RUNS'] ?? 40) },
+    { numRuns: 40 },
   )
 })

@@ -156,6 +156,16 @@ describe('what proves nothing against a stream', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
+  it('was sealed right before it began, though no head had told of it yet', () => {
+    const { chain, signal, pass, statuses } = feed()
+    pass(0)
+    for (const block of [HEAD + 1, HEAD + 1, HEAD + 2, HEAD + 2]) chain.put(block)
+    chain.head = HEAD + 2
+    signal(live())
+    pass(20_000)
+    expect(statuses()).toEqual(['pendingLogs ok'])
+  })
+
   it('is of tokens that it was asked for only now', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, signal, head, pass, statuses } = feed({ addresses })

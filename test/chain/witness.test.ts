@@ -21,7 +21,8 @@ const blockOf = (number: number, logs: number, about: Partial<SealedBlock> = {})
 /** A witness that has listened since the head was 100, and knows what was there before. */
 const listening = () => {
   const witness = new Witness()
-  witness.begins(100)
+  witness.begins()
+  witness.headed(100)
   witness.looked()
   const announce = (block: number) => {
     const [log] = logsOf(block, 1)
@@ -101,7 +102,8 @@ describe('what speaks against no stream', () => {
 
   it('was in the block that was being built when it began, until it is known what that held', () => {
     const witness = new Witness()
-    witness.begins(100)
+    witness.begins()
+    witness.headed(100)
     witness.sealed(blockOf(101, 3), 0)
     expect(witness.says(60_000)).toBe('ok')
     witness.sealed(blockOf(102, 3), 0)
@@ -118,9 +120,9 @@ describe('what speaks against no stream', () => {
     expect(witness.says(60_000)).toBe('silent')
   })
 
-  it('was sealed before any head was known', () => {
+  it('was sealed before any head was told', () => {
     const witness = new Witness()
-    witness.begins(null)
+    witness.begins()
     witness.looked()
     witness.sealed(blockOf(101, 5), 0)
     witness.headed(101)
@@ -143,7 +145,8 @@ describe('what speaks against no stream', () => {
   it('was sealed before a subscription that is made anew', () => {
     const { witness } = listening()
     witness.sealed(blockOf(101, 3), 0)
-    witness.begins(101)
+    witness.begins()
+    witness.headed(101)
     expect(witness.says(60_000)).toBe('ok')
     witness.sealed(blockOf(102, 3), 0)
     expect(witness.says(60_000)).toBe('ok')
