@@ -12,6 +12,11 @@ export class Absence {
     this.#silenceMs = silenceMs
   }
 
+  /** Whether it has yet to be looked at what became of the chain meanwhile. */
+  get open(): boolean {
+    return this.#away || this.unbounded
+  }
+
   /** Nothing was heard for a while. */
   begins(): void {
     this.#away = true

@@ -126,10 +126,10 @@ export class Sealed {
     this.#wakes.next()
   }
 
-  /** Whether what was settled there may be this block: as far as it is remembered, it is. */
+  /** Whether what was settled there is this block, as far as it is remembered; after an absence that has to be seen. */
   agrees({ number, hash }: SealedHeader): boolean {
     const ours = this.#lately.at(number)?.hash ?? hash
-    return ours === hash
+    return ours === hash && !this.#absence.open
   }
 
   /** A node takes back what it said of a block. */
@@ -261,7 +261,9 @@ export class Sealed {
     const asked = askedFor(wanted, owing)
     return settlingLogs(node, { header, owing, asked, believing: patience.believes(number) }).pipe(
       map(({ logs, unreadable }) => (): Observable<Settled> => {
-        this.#lately.add(number, { hash, logs: logs.length, asked: wanted, at: clock.now() })
+        // An audit asks for the wanted ones alone.
+        const ours = asked === wanted ? logs : logs.filter(({ address }) => wanted.includes(address))
+        this.#lately.add(number, { hash, logs: ours.length, asked: wanted, at: clock.now() })
         const via = this.#absence.covers(number) ? ('backfill' as const) : ('sealed' as const)
         const block: SealedBlock = { number, hash, timestamp, logs, asked, via }
         return concat(

@@ -19,6 +19,16 @@ it('an absence ends with the first head, not with each', () => {
   expect(absence.covers(101)).toBe(false)
 })
 
+it('an absence is open until it was looked at how far back it began', () => {
+  const absence = new Absence(true, SILENCE_MS)
+  expect(absence.open).toBe(true)
+  absence.ends(100)
+  expect(absence.open).toBe(true)
+  absence.unbounded = false
+  expect(absence.open).toBe(false)
+  expect(new Absence(false, SILENCE_MS).open).toBe(false)
+})
+
 it('who was never away missed nothing', () => {
   const absence = new Absence(false, SILENCE_MS)
   absence.ends(100)

@@ -96,6 +96,21 @@ describe('the audit of what was settled', () => {
     expect(told.numbers()).toEqual([...new Set(told.numbers())])
   })
 
+  it('counts none of those who are listed no more', () => {
+    const { chain, owed, told, seal } = walk()
+    const [gone, log] = [chain.put(HEAD + 1, tesla), chain.put(HEAD + 1)]
+    owed.owe(gone)
+    chain.instead = ({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      chain.instead = () => undefined
+      return [chain.wireOf(gone)]
+    }
+    seal(1)
+    expect(told.logs()).toEqual([keyOf(gone)])
+    seal(1)
+    expect(told.logs().slice(1)).toEqual([gone, log].map(keyOf))
+  })
+
   it('says nothing of the logs of another block at that height', () => {
     const { chain, told, seal } = walk()
     seal(1)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../src/chain/upstream-error.ts'
 import { down, feed, HEAD, live, MINUTE_MS, POLL_MS, push, SILENCE_MS } from './feed.ts'
-import { apple, keyOf, pendingLog } from './wire.ts'
+import { apple, keyOf, pendingLog, word } from './wire.ts'
 
 const unreachable = new UpstreamError('unreachable', 'ECONNREFUSED')
 
@@ -240,5 +240,19 @@ describe('finality', () => {
     )
     expect(settledAt).toBeGreaterThan(0)
     expect(heard.findIndex(({ type }) => type === 'finality')).toBe(settledAt + 1)
+  })
+
+  it('after a restart is told only once it is known that what was settled still stands', () => {
+    const { chain, pass, heard, signal, head } = feed({
+      finalityPollMs: 1_000,
+      cursor: { number: HEAD - 2, hash: word(77) },
+    })
+    chain.safe = HEAD - 3
+    pass(500)
+    signal(head(HEAD))
+    pass(2_000)
+    const types = heard.map(({ type }) => type)
+    expect(types).toContain('finality')
+    expect(types.indexOf('sealed')).toBeLessThan(types.indexOf('finality'))
   })
 })

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { type Fault, faultTable, scheduleOf } from './faults.ts'
+import { hunt } from './hunt.ts'
+import { plants } from './planted.ts'
+import { run } from './run.ts'
+import { settingsOf } from './settings.ts'
+
+/** A world of flashblocks in which nothing goes wrong by itself. */
+const CALM_SEED = 3
+
+const calm = settingsOf(CALM_SEED)
+const fault = (kind: Fault['kind'], at: number, lasting: number, amount: number): Fault => ({
+  at,
+  for: lasting,
+  target: faultTable[kind][0],
+  kind,
+  amount,
+})
+
+const brokenBy = async (bug: string, ...faults: readonly Fault[]): Promise<readonly string[]> => {
+  const between = plants[bug]
+  if (!between) throw new Error(`no bug called ${bug}`)
+  const { broken } = await run({ settings: calm, faults, between })
+  return broken.map(({ law }) => law)
+}
+
+describe('the checker', () => {
+  it('finds nothing wrong in a world without faults', async () => {
+    expect((await run({ settings: calm, faults: [] })).broken).toEqual([])
+  })
+
+  it('finds a message that is lost', async () => {
+    expect(await brokenBy('every 20th message is lost')).not.toEqual([])
+  })
+
+  it('finds a digest over another order', async () => {
+    expect(await brokenBy('the digest is over another order')).toContain('I4')
+  })
+
+  it('finds a key that is never retracted', async () => {
+    expect(await brokenBy('nothing is ever retracted', fault('drop', 2_000, 30_000, 60))).toContain('I4')
+  })
+
+  it('finds a reorganisation that is ignored', async () => {
+    expect(await brokenBy('a reorganisation is ignored', fault('reorg', 9_000, 0, 3))).not.toEqual([])
+  })
+
+  it('finds a key that a restart forgot', async () => {
+    const bug = 'a restart forgets what is open'
+    expect(await brokenBy(bug, fault('kill', 9_500, 5_000, 0), fault('drop', 2_000, 9_000, 60))).not.toEqual([])
+  })
+})
+
+describe('a hunt', () => {
+  it('ends with as few faults as will do', async () => {
+    const lengthOf = (seed: number) => scheduleOf(seed, settingsOf(seed).spanMs).length
+    const seed = Array.from({ length: 100 }, (_, nth) => nth + 1).find((one) => lengthOf(one) > 4) ?? 0
+    const prey = await hunt(seed, plants['every 20th message is lost'])
+    expect(prey?.settings.seed).toBe(seed)
+    expect(prey?.faults).toHaveLength(1)
+  })
+})

@@ -1,0 +1,51 @@
+import type { Entry } from '../../../src/tape/tape.ts'
+import { Ending } from './ending.ts'
+import { Navs } from './navs.ts'
+import { Numbering } from './numbering.ts'
+import type { Law, Scene } from './scene.ts'
+import { Settlings } from './settlings.ts'
+import { Standing } from './standing.ts'
+import { Tokens } from './tokens.ts'
+import { Watermarks } from './watermarks.ts'
+
+/** Holds what is written against the truth, turn by turn and at the end. */
+export class Checker implements Law {
+  readonly settlings: Settlings
+  readonly tokens: Tokens
+  readonly standing: Standing
+  readonly ending: Ending
+  readonly #laws: readonly Law[]
+
+  constructor(scene: Scene) {
+    this.settlings = new Settlings(scene)
+    this.tokens = new Tokens(scene)
+    this.standing = new Standing(scene, this.settlings.lives, this.tokens)
+    this.ending = new Ending(scene, this.settlings, this.tokens)
+    this.#laws = [
+      new Numbering(scene),
+      // Asks what was known of a key before the turn, so it stands before the lives.
+      this.standing,
+      this.settlings,
+      this.tokens,
+      new Navs(scene),
+      new Watermarks(scene),
+      this.ending,
+    ]
+  }
+
+  turn(entries: readonly Entry[]): void {
+    for (const law of this.#laws) law.turn?.(entries)
+  }
+
+  moment(): void {
+    for (const law of this.#laws) law.moment?.()
+  }
+
+  born(): void {
+    for (const law of this.#laws) law.born?.()
+  }
+
+  end(recovered: boolean): void {
+    for (const law of this.#laws) law.end?.(recovered)
+  }
+}

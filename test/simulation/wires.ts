@@ -1,0 +1,66 @@
+import type { Hex } from '../../src/protocol/parts.ts'
+import { type Block, type Building, hex, type Placed } from './block.ts'
+import type { Trait } from './settings.ts'
+
+/** What a node sends, as it sends it. */
+
+const quantity = (value: number): Hex => `0x${value.toString(16)}`
+const ZERO_WORD = hex(64, 0)
+
+export type WireLog = Readonly<Record<string, unknown>>
+
+/** A log on the wire: without a block's hash, which nodes write as zeros, while it is pre-confirmed. */
+export const wireLog = (log: Placed, blockHash: Hex = ZERO_WORD, removed = false): WireLog => ({
+  address: log.content.address,
+  topics: log.content.topics,
+  data: log.content.data,
+  blockHash,
+  blockNumber: quantity(log.block),
+  blockTimestamp: quantity(log.timestamp),
+  transactionHash: log.tx,
+  transactionIndex: quantity(log.txIndex),
+  logIndex: quantity(log.logIndex),
+  removed,
+})
+
+export const wireHeader = ({ number, hash, parentHash, timestamp, txs }: Block): WireLog => ({
+  number: quantity(number),
+  hash,
+  parentHash,
+  timestamp: quantity(timestamp),
+  gasUsed: quantity(21_000 * (txs.length + 1)),
+  // A block holds more than what concerns anybody here: the system's own transaction at least.
+  transactions: [hex(64, 0x5e_0000_0000 + number), ...txs.map((tx) => tx.hash)],
+})
+
+/** The header of a block that is being built, as far as it is shown. */
+export const wireBuilding = (
+  { number, parentHash, timestamp }: Building,
+  txs: Building['txs'],
+  hash: Hex = ZERO_WORD,
+): WireLog => ({
+  number: quantity(number),
+  hash,
+  parentHash,
+  timestamp: quantity(timestamp),
+  gasUsed: quantity(21_000 * (txs.length + 1)),
+  transactions: [hex(64, 0x5e_0000_0000 + number), ...txs.map((tx) => tx.hash)],
+})
+
+const capitals = (address: unknown): string => `0x${String(address).slice(2).toUpperCase()}`
+
+/** The same log as a node with such habits writes it. */
+export function habitually(traits: readonly Trait[], log: WireLog): WireLog {
+  const pending = log.blockHash === ZERO_WORD
+  const { blockHash: _hash, ...hashless } = log
+  const { blockTimestamp: _time, ...timeless } = log
+  const habits = {
+    checksums: { ...log, address: capitals(log.address) },
+    hashNull: pending ? { ...log, blockHash: null } : log,
+    hashPartial: pending ? { ...log, blockHash: hex(64, 0xf1a5_0000n) } : log,
+    hashMissing: pending ? hashless : log,
+    timeless: pending ? timeless : log,
+  }
+  const habit = (Object.keys(habits) as (keyof typeof habits)[]).find((name) => traits.includes(name))
+  return habit ? habits[habit] : log
+}
