@@ -1,12 +1,16 @@
 import { catchError, concat, map, mergeMap, type Observable, of, reduce, retry, throwError } from 'rxjs'
 import type { Hex } from '../protocol/parts.ts'
-import { Header, type Logs, readLogs } from './log.ts'
+import { Header, type Log, type Logs, readLogs } from './log.ts'
 import type { Ask } from './rpc.ts'
 import { UpstreamError } from './upstream-error.ts'
 
 const hexOf = (number: number): Hex => `0x${number.toString(16)}`
 
 const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
+
+/** The order of the chain; not every node keeps it. */
+const inOrder = (logs: readonly Log[]): readonly Log[] =>
+  logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
 
 /**
  * The two questions that the chain is read with, and their answers read. A block that a node does not know is asked for
@@ -48,7 +52,7 @@ export class Reader {
         const half = Math.ceil(addresses.length / 2)
         return concat(this.logsOf(hash, addresses.slice(0, half)), this.logsOf(hash, addresses.slice(half))).pipe(
           reduce((one, other) => ({
-            logs: [...one.logs, ...other.logs].sort((a, b) => a.logIndex - b.logIndex),
+            logs: inOrder([...one.logs, ...other.logs]),
             unreadable: one.unreadable + other.unreadable,
           })),
         )
@@ -76,7 +80,8 @@ export class Reader {
     return this.#ask('eth_getLogs', [{ address: [...addresses], ...where }]).pipe(
       map((answer) => {
         if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is no list of logs')
-        return readLogs(answer)
+        const { logs, unreadable } = readLogs(answer)
+        return { logs: inOrder(logs), unreadable }
       }),
     )
   }

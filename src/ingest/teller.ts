@@ -197,7 +197,9 @@ export class Teller {
     const told = new Set(this.#ledger.at(number).map(({ address }) => address))
     const late = via === 'backfill' || this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
     const hearing: Hearing = { via, sealed: true, late, receivedAt: now(), now: now(), staleMs }
-    return logs.flatMap((log) => {
+    // A node may say the same log twice.
+    const once = new Map(logs.map((log) => [log.key, log]))
+    return [...once.values()].flatMap((log) => {
       const token = this.#board.get(log.address)
       if (!token || (token.state === 'delisted' && !told.has(log.address))) {
         count.foreign()

@@ -133,6 +133,20 @@ describe('the logs of a range', () => {
     expect(chain.asked).toEqual([])
   })
 
+  it('come in the order of the chain, however the node sends them', async () => {
+    const { chain, logsBetween, logsOf } = open()
+    const places = [2, 0, 1].map((index) => ({ block: HEAD, index }))
+    chain.instead = () => places.map(sealedLog)
+    expect((await logsOf()).logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2])
+    chain.instead = () => [...places, { block: 5, index: 7 }].map(sealedLog)
+    expect((await logsBetween(1, HEAD)).logs.map(({ blockNumber, logIndex }) => [blockNumber, logIndex])).toEqual([
+      [5, 7],
+      [HEAD, 0],
+      [HEAD, 1],
+      [HEAD, 2],
+    ])
+  })
+
   it('are counted where they cannot be read', async () => {
     const { chain, logsBetween } = open()
     chain.instead = () => [{}, sealedLog({ block: 5 }), null]

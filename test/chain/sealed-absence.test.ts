@@ -32,6 +32,17 @@ describe('after an absence', () => {
     expect(told.cursors().at(-1)).toBe(HEAD)
   })
 
+  it.each([
+    [96, 96],
+    [97, 64],
+  ])('of %i blocks is told %i of them one by one: for fewer, pages are not worth it', (blocks, single) => {
+    const { told, raise, pass } = away(blocks)
+    raise()
+    pass(0)
+    expect(told.numbers()).toEqual(range(HEAD - single + 1, HEAD))
+    expect(told.cursors().at(-1)).toBe(HEAD)
+  })
+
   it('new blocks are told at once, while old ones are caught up', () => {
     const { chain, told, raise, pass, seal } = away(9_000)
     chain.delayMs = 20

@@ -101,6 +101,29 @@ describe('the sealed chain', () => {
     expect(told.logs()).toEqual([keyOf(log)])
   })
 
+  it('keeps up with the chain where the node is further away than a block takes', () => {
+    const { chain, told, seal } = walk()
+    chain.delayMs = 500
+    seal(50)
+    expect(told.numbers()).toEqual(range(HEAD + 1, told.numbers().at(-1) ?? 0))
+    expect(told.numbers().length).toBeGreaterThanOrEqual(45)
+  })
+
+  it('is told in order, however the answers come', () => {
+    const { chain, told, raise, pass } = walk()
+    const logs = range(HEAD + 1, HEAD + 20).map((block) => chain.put(block))
+    let questions = 0
+    chain.instead = () => {
+      questions += 1
+      chain.delayMs = [300, 10, 120, 40, 5][questions % 5] ?? 0
+      return undefined
+    }
+    chain.head = HEAD + 20
+    raise()
+    pass(10_000)
+    expect(told.logs()).toEqual(logs.map(keyOf))
+  })
+
   it('goes on though a head was told once that is far above the chain', () => {
     const { chain, told, sealed, seal, pass } = walk()
     seal(1)

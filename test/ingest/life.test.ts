@@ -243,6 +243,15 @@ describe('a settled block', () => {
     expect(await tell(sealedHeard(5, []))).toEqual([])
   })
 
+  it('of which a log comes twice tells it once', async () => {
+    const { tell } = await begin()
+    expect(await tell(sealedHeard(5, [moved(0, 1n), moved(1, 2n, B), moved(1, 2n, B)]))).toEqual([
+      `sealed ${key(0)} late`,
+      `sealed ${key(1, B)} late`,
+      `seal AAPLc ${key(0)},${key(1, B)} late ${key(0)},${key(1, B)}`,
+    ])
+  })
+
   it('settled once more as it was tells nothing', async () => {
     const { tell } = await begin()
     await tell(logHeard(moved(0, 1n)), sealedHeard(5, [moved(0, 1n), moved(1, 2n, B)]))

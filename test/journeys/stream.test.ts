@@ -344,7 +344,10 @@ describe('a gap', () => {
   })
 
   it('of what was evicted goes on at the oldest, which is no gap for who asks for the start', async () => {
-    const world = await openWorld({ TAPE_BOUND: '1000' })
+    const world = await openWorld({ TAPE_BOUND: '1000', FINALITY_POLL_MS: '3600000' })
+    // Whatever else is written takes the place of a transfer.
+    const others = await sse(world, '/v1/stream?symbols=*&types=finality&since=start')
+    await others.until(() => others.all('finality').length === 2)
     const first = await sse(world, '/v1/stream/AAPLc?types=transfer')
     await first.hear('live')
     transfer(world, 'AAPLc', 1_100)

@@ -3,12 +3,29 @@ import { type Fault, faultTable, scheduleOf } from './faults.ts'
 import { hunt } from './hunt.ts'
 import { plants } from './planted.ts'
 import { run } from './run.ts'
-import { settingsOf } from './settings.ts'
+import { type Settings, settingsOf } from './settings.ts'
 
 /** A world of flashblocks in which nothing goes wrong by itself. */
-const CALM_SEED = 3
-
-const calm = settingsOf(CALM_SEED)
+const calm: Settings = {
+  seed: 1,
+  mode: 'flash',
+  shape: 'one',
+  hasLink: true,
+  activity: 60,
+  latencyMs: 20,
+  canonLagMs: 0,
+  safeLag: 30,
+  finalizedLag: 60,
+  withoutPending: 'latest',
+  aboveHead: 'nothing',
+  traits: [],
+  firstHead: 1_000_000,
+  byHash: true,
+  backfillBoundMs: 86_400_000,
+  staleMs: 86_400_000,
+  spanMs: 20_000,
+  liveness: true,
+}
 const fault = (kind: Fault['kind'], at: number, lasting: number, amount: number): Fault => ({
   at,
   for: lasting,

@@ -22,6 +22,7 @@ export const faultTable = {
   foreign: ['socket', 1_000, 20_000, '% of pushes', 5, 60],
   badHead: ['socket', 1_000, 20_000, '% of heads', 5, 60],
   takenBack: ['socket', 1_000, 20_000, '% of blocks of which a log is said to be removed', 10, 100],
+  mined: ['socket', 5_000, 60_000, 'nothing', 0, 0],
   noPendingLogs: ['socket', 5_000, 90_000, 'nothing', 0, 0],
   // The node that is asked.
   unreachable: ['rpc', 500, 60_000, 'nothing', 0, 0],

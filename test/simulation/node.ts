@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts'
 import type { Settings } from './settings.ts'
 import type { View } from './view.ts'
 import type { Weather } from './weather.ts'
-import { type WireLog, wireBuilding, wireHeader, wireLog } from './wires.ts'
+import { habitually, type WireLog, wireBuilding, wireHeader, wireLog } from './wires.ts'
 
 /** How wide a range may be: what is promised, and what a narrow node allows. */
 const RANGE_BOUNDS = [2_000, 500, 10, 5]
@@ -81,22 +81,27 @@ export class NodeModel {
   }
 
   #logs(view: View, filter: Filter): readonly WireLog[] {
-    const { weather } = this.#options
+    const { settings, weather } = this.#options
+    const { traits } = settings
     // To a node an empty list means every contract there is.
     const { address = [] } = filter
-    const listens = (log: Placed) => address.length === 0 || address.includes(log.content.address)
+    const all = address.length === 0 || traits.includes('unfiltered')
+    const listens = (log: Placed) => all || address.includes(log.content.address)
     const found =
       filter.blockHash === undefined
         ? this.#range(view, filter, listens)
         : this.#byHash(view, filter.blockHash, listens)
     const bound = weather.amount('crowded') ?? RESULTS_BOUND
     if (found.length > bound) throw new UpstreamError('too_large', `-32602 query exceeds max results ${bound}`)
-    return found
+    const habitual = found.map((log) => habitually(traits, log))
+    return traits.includes('unsorted') ? habitual.reverse() : habitual
   }
 
   #byHash(view: View, hash: Hex, listens: (log: Placed) => boolean): readonly WireLog[] {
-    const block = view.byHash(hash)
-    if (!this.#options.settings.byHash) throw new UpstreamError('invalid', '-32602 blockHash is not supported')
+    const { chain, settings } = this.#options
+    if (!settings.byHash) throw new UpstreamError('invalid', '-32602 blockHash is not supported')
+    const orphan = settings.traits.includes('orphans') ? chain.hashes.get(hash) : undefined
+    const block = view.byHash(hash) ?? orphan
     if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
     this.#keeps(view, block.number)
     return this.#indexed(block)

@@ -8,7 +8,7 @@ import { drawLog } from './market.ts'
 import type { Settings } from './settings.ts'
 import { foreigners } from './tokens.ts'
 import type { Weather } from './weather.ts'
-import { type WireLog, wireHeader, wireLog } from './wires.ts'
+import { habitually, type WireLog, wireHeader, wireLog } from './wires.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
 /** What a socket is subscribed to, and for whose logs. */
@@ -41,45 +41,51 @@ export class Pushes {
 
   #said(deed: Deed, subscriptions: Subscriptions): readonly Push[] {
     const { settings, weather } = this.#options
-    const wants = (kind: LogsKind) => {
-      const addresses = subscriptions.get(kind)
-      return (log: Placed) => addresses?.includes(log.content.address) ?? false
-    }
     const push = (signal: Signal, afterMs = settings.canonLagMs): Push => ({ signal, afterMs, ordered: true })
+    const wants = (kind: LogsKind) => {
+      const addresses = subscriptions.get(kind) ?? []
+      const all = subscriptions.has(kind) && settings.traits.includes('unfiltered')
+      return (log: Placed) => all || addresses.includes(log.content.address)
+    }
+    const silent = weather.is('mutePending')
     if (deed.type === 'shown') {
-      if (!subscriptions.has('pendingLogs') || weather.is('mutePending')) return []
-      const afterMs = weather.amount('behind') ?? 0
-      if (settings.shape === 'one')
-        return deed.logs
-          .filter(wants('pendingLogs'))
-          .map((log) => push(logSignal('pendingLogs', wireLog(log)), afterMs))
-      const all = place(deed.building, deed.building.txs).filter(wants('pendingLogs'))
-      return all.length === 0
-        ? []
-        : [
-            push(
-              logSignal(
-                'pendingLogs',
-                all.map((log) => wireLog(log)),
-              ),
-              afterMs,
-            ),
-          ]
+      if (silent || weather.is('mined')) return []
+      return this.#shown(deed, wants('pendingLogs')).map((signal) => push(signal, weather.amount('behind') ?? 0))
     }
     const [removed, added] = deed.type === 'sealed' ? [[], [deed.block]] : [deed.removed, deed.added]
-    const listens = wants('logs')
-    const logs = weather.is('muteLogs')
-      ? []
-      : [
-          ...removed.flatMap(({ hash, logs }) => logs.filter(listens).map((log) => wireLog(log, hash, true))),
-          ...added.flatMap(({ hash, logs }) => logs.filter(listens).map((log) => wireLog(log, hash))),
-        ]
-    const heads =
-      subscriptions.has('newHeads') && !weather.is('muteHeads')
+    const sealed = (kind: LogsKind) =>
+      added.flatMap(({ hash, logs }) => logs.filter(wants(kind)).map((log) => this.#signal(kind, wireLog(log, hash))))
+    const gone = removed.flatMap(({ hash, logs }) => logs.filter(wants('logs')).map((log) => wireLog(log, hash, true)))
+    const lied = this.#takenBack(added, wants('logs'))
+    return [
+      ...(subscriptions.has('newHeads') && !weather.is('muteHeads')
         ? added.map((block) => push({ type: 'head', header: wireHeader(block) }))
-        : []
-    const lied = this.#takenBack(added, listens)
-    return [...heads, ...[...logs, ...lied].map((log) => push(logSignal('logs', log)))]
+        : []),
+      ...(weather.is('mined') && !silent ? sealed('pendingLogs').map((signal) => push(signal)) : []),
+      ...(weather.is('muteLogs')
+        ? []
+        : [
+            ...gone.map((log) => push(this.#signal('logs', log))),
+            ...sealed('logs').map((signal) => push(signal)),
+            ...lied.map((log) => push(this.#signal('logs', log))),
+          ]),
+    ]
+  }
+
+  /** What is pre-confirmed now: each new log by itself, or all of them once more. */
+  #shown({ building, logs }: Extract<Deed, { type: 'shown' }>, wanted: (log: Placed) => boolean): readonly Signal[] {
+    const { shape, traits } = this.#options.settings
+    if (shape === 'one') {
+      const signals = logs.filter(wanted).map((log) => this.#signal('pendingLogs', wireLog(log)))
+      return traits.includes('unsorted') ? signals.reverse() : signals
+    }
+    const all = place(building, building.txs).filter(wanted)
+    const log = all.map((one) => habitually(traits, wireLog(one)))
+    return all.length === 0 ? [] : [{ type: 'log', of: 'pendingLogs', log, receivedAt: 0 }]
+  }
+
+  #signal(of: LogsKind, log: WireLog): Signal {
+    return { type: 'log', of, log: habitually(this.#options.settings.traits, log), receivedAt: 0 }
   }
 
   /** A node may say that a log is gone that is not. */

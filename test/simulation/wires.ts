@@ -48,19 +48,18 @@ export const wireBuilding = (
 })
 
 const capitals = (address: unknown): string => `0x${String(address).slice(2).toUpperCase()}`
+const PARTIAL_HASH = hex(64, 0xf1a5_0000n)
 
 /** The same log as a node with such habits writes it. */
 export function habitually(traits: readonly Trait[], log: WireLog): WireLog {
-  const pending = log.blockHash === ZERO_WORD
-  const { blockHash: _hash, ...hashless } = log
-  const { blockTimestamp: _time, ...timeless } = log
-  const habits = {
-    checksums: { ...log, address: capitals(log.address) },
-    hashNull: pending ? { ...log, blockHash: null } : log,
-    hashPartial: pending ? { ...log, blockHash: hex(64, 0xf1a5_0000n) } : log,
-    hashMissing: pending ? hashless : log,
-    timeless: pending ? timeless : log,
+  const has = (trait: Trait) => traits.includes(trait)
+  const { address, blockHash, blockTimestamp, ...rest } = log
+  const pending = blockHash === ZERO_WORD
+  const hash = !pending ? blockHash : has('hashNull') ? null : has('hashPartial') ? PARTIAL_HASH : blockHash
+  return {
+    address: has('checksums') ? capitals(address) : address,
+    ...rest,
+    ...(pending && has('hashMissing') ? {} : { blockHash: hash }),
+    ...(pending && has('timeless') ? {} : { blockTimestamp }),
   }
-  const habit = (Object.keys(habits) as (keyof typeof habits)[]).find((name) => traits.includes(name))
-  return habit ? habits[habit] : log
 }

@@ -1,5 +1,6 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Block, Placed } from '../block.ts'
+import { stockAt } from '../tokens.ts'
 import { type Amended, type Fact, objectionTo, sayingOf, toldSaying } from './said.ts'
 import type { Scene } from './scene.ts'
 
@@ -57,6 +58,7 @@ export class Lives {
     if (before?.state === 'retracted' && before.saying === saying && !reorganised)
       broken('I6', `${id} ${key} is told again as it was, though nothing was reorganised`)
     if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`) broken('I3', `${id} is not of ${key}`)
+    if (!stockAt(address)) broken('I3', `${id} ${key} is of ${address}, which nobody listed`)
     if (stage === 'sealed') this.#sealedAs(fact.block.hash, key, fact, id)
     else this.#announcedAs(key, fact, id)
     if (stage === 'preconfirmed' && late) broken('I4', `${id} ${key} is late though it is pre-confirmed`)
@@ -149,11 +151,12 @@ export class Lives {
 
   /** It was shown as pre-confirmed, or sealed: an answer about pending logs holds the newest sealed ones as well. */
   #announcedAs(key: string, fact: Amended, id: string): void {
-    const { broken, chain } = this.#scene
+    const { broken, chain, settings } = this.#scene
     if (fact.block.hash !== null) broken('I4', `${id} ${key} is pre-confirmed and has a hash`)
     const sealed = chain.numbers.get(fact.block.number)?.flatMap((block) => this.#logOf(block.hash, key) ?? []) ?? []
     const shown = [...(chain.announced.get(key) ?? []), ...sealed]
-    const objections = shown.map((log) => objectionTo(fact, log))
+    const timeless = settings.traits.includes('timeless')
+    const objections = shown.map((log) => objectionTo(fact, log, timeless))
     if (!objections.includes(null)) broken('I3', `${id} ${key} ${objections[0] ?? 'was never shown'}`)
   }
 

@@ -43,16 +43,17 @@ export function toldSaying(fact: Amended | Fact): string {
 }
 
 /** What is wrong with a fact that claims to be this log; null where nothing is. */
-export function objectionTo(fact: Amended | Fact, log: Placed): string | null {
+export function objectionTo(fact: Amended | Fact, log: Placed, timeless = false): string | null {
   const told = fact as Fact
   if (toldSaying(told) !== sayingOf(log.content)) return `says ${toldSaying(told)}, not ${sayingOf(log.content)}`
   const { hash, index, log_index } = told.tx
   if (hash !== log.tx || index !== log.txIndex || log_index !== log.logIndex)
     return `stands at ${hash} ${index} ${log_index}, not ${log.tx} ${log.txIndex} ${log.logIndex}`
   if (told.block.number !== log.block) return `is of block ${told.block.number}, not ${log.block}`
-  return timeOf(told.block) === log.timestamp
-    ? sumsObjection(told)
-    : `is of ${timeOf(told.block)}, not ${log.timestamp}`
+  const time = timeOf(told.block)
+  // Some nodes do not say when a block that is being built will be.
+  const unknown = time === null && told.stage === 'preconfirmed' && timeless
+  return unknown || time === log.timestamp ? sumsObjection(told) : `is of ${time}, not ${log.timestamp}`
 }
 
 export const timeOf = ({ timestamp }: ToldBlock): number | null =>

@@ -7,7 +7,7 @@ const TELL_BOUND_MS = 20_000
 /** What is told of safety and finality is so, and only grows. */
 export class Watermarks implements Law {
   readonly #scene: Scene
-  readonly #told = { safe: 0, finalized: 0 }
+  readonly #told = { safe: -1, finalized: -1 }
 
   constructor(scene: Scene) {
     this.#scene = scene
