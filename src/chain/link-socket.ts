@@ -17,7 +17,7 @@ export type Signal =
   | { readonly type: 'down'; readonly reason: string }
 
 const HANDSHAKE_BOUND_MS = 5_000
-/** A question that is not answered by then counts as refused: some nodes do not even say that they cannot. */
+/** How long a question may go unanswered: one for the chain is then given up, one for a subscription ends the link. */
 const ANSWER_BOUND_MS = 2_000
 const PING_EVERY_MS = 10_000
 const PONG_BOUND_MS = 5_000

@@ -86,8 +86,6 @@ export class Looks {
     const now = clock.now()
     const lookEveryMs = this.#lookEveryMs()
     if (now - this.#lookedAt >= lookEveryMs) return this.#look(!verdict.pushing)
-    // A look shows new heads as well.
-    if (lookEveryMs === 0) return EMPTY
     return now - this.#askedHeadAt >= (this.#headsCome ? silenceMs : 0) ? this.#head() : EMPTY
   }
 
