@@ -187,7 +187,8 @@ class Feed {
       interval(WEIGH_EVERY_MS, clock).pipe(
         mergeMap(() => {
           this.#weigh()
-          return this.#status()
+          // A stream that had been doubted may have shown meanwhile that it lives.
+          return concat(this.#listens(), this.#status())
         }),
       ),
     )

@@ -140,10 +140,13 @@ export class Ledger implements Owed {
     for (const key of keys) this.#end(known, known.told.get(key))
   }
 
-  /** Up to this block all is settled, in the order of the chain; further back after a reorganisation. */
-  reach(block: number): void {
+  /**
+   * Up to this block all is settled, in the order of the chain; further back after a reorganisation. What lies above
+   * `waiting` is still caught up beside it, so nothing of that is forgotten.
+   */
+  reach(block: number, waiting: number = block): void {
     this.#settled = block
-    this.#forget()
+    this.#forget(waiting)
   }
 
   /** Nothing below this is settled anew. */
@@ -254,10 +257,10 @@ export class Ledger implements Owed {
   }
 
   /** Forgets what no reorganisation can reach any more; what is open is never forgotten. */
-  #forget(): void {
+  #forget(waiting: number): void {
     const settled = this.#settled ?? 0
     const deep = Math.min(this.#safe ?? settled, settled - LATELY_BLOCKS)
-    const floor = Math.max(deep, settled - DEPTH_BOUND_BLOCKS)
+    const floor = Math.min(waiting, Math.max(deep, settled - DEPTH_BOUND_BLOCKS))
     for (const [number, block] of this.#blocks) if (number < floor && block.open === 0) this.#forgetBlock(number, block)
   }
 

@@ -111,7 +111,7 @@ export class Teller {
         this.#ledger.reach(arrival.cursor.number)
         return this.#mark(arrival.cursor)
       case 'sealed':
-        this.#ledger.reach(arrival.newest)
+        this.#ledger.reach(arrival.newest, Math.min(arrival.cursor.number, arrival.blocks[0]?.number ?? arrival.newest))
         for (const block of arrival.blocks) this.#settle(block)
         return this.#mark(arrival.cursor)
       case 'finality':

@@ -114,6 +114,15 @@ describe('what is settled', () => {
     expect(ledger.size).toBe(0)
   })
 
+  it('is remembered where what lies around it is still caught up', () => {
+    const ledger = new Ledger()
+    settle(ledger, 100, [factAt(100)])
+    ledger.reach(101 + LATELY_BLOCKS, 50)
+    expect(ledger.size).toBe(1)
+    ledger.reach(102 + LATELY_BLOCKS)
+    expect(ledger.size).toBe(0)
+  })
+
   it('is bounded by count: the oldest settled block is forgotten first, what is open never', () => {
     const ledger = new Ledger()
     const bound = 262_144

@@ -13,6 +13,7 @@ const BACKOFF_MOST_MS = 30_000
 const STABLE_MS = 30_000
 const HANDSHAKE_BOUND_MS = 5_000
 const PULSE_BOUND_MS = 15_000
+const ANSWER_BOUND_MS = 2_000
 const BEAT_MS = 1_000
 
 type LogsKind = 'pendingLogs' | 'logs'
@@ -126,7 +127,7 @@ class LinkModel {
     if (addresses.length === 0) return
     this.#kinds.add(kind)
     this.#after(settings.latencyMs, () => {
-      if (weather.is('muteAll')) return
+      if (weather.is('muteAll')) return this.#after(ANSWER_BOUND_MS, () => this.#lose('not answered'))
       if (kind === 'pendingLogs' && weather.is('noPendingLogs')) {
         this.#kinds.delete(kind)
         this.#heard.delete(kind)
