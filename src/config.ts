@@ -43,6 +43,36 @@ const oneOf =
     throw new BadSetting(`must be one of ${names.join(', ')}`)
   }
 
+/** A token by its symbol or its address, and the contract that publishes what it is worth. */
+type FeedSetting = { readonly token: string; readonly proxy: `0x${string}` }
+
+function feeds(text: string): readonly FeedSetting[] {
+  const named = text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
+    .map(feed)
+  const twice = named.find(({ token }, index) => named.findIndex((other) => sameName(other.token, token)) < index)
+  if (twice) throw new BadSetting(`must name each token once, and ${shown(twice.token)} comes twice`)
+  return named
+}
+
+function feed(item: string): FeedSetting {
+  const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
+  if (token === '' || proxy === '' || others.length > 0)
+    throw new BadSetting(`must be pairs such as AAPLc=0x…, and ${shown(item)} is none`)
+  const address = addressOf(proxy)
+  if (address === null) throw new BadSetting(`must name the address of a feed, and ${shown(item)} does not`)
+  if (/^0x/i.test(token) && addressOf(token) === null)
+    throw new BadSetting(`must name a token by its symbol or its address, and ${shown(item)} does not`)
+  return { token: addressOf(token) ?? token, proxy: address }
+}
+
+const sameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+
+const addressOf = (text: string): `0x${string}` | null =>
+  /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
+
 const text = (value: string): string => {
   if (value.trim() === '') throw new BadSetting('must not be empty')
   return value
@@ -75,6 +105,11 @@ export const settings = {
   STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
   NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
   CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', whole(1, 2 ** 53 - 1)),
+  FEEDS: setting(
+    null,
+    'price feed proxies, AAPLc=0x… or 0x…=0x… for each token, a comma list; built in for the network base',
+    feeds,
+  ),
   DATA_DIR: setting('./data', 'folder of the tape; :memory: keeps nothing', text),
   TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', whole(1, 366 * day)),
   TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', whole(1, 100_000_000)),

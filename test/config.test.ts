@@ -122,6 +122,7 @@ describe('a bad value', () => {
     ['TAPE_RETENTION_MS', '1h', /whole number from /],
     ['BACKLOG_BOUND_BYTES', '256k', /whole number from /],
     ['CLIENTS_BOUND', '0', /whole number from 1 to /],
+    ['FEEDS', 'AAPLc', /pairs such as/],
     ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
   ])('of %s (%j) gives one line that names it and says what it must be', (name, value, must) => {
     for (const lines of [mistakesOf([], { [name]: value }), mistakesOf([`${flagOf(name)}=${value}`])]) {
@@ -265,6 +266,45 @@ describe('a list of addresses', () => {
       expect(lines.join()).not.toContain('SECRET')
     },
   )
+})
+
+describe('the feeds', () => {
+  const one = `0x${'1a'.repeat(20)}`
+  const other = `0x${'2B'.repeat(20)}`
+  const feedsOf = (text: string) => configOf([], { FEEDS: text }).FEEDS
+
+  it('are pairs of a token, by its symbol or its address, and a proxy', () => {
+    expect(feedsOf(` AAPLc = ${one} ,${other}=${other},`)).toEqual([
+      { token: 'AAPLc', proxy: one },
+      { token: other.toLowerCase(), proxy: other.toLowerCase() },
+    ])
+  })
+
+  it('are not given where the variable is empty', () => {
+    expect(feedsOf('')).toBeUndefined()
+  })
+
+  it.each([
+    ['AAPLc', 'AAPLc', /pairs such as AAPLc=0x/],
+    [`AAPLc=${one},TSLAc`, 'TSLAc', /pairs/],
+    [`=${one}`, `=${one}`, /pairs/],
+    [',', '', /pairs/],
+    ['AAPLc=', 'AAPLc=', /pairs/],
+    ['AAPLc=0x12', 'AAPLc=0x12', /the address of a feed/],
+    [`AAPLc=${one}00`, `AAPLc=${one}00`, /the address of a feed/],
+    [`AAPLc=${one.replace('1a', 'zz')}`, `AAPLc=${one.replace('1a', 'zz')}`, /the address of a feed/],
+    [`AAPLc=0x${'0'.repeat(40)}`, `AAPLc=0x${'0'.repeat(40)}`, /the address of a feed/],
+    [`AAPLc=${one};TSLAc=${other}`, `AAPLc=${one};TSLAc=${other}`, /pairs/],
+    [`0xb2=${one}`, `0xb2=${one}`, /by its symbol or its address/],
+    [`AAPLc=${one},TSLAc=${one},aaplC=${other}`, 'aaplC', /each token once/],
+    [`${other}=${one},${other.toLowerCase()}=${other}`, other.toLowerCase(), /each token once/],
+  ])('%j are a mistake, and the line names %j', (given, bad, must) => {
+    const [line, ...others] = mistakesOf([], { FEEDS: given })
+    expect(others).toEqual([])
+    expect(line).toMatch(/^FEEDS must /)
+    expect(line).toMatch(must)
+    expect(line?.split('; it is ')[0]).toContain(JSON.stringify(bad))
+  })
 })
 
 it('--version is asked for instead of a start', () => {

@@ -16,10 +16,13 @@ import type { Reader } from './reader.ts'
 import { UpstreamError } from './upstream-error.ts'
 import type { Look, Verdict } from './verdict.ts'
 
+/** The block being built: its number, and its time in seconds; null where nobody says. */
+type Building = { readonly pending: number | null; readonly timestamp: number | null }
+
 /** What asking brings: the newest sealed head, what the pending state shows, and what is pre-confirmed in it. */
 export type Seen =
   | { readonly type: 'latest'; readonly header: SealedHeader }
-  | { readonly type: 'look'; readonly look: Look; readonly pending: number | null }
+  | { readonly type: 'look'; readonly look: Look; readonly building: Building }
   | { readonly type: 'logs'; readonly found: Logs }
   /** Whatever was wanted was asked for. */
   | { readonly type: 'asked'; readonly addresses: readonly Hex[] }
@@ -142,14 +145,14 @@ export class Looks {
         const moved = `${pending?.number} ${pending?.hash} ${pending?.transactions?.length} ${pending?.gasUsed}`
         const same = reads && pending !== null && moved === this.#moved && this.#asked === addresses
         const still = same && !verdict.sealedOnly && clock.now() - this.#askedHeadAt < silenceMs
-        if (still) return of<Seen>({ type: 'look', look: this.#last, pending: pending.number })
+        if (still) return of<Seen>({ type: 'look', look: this.#last, building: buildingOf(pending) })
         this.#askedHeadAt = clock.now()
         return this.#latest().pipe(
           mergeMap((header) => {
             const look = shown === 'refused' ? 'latest' : this.#lookOf(shown, header, known)
-            const number = look === 'preconfirmed' ? (pending?.number ?? null) : null
+            const building = buildingOf(look === 'preconfirmed' ? pending : null)
             return concat(
-              of<Seen[]>({ type: 'latest', header }, { type: 'look', look, pending: number }),
+              of<Seen[]>({ type: 'latest', header }, { type: 'look', look, building }),
               reads && !same && look === 'preconfirmed' ? this.#logs(header, addresses) : EMPTY,
               defer(() => {
                 this.#moved = reads ? moved : ''
@@ -194,3 +197,8 @@ export class Looks {
     return number < (known || latest.number) - BEHIND_BLOCKS ? 'behind' : 'latest'
   }
 }
+
+const buildingOf = (pending: Header | null): Building => ({
+  pending: pending?.number ?? null,
+  timestamp: pending?.timestamp ?? null,
+})

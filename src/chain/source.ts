@@ -43,7 +43,13 @@ export type Heard =
   | { readonly type: 'log'; readonly log: Log; readonly via: Ingest['source']; readonly receivedAt: number }
   | Settled
   | Watermark
-  | { readonly type: 'head'; readonly sealed: number | null; readonly pending: number | null }
+  /** How far the chain is, and the time of that block in seconds. */
+  | {
+      readonly type: 'head'
+      readonly sealed: number | null
+      readonly pending: number | null
+      readonly timestamp: number | null
+    }
   /** Where all begins: what is sealed after this block is told. */
   | { readonly type: 'cursor'; readonly cursor: Cursor }
   /** Logs of these addresses are heard from now on. */
@@ -297,8 +303,9 @@ class Feed {
       if (!this.#sealed.raise(header)) return of<Heard>({ type: 'unreadable', count: 1 })
       this.#witness.headed(Math.max(before, header.number))
       if (header.number <= before) return EMPTY
+      const { number: sealed, timestamp } = header
       this.#verdict.headed()
-      return concat(of<Heard>({ type: 'head', sealed: header.number, pending: null }), begun, this.#status())
+      return concat(of<Heard>({ type: 'head', sealed, pending: null, timestamp }), begun, this.#status())
     })
   }
 
@@ -348,7 +355,7 @@ class Feed {
         return this.#raise(seen.header)
       case 'look':
         this.#verdict.looked(seen.look)
-        return concat(of<Heard>({ type: 'head', sealed: null, pending: seen.pending }), this.#status())
+        return concat(of<Heard>({ ...seen.building, type: 'head', sealed: null }), this.#status())
       case 'logs':
         return this.#tellAll(seen.found, 'poll', this.#options.clock.now())
       case 'asked':

@@ -1,9 +1,10 @@
 import type { NoticeOf } from '../protocol/connection.ts'
 import { parseDecimal, sharesOf } from '../protocol/decimal.ts'
 import type { Head, SourceName, SourceReason } from '../protocol/parts.ts'
-import { featureName, type Token } from '../stocks/board.ts'
 import { Directory } from '../stocks/find.ts'
 import { navAt } from '../stocks/nav.ts'
+import type { Token } from '../stocks/token.ts'
+import { featureName, isoOf } from '../stocks/told.ts'
 import { type Notes, noteNames, type Tape } from '../tape/tape.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
@@ -72,7 +73,10 @@ export function snapshotOf(
     token: token.record,
     multiplier: token.multiplier,
     multiplier_source: token.multiplierSource,
-    scheduled: null,
+    scheduled: token.scheduled && {
+      to: token.scheduled.to,
+      effective_at: isoOf(token.scheduled.effectiveAt),
+    },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
     nav: navAt(token.reading, at.now, at.staleMs),

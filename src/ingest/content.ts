@@ -1,27 +1,45 @@
 import type { Hex } from '../protocol/parts.ts'
-import type { Draft, UpdateType } from '../protocol/updates.ts'
+import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 
 /** What a message says of the chain alone: not who carried it, when, in which block or at what NAV. */
-const said: Partial<Record<UpdateType, readonly string[]>> = {
+const said = {
   transfer: ['from', 'to', 'raw', 'memo'],
   mint: ['from', 'to', 'raw', 'memo'],
   burn: ['from', 'to', 'raw', 'memo'],
   seize: ['from', 'to', 'raw', 'memo'],
   approval: ['owner', 'spender', 'raw'],
+  multiplier: ['phase', 'to', 'effective_at'],
+  pause: ['paused', 'raw'],
+  action: ['action_id', 'description', 'uri'],
+  token: ['changed'],
   log: ['topics', 'data'],
-}
+} as const satisfies Partial<Record<UpdateType, readonly string[]>>
 
 /** Types of which a message tells one on-chain fact. */
-export type FactType = 'transfer' | 'mint' | 'burn' | 'seize' | 'approval' | 'log'
-/** A message that tells one on-chain fact. */
-export type FactDraft = Extract<Draft, { type: FactType }>
+export type FactType = keyof typeof said
 
-export const isFact = (draft: Draft): draft is FactDraft => draft.type in said
+type Keyed<Type extends UpdateType> = DraftOf<Type> & {
+  readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
+}
+/** A message that tells one on-chain fact: of some types, those that a log and not the list or the clock has said. */
+export type FactDraft = { [Type in FactType]: Keyed<Type> }[FactType]
+
+const isFactType = (type: UpdateType): type is FactType => type in said
+export const isFact = (draft: Draft): draft is FactDraft =>
+  isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 
 /** The same on-chain content reads the same, wherever in its transaction it stands. */
-export const contentOf = (fact: FactDraft | Omit<FactDraft, 'time'>): string => {
+export const contentOf = (fact: FactDraft): string => {
   const fields = new Map<string, unknown>(Object.entries(fact))
-  return JSON.stringify([fact.type, fact.address, ...(said[fact.type] ?? []).map((name) => fields.get(name))])
+  const values = said[fact.type].map((name) => fields.get(name))
+  const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
+  return JSON.stringify([fact.type, fact.address, ...values, ...record])
+}
+
+/** What else must be right under a key, and follows from what the chain said elsewhere. */
+export const detailOf = (fact: FactDraft): string | null => {
+  if ('shares' in fact) return JSON.stringify([fact.multiplier, fact.shares])
+  return fact.type === 'action' ? fact.keys.join() : null
 }
 
 /** Fields that differ from one telling of a fact to the next although the fact is the same. */

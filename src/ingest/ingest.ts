@@ -37,6 +37,7 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
     tape,
     teller,
     lists: lists(listedAddresses(teller.board)),
+    clock,
     turn,
     source: (addresses) =>
       source({

@@ -1,10 +1,18 @@
 import type { Said } from '../chain/abi.ts'
 import type { Log } from '../chain/log.ts'
+import type { Saying } from '../chain/together.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../protocol/decimal.ts'
 import type { Ingest, Nav } from '../protocol/parts.ts'
-import type { Draft, DraftOf } from '../protocol/updates.ts'
-import type { Token } from '../stocks/board.ts'
-import { type NavReading, navAt } from '../stocks/nav.ts'
+import type { DraftOf } from '../protocol/updates.ts'
+import { factorAt } from '../stocks/factor.ts'
+import { navAt } from '../stocks/nav.ts'
+import { after, pausedAt } from '../stocks/pauses.ts'
+import { recordWith } from '../stocks/record.ts'
+import { heldAt } from '../stocks/rounds.ts'
+import type { Token } from '../stocks/token.ts'
+import { featureName, isoOfSecond } from '../stocks/told.ts'
+import { capText, factorSaid, fieldSaid, type Word } from '../stocks/word.ts'
+import type { FactDraft, FactType } from './content.ts'
 
 /** How a log came to be heard, and when it is told. */
 export type Hearing = {
@@ -14,83 +22,200 @@ export type Hearing = {
   readonly receivedAt: number
   readonly now: number
   readonly staleMs: number
+  /** The newest block's time, for logs that do not say theirs. */
+  readonly chainTime: number | null
 }
 
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
-/** Joins what a log says with its token: the update, as far as anybody can know it now. */
-export function join(log: Log, said: Said, token: Token, hearing: Hearing): Draft {
-  const time = new Date(hearing.now).toISOString()
-  const ingest: Ingest = {
-    source: hearing.via,
-    received_at: new Date(hearing.receivedAt).toISOString(),
-    published_at: time,
-  }
-  const common = { symbol: token.symbol, address: token.address, time }
-  const fact = {
-    key: log.key,
-    stage: hearing.sealed ? ('sealed' as const) : ('preconfirmed' as const),
-    late: hearing.late,
+/** What every message of an on-chain fact has before what it says, and after. */
+type Common = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
+type Fact = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
+type Where = Pick<DraftOf<'transfer'>, 'block' | 'tx'>
+type Frame = { readonly common: Common; readonly fact: Fact; readonly where: Where; readonly hearing: Hearing }
+
+/** Joins what a log says with its token, as that was at the log's place in the chain: the update, as far as it is known now. */
+export function join(saying: Saying, token: Token, hearing: Hearing): FactDraft {
+  const { log, said } = saying
+  const { symbol, address } = token
+  const frame: Frame = {
+    common: { symbol, address, time: new Date(hearing.now).toISOString() },
+    fact: { key: log.key, stage: hearing.sealed ? 'sealed' : 'preconfirmed', late: hearing.late },
+    where: whereOf(log, hearing),
+    hearing,
   }
   switch (said.event) {
     case 'Transfer':
-      return movement({ log, said, token, hearing }, { ...common, ...fact }, ingest)
-    case 'Approval': {
-      const { owner, spender, amount: raw } = said
-      const amount = token.decimals === null ? null : amountOf(raw, token.decimals)
-      const place = placeOf(log, hearing)
-      return { type: 'approval', ...common, ...fact, owner, spender, raw: raw.toString(), amount, ...place, ingest }
-    }
-    case 'other':
-      return { type: 'log', ...common, ...fact, topics: [...log.topics], data: log.data, ...placeOf(log, hearing) }
+      return movement(saying, said, token, frame)
+    case 'Approval':
+      return approval(said, token, frame)
+    case 'MultiplierUpdated':
+    case 'UIMultiplierUpdated':
+    case 'UIMultiplierUpdateCancelled':
+      return multiplier(saying, token, frame)
+    case 'Paused':
+    case 'Unpaused':
+      return pause(log, said, token, frame)
+    case 'Announcement':
+      return action(saying, said, frame)
+    case 'NameUpdated':
+    case 'SymbolUpdated':
+    case 'ContractURIUpdated':
+    case 'ExtraMetadataUpdated':
+    case 'SupplyCapUpdated':
+      return changed(saying, token, frame)
+    default:
+      return { type: 'log', ...frame.common, ...frame.fact, topics: [...log.topics], data: log.data, ...frame.where }
   }
 }
 
-type Told = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time' | 'key' | 'stage' | 'late'>
-type Moved = {
-  readonly log: Log
-  readonly said: Extract<Said, { event: 'Transfer' }>
-  readonly token: Token
-  readonly hearing: Hearing
-}
+type SaidBy<Event extends Said['event']> = Extract<Said, { event: Event }>
 
-function movement({ log, said, token, hearing }: Moved, told: Told, ingest: Ingest): Draft {
+function movement({ log, memo, seized }: Saying, said: SaidBy<'Transfer'>, token: Token, frame: Frame): FactDraft {
   const { from, to, amount: raw } = said
   const { decimals } = token
-  const multiplier = token.multiplier === null ? null : parseDecimal(token.multiplier)
-  const nav = navFor(token.reading, log, hearing)
+  const value = factorOf(token, log, frame.hearing.chainTime)
+  const factor = value === null ? null : parseDecimal(value)
+  const nav = navFor(token, log, frame.hearing)
   const price = nav.price === null ? null : parseDecimal(nav.price)
   return {
-    type: from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
-    ...told,
+    type: seized ? 'seize' : from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
+    ...frame.common,
+    ...frame.fact,
     from,
     to,
     raw: raw.toString(),
     amount: decimals === null ? null : amountOf(raw, decimals),
-    multiplier: token.multiplier,
-    shares: decimals === null || !multiplier ? null : sharesOf(raw, multiplier, decimals),
+    multiplier: value,
+    shares: decimals === null || !factor ? null : sharesOf(raw, factor, decimals),
     reference_value: decimals === null || !price ? null : referenceValueOf(raw, decimals, price),
     nav,
-    memo: null,
-    ...placeOf(log, hearing),
-    ingest,
+    memo,
+    ...frame.where,
+    ingest: ingestOf(frame),
   }
 }
 
-/** The NAV held now; for what is caught up later, only one that was known when its block was made. */
-function navFor(reading: NavReading, log: Log, { via, now, staleMs }: Hearing): Nav {
-  const madeAt = log.blockTimestamp === null ? null : log.blockTimestamp * 1_000
-  const tooNew = via === 'backfill' && madeAt !== null && reading.updatedAt !== null && reading.updatedAt > madeAt
-  return navAt(tooNew ? { price: null, updatedAt: null } : reading, now, staleMs)
+/** The multiplier as of a log's place in the chain; one that is no factor is as good as unknown. */
+function factorOf(token: Token, log: Log, chainTime: number | null): string | null {
+  const timestamp = log.blockTimestamp ?? chainTime
+  const { value } = factorAt(token.factor, { block: log.blockNumber, logIndex: log.logIndex, timestamp })
+  return value === '0' ? null : value
 }
 
-function placeOf(log: Log, hearing: Hearing): Pick<DraftOf<'transfer'>, 'block' | 'tx'> {
+function approval({ owner, spender, amount: raw }: SaidBy<'Approval'>, { decimals }: Token, frame: Frame): FactDraft {
+  const amount = decimals === null ? null : amountOf(raw, decimals)
+  const { common, fact, where } = frame
+  const ingest = ingestOf(frame)
+  return { type: 'approval', ...common, ...fact, owner, spender, raw: raw.toString(), amount, ...where, ingest }
+}
+
+function multiplier(saying: Saying, token: Token, { common, fact, where, hearing }: Frame): FactDraft {
+  const { log } = saying
+  const change = factorSaid(saying, token, hearing.chainTime)
+  const phase = change?.phase ?? 'effective'
+  const from = change?.from ?? factorOf(token, log, hearing.chainTime)
+  const effective_at = isoOfSecond(change?.effectiveAt ?? null)
   return {
-    block: {
-      number: log.blockNumber,
-      hash: hearing.sealed ? log.blockHash : null,
-      timestamp: log.blockTimestamp === null ? null : new Date(log.blockTimestamp * 1_000).toISOString(),
-    },
-    tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
+    type: 'multiplier',
+    ...common,
+    phase,
+    from,
+    to: change?.to ?? null,
+    effective_at,
+    source: 'log',
+    ...fact,
+    ...where,
   }
+}
+
+function pause(log: Log, said: SaidBy<'Paused' | 'Unpaused'>, token: Token, { common, fact, where }: Frame): FactDraft {
+  const paused = said.event === 'Paused'
+  const features = said.features
+  const before = pausedAt(token.pauses, { block: log.blockNumber, logIndex: log.logIndex })
+  const now = after(before, { kind: paused ? 'paused' : 'unpaused', features })
+  const names = features.map(featureName)
+  return {
+    type: 'pause',
+    ...common,
+    paused,
+    features: names,
+    raw: [...features],
+    now: [...now],
+    source: 'log',
+    ...fact,
+    ...where,
+  }
+}
+
+function action({ inside }: Saying, said: SaidBy<'Announcement'>, { common, fact, where }: Frame): FactDraft {
+  const { id, description, uri } = said
+  return { type: 'action', ...common, ...fact, action_id: id, description, uri, keys: [...inside], ...where }
+}
+
+/** A log says that a field of the record changed: told with the record as it was just before, and is just after it. */
+function changed(word: Word, token: Token, { common, fact, where }: Frame): FactDraft {
+  const { log, said } = word
+  const field = fieldSaid(word)
+  const name = field?.field ?? 'contract_uri'
+  const earlier = token.said.filter(
+    (one) => one.block < log.blockNumber || (one.block === log.blockNumber && one.logIndex < log.logIndex),
+  )
+  const before = recordWith(token.listed.record, earlier)
+  const record = field ? recordWith(before, [field]) : before
+  const formerly =
+    said.event === 'SupplyCapUpdated'
+      ? { supply_cap: capText(said.from) }
+      : name in before
+        ? { [name]: before[name] }
+        : {}
+  return {
+    type: 'token',
+    ...common,
+    change: 'changed',
+    changed: [name],
+    token: record,
+    was: formerly,
+    source: 'log',
+    ...fact,
+    ...where,
+  }
+}
+
+const ingestOf = ({ hearing, common }: Frame): Ingest => ({
+  source: hearing.via,
+  received_at: new Date(hearing.receivedAt).toISOString(),
+  published_at: common.time,
+})
+
+/** The NAV held now; for what is caught up later, the newest that was known when its block was made. */
+function navFor(token: Token, log: Log, { via, now, staleMs }: Hearing): Nav {
+  const madeAt = log.blockTimestamp
+  const reading = via === 'backfill' && madeAt !== null ? heldAt(token.rounds, madeAt * 1_000) : token.reading
+  return navAt(reading, now, staleMs)
+}
+
+const whereOf = (log: Log, hearing: Hearing): Where => ({
+  block: {
+    number: log.blockNumber,
+    hash: hearing.sealed ? log.blockHash : null,
+    timestamp: isoOfSecond(log.blockTimestamp),
+  },
+  tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
+})
+
+/** A movement that was told with another multiplier than holds at its place, told anew; null if it is right. */
+export function corrected(
+  told: FactDraft & { readonly type: FactType },
+  token: Token,
+  chainTime: number | null,
+): FactDraft | null {
+  if (!('shares' in told)) return null
+  const timestamp = told.block.timestamp === null ? chainTime : Date.parse(told.block.timestamp) / 1_000
+  const { value } = factorAt(token.factor, { block: told.block.number, logIndex: told.tx.log_index, timestamp })
+  const multiplier = value === '0' ? null : value
+  if (multiplier === told.multiplier) return null
+  const factor = multiplier === null ? null : parseDecimal(multiplier)
+  const shares = token.decimals === null || !factor ? null : sharesOf(BigInt(told.raw), factor, token.decimals)
+  return { ...told, multiplier, shares }
 }

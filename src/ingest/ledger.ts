@@ -18,13 +18,25 @@ export type Told = Place & {
   readonly symbol: string
   type: FactType
   content: string
+  /** What follows from what the chain said elsewhere: a movement's multiplier and shares. */
+  detail: string | null
   state: 'open' | 'sealed'
   /** The number on the tape of the message that told or amended it last. */
   seq: number
 }
 
 /** A fact as a sealed block says it. */
-export type Fact = Place & { readonly content: string; readonly draft: FactDraft }
+export type Fact = Place & {
+  readonly content: string
+  readonly detail: string | null
+  readonly draft: FactDraft
+}
+
+/** What a sealed block says: its facts, and the places of what is folded into another. */
+export type Facts = { readonly told: readonly Fact[]; readonly parts: readonly Place[] }
+
+/** One log as a seal lists it. */
+export type Sealed = { readonly key: string; readonly type: FactType | 'part' }
 
 type Retraction = {
   readonly told: Told
@@ -40,7 +52,7 @@ export type Settling = {
   /** Told only now. `moved`: the same content had been told under another index of its transaction. */
   readonly tellings: readonly { readonly told: Told; readonly fact: Fact; readonly moved: boolean }[]
   /** The tokens of which the block holds something that no seal has said yet. */
-  readonly seals: readonly { readonly address: Hex; readonly told: readonly Told[] }[]
+  readonly seals: readonly { readonly address: Hex; readonly symbol: string | null; readonly logs: readonly Sealed[] }[]
 }
 
 type Block = {
@@ -116,9 +128,27 @@ export class Ledger implements Owed {
   }
 
   /** The same key, other content. */
-  amend(told: Told, type: FactType, content: string): void {
+  amend(told: Told, type: FactType, content: string, detail: string | null): void {
     told.type = type
     told.content = content
+    told.detail = detail
+  }
+
+  /** What is told of a token from a block on, in the order of the chain. */
+  from(
+    block: number,
+    address: Hex,
+  ): readonly { readonly told: Told; readonly number: number; readonly hash: Hex | null }[] {
+    const later = [...this.#blocks].filter(([number]) => number >= block).sort(([a], [b]) => a - b)
+    return later.flatMap(([number, { told, hash }]) => {
+      const its = [...told.values()].filter((one) => one.address === address).sort(byIndex)
+      return its.map((one) => ({ told: one, number, hash }))
+    })
+  }
+
+  /** Whether anything is told of a transaction beside what is named. */
+  tellsMore(tx: Hex, keys: ReadonlyMap<string, unknown>): boolean {
+    return [...(this.#byTx.get(tx) ?? [])].some(({ key }) => !keys.has(key))
   }
 
   /** What was told of a key, if it is not retracted. */
@@ -165,18 +195,21 @@ export class Ledger implements Owed {
    * Settles a block, for the first time or anew. What holds the same content under the same key stays. `asked` says whose
    * facts these are: of nobody else can anything be concluded. `end` is the tape's end before it.
    */
-  settle(block: { number: number; hash: Hex }, facts: readonly Fact[], asked: ReadonlySet<Hex>, end: number): Settling {
+  settle(block: { number: number; hash: Hex }, said: Facts, asked: ReadonlySet<Hex>, end: number): Settling {
+    const facts = said.told
     const known = this.#blocks.get(block.number)
     const told = [...(known?.told.values() ?? [])].filter(({ address }) => asked.has(address)).sort(byIndex)
     const fresh = new Map(facts.map((fact) => [fact.key, fact]))
+    const amendments: { told: Told; of: FactType; fact: Fact }[] = []
     const gone = told.filter((one) => {
-      const stays = fresh.get(one.key)?.content === one.content
-      if (stays) fresh.delete(one.key)
-      return !stays
+      const fact = fresh.get(one.key)
+      if (fact?.content !== one.content) return true
+      fresh.delete(one.key)
+      if (fact.detail !== one.detail) amendments.push({ told: one, of: one.type, fact })
+      return false
     })
     const moves = movesOf(gone, [...fresh.values()], facts)
     const taken = new Set([...moves.values()].filter((key) => fresh.has(key)))
-    const amendments: { told: Told; of: FactType; fact: Fact }[] = []
     const retractions: Retraction[] = []
     const elsewhere = this.#elsewhere(gone, block.number)
     for (const one of gone) {
@@ -191,33 +224,36 @@ export class Ledger implements Owed {
       retractions.push({ told: one, reason, by })
     }
     for (const { told: one } of retractions) this.retract(block.number, one.key)
-    for (const { told: one, fact } of amendments) this.amend(one, fact.draft.type, fact.content)
+    for (const { told: one, fact } of amendments) this.amend(one, fact.draft.type, fact.content, fact.detail)
     const tellings = [...fresh.values()].map((fact) => {
-      const { key, address, tx, logIndex, content, draft } = fact
+      const { draft, ...place } = fact
       const { symbol, type } = draft
-      const one: Told = { key, address, tx, logIndex, symbol, type, content, state: 'sealed', seq: 0 }
+      const one: Told = { ...place, symbol, type, state: 'sealed', seq: 0 }
       this.tell(block.number, one, end)
-      return { told: one, fact, moved: taken.has(key) }
+      return { told: one, fact, moved: taken.has(fact.key) }
     })
-    return { retractions, amendments, tellings, seals: this.#seal(block, facts) }
+    amendments.sort((a, b) => byIndex(a.told, b.told))
+    return { retractions, amendments, tellings, seals: this.#seal(block, said) }
   }
 
   /** Ends what the block holds, and finds the tokens of which no seal says so yet. */
-  #seal({ number, hash }: { number: number; hash: Hex }, facts: readonly Fact[]): Settling['seals'] {
+  #seal({ number, hash }: { number: number; hash: Hex }, { told, parts }: Facts): Settling['seals'] {
+    const logs = [...told, ...parts].sort(byIndex)
     const known = this.#blocks.get(number)
     if (!known) return []
     known.hash = hash
-    const seals: { address: Hex; told: readonly Told[] }[] = []
-    for (const [address, its] of Map.groupBy(facts, (fact) => fact.address)) {
-      const told = its.flatMap(({ key }) => known.told.get(key) ?? [])
-      for (const one of told) this.#end(known, one)
+    const byAddress = Map.groupBy(logs, (log) => log.address)
+    const seals: { address: Hex; symbol: string | null; logs: readonly Sealed[] }[] = []
+    for (const [address, its] of byAddress) {
+      const ended = its.map(({ key }) => known.told.get(key))
+      for (const one of ended) this.#end(known, one)
       const says = `${hash} ${its.map(({ key }) => key).join()}`
       if (known.seals.get(address) === says) continue
       known.seals.set(address, says)
-      seals.push({ address, told })
+      const symbol = ended.find((one) => one)?.symbol ?? null
+      seals.push({ address, symbol, logs: its.map(({ key }, at) => ({ key, type: ended[at]?.type ?? 'part' })) })
     }
-    for (const address of known.seals.keys())
-      if (!facts.some((fact) => fact.address === address)) known.seals.delete(address)
+    for (const address of known.seals.keys()) if (!byAddress.has(address)) known.seals.delete(address)
     return seals
   }
 

@@ -2,7 +2,7 @@ import type { Cursor } from '../chain/lately.ts'
 import type { Hex } from '../protocol/parts.ts'
 import type { Update } from '../protocol/updates.ts'
 import { type Entry, noteNames, type Tape } from '../tape/tape.ts'
-import { contentOf, isFact, placeOf } from './content.ts'
+import { contentOf, detailOf, isFact, placeOf } from './content.ts'
 import { Ledger, type Told } from './ledger.ts'
 
 /** How far the chain is settled, and from where on the tape a restart finds what it must know. */
@@ -49,13 +49,14 @@ function recall(ledger: Ledger, { update, seq }: Entry, open: ReadonlyMap<string
   const { symbol, type, key, block } = update
   // What is not noted as open has been sealed since, or will be retracted below.
   const state = open.has(key) ? 'open' : 'sealed'
-  ledger.tell(block.number, { ...placeOf(update), symbol, type, content: contentOf(update), state, seq }, seq - 1)
+  const [content, detail] = [contentOf(update), detailOf(update)]
+  ledger.tell(block.number, { ...placeOf(update), symbol, type, content, detail, state, seq }, seq - 1)
 }
 
-function amend(ledger: Ledger, { key, update }: Extract<Update, { type: 'amend' }>, seq: number): void {
-  if (!isFact({ ...update, time: '' } as Update) || !('block' in update) || !update.block) return
-  const told = ledger.find(update.block.number, key)
-  if (!told) return
+function amend(ledger: Ledger, { key, update, time }: Extract<Update, { type: 'amend' }>, seq: number): void {
+  const fact = { ...update, time }
+  const told = isFact(fact) ? ledger.find(fact.block.number, key) : undefined
+  if (!told || !isFact(fact)) return
   told.seq = seq
-  ledger.amend(told, update.type as Told['type'], contentOf(update as Parameters<typeof contentOf>[0]))
+  ledger.amend(told, fact.type, contentOf(fact), detailOf(fact))
 }

@@ -17,13 +17,15 @@ import type { Hex } from '../protocol/parts.ts'
 import { listedAddresses } from '../stocks/board.ts'
 import type { Reading } from '../stocks/stocks.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import type { Arrival, Teller } from './teller.ts'
+import type { Teller } from './teller.ts'
+import { together, type Unsorted } from './transactions.ts'
 
 type Options = {
   readonly lists: Observable<Reading | null>
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<Heard>
   readonly teller: Teller
   readonly tape: Tape
+  readonly clock: SchedulerLike
   /** Gathers what comes in one turn of the event loop. */
   readonly turn: SchedulerLike
 }
@@ -32,14 +34,15 @@ type Options = {
  * The whole river: lists and logs come in, are told in the order in which they came, turn by turn, and end on the tape.
  * Nothing below the tape knows of it.
  */
-export const river = ({ lists, source, teller, tape, turn }: Options): Observable<readonly Entry[]> =>
+export const river = ({ lists, source, teller, tape, clock, turn }: Options): Observable<readonly Entry[]> =>
   lists.pipe(
     connect((shared) =>
       merge(
-        shared.pipe(map((reading): Arrival => ({ type: 'list', tokens: null, ...reading }))),
+        shared.pipe(map((reading): Unsorted => ({ type: 'list', tokens: null, ...reading }))),
         source(wantedAddresses(shared, teller)),
       ),
     ),
+    together(clock),
     turns(turn),
     concatMap((arrivals) => {
       const { drafts, notes } = teller.tell(arrivals)

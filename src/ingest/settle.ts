@@ -15,6 +15,8 @@ type Setting = {
   readonly symbolOf: (address: Hex, before: string) => string
   /** The position of a message by its number. */
   readonly position: (seq: number) => string
+  /** What holds again of a token where something that was told of it is not so. */
+  readonly now: (told: Told) => unknown
 }
 
 /** The same for what a sealed block brings. */
@@ -33,12 +35,12 @@ export const placeOfBlock = ({
 /** What was told is not so. */
 export function retractOf(
   { told, reason, by }: Settling['retractions'][number],
-  { block, time, symbolOf, position }: Sealing,
+  { block, time, symbolOf, position, now }: Sealing,
 ): DraftOf<'retract'> {
   const { address, key } = told
   const symbol = symbolOf(address, told.symbol)
   const was = position(told.seq)
-  return { type: 'retract', symbol, address, time, key, of: told.type, was, reason, by, now: null, block }
+  return { type: 'retract', symbol, address, time, key, of: told.type, was, reason, by, now: now(told), block }
 }
 
 /** The same key, other content: the whole new message, and in what it differs from the one before. */
@@ -46,7 +48,7 @@ export function amendOf(
   { told, of, before, fact }: { told: Told; of: Told['type']; before: object | null; fact: FactDraft },
   { time, symbolOf, position }: Setting,
 ): DraftOf<'amend'> {
-  const { time: _time, ...update } = { ...fact, late: false }
+  const { time: _time, ...update } = fact
   const { address, key } = told
   return {
     type: 'amend',
@@ -63,19 +65,19 @@ export function amendOf(
 
 /** A block holds these logs of a token. */
 export function sealOf(
-  { address, told }: Settling['seals'][number],
+  { address, symbol, logs }: Settling['seals'][number],
   late: ReadonlySet<string>,
   { block, time, symbolOf }: Sealing,
 ): DraftOf<'seal'> {
-  const keys = told.map(({ key }) => key)
+  const keys = logs.map(({ key }) => key)
   return {
     type: 'seal',
-    symbol: symbolOf(address, told[0]?.symbol ?? address),
+    symbol: symbolOf(address, symbol ?? address),
     address,
     time,
     block,
     keys,
-    types: told.map(({ type }) => type),
+    types: logs.map(({ type }) => type),
     late: keys.filter((key) => late.has(key)),
     count: keys.length,
     digest: createHash('sha256')

@@ -1,35 +1,29 @@
-import { read } from '../chain/abi.ts'
 import type { Cursor } from '../chain/lately.ts'
+import type { Log } from '../chain/log.ts'
 import type { SealedBlock } from '../chain/settling.ts'
 import type { Heard } from '../chain/source.ts'
+import { readTogether, type Saying } from '../chain/together.ts'
 import type { Head, Hex } from '../protocol/parts.ts'
 import { formatPosition } from '../protocol/position.ts'
-import type { Draft, DraftOf } from '../protocol/updates.ts'
-import {
-  type Board,
-  type Change,
-  compare,
-  compareListed,
-  heard,
-  type NavRule,
-  restate,
-  type Token,
-} from '../stocks/board.ts'
+import type { Draft, DraftOf, Update } from '../protocol/updates.ts'
+import type { Board } from '../stocks/board.ts'
 import type { Listed } from '../stocks/list.ts'
-import { type Notes, noteNames, type Tape } from '../tape/tape.ts'
-import { contentOf, type FactDraft, isFact, placeOf } from './content.ts'
-import { type Hearing, join } from './join.ts'
-import type { Fact, Ledger, Told } from './ledger.ts'
+import { noteNames, type Tape } from '../tape/tape.ts'
+import { contentOf, detailOf, type FactDraft, isFact, placeOf } from './content.ts'
+import { corrected, type Hearing, join } from './join.ts'
+import { Keeper } from './keeper.ts'
+import type { Facts, Ledger, Told } from './ledger.ts'
+import { type HeardLog, Overheard } from './overheard.ts'
 import { cursorOf, type Mark, markOf, type OpenNote, restoreLedger } from './restore.ts'
 import { amendOf, placeOfBlock, retractOf, sealOf } from './settle.ts'
+import { Sheet, type Telling } from './sheet.ts'
 
 /** What one turn brings: from the chain, or a list (null where the last good one stays and only time passed). */
 export type Arrival =
-  | Heard
+  | Exclude<Heard, { type: 'log' }>
+  /** Logs of one transaction that were pre-confirmed, as far as they came together. */
+  | { readonly type: 'transaction'; readonly logs: readonly HeardLog[] }
   | { readonly type: 'list'; readonly tokens: readonly Listed[] | null; readonly partial?: boolean }
-
-/** What a turn amounts to: what is told, and what is kept beside it. */
-export type Telling = { readonly drafts: readonly Draft[]; readonly notes: Notes }
 
 type Status = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
 
@@ -46,25 +40,25 @@ type Options = {
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-/** Turns what arrives into what is told. Holds the board, the ledger and the head; all of it outlives a restart. */
+/** Turns what arrives into what is told. Holds the ledger, the head and, with its keeper, the board; all of it outlives a restart. */
 export class Teller {
   readonly #options: Options
+  readonly #sheet: Sheet
   readonly #ledger: Ledger
-  readonly #board: Map<Hex, Token>
+  readonly #keeper: Keeper
+  readonly #overheard = new Overheard()
   #head: Head
   #status: Status | null
-  #drafts: Draft[] = []
-  #notes = new Map<string, unknown>()
 
   private constructor(options: Options, ledger: Ledger) {
     const { tape } = options
     this.#options = options
+    this.#sheet = new Sheet(tape)
     this.#ledger = ledger
     // The notes are what this class kept: they are read back, not checked again.
-    const tokens = [...tape.notes(noteNames.token).values()] as Token[]
-    this.#board = new Map(tokens.map((token) => [token.address, token]))
     this.#head = (tape.note(noteNames.head) as Head | undefined) ?? unknownHead
     this.#status = (tape.note(noteNames.status) as Status | undefined) ?? null
+    this.#keeper = new Keeper({ ...options, sheet: this.#sheet, head: this.#head.sealed })
   }
 
   /** Picks up where the tape ends: what was told is known again, and every promise that is open. */
@@ -82,7 +76,7 @@ export class Teller {
   }
 
   get board(): Board {
-    return this.#board
+    return this.#keeper.board
   }
 
   get ledger(): Ledger {
@@ -91,29 +85,25 @@ export class Teller {
 
   tell(turn: readonly Arrival[]): Telling {
     for (const arrival of turn) this.#take(arrival)
-    const told = { drafts: this.#drafts, notes: this.#notes }
-    this.#drafts = []
-    this.#notes = new Map()
-    return told
+    return this.#sheet.take()
   }
 
   #take(arrival: Arrival): void {
     switch (arrival.type) {
-      case 'log':
-        return this.#log(arrival)
+      case 'transaction':
+        return this.#transaction(arrival.logs)
       case 'list':
-        return this.#list(arrival)
+        return this.#keeper.list(arrival.tokens, arrival.partial ?? false)
       case 'hearing':
-        return this.#apply(heard(this.#board, arrival.addresses, this.#rule()))
+        return this.#keeper.hears(arrival.addresses)
       case 'head':
+        this.#keeper.passes(arrival.timestamp)
         return this.#raise(arrival)
       case 'cursor':
         this.#ledger.reach(arrival.cursor.number)
         return this.#mark(arrival.cursor)
       case 'sealed':
-        this.#ledger.reach(arrival.newest, Math.min(arrival.cursor.number, arrival.blocks[0]?.number ?? arrival.newest))
-        for (const block of arrival.blocks) this.#settle(block)
-        return this.#mark(arrival.cursor)
+        return this.#sealed(arrival)
       case 'finality':
         return this.#final(arrival)
       case 'status':
@@ -126,125 +116,205 @@ export class Teller {
     }
   }
 
-  /** A log that is pre-confirmed: told at once, and owed an end. */
-  #log({ log, via, receivedAt }: Extract<Arrival, { type: 'log' }>): void {
-    const { count, now, staleMs } = this.#options
-    const token = this.#board.get(log.address)
-    if (!token || token.state === 'delisted') return count.foreign()
+  /** Logs that are pre-confirmed: told at once, with what was heard of their transaction before, and owed an end. */
+  #transaction(logs: readonly HeardLog[]): void {
+    const news = logs.filter((heard) => this.#isNews(heard))
+    const [first] = news
+    if (!first) return
+    for (const { log } of news) this.#keeper.passes(log.blockTimestamp)
+    const before = new Set(this.#overheard.of(first.log).keys())
+    for (const heard of news) this.#overheard.add(heard)
+    const heard = this.#overheard.of(first.log)
+    const { sayings } = readTogether([...heard.values()].map(({ log }) => log))
+    for (const saying of sayings) {
+      const { log, via, receivedAt } = heard.get(saying.log.key) ?? first
+      if (this.#waits(saying, heard)) continue
+      const moved = this.#keeper.says(saying)
+      const hearing = this.#hearing({ via, sealed: false, late: false, receivedAt })
+      this.#preconfirmed(saying, hearing, before.has(log.key))
+      this.#keeper.passes(log.blockTimestamp)
+      if (moved) this.#correct(log.address, () => true)
+      this.#keeper.reaches({ block: log.blockNumber, logIndex: log.logIndex })
+    }
+  }
+
+  /** Whether a log is of a listed token, and says something that was not heard before. */
+  #isNews({ log, via }: HeardLog): boolean {
+    const { count } = this.#options
+    const token = this.board.get(log.address)
+    if (!token || token.state === 'delisted') {
+      count.foreign()
+      return false
+    }
+    const before = this.#overheard.of(log).get(log.key)
+    // Of polls the first wins: behind one name may stand several nodes, and each would take back what the other said.
+    const repeats = before !== undefined && (via !== 'pendingLogs' || sameLog(before.log, log))
+    const told = this.#ledger.find(log.blockNumber, log.key)
+    const isOpen = told ? told.state === 'open' : before !== undefined || this.#ledger.admits(log.blockNumber, log.key)
+    if (!repeats && isOpen) return true
+    count.repeated()
+    return false
+  }
+
+  /**
+   * Whether a saying is told only when more is heard, or when its block is settled: an announcement whose end did not come
+   * yet, and what is part of something else that a former life told.
+   */
+  #waits({ log, said, closed }: Saying, heard: ReadonlyMap<string, unknown>): boolean {
+    if (said.event === 'Announcement') return !closed
+    const isPart = said.event === 'Memo' || said.event === 'Seized' || said.event === 'EndAnnouncement'
+    return isPart && this.#ledger.tellsMore(log.transactionHash, heard)
+  }
+
+  /** `known`: the log itself was heard before, and what is new is what was heard with it. */
+  #preconfirmed(saying: Saying, hearing: Hearing, known: boolean): void {
+    const { log } = saying
+    const token = this.board.get(log.address)
+    if (!token) return
+    const draft = join(saying, token, hearing)
+    const [content, detail] = [contentOf(draft), detailOf(draft)]
     const before = this.#ledger.find(log.blockNumber, log.key)
-    if (!before && !this.#ledger.admits(log.blockNumber, log.key)) return count.repeated()
-    const hearing: Hearing = { via, sealed: false, late: false, receivedAt, now: now(), staleMs }
-    const draft = join(log, read(log), token, hearing)
-    if (!isFact(draft)) return
-    if (before) return this.#toldAgain(before, draft, via)
+    if (before) {
+      const same = content === before.content && detail === before.detail
+      const mayAmend = known || hearing.via === 'pendingLogs'
+      if (same && known) return
+      if (same || !mayAmend || draft.address !== before.address) return this.#options.count.repeated()
+      this.#amend(before, before.type, draft)
+      this.#ledger.amend(before, draft.type, content, detail)
+      return this.#owe(before, log.blockNumber)
+    }
     this.#raise({ pending: log.blockNumber })
     const { symbol, type } = draft
-    const told: Told = { ...placeOf(draft), symbol, type, content: contentOf(draft), state: 'open', seq: this.#next() }
-    this.#drafts.push(draft)
+    const told: Told = { ...placeOf(draft), symbol, type, content, detail, state: 'open', seq: this.#sheet.next }
+    this.#sheet.tell(draft)
     this.#ledger.tell(log.blockNumber, told, this.#options.tape.end())
     this.#owe(told, log.blockNumber)
   }
 
-  /** A key that was told is heard of once more: news only where the stream that announces it has changed its mind. */
-  #toldAgain(told: Told, fact: FactDraft, via: Hearing['via']): void {
-    const content = contentOf(fact)
-    const changed = content !== told.content && fact.address === told.address
-    // Of polls the first wins: behind one name may stand several nodes, and each would take back what the other said.
-    if (!changed || told.state !== 'open' || via !== 'pendingLogs') return this.#options.count.repeated()
-    this.#amend(told, told.type, fact)
-    this.#ledger.amend(told, fact.type, content)
-    this.#owe(told, fact.block.number)
-  }
-
   #amend(told: Told, of: Told['type'], fact: FactDraft): void {
     const before = this.#messageAt(told.seq, told.key)
-    const draft = amendOf({ told, of, before, fact }, this.#setting())
-    told.seq = this.#next()
-    this.#drafts.push(draft)
+    const late = before !== null && 'late' in before && before.late === true
+    const draft = amendOf({ told, of, before, fact: { ...fact, late } }, this.#setting())
+    told.seq = this.#sheet.next
+    this.#sheet.tell(draft)
+  }
+
+  /** Another multiplier was in force somewhere than was thought: what was told with the wrong one is amended. */
+  #correct(address: Hex, reaches: (block: number, told: Told) => boolean): void {
+    const token = this.board.get(address)
+    if (!token) return
+    for (const { told, number, hash } of this.#ledger.from(0, address)) {
+      const before = told.detail === null || !reaches(number, told) ? null : this.#messageAt(told.seq, told.key)
+      const fact = before && isFact(before) ? corrected(before, token, this.#keeper.time) : null
+      if (!fact) continue
+      const sealed = told.state === 'sealed'
+      const block = { ...fact.block, hash: sealed ? hash : null }
+      this.#amend(told, told.type, { ...fact, stage: sealed ? 'sealed' : 'preconfirmed', block, time: this.#time() })
+      this.#ledger.amend(told, fact.type, contentOf(fact), detailOf(fact))
+      if (!sealed) this.#owe(told, number)
+    }
   }
 
   /** Keeps beside the tape that a promise is open: it outlives the message that made it. */
   #owe(told: Told, block: number): void {
-    this.#notes.set(noteNames.open + told.key, { told: { ...told }, block } satisfies OpenNote)
+    this.#sheet.note(noteNames.open + told.key, { told: { ...told }, block } satisfies OpenNote)
   }
 
-  /** A block is sealed: what it holds ends what was told of it, in the order that the contract names. */
-  #settle(block: SealedBlock): void {
+  #sealed({ blocks, newest, cursor }: Extract<Arrival, { type: 'sealed' }>): void {
+    this.#ledger.reach(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
+    for (const block of blocks) {
+      this.#keeper.passes(block.timestamp)
+      const moved = this.#settle(block)
+      this.#keeper.passes(block.timestamp)
+      // What a reorganisation goes on to settle is put right there; beside the newest blocks nothing else comes by.
+      const reaches = (number: number, { state }: Told) =>
+        state === 'open' || number < block.number || newest > block.number
+      for (const address of moved) this.#correct(address, reaches)
+    }
+    this.#overheard.settled(newest)
+    this.#keeper.reaches({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
+    this.#mark(cursor)
+  }
+
+  /**
+   * A block is sealed: what it holds ends what was told of it, in the order that the contract names. The tokens of which
+   * it shows another multiplier than was thought.
+   */
+  #settle(block: SealedBlock): readonly Hex[] {
+    const logs = this.#logsOf(block)
+    const { sayings, parts } = readTogether(logs)
+    const words = Map.groupBy(sayings, ({ log }) => log.address)
+    const moved = block.asked.filter((address) =>
+      this.#keeper.blockSays(block.number, address, words.get(address) ?? []),
+    )
     const setting = { ...this.#setting(), block: placeOfBlock(block) }
-    const facts = this.#factsOf(block)
+    const facts = { told: this.#factsOf(block, sayings), parts: parts.map(partOf) }
     const settling = this.#ledger.settle(block, facts, new Set(block.asked), this.#options.tape.end())
     for (const one of settling.retractions) {
-      this.#drafts.push(retractOf(one, setting))
-      this.#notes.set(noteNames.open + one.told.key, null)
+      this.#sheet.tell(retractOf(one, setting))
+      this.#sheet.note(noteNames.open + one.told.key, null)
     }
     for (const { told, of, fact } of settling.amendments) this.#amend(told, of, fact.draft)
     const late = new Set<string>()
     for (const { told, fact, moved } of settling.tellings) {
-      told.seq = this.#next()
+      told.seq = this.#sheet.next
       const draft = moved ? { ...fact.draft, late: false } : fact.draft
       if (draft.late) late.add(told.key)
-      this.#drafts.push(draft)
+      this.#sheet.tell(draft)
     }
     for (const seal of settling.seals) {
-      this.#drafts.push(sealOf(seal, late, setting))
-      for (const { key } of seal.told) this.#notes.set(noteNames.open + key, null)
+      this.#sheet.tell(sealOf(seal, late, setting))
+      for (const { key } of seal.logs) this.#sheet.note(noteNames.open + key, null)
     }
+    return moved
   }
 
-  /** What a sealed block says, of the tokens that are listed or of which something was told of it before. */
-  #factsOf({ number, hash, logs, timestamp, via }: SealedBlock): readonly Fact[] {
-    const { count, now, staleMs } = this.#options
+  /** The logs of a sealed block, each once, of the tokens that are listed or of which something was told of it before. */
+  #logsOf({ number, hash, logs, timestamp }: SealedBlock): readonly Log[] {
     const told = new Set(this.#ledger.at(number).map(({ address }) => address))
-    const late = via === 'backfill' || this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
-    const hearing: Hearing = { via, sealed: true, late, receivedAt: now(), now: now(), staleMs }
     // A node may say the same log twice.
     const once = new Map(logs.map((log) => [log.key, log]))
     return [...once.values()].flatMap((log) => {
-      const token = this.#board.get(log.address)
+      const token = this.board.get(log.address)
       if (!token || (token.state === 'delisted' && !told.has(log.address))) {
-        count.foreign()
+        this.#options.count.foreign()
         return []
       }
-      const at = { ...log, blockHash: hash, blockTimestamp: log.blockTimestamp ?? timestamp }
-      const draft = join(at, read(at), token, hearing)
-      return isFact(draft) ? [{ ...placeOf(draft), content: contentOf(draft), draft }] : []
+      return [{ ...log, blockHash: hash, blockTimestamp: log.blockTimestamp ?? timestamp }]
     })
   }
 
+  #factsOf({ via }: SealedBlock, sayings: readonly Saying[]): Facts['told'] {
+    const late = via === 'backfill' || this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
+    const hearing = this.#hearing({ via, sealed: true, late, receivedAt: this.#options.now() })
+    return sayings.flatMap((saying) => {
+      const token = this.board.get(saying.log.address)
+      if (!token) return []
+      const draft = join(saying, token, hearing)
+      return [{ ...placeOf(draft), content: contentOf(draft), detail: detailOf(draft), draft }]
+    })
+  }
+
+  #hearing(how: Pick<Hearing, 'via' | 'sealed' | 'late' | 'receivedAt'>): Hearing {
+    const { now, staleMs } = this.#options
+    return { ...how, now: now(), staleMs, chainTime: this.#keeper.time }
+  }
+
   /** What a key was told as before, if that is still kept. */
-  #messageAt(seq: number, key: string): object | null {
+  #messageAt(seq: number, key: string): Draft | null {
     const { tape } = this.#options
-    const fresh = this.#drafts[seq - tape.end() - 1]
-    const message = fresh ?? tape.about(key).find((entry) => entry.seq === seq)?.update
-    return message?.type === 'amend' ? message.update : (message ?? null)
+    const message = this.#sheet.at(seq) ?? tape.about(key).find((entry) => entry.seq === seq)?.update
+    if (message?.type === 'amend') return { ...message.update, time: message.time }
+    return message ? untaped(message) : null
   }
 
   #setting() {
     const { epoch } = this.#options.tape
     return {
       time: this.#time(),
-      symbolOf: (address: Hex, before: string) => this.#board.get(address)?.symbol ?? before,
+      symbolOf: (address: Hex, before: string) => this.board.get(address)?.symbol ?? before,
       position: (seq: number) => formatPosition(epoch, seq),
-    }
-  }
-
-  /** The number that the next draft will have: one teller writes a tape, and nothing comes between. */
-  #next(): number {
-    return this.#options.tape.end() + this.#drafts.length + 1
-  }
-
-  #list({ tokens, partial }: Extract<Arrival, { type: 'list' }>): void {
-    if (tokens) this.#apply((partial ? compareListed : compare)(this.#board, tokens, this.#rule()))
-    // What the list says nothing of grows older all the same.
-    this.#apply(restate(this.#board, this.#rule()))
-  }
-
-  #apply({ drafts, tokens }: Change): void {
-    for (const draft of drafts) this.#drafts.push(draft)
-    for (const token of tokens) {
-      if (this.#board.get(token.address) === token) continue
-      this.#board.set(token.address, token)
-      this.#notes.set(noteNames.token + token.address, token)
+      now: ({ address, type }: Told) => this.#keeper.holds(address, type),
     }
   }
 
@@ -260,7 +330,7 @@ export class Teller {
     }
     if (Object.entries(head).every(([name, number]) => this.#head[name as keyof Head] === number)) return
     this.#head = head
-    this.#notes.set(noteNames.head, head)
+    this.#sheet.note(noteNames.head, head)
   }
 
   #final({ stage, block }: Extract<Arrival, { type: 'finality' }>): void {
@@ -271,28 +341,24 @@ export class Teller {
 
   #mark({ number, hash }: Cursor): void {
     const mark: Mark = { block: number, hash, seq: this.#ledger.since(this.#options.tape.end()) }
-    this.#notes.set(noteNames.mark, mark)
+    this.#sheet.note(noteNames.mark, mark)
   }
 
   #say({ source, reason }: Pick<Status, 'source' | 'reason'>): void {
     if (this.#status?.source === source && this.#status.reason === reason) return
     this.#status = { source, reason, since: this.#time() }
-    this.#notes.set(noteNames.status, this.#status)
+    this.#sheet.note(noteNames.status, this.#status)
     this.#all({ type: 'status', source, since: this.#status.since, reason, head: this.#head })
   }
 
   /** Tells what concerns every listener. */
   #all(told: AboutAll): void {
     const { type, ...rest } = told
-    this.#drafts.push({ type, symbol: '*', address: null, time: this.#time(), ...rest } as Draft)
+    this.#sheet.tell({ type, symbol: '*', address: null, time: this.#time(), ...rest } as Draft)
   }
 
   #time(): string {
     return new Date(this.#options.now()).toISOString()
-  }
-
-  #rule(): NavRule {
-    return { now: this.#options.now(), staleMs: this.#options.staleMs }
   }
 }
 
@@ -302,3 +368,14 @@ type AboutAll = {
 
 const higher = (before: number | null, now: number | null): number | null =>
   before === null || (now !== null && now > before) ? now : before
+
+/** A message as it was before the tape had numbered it. */
+const untaped = (message: Draft | Update): Draft => {
+  const { id: _id, prev: _prev, ...draft } = { id: '', prev: null, ...message }
+  return draft as Draft
+}
+
+const partOf = ({ key, address, transactionHash, logIndex }: Log) => ({ key, address, tx: transactionHash, logIndex })
+
+const sameLog = (one: Log, other: Log): boolean =>
+  one.address === other.address && one.data === other.data && one.topics.join() === other.topics.join()

@@ -1,18 +1,20 @@
 /** An exact number: `units` / 10^`scale`. */
 export type Decimal = { readonly units: bigint; readonly scale: number }
 
-/** Beyond what any price or factor needs; a longer number is taken for garbage, not for work. */
+/** Digits on either side of the point: beyond what any price or factor needs. More are taken for garbage, not for work. */
 const DIGITS_BOUND = 400
+/** The longest text that is ever written: what was read once is read again. */
+const TEXT_BOUND_CHARS = '-.'.length + 2 * DIGITS_BOUND
 
-const shape = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,4}))?$/
+const shape = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
 /** Reads a number's text as JSON writes it, exponent included, without ever passing through a float. */
 export function parseDecimal(text: string): Decimal | null {
-  const found = text.length > DIGITS_BOUND ? null : shape.exec(text)
+  const found = text.length > TEXT_BOUND_CHARS ? null : shape.exec(text)
   if (!found) return null
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = found
   const scale = fraction.length - Number(exponent)
-  if (Math.abs(scale) > DIGITS_BOUND) return null
+  if (scale > DIGITS_BOUND || whole.length + Number(exponent) > DIGITS_BOUND) return null
   const units = BigInt(`${sign}${whole}${fraction}`)
   return scale >= 0 ? { units, scale } : { units: units * 10n ** BigInt(-scale), scale: 0 }
 }

@@ -1,30 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex, Nav, TokenRecord } from '../protocol/parts.ts'
-import type { Draft, DraftOf } from '../protocol/updates.ts'
+import type { Hex } from '../protocol/parts.ts'
+import type { Draft } from '../protocol/updates.ts'
+import { type Factor, sameDouble, withWitness } from './factor.ts'
 import type { Listed } from './list.ts'
-import { type NavReading, navAt, sameNav } from './nav.ts'
-
-/** A token as last published, and what is held of it beside its record. Kept beside the tape as it is. */
-export type Token = {
-  readonly address: Hex
-  readonly symbol: string
-  /** Names it had before; they still find it. */
-  readonly former: readonly string[]
-  readonly isin: string | null
-  readonly decimals: number | null
-  readonly multiplier: string | null
-  readonly multiplierSource: 'log' | 'call' | 'list' | null
-  /** What the list itself said last, so that its repeating an old value is not taken for news. */
-  readonly listed: { readonly multiplier: string | null; readonly paused: readonly number[] }
-  readonly paused: readonly number[]
-  readonly supply: string | null
-  readonly reading: NavReading
-  /** The NAV that listeners were told last. */
-  readonly told: Nav | null
-  /** Awaited until its logs are heard; only then is it told as listed. */
-  readonly state: 'awaited' | 'listed' | 'delisted'
-  readonly record: TokenRecord
-}
+import { type NavRule, navAt, sameNav } from './nav.ts'
+import { type Pauses, withPause } from './pauses.ts'
+import type { Place } from './place.ts'
+import { fieldsLeft } from './record.ts'
+import { heldNow, listSaid, noRounds } from './rounds.ts'
+import { held, type Token } from './token.ts'
+import { multiplierDraft, navDraft, pauseDraft, tokenDraft } from './told.ts'
 
 /** Every token as last published. */
 export type Board = ReadonlyMap<Hex, Token>
@@ -32,8 +17,8 @@ export type Board = ReadonlyMap<Hex, Token>
 /** What came of comparing two boards: what is to be told, and the tokens as they are now. */
 export type Change = { readonly drafts: readonly Draft[]; readonly tokens: readonly Token[] }
 
-/** What a NAV is measured by. */
-export type NavRule = { readonly now: number; readonly staleMs: number }
+/** When something is heard that is no log: by the clock, and after which log of the chain. */
+export type Moment = NavRule & { readonly at: Place }
 
 /** Fields of a record whose changes have message types of their own. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set([
@@ -42,14 +27,9 @@ const TOLD_ELSEWHERE: ReadonlySet<string> = new Set([
   'multiplier',
   'paused_features',
 ])
-/** A token remembers so many former names. */
-const FORMER_BOUND = 8
-
-const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
-export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
 
 /** Compares the board with a whole list: identity is the address, and what is missing is delisted. */
-export function compare(board: Board, list: readonly Listed[], rule: NavRule): Change {
+export function compare(board: Board, list: readonly Listed[], rule: Moment): Change {
   const told = compareListed(board, list, rule)
   const present = new Set(list.map((listed) => listed.address))
   const gone = [...board.values()].filter((token) => token.state !== 'delisted' && !present.has(token.address))
@@ -57,7 +37,7 @@ export function compare(board: Board, list: readonly Listed[], rule: NavRule): C
 }
 
 /** Compares only what a list holds: it may have left something out. */
-export function compareListed(board: Board, list: readonly Listed[], rule: NavRule): Change {
+export function compareListed(board: Board, list: readonly Listed[], rule: Moment): Change {
   const changes = list.map((listed) => changed(board.get(listed.address), listed, rule))
   return joined(changes)
 }
@@ -86,18 +66,6 @@ const joined = (changes: readonly Change[]): Change => ({
   tokens: changes.flatMap((change) => change.tokens),
 })
 
-const timeOf = (rule: NavRule): string => new Date(rule.now).toISOString()
-
-function tokenDraft(
-  token: Token,
-  rule: NavRule,
-  told: Pick<DraftOf<'token'>, 'change' | 'changed' | 'was'>,
-): DraftOf<'token'> {
-  const { symbol, address, record } = token
-  const { change, changed, was } = told
-  return { type: 'token', symbol, address, time: timeOf(rule), change, changed, token: record, was, source: 'list' }
-}
-
 function delisted(token: Token, rule: NavRule): Change {
   const after: Token = { ...token, state: 'delisted', told: null }
   const drafts =
@@ -105,14 +73,16 @@ function delisted(token: Token, rule: NavRule): Change {
   return { drafts, tokens: [after] }
 }
 
-function changed(before: Token | undefined, listed: Listed, rule: NavRule): Change {
+function changed(before: Token | undefined, listed: Listed, rule: Moment): Change {
   const after = merged(before, listed, rule)
   if (!before || after.state === 'awaited')
     return { drafts: [], tokens: before && isDeepStrictEqual(before, after) ? [] : [after] }
   const told = valued(after, rule)
   const drafts = [
     ...recordDrafts(before, after, rule),
-    ...multiplierDrafts(before, after, rule),
+    ...(before.multiplier === after.multiplier
+      ? []
+      : [multiplierDraft(after, rule, { from: before.multiplier, effectiveAt: null, source: 'list' })]),
     ...pauseDrafts(before, after, rule),
     ...told.drafts,
   ]
@@ -120,39 +90,43 @@ function changed(before: Token | undefined, listed: Listed, rule: NavRule): Chan
   return { drafts, tokens: isDeepStrictEqual(before, now) ? [] : [now] }
 }
 
-function merged(before: Token | undefined, listed: Listed, rule: NavRule): Token {
-  const { address, symbol, isin, decimals, supply, record } = listed
-  const renamed = before && before.symbol !== symbol
-  const listSays = { multiplier: listed.multiplier, paused: listed.paused }
-  const newFactor = !before || before.listed.multiplier !== listed.multiplier
-  const newPauses = !before || !isDeepStrictEqual(before.listed.paused, listed.paused)
-  return {
+function merged(before: Token | undefined, listed: Listed, rule: Moment): Token {
+  const { address, isin, decimals, supply, record } = listed
+  const said = before ? fieldsLeft(before.said, before.listed.record, record) : []
+  const token = {
+    ...before,
     address,
-    symbol,
-    former: renamed
-      ? [before.symbol, ...before.former.filter((name) => name !== symbol && name !== before.symbol)].slice(
-          0,
-          FORMER_BOUND,
-        )
-      : (before?.former ?? []),
+    former: before?.former ?? [],
     isin,
     decimals,
-    multiplier: newFactor ? listed.multiplier : before.multiplier,
-    multiplierSource: newFactor ? (listed.multiplier === null ? null : 'list') : before.multiplierSource,
-    listed: listSays,
-    paused: newPauses ? listed.paused : before.paused,
     supply,
-    reading: newer(before?.reading, listed.nav, rule),
+    listed: { multiplier: listed.multiplier, paused: listed.paused, record },
+    factor: before ? factorListed(before, listed, rule) : { base: listed.multiplier, changes: [] },
+    pauses: before ? pausesListed(before, listed, rule) : { base: listed.paused, changes: [] },
+    said,
+    rounds: listSaid(before?.rounds ?? noRounds, listed.nav, rule),
     told: before?.told ?? null,
-    state: before?.state === 'listed' ? 'listed' : 'awaited',
-    record,
+    state: before?.state === 'listed' ? ('listed' as const) : ('awaited' as const),
   }
+  return held(token, rule)
 }
 
-/** An older round never replaces a newer one: the list may come from several machines. */
-function newer(before: NavReading | undefined, after: NavReading, rule: NavRule): NavReading {
-  const older = before?.updatedAt != null && after.updatedAt !== null && after.updatedAt < before.updatedAt
-  return older && navAt(before, rule.now, rule.staleMs).state !== 'invalid' ? before : after
+/** The list is a second witness: heard only where it changes its own word, and only where it says another number. */
+function factorListed(before: Token, { multiplier }: Listed, { at }: Moment): Factor {
+  const { factor, scheduled } = before
+  const repeats = multiplier === before.listed.multiplier || sameDouble(multiplier, before.multiplier)
+  // It knows of a schedule's end before any block has shown it, and it forgets nothing that a log has said.
+  const isAhead = scheduled && sameDouble(multiplier, scheduled.to)
+  const forgets = multiplier === null && before.multiplierSource !== 'list'
+  if (repeats || isAhead || forgets) return factor
+  const word = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
+  return withWitness(factor, { ...at, ...word, effectiveAt: null, timestamp: null, matured: false })
+}
+
+function pausesListed(before: Token, { paused }: Listed, { at }: Moment): Pauses {
+  const { pauses } = before
+  if (isDeepStrictEqual(paused, before.listed.paused) || isDeepStrictEqual(paused, before.paused)) return pauses
+  return withPause(pauses, { ...at, key: null, kind: 'all', features: paused })
 }
 
 function recordDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
@@ -165,64 +139,25 @@ function recordDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
   return [tokenDraft(after, rule, { change: 'changed', changed: names, was })]
 }
 
-function multiplierDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
-  if (before.multiplier === after.multiplier) return []
-  const { symbol, address } = after
-  return [
-    {
-      type: 'multiplier',
-      symbol,
-      address,
-      time: timeOf(rule),
-      phase: 'effective',
-      from: before.multiplier,
-      to: after.multiplier,
-      effective_at: null,
-      source: 'list',
-    },
-  ]
-}
-
+/** A list says which features are paused now: told as what was added, and what was taken away. */
 function pauseDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
-  const { symbol, address } = after
-  const draft = (paused: boolean, raw: readonly number[]): Draft[] =>
-    raw.length === 0
-      ? []
-      : [
-          {
-            type: 'pause',
-            symbol,
-            address,
-            time: timeOf(rule),
-            paused,
-            features: raw.map(featureName),
-            raw: [...raw],
-            now: [...after.paused],
-            source: 'list',
-          },
-        ]
+  const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
+  const gone = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
   return [
-    ...draft(
-      true,
-      after.paused.filter((ordinal) => !before.paused.includes(ordinal)),
-    ),
-    ...draft(
-      false,
-      before.paused.filter((ordinal) => !after.paused.includes(ordinal)),
-    ),
+    ...(added.length > 0 ? [pauseDraft(after, rule, { paused: true, raw: added })] : []),
+    ...(gone.length > 0 ? [pauseDraft(after, rule, { paused: false, raw: gone })] : []),
   ]
 }
 
 /** Tells the NAV if it, its time or its state is not what was told last. */
-function valued(token: Token, rule: NavRule): Change {
-  const nav = navAt(token.reading, rule.now, rule.staleMs)
+export function valued(token: Token, rule: NavRule): Change {
+  const { reading, source } = heldNow(token.rounds, rule)
+  const nav = navAt(reading, rule.now, rule.staleMs)
   const same = token.told ? sameNav(token.told, nav) : nav.state === 'missing'
-  if (same) return { drafts: [], tokens: token.state === 'listed' ? [token] : [] }
-  const { symbol, address, told } = token
-  return {
-    drafts: [{ type: 'nav', symbol, address, time: timeOf(rule), nav, was: told, source: 'list' }],
-    tokens: [{ ...token, told: nav }],
-  }
+  const { told } = token
+  const now = { ...token, reading, told: same ? told : nav }
+  if (same) return { drafts: [], tokens: token.state === 'listed' ? [isDeepStrictEqual(now, token) ? token : now] : [] }
+  return { drafts: [navDraft(token, rule, { nav, was: told, source })], tokens: [now] }
 }
 
 /** The tokens that are listed, by their addresses. */

@@ -25,6 +25,7 @@ export type List = { readonly tokens: readonly Listed[]; readonly skipped: reado
 /** Upstream text that becomes the name of a channel is kept to this length. */
 const SYMBOL_BOUND_CHARS = 128
 const DECIMALS_BOUND = 77
+const ICON_BOUND_BYTES = 2_048
 const RECORDS_BOUND = 100_000
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
@@ -91,9 +92,21 @@ function readRecord(item: unknown): Listed | string {
     supply: readSupply(exact.get('total_supply')),
     paused: readOrdinals(exact.get('paused_features')),
     nav: { price: readPrice(exact.get('nav_price')), updatedAt: readTime(exact.get('nav_price_updated_at')) },
-    record: asWritten(item) as TokenRecord,
+    record: asWritten(withoutBadIcon(item)) as TokenRecord,
   }
 }
+
+/** A page shows the icon as it is: what is no plain address of a picture is left out of the record, and nothing else is. */
+function withoutBadIcon(item: object): object {
+  const isKept = ([name, value]: [string, unknown]) => name !== 'icon_url' || isIcon(value)
+  return Object.fromEntries(Object.entries(item).filter(isKept))
+}
+
+const isIcon = (value: unknown): boolean =>
+  typeof value === 'string' &&
+  Buffer.byteLength(value) <= ICON_BOUND_BYTES &&
+  /^https:\/\//i.test(value) &&
+  URL.canParse(value)
 
 /** The record with its own JSON types again. */
 function asWritten(value: unknown): unknown {
@@ -104,11 +117,15 @@ function asWritten(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, asWritten(inner)]))
 }
 
-/** `*` means every token, so none can be called that. */
-const readSymbol = (value: unknown): string | null => (value === '*' ? null : readText(value))
+/** What a text of the list or of a log is as a symbol; null where it is none. `*` means every token, so none is called that. */
+export function readSymbol(value: unknown): string | null {
+  const symbol = readText(value)
+  return symbol?.trim() === '*' ? null : symbol
+}
 
+/** Well formed, since half a character cannot be written into a URL. */
 const readText = (value: unknown): string | null =>
-  typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS) : null
+  typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS).toWellFormed() : null
 
 function readSupply(value: unknown): string | null {
   const supply = value instanceof ExactNumber ? parseDecimal(value.text) : null

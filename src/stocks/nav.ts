@@ -9,6 +9,9 @@ export type NavReading = {
   readonly updatedAt: number | null
 }
 
+/** What a NAV is measured by. */
+export type NavRule = { readonly now: number; readonly staleMs: number }
+
 /** A clock may be ahead of ours by this much before its time is called wrong. */
 const AHEAD_BOUND_MS = 120_000
 

@@ -160,53 +160,6 @@ describe('a log', () => {
   })
 })
 
-describe('what a log says', () => {
-  const said = (overrides: Record<string, unknown>) => read(one({ ...pendingLog({ block: 5 }), ...overrides }))
-  const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
-
-  it('is a transfer with addresses in lower case and an exact amount', () => {
-    const mixed = '0xB200000000000000000000C2E324D24D7EECD1FB'
-    const topics = [TRANSFER, `0x${mixed.slice(2).padStart(64, '0')}`, word(bob)]
-    expect(said({ topics, data: `0x${'f'.repeat(64)}` })).toEqual({
-      event: 'Transfer',
-      from: mixed.toLowerCase(),
-      to: bob,
-      amount: 2n ** 256n - 1n,
-    })
-  })
-
-  it('is a transfer of nothing, and one to oneself', () => {
-    expect(said({ topics: [TRANSFER, word(bob), word(bob)], data: word(0) })).toEqual({
-      event: 'Transfer',
-      from: bob,
-      to: bob,
-      amount: 0n,
-    })
-  })
-
-  it('is an approval', () => {
-    expect(said({ topics: [APPROVAL, word(alice), word(bob)], data: word(9) })).toEqual({
-      event: 'Approval',
-      owner: alice,
-      spender: bob,
-      amount: 9n,
-    })
-  })
-
-  it.each<[string, Record<string, unknown>]>([
-    ['the wrong count of topics', { topics: [TRANSFER, word(alice)] }],
-    [
-      'a third indexed value, as tokens with an id have',
-      { topics: [TRANSFER, word(alice), word(bob), word(1)], data: '0x' },
-    ],
-    ['cut data', { data: '0x1234' }],
-    ['no data', { data: '0x' }],
-    ['a name that nobody knows', { topics: [word(1), word(alice), word(bob)] }],
-  ])('is something else with %s', (_, wrong) => {
-    expect(said(wrong)).toEqual({ event: 'other' })
-  })
-})
-
 describe('a header', () => {
   it('may lack number and hash while its block is being built', () => {
     expect(Header.parse({ ...header(5), number: null, hash: null })).toMatchObject({ number: null, hash: null })

@@ -6,7 +6,7 @@ import { UpstreamError } from '../../src/chain/upstream-error.ts'
 import { Verdict } from '../../src/chain/verdict.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { FakeChain } from './chain.ts'
-import { apple, keyOf, tesla, word } from './wire.ts'
+import { apple, keyOf, secondOf, tesla, word } from './wire.ts'
 
 const HEAD = 1_000
 const SILENCE_MS = 3_000
@@ -46,7 +46,7 @@ const open = ({ hasLink = false } = {}) => {
       return { asked, heard, failures, types: heard.map(({ type }) => type) }
     },
     closely: () => listen(looks.closely()),
-    look: () => listen().heard.flatMap((seen) => (seen.type === 'look' ? [[seen.look, seen.pending]] : [])),
+    look: () => listen().heard.flatMap((seen) => (seen.type === 'look' ? [[seen.look, seen.building.pending]] : [])),
   }
 }
 
@@ -60,7 +60,7 @@ describe('a look at the pending state', () => {
     expect(chain.ranges()).toEqual([[HEAD, 'pending']])
     expect(heard).toEqual([
       { type: 'latest', header: expect.objectContaining({ number: HEAD }) },
-      { type: 'look', look: 'preconfirmed', pending: HEAD + 1 },
+      { type: 'look', look: 'preconfirmed', building: { pending: HEAD + 1, timestamp: secondOf(HEAD + 1) } },
       { type: 'logs', found: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 } },
       { type: 'asked', addresses: [apple] },
     ])
@@ -69,7 +69,10 @@ describe('a look at the pending state', () => {
   it('that shows nothing new asks for no more, until the head is due', () => {
     const { chain, due } = open()
     due()
-    expect(due()).toMatchObject({ asked: ['pending'], heard: [{ look: 'preconfirmed', pending: HEAD + 1 }] })
+    expect(due()).toMatchObject({
+      asked: ['pending'],
+      heard: [{ look: 'preconfirmed', building: { pending: HEAD + 1 } }],
+    })
     expect(due(SILENCE_MS).asked).toEqual(['pending', 'latest'])
     chain.put(HEAD + 1)
     expect(due().asked).toEqual(['pending', 'latest', 'logs'])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../src/chain/upstream-error.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { feed, HEAD, POLL_MS } from './feed.ts'
-import { apple, keyOf, tesla } from './wire.ts'
+import { apple, keyOf, secondOf, tesla } from './wire.ts'
 
 /** One without a link. */
 const polled = (given: Parameters<typeof feed>[0] = {}) => feed({ linked: false, ...given })
@@ -19,8 +19,8 @@ describe('without a link the source polls', () => {
     expect(statuses()).toEqual(['poll ok'])
     expect(all('hearing')).toEqual([{ type: 'hearing', addresses: [apple] }])
     expect(all('head')).toEqual([
-      { type: 'head', sealed: HEAD, pending: null },
-      { type: 'head', sealed: null, pending: HEAD + 1 },
+      { type: 'head', sealed: HEAD, pending: null, timestamp: secondOf(HEAD) },
+      { type: 'head', sealed: null, pending: HEAD + 1, timestamp: secondOf(HEAD + 1) },
     ])
   })
 

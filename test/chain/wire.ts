@@ -12,6 +12,18 @@ export const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
 
 export const word = (value: number | bigint | Hex): Hex =>
   `0x${(typeof value === 'string' ? value.slice(2) : value.toString(16)).padStart(64, '0')}`
+/** Data of these words, one after the other. */
+export const words = (...values: readonly (number | bigint | Hex)[]): Hex =>
+  `0x${values.map((value) => word(value).slice(2)).join('')}`
+/** Data of these texts: where each begins, then of each its length and its bytes. */
+export const texts = (...some: readonly string[]): Hex => {
+  const tails = some.map((text) => {
+    const bytes = Buffer.from(text)
+    return words(bytes.length).slice(2) + bytes.toString('hex').padEnd(Math.ceil(bytes.length / 32) * 64, '0')
+  })
+  const begin = tails.map((_, at) => some.length * 32 + tails.slice(0, at).join('').length / 2)
+  return `${words(...begin)}${tails.join('')}`
+}
 const quantity = (value: number): Hex => `0x${value.toString(16)}`
 
 /** The hash of a sealed block, so that it can be told from its number. */

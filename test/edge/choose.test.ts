@@ -2,8 +2,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { choose, unknownSymbol } from '../../src/edge/choose.ts'
 import { View } from '../../src/edge/view.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
-import { compare, type Token } from '../../src/stocks/board.ts'
+import { compare } from '../../src/stocks/board.ts'
 import { readList } from '../../src/stocks/list.ts'
+import type { Token } from '../../src/stocks/token.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
 
@@ -23,7 +24,11 @@ async function viewOf(...lists: (readonly Listing[])[]): Promise<View> {
   let board = new Map<Hex, Token>()
   for (const list of lists) {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
-    const { tokens } = compare(board, readList(JSON.stringify({ tokens: records })).tokens, { now: 0, staleMs: 1_000 })
+    const { tokens } = compare(board, readList(JSON.stringify({ tokens: records })).tokens, {
+      now: 0,
+      staleMs: 1_000,
+      at: { block: 0, logIndex: 0 },
+    })
     board = new Map([...board, ...tokens.map((token) => [token.address, token] as const)])
   }
   tape = openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound: 1_000, now: () => 0, dice: () => 0.5 })

@@ -33,7 +33,24 @@ export const logAt = ({ tx, address = APPLE as Hex, ...place }: Place): Log => {
 export const logHeard = (
   place: Place,
   { via = 'pendingLogs', ...overrides }: { via?: 'pendingLogs' | 'poll' } & Partial<Log> = {},
-): Extract<Heard, { type: 'log' }> => ({ type: 'log', log: { ...logAt(place), ...overrides }, via, receivedAt: NOON })
+): Extract<Arrival, { type: 'transaction' }> => transaction([{ ...logAt(place), ...overrides }], via)
+
+/** The same as it comes from the source. */
+export const logSent = (place: Place): Extract<Heard, { type: 'log' }> => ({
+  type: 'log',
+  log: logAt(place),
+  via: 'pendingLogs',
+  receivedAt: NOON,
+})
+
+/** Pre-confirmed logs of one transaction that came together. */
+export const transaction = (
+  logs: readonly Log[],
+  via: 'pendingLogs' | 'poll' = 'pendingLogs',
+): Extract<Arrival, { type: 'transaction' }> => ({
+  type: 'transaction',
+  logs: logs.map((log) => ({ log, via, receivedAt: NOON })),
+})
 
 type Sealing = Partial<Pick<SealedBlock, 'hash' | 'asked' | 'via' | 'timestamp'>> & {
   readonly newest?: number
@@ -53,8 +70,31 @@ export const sealedHeard = (
     cursor = number,
   }: Sealing = {},
 ): Extract<Heard, { type: 'sealed' }> => {
-  const logs = places.map((place) => ({ ...logAt({ ...place, block: number }), blockHash: hash }))
-  const block: SealedBlock = { number, hash, timestamp, logs, asked, via }
+  const logs = places.map((place) => logAt({ ...place, block: number }))
+  return sealedWith(number, logs, { hash, asked, via, timestamp, newest, cursor })
+}
+
+/** The same, with the logs themselves. */
+export const sealedWith = (
+  number: number,
+  logs: readonly Log[],
+  {
+    hash = blockHash(number),
+    asked = [APPLE as Hex, TESLA as Hex],
+    via = 'sealed',
+    timestamp = secondOf(number),
+    newest = number,
+    cursor = number,
+  }: Sealing = {},
+): Extract<Heard, { type: 'sealed' }> => {
+  const block: SealedBlock = {
+    number,
+    hash,
+    timestamp,
+    logs: logs.map((log) => ({ ...log, blockHash: hash })),
+    asked,
+    via,
+  }
   return { type: 'sealed', blocks: [block], newest, cursor: { number: cursor, hash: cursor === number ? hash : null } }
 }
 

@@ -1,14 +1,15 @@
 import Big from 'big.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { read } from '../../src/chain/abi.ts'
 import { type Log, readLogs } from '../../src/chain/log.ts'
+import { readTogether } from '../../src/chain/together.ts'
 import { type Hearing, join } from '../../src/ingest/join.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { type Draft, type DraftOf, Update } from '../../src/protocol/updates.ts'
-import type { Token } from '../../src/stocks/board.ts'
+import { listSaid, noRounds } from '../../src/stocks/rounds.ts'
+import type { Token } from '../../src/stocks/token.ts'
 import { alice, bob, keyOf, pendingLog, sealedLog, secondOf, txHash, word } from '../chain/wire.ts'
-import { APPLE, NOON, tokenOf } from '../stocks/records.ts'
+import { APPLE, NOON, rule, tokenOf } from '../stocks/records.ts'
 
 const ZERO: Hex = `0x${'0'.repeat(40)}`
 const apple = APPLE as Hex
@@ -21,6 +22,7 @@ const hearing: Hearing = {
   receivedAt: NOON - 7,
   now: NOON,
   staleMs: 93_600_000,
+  chainTime: null,
 }
 
 const logOf = (wire: Record<string, unknown>): Log => {
@@ -31,8 +33,12 @@ const logOf = (wire: Record<string, unknown>): Log => {
 
 /** What is told, checked against the contract. */
 const tell = (wire: Record<string, unknown>, of: Partial<Token> = {}, heard: Partial<Hearing> = {}): Draft => {
+  const { reading, multiplier } = { ...token, ...of }
+  const histories = { factor: { base: multiplier, changes: [] }, rounds: listSaid(noRounds, reading, rule) }
   const log = logOf(wire)
-  const draft = join(log, read(log), { ...token, ...of }, { ...hearing, ...heard })
+  const [saying] = readTogether([log]).sayings
+  if (!saying) throw new Error('nothing said')
+  const draft = join(saying, { ...token, ...of, ...histories }, { ...hearing, ...heard })
   expect(Update.parse({ ...draft, id: 'a.1', prev: null })).toMatchObject(draft)
   return draft
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { read } from '../../src/chain/abi.ts'
 import { DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../../src/chain/lately.ts'
-import { contentOf, isFact, placeOf } from '../../src/ingest/content.ts'
+import { readTogether } from '../../src/chain/together.ts'
+import { contentOf, detailOf, placeOf } from '../../src/ingest/content.ts'
 import { join } from '../../src/ingest/join.ts'
 import { type Fact, Ledger, type Told } from '../../src/ingest/ledger.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
@@ -14,10 +14,19 @@ const asked: ReadonlySet<Hex> = new Set([address])
 
 const factAt = (block: number, index = 0, raw = 1n): Fact => {
   const log = logAt({ block, index, raw, address })
-  const hearing = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, now: NOON, staleMs: 1 } as const
-  const draft = join(log, read(log), tokenOf(), hearing)
-  if (!isFact(draft)) throw new Error('no fact')
-  return { ...placeOf(draft), content: contentOf(draft), draft }
+  const hearing = {
+    via: 'sealed',
+    sealed: true,
+    late: true,
+    receivedAt: NOON,
+    now: NOON,
+    staleMs: 1,
+    chainTime: null,
+  } as const
+  const [saying] = readTogether([log]).sayings
+  if (!saying) throw new Error('nothing said')
+  const draft = join(saying, tokenOf(), hearing)
+  return { ...placeOf(draft), content: contentOf(draft), detail: detailOf(draft), draft }
 }
 const toldAt = (block: number, index = 0, state: Told['state'] = 'open'): Told => {
   const { draft, ...fact } = factAt(block, index)
@@ -31,7 +40,7 @@ const tell = (ledger: Ledger, block: number, index = 0, end = 0) => {
 }
 const settle = (ledger: Ledger, block: number, facts: readonly Fact[] = []) => {
   ledger.reach(block)
-  return ledger.settle({ number: block, hash: blockHash(block) }, facts, asked, 0)
+  return ledger.settle({ number: block, hash: blockHash(block) }, { told: facts, parts: [] }, asked, 0)
 }
 
 describe('a pre-confirmed log', () => {
@@ -79,7 +88,9 @@ describe('what is open', () => {
     tell(ledger, 5)
     ledger.reach(10 * DEPTH_BOUND_BLOCKS)
     expect(ledger.open).toBe(1)
-    expect(ledger.settle({ number: 5, hash: blockHash(5) }, [], asked, 0).retractions).toHaveLength(1)
+    expect(
+      ledger.settle({ number: 5, hash: blockHash(5) }, { told: [], parts: [] }, asked, 0).retractions,
+    ).toHaveLength(1)
   })
 
   it('is bounded: beyond it a log waits for its block, and is told then', () => {

@@ -68,7 +68,7 @@ describe('a log', () => {
 describe('a status', () => {
   it('is told when it changes, with since when and how far the chain is', async () => {
     const { tell, clock, place } = await begin()
-    await tell({ type: 'head', sealed: 100, pending: null }, status('poll'))
+    await tell({ type: 'head', sealed: 100, pending: null, timestamp: null }, status('poll'))
     clock.now += 1_000
     await tell(status('poll'))
     await tell(status('down'))
@@ -130,8 +130,8 @@ describe('what else comes', () => {
 
   it('is a head that only rises, kept beside the tape', async () => {
     const { tell, place } = await begin()
-    await tell({ type: 'head', sealed: 100, pending: 101 })
-    await tell({ type: 'head', sealed: 98, pending: null })
+    await tell({ type: 'head', sealed: 100, pending: 101, timestamp: null })
+    await tell({ type: 'head', sealed: 98, pending: null, timestamp: null })
     expect(place.tape.note(noteNames.head)).toMatchObject({ sealed: 100, pending: 101 })
     await tell(logHeard({ block: 105, address }))
     expect(place.tape.note(noteNames.head)).toMatchObject({ sealed: 100, pending: 105 })

@@ -25,6 +25,7 @@ async function openEdge() {
   const { tokens } = compare(new Map(), readList(JSON.stringify({ tokens: records })).tokens, {
     now: 0,
     staleMs: 1_000,
+    at: { block: 0, logIndex: 0 },
   })
   await tape.append([], new Map(tokens.map((token) => [noteNames.token + token.address, token])))
   let connections = 0

@@ -87,7 +87,10 @@ describe('a conversation', () => {
     const world = await openWorld()
     const ear = await connectTo(world, '?symbols=AAPLc&types=transfer')
     await ear.hear('live')
+    const other = await connectTo(world, '?symbols=TSLAc')
+    await other.hear('live')
     transfer(world, 'TSLAc')
+    await other.hear('transfer')
     ear.send({ type: 'subscribe', req: 1, symbols: ['TSLAc', 'AAPLc'] })
     const subscribed = await ear.hear('subscribed', ({ req }) => req === 1)
     expect(subscribed).toMatchObject({ symbols: ['AAPLc', 'TSLAc'], resume: 'none' })
@@ -122,8 +125,8 @@ describe('a conversation', () => {
     await ear.hear('live')
     const share = 100_000_000n
     const move = (shares: bigint) => {
-      world.devnet.transfer({ symbol: 'AAPLc', raw: shares * share })
       world.devnet.emit({ address: world.devnet.list.addressOf('AAPLc'), topics: [TOPIC], data: '0x' })
+      world.devnet.transfer({ symbol: 'AAPLc', raw: shares * share })
       world.devnet.flash()
     }
     const heardAs = (amount: string) => ear.hear('transfer', (update) => update.amount === amount)
@@ -148,8 +151,8 @@ describe('a conversation', () => {
     expect(tapeOf(ear).map((update) => (update.type === 'transfer' ? update.amount : update.type))).toEqual([
       '11',
       '3',
-      '1',
       'log',
+      '1',
       '4',
       '5',
     ])

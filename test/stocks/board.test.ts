@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { type Draft, Update } from '../../src/protocol/updates.ts'
-import { type Change, compare, featureName, heard, type NavRule, restate, type Token } from '../../src/stocks/board.ts'
+import { type Change, compare, heard, type Moment, restate } from '../../src/stocks/board.ts'
+import { withLog } from '../../src/stocks/factor.ts'
+import { held, type Token } from '../../src/stocks/token.ts'
+import { featureName } from '../../src/stocks/told.ts'
 import { APPLE, apple, later, listOf, NOON, rule, type StockRecord, TESLA, tesla } from './records.ts'
 
 const HOUR_MS = 3_600_000
@@ -19,12 +22,12 @@ const open = () => {
   }
   return {
     board,
-    list: (records: readonly (StockRecord | string)[], now: NavRule = rule) =>
+    list: (records: readonly (StockRecord | string)[], now: Moment = rule) =>
       take(compare(board, listOf(...records), now)),
-    hear: (addresses: readonly Hex[], now: NavRule = rule) => take(heard(board, addresses, now)),
-    pass: (now: NavRule) => take(restate(board, now)),
+    hear: (addresses: readonly Hex[], now: Moment = rule) => take(heard(board, addresses, now)),
+    pass: (now: Moment) => take(restate(board, now)),
     /** What is told of these records and then of others. */
-    change: (before: StockRecord | string, after: StockRecord | string, now: NavRule = rule) => {
+    change: (before: StockRecord | string, after: StockRecord | string, now: Moment = rule) => {
       take(compare(board, listOf(before), rule))
       take(heard(board, [APPLE], rule))
       return take(compare(board, listOf(after), now))
@@ -210,14 +213,18 @@ describe('a multiplier of the list', () => {
   })
 
   it('that merely goes on saying the old value never displaces one that came by other ways', () => {
-    const { board, list, change } = open()
-    change(written('1'), written('1'))
+    const { board, list, change: begin } = open()
+    begin(written('1'), written('1'))
     const token = board.get(APPLE)
-    if (token) board.set(APPLE, { ...token, multiplier: '4', multiplierSource: 'log' })
+    const said = { block: 5, logIndex: 1, key: 'a', source: 'log', phase: 'effective', from: '1', to: '4' } as const
+    const change = { ...said, effectiveAt: null, timestamp: null, matured: false }
+    if (token) board.set(APPLE, held({ ...token, factor: withLog(token.factor, change) }, rule))
     expect(list([written('1')])).toEqual([])
     expect(board.get(APPLE)).toMatchObject({ multiplier: '4', multiplierSource: 'log' })
     expect(list([written('4')])).toEqual([])
-    expect(list([written('8')])).toMatchObject([{ type: 'multiplier', from: '4', to: '8' }])
+    expect(list([written('8')], { ...rule, at: { block: 5, logIndex: 1 } })).toMatchObject([
+      { type: 'multiplier', from: '4', to: '8' },
+    ])
   })
 })
 

@@ -81,9 +81,38 @@ describe('a list', () => {
 
 describe('a record', () => {
   it('is kept as it came, with its own JSON types and fields that nobody knows', () => {
-    const given = { ...apple(), icon_url: 'javascript:alert(1)', nested: { a: [1, { b: null }] }, flag: false }
+    const given = { ...apple(), icon_url: 'https://icons.example/a.svg', nested: { a: [1, { b: null }] }, flag: false }
     expect(only(given).record).toEqual(given)
   })
+
+  it.each<[string, unknown]>([
+    ['a script', 'javascript:alert(1)'],
+    ['a script in disguise', ' \tJaVaScript:alert(1)//https://icons.example'],
+    ['data', 'data:image/svg+xml,<svg onload="alert(1)"/>'],
+    ['not encrypted', 'http://icons.example/a.svg'],
+    ['without a scheme', '//icons.example/a.svg'],
+    ['a path', '/a.svg'],
+    ['https and nothing else', 'https://'],
+    ['https in the wrong place', 'https:icons.example'],
+    ['behind a space', ' https://icons.example/a.svg'],
+    ['empty', ''],
+    ['null', null],
+    ['a number', 7],
+    ['a list', ['https://icons.example/a.svg']],
+    ['longer than any', `https://icons.example/${'a'.repeat(2_027)}`],
+    ['longer in bytes than in characters', `https://icons.example/${'é'.repeat(1_014)}`],
+    ['huge', `https://icons.example/${'a'.repeat(1_000_000)}`],
+  ])('is kept without an icon that is %s, and otherwise as it came', (_, icon_url) => {
+    const { icon_url: _icon, ...others } = { ...apple(), website: 'http://example.com', icon_url }
+    expect(only({ ...others, icon_url }).record).toEqual(others)
+  })
+
+  it.each(['https://icons.example/a.svg', 'HTTPS://icons.example', `https://icons.example/${'a'.repeat(2_026)}`])(
+    'keeps an icon that can be shown: %s',
+    (icon_url) => {
+      expect(only(apple({ icon_url })).record.icon_url).toBe(icon_url)
+    },
+  )
 
   it('keeps a field named __proto__ to itself', () => {
     const { record } = only(`{"contract_address":"${APPLE}","__proto__":{"polluted":1}}`)
@@ -105,7 +134,7 @@ describe('a record', () => {
     })
   })
 
-  it.each(['', '   ', null, 7, ['AAPLc']])('whose symbol is %j goes by its address', (symbol) => {
+  it.each(['', '   ', '*', ' * ', null, 7, ['AAPLc']])('whose symbol is %j goes by its address', (symbol) => {
     expect(only(apple({ symbol })).symbol).toBe(APPLE)
   })
 
@@ -115,6 +144,13 @@ describe('a record', () => {
 
   it('whose symbol has no end is cut', () => {
     expect(only(apple({ symbol: 'x'.repeat(10_000) })).symbol).toHaveLength(128)
+  })
+
+  it.each([
+    [`${'x'.repeat(127)}😀`, `${'x'.repeat(127)}\ufffd`],
+    ['\ud800AAPL', '\ufffdAAPL'],
+  ])('whose symbol holds half a character has a whole one in its place', (symbol, whole) => {
+    expect(only(apple({ symbol })).symbol).toBe(whole)
   })
 
   it.each([null, '8', -1, 78, 8.5, 1e21, true])('whose decimals are %j has none that are known', (decimals) => {

@@ -1,5 +1,6 @@
-import { compare, heard, type NavRule, type Token } from '../../src/stocks/board.ts'
+import { compare, heard, type Moment } from '../../src/stocks/board.ts'
 import { type Listed, readList } from '../../src/stocks/list.ts'
+import type { Token } from '../../src/stocks/token.ts'
 
 /** A record as the list has it. */
 export type StockRecord = Record<string, unknown>
@@ -8,8 +9,8 @@ export const APPLE = '0xb200000000000000000000c2e324d24d7eecd1fb'
 export const TESLA = '0xb2000000000000000000001e800a7f5189430cd0'
 
 export const NOON = Date.parse('2026-11-20T12:00:00Z')
-export const rule: NavRule = { now: NOON, staleMs: 93_600_000 }
-export const later = (ms: number): NavRule => ({ ...rule, now: NOON + ms })
+export const rule: Moment = { now: NOON, staleMs: 93_600_000, at: { block: 0, logIndex: 0 } }
+export const later = (ms: number): Moment => ({ ...rule, now: NOON + ms })
 
 export const apple = (overrides: StockRecord = {}): StockRecord => ({
   contract_address: '0xb200000000000000000000C2e324d24d7eEcd1fb',

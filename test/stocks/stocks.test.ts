@@ -23,13 +23,15 @@ const open = ({
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
   const answers: (() => Promise<string>)[] = []
   const said: string[] = []
+  const heldTexts: (string | null)[] = []
   let unreadable = 0
   let asked = 0
   let hear: (reading: Reading | null) => void = () => {}
   const begin = () =>
     lists({
-      fetch: () => {
+      fetch: (held) => {
         asked += 1
+        heldTexts.push(held)
         return (answers.shift() ?? (() => Promise.reject(new Error('not asked for'))))()
       },
       refreshMs,
@@ -47,13 +49,17 @@ const open = ({
   return {
     clock,
     said,
+    heldTexts,
     /** What the last answer holds, the whole list or not. */
     held: () => (last ? addressesOf(last) : []),
     asked: () => asked,
     unreadable: () => unreadable,
     /** The addresses of the next answer, where it is believed to be the whole list; else null. */
-    next: async (answer: string | Error) => {
-      answers.push(() => (typeof answer === 'string' ? Promise.resolve(answer) : Promise.reject(answer)))
+    next: async (answer: string | Error | (() => never)) => {
+      answers.push(() => {
+        if (typeof answer === 'function') return answer()
+        return typeof answer === 'string' ? Promise.resolve(answer) : Promise.reject(answer)
+      })
       const heard = new Promise<Reading | null>((resolve) => {
         hear = resolve
       })
@@ -135,6 +141,42 @@ describe('the list', () => {
     const { next } = open()
     await next(both)
     expect(await next(bodyOf(tesla({ symbol: 'T' }), apple({ symbol: 'A' })))).toEqual([TESLA, APPLE])
+  })
+
+  it('that cannot be had for a day is asked for all day, and believed when it is back', async () => {
+    const { next, clock } = open({ refreshMs: 3_600_000 })
+    await next(both)
+    for (let hour = 1; hour <= 24; hour += 1) {
+      expect(await next(new Error('timed out'))).toBeNull()
+      expect(clock.now()).toBe(hour * 3_600_000)
+    }
+    expect(await next(both)).toEqual([APPLE, TESLA])
+  })
+
+  it('of two machines of which one lags behind loses nothing that either names', async () => {
+    const { next, held } = open()
+    for (let times = 0; times < 6; times += 1) {
+      expect(await next(both)).toEqual([APPLE, TESLA])
+      expect(await next(one)).toBeNull()
+      expect(held()).toEqual([APPLE])
+    }
+  })
+
+  it('goes on after a question that could not even be asked', async () => {
+    const { next } = open()
+    await next(both)
+    expect(
+      await next(() => {
+        throw new Error('out of sockets')
+      }),
+    ).toBeNull()
+    expect(await next(both)).toEqual([APPLE, TESLA])
+  })
+
+  it('is asked for with the last text that was a list', async () => {
+    const { next, heldTexts } = open()
+    for (const answer of [both, '<html>', new Error('HTTP 503'), one, both]) await next(answer)
+    expect(heldTexts).toEqual([null, both, both, both, one])
   })
 
   it('never has two questions under way', async () => {
@@ -226,7 +268,7 @@ describe('the list over HTTP', () => {
 
   it('is read from its place, in full', async () => {
     const { fetch, asked } = await serve((_, response) => response.end(both))
-    expect(await fetch()).toBe(both)
+    expect(await fetch(null)).toBe(both)
     expect(asked).toEqual(['/v1/tokenized-stocks'])
   })
 
@@ -234,13 +276,13 @@ describe('the list over HTTP', () => {
     const { fetch } = await serve((_, response) =>
       response.writeHead(status).end(status === 204 || status === 304 ? '' : both),
     )
-    await expect(fetch()).rejects.toThrow(`HTTP ${status}`)
+    await expect(fetch(null)).rejects.toThrow(`HTTP ${status}`)
   })
 
   it('is not followed to another place', async () => {
     const elsewhere = await serve((_, response) => response.end(both))
     const { fetch } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end())
-    await expect(fetch()).rejects.toThrow()
+    await expect(fetch(null)).rejects.toThrow()
     expect(elsewhere.asked).toEqual([])
   })
 
@@ -249,7 +291,7 @@ describe('the list over HTTP', () => {
       response.writeHead(200, { 'content-length': '1000' }).write(both.slice(0, 30))
       response.destroy()
     })
-    await expect(fetch()).rejects.toThrow()
+    await expect(fetch(null)).rejects.toThrow()
   })
 
   it('is waited for up to a deadline, to the last byte', async () => {
@@ -259,7 +301,7 @@ describe('the list over HTTP', () => {
       response.writeHead(200).write(both.slice(0, 30))
       setImmediate(() => deadline.abort(new DOMException('too slow', 'TimeoutError')))
     })
-    await expect(fetch()).rejects.toThrow('too slow')
+    await expect(fetch(null)).rejects.toThrow('too slow')
     expect(asked).toHaveBeenCalledWith(10_000)
   })
 })

@@ -1,0 +1,42 @@
+import type { Draft } from '../protocol/updates.ts'
+import type { Notes, Tape } from '../tape/tape.ts'
+
+/** What a turn amounts to: what is told, and what is kept beside it. */
+export type Telling = { readonly drafts: readonly Draft[]; readonly notes: Notes }
+
+/** What is written of a turn before the tape has it: each draft under the number that it will have. */
+export class Sheet {
+  readonly #tape: Tape
+  #drafts: Draft[] = []
+  #notes = new Map<string, unknown>()
+
+  constructor(tape: Tape) {
+    this.#tape = tape
+  }
+
+  /** The number that the next draft will have: one teller writes a tape, and nothing comes between. */
+  get next(): number {
+    return this.#tape.end() + this.#drafts.length + 1
+  }
+
+  tell(draft: Draft): void {
+    this.#drafts.push(draft)
+  }
+
+  note(name: string, value: unknown): void {
+    this.#notes.set(name, value)
+  }
+
+  /** What will have a number, if it is of this turn. */
+  at(seq: number): Draft | undefined {
+    return this.#drafts[seq - this.#tape.end() - 1]
+  }
+
+  /** All of it, for the tape. */
+  take(): Telling {
+    const telling = { drafts: this.#drafts, notes: this.#notes }
+    this.#drafts = []
+    this.#notes = new Map()
+    return telling
+  }
+}

@@ -1,0 +1,127 @@
+import { inserted, isBefore, keptIn, type Place, type Placed } from './place.ts'
+
+/** Who says what the factor between tokens and shares is. */
+export type FactorSource = 'log' | 'call' | 'list'
+
+/** One thing that was said of the factor, and where in the chain. */
+export type FactorChange = Placed & {
+  readonly source: FactorSource
+  readonly phase: 'scheduled' | 'effective' | 'cancelled'
+  /** What was held just before, where it was said. */
+  readonly from: string | null
+  /** Null where the list no longer knows. */
+  readonly to: string | null
+  /** In seconds; of a schedule alone. */
+  readonly effectiveAt: number | null
+  /** Of its block, in seconds, as far as is known. */
+  readonly timestamp: number | null
+  /** Of a schedule: whether chain time has reached it and that was told. */
+  readonly matured: boolean
+}
+
+/** All that is known of a token's factor: what was held at first, and what was said since, in the order of the chain. */
+export type Factor = {
+  readonly base: string | null
+  readonly changes: readonly FactorChange[]
+}
+
+/** What the factor is somewhere. */
+export type Standing = {
+  readonly value: string | null
+  readonly source: FactorSource | null
+  readonly scheduled: FactorChange | null
+}
+
+/** Where in the chain it is asked for, and the time of that block in seconds, as far as is known. */
+export type Asked = Place & { readonly timestamp: number | null }
+
+/** How many changes of a factor are remembered; of more, the oldest is what was held at first. */
+const CHANGES_BOUND = 64
+
+/** The list says doubles: it contradicts an exact value only where that one would be written in another way. */
+export const sameDouble = (one: string | null, other: string | null): boolean =>
+  one === other || (one !== null && other !== null && Number(one) === Number(other))
+
+/** The factor just before a place: a schedule counts from the block whose own time has reached it. */
+export function factorAt(factor: Factor, asked: Asked): Standing {
+  let standing = firstOf(factor)
+  for (const change of factor.changes) {
+    if (!isBefore(change, asked)) break
+    standing = changed(matured(standing, change.timestamp), change)
+  }
+  return matured(standing, asked.timestamp)
+}
+
+/** The factor now: a schedule counts once that was told. */
+export function factorNow(factor: Factor): Standing {
+  let standing = firstOf(factor)
+  for (const change of factor.changes) standing = changed(matured(standing, change.timestamp), change)
+  return matured(standing, null)
+}
+
+/** With what a log says. A list that had said the same before it was ahead of the log, and no change of its own. */
+export function withLog(factor: Factor, change: FactorChange): Factor {
+  const before = factor.changes.filter((one) => isBefore(one, change))
+  const lastLog = before.findLastIndex(({ source }) => source === 'log')
+  const early = new Set(
+    before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && sameDouble(to, change.to)),
+  )
+  const known = factor.changes.find(({ key }) => key === change.key)
+  const others = factor.changes.filter((one) => !early.has(one))
+  return bounded({
+    ...factor,
+    changes: inserted(others, known ? { ...change, matured: known.matured && sameSchedule(known, change) } : change),
+  })
+}
+
+/** With what nobody's log says: the list, or the contract itself when it was asked. */
+export const withWitness = (factor: Factor, change: FactorChange): Factor =>
+  bounded({ ...factor, changes: inserted(factor.changes, change) })
+
+/** Without what logs of a block said that it does not hold. */
+export function factorKept(factor: Factor, block: number, keys: ReadonlySet<string>): Factor {
+  const changes = keptIn(factor.changes, block, keys)
+  return changes === factor.changes ? factor : { ...factor, changes }
+}
+
+/** With the schedule that stands now told as effective. */
+export const withMatured = (factor: Factor, schedule: FactorChange): Factor => ({
+  ...factor,
+  changes: factor.changes.map((change) => (change === schedule ? { ...change, matured: true } : change)),
+})
+
+/** The first exact word says what was held before it, down to the last digit. */
+function firstOf({ base, changes: [first] }: Factor): Standing {
+  if (first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
+  const refined = first?.source === 'call' && first.phase === 'effective' && sameDouble(base, first.to)
+  if (refined) return { value: first.to, source: 'call', scheduled: null }
+  return { value: base, source: base === null ? null : 'list', scheduled: null }
+}
+
+function changed(standing: Standing, change: FactorChange): Standing {
+  const { phase, source, to } = change
+  if (phase === 'scheduled') return { ...standing, scheduled: change }
+  if (phase === 'cancelled') return { ...standing, scheduled: null }
+  if (source === 'list')
+    return sameDouble(standing.value, to) ? standing : { ...standing, value: to, source: to === null ? null : source }
+  if (source === 'call') return standing.value === to ? standing : { ...standing, value: to, source }
+  // There is one schedule at a time, and an instant change ends it.
+  return { value: to, source, scheduled: null }
+}
+
+function matured(standing: Standing, timestamp: number | null): Standing {
+  const { scheduled } = standing
+  if (!scheduled || scheduled.effectiveAt === null) return standing
+  const reached = timestamp === null ? scheduled.matured : timestamp >= scheduled.effectiveAt
+  return reached ? { value: scheduled.to, source: scheduled.source, scheduled: null } : standing
+}
+
+const sameSchedule = (one: FactorChange, other: FactorChange): boolean =>
+  one.to === other.to && one.effectiveAt === other.effectiveAt
+
+function bounded({ base, changes }: Factor): Factor {
+  const [oldest, ...rest] = changes
+  if (!oldest || changes.length <= CHANGES_BOUND) return { base, changes }
+  const { value } = factorAt({ base, changes: [oldest] }, rest[0] ?? { ...oldest, timestamp: null })
+  return bounded({ base: value, changes: rest })
+}
