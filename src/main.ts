@@ -6,6 +6,7 @@ import { ListenError } from './edge/server.ts'
 import { type Log, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
 import { type Relay, startRelay, type Upstream } from './relay.ts'
+import { publishedFeeds } from './stocks/published-feeds.ts'
 import { TapeError } from './tape/tape.ts'
 
 /** The start was asked for in a way that cannot work. */
@@ -17,8 +18,8 @@ const FIRST_LIST_BOUND_MS = 5_000
 
 /** The public endpoints of the networks that need no key. */
 const networks = {
-  base: { rpcUrls: ['https://mainnet.base.org'], stocksUrl: 'https://api.coinbase.com' },
-  'base-sepolia': { rpcUrls: ['https://sepolia.base.org'], stocksUrl: 'https://api.coinbase.com' },
+  base: { rpcUrls: ['https://mainnet.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: publishedFeeds },
+  'base-sepolia': { rpcUrls: ['https://sepolia.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: [] },
 } as const
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -67,12 +68,13 @@ async function openDevnet(): Promise<Devnet> {
 }
 
 function upstreamOf(config: Config, devnet: Devnet | null): Upstream {
-  if (devnet) return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, demo: true }
+  if (devnet) return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, feeds: [], demo: true }
   const network = config.NETWORK && networks[config.NETWORK]
   return {
     rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? [],
     wsUrls: config.UPSTREAM_WS_URL ?? [],
     stocksUrl: config.STOCKS_API_URL ?? network?.stocksUrl ?? '',
+    feeds: config.FEEDS ?? network?.feeds ?? [],
     demo: false,
   }
 }

@@ -13,6 +13,7 @@ import { View } from './edge/view.ts'
 import { openIngest } from './ingest/ingest.ts'
 import { type Log, seldom } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import type { FeedSetting } from './stocks/feeds.ts'
 import { fetchList, lists } from './stocks/stocks.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
 import { noteNames, type Tape, TapeError } from './tape/tape.ts'
@@ -22,6 +23,7 @@ export type Upstream = {
   readonly rpcUrls: readonly string[]
   readonly wsUrls: readonly string[]
   readonly stocksUrl: string
+  readonly feeds: readonly FeedSetting[]
   /** Whether it is the built-in chain. */
   readonly demo: boolean
 }
@@ -143,6 +145,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
         finalityPollMs: config.FINALITY_POLL_MS,
         backfillBoundMs: config.BACKFILL_BOUND_MS,
         staleMs: config.NAV_STALE_MS,
+        feeds: upstream.feeds,
       },
       say,
       count: {

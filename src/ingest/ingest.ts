@@ -1,8 +1,9 @@
-import type { Observable, SchedulerLike } from 'rxjs'
+import { NEVER, type Observable, type SchedulerLike } from 'rxjs'
 import type { Ask } from '../chain/rpc.ts'
 import { type SourceOptions, source } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
 import { listedAddresses } from '../stocks/board.ts'
+import type { FeedSetting } from '../stocks/feeds.ts'
 import type { Reading } from '../stocks/stocks.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { river } from './river.ts'
@@ -24,6 +25,8 @@ export type Ports = {
     readonly finalityPollMs: number
     readonly backfillBoundMs: number
     readonly staleMs: number
+    /** Where what a token is worth is published on chain. */
+    readonly feeds: readonly FeedSetting[]
   }
   readonly say: (kind: string, detail: unknown) => void
   readonly count: { repeated(): void; foreign(): void; unreadable(n: number): void }
@@ -32,11 +35,19 @@ export type Ports = {
 /** Picks up where the tape ends; subscribed to, it writes what happens from then on. */
 export async function openIngest(ports: Ports): Promise<Observable<readonly Entry[]>> {
   const { tape, ask, link, lists, clock, turn, settings, say, count } = ports
-  const teller = await Teller.restore({ tape, staleMs: settings.staleMs, now: () => clock.now(), count })
+  const teller = await Teller.restore({
+    tape,
+    staleMs: settings.staleMs,
+    feeds: settings.feeds,
+    now: () => clock.now(),
+    count,
+  })
   return river({
     tape,
     teller,
     lists: lists(listedAddresses(teller.board)),
+    answers: () => NEVER,
+    feeds: settings.feeds,
     clock,
     turn,
     source: (addresses) =>
@@ -45,7 +56,7 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
         ask,
         link,
         addresses,
-        owed: teller.ledger,
+        owed: teller.owed,
         cursor: teller.cursor,
         head: teller.head,
         clock,

@@ -1,11 +1,36 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Log } from '../chain/log.ts'
+import type { Owing } from '../chain/settling.ts'
+import { txOf } from '../protocol/key.ts'
 import type { Hex } from '../protocol/parts.ts'
 import type { UpdateType } from '../protocol/updates.ts'
-import { type Board, type Change, compare, compareListed, heard, type Moment, restate } from '../stocks/board.ts'
+import { type TokenAnswer, withAnswer } from '../stocks/answer.ts'
+import {
+  type Board,
+  type Change,
+  compare,
+  compareListed,
+  heard,
+  type Moment,
+  restate,
+  valued,
+} from '../stocks/board.ts'
 import { factorNow, withMatured } from '../stocks/factor.ts'
+import {
+  type Feed,
+  type FeedAnswer,
+  type FeedSetting,
+  feedOf,
+  feedsAfter,
+  openFeeds,
+  roundAnswered,
+  roundSaidBy,
+} from '../stocks/feeds.ts'
+import { Directory } from '../stocks/find.ts'
 import type { Listed } from '../stocks/list.ts'
 import type { NavRule } from '../stocks/nav.ts'
 import { isBefore, type Place } from '../stocks/place.ts'
+import { blockSays, roundSaid } from '../stocks/rounds.ts'
 import { held, type Token } from '../stocks/token.ts'
 import { multiplierDraft } from '../stocks/told.ts'
 import { type Word, withBlock, withWordOf } from '../stocks/word.ts'
@@ -19,6 +44,7 @@ type Options = {
   readonly now: () => number
   /** The newest sealed block that a former life knew. */
   readonly head: number | null
+  readonly feeds: readonly FeedSetting[]
 }
 
 /** Keeps the board: takes in what the list, the chain and the clock say of tokens, and tells what is not an on-chain fact. */
@@ -31,9 +57,13 @@ export class Keeper {
   #time: number | null = null
   /** The last log that was heard of: what the list says now comes after it. */
   #at: Place
+  #feeds: readonly Feed[]
+  /** Of which token each feed is, once that is known: a symbol may become another's. */
+  readonly #quoted = new Map<Hex, Hex>()
 
   constructor(options: Options) {
     this.#options = options
+    this.#feeds = openFeeds(options.feeds)
     this.#at = { block: options.head ?? 0, logIndex: Number.MAX_SAFE_INTEGER }
     // The notes are what this class kept: they are read back, not checked again.
     const tokens = [...options.tape.notes(noteNames.token).values()] as Token[]
@@ -86,6 +116,57 @@ export class Keeper {
     return token !== undefined && this.#set(withBlock(token, block, words, this.#time, this.#rule()))
   }
 
+  /** A contract was asked what holds of it. Whether it is another multiplier than before, somewhere. */
+  answered(answer: TokenAnswer): boolean {
+    const token = this.#board.get(answer.address)
+    if (!token) return false
+    const { after, drafts } = withAnswer(token, answer, this.#rule())
+    if (token.state === 'listed') for (const draft of drafts) this.#options.sheet.tell(draft)
+    return this.#set(after)
+  }
+
+  /** A feed was asked for what stands behind it, and for its newest round. */
+  feedAnswered(answer: FeedAnswer): void {
+    this.#feeds = feedsAfter(this.#feeds, answer)
+    const round = roundAnswered(answer)
+    const feed = this.#feeds.find(({ proxy }) => proxy === answer.proxy)
+    const token = feed && this.#tokenOf(feed)
+    if (token && round) this.#value({ ...token, rounds: roundSaid(token.rounds, round) })
+  }
+
+  /** Whether the logs of an address are rounds of a feed. */
+  quotes(address: Hex): boolean {
+    return feedOf(this.#feeds, address) !== null
+  }
+
+  /** A round that is pre-confirmed, or something else that its aggregator says. */
+  quote(log: Log): void {
+    const found = feedOf(this.#feeds, log.address)
+    const token = found && this.#tokenOf(found.feed)
+    const round = found && roundSaidBy(log, found.aggregator, false)
+    if (token && round) this.#value({ ...token, rounds: roundSaid(token.rounds, round) })
+  }
+
+  /** All that a sealed block says of the feed behind an address. */
+  blockQuotes(block: number, address: Hex, logs: readonly Log[]): void {
+    const found = feedOf(this.#feeds, address)
+    const token = found && this.#tokenOf(found.feed)
+    if (!token) return
+    const rounds = logs.flatMap((log) => roundSaidBy(log, found.aggregator, true) ?? [])
+    this.#value({ ...token, rounds: blockSays(token.rounds, block, rounds) })
+  }
+
+  /** The rounds of a block that were told and are not sealed: an answer that lacks them may be too early. */
+  quotedAt(block: number): readonly Owing[] {
+    return this.#feeds.flatMap((feed) => {
+      const address = feed.aggregators.at(-1)?.address
+      const rounds = this.#tokenOf(feed)?.rounds.feed ?? []
+      return rounds.flatMap(({ at, key, sealed }) =>
+        address && at?.block === block && key && !sealed ? [{ key, address, tx: txOf(key) }] : [],
+      )
+    })
+  }
+
   /** What holds of a token now, of what messages of a type tell. */
   holds(address: Hex, type: UpdateType): unknown {
     const token = this.#board.get(address)
@@ -97,6 +178,20 @@ export class Keeper {
         : type === 'token'
           ? token.record
           : null
+  }
+
+  #tokenOf({ token, proxy }: Feed): Token | undefined {
+    const known = this.#quoted.get(proxy)
+    if (known) return this.#board.get(known)
+    const found = new Directory(this.#board.values()).find(token)
+    if (found.kind !== 'found') return undefined
+    this.#quoted.set(proxy, found.token.address)
+    return found.token
+  }
+
+  #value(token: Token): void {
+    if (token.state === 'listed') this.#apply(valued(token, this.#rule()))
+    else this.#set(token)
   }
 
   #ring(address: Hex, time: number): void {

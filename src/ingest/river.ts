@@ -1,6 +1,7 @@
 import {
   auditTime,
   buffer,
+  combineLatest,
   concatMap,
   connect,
   distinctUntilChanged,
@@ -15,13 +16,17 @@ import {
 import type { Heard } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
 import { listedAddresses } from '../stocks/board.ts'
+import { addressesOf, type FeedSetting, feedsAfter, openFeeds } from '../stocks/feeds.ts'
 import type { Reading } from '../stocks/stocks.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import type { Teller } from './teller.ts'
+import type { Answer, Teller } from './teller.ts'
 import { together, type Unsorted } from './transactions.ts'
 
 type Options = {
   readonly lists: Observable<Reading | null>
+  /** What contracts answer when they are asked: those of tokens, and the feeds. */
+  readonly answers: (tokens: Observable<readonly Hex[]>) => Observable<Answer>
+  readonly feeds: readonly FeedSetting[]
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<Heard>
   readonly teller: Teller
   readonly tape: Tape
@@ -34,14 +39,21 @@ type Options = {
  * The whole river: lists and logs come in, are told in the order in which they came, turn by turn, and end on the tape.
  * Nothing below the tape knows of it.
  */
-export const river = ({ lists, source, teller, tape, clock, turn }: Options): Observable<readonly Entry[]> =>
-  lists.pipe(
-    connect((shared) =>
-      merge(
-        shared.pipe(map((reading): Unsorted => ({ type: 'list', tokens: null, ...reading }))),
-        source(wantedAddresses(shared, teller)),
-      ),
-    ),
+export const river = (options: Options): Observable<readonly Entry[]> => {
+  const { lists, answers, feeds, source, teller, tape, clock, turn } = options
+  return lists.pipe(
+    connect((read) => {
+      const tokens = listedIn(read, teller)
+      return answers(tokens).pipe(
+        connect((answered) =>
+          merge(
+            read.pipe(map((reading): Unsorted => ({ type: 'list', tokens: null, ...reading }))),
+            answered,
+            source(combineLatest([tokens, quotedBy(feeds, answered)], (...addresses) => addresses.flat())),
+          ),
+        ),
+      )
+    }),
     together(clock),
     turns(turn),
     concatMap((arrivals) => {
@@ -49,9 +61,10 @@ export const river = ({ lists, source, teller, tape, clock, turn }: Options): Ob
       return drafts.length > 0 || notes.size > 0 ? tape.append(drafts, notes) : []
     }),
   )
+}
 
-/** Whose logs are to be heard: what the board knew before, then what each list says; a partial one only adds. */
-function wantedAddresses(lists: Observable<Reading | null>, teller: Teller): Observable<readonly Hex[]> {
+/** The tokens whose logs are to be heard: what the board knew before, then what each list says; a partial one only adds. */
+function listedIn(lists: Observable<Reading | null>, teller: Teller): Observable<readonly Hex[]> {
   const known = listedAddresses(teller.board)
   return lists.pipe(
     filter((reading) => reading !== null),
@@ -65,6 +78,16 @@ function wantedAddresses(lists: Observable<Reading | null>, teller: Teller): Obs
     filter((addresses) => addresses.length > 0),
   )
 }
+
+/** Whose logs are the rounds of the feeds: what stands behind a proxy may be replaced. */
+const quotedBy = (settings: readonly FeedSetting[], answered: Observable<Answer>): Observable<readonly Hex[]> =>
+  answered.pipe(
+    filter((answer) => answer.type === 'feed'),
+    scan(feedsAfter, openFeeds(settings)),
+    startWith(openFeeds(settings)),
+    map(addressesOf),
+    distinctUntilChanged((before, now) => before.join() === now.join()),
+  )
 
 /** Gathers what arrives in one turn of the event loop, so that it is written and sent in one stroke. */
 const turns =

@@ -1,12 +1,14 @@
 import type { Cursor } from '../chain/lately.ts'
 import type { Log } from '../chain/log.ts'
-import type { SealedBlock } from '../chain/settling.ts'
+import type { Owed, SealedBlock } from '../chain/settling.ts'
 import type { Heard } from '../chain/source.ts'
 import { readTogether, type Saying } from '../chain/together.ts'
 import type { Head, Hex } from '../protocol/parts.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, DraftOf, Update } from '../protocol/updates.ts'
+import type { TokenAnswer } from '../stocks/answer.ts'
 import type { Board } from '../stocks/board.ts'
+import type { FeedAnswer, FeedSetting } from '../stocks/feeds.ts'
 import type { Listed } from '../stocks/list.ts'
 import { noteNames, type Tape } from '../tape/tape.ts'
 import { contentOf, detailOf, type FactDraft, isFact, placeOf } from './content.ts'
@@ -18,11 +20,15 @@ import { cursorOf, type Mark, markOf, type OpenNote, restoreLedger } from './res
 import { amendOf, placeOfBlock, retractOf, sealOf } from './settle.ts'
 import { Sheet, type Telling } from './sheet.ts'
 
+/** A contract was asked what holds of it: that of a token, or a feed. */
+export type Answer = ({ readonly type: 'token' } & TokenAnswer) | ({ readonly type: 'feed' } & FeedAnswer)
+
 /** What one turn brings: from the chain, or a list (null where the last good one stays and only time passed). */
 export type Arrival =
   | Exclude<Heard, { type: 'log' }>
   /** Logs of one transaction that were pre-confirmed, as far as they came together. */
   | { readonly type: 'transaction'; readonly logs: readonly HeardLog[] }
+  | Answer
   | { readonly type: 'list'; readonly tokens: readonly Listed[] | null; readonly partial?: boolean }
 
 type Status = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
@@ -30,6 +36,7 @@ type Status = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
 type Options = {
   readonly tape: Tape
   readonly staleMs: number
+  readonly feeds: readonly FeedSetting[]
   readonly now: () => number
   readonly count: {
     readonly repeated: () => void
@@ -83,6 +90,16 @@ export class Teller {
     return this.#ledger
   }
 
+  /** What waits for its block: promises, and rounds of the feeds. */
+  get owed(): Owed {
+    const ledger = this.#ledger
+    return {
+      at: (block) => [...ledger.at(block), ...this.#keeper.quotedAt(block)],
+      toldBetween: (from, to) => ledger.toldBetween(from, to),
+      sealedBefore: ledger.sealedBefore,
+    }
+  }
+
   tell(turn: readonly Arrival[]): Telling {
     for (const arrival of turn) this.#take(arrival)
     return this.#sheet.take()
@@ -94,6 +111,11 @@ export class Teller {
         return this.#transaction(arrival.logs)
       case 'list':
         return this.#keeper.list(arrival.tokens, arrival.partial ?? false)
+      case 'token':
+        if (this.#keeper.answered(arrival)) this.#correct(arrival.address, () => true)
+        return
+      case 'feed':
+        return this.#keeper.feedAnswered(arrival)
       case 'hearing':
         return this.#keeper.hears(arrival.addresses)
       case 'head':
@@ -118,7 +140,8 @@ export class Teller {
 
   /** Logs that are pre-confirmed: told at once, with what was heard of their transaction before, and owed an end. */
   #transaction(logs: readonly HeardLog[]): void {
-    const news = logs.filter((heard) => this.#isNews(heard))
+    for (const { log } of logs) this.#quote(log)
+    const news = logs.filter((heard) => !this.#keeper.quotes(heard.log.address) && this.#isNews(heard))
     const [first] = news
     if (!first) return
     for (const { log } of news) this.#keeper.passes(log.blockTimestamp)
@@ -136,6 +159,12 @@ export class Teller {
       if (moved) this.#correct(log.address, () => true)
       this.#keeper.reaches({ block: log.blockNumber, logIndex: log.logIndex })
     }
+  }
+
+  /** A round that is pre-confirmed: what is settled by now has been told with its block, or is not so. */
+  #quote(log: Log): void {
+    const { settled } = this.#ledger
+    if (settled === null || log.blockNumber > settled) this.#keeper.quote(log)
   }
 
   /** Whether a log is of a listed token, and says something that was not heard before. */
@@ -241,6 +270,7 @@ export class Teller {
    * it shows another multiplier than was thought.
    */
   #settle(block: SealedBlock): readonly Hex[] {
+    this.#quotes(block)
     const logs = this.#logsOf(block)
     const { sayings, parts } = readTogether(logs)
     const words = Map.groupBy(sayings, ({ log }) => log.address)
@@ -269,12 +299,21 @@ export class Teller {
     return moved
   }
 
+  #quotes({ number, logs, asked }: SealedBlock): void {
+    const quoting = asked.filter((address) => this.#keeper.quotes(address))
+    for (const address of quoting) {
+      const its = logs.filter((log) => log.address === address)
+      this.#keeper.blockQuotes(number, address, its)
+    }
+  }
+
   /** The logs of a sealed block, each once, of the tokens that are listed or of which something was told of it before. */
   #logsOf({ number, hash, logs, timestamp }: SealedBlock): readonly Log[] {
     const told = new Set(this.#ledger.at(number).map(({ address }) => address))
     // A node may say the same log twice.
     const once = new Map(logs.map((log) => [log.key, log]))
     return [...once.values()].flatMap((log) => {
+      if (this.#keeper.quotes(log.address)) return []
       const token = this.board.get(log.address)
       if (!token || (token.state === 'delisted' && !told.has(log.address))) {
         this.#options.count.foreign()

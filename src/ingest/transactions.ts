@@ -4,7 +4,7 @@ import type { HeardLog } from './overheard.ts'
 import type { Arrival } from './teller.ts'
 
 /** What comes down the river, logs one by one. */
-export type Unsorted = Heard | Extract<Arrival, { type: 'list' }>
+export type Unsorted = Heard | Exclude<Arrival, { type: 'transaction' }>
 
 /**
  * A log that is pushed waits so long for what belongs to it. A node sends the logs of a transaction in one go, so that

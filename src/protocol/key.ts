@@ -5,3 +5,6 @@ export const formatKey = (block: number, tx: Hex, logIndex: number): string => `
 
 /** The number of the block that a key is of. */
 export const blockOf = (key: string): number => Number.parseInt(key, 10)
+
+/** The transaction that a key is of. */
+export const txOf = (key: string): Hex => key.split('-')[1] as Hex

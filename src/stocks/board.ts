@@ -9,7 +9,7 @@ import type { Place } from './place.ts'
 import { fieldsLeft } from './record.ts'
 import { heldNow, listSaid, noRounds } from './rounds.ts'
 import { held, type Token } from './token.ts'
-import { multiplierDraft, navDraft, pauseDraft, tokenDraft } from './told.ts'
+import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from './told.ts'
 
 /** Every token as last published. */
 export type Board = ReadonlyMap<Hex, Token>
@@ -137,16 +137,6 @@ function recordDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
   if (names.length === 0) return []
   const was = Object.fromEntries(names.flatMap((name) => (name in before.record ? [[name, before.record[name]]] : [])))
   return [tokenDraft(after, rule, { change: 'changed', changed: names, was })]
-}
-
-/** A list says which features are paused now: told as what was added, and what was taken away. */
-function pauseDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
-  const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
-  const gone = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
-  return [
-    ...(added.length > 0 ? [pauseDraft(after, rule, { paused: true, raw: added })] : []),
-    ...(gone.length > 0 ? [pauseDraft(after, rule, { paused: false, raw: gone })] : []),
-  ]
 }
 
 /** Tells the NAV if it, its time or its state is not what was told last. */

@@ -1,4 +1,8 @@
+import { read } from '../chain/abi.ts'
+import type { Log } from '../chain/log.ts'
 import type { Hex } from '../protocol/parts.ts'
+import { priceOf, type Round } from './rounds.ts'
+import { secondOf } from './word.ts'
 
 /** A price feed as the settings name it: of which token, by symbol or address, and where it can be asked. */
 export type FeedSetting = {
@@ -15,11 +19,10 @@ type Aggregator = { readonly address: Hex; readonly phase: number; readonly deci
 export type Feed = { readonly token: string; readonly proxy: Hex; readonly aggregators: readonly Aggregator[] }
 
 /** What asking a proxy brings. */
-export type FeedAnswer = {
+export type FeedAnswer = Omit<Aggregator, 'address'> & {
   readonly proxy: Hex
   readonly aggregator: Hex
-  readonly phase: number
-  readonly decimals: number
+  readonly round: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint } | null
 }
 
 /** Dollars have so many decimals in every feed of a stock. */
@@ -51,6 +54,22 @@ export function feedOf(feeds: readonly Feed[], address: Hex): { feed: Feed; aggr
   }
   return null
 }
+
+/** The round that a log of an aggregator says; null where it says something else. */
+export function roundSaidBy(log: Log, by: Pick<Aggregator, 'phase' | 'decimals'>, sealed: boolean): Round | null {
+  const said = read(log)
+  if (said.event !== 'AnswerUpdated') return null
+  return { ...roundOf(said, by), at: { block: log.blockNumber, logIndex: log.logIndex }, key: log.key, sealed }
+}
+
+/** The newest round as the proxy answers it. */
+export const roundAnswered = (answer: FeedAnswer): Round | null =>
+  answer.round && { ...roundOf(answer.round, answer), at: null, key: null, sealed: true }
+
+const roundOf = (
+  { answer, round, updatedAt }: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint },
+  { phase, decimals }: Pick<Aggregator, 'phase' | 'decimals'>,
+) => ({ price: priceOf(answer, decimals), updatedAt: secondOf(updatedAt) * 1_000, phase, round: round.toString() })
 
 function after(
   before: readonly Aggregator[],

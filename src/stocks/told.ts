@@ -43,7 +43,17 @@ export function multiplierDraft(
   }
 }
 
-export function pauseDraft(
+/** Whoever is no log says all that is paused: told as what was added, and what was taken away. */
+export function pauseDrafts(before: Token, after: Token, rule: NavRule): readonly DraftOf<'pause'>[] {
+  const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
+  const gone = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
+  return [
+    ...(added.length > 0 ? [pauseDraft(after, rule, { paused: true, raw: added })] : []),
+    ...(gone.length > 0 ? [pauseDraft(after, rule, { paused: false, raw: gone })] : []),
+  ]
+}
+
+function pauseDraft(
   token: Token,
   rule: NavRule,
   { paused, raw }: { readonly paused: boolean; readonly raw: readonly number[] },

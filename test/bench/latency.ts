@@ -67,7 +67,7 @@ const reading = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'wa
 if (reading.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
 const relay = await startRelay({
   config: reading.config,
-  upstream: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, demo: false },
+  upstream: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
   log: openLog('warn'),
   metrics: openMetrics(),
   failed: (failure) => {

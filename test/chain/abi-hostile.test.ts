@@ -1,23 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { read } from '../../src/chain/abi.ts'
 import { readLogs } from '../../src/chain/log.ts'
+import { topicOf } from './standard.ts'
 import { alice, pendingLog, texts, word, words } from './wire.ts'
-
-const PAUSED = '0x3e849708b13f20dd0b87a503523c305e7604cd7e8f855e7a5ebe21397dfd7146'
-const ANNOUNCEMENT = '0xccebf8218a62875909564adef86a6f4df81503cb617221e793357d62f8e813f7'
-const METADATA = '0xd7bb345be29e78d635203d40fe0567e7ef19d5cd5cc5fcd25f768b8063e82aa1'
-const NAME = '0x74321da206c1b9fa34367f7ece59ca49371dcd13820b9a5c3767ae1ecceed51a'
-const SYMBOL = '0x64e8b5c6dcea43dd79766bb3b8af7c45968d12b68c960cf2da23856f34d598d4'
 
 const readOf = (topics: readonly string[], data: string) => {
   const [log] = readLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
   if (!log) throw new Error('no log')
   return read(log)
 }
-const paused = (data: string) => readOf([PAUSED, word(alice)], data)
-const announced = (data: string) => readOf([ANNOUNCEMENT, word(alice)], data)
+const paused = (data: string) => readOf([topicOf('Paused'), word(alice)], data)
+const announced = (data: string) => readOf([topicOf('Announcement'), word(alice)], data)
 const named = (name: string) => {
-  const said = readOf([NAME, word(alice)], texts(name))
+  const said = readOf([topicOf('NameUpdated'), word(alice)], texts(name))
   return said.event === 'NameUpdated' ? said.name : null
 }
 
@@ -35,13 +30,16 @@ describe('a text that a contract wrote', () => {
       description: cut(2_048),
       uri: cut(2_048),
     })
-    expect(readOf([METADATA], texts(long, long))).toEqual({
+    expect(readOf([topicOf('ExtraMetadataUpdated')], texts(long, long))).toEqual({
       event: 'ExtraMetadataUpdated',
       name: cut(256),
       value: cut(2_048),
     })
     expect(named(long)).toBe(cut(128))
-    expect(readOf([SYMBOL, word(alice)], texts(long))).toEqual({ event: 'SymbolUpdated', symbol: cut(128) })
+    expect(readOf([topicOf('SymbolUpdated'), word(alice)], texts(long))).toEqual({
+      event: 'SymbolUpdated',
+      symbol: cut(128),
+    })
   })
 
   it('is told whole where it just fits', () => {
@@ -59,7 +57,7 @@ describe('a text that a contract wrote', () => {
   })
 
   it('is well-formed though its bytes are none', () => {
-    const name = readOf([NAME, word(alice)], `${words(0x20, 5)}${'ff4180eda0'.padEnd(64, '0')}`)
+    const name = readOf([topicOf('NameUpdated'), word(alice)], `${words(0x20, 5)}${'ff4180eda0'.padEnd(64, '0')}`)
     expect(name).toMatchObject({ event: 'NameUpdated', name: expect.stringMatching(/^\ufffdA/) })
   })
 })

@@ -213,3 +213,10 @@ export const unmeant: readonly Row[] = [
     word(1_795_184_980),
   ],
 ]
+
+/** The topic of an event that has a meaning here. */
+export const topicOf = (event: string): Hex => {
+  const row = meant.find(([name]) => name === event)
+  if (!row) throw new Error(`no ${event}`)
+  return row[1]
+}

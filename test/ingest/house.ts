@@ -4,6 +4,7 @@ import type { Heard } from '../../src/chain/source.ts'
 import { type Arrival, Teller } from '../../src/ingest/teller.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import type { Update } from '../../src/protocol/updates.ts'
+import type { FeedSetting } from '../../src/stocks/feeds.ts'
 import type { Tape } from '../../src/tape/tape.ts'
 import { blockHash, pendingLog, secondOf } from '../chain/wire.ts'
 import { APPLE, listOf, NOON, type StockRecord, TESLA } from '../stocks/records.ts'
@@ -107,11 +108,12 @@ export const status = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): Arri
 })
 
 /** A teller at the end of a tape, and what it counts. */
-export const restore = async (tape: Tape, clock = { now: NOON }) => {
+export const restore = async (tape: Tape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
   const counted = { repeated: 0, foreign: 0, unreadable: 0 }
   const teller = await Teller.restore({
     tape,
     staleMs: 93_600_000,
+    feeds,
     now: () => clock.now,
     count: {
       repeated: () => {

@@ -1,4 +1,4 @@
-import { asapScheduler, Subject } from 'rxjs'
+import { asapScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Heard } from '../../src/chain/source.ts'
 import { river } from '../../src/ingest/river.ts'
@@ -48,6 +48,8 @@ const flow = async (tape: Tape) => {
     },
     teller,
     tape,
+    answers: () => NEVER,
+    feeds: [],
     clock: asapScheduler,
     turn: asapScheduler,
   }).subscribe({

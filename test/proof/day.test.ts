@@ -132,6 +132,7 @@ it('memory stays flat over a day, and every promise of it is kept', async () => 
       finalityPollMs: 10_000,
       backfillBoundMs: HOURS * HOUR_MS,
       staleMs: 365 * 24 * HOUR_MS,
+      feeds: [],
     },
     say: () => {},
     count: { repeated: () => {}, foreign: () => {}, unreadable: () => {} },

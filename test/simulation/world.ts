@@ -179,6 +179,7 @@ export class World {
         finalityPollMs: FINALITY_POLL_MS,
         backfillBoundMs: settings.backfillBoundMs,
         staleMs: settings.staleMs,
+        feeds: [],
       },
       say,
       count: { repeated: () => {}, foreign: () => {}, unreadable: () => {} },

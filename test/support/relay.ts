@@ -49,6 +49,7 @@ export async function launchRelay(devnet: Upstream, settings: Record<string, str
       rpcUrls: config.UPSTREAM_RPC_URL ?? [],
       wsUrls: config.UPSTREAM_WS_URL ?? [],
       stocksUrl: config.STOCKS_API_URL ?? '',
+      feeds: config.FEEDS ?? [],
       demo: false,
     },
     log: openLog(config.LOG_LEVEL),
