@@ -36,7 +36,7 @@ export type Fact = Place & {
 export type Facts = { readonly told: readonly Fact[]; readonly parts: readonly Place[] }
 
 /** One log as a seal lists it. */
-export type Sealed = { readonly key: string; readonly type: FactType | 'part' }
+type Sealed = { readonly key: string; readonly type: FactType | 'part' }
 
 type Retraction = {
   readonly told: Told

@@ -17,7 +17,7 @@ export const wad = (text: string): bigint => {
 type Where = Omit<Place, 'raw'>
 
 /** A log of the token standard, encoded by the signature of its event. */
-export const said = (where: Where, signature: string, args: Record<string, unknown>): Log => {
+const said = (where: Where, signature: string, args: Record<string, unknown>): Log => {
   const event = parseAbiItem(signature)
   if (event.type !== 'event') throw new Error('no event')
   const topics = encodeEventTopics({ abi: [event], eventName: event.name, args }) as Hex[]
@@ -84,4 +84,10 @@ export const capped = (where: Where, from: bigint, to: bigint): Log =>
   })
 export const described = (where: Where, key: string, value: string): Log =>
   said(where, 'event ExtraMetadataUpdated(string key, string value)', { key, value })
-export const uriChanged = (where: Where): Log => said(where, 'event ContractURIUpdated()', {})
+/** A round of a price feed: its answer in dollars, and when, in seconds. */
+export const answered = (where: Where, price: string, round: bigint, updatedAt: number): Log =>
+  said(where, 'event AnswerUpdated(int256 indexed current, uint256 indexed roundId, uint256 updatedAt)', {
+    current: wad(price) / 10n ** 10n,
+    roundId: round,
+    updatedAt: BigInt(updatedAt),
+  })
