@@ -3,7 +3,7 @@ import type { Hex } from '../protocol/parts.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { type Factor, sameDouble, withWitness } from './factor.ts'
 import type { Listed } from './list.ts'
-import { type NavRule, navAt, sameNav } from './nav.ts'
+import { type NavReading, type NavRule, navAt, sameNav } from './nav.ts'
 import { type Pauses, withPause } from './pauses.ts'
 import type { Place } from './place.ts'
 import { fieldsLeft } from './record.ts'
@@ -142,13 +142,16 @@ function recordDrafts(before: Token, after: Token, rule: NavRule): Draft[] {
 /** Tells the NAV if it, its time or its state is not what was told last. */
 export function valued(token: Token, rule: NavRule): Change {
   const { reading, source } = heldNow(token.rounds, rule)
-  const nav = navAt(reading, rule.now, rule.staleMs)
-  const same = token.told ? sameNav(token.told, nav) : nav.state === 'missing'
   const { told } = token
-  const now = { ...token, reading, told: same ? told : nav }
-  if (same) return { drafts: [], tokens: token.state === 'listed' ? [isDeepStrictEqual(now, token) ? token : now] : [] }
-  return { drafts: [navDraft(token, rule, { nav, was: told, source })], tokens: [now] }
+  const nav = navAt(reading, rule.now, rule.staleMs)
+  const same = told ? sameNav(told, nav) : nav.state === 'missing'
+  const held = sameReading(reading, token.reading) ? token : { ...token, reading }
+  if (same) return { drafts: [], tokens: token.state === 'listed' ? [held] : [] }
+  return { drafts: [navDraft(token, rule, { nav, was: told, source })], tokens: [{ ...held, told: nav }] }
 }
+
+const sameReading = (one: NavReading, other: NavReading): boolean =>
+  one.price === other.price && one.updatedAt === other.updatedAt
 
 /** The tokens that are listed, by their addresses. */
 export const listedAddresses = (board: Board): Hex[] =>

@@ -92,6 +92,37 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
     }
   })
 
+  it('has its issuer acting: a split that is announced, a pause, a seizure, and a split that the clock brings', async () => {
+    const { anvil, ear } = await open(hasSocket)
+    const WAD = 10n ** 18n
+    const memo = `0x${'4d'.repeat(32)}` as const
+    await sealed(anvil, 'mint', ALICE, 1_000_000_000n)
+    await anvil.send({ functionName: 'announce', args: ['spt-1', 4n * WAD, 0n] })
+    await sealed(anvil, 'transfer', BOB, 100_000_000n)
+    await anvil.send({ functionName: 'pause', args: [[0, 2]] })
+    await anvil.send({ functionName: 'seizeWithMemo', args: [BOB, ALICE, 100_000_000n, memo] })
+    expect(await ear.hear('seize')).toMatchObject({ from: BOB, to: ALICE, memo, multiplier: '4', shares: '4' })
+    expect(ear.all('mint')).toMatchObject([{ multiplier: '2', shares: '20' }])
+    expect(ear.all('transfer')).toMatchObject([{ multiplier: '4', shares: '4' }])
+    expect(ear.all('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
+    expect(ear.all('action')).toMatchObject([{ action_id: 'spt-1', keys: [ear.all('multiplier')[0]?.key] }])
+    expect(ear.all('pause')).toMatchObject([{ paused: true, features: ['TRANSFER', 'BURN'], now: [0, 2] }])
+    await ear.hear('seal', ({ types }) => types.includes('seize'))
+    expect(ear.all('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
+    expect(ear.all('seal').map(({ types }) => types)).toContainEqual(['action', 'part', 'multiplier', 'part'])
+
+    const soon = BigInt(Math.floor(Date.now() / 1_000) + 1_000)
+    await anvil.send({ functionName: 'announce', args: ['spt-2', 8n * WAD, soon] })
+    await ear.hear('multiplier', ({ phase }) => phase === 'scheduled')
+    await anvil.rpc('evm_setNextBlockTimestamp', Number(soon))
+    await anvil.rpc('evm_mine')
+    expect(await ear.hear('multiplier', ({ source }) => source === 'clock')).toMatchObject({
+      ...{ phase: 'effective', from: '4', to: '8', effective_at: new Date(Number(soon) * 1_000).toISOString() },
+    })
+    await sealed(anvil, 'transfer', BOB, 1n)
+    expect(await ear.hear('transfer', ({ raw }) => raw === '1')).toMatchObject({ multiplier: '8' })
+  })
+
   it('has every block sealed, and what a reorganisation takes out retracted', async () => {
     const { anvil, ear } = await open(hasSocket)
     await sealed(anvil, 'mint', ALICE, 1_000n)

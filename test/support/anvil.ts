@@ -15,6 +15,9 @@ const abi = parseAbi([
   'function burn(uint256 amount)',
   'function transfer(address to, uint256 amount)',
   'function approve(address spender, uint256 amount)',
+  'function announce(string id, uint256 to, uint256 at)',
+  'function pause(uint8[] features)',
+  'function seizeWithMemo(address from, address to, uint256 amount, bytes32 memo)',
 ])
 
 type Hex = `0x${string}`
@@ -22,6 +25,9 @@ type Hex = `0x${string}`
 type Call =
   | { readonly functionName: 'mint' | 'transfer' | 'approve'; readonly args: readonly [Hex, bigint] }
   | { readonly functionName: 'burn'; readonly args: readonly [bigint] }
+  | { readonly functionName: 'announce'; readonly args: readonly [id: string, to: bigint, at: bigint] }
+  | { readonly functionName: 'pause'; readonly args: readonly [readonly number[]] }
+  | { readonly functionName: 'seizeWithMemo'; readonly args: readonly [Hex, Hex, bigint, Hex] }
 
 /** Accounts that anvil opens with plenty of ether, the same ones each time. */
 export const ACCOUNTS = [
