@@ -1,12 +1,8 @@
 import type { AbiParameter } from 'viem'
-import {
-  type DecodeAbiParametersReturnType,
-  decodeAbiParameters,
-  parseAbiParameters,
-  toEventSelector,
-} from 'viem/utils'
+import { type DecodeAbiParametersReturnType, parseAbiParameters, toEventSelector } from 'viem/utils'
 import type { Hex } from '../protocol/parts.ts'
 import type { Log } from './log.ts'
+import { addressIn, decoder, isAddress } from './words.ts'
 
 /** What a log says, as far as its layout is known; anything else is `other` and told as it came. */
 export type Said =
@@ -34,48 +30,27 @@ const ID_BOUND = 256
 const NAME_BOUND = 128
 const METADATA_NAME_BOUND = 256
 const TEXT_BOUND = 2_048
-/** A uint8 has no more values than this, so a longer list of features says nothing more. */
-const FEATURES_BOUND = 256
-const FEATURE_MOST = 255
-const WORD_BYTES = 32
-/** Texts that come in more data than this are not read at all. */
-const TEXTS_BOUND_BYTES = 64 * 2 ** 10
-/** An offset, a length, and the elements. */
-const FEATURES_BOUND_BYTES = (2 + FEATURES_BOUND) * WORD_BYTES
-
-/** What stands before an address in its word. */
-const ADDRESS_PADDING = `0x${'0'.repeat(24)}`
 
 /** The indexed values of a log, empty beyond the last. */
 type Indexed = readonly [Hex, Hex, Hex]
 
 type Layout = {
   readonly indexed: readonly ('address' | 'bytes32' | 'int256' | 'uint256')[]
-  readonly leastBytes: number
-  readonly mostBytes: number
-  readonly say: (indexed: Indexed, data: Hex) => Said
+  /** What a log says by its indexed values and its data; null where the data is of another layout. */
+  readonly say: (indexed: Indexed, data: Hex) => Said | null
 }
-
-const other: Said = { event: 'other' }
 
 /** Reads a log by the token standard and the feeds'. One that bears a known name and another layout is `other` too. */
 export function read({ topics, data }: Log): Said {
   const [name = '0x', ...indexed] = topics
   const layout = layouts.get(name)
-  if (!layout || !fits(layout, indexed, data)) return other
+  if (!layout || !fits(layout, indexed)) return { event: 'other' }
   const [first = '0x', second = '0x', third = '0x'] = indexed
-  try {
-    return layout.say([first, second, third], data)
-  } catch {
-    return other
-  }
+  return layout.say([first, second, third], data) ?? { event: 'other' }
 }
 
-function fits({ indexed, leastBytes, mostBytes }: Layout, words: readonly Hex[], data: Hex): boolean {
-  const bytes = (data.length - 2) / 2
-  if (bytes < leastBytes || bytes > mostBytes || words.length !== indexed.length) return false
-  return words.every((word, at) => indexed[at] !== 'address' || word.startsWith(ADDRESS_PADDING))
-}
+const fits = ({ indexed }: Layout, words: readonly Hex[]): boolean =>
+  words.length === indexed.length && words.every((word, at) => indexed[at] !== 'address' || isAddress(word))
 
 const uint = parseAbiParameters('uint256')
 const uints = parseAbiParameters('uint256, uint256')
@@ -104,8 +79,8 @@ const layouts: ReadonlyMap<string, Layout> = new Map([
     to: addressIn(to),
     amount,
   })),
-  event('Paused', ['address'], features, (_, [list]) => ({ event: 'Paused', features: uint8s(list) })),
-  event('Unpaused', ['address'], features, (_, [list]) => ({ event: 'Unpaused', features: uint8s(list) })),
+  event('Paused', ['address'], features, (_, [list]) => ({ event: 'Paused', features: list })),
+  event('Unpaused', ['address'], features, (_, [list]) => ({ event: 'Unpaused', features: list })),
   event('MultiplierUpdated', [], uint, (_, [to]) => ({ event: 'MultiplierUpdated', to })),
   event('UIMultiplierUpdated', [], parseAbiParameters('uint256, uint256, uint256'), (_, [from, to, effectiveAt]) => ({
     event: 'UIMultiplierUpdated',
@@ -152,28 +127,13 @@ function event<const Data extends readonly AbiParameter[]>(
   data: Data,
   say: (indexed: Indexed, data: DecodeAbiParametersReturnType<Data>) => Said,
 ): [Hex, Layout] {
-  const types = data.map(({ type }) => type)
-  const leastBytes = types.length * WORD_BYTES
-  const mostBytes = types.includes('string')
-    ? TEXTS_BOUND_BYTES
-    : types.includes('uint8[]')
-      ? FEATURES_BOUND_BYTES
-      : leastBytes
-  return [
-    toEventSelector(`${name}(${[...indexed, ...types].join()})`),
-    { indexed, leastBytes, mostBytes, say: (words, bytes) => say(words, decodeAbiParameters(data, bytesOf(bytes))) },
-  ]
-}
-
-/** Left to read hex by itself, the decoder takes five times as long over a long text. */
-const bytesOf = (data: Hex): Uint8Array => Buffer.from(data.slice(2), 'hex')
-
-const addressIn = (word: Hex): Hex => `0x${word.slice(ADDRESS_PADDING.length)}`
-
-/** The decoder takes a number for what it is, whatever its type could hold. */
-function uint8s(list: readonly number[]): readonly number[] {
-  if (list.some((feature) => feature > FEATURE_MOST)) throw new Error('no list of uint8')
-  return list
+  const types = [...indexed, ...data.map(({ type }) => type)]
+  const valuesOf = decoder(data)
+  const sayAll = (words: Indexed, bytes: Hex): Said | null => {
+    const values = valuesOf(bytes)
+    return values && say(words, values)
+  }
+  return [toEventSelector(`${name}(${types.join()})`), { indexed, say: sayAll }]
 }
 
 /** The beginning of a text up to a bound, never the half of a character. */

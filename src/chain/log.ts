@@ -16,7 +16,7 @@ const hexOf = (pattern: RegExp) =>
     .transform((text) => text.toLowerCase() as Hex)
 
 export const HexAddress = hexOf(/^0x[0-9a-fA-F]{40}$/)
-const HexWord = hexOf(/^0x[0-9a-fA-F]{64}$/)
+export const HexWord = hexOf(/^0x[0-9a-fA-F]{64}$/)
 export const HexQuantity = z
   .string()
   .regex(/^0x[0-9a-fA-F]{1,64}$/)

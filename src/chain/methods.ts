@@ -50,3 +50,18 @@ export const methods = {
 
 export type Method = keyof typeof methods
 export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
+
+const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
+
+/** What is asked besides, where it is answered: it is served to nobody, and nothing may depend on its answer. */
+const calls = {
+  eth_call: { params: z.tuple([z.object({ to: Address, data: Calldata }), Block]) },
+} as const
+
+type Call = keyof typeof calls
+
+export const isCall = (question: Question): question is Call => Object.hasOwn(calls, question)
+
+/** Whatever a node is asked. */
+export type Question = Method | Call
+export type About<Q extends Question> = z.infer<(typeof methods & typeof calls)[Q]['params']>

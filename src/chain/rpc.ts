@@ -2,11 +2,11 @@ import { catchError, defer, from, map, type Observable, of, switchMap, throwErro
 import { z } from 'zod'
 import type { ChainIdentity } from './identity.ts'
 import { HexQuantity } from './log.ts'
-import type { Method, Params } from './methods.ts'
+import { type About, isCall, type Question } from './methods.ts'
 import { classify, UpstreamError } from './upstream-error.ts'
 
 /** One question to the node, and its answer. */
-export type Ask = <M extends Method>(method: M, params: Params<M>) => Observable<unknown>
+export type Ask = <Q extends Question>(method: Q, params: About<Q>) => Observable<unknown>
 
 /** How long one question may take in all, and how long its answer may be. */
 const DEADLINE_MS = 5_000
@@ -50,7 +50,7 @@ export class Rpc {
   /** Tries the endpoints from the `index`-th on; passes on what the last one that was tried answered. */
   #askFrom(
     index: number,
-    method: Method,
+    method: Question,
     params: readonly unknown[],
     before: UpstreamError | null,
   ): Observable<unknown> {
@@ -105,13 +105,19 @@ export class Rpc {
     )
   }
 
-  #send(endpoint: Endpoint, method: Method, params: readonly unknown[]): Observable<unknown> {
+  #send(endpoint: Endpoint, method: Question, params: readonly unknown[]): Observable<unknown> {
     return defer(() => {
       this.#lastId += 1
       return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }))
-    })
+    }).pipe(catchError((failure: unknown) => throwError(() => (isCall(method) ? besides(failure) : failure))))
   }
 }
+
+/** What is only asked besides says nothing against an endpoint, however it fails: what is needed must not wait for it. */
+const besides = (failure: unknown): unknown =>
+  failure instanceof UpstreamError
+    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true)
+    : failure
 
 /** An upstream's name in our own log: never its path or query, which may hold a key. */
 export const nameOf = (url: string): string => new URL(url).host

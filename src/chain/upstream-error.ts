@@ -13,6 +13,7 @@ export type Trouble =
   | 'too_large'
   | 'gone'
   | 'invalid'
+  | 'reverted'
 
 const passing: ReadonlySet<Trouble> = new Set([
   'unreachable',
@@ -22,6 +23,9 @@ const passing: ReadonlySet<Trouble> = new Set([
   'wrong_chain',
   'forbidden',
 ])
+
+/** Such a question is not answered there, whatever it is about. */
+const refusals: ReadonlySet<Trouble> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
 /** The upstream could not or would not answer. */
 export class UpstreamError extends Error {
@@ -42,6 +46,11 @@ export class UpstreamError extends Error {
     return !this.passing || this.kind === 'behind'
   }
 
+  /** Whether nobody answers such a question there: asked again it would be refused again. */
+  get refused(): boolean {
+    return refusals.has(this.kind)
+  }
+
   /** Whether another endpoint, or the same one later, may answer the same question. */
   get passing(): boolean {
     return passing.has(this.kind)
@@ -51,7 +60,15 @@ export class UpstreamError extends Error {
 /** An upstream may ask for a rest; not for longer than this. */
 const RETRY_AFTER_BOUND_MS = 300_000
 
+/** By this code a node says that a contract answered by reverting. */
+const REVERTED_CODE = 3
+
 const rules: readonly (readonly [RegExp, Trouble])[] = [
+  // A contract says in its own words why it reverts: they come first, since they may sound like anything.
+  [
+    /execution revert|^revert|vm (exception|execution error)|\bevm error|invalid (opcode|jump)|out of gas|stack (under|over)flow/i,
+    'reverted',
+  ],
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
   [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
   [
@@ -76,6 +93,7 @@ export function classify(response: Response, error: { code: number; message: str
   const said = error ? `${error.code} ${error.message}` : `HTTP ${response.status}`
   if (response.status === 429) return new UpstreamError('busy', said, wait)
   if (error?.code === -32601 && !/whitelist/i.test(error.message)) return new UpstreamError('unknown_method', said)
+  if (error?.code === REVERTED_CODE) return new UpstreamError('reverted', said)
   const rule = error && rules.find(([pattern]) => pattern.test(error.message))
   if (rule) return new UpstreamError(rule[1], said, wait, rule[1] === 'behind' || error?.code === -32601)
   if (response.status === 401 || response.status === 403) return new UpstreamError('forbidden', said)

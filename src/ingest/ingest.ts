@@ -1,4 +1,5 @@
-import { NEVER, type Observable, type SchedulerLike } from 'rxjs'
+import { type Observable, of, type SchedulerLike, Subject, tap } from 'rxjs'
+import { asked } from '../chain/inquiry.ts'
 import type { Ask } from '../chain/rpc.ts'
 import { type SourceOptions, source } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
@@ -42,11 +43,22 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
     now: () => clock.now(),
     count,
   })
+  const holes = new Subject<void>()
   return river({
     tape,
     teller,
     lists: lists(listedAddresses(teller.board)),
-    answers: () => NEVER,
+    answers: (tokens) =>
+      asked({
+        ask,
+        tokens,
+        feeds: of(settings.feeds.map(({ proxy }) => proxy)),
+        head: () => (teller.head.sealed === null ? null : { number: teller.head.sealed, timestamp: null }),
+        // Whatever stood in it was not heard.
+        again: holes,
+        clock,
+        say,
+      }),
     feeds: settings.feeds,
     clock,
     turn,
@@ -61,6 +73,6 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
         head: teller.head,
         clock,
         say,
-      }),
+      }).pipe(tap(({ type }) => type === 'hole' && holes.next())),
   })
 }

@@ -128,6 +128,16 @@ describe('a look at the pending state', () => {
     expect(look()).toEqual([[shown, number]])
   })
 
+  it.each(['latest', 'refused', 'null', 'behind'] as const)(
+    'where it reads as %s shows the time of no block',
+    (pending) => {
+      const { chain, looks, due } = open()
+      looks.pushed(HEAD)
+      chain.pending = pending
+      expect(due().heard).toContainEqual(expect.objectContaining({ building: { pending: null, timestamp: null } }))
+    },
+  )
+
   it('shows what is behind though nothing was known of the chain before', () => {
     const { chain, look } = open()
     chain.pending = 'behind'

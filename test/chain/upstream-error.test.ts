@@ -56,6 +56,17 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
     'block range is larger than max block range, block range = 5120, max block range = 5000',
     'too_large',
   ],
+  ['geth', 200, 3, 'execution reverted: not allowed', 'reverted'],
+  ['geth', 200, 3, 'anything', 'reverted'],
+  ['geth', 200, -32000, 'execution reverted', 'reverted'],
+  ['geth', 200, -32000, 'invalid opcode: INVALID', 'reverted'],
+  ['geth', 200, -32000, 'invalid jump destination', 'reverted'],
+  ['geth', 200, -32000, 'out of gas', 'reverted'],
+  ['geth', 200, -32000, 'stack underflow (0 <=> 1)', 'reverted'],
+  ['reth', 200, -32003, 'EVM error: InvalidFEOpcode', 'reverted'],
+  ['nethermind', 200, -32015, 'VM execution error.', 'reverted'],
+  ['hardhat', 200, -32603, 'VM Exception while processing transaction: reverted without a reason', 'reverted'],
+  ['another', 200, -32000, 'Reverted 0x', 'reverted'],
   ['any', 200, -32601, 'the method eth_getBlockReceipts does not exist', 'unknown_method'],
   ['any', 200, -32602, 'invalid argument 0: hex string without 0x prefix', 'invalid'],
   ['any', 200, -32600, 'invalid request', 'invalid'],
@@ -96,6 +107,7 @@ describe('a failure of the upstream', () => {
     expect(passing(200, -32602, 'query exceeds max block range 100000')).toBe(false)
     expect(passing(200, -32602, 'invalid argument')).toBe(false)
     expect(passing(200, -32601, 'no such method')).toBe(false)
+    expect(passing(200, 3, 'execution reverted')).toBe(false)
   })
 
   it('is answered where somebody said that the question is what is wrong, or that the block is yet to come', () => {
@@ -104,9 +116,21 @@ describe('a failure of the upstream', () => {
     expect(answered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
     expect(answered(200, -32602, 'invalid argument')).toBe(true)
     expect(answered(200, -32000, 'header not found')).toBe(true)
+    expect(answered(200, -32000, 'execution reverted')).toBe(true)
     expect(answered(429, -32016, 'over rate limit')).toBe(false)
     expect(answered(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(false)
     expect(classify(answer(403), null).answered).toBe(false)
+  })
+
+  it('is a refusal where the same question would always be refused', () => {
+    const refused = (status: number, code: number, message: string) =>
+      classify(answer(status), { code, message }).refused
+    expect(refused(403, -32601, 'rpc method is not whitelisted')).toBe(true)
+    expect(refused(200, -32601, 'no such method')).toBe(true)
+    expect(refused(200, -32602, 'invalid argument')).toBe(true)
+    expect(refused(200, 3, 'execution reverted')).toBe(false)
+    expect(refused(429, -32016, 'over rate limit')).toBe(false)
+    expect(refused(200, -32000, 'header not found')).toBe(false)
   })
 
   it('says nothing against an endpoint where it is about one method or one block', () => {

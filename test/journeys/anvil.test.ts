@@ -13,7 +13,7 @@ const WAYS = [
 ] as const
 
 /** A node with a token, a list that names it, a relay on both, and one who hears everything. */
-async function open(hasSocket: boolean) {
+async function open(hasSocket: boolean, record: Record<string, unknown> = {}) {
   const anvil = await startAnvil()
   onTestFinished(() => anvil.kill())
   const list = await serveList({
@@ -24,6 +24,7 @@ async function open(hasSocket: boolean) {
     multiplier: 2,
     nav_price: 10.5,
     nav_price_updated_at: new Date().toISOString(),
+    ...record,
   })
   onTestFinished(() => list.stop())
   const relay = await openRelay(
@@ -121,6 +122,17 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
     })
     await sealed(anvil, 'transfer', BOB, 1n)
     expect(await ear.hear('transfer', ({ raw }) => raw === '1')).toMatchObject({ multiplier: '8' })
+  })
+
+  it('is asked for what the list has wrong', async () => {
+    const { anvil, relay, ear } = await open(hasSocket, { multiplier: 3 })
+    const change = await ear.hear('multiplier')
+    expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2', source: 'clock' })
+    await sealed(anvil, 'mint', ALICE, 100_000_000n)
+    expect(await ear.hear('mint')).toMatchObject({ multiplier: '2', shares: '2' })
+    const other = await listenSse(`${relay.url}/v1/stream?symbols=TESTc`)
+    onTestFinished(() => other.close())
+    expect(await other.hear('snapshot')).toMatchObject({ multiplier: '2', multiplier_source: 'call' })
   })
 
   it('has every block sealed, and what a reorganisation takes out retracted', async () => {
