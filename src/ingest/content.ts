@@ -39,6 +39,7 @@ export const contentOf = (fact: FactDraft): string => {
 /** What else must be right under a key, and follows from what the chain said elsewhere. */
 export const detailOf = (fact: FactDraft): string | null => {
   if ('shares' in fact) return JSON.stringify([fact.multiplier, fact.shares])
+  if (fact.type === 'multiplier') return fact.from
   return fact.type === 'action' ? fact.keys.join() : null
 }
 

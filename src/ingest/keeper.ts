@@ -218,7 +218,7 @@ export class Keeper {
     this.#board.set(token.address, token)
     this.#options.sheet.note(noteNames.token + token.address, token)
     this.#arm(token)
-    return !isDeepStrictEqual(before?.factor, token.factor)
+    return before?.factor !== token.factor && !isDeepStrictEqual(before?.factor, token.factor)
   }
 
   #arm({ address, scheduled }: Token): void {

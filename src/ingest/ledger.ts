@@ -55,14 +55,17 @@ export type Settling = {
   readonly seals: readonly { readonly address: Hex; readonly symbol: string | null; readonly logs: readonly Sealed[] }[]
 }
 
+/** A block as it is sealed. */
+type SealedAs = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
+
 type Block = {
   readonly told: Map<string, Told>
   /** What was said last of each token in this block: its hash and its keys. */
   readonly seals: Map<Hex, string>
   /** The tape's end when the block was first heard of. */
   readonly since: Since
-  /** Under which hash it was sealed last. */
-  hash: Hex | null
+  /** As what it was sealed last. */
+  sealed: SealedAs | null
   open: number
 }
 
@@ -100,7 +103,7 @@ export class Ledger implements Owed {
   }
 
   get sealedBefore(): readonly Cursor[] {
-    const sealed = [...this.#blocks].flatMap(([number, { hash }]) => (hash === null ? [] : [{ number, hash }]))
+    const sealed = [...this.#blocks.values()].flatMap(({ sealed }) => sealed ?? [])
     return sealed.sort((a, b) => a.number - b.number)
   }
 
@@ -112,7 +115,7 @@ export class Ledger implements Owed {
 
   /** Remembers what was told. `end` is the tape's end before it. */
   tell(block: number, told: Told, end: number): void {
-    const known = this.#blocks.get(block) ?? { told: new Map(), seals: new Map(), since: end, hash: null, open: 0 }
+    const known = this.#blocks.get(block) ?? { told: new Map(), seals: new Map(), since: end, sealed: null, open: 0 }
     this.#blocks.set(block, known)
     this.#drop(known, told.key)
     known.told.set(told.key, told)
@@ -138,11 +141,11 @@ export class Ledger implements Owed {
   from(
     block: number,
     address: Hex,
-  ): readonly { readonly told: Told; readonly number: number; readonly hash: Hex | null }[] {
+  ): readonly { readonly told: Told; readonly number: number; readonly sealed: SealedAs | null }[] {
     const later = [...this.#blocks].filter(([number]) => number >= block).sort(([a], [b]) => a - b)
-    return later.flatMap(([number, { told, hash }]) => {
+    return later.flatMap(([number, { told, sealed }]) => {
       const its = [...told.values()].filter((one) => one.address === address).sort(byIndex)
-      return its.map((one) => ({ told: one, number, hash }))
+      return its.map((one) => ({ told: one, number, sealed: one.state === 'sealed' ? sealed : null }))
     })
   }
 
@@ -162,11 +165,11 @@ export class Ledger implements Owed {
   }
 
   /** Ends what is told of a block as sealed under a hash: so says a seal that was told in a former life. */
-  recallSeal(block: number, address: Hex, hash: Hex, keys: readonly string[]): void {
-    const known = this.#blocks.get(block)
+  recallSeal(block: SealedAs, address: Hex, keys: readonly string[]): void {
+    const known = this.#blocks.get(block.number)
     if (!known) return
-    known.hash = hash
-    known.seals.set(address, `${hash} ${keys.join()}`)
+    known.sealed = block
+    known.seals.set(address, `${block.hash} ${keys.join()}`)
     for (const key of keys) this.#end(known, known.told.get(key))
   }
 
@@ -195,7 +198,7 @@ export class Ledger implements Owed {
    * Settles a block, for the first time or anew. What holds the same content under the same key stays. `asked` says whose
    * facts these are: of nobody else can anything be concluded. `end` is the tape's end before it.
    */
-  settle(block: { number: number; hash: Hex }, said: Facts, asked: ReadonlySet<Hex>, end: number): Settling {
+  settle(block: SealedAs, said: Facts, asked: ReadonlySet<Hex>, end: number): Settling {
     const facts = said.told
     const known = this.#blocks.get(block.number)
     const told = [...(known?.told.values() ?? [])].filter(({ address }) => asked.has(address)).sort(byIndex)
@@ -237,11 +240,12 @@ export class Ledger implements Owed {
   }
 
   /** Ends what the block holds, and finds the tokens of which no seal says so yet. */
-  #seal({ number, hash }: { number: number; hash: Hex }, { told, parts }: Facts): Settling['seals'] {
+  #seal(block: SealedAs, { told, parts }: Facts): Settling['seals'] {
+    const { number, hash } = block
     const logs = [...told, ...parts].sort(byIndex)
     const known = this.#blocks.get(number)
     if (!known) return []
-    known.hash = hash
+    known.sealed = block
     const byAddress = Map.groupBy(logs, (log) => log.address)
     const seals: { address: Hex; symbol: string | null; logs: readonly Sealed[] }[] = []
     for (const [address, its] of byAddress) {

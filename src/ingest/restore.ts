@@ -43,7 +43,7 @@ export async function restoreLedger(tape: Tape): Promise<Ledger> {
 function recall(ledger: Ledger, { update, seq }: Entry, open: ReadonlyMap<string, OpenNote>): void {
   if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
   if (update.type === 'seal' && update.block.hash !== null)
-    return ledger.recallSeal(update.block.number, update.address, update.block.hash, update.keys)
+    return ledger.recallSeal({ ...update.block, hash: update.block.hash }, update.address, update.keys)
   if (update.type === 'amend') return amend(ledger, update, seq)
   if (!isFact(update)) return
   const { symbol, type, key, block } = update

@@ -232,13 +232,14 @@ export class Teller {
   #correct(address: Hex, reaches: (block: number, told: Told) => boolean): void {
     const token = this.board.get(address)
     if (!token) return
-    for (const { told, number, hash } of this.#ledger.from(0, address)) {
+    for (const { told, number, sealed } of this.#ledger.from(0, address)) {
       const before = told.detail === null || !reaches(number, told) ? null : this.#messageAt(told.seq, told.key)
-      const fact = before && isFact(before) ? corrected(before, token, this.#keeper.time) : null
+      if (!before || !isFact(before)) continue
+      const block = sealed ?? { ...before.block, hash: null }
+      const stage = sealed ? 'sealed' : 'preconfirmed'
+      const fact = corrected({ ...before, stage, block, time: this.#time() }, token, this.#keeper.time)
       if (!fact) continue
-      const sealed = told.state === 'sealed'
-      const block = { ...fact.block, hash: sealed ? hash : null }
-      this.#amend(told, told.type, { ...fact, stage: sealed ? 'sealed' : 'preconfirmed', block, time: this.#time() })
+      this.#amend(told, told.type, fact)
       this.#ledger.amend(told, fact.type, contentOf(fact), detailOf(fact))
       if (!sealed) this.#owe(told, number)
     }
@@ -279,7 +280,8 @@ export class Teller {
     )
     const setting = { ...this.#setting(), block: placeOfBlock(block) }
     const facts = { told: this.#factsOf(block, sayings), parts: parts.map(partOf) }
-    const settling = this.#ledger.settle(block, facts, new Set(block.asked), this.#options.tape.end())
+    const sealed = { ...setting.block, hash: block.hash }
+    const settling = this.#ledger.settle(sealed, facts, new Set(block.asked), this.#options.tape.end())
     for (const one of settling.retractions) {
       this.#sheet.tell(retractOf(one, setting))
       this.#sheet.note(noteNames.open + one.told.key, null)

@@ -38,9 +38,19 @@ export type Asked = Place & { readonly timestamp: number | null }
 /** How many changes of a factor are remembered; of more, the oldest is what was held at first. */
 const CHANGES_BOUND = 64
 
-/** The list says doubles: it contradicts an exact value only where that one would be written in another way. */
+/** On chain a factor is a whole number of this many decimals. */
+const DECIMALS = 18
+
+/** What an exact value may have become as a double: of its decimal text, or of the whole number on chain divided. */
+const doublesOf = (value: string): readonly number[] => {
+  const [whole = '0', fraction = ''] = value.split('.')
+  return [Number(value), Number(whole + fraction.slice(0, DECIMALS).padEnd(DECIMALS, '0')) / 10 ** DECIMALS]
+}
+
+/** The list says doubles: it contradicts an exact value only where no rounding makes one of the other. */
 export const sameDouble = (one: string | null, other: string | null): boolean =>
-  one === other || (one !== null && other !== null && Number(one) === Number(other))
+  one === other ||
+  (one !== null && other !== null && doublesOf(one).some((double) => doublesOf(other).includes(double)))
 
 /** The factor just before a place: a schedule counts from the block whose own time has reached it. */
 export function factorAt(factor: Factor, asked: Asked): Standing {

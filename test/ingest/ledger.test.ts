@@ -40,7 +40,7 @@ const tell = (ledger: Ledger, block: number, index = 0, end = 0) => {
 }
 const settle = (ledger: Ledger, block: number, facts: readonly Fact[] = []) => {
   ledger.reach(block)
-  return ledger.settle({ number: block, hash: blockHash(block) }, { told: facts, parts: [] }, asked, 0)
+  return ledger.settle({ number: block, hash: blockHash(block), timestamp: null }, { told: facts, parts: [] }, asked, 0)
 }
 
 describe('a pre-confirmed log', () => {
@@ -89,7 +89,7 @@ describe('what is open', () => {
     ledger.reach(10 * DEPTH_BOUND_BLOCKS)
     expect(ledger.open).toBe(1)
     expect(
-      ledger.settle({ number: 5, hash: blockHash(5) }, { told: [], parts: [] }, asked, 0).retractions,
+      ledger.settle({ number: 5, hash: blockHash(5), timestamp: null }, { told: [], parts: [] }, asked, 0).retractions,
     ).toHaveLength(1)
   })
 

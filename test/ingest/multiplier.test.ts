@@ -160,6 +160,15 @@ describe('a transfer before, in the block of, and after a split', () => {
     ])
   })
 
+  it('whose split says another value before it once it is sealed is amended', async () => {
+    const { tell } = await begin()
+    await tell(transaction([multiplied(at(11, 1), '1', '2', secondOf(11))]))
+    expect(await tell(sealedWith(11, [multiplied(at(11, 1), '1.5', '2', secondOf(11))]))).toEqual([
+      'amend 11/1 from:  sealed',
+      'seal 11/1 as multiplier',
+    ])
+  })
+
   it('that is sealed above is amended when the split is caught up beneath it', async () => {
     const { tell } = await begin()
     await tell(sealedWith(500, [transfer(at(500, 0), 1n)]))
@@ -271,6 +280,23 @@ describe('a scheduled split', () => {
       'effective 1 to 2 by clock',
       'amend 20/0 multiplier,shares: 2 preconfirmed',
     ])
+  })
+
+  it('is held against the time of the block, where the log that was pre-confirmed did not say it', async () => {
+    const { tell, embedded } = await begin()
+    const timeless = { ...transfer(at(19, 0), 1n), blockTimestamp: null }
+    await tell(transaction([schedule]), transaction([timeless]), sealedWith(19, [timeless]), head(25))
+    expect(await tell(sealedWith(24, [multiplied(at(24, 0), '2', '4', secondOf(24))]))).toEqual([
+      'effective 2 to 4 by log late',
+      'seal 24/0 as multiplier',
+    ])
+    expect(await tell(sealedWith(10, [multiplied(at(10, 0), '3', '2', soon)], { newest: 24, cursor: 10 }))).toEqual([
+      'amend 10/0 from:  sealed',
+      'seal 10/0 as multiplier',
+      'amend 19/0 multiplier,shares: 3 sealed',
+    ])
+    const [last] = (await embedded.tape.since(embedded.tape.end() - 1, 1)).map(({ update }) => update)
+    expect(last).toMatchObject({ update: { block: { number: 19, timestamp: iso(secondOf(19)) } } })
   })
 
   it('is known to the list before any block has shown it, and that is no news', async () => {

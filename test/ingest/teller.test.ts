@@ -309,7 +309,7 @@ it('a list longer than any call has arguments is told whole', async () => {
   const place = await open()
   const { teller } = await restore(place.tape)
   const [token] = listOf(apple())
-  const addresses = Array.from({ length: 150_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
+  const addresses = Array.from({ length: 130_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
   const tokens = addresses.flatMap((one) => (token ? [{ ...token, address: one }] : []))
   const { drafts } = teller.tell([
     { type: 'list', tokens },

@@ -6,6 +6,7 @@ import {
   factorAt,
   factorKept,
   factorNow,
+  sameDouble,
   withLog,
   withMatured,
   withWitness,
@@ -80,6 +81,13 @@ describe('a factor', () => {
       source: 'log',
     })
     expect(factorNow(from('1', exact, witness(6, 'list', '2')))).toMatchObject({ value: '2', source: 'list' })
+  })
+
+  it.each(['1.0005379395763694', '1.0005379395763696'])('is written as %s by a list that rounds it', (double) => {
+    expect(sameDouble('1.000537939576369481', double)).toBe(true)
+    expect(sameDouble(double, '1.000537939576369481')).toBe(true)
+    expect(sameDouble('1.00053793957636', double)).toBe(false)
+    expect(sameDouble('1.00053793957636948112345', double)).toBe(true)
   })
 
   it('changes with its log where the list was ahead of it', () => {
