@@ -64,11 +64,19 @@ const isDemo = (config: Config): boolean =>
 /** Loaded only where it runs: production does not wait for a chain that it never starts. */
 async function openDevnet(): Promise<Devnet> {
   const { startDevnet } = await import('./devnet/devnet.ts')
-  return startDevnet()
+  // It may be asked what its contracts hold, as a provider's node may; nothing depends on it.
+  return startDevnet({ calls: true })
 }
 
 function upstreamOf(config: Config, devnet: Devnet | null): Upstream {
-  if (devnet) return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, feeds: [], demo: true }
+  if (devnet)
+    return {
+      rpcUrls: [devnet.rpcUrl],
+      wsUrls: [devnet.wsUrl],
+      stocksUrl: devnet.url,
+      feeds: feedsOf(devnet),
+      demo: true,
+    }
   const network = config.NETWORK && networks[config.NETWORK]
   return {
     rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? [],
@@ -78,6 +86,9 @@ function upstreamOf(config: Config, devnet: Devnet | null): Upstream {
     demo: false,
   }
 }
+
+const feedsOf = ({ feeds }: Devnet): Upstream['feeds'] =>
+  Object.entries(feeds).map(([token, { proxy }]) => ({ token, proxy }))
 
 function announce(config: Config, relay: Relay, { demo }: Upstream): void {
   const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`

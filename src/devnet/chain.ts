@@ -1,6 +1,7 @@
 import type { Block, Deed, Fate, Log, Pending, Transaction } from './block.ts'
 import { type Hex, quantity, ZERO_WORD } from './hex.ts'
 import { Lineage } from './lineage.ts'
+import { made, type Plan } from './plan.ts'
 import { etherOf, nonceOf, State, type Values } from './state.ts'
 
 /** When block 0 was; block n is `n` block times later, so a chain started again stands where it would have stood. */
@@ -78,11 +79,15 @@ export class Chain {
   }
 
   /** Makes the next flashblock; returns the logs that it adds. */
-  flash(deeds: readonly Deed[]): readonly Log[] {
+  flash(deeds: readonly (Deed | Plan)[]): readonly Log[] {
     const first = this.#pending.logs.length
     this.#pending.flashes += 1
     for (const transaction of this.#carried.splice(0)) this.#include(this.#pending, transaction)
-    for (const deed of deeds) this.#include(this.#pending, this.#sign(deed))
+    const held = (key: string) => this.#state.pending(key)
+    for (const one of deeds) {
+      const deed = made(one, { held, timestamp: this.#pending.timestamp })
+      this.#include(this.#pending, this.#sign(deed))
+    }
     return this.#pending.logs.slice(first)
   }
 

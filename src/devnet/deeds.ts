@@ -1,3 +1,5 @@
+import { encodeFunctionData } from 'viem/utils'
+import { tokenAbi, tokenLog } from './abi.ts'
 import type { BareLog, Deed } from './block.ts'
 import { type Hex, word, ZERO_ADDRESS } from './hex.ts'
 import { codeOf, mappingSlot, slotOf, type Write } from './state.ts'
@@ -53,6 +55,27 @@ export const movement = ({ token, from, to, raw }: Movement, sender: Hex): Deed 
     writes,
   }
 }
+
+/** The same movement with a memo. */
+export const withMemo = (moved: Deed, { to, raw }: Movement, memo: Hex): Deed => ({
+  ...moved,
+  input: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [to, raw, memo] }),
+  logs: [...moved.logs, tokenLog(moved.to, 'Memo', { caller: moved.from, memo })],
+})
+
+/** The same movement as a seizure: its holder did not ask for it. */
+export const seizing = (moved: Deed, { from, to, raw }: Movement, memo: Hex): Deed => ({
+  ...moved,
+  input: encodeFunctionData({ abi: tokenAbi, functionName: 'seizeWithMemo', args: [from, to, raw, memo] }),
+  logs: [
+    ...moved.logs,
+    tokenLog(moved.to, 'Memo', { caller: moved.from, memo }),
+    tokenLog(moved.to, 'Seized', { caller: moved.from, from, to, amount: raw }),
+  ],
+})
+
+/** Who sends a movement: its holder, or the custodian where tokens are minted. */
+export const senderOf = ({ from }: Movement, custodian: Hex): Hex => (from === ZERO_ADDRESS ? custodian : from)
 
 /** An owner lets a spender take so much. */
 export const approval = ({ token, from, to, raw }: Movement): Deed => ({

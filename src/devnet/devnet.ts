@@ -1,19 +1,23 @@
-import type { BareLog, Block, Deed, Log } from './block.ts'
+import type { BareLog, Block, Log } from './block.ts'
 import type { Chain } from './chain.ts'
-import { arranged, type Movement, saying, supplyOf } from './deeds.ts'
+import { arranged, type Movement, saying, senderOf } from './deeds.ts'
+import { type Acts, createDesk, type Publishing } from './desk.ts'
 import { type Counted, createEar } from './ear.ts'
 import type { Call } from './envelope.ts'
+import { feeds, type Standing, standing } from './feeds.ts'
 import { createHerald } from './herald.ts'
-import { digest, type Hex, lower, ZERO_ADDRESS } from './hex.ts'
+import { digest, type Hex, lower } from './hex.ts'
 import { createList, type StockList } from './list.ts'
-import { createNav } from './nav.ts'
+import { createNav, troubled } from './nav.ts'
 import { keepPace } from './pace.ts'
+import type { Plan } from './plan.ts'
+import { readingOf } from './reading.ts'
 import { laggingOf, nearestOf } from './replica.ts'
 import { createRpc } from './rpc.ts'
 import { closeServer, openServer, portOf } from './server.ts'
 import { createSkies } from './skies.ts'
 import { Sockets } from './sockets.ts'
-import { type Token, tokens } from './tokens.ts'
+import { latecomer, type Token, tokens } from './tokens.ts'
 import type { Kind, Weather } from './weather.ts'
 import { openWorld } from './world.ts'
 
@@ -31,8 +35,15 @@ export type DevnetOptions = {
   pace?: 'clock' | 'manual'
   /** How many transactions the market makes per flashblock, on average; 0 closes it. */
   transactionsPerFlash?: number
+  /**
+   * Whether the tokens have a corporate life and their feeds publish: at the clock's pace, where the market is open. By
+   * default they do, unless blocks are so fast that there would be little else.
+   */
+  calendar?: boolean
   /** Whether `eth_getBlockReceipts` is answered; public endpoints refuse it with 403. */
   receipts?: boolean
+  /** Whether `eth_call` is answered; otherwise it is refused like that too. */
+  calls?: boolean
   /** How many blocks the tags `safe` and `finalized` trail the newest. */
   safeDepth?: number
   finalizedDepth?: number
@@ -60,6 +71,14 @@ export type Devnet = {
   transfer: (transfer: Transfer) => Hex
   /** Puts a transaction with these logs into the next flashblock. */
   emit: (...logs: BareLog[]) => Hex
+  /** What a test asks of the issuer. */
+  act: Acts
+  /** Puts a round of a token's feed into the next flashblock. */
+  round: (round: Publishing) => Hex
+  /** Puts another aggregator behind the proxy of a token's feed, in the next phase. */
+  swapAggregator: (symbol: string) => Hex
+  /** What stands behind the proxy of each feed, as pre-confirmed, by the symbol that its token was issued under. */
+  readonly feeds: Readonly<Record<string, Standing>>
   /** Makes the next flashblock now; its logs. At manual pace only, as are the next two. */
   flash: () => readonly Log[]
   /** Seals the block now. */
@@ -77,43 +96,47 @@ export type Devnet = {
   stop: () => Promise<void>
 }
 
+/** With faster blocks there is no calendar by default: a tide would be over in a minute or two. */
+const CALENDAR_BLOCK_MS = 1_000
+
 /** How many transactions may wait for the next flashblock. */
 const WAITING_BOUND = 10_000
 
 /** Starts the chain in the box, with some hundred blocks behind it, and serves it. */
 export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
-  const { port = 0, host = '127.0.0.1', seed = 'stocktape', chainId = 84_532_001, receipts = false } = options
+  const { port = 0, host = '127.0.0.1', seed = 'stocktape', chainId = 84_532_001 } = options
+  const { receipts = false, calls = false } = options
   const { blockMs = 2_000, flashMs = 200, safeDepth = 30, finalizedDepth = 100, now = Date.now } = options
   const manual = options.pace === 'manual'
   const transactionsPerFlash = manual ? 0 : (options.transactionsPerFlash ?? 2)
   const startedMs = now()
-  const world = openWorld({ seed, chainId, blockMs, flashMs, transactionsPerFlash }, startedMs)
+  const calendar = transactionsPerFlash > 0 && (options.calendar ?? blockMs >= CALENDAR_BLOCK_MS)
+  const world = openWorld({ seed, chainId, blockMs, flashMs, transactionsPerFlash, calendar }, startedMs)
   const { chain } = world
 
   const { requests, see, changed, until } = createEar()
   const skies = createSkies(() => sockets.cut())
   const { weather } = skies
   const replica = nearestOf(chain, weather)
-  const node = { replica, skies, chainId, receipts, safeDepth, finalizedDepth }
+  const node = { replica, skies, chainId, receipts, calls, safeDepth, finalizedDepth }
   const [near, far] = [createRpc(node), createRpc({ ...node, replica: laggingOf(chain, weather) })]
   const sockets = new Sockets({ call: near, weather, see, changed })
   const herald = createHerald({ world, replica, skies, sockets, changed })
-  const navOf = createNav(seed)
-  const list = createList(
-    tokens,
-    (token) => chain.held(supplyOf(token.address), chain.head.number),
-    (token) => navOf(token, manual ? startedMs : now()),
-  )
+  const navOf = calendar ? troubled(createNav(seed)) : createNav(seed)
+  const reading = readingOf(world, (token) => navOf(token, manual ? startedMs : now()))
+  const list = createList([...tokens, latecomer], reading)
 
-  const waiting: Deed[] = []
+  const waiting: Plan[] = []
   let injected = 0
-  const inject = (deed: Deed): Hex => {
+  const inject = (plan: Plan): Hex => {
     if (waiting.length >= WAITING_BOUND) throw new Error(`only ${WAITING_BOUND} transactions can wait for a flashblock`)
     injected += 1
     const hash = digest(seed, 'injected', chain.pending.number, injected)
-    waiting.push({ ...deed, injected: hash })
+    waiting.push((moment) => ({ ...plan(moment), injected: hash }))
     return hash
   }
+  const { custodian, operator } = world
+  const desk = createDesk({ inject, addressOf: list.addressOf, custodian, operator })
   const flash = () => herald.flash(waiting.splice(0))
 
   const callOfNode = (): Call => {
@@ -143,12 +166,17 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     chain,
     tokens,
     list,
-    custodian: world.custodian,
+    custodian,
     transfer: (transfer) => {
-      const what = movementOf(transfer, list, world.custodian)
-      return inject(arranged(what, what.from === ZERO_ADDRESS ? world.custodian : what.from))
+      const what = movementOf(transfer, list, custodian)
+      return inject(() => arranged(what, senderOf(what, custodian)))
     },
-    emit: (...logs) => inject(saying(world.custodian, logs)),
+    emit: (...logs) => inject(() => saying(custodian, logs)),
+    ...desk,
+    get feeds() {
+      const held = (key: string) => chain.held(key, 'pending')
+      return Object.fromEntries(feeds.map(({ token, proxy }) => [token.symbol, standing(held, proxy)]))
+    },
     flash: byHand(manual, flash),
     seal: byHand(manual, herald.seal),
     reorg: byHand(manual, herald.reorg),

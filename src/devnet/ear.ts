@@ -2,9 +2,18 @@ import { type Method, methods } from '../chain/methods.ts'
 import type { Door } from './server.ts'
 
 /** What is counted: each method, by whichever carrier it came, and each door that was knocked at, also when it stayed shut. */
-export type Counted = Method | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | Door
+export type Counted = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | Door
 
-const counted = [...Object.keys(methods), 'eth_subscribe', 'eth_unsubscribe', 'unknown', 'list', 'post', 'socket']
+const counted = [
+  ...Object.keys(methods),
+  'eth_call',
+  'eth_subscribe',
+  'eth_unsubscribe',
+  'unknown',
+  'list',
+  'post',
+  'socket',
+]
 
 const isCounted = (name: string): name is Counted => counted.includes(name)
 

@@ -1,5 +1,6 @@
 import type { Block, Deed, Fate, Log, Transaction } from './block.ts'
 import type { Hex } from './hex.ts'
+import type { Plan } from './plan.ts'
 import type { Replica } from './replica.ts'
 import type { Skies } from './skies.ts'
 import type { Sockets } from './sockets.ts'
@@ -26,7 +27,7 @@ export const createHerald = ({ world, replica, skies, sockets, changed }: Scene)
     const due = late.splice(0, early < 0 ? late.length : early)
     for (const flash of due) sockets.announceFlash(flash.newest, flash.all)
   }
-  const flash = (deeds: readonly Deed[]) => {
+  const flash = (deeds: readonly (Deed | Plan)[]) => {
     const made = world.flash(deeds)
     const lost = made.length > 0 && skies.losesFlash()
     const shown = replica.preconfirmed

@@ -1,5 +1,5 @@
 import { type Hex, lower } from './hex.ts'
-import type { Round } from './nav.ts'
+import type { Reading } from './reading.ts'
 import { TOKEN_DECIMALS, type Token } from './tokens.ts'
 
 /** A record of the list. No field is required. A multiplier given as text stands in the answer with exactly those digits. */
@@ -30,7 +30,7 @@ export type StockList = {
   change: (which: string, fields: StockRecord) => void
   /** Serves this body instead, or what becomes of the true one; undefined serves the truth again. */
   corrupt: (body: string | ((body: string) => string) | undefined) => void
-  /** The address of the token with this symbol, as logs write it. */
+  /** The address of the token that the list calls so, or that was issued under this symbol, as logs write it. */
   addressOf: (symbol: string) => Hex
   /** The body of the answer. */
   body: () => string
@@ -39,31 +39,42 @@ export type StockList = {
 // Not yet in TypeScript's library; Node has it since 21.
 const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 
-/** The list of some tokens, with their supply and reference value as they are when it is read. */
-export const createList = (
-  tokens: readonly Token[],
-  supplyNow: (token: Token) => bigint,
-  navNow: (token: Token) => Round | undefined,
-): StockList => {
-  let rows: { live: () => StockRecord; fields: StockRecord }[] = tokens.map((token) => ({
-    live: () => recordOf(token, supplyNow(token), navNow(token)),
+/** A place on the list: what is so when it is read, undefined while the token is not listed, and what a test says instead. */
+type Row = { live: () => StockRecord | undefined; fields: StockRecord; issuedAs?: string }
+
+/** The list of some tokens, each as it is when the list is read; a token of which nothing is read is not on it. */
+export const createList = (tokens: readonly Token[], readNow: (token: Token) => Reading | undefined): StockList => {
+  let rows: Row[] = tokens.map((token) => ({
+    live: () => {
+      const reading = readNow(token)
+      return reading && recordOf(token, reading)
+    },
     fields: {},
+    issuedAs: token.symbol,
   }))
   let corrupted: string | ((body: string) => string) | undefined
 
-  const served = ({ live, fields }: (typeof rows)[number]): StockRecord => ({ ...live(), ...fields })
-  const find = (which: string) => {
-    const row = rows.find((one) => {
-      const { symbol, contract_address } = served(one)
-      return symbol === which || contract_address?.toLowerCase() === which.toLowerCase()
-    })
+  const served = ({ live, fields }: Row): StockRecord[] => {
+    const record = live()
+    return record ? [{ ...record, ...fields }] : []
+  }
+  const find = (which: string): Row => {
+    const row = rows.find((one) =>
+      served(one).some(
+        ({ symbol, contract_address }) => symbol === which || contract_address?.toLowerCase() === which.toLowerCase(),
+      ),
+    )
     if (!row) throw new Error(`${which} is not listed`)
     return row
   }
-  const body = () => JSON.stringify({ tokens: rows.map(served).map(withDigits) })
+  const named = (symbol: string): Row => {
+    const row = rows.find((one) => served(one).some((record) => record.symbol === symbol))
+    return row ?? rows.find(({ issuedAs }) => issuedAs === symbol) ?? find(symbol)
+  }
+  const body = () => JSON.stringify({ tokens: rows.flatMap(served).map(withDigits) })
 
   return {
-    records: () => rows.map(served),
+    records: () => rows.flatMap(served),
     add: (record) => {
       rows.push({ live: () => ({}), fields: record })
     },
@@ -79,24 +90,24 @@ export const createList = (
       corrupted = wrong
     },
     addressOf: (symbol) => {
-      const { contract_address } = served(find(symbol))
-      if (!contract_address) throw new Error(`${symbol} has no address`)
-      return lower(contract_address)
+      const [record] = served(named(symbol))
+      if (!record?.contract_address) throw new Error(`${symbol} has no address`)
+      return lower(record.contract_address)
     },
     body: () => (typeof corrupted === 'function' ? corrupted(body()) : (corrupted ?? body())),
   }
 }
 
-const recordOf = (token: Token, supply: bigint, round: Round | undefined): StockRecord => ({
+const recordOf = (token: Token, { name, symbol, supply, multiplier, paused, round }: Reading): StockRecord => ({
   contract_address: token.contractAddress,
-  symbol: token.symbol,
-  name: token.name,
+  symbol,
+  name,
   decimals: TOKEN_DECIMALS,
   icon_url: `https://example.invalid/icons/${token.symbol.toLowerCase()}.svg`,
   total_supply: Number(supply) / 10 ** TOKEN_DECIMALS,
   isin: token.isin,
-  multiplier: token.multiplier,
-  paused_features: [],
+  multiplier,
+  paused_features: paused,
   ...(round && {
     nav_price: round.price,
     nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z'),

@@ -10,6 +10,9 @@ const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a ma
   --block-ms <n>   a block every so often (2000)
   --flash-ms <n>   a flashblock every so often (200)
   --receipts       answer eth_getBlockReceipts, which public endpoints refuse
+  --calls          answer eth_call, which is refused otherwise
+  --calendar       splits, dividends, pauses, seizures, listings and rounds, with blocks of under a second too;
+                   --no-calendar for nothing but the market
   --help           this
 
 Its weather, fair unless it is said:
@@ -31,6 +34,8 @@ const flags = {
   'block-ms': { type: 'string' },
   'flash-ms': { type: 'string' },
   receipts: { type: 'boolean' },
+  calls: { type: 'boolean' },
+  calendar: { type: 'boolean' },
   sealed: { type: 'boolean' },
   'lose-every': { type: 'string' },
   'drop-every': { type: 'string' },
@@ -57,6 +62,8 @@ const Settings = z.object({
   'block-ms': whole(20, 60_000).default(2_000),
   'flash-ms': whole(5, 60_000).default(200),
   receipts: z.boolean().default(false),
+  calls: z.boolean().default(false),
+  calendar: z.boolean().optional(),
   sealed: z.boolean().default(false),
   'lose-every': whole(0, 1_000_000).default(0),
   'drop-every': whole(0, 1_000_000).default(0),
@@ -70,7 +77,7 @@ const Settings = z.object({
 })
 
 const main = async (): Promise<void> => {
-  const settings = Settings.parse(parseArgs({ options: flags }).values)
+  const settings = Settings.parse(parseArgs({ options: flags, allowNegative: true }).values)
   if (settings.help) return say(HELP)
   const devnet = await startDevnet({
     port: settings.port,
@@ -78,6 +85,8 @@ const main = async (): Promise<void> => {
     blockMs: settings['block-ms'],
     flashMs: settings['flash-ms'],
     receipts: settings.receipts,
+    calls: settings.calls,
+    ...(settings.calendar !== undefined && { calendar: settings.calendar }),
   })
   Object.assign(devnet.weather, weatherOf(settings))
   say(served(devnet))

@@ -4,6 +4,7 @@ import { approval, balanceOf, gasOf, movement, supplyOf, TOKEN_CODE } from './de
 import { type Dice, diceOf, howMany, pick } from './dice.ts'
 import { digest, type Hex, ZERO_ADDRESS } from './hex.ts'
 import { codeOf, etherOf, nonceOf, type Values } from './state.ts'
+import { issued } from './storage.ts'
 import type { Token } from './tokens.ts'
 
 /** How many blocks a tide takes: in its second half everything of the first is undone, last thing first. */
@@ -14,7 +15,8 @@ const HALF = TIDE_BLOCKS / 2
 const TIDES_BOUND = 4
 
 const ACCOUNTS = 24
-const OPENING_ETHER = 1_000_000n * 10n ** 18n
+/** What everybody who sends something has at the beginning, in wei. */
+export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 
 /** Who trades: in every block each does something or nothing, and which is a function of the seed and the number alone. */
 export type Market = {
@@ -27,6 +29,9 @@ export type Market = {
   deeds: (block: number, flash: number) => readonly Deed[]
 }
 
+/** How much is done, and of which tokens nothing is minted or burned. */
+type Pace = { flashes: number; transactionsPerFlash: number; steady: readonly string[] }
+
 type Kind = 'transfer' | 'mint' | 'burn' | 'approval'
 /** What a tide repeats: who does what. Only the amounts are each tide's own, so that counts and fees add up. */
 type Act = { kind: Kind; token: Token; from: Hex; to: Hex }
@@ -36,11 +41,7 @@ type Moved = Act & { raw: bigint }
 export const tideOf = (block: number): number => Math.floor((block - 1) / TIDE_BLOCKS)
 
 /** The actors. They begin every tide with the same tokens: a chain can be opened there without a replay from block 0. */
-export const createMarket = (
-  seed: string,
-  tokens: readonly Token[],
-  pace: { flashes: number; transactionsPerFlash: number },
-): Market => {
+export const createMarket = (seed: string, tokens: readonly Token[], pace: Pace): Market => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, at) => accountOf(seed, `account ${at}`))
   const custodian = accountOf(seed, 'custodian')
   const issuer = accountOf(seed, 'issuer')
@@ -81,6 +82,7 @@ export const createMarket = (
     for (const token of tokens) {
       held.set(codeOf(token.address), TOKEN_CODE)
       held.set(supplyOf(token.address), token.supply)
+      for (const [key, value] of issued(token)) held.set(key, value)
       for (const [account, raw] of shares.get(token) ?? []) held.set(balanceOf(token.address, account), BigInt(raw))
     }
     for (const account of [custodian, issuer, ...accounts]) {
@@ -94,7 +96,8 @@ export const createMarket = (
   return { custodian, accounts, opening, deeds }
 }
 
-const accountOf = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
+/** The address of an actor. */
+export const accountOf = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 
 /** A movement back; what was approved is revoked. */
 const undone = <A extends Act>(act: A): A => {
@@ -125,13 +128,13 @@ const actsOf = (
   dice: Dice,
   tokens: readonly Token[],
   accounts: readonly Hex[],
-  { flashes, transactionsPerFlash }: { flashes: number; transactionsPerFlash: number },
+  { flashes, transactionsPerFlash, steady }: Pace,
 ): readonly (readonly Act[])[] =>
   Array.from({ length: HALF * flashes }, () =>
     Array.from({ length: howMany(dice, transactionsPerFlash) }, () => {
       const roll = dice()
-      const kind: Kind = roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
       const token = pick(dice, tokens)
+      const kind = kindOf(steady.includes(token.symbol) ? 0 : roll)
       const one = pick(dice, accounts)
       const other = pick(
         dice,
@@ -140,6 +143,9 @@ const actsOf = (
       return { kind, token, from: kind === 'mint' ? ZERO_ADDRESS : one, to: kind === 'burn' ? ZERO_ADDRESS : other }
     }),
   )
+
+const kindOf = (roll: number): Kind =>
+  roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
 
 /** How much each act of a tide moves: never more than is held then, mostly little. */
 const amounts = (

@@ -22,11 +22,25 @@ const waves = [
   [0.0008, 97_000],
 ] as const
 
+/** The feed of SpaceX is heard for some hours and then stops for longer than any feed may. */
+const STOPPING = 'SPCXc'
+const STOP_CYCLE_MS = 3 * DAY_MS
+const HEARD_MS = 12 * 3_600_000
+
+/** The feed of Circle says zero for some minutes, again and again. */
+const ZEROING = 'CRCLc'
+const ZERO_CYCLE_MS = 30 * 60_000
+const ZERO_AFTER_MS = 10 * 60_000
+const ZERO_MS = 3 * 60_000
+
 /** A reference value as the feed published it last. */
 export type Round = { price: number; updatedAtMs: number }
 
+/** Each token's newest round at a time. */
+export type Nav = (token: Token, now: number) => Round | undefined
+
 /** The feeds: each token's newest round at a time, the same for the same seed and time. */
-export const createNav = (seed: string): ((token: Token, now: number) => Round | undefined) => {
+export const createNav = (seed: string): Nav => {
   const newest = new Map<string, Round & { lookedAtMs: number }>()
   return (token, now) => {
     const { nav, symbol } = token
@@ -45,6 +59,21 @@ export const createNav = (seed: string): ((token: Token, now: number) => Round |
     return round
   }
 }
+
+/** The same feeds with the trouble that two of them have. */
+export const troubled =
+  (navOf: Nav): Nav =>
+  (token, now) => {
+    if (token.symbol === STOPPING) return navOf(token, Math.min(now, begunAt(now, STOP_CYCLE_MS) + HEARD_MS))
+    const round = navOf(token, now)
+    if (token.symbol !== ZEROING || !round) return round
+    const zeroAt = begunAt(now - ZERO_AFTER_MS, ZERO_CYCLE_MS) + ZERO_AFTER_MS
+    if (now < zeroAt + ZERO_MS) return { price: 0, updatedAtMs: zeroAt }
+    return { ...round, updatedAtMs: Math.max(round.updatedAtMs, zeroAt + ZERO_MS) }
+  }
+
+/** When the cycle began that runs at a time. */
+const begunAt = (at: number, cycleMs: number): number => Math.floor(at / cycleMs) * cycleMs
 
 const roundAt = (nav: number, phases: readonly number[], at: number): Round => {
   const time = sessionTime(at)

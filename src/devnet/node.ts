@@ -11,6 +11,8 @@ export type Node = {
   chainId: number
   /** Whether `eth_getBlockReceipts` is answered. */
   receipts: boolean
+  /** Whether `eth_call` is. */
+  calls: boolean
   /** How far the safe and the finalized block trail the newest. */
   safeDepth: number
   finalizedDepth: number

@@ -4,8 +4,14 @@ import { type Hex, word } from './hex.ts'
 /** What is held under each key: wei, counts, code, and the words of storage slots, all as numbers. */
 export type Values = ReadonlyMap<string, bigint>
 
+/** Tells what is held under a key. */
+export type Held = (key: string) => bigint
+
 /** One change to what is held under a key. */
 export type Write = { key: string; change: (held: bigint) => bigint }
+
+/** The write of a value, whatever was there. */
+export const set = (key: string, value: bigint): Write => ({ key, change: () => value })
 
 export const etherOf = (address: Hex) => `ether ${address}`
 export const nonceOf = (address: Hex) => `nonce ${address}`

@@ -45,6 +45,17 @@ const multipliers: Readonly<Record<string, string>> = {
   METAc: '1.000313792289598084',
 }
 
+/** A tokenized stock that is not listed at the start. */
+export const latecomer: Token = {
+  contractAddress: '0xB20000000000000000000031e5a2C5b3c5DfE1A7',
+  address: '0xb20000000000000000000031e5a2c5b3c5dfe1a7',
+  symbol: 'NFLXc',
+  name: 'Netflix',
+  isin: 'US64110L1061',
+  supply: 0n,
+  multiplier: '1',
+}
+
 /** Every tokenized stock that is listed at the start. */
 export const tokens: readonly Token[] = rows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
   contractAddress,

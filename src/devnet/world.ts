@@ -1,9 +1,15 @@
 import type { Block, Deed, Fate, Log, Transaction } from './block.ts'
+import { createCalendar } from './calendar.ts'
 import { Chain, GENESIS_MS } from './chain.ts'
 import { digest, type Hex } from './hex.ts'
-import { createMarket, TIDE_BLOCKS, tideOf } from './market.ts'
+import { accountOf, createMarket, TIDE_BLOCKS, tideOf } from './market.ts'
+import { createNav, troubled } from './nav.ts'
+import { createOracle, feedsHolding } from './oracle.ts'
 import { dueMs, type Rhythm } from './pace.ts'
-import { tokens } from './tokens.ts'
+import { made, type Plan } from './plan.ts'
+import { NAMING_BLOCKS, pausing } from './programme.ts'
+import type { Values } from './state.ts'
+import { type Token, tokens } from './tokens.ts'
 
 /** How many whole tides lie behind a chain that is opened: some hundred blocks of history. */
 const PAST_TIDES = 2
@@ -12,14 +18,28 @@ const PAST_TIDES = 2
 const PAST_TRANSACTIONS_BOUND = 20_000
 
 /** What a world is a function of. */
-export type Laws = { seed: string; chainId: number; blockMs: number; flashMs: number; transactionsPerFlash: number }
+export type Laws = {
+  seed: string
+  chainId: number
+  blockMs: number
+  flashMs: number
+  transactionsPerFlash: number
+  /** Whether the tokens have a corporate life and the feeds publish, or nothing but the market goes on. */
+  calendar: boolean
+}
 
 /** A chain with its market, and where it stands between two seals. */
 export type World = {
   chain: Chain
   custodian: Hex
+  /** Who acts for the issuer. */
+  operator: Hex
+  /** Whether a token is on the list at a block. */
+  lists: (token: Token, block: number) => boolean
+  /** How many blocks after the chain the list says a new name. */
+  namingBlocks: number
   /** Makes the next flashblock: what the market does, and then these. */
-  flash: (deeds?: readonly Deed[]) => readonly Log[]
+  flash: (deeds?: readonly (Deed | Plan)[]) => readonly Log[]
   seal: (fateOf?: (transaction: Transaction) => Fate) => Block
   /** When the next flashblock or seal is due, by the clock. */
   dueMs: () => number
@@ -31,30 +51,69 @@ export type World = {
 export const openWorld = (laws: Laws, nowMs: number): World => {
   const { seed, blockMs, flashMs, transactionsPerFlash } = laws
   const rhythm: Rhythm = { blockMs, flashMs, flashes: Math.max(1, Math.floor(blockMs / flashMs)) }
-  const market = createMarket(seed, tokens, { flashes: rhythm.flashes, transactionsPerFlash })
-  const salt = digest('devnet', seed, laws.chainId, blockMs, flashMs, transactionsPerFlash)
+  const { flashes } = rhythm
+  const operator = accountOf(seed, 'operator')
+  const market = createMarket(seed, tokens, { flashes, transactionsPerFlash, steady: pausing })
+  const life = laws.calendar ? eventful(laws, market.custodian, operator) : uneventful(seed, nowMs)
+  const openingOf = (tide: number): Values => new Map([...market.opening(tide), ...life.opening(tide)])
+  const deedsOf = (block: number, flash: number) => [
+    ...market.deeds(block, flash),
+    ...(flash === 0 ? life.plans(block) : []),
+  ]
+
+  const salt = digest('devnet', seed, laws.chainId, blockMs, flashMs, transactionsPerFlash, String(laws.calendar))
   const head = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
-  const tideTransactions = Math.max(1, TIDE_BLOCKS * rhythm.flashes * transactionsPerFlash)
+  const tideTransactions = Math.max(1, TIDE_BLOCKS * flashes * transactionsPerFlash)
   const past = Math.min(PAST_TIDES, Math.floor(PAST_TRANSACTIONS_BOUND / tideTransactions))
   const tide = Math.max(0, tideOf(head) - past)
   const number = tide * TIDE_BLOCKS
-  const deeds = Array.from({ length: rhythm.flashes }, (_, flash) => market.deeds(number, flash)).flat()
-  const genesis = { salt, blockMs, opening: market.opening(0) }
-  const chain = new Chain(genesis, { number, deeds, opening: market.opening(tide) })
+  const opening = openingOf(tide)
+  const atOpening = { held: (key: string) => opening.get(key) ?? 0n, timestamp: 0 }
+  const deeds = Array.from({ length: flashes }, (_, flash) => deedsOf(number, flash)).flat()
+  const from = { number, deeds: deeds.map((one) => made(one, atOpening)), opening }
+  const chain = new Chain({ salt, blockMs, opening: openingOf(0) }, from)
 
-  let made = 0
-  const flash = (injected: readonly Deed[] = []) => {
-    const logs = chain.flash([...market.deeds(chain.pending.number, made), ...injected])
-    made += 1
+  let done = 0
+  const flash = (injected: readonly (Deed | Plan)[] = []) => {
+    const logs = chain.flash([...deedsOf(chain.pending.number, done), ...injected])
+    done += 1
     return logs
   }
   const seal = (fateOf?: (transaction: Transaction) => Fate) => {
-    made = 0
+    done = 0
     return chain.seal(fateOf)
   }
-  const sealsNext = () => made >= rhythm.flashes
-  const due = () => dueMs(rhythm, { number: chain.pending.number, made })
+  const sealsNext = () => done >= flashes
+  const due = () => dueMs(rhythm, { number: chain.pending.number, made: done })
 
   while (chain.head.number < head) sealsNext() ? seal() : flash()
-  return { chain, custodian: market.custodian, flash, seal, dueMs: due, sealsNext }
+  const { lists, namingBlocks } = life
+  return { chain, custodian: market.custodian, operator, lists, namingBlocks, flash, seal, dueMs: due, sealsNext }
+}
+
+/** What goes on beside the market. */
+type Life = Pick<World, 'lists' | 'namingBlocks'> & {
+  opening: (tide: number) => Values
+  plans: (block: number) => readonly Plan[]
+}
+
+const eventful = ({ seed, blockMs }: Laws, custodian: Hex, operator: Hex): Life => {
+  const calendar = createCalendar(seed, blockMs, custodian, operator)
+  const oracle = createOracle(seed, blockMs, troubled(createNav(seed)))
+  return {
+    lists: calendar.lists,
+    namingBlocks: NAMING_BLOCKS,
+    opening: (tide) => new Map([...calendar.opening(tide), ...oracle.opening(tide * TIDE_BLOCKS)]),
+    plans: (block) => [...oracle.plans(block), ...calendar.plans(block)],
+  }
+}
+
+const uneventful = (seed: string, nowMs: number): Life => {
+  const opening = feedsHolding(createNav(seed), nowMs)
+  return {
+    lists: (token) => tokens.includes(token),
+    namingBlocks: 0,
+    opening: () => opening,
+    plans: () => [],
+  }
 }

@@ -18,7 +18,7 @@ const ended = async (child: ReturnType<typeof run>) => {
   return { code, out, complaint }
 }
 
-const settings = ['port', 'seed', 'block-ms', 'flash-ms', 'receipts', 'help']
+const settings = ['port', 'seed', 'block-ms', 'flash-ms', 'receipts', 'calls', 'calendar', 'help']
 const pushed = ['lose-every', 'shuffle', 'push-delay']
 const weather = ['sealed', 'drop-every', 'lag', 'lag-every', 'reorg-every', 'reorg-depth', ...pushed]
 

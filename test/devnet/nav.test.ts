@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createNav } from '../../src/devnet/nav.ts'
+import { createNav, troubled } from '../../src/devnet/nav.ts'
 import { tokens } from '../../src/devnet/tokens.ts'
 
 const HOUR_MS = 3_600_000
@@ -47,5 +47,42 @@ describe('a reference value', () => {
 
   it('is absent for a new listing', () => {
     expect(roundsOf('nav', 'INTCc', MONDAY_MS, 1)).toEqual([])
+  })
+})
+
+describe('a feed in trouble', () => {
+  const roundsAt = (symbol: string, looks: readonly number[]) => {
+    const token = tokens.find((one) => one.symbol === symbol)
+    if (!token) throw new Error(`no token ${symbol}`)
+    const navOf = troubled(createNav('nav'))
+    return looks.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))
+  }
+  const every = (stepMs: number, hours: number) =>
+    Array.from({ length: (hours * HOUR_MS) / stepMs }, (_, at) => MONDAY_MS + at * stepMs)
+
+  it('stops for longer than 26 hours, and is heard again', () => {
+    const ages = roundsAt('SPCXc', every(HOUR_MS, 144)).map(({ now, updatedAtMs }) => (now - updatedAtMs) / HOUR_MS)
+    expect(Math.max(...ages)).toBeGreaterThan(26)
+    expect(Math.max(...ages)).toBeLessThan(72)
+    expect(ages.filter((age) => age < 1).length).toBeGreaterThan(20)
+    expect(ages.filter((age) => age > 26).length).toBeGreaterThan(60)
+  })
+
+  it('says a fresh zero for some minutes, and then a newer price', () => {
+    const rounds = roundsAt('CRCLc', every(5_000, 1))
+    const zeros = rounds.filter(({ price }) => price === 0)
+    expect(zeros.length).toBe((2 * 3 * 60) / 5)
+    for (const { now, updatedAtMs } of zeros) expect(now - updatedAtMs).toBeLessThan(180_000)
+    for (const [at, { updatedAtMs }] of rounds.entries()) {
+      expect(updatedAtMs).toBeGreaterThanOrEqual(rounds[at - 1]?.updatedAtMs ?? 0)
+    }
+  })
+
+  it('is none of the others', () => {
+    const looks = every(HOUR_MS, 100)
+    const [apple] = tokens
+    if (!apple) throw new Error('no token')
+    const navOf = createNav('nav')
+    expect(roundsAt('AAPLc', looks)).toMatchObject(looks.map((now) => navOf(apple, now) ?? {}))
   })
 })

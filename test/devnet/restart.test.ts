@@ -4,6 +4,7 @@ import type { Log } from '../../src/devnet/block.ts'
 import { GENESIS_MS } from '../../src/devnet/chain.ts'
 import { balanceOf, supplyOf } from '../../src/devnet/deeds.ts'
 import { type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
+import { feeds } from '../../src/devnet/feeds.ts'
 import { type Hex, lower, ZERO_ADDRESS } from '../../src/devnet/hex.ts'
 import { TIDE_BLOCKS } from '../../src/devnet/market.ts'
 import { etherOf, nonceOf, slotOf } from '../../src/devnet/state.ts'
@@ -12,9 +13,19 @@ import { receiptsOf } from '../../src/devnet/wire.ts'
 import { type Laws, openWorld, type World } from '../../src/devnet/world.ts'
 import { listen, logs, read, ZERO_HASH } from './support.ts'
 
-const LAWS: Laws = { seed: 'restart', chainId: 84_532_001, blockMs: 2_000, flashMs: 1_000, transactionsPerFlash: 1 }
+const LAWS: Laws = {
+  seed: 'restart',
+  chainId: 84_532_001,
+  blockMs: 2_000,
+  flashMs: 1_000,
+  transactionsPerFlash: 1,
+  calendar: true,
+}
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const [TRANSFER, APPROVAL] = ['0xddf252ad', '0x8c5be1e5']
+
+/** Who publishes rounds counts them by the clock, and is left out where what is sent and held is summed up. */
+const publishes = ({ to }: { to: Hex }): boolean => feeds.some(({ aggregator }) => aggregator === to)
 
 const account = (word: Hex | undefined): Hex => lower(`0x${word?.slice(26)}`)
 
@@ -145,9 +156,10 @@ describe('what is held', () => {
       ),
     )
     everyone.delete(ZERO_ADDRESS)
+    everyone.add(world.custodian)
     for (const at of [chain.oldest, chain.head.number - 77, chain.head.number, 'pending'] as const) {
       for (const { address } of tokens) {
-        const held = [...everyone, world.custodian].map((one) => chain.held(balanceOf(address, one), at))
+        const held = [...everyone].map((one) => chain.held(balanceOf(address, one), at))
         expect(held.every((raw) => raw >= 0n)).toBe(true)
         expect(held.reduce((sum, raw) => sum + raw, 0n)).toBe(chain.held(supplyOf(address), at))
       }
@@ -174,7 +186,7 @@ describe('what is held', () => {
     const { chain } = world
     const first = chain.oldest - 1
     const sent = Map.groupBy(
-      sealedFrom(world, first + 1).flatMap((block) => block.transactions),
+      sealedFrom(world, first + 1).flatMap((block) => block.transactions.filter((one) => !publishes(one))),
       ({ from }) => from,
     )
     expect(sent.size).toBeGreaterThan(20)
@@ -191,7 +203,7 @@ describe('what is held', () => {
     const { chain } = world
     const ends = Math.floor(chain.head.number / TIDE_BLOCKS) * TIDE_BLOCKS
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
-      block.transactions.flatMap(({ writes }) => writes),
+      block.transactions.filter((one) => !publishes(one)).flatMap(({ writes }) => writes),
     )) {
       expect(chain.held(key, ends)).toBe(chain.held(key, ends - TIDE_BLOCKS))
     }
@@ -219,7 +231,8 @@ describe('what is held', () => {
     const approved = seen.filter(({ topics }) => topics[0]?.startsWith(APPROVAL))
     expect(transfers.length).toBeGreaterThan(minted.length + burned.length + approved.length)
     for (const some of [minted, burned, approved]) expect(some.length).toBeGreaterThan(10)
-    expect(new Set(seen.map(({ address }) => address)).size).toBe(tokens.length)
+    const addresses = new Set(transfers.map(({ address }) => address))
+    for (const { address } of tokens) expect(addresses).toContain(address)
   })
 })
 

@@ -7,6 +7,11 @@ import type { Message } from './ears.ts'
 export function livesOf(heard: readonly Message[]): ReadonlyMap<string, 'preconfirmed' | 'sealed' | 'retracted'> {
   const lives = new Map<string, 'preconfirmed' | 'sealed' | 'retracted'>()
   const last = new Map<string, string>()
+  const parts = new Set<string>()
+  const forget = (key: string) => {
+    parts.delete(key)
+    lives.delete(key)
+  }
   const impossible = (update: Update, why: string): never => {
     throw new Error(`${why}: ${JSON.stringify(update)}`)
   }
@@ -16,15 +21,19 @@ export function livesOf(heard: readonly Message[]): ReadonlyMap<string, 'preconf
       const state = lives.get(update.key)
       if (!state || state === 'retracted') impossible(update, 'it was not alive')
       if (last.get(update.key) !== update.was) impossible(update, `was is ${last.get(update.key)}`)
-      if (update.type === 'retract') lives.set(update.key, 'retracted')
-      else last.set(update.key, update.id)
+      if (update.type === 'retract') {
+        lives.set(update.key, 'retracted')
+        // What is folded into it has no retraction of its own.
+        for (const key of [...parts]) if (transactionOf(key) === transactionOf(update.key)) forget(key)
+      } else last.set(update.key, update.id)
     } else if (update.type === 'seal') {
       const digest = createHash('sha256').update(update.keys.join('\n')).digest('hex').slice(0, 32)
       if (update.digest !== digest) impossible(update, `its digest is ${digest}`)
       if (update.count !== update.keys.length) impossible(update, 'its count is wrong')
-      for (const key of update.keys) {
+      for (const [at, key] of update.keys.entries()) {
         const state = lives.get(key)
-        if (!state || state === 'retracted') impossible(update, `${key} was not alive`)
+        if (update.types[at] === 'part') parts.add(key)
+        else if (!state || state === 'retracted') impossible(update, `${key} was not alive`)
         lives.set(key, 'sealed')
       }
     } else if ('stage' in update && 'key' in update && update.key && update.stage) {
@@ -36,6 +45,8 @@ export function livesOf(heard: readonly Message[]): ReadonlyMap<string, 'preconf
   }
   return lives
 }
+
+const transactionOf = (key: string): string => key.slice(0, key.lastIndexOf('-'))
 
 /** The keys that are alive, by how they stand. */
 export const aliveIn = (heard: readonly Message[], state: 'preconfirmed' | 'sealed'): readonly string[] =>
