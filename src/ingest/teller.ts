@@ -45,6 +45,9 @@ type Options = {
   }
 }
 
+/** Above the settled block is one that is sealed, and above that one the one being built. */
+const NEXT_BLOCKS = 2
+
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 /** Turns what arrives into what is told. Holds the ledger, the head and, with its keeper, the board; all of it outlives a restart. */
@@ -119,7 +122,7 @@ export class Teller {
       case 'hearing':
         return this.#keeper.hears(arrival.addresses)
       case 'head':
-        this.#keeper.passes(arrival.timestamp)
+        if (this.#isNext(arrival.pending ?? arrival.sealed)) this.#keeper.passes(arrival.timestamp)
         return this.#raise(arrival)
       case 'cursor':
         this.#ledger.reach(arrival.cursor.number)
@@ -136,6 +139,12 @@ export class Teller {
       case 'unreadable':
         return this.#options.count.unreadable(arrival.count)
     }
+  }
+
+  /** Whether no other block is waited for before this one: each has a time of its own, and what moved in it comes first. */
+  #isNext(block: number | null): boolean {
+    const { settled } = this.#ledger
+    return settled === null || block === null || block <= settled + NEXT_BLOCKS
   }
 
   /** Logs that are pre-confirmed: told at once, with what was heard of their transaction before, and owed an end. */
