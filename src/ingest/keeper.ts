@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../chain/log.ts'
-import type { Owing } from '../chain/settling.ts'
+import type { Owing, SealedBlock } from '../chain/settling.ts'
 import { txOf } from '../protocol/key.ts'
 import type { Hex } from '../protocol/parts.ts'
 import type { UpdateType } from '../protocol/updates.ts'
@@ -147,13 +147,19 @@ export class Keeper {
     if (token && round) this.#value({ ...token, rounds: roundSaid(token.rounds, round) })
   }
 
-  /** All that a sealed block says of the feed behind an address. */
-  blockQuotes(block: number, address: Hex, logs: readonly Log[]): void {
-    const found = feedOf(this.#feeds, address)
-    const token = found && this.#tokenOf(found.feed)
-    if (!token) return
-    const rounds = logs.flatMap((log) => roundSaidBy(log, found.aggregator, true) ?? [])
-    this.#value({ ...token, rounds: blockSays(token.rounds, block, rounds) })
+  /** A sealed block holds these rounds of the feeds that it was asked for, and no others. */
+  blockQuotes({ number, logs, asked }: Pick<SealedBlock, 'number' | 'logs' | 'asked'>): void {
+    for (const feed of this.#feeds.filter(({ aggregators }) =>
+      aggregators.some(({ address }) => asked.includes(address)),
+    )) {
+      const token = this.#tokenOf(feed)
+      if (!token) continue
+      const rounds = logs.flatMap((log) => {
+        const by = feed.aggregators.find(({ address }) => address === log.address)
+        return (by && roundSaidBy(log, by, true)) ?? []
+      })
+      this.#value({ ...token, rounds: blockSays(token.rounds, number, rounds) })
+    }
   }
 
   /** The rounds of a block that were told and are not sealed: an answer that lacks them may be too early. */

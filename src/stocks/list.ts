@@ -154,10 +154,16 @@ function readOrdinals(value: unknown): readonly number[] {
   return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
 }
 
+const rfc3339 =
+  /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
+
 /** RFC 3339 with its offset: a local time, which could mean any hour, is not a time. */
 function readTime(value: unknown): number | null {
-  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(value))
-    return null
-  const time = Date.parse(value)
+  const found = typeof value === 'string' ? rfc3339.exec(value) : null
+  if (!found) return null
+  const [text, year, month, day] = found
+  // A day that its month does not have would be read as one of the next.
+  if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return null
+  const time = Date.parse(text)
   return time >= 0 && time < Date.UTC(10_000, 0) ? time : null
 }

@@ -124,6 +124,14 @@ describe('a feed', () => {
     expect(await tell(transaction([round(7, 901, '300', 150)]))).toEqual([])
   })
 
+  it('says nothing new when the rounds of its new aggregator are sealed', async () => {
+    const { tell } = await begin()
+    const newest = { answer: 35_000_000_000n, round: 1n, updatedAt: BigInt(LISTED_AT + 90) }
+    await tell(answer(), transaction([round(5, 900, '330.5', 60)]))
+    await tell(answer({ aggregator: next, phase: 2, round: newest }), transaction([round(6, 2, '360', 120, next)]))
+    expect(await tell(sealedWith(6, [round(6, 2, '360', 120, next)], { asked }))).toEqual([])
+  })
+
   it('is its own aggregator as long as nobody says another', async () => {
     const { tell } = await begin([{ token: APPLE, proxy, aggregator: proxy }])
     expect(await tell(transaction([round(5, 7, '330.5', 60, proxy)]))).toEqual(['nav 330.5 by log, was 324.3014'])

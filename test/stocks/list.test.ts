@@ -227,6 +227,10 @@ describe('a record', () => {
     [null, null],
     [undefined, null],
     ['', null],
+    ['2026-02-30T10:00:00Z', null],
+    ['2026-02-28T10:00:00Z', Date.parse('2026-02-28T10:00:00Z')],
+    ['2026-11-20T24:00:00Z', null],
+    ['2026-00-10T10:00:00Z', null],
   ])('published at %j is of the time %j', (nav_price_updated_at, updatedAt) => {
     expect(only(apple({ nav_price_updated_at })).nav.updatedAt).toBe(updatedAt)
   })
