@@ -33,12 +33,12 @@ export class Desk {
   readonly count: DeskOptions['count']
   readonly #options: DeskOptions
 
-  constructor(options: DeskOptions, ledger: Ledger, head: Head) {
+  constructor(options: DeskOptions, ledger: Ledger, { sealed, pending }: Head) {
     this.#options = options
     this.count = options.count
     this.sheet = new Sheet(options.tape)
     this.ledger = ledger
-    this.keeper = new Keeper({ ...options, sheet: this.sheet, head: head.sealed })
+    this.keeper = new Keeper({ ...options, sheet: this.sheet, head: Math.max(sealed ?? 0, pending ?? 0) })
   }
 
   /** The end of the tape before this turn. */

@@ -15,7 +15,7 @@ import {
   restate,
   valued,
 } from '../stocks/board.ts'
-import { factorNow, withMatured } from '../stocks/factor.ts'
+import { type FactorChange, waiting, withMatured } from '../stocks/factor.ts'
 import {
   type Feed,
   type FeedAnswer,
@@ -42,8 +42,8 @@ type Options = {
   readonly sheet: Sheet
   readonly staleMs: number
   readonly now: () => number
-  /** The newest sealed block that a former life knew. */
-  readonly head: number | null
+  /** The newest block of which a former life may have told something. */
+  readonly head: number
   readonly feeds: readonly FeedSetting[]
 }
 
@@ -64,7 +64,7 @@ export class Keeper {
   constructor(options: Options) {
     this.#options = options
     this.#feeds = openFeeds(options.feeds)
-    this.#at = { block: options.head ?? 0, logIndex: Number.MAX_SAFE_INTEGER }
+    this.#at = { block: options.head, logIndex: Number.MAX_SAFE_INTEGER }
     // The notes are what this class kept: they are read back, not checked again.
     const tokens = [...options.tape.notes(noteNames.token).values()] as Token[]
     this.#board = new Map(tokens.map((token) => [token.address, token]))
@@ -102,6 +102,11 @@ export class Keeper {
     if (timestamp !== null && (this.#time === null || timestamp > this.#time)) this.#time = timestamp
     if (this.#time === null) return
     for (const address of this.#armed) this.#ring(address, this.#time)
+  }
+
+  /** A block of this time is about to be told: what it shows to have been scheduled until then is in force in it. */
+  ripens(timestamp: number | null): void {
+    if (timestamp !== null) for (const address of this.#armed) this.#ring(address, timestamp)
   }
 
   /** Something pre-confirmed says this of its token. Whether it is another multiplier than before, somewhere. */
@@ -202,14 +207,22 @@ export class Keeper {
 
   #ring(address: Hex, time: number): void {
     const token = this.#board.get(address)
-    const schedule = token && factorNow(token.factor).scheduled
-    if (!token || !schedule || schedule.effectiveAt === null || schedule.effectiveAt > time) return
+    const due = token
+      ? waiting(token.factor).filter(({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time)
+      : []
+    for (const schedule of due) this.#mature(address, schedule)
+  }
+
+  #mature(address: Hex, schedule: FactorChange): void {
+    const token = this.#board.get(address)
+    if (!token) return
     const rule = this.#rule()
     const after = held({ ...token, factor: withMatured(token.factor, schedule) }, rule)
-    if (token.state === 'listed' && token.multiplier !== after.multiplier)
-      this.#options.sheet.tell(
-        multiplierDraft(after, rule, { from: token.multiplier, effectiveAt: schedule.effectiveAt, source: 'clock' }),
-      )
+    const { to, effectiveAt } = schedule
+    // By now something else may be in force again.
+    const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
+    if (token.state === 'listed' && token.multiplier !== to)
+      this.#options.sheet.tell({ ...multiplierDraft(after, rule, { from, effectiveAt, source: 'clock' }), to })
     this.#set(after)
   }
 
@@ -227,8 +240,8 @@ export class Keeper {
     return before?.factor !== token.factor && !isDeepStrictEqual(before?.factor, token.factor)
   }
 
-  #arm({ address, scheduled }: Token): void {
-    if (scheduled) this.#armed.add(address)
+  #arm({ address, factor }: Token): void {
+    if (waiting(factor).length > 0) this.#armed.add(address)
     else this.#armed.delete(address)
   }
 

@@ -30,6 +30,7 @@ function settle(desk: Desk, block: SealedBlock, late: boolean): readonly Hex[] {
   const { sayings, parts } = readTogether(logsOf(desk, block))
   const words = Map.groupBy(sayings, ({ log }) => log.address)
   const moved = block.asked.filter((address) => keeper.blockSays(block.number, address, words.get(address) ?? []))
+  keeper.ripens(block.timestamp)
   const setting = { ...desk.setting, block: placeOfBlock(block) }
   const facts = { told: factsOf(desk, sayings, block, late), parts: parts.map(partOf) }
   const settling = ledger.settle({ ...setting.block, hash: block.hash }, facts, new Set(block.asked), desk.end)

@@ -74,7 +74,7 @@ export function withLog(factor: Factor, change: FactorChange): Factor {
   const before = factor.changes.filter((one) => isBefore(one, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
   const early = new Set(
-    before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && sameDouble(to, change.to)),
+    before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isBorneOut(to, change)),
   )
   const known = factor.changes.find(({ key }) => key === change.key)
   const others = factor.changes.filter((one) => !early.has(one))
@@ -84,17 +84,42 @@ export function withLog(factor: Factor, change: FactorChange): Factor {
   })
 }
 
+/** Whether a log bears out what the list had said before it: it says that this was held until then, and changes it. */
+const isBorneOut = (to: string | null, change: FactorChange): boolean =>
+  !sameDouble(to, change.to) && (change.from === null || sameDouble(to, change.from))
+
 /** With what nobody's log says: the list, or the contract itself when it was asked. */
 export const withWitness = (factor: Factor, change: FactorChange): Factor =>
   bounded({ ...factor, changes: inserted(factor.changes, change) })
 
 /** Without what logs of a block said that it does not hold. */
 export function factorKept(factor: Factor, block: number, keys: ReadonlySet<string>): Factor {
-  const changes = keptIn(factor.changes, block, keys)
-  return changes === factor.changes ? factor : { ...factor, changes }
+  const { base, changes: before } = factor
+  const changes = keptIn(before, block, keys)
+  if (changes === before) return factor
+  const kept = new Set(changes)
+  const { value } = firstOf(factor)
+  return {
+    base: sameDouble(base, value) ? value : base,
+    // What a log says was held before it may have followed from what is gone.
+    changes: before.flatMap((change, nth) => {
+      const earlier = before[nth - 1]
+      if (!kept.has(change)) return []
+      return earlier && !kept.has(earlier) ? [{ ...change, from: null }] : [change]
+    }),
+  }
 }
 
-/** With the schedule that stands now told as effective. */
+/** Schedules that nothing ended before their time, and of which nobody was told that they are in force. */
+export const waiting = ({ changes }: Factor): readonly FactorChange[] =>
+  changes.filter(({ phase, matured, effectiveAt }, nth) => {
+    if (phase !== 'scheduled' || matured || effectiveAt === null) return false
+    const next = changes.slice(nth + 1).find((one) => one.source === 'log' || one.phase !== 'effective')
+    // What a contract answers has no time: it answers what stands by then.
+    return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
+  })
+
+/** With a schedule told as effective. */
 export const withMatured = (factor: Factor, schedule: FactorChange): Factor => ({
   ...factor,
   changes: factor.changes.map((change) => (change === schedule ? { ...change, matured: true } : change)),

@@ -154,8 +154,7 @@ function readOrdinals(value: unknown): readonly number[] {
   return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
 }
 
-const rfc3339 =
-  /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
+const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
 /** RFC 3339 with its offset: a local time, which could mean any hour, is not a time. */
 function readTime(value: unknown): number | null {

@@ -1,56 +1,9 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Log } from '../../src/chain/log.ts'
-import type { Arrival } from '../../src/ingest/teller.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
-import { Update } from '../../src/protocol/updates.ts'
-import type { Entry } from '../../src/tape/tape.ts'
+import { describe, expect, it } from 'vitest'
 import { blockHash, secondOf, txHash } from '../chain/wire.ts'
-import { APPLE, apple } from '../stocks/records.ts'
-import { openEmbedded } from '../tape/embedded.ts'
-import { hearing, listed, restore, sealedWith, status, transaction } from './house.ts'
-import { cancelled, multiplied, multipliedOnce, transfer } from './words.ts'
-
-const address = APPLE as Hex
-const at = (block: number, index: number) => ({ block, index })
-/** A two-for-one split at once, as the token says it: first in the old way, then in the new. */
-const split = (block: number, index: number): readonly [Log, Log] => {
-  const tx = txHash(block, index)
-  return [
-    multipliedOnce({ block, index, tx }, '2'),
-    multiplied({ block, index: index + 1, tx }, '1', '2', secondOf(block)),
-  ]
-}
-const iso = (second: number) => new Date(second * 1_000).toISOString()
-
-/** What is told, in few words; everything that is told is checked against the contract first. */
-const short = ({ update, text }: Entry): string => {
-  expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
-  switch (update.type) {
-    case 'transfer':
-      return `${update.stage} ${place(update.key)} ${update.raw} x ${update.multiplier} = ${update.shares}${update.late ? ' late' : ''}`
-    case 'multiplier':
-      return `${update.phase} ${update.from} to ${update.to} by ${update.source}${update.late ? ' late' : ''}`
-    case 'retract':
-      return `retract ${place(update.key)} ${update.reason} now ${JSON.stringify(update.now)}`
-    case 'amend':
-      return `amend ${place(update.key)} ${update.changed.join()}: ${'multiplier' in update.update ? update.update.multiplier : ''} ${'stage' in update.update ? update.update.stage : ''}`
-    case 'seal':
-      return `seal ${update.keys.map(place).join()} as ${update.types.join()}`
-    default:
-      return update.type
-  }
-}
-const place = (key: string): string => key.replace(/-0x[0-9a-f]+-/, '/')
-
-const begin = async (source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs') => {
-  const embedded = await openEmbedded()
-  onTestFinished(() => embedded.close())
-  const house = await restore(embedded.tape)
-  await house.tell(listed(apple()), hearing, status(source))
-  const tell = async (...turn: Arrival[]) => (await house.tell(...turn)).map(short)
-  return { embedded, ...house, tell }
-}
-const head = (block: number): Arrival => ({ type: 'head', sealed: block, pending: null, timestamp: secondOf(block) })
+import { apple } from '../stocks/records.ts'
+import { listed, restore, sealedWith, transaction } from './house.ts'
+import { at, begin, head, short, split } from './multipliers.ts'
+import { multiplied, transfer } from './words.ts'
 
 describe('a transfer before, in the block of, and after a split', () => {
   const before = transfer(at(10, 0), 100_000_000n)
@@ -181,130 +134,21 @@ describe('a transfer before, in the block of, and after a split', () => {
   })
 })
 
-describe('a scheduled split', () => {
-  // Five blocks share a second.
-  const soon = secondOf(20)
-  const schedule = multiplied(at(10, 0), '1', '2', soon)
-
-  it('takes effect at the first block whose time has reached it, before what moves there', async () => {
-    const { tell, teller } = await begin()
-    expect(await tell(transaction([schedule]))).toEqual(['scheduled 1 to 2 by log'])
-    expect(teller.board.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: soon })
-    expect(await tell(transaction([transfer(at(19, 0), 1n)]), head(19))).toEqual([
-      'preconfirmed 19/0 1 x 1 = 0.00000001',
-    ])
-    expect(await tell(transaction([transfer(at(20, 0), 1n)]))).toEqual([
-      'effective 1 to 2 by clock',
-      'preconfirmed 20/0 1 x 2 = 0.00000002',
-    ])
-    expect(await tell(transaction([transfer(at(19, 1), 1n)]), head(25))).toEqual([
-      'preconfirmed 19/1 1 x 1 = 0.00000001',
-    ])
-    expect(teller.board.get(address)).toMatchObject({ multiplier: '2', multiplierSource: 'log', scheduled: null })
-  })
-
-  it.each(['head', 'block'])('takes effect with a %s that brings no log', async (how) => {
+describe('a change of the multiplier', () => {
+  it('whose former value is another when its block is sealed is amended', async () => {
     const { tell } = await begin()
-    await tell(transaction([schedule]))
-    expect(await tell(how === 'head' ? head(19) : sealedWith(10, [schedule]))).toEqual(
-      how === 'head' ? [] : ['seal 10/0 as multiplier'],
-    )
-    expect(await tell(how === 'head' ? head(20) : sealedWith(20, []))).toEqual(['effective 1 to 2 by clock'])
+    const again = (from: string) => multiplied({ ...at(12, 0), tx: txHash(12, 0) }, from, '4', secondOf(12))
+    await tell(transaction(split(11, 1)), transaction([again('2')]))
+    expect(await tell(sealedWith(11, []))).toEqual(['retract 11/2 not_sealed now "4"'])
+    expect(await tell(sealedWith(12, [again('1')]))).toEqual(['amend 12/0 from:  sealed', 'seal 12/0 as multiplier'])
   })
 
-  it('says when, as a time', async () => {
-    const { tell, embedded } = await begin()
-    await tell(transaction([schedule]), head(20))
-    const told = (await embedded.tape.since(0, 100)).map(({ update }) => update)
-    expect(told.filter(({ type }) => type === 'multiplier')).toMatchObject([
-      { phase: 'scheduled', effective_at: iso(soon), source: 'log', key: `10-${txHash(10, 0)}-0` },
-      { phase: 'effective', effective_at: iso(soon), source: 'clock' },
-    ])
-  })
-
-  it('takes effect after a restart, and for what is caught up only from its block on', async () => {
-    const { tell, embedded } = await begin()
-    await tell(transaction([schedule]), sealedWith(10, [schedule]))
-    const again = await restore(embedded.tape)
-    const caught = [
-      sealedWith(19, [transfer(at(19, 0), 1n)], { via: 'backfill' }),
-      sealedWith(20, [transfer(at(20, 0), 1n)], { via: 'backfill' }),
-    ]
-    // The head is far beyond by then, and says nothing of what moved before.
-    expect((await again.tell(head(30), ...caught)).map(short)).toEqual([
-      'sealed 19/0 1 x 1 = 0.00000001 late',
-      'seal 19/0 as transfer',
-      'effective 1 to 2 by clock',
-      'sealed 20/0 1 x 2 = 0.00000002 late',
-      'seal 20/0 as transfer',
-    ])
-  })
-
-  it('that took effect before a restart does not do so again', async () => {
-    const { tell, embedded } = await begin()
-    await tell(transaction([schedule]), head(20))
-    const again = await restore(embedded.tape)
-    expect((await again.tell(head(21), transaction([transfer(at(22, 0), 1n)]))).map(short)).toEqual([
-      'preconfirmed 22/0 1 x 2 = 0.00000002',
-    ])
-  })
-
-  it('that is cancelled does not take effect', async () => {
+  it('that fell away is not what held before the next', async () => {
     const { tell } = await begin()
-    await tell(transaction([schedule]))
-    expect(await tell(transaction([cancelled(at(12, 0), '2', soon)]))).toEqual(['cancelled 1 to 2 by log'])
-    expect(await tell(sealedWith(25, []), head(26))).toEqual([])
-  })
-
-  it('that is not sealed is disarmed', async () => {
-    const { tell } = await begin()
-    await tell(transaction([schedule]))
-    expect(await tell(sealedWith(10, []))).toEqual(['retract 10/0 not_sealed now "1"'])
-    expect(await tell(sealedWith(25, []), head(26))).toEqual([])
-  })
-
-  it('that had taken effect and turns out not to be so is taken back with all that it touched', async () => {
-    const { tell } = await begin()
-    await tell(transaction([schedule]), transaction([transfer(at(20, 0), 1n)]))
-    expect(await tell(sealedWith(10, []))).toEqual([
-      'retract 10/0 not_sealed now "1"',
-      'amend 20/0 multiplier,shares: 1 preconfirmed',
-    ])
-  })
-
-  it('that is found when its time has passed is told, takes effect, and corrects what moved since', async () => {
-    const { tell } = await begin()
-    await tell(transaction([transfer(at(19, 0), 1n)]), transaction([transfer(at(20, 0), 1n)]))
-    expect(await tell(sealedWith(10, [schedule], { newest: 18, cursor: 18 }))).toEqual([
-      'scheduled 1 to 2 by log late',
-      'seal 10/0 as multiplier',
-      'effective 1 to 2 by clock',
-      'amend 20/0 multiplier,shares: 2 preconfirmed',
-    ])
-  })
-
-  it('is held against the time of the block, where the log that was pre-confirmed did not say it', async () => {
-    const { tell, embedded } = await begin()
-    const timeless = { ...transfer(at(19, 0), 1n), blockTimestamp: null }
-    await tell(transaction([schedule]), transaction([timeless]), sealedWith(19, [timeless]), head(20))
-    expect(await tell(sealedWith(24, [multiplied(at(24, 0), '2', '4', secondOf(24))]))).toEqual([
-      'effective 2 to 4 by log late',
-      'seal 24/0 as multiplier',
-    ])
-    expect(await tell(sealedWith(10, [multiplied(at(10, 0), '3', '2', soon)], { newest: 24, cursor: 10 }))).toEqual([
-      'amend 10/0 from:  sealed',
-      'seal 10/0 as multiplier',
-      'amend 19/0 multiplier,shares: 3 sealed',
-    ])
-    const [last] = (await embedded.tape.since(embedded.tape.end() - 1, 1)).map(({ update }) => update)
-    expect(last).toMatchObject({ update: { block: { number: 19, timestamp: iso(secondOf(19)) } } })
-  })
-
-  it('is known to the list before any block has shown it, and that is no news', async () => {
-    const { tell } = await begin()
-    await tell(transaction([schedule]))
-    expect(await tell(listed(apple({ multiplier: 2 })))).toEqual([])
-    expect(await tell(head(20))).toEqual(['effective 1 to 2 by clock'])
+    const later = multiplied(at(12, 0), '2', '4', secondOf(50))
+    await tell(transaction([transfer(at(10, 0), 1n)]), transaction(split(11, 1)), transaction([later]))
+    expect(await tell(sealedWith(10, [transfer(at(10, 0), 1n)]))).toEqual(['seal 10/0 as transfer'])
+    expect(await tell(sealedWith(11, []))).toEqual(['retract 11/2 not_sealed now "1"'])
   })
 })
 
@@ -328,5 +172,35 @@ describe('the list', () => {
     expect(await tell(listed(apple({ multiplier: 3 })))).toEqual(['effective 2 to 3 by list'])
     expect(await tell(transaction([transfer(at(11, 5), 1n)]))).toEqual(['preconfirmed 11/5 1 x 3 = 0.00000003'])
     expect(await tell(transaction([transfer(at(11, 0), 1n)]))).toEqual(['preconfirmed 11/0 1 x 1 = 0.00000001'])
+  })
+
+  it('that knew of the second of two changes before the first was heard is refuted by what the first says', async () => {
+    const { tell } = await begin('sealed')
+    await tell(listed(apple({ multiplier: 4 })))
+    const newer = { via: 'backfill', newest: 500, cursor: 400 } as const
+    expect(
+      await tell(
+        sealedWith(15, [transfer(at(15, 0), 1n)], newer),
+        sealedWith(20, [multiplied(at(20, 0), '1', '2', secondOf(20))], newer),
+        sealedWith(30, [multiplied(at(30, 0), '2', '4', secondOf(30))], newer),
+      ),
+    ).toEqual([
+      'sealed 15/0 1 x 4 = 0.00000004 late',
+      'seal 15/0 as transfer',
+      'effective 1 to 2 by log late',
+      'seal 20/0 as multiplier',
+      'amend 15/0 multiplier,shares: 1 sealed',
+      'effective 2 to 4 by log late',
+      'seal 30/0 as multiplier',
+    ])
+  })
+
+  it('that speaks first after a restart does not touch what had been told before', async () => {
+    const { tell, embedded } = await begin()
+    const moved = transfer(at(10, 0), 1n)
+    await tell(head(9), sealedWith(9, []), transaction([moved]))
+    const again = await restore(embedded.tape)
+    const turn = [listed(apple({ multiplier: 4 })), sealedWith(10, [moved])]
+    expect((await again.tell(...turn)).map(short)).toEqual(['effective 1 to 4 by list', 'seal 10/0 as transfer'])
   })
 })
