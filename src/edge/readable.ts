@@ -53,13 +53,13 @@ function contentOf(update: Told | Amended): string {
     case 'approval':
       return `${update.amount ?? update.raw} ${short(update.owner)} lets ${short(update.spender)}  ${placeOf(update)}`
     case 'multiplier':
-      return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}`
+      return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${saidIn(update)}`
     case 'pause':
-      return `${update.paused ? 'paused' : 'unpaused'} ${update.features.join(' ')}`
+      return `${update.paused ? 'paused' : 'unpaused'} ${update.features.join(' ')}${saidIn(update)}`
     case 'action':
       return `${update.action_id} ${update.description}  ${placeOf(update)}`
     case 'token':
-      return `${update.change} ${update.changed.join(' ')}`
+      return `${update.change} ${update.changed.join(' ')}${saidIn(update)}`
     case 'nav':
       return `${navOf(update.nav)}${update.was?.price ? `, was ${update.was.price}` : ''}`
     case 'log':
@@ -103,6 +103,10 @@ const placeOf = ({
   block: Block
   tx: { hash: string }
 }): string => `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
+
+/** Where a log said it; the list and the clock are nowhere in the chain. */
+const saidIn = ({ stage, late = false, block, tx }: Partial<Parameters<typeof placeOf>[0]>): string =>
+  stage && block && tx ? `  ${placeOf({ stage, late, block, tx })}` : ''
 
 const navOf = (nav: Nav): string =>
   nav.price === null ? nav.state : `${nav.price} (${nav.state}, ${nav.age_s ?? '?'} s old)`

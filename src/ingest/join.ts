@@ -96,11 +96,10 @@ function movement({ log, memo, seized }: Saying, said: SaidBy<'Transfer'>, token
   }
 }
 
-/** The multiplier as of a log's place in the chain; one that is no factor is as good as unknown. */
+/** The multiplier as of a log's place in the chain. */
 function factorOf(token: Token, log: Log, chainTime: number | null): string | null {
   const timestamp = log.blockTimestamp ?? chainTime
-  const { value } = factorAt(token.factor, { block: log.blockNumber, logIndex: log.logIndex, timestamp })
-  return value === '0' ? null : value
+  return factorAt(token.factor, { block: log.blockNumber, logIndex: log.logIndex, timestamp }).value
 }
 
 function approval({ owner, spender, amount: raw }: SaidBy<'Approval'>, { decimals }: Token, frame: Frame): FactDraft {
@@ -212,8 +211,8 @@ export function corrected(
 ): FactDraft | null {
   if (!('shares' in told)) return null
   const timestamp = told.block.timestamp === null ? chainTime : Date.parse(told.block.timestamp) / 1_000
-  const { value } = factorAt(token.factor, { block: told.block.number, logIndex: told.tx.log_index, timestamp })
-  const multiplier = value === '0' ? null : value
+  const place = { block: told.block.number, logIndex: told.tx.log_index, timestamp }
+  const { value: multiplier } = factorAt(token.factor, place)
   if (multiplier === told.multiplier) return null
   const factor = multiplier === null ? null : parseDecimal(multiplier)
   const shares = token.decimals === null || !factor ? null : sharesOf(BigInt(told.raw), factor, token.decimals)

@@ -52,6 +52,10 @@ describe('a readable line', () => {
   })
 
   it.each([
+    [
+      'multiplier',
+      'scheduled 1.000537939576369481 to 2.001075879152738962 at 2026-11-23T14:30:00.000Z  preconfirmed in 52380567, 0x252f…f111',
+    ],
     ['retract', 'mint 52380564-0x3e23…009d-21 is not so: its block was sealed without it'],
     [
       'amend',

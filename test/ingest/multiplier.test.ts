@@ -135,6 +135,15 @@ describe('a transfer before, in the block of, and after a split', () => {
 })
 
 describe('a change of the multiplier', () => {
+  it('to nothing leaves no shares', async () => {
+    const { tell } = await begin()
+    const nothing = multiplied(at(11, 0), '1', '0', secondOf(11))
+    expect(await tell(transaction([nothing]), transaction([transfer(at(12, 0), 5n)]))).toEqual([
+      'effective 1 to 0 by log',
+      'preconfirmed 12/0 5 x 0 = 0',
+    ])
+  })
+
   it('whose former value is another when its block is sealed is amended', async () => {
     const { tell } = await begin()
     const again = (from: string) => multiplied({ ...at(12, 0), tx: txHash(12, 0) }, from, '4', secondOf(12))
