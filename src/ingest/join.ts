@@ -111,7 +111,7 @@ function approval({ owner, spender, amount: raw }: SaidBy<'Approval'>, { decimal
 
 function multiplier(saying: Saying, token: Token, { common, fact, where, hearing }: Frame): FactDraft {
   const { log } = saying
-  const change = factorSaid(saying, token, hearing.chainTime)
+  const change = factorSaid(saying, hearing.chainTime)
   const phase = change?.phase ?? 'effective'
   const from = change?.from ?? factorOf(token, log, hearing.chainTime)
   const effective_at = isoOfSecond(change?.effectiveAt ?? null)

@@ -15,7 +15,7 @@ import {
   restate,
   valued,
 } from '../stocks/board.ts'
-import { type FactorChange, waiting, withMatured } from '../stocks/factor.ts'
+import { type FactorChange, waiting, withGap, withMatured } from '../stocks/factor.ts'
 import {
   type Feed,
   type FeedAnswer,
@@ -66,7 +66,7 @@ export class Keeper {
     this.#feeds = openFeeds(options.feeds)
     this.#at = { block: options.head, logIndex: Number.MAX_SAFE_INTEGER }
     // The notes are what this class kept: they are read back, not checked again.
-    const tokens = [...options.tape.notes(noteNames.token).values()] as Token[]
+    const tokens = ([...options.tape.notes(noteNames.token).values()] as Token[]).filter(({ factor }) => factor)
     this.#board = new Map(tokens.map((token) => [token.address, token]))
     for (const token of tokens) this.#arm(token)
   }
@@ -107,6 +107,11 @@ export class Keeper {
   /** A block of this time is about to be told: what it shows to have been scheduled until then is in force in it. */
   ripens(timestamp: number | null): void {
     if (timestamp !== null) for (const address of this.#armed) this.#ring(address, timestamp)
+  }
+
+  /** Blocks up to this one could not be read: whatever changed in them was not heard. */
+  misses(block: number): void {
+    for (const token of this.#board.values()) this.#set({ ...token, factor: withGap(token.factor, block) })
   }
 
   /** Something pre-confirmed says this of its token. Whether it is another multiplier than before, somewhere. */

@@ -118,6 +118,7 @@ export class Teller {
       case 'status':
         return this.#say(arrival)
       case 'hole':
+        keeper.misses(arrival.blocks.to)
         this.#all({ type: 'hole', blocks: arrival.blocks, reason: arrival.reason })
         return this.#mark(arrival.cursor)
       case 'unreadable':

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../protocol/parts.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { type Factor, sameDouble, withWitness } from './factor.ts'
+import { type Factor, factorOf, sameDouble, withWitness } from './factor.ts'
 import type { Listed } from './list.ts'
 import { type NavReading, type NavRule, navAt, sameNav } from './nav.ts'
 import { type Pauses, withPause } from './pauses.ts'
@@ -101,7 +101,7 @@ function merged(before: Token | undefined, listed: Listed, rule: Moment): Token 
     decimals,
     supply,
     listed: { multiplier: listed.multiplier, paused: listed.paused, record },
-    factor: before ? factorListed(before, listed, rule) : { base: listed.multiplier, changes: [] },
+    factor: before ? factorListed(before, listed, rule) : factorOf(listed.multiplier),
     pauses: before ? pausesListed(before, listed, rule) : { base: listed.paused, changes: [] },
     said,
     rounds: listSaid(before?.rounds ?? noRounds, listed.nav, rule),

@@ -22,6 +22,8 @@ export type FactorChange = Placed & {
 /** All that is known of a token's factor: what was held at first, and what was said since, in the order of the chain. */
 export type Factor = {
   readonly base: string | null
+  /** The last block of which nothing could be read: what a log says was held before it may have begun in there. */
+  readonly gap: number | null
   readonly changes: readonly FactorChange[]
 }
 
@@ -76,12 +78,44 @@ export function withLog(factor: Factor, change: FactorChange): Factor {
   const early = new Set(
     before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isBorneOut(to, change)),
   )
+  const hidden = hiddenBefore(factor, change)
+  if (hidden) return withLog(withWitness(factor, hidden), change)
   const known = factor.changes.find(({ key }) => key === change.key)
   const others = factor.changes.filter((one) => !early.has(one))
   return bounded({
     ...factor,
     changes: inserted(others, known ? { ...change, matured: known.matured && sameSchedule(known, change) } : change),
   })
+}
+
+/** What was changed where nothing could be read, as the first log after it says. */
+function hiddenBefore(factor: Factor, change: FactorChange): FactorChange | null {
+  const { gap, changes } = factor
+  if (gap === null || change.source !== 'log' || change.from === null || change.block <= gap) return null
+  const isSince = (one: FactorChange) => one.block >= gap && isBefore(one, change) && one.source !== 'list'
+  if (changes.some(isSince)) return null
+  const held = factorAt(factor, { block: gap, logIndex: Number.MAX_SAFE_INTEGER, timestamp: change.timestamp }).value
+  if (held === change.from) return null
+  const place = { block: gap, logIndex: Number.MAX_SAFE_INTEGER, key: null, timestamp: null }
+  return {
+    ...place,
+    source: 'call',
+    phase: 'effective',
+    from: null,
+    to: change.from,
+    effectiveAt: null,
+    matured: false,
+  }
+}
+
+/** Nothing could be read up to this block: what was held before it is no more than that. */
+export function withGap(factor: Factor, block: number): Factor {
+  const { value } = firstOf(factor)
+  return {
+    ...factor,
+    base: sameDouble(factor.base, value) ? value : factor.base,
+    gap: Math.max(block, factor.gap ?? 0),
+  }
 }
 
 /** Whether a log bears out what the list had said before it: it says that this was held until then, and changes it. */
@@ -100,6 +134,7 @@ export function factorKept(factor: Factor, block: number, keys: ReadonlySet<stri
   const kept = new Set(changes)
   const { value } = firstOf(factor)
   return {
+    ...factor,
     base: sameDouble(base, value) ? value : base,
     // What a log says was held before it may have followed from what is gone.
     changes: before.flatMap((change, nth) => {
@@ -126,9 +161,11 @@ export const withMatured = (factor: Factor, schedule: FactorChange): Factor => (
 })
 
 /** The first exact word says what was held before it, down to the last digit. */
-function firstOf({ base, changes: [first] }: Factor): Standing {
-  if (first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
-  const refined = first?.source === 'call' && first.phase === 'effective' && sameDouble(base, first.to)
+function firstOf({ base, gap, changes: [first] }: Factor): Standing {
+  const reaches = gap === null || (first !== undefined && first.block <= gap)
+  if (reaches && first?.source === 'log' && first.from !== null)
+    return { value: first.from, source: 'log', scheduled: null }
+  const refined = reaches && first?.source === 'call' && first.phase === 'effective' && sameDouble(base, first.to)
   if (refined) return { value: first.to, source: 'call', scheduled: null }
   return { value: base, source: base === null ? null : 'list', scheduled: null }
 }
@@ -154,9 +191,12 @@ function matured(standing: Standing, timestamp: number | null): Standing {
 const sameSchedule = (one: FactorChange, other: FactorChange): boolean =>
   one.to === other.to && one.effectiveAt === other.effectiveAt
 
-function bounded({ base, changes }: Factor): Factor {
-  const [oldest, ...rest] = changes
-  if (!oldest || changes.length <= CHANGES_BOUND) return { base, changes }
-  const { value } = factorAt({ base, changes: [oldest] }, rest[0] ?? { ...oldest, timestamp: null })
-  return bounded({ base: value, changes: rest })
+function bounded(factor: Factor): Factor {
+  const [oldest, ...rest] = factor.changes
+  if (!oldest || factor.changes.length <= CHANGES_BOUND) return factor
+  const { value } = factorAt({ ...factor, changes: [oldest] }, rest[0] ?? { ...oldest, timestamp: null })
+  return bounded({ ...factor, base: value, changes: rest })
 }
+
+/** What was held at first, as the list says it. */
+export const factorOf = (base: string | null): Factor => ({ base, gap: null, changes: [] })

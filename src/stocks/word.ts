@@ -1,7 +1,7 @@
 import type { Said } from '../chain/abi.ts'
 import type { Log } from '../chain/log.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
-import { type FactorChange, factorAt, factorKept, withLog } from './factor.ts'
+import { type FactorChange, factorKept, withLog } from './factor.ts'
 import type { NavRule } from './nav.ts'
 import { pausesKept, withPause } from './pauses.ts'
 import { type FieldSaid, fieldsKept, withField } from './record.ts'
@@ -23,7 +23,7 @@ export const multiplierText = (value: bigint): string => formatDecimal({ units: 
 export const secondOf = (second: bigint): number => (second > BigInt(LATEST_S) ? LATEST_S : Number(second))
 
 /** What a multiplier's event means at the time of its block; `chainTime` where the log does not say when that was. */
-export function factorSaid({ log, said }: Word, token: Token, chainTime: number | null): FactorChange | null {
+export function factorSaid({ log, said }: Word, chainTime: number | null): FactorChange | null {
   const timestamp = log.blockTimestamp ?? chainTime
   const place = { block: log.blockNumber, logIndex: log.logIndex, key: log.key }
   const common = { ...place, source: 'log', timestamp, matured: false } as const
@@ -33,10 +33,9 @@ export function factorSaid({ log, said }: Word, token: Token, chainTime: number 
       const phase = timestamp !== null && effectiveAt <= timestamp ? 'effective' : 'scheduled'
       return { ...common, phase, from: multiplierText(said.from), to: multiplierText(said.to), effectiveAt }
     }
-    case 'MultiplierUpdated': {
-      const from = factorAt(token.factor, { ...place, timestamp }).value
-      return { ...common, phase: 'effective', from, to: multiplierText(said.to), effectiveAt: timestamp }
-    }
+    // It does not say what was held before.
+    case 'MultiplierUpdated':
+      return { ...common, phase: 'effective', from: null, to: multiplierText(said.to), effectiveAt: timestamp }
     case 'UIMultiplierUpdateCancelled': {
       const effectiveAt = secondOf(said.effectiveAt)
       return { ...common, phase: 'cancelled', from: null, to: multiplierText(said.to), effectiveAt }
@@ -68,7 +67,7 @@ export const capText = (cap: bigint): string | null => (cap === NO_CAP ? null : 
 /** The token with what one log says of it. */
 export function withWordOf(token: Token, word: Word, chainTime: number | null, rule: NavRule): Token {
   const { log, said } = word
-  const factor = factorSaid(word, token, chainTime)
+  const factor = factorSaid(word, chainTime)
   if (factor) return held({ ...token, factor: withLog(token.factor, factor) }, rule)
   const field = fieldSaid(word)
   if (field) return held({ ...token, said: withField(token.said, field) }, rule)
@@ -92,10 +91,23 @@ export function withBlock(
   chainTime: number | null,
   rule: NavRule,
 ) {
-  const keys = new Set(words.map(({ log }) => log.key))
-  const factor = factorKept(token.factor, block, keys)
-  const pauses = pausesKept(token.pauses, block, keys)
-  const said = fieldsKept(token.said, block, keys)
+  // Under a key that had said something of the token may stand something else now.
+  const keysOf = (says: (word: Word) => boolean) => new Set(words.filter(says).map(({ log }) => log.key))
+  const factor = factorKept(
+    token.factor,
+    block,
+    keysOf((word) => factorSaid(word, chainTime) !== null),
+  )
+  const pauses = pausesKept(
+    token.pauses,
+    block,
+    keysOf(({ said: { event } }) => event === 'Paused' || event === 'Unpaused'),
+  )
+  const said = fieldsKept(
+    token.said,
+    block,
+    keysOf((word) => fieldSaid(word) !== null),
+  )
   const same = factor === token.factor && pauses === token.pauses && said === token.said
   const kept = same ? token : held({ ...token, factor, pauses, said }, rule)
   return words.reduce((known, word) => withWordOf(known, word, chainTime, rule), kept)

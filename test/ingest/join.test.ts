@@ -6,6 +6,7 @@ import { readTogether } from '../../src/chain/together.ts'
 import { type Hearing, join } from '../../src/ingest/join.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { type Draft, type DraftOf, Update } from '../../src/protocol/updates.ts'
+import { factorOf } from '../../src/stocks/factor.ts'
 import { listSaid, noRounds } from '../../src/stocks/rounds.ts'
 import type { Token } from '../../src/stocks/token.ts'
 import { alice, bob, keyOf, pendingLog, sealedLog, secondOf, txHash, word } from '../chain/wire.ts'
@@ -34,7 +35,7 @@ const logOf = (wire: Record<string, unknown>): Log => {
 /** What is told, checked against the contract. */
 const tell = (wire: Record<string, unknown>, of: Partial<Token> = {}, heard: Partial<Hearing> = {}): Draft => {
   const { reading, multiplier } = { ...token, ...of }
-  const histories = { factor: { base: multiplier, changes: [] }, rounds: listSaid(noRounds, reading, rule) }
+  const histories = { factor: factorOf(multiplier), rounds: listSaid(noRounds, reading, rule) }
   const log = logOf(wire)
   const [saying] = readTogether([log]).sayings
   if (!saying) throw new Error('nothing said')

@@ -3,7 +3,7 @@ import { blockHash, secondOf, txHash } from '../chain/wire.ts'
 import { apple } from '../stocks/records.ts'
 import { listed, restore, sealedWith, transaction } from './house.ts'
 import { at, begin, head, short, split } from './multipliers.ts'
-import { multiplied, transfer } from './words.ts'
+import { multiplied, multipliedOnce, transfer } from './words.ts'
 
 describe('a transfer before, in the block of, and after a split', () => {
   const before = transfer(at(10, 0), 100_000_000n)
@@ -150,6 +150,40 @@ describe('a change of the multiplier', () => {
     await tell(transaction(split(11, 1)), transaction([again('2')]))
     expect(await tell(sealedWith(11, []))).toEqual(['retract 11/2 not_sealed now "4"'])
     expect(await tell(sealedWith(12, [again('1')]))).toEqual(['amend 12/0 from:  sealed', 'seal 12/0 as multiplier'])
+  })
+
+  it('is forgotten where its key holds something else when its block is sealed', async () => {
+    const { tell } = await begin()
+    await tell(transaction([multiplied({ ...at(10, 0), tx: txHash(10, 0) }, '1', '2', secondOf(20))]))
+    await tell(sealedWith(10, [transfer({ ...at(10, 0), tx: txHash(10, 0) }, 1n)]))
+    expect(await tell(sealedWith(20, [transfer(at(20, 0), 1n)]))).toEqual([
+      'sealed 20/0 1 x 1 = 0.00000001 late',
+      'seal 20/0 as transfer',
+    ])
+  })
+
+  it('that lies in what could not be read changes nothing of what moved before it', async () => {
+    const { tell } = await begin()
+    await tell(sealedWith(10, [transfer(at(10, 0), 1n)]))
+    await tell({
+      type: 'hole',
+      blocks: { from: 11, to: 20 },
+      reason: 'pruned',
+      cursor: { number: 20, hash: null },
+    })
+    expect(await tell(transaction([transfer(at(21, 0), 1n)]))).toEqual(['preconfirmed 21/0 1 x 1 = 0.00000001'])
+    expect(await tell(transaction([multiplied(at(22, 0), '2', '4', secondOf(22))]))).toEqual([
+      'effective 2 to 4 by log',
+      'amend 21/0 multiplier,shares: 2 preconfirmed',
+    ])
+  })
+
+  it('in the old way does not say what held before it', async () => {
+    const { tell } = await begin()
+    await tell(transaction([transfer(at(10, 0), 1n)]))
+    await tell(listed(apple({ multiplier: 2 })))
+    expect(await tell(transaction([multipliedOnce(at(11, 0), '2')]))).toEqual(['effective 1 to 2 by log'])
+    expect(await tell(sealedWith(10, [transfer(at(10, 0), 1n)]))).toEqual(['seal 10/0 as transfer'])
   })
 
   it('that fell away is not what held before the next', async () => {

@@ -1,9 +1,17 @@
 import type { Hex } from '../../src/protocol/parts.ts'
+import { type Books, type Call, said } from './books.ts'
+import type { Meaning } from './words.ts'
 
-/** What a contract said, wherever it comes to stand. */
-export type Content = { readonly address: Hex; readonly topics: readonly Hex[]; readonly data: Hex }
+/** What a contract said, wherever it comes to stand; what it means, where that is more than a movement. */
+export type Content = {
+  readonly address: Hex
+  readonly topics: readonly Hex[]
+  readonly data: Hex
+  readonly means?: Meaning
+}
 
-export type Tx = { readonly hash: Hex; readonly logs: readonly Content[] }
+/** Some of what a transaction says is known only where it comes to stand. */
+export type Tx = { readonly hash: Hex; readonly logs: readonly (Content | Call)[] }
 
 /** A content with its place in a block. */
 export type Placed = {
@@ -25,6 +33,8 @@ export type Block = {
   readonly timestamp: number
   readonly txs: readonly Tx[]
   readonly logs: readonly Placed[]
+  /** What the contracts hold after it. */
+  readonly after: Books
   readonly since: number
   until: number
 }
@@ -34,6 +44,8 @@ export type Building = {
   readonly number: number
   readonly parentHash: Hex
   readonly timestamp: number
+  /** What the contracts held when it began. */
+  readonly before: Books
   readonly txs: Tx[]
   readonly shownAt: number[]
   readonly since: number
@@ -47,15 +59,24 @@ export type Building = {
 export const hex = (digits: number, value: number | bigint): Hex => `0x${value.toString(16).padStart(digits, '0')}`
 const keyOf = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`
 
-/** Gives each log its place: indexes count over the whole block, whoever spoke. */
-export function place({ number, timestamp }: Pick<Block, 'number' | 'timestamp'>, txs: readonly Tx[]): Placed[] {
-  const placed: Placed[] = []
+type Beginning = Pick<Building, 'number' | 'timestamp' | 'before'>
+
+/** Lets transactions happen, and gives each log its place: indexes count over the whole block, whoever spoke. */
+export function happen({ number, timestamp, before }: Beginning, txs: readonly Tx[]) {
+  const logs: Placed[] = []
+  let after = before
   for (const [txIndex, tx] of txs.entries()) {
-    for (const content of tx.logs) {
-      const logIndex = placed.length
-      const key = keyOf(number, tx.hash, logIndex)
-      placed.push({ key, content, block: number, timestamp, tx: tx.hash, txIndex, logIndex })
+    for (const one of tx.logs) {
+      const { books, contents } = said(after, one, timestamp)
+      after = books
+      for (const content of contents) {
+        const logIndex = logs.length
+        const key = keyOf(number, tx.hash, logIndex)
+        logs.push({ key, content, block: number, timestamp, tx: tx.hash, txIndex, logIndex })
+      }
     }
   }
-  return placed
+  return { logs, after }
 }
+
+export const place = (beginning: Beginning, txs: readonly Tx[]): readonly Placed[] => happen(beginning, txs).logs

@@ -1,9 +1,9 @@
 import { hex, type Tx } from './block.ts'
 import { type Chain, SLOT_MS, SLOTS_PER_BLOCK } from './chain.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, NOON } from './clock.ts'
 import { Dice } from './dice.ts'
 import { sealedFate } from './fates.ts'
-import { drawTx } from './market.ts'
+import { drawTx, type Market } from './market.ts'
 import { reorganised } from './reorganisation.ts'
 import type { Settings } from './settings.ts'
 import type { Weather } from './weather.ts'
@@ -72,7 +72,13 @@ export class Builder {
     const { activity } = this.#options.settings
     const dice = this.#dice('market')
     const count = Math.floor(activity / 100) + (dice.chance(activity % 100) ? 1 : 0)
-    return Array.from({ length: count }, (_, nth) => drawTx(dice, hex(64, 0x7a_0000_0000 + this.#slot * 100 + nth)))
+    const hash = (nth: number) => hex(64, 0x7a_0000_0000 + this.#slot * 100 + nth)
+    return Array.from({ length: count }, (_, nth) => drawTx(dice, hash(nth), this.#market))
+  }
+
+  get #market(): Market {
+    const { settings, clock } = this.#options
+    return { deeds: settings.deeds, second: Math.floor((NOON + clock.frame) / 1_000) }
   }
 
   #show(txs: readonly Tx[]): void {
@@ -90,7 +96,12 @@ export class Builder {
     const { chain, clock, weather } = this.#options
     const { number, timestamp, txs: shown } = chain.building
     const silent = this.#release(false)
-    const { txs, held } = sealedFate({ dice: this.#dice('fate'), weather, shown, slot: this.#slot })
+    const { txs, held } = sealedFate({
+      ...{ weather, shown },
+      dice: this.#dice('fate'),
+      market: this.#market,
+      slot: this.#slot,
+    })
     this.#held = [...this.#held, ...held]
     const block = chain.add({ number, timestamp, txs: [...silent, ...txs, ...this.#hidden], since: clock.frame })
     chain.mark(number)
@@ -131,14 +142,14 @@ export class Builder {
 
   /** Another chain takes over: at once, or by going back and building again. */
   #reorganise(depth: number, slowly: boolean): void {
-    const { chain, clock } = this.#options
+    const { chain, clock, settings } = this.#options
     const to = Math.max(chain.safe, chain.head - depth)
     const removed = chain.cut(to)
     if (removed.length === 0) return
     const { number, txs: shown } = chain.abandon()
     const hidden = this.#hidden
     const dice = this.#dice('reorg')
-    const { blocks, left } = reorganised({ dice, removed, slowly, slot: this.#slot })
+    const { blocks, left } = reorganised({ dice, removed, slowly, slot: this.#slot, deeds: settings.deeds })
     const added = blocks.map(({ timestamp, txs }, nth) =>
       chain.add({ number: to + 1 + nth, timestamp, txs, since: clock.frame }),
     )

@@ -1,6 +1,7 @@
 import { Subject } from 'rxjs'
 import type { Hex } from '../../src/protocol/parts.ts'
-import { type Block, type Building, hex, type Placed, place, type Tx } from './block.ts'
+import { type Block, type Building, happen, hex, type Placed, place, type Tx } from './block.ts'
+import { firstBooks } from './books.ts'
 import { type Clock, NOON } from './clock.ts'
 import type { Settings } from './settings.ts'
 import { View } from './view.ts'
@@ -28,6 +29,8 @@ export class Chain {
   readonly buildings: Building[] = []
   /** Whatever was ever shown as pre-confirmed under a key, oldest first. */
   readonly announced = new Map<string, Placed[]>()
+  /** The same by block and transaction. */
+  readonly announcedIn = new Map<string, Placed[]>()
   /** Every block that ever was, by its number, oldest first, and by its hash. */
   readonly numbers = new Map<number, Block[]>()
   readonly hashes = new Map<Hex, Block>()
@@ -81,18 +84,19 @@ export class Chain {
   }
 
   add({ number, timestamp, txs, since }: Pick<Block, 'number' | 'timestamp' | 'txs' | 'since'>): Block {
-    const before = this.numbers.get(number) ?? []
+    const others = this.numbers.get(number) ?? []
+    const parent = this.numbers.get(number - 1)?.at(-1)
     const block: Block = {
       number,
-      hash: hex(64, (BigInt(number) << 32n) + 0xb10cn * 2n ** 128n + BigInt(before.length)),
-      parentHash: this.numbers.get(number - 1)?.at(-1)?.hash ?? hex(64, 0),
+      hash: hex(64, (BigInt(number) << 32n) + 0xb10cn * 2n ** 128n + BigInt(others.length)),
+      parentHash: parent?.hash ?? hex(64, 0),
       timestamp,
       txs,
-      logs: place({ number, timestamp }, txs),
+      ...happen({ number, timestamp, before: parent?.after ?? firstBooks }, txs),
       since,
       until: Number.POSITIVE_INFINITY,
     }
-    this.numbers.set(number, [...before, block])
+    this.numbers.set(number, [...others, block])
     this.hashes.set(block.hash, block)
     return block
   }
@@ -121,6 +125,7 @@ export class Chain {
       number: parent.number + 1,
       parentHash: parent.hash,
       timestamp: Math.max(parent.timestamp, Math.floor((NOON + frame + this.blockMs) / 1_000)),
+      before: parent.after,
       txs: [],
       shownAt: [],
       since: frame,
@@ -142,9 +147,8 @@ export class Chain {
     const fresh = new Set(txs.map(({ hash }) => hash))
     const logs = place(building, building.txs).filter(({ tx }) => fresh.has(tx))
     for (const log of logs) {
-      const before = this.announced.get(log.key)
-      if (before) before.push(log)
-      else this.announced.set(log.key, [log])
+      add(this.announced, log.key, log)
+      add(this.announcedIn, `${log.block} ${log.tx}`, log)
     }
     return logs
   }
@@ -169,4 +173,10 @@ export class Chain {
     if (removed.length > 0) this.mark(to)
     return removed
   }
+}
+
+function add(shown: Map<string, Placed[]>, name: string, log: Placed): void {
+  const before = shown.get(name)
+  if (before) before.push(log)
+  else shown.set(name, [log])
 }

@@ -23,6 +23,8 @@ const calm: Settings = {
   byHash: true,
   backfillBoundMs: 86_400_000,
   staleMs: 86_400_000,
+  deeds: 30,
+  listLagMs: 0,
   spanMs: 20_000,
   liveness: true,
 }
@@ -60,6 +62,30 @@ describe('the checker', () => {
 
   it('finds a reorganisation that is ignored', async () => {
     expect(await brokenBy('a reorganisation is ignored', fault('reorg', 9_000, 0, 3))).not.toEqual([])
+  })
+
+  it('finds a multiplier that holds for all of its block', async () => {
+    expect(await brokenBy('a multiplier holds for all of its block')).toContain('I15')
+  })
+
+  it.each([
+    'a schedule takes effect by the wall clock',
+    'a schedule takes effect one block late',
+    'a schedule is forgotten',
+  ])('finds that %s', async (bug) => {
+    expect(await brokenBy(bug)).toContain('I16')
+  })
+
+  it('finds an action that holds nothing', async () => {
+    expect(await brokenBy('an action holds nothing')).toContain('I17')
+  })
+
+  it('finds a memo that is dropped', async () => {
+    expect(await brokenBy('a memo is dropped')).toContain('I3')
+  })
+
+  it('finds a retraction that does not say what holds again', async () => {
+    expect(await brokenBy('nobody says what holds again', fault('drop', 2_000, 30_000, 60))).toContain('I18')
   })
 
   it('finds a key that a restart forgot', async () => {

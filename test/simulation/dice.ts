@@ -11,6 +11,11 @@ export class Dice {
     this.#state = hash >>> 0
   }
 
+  /** Other dice that fall as these would, and leave these as they are. */
+  beside(name: string): Dice {
+    return new Dice(this.#state, name)
+  }
+
   /** From 0 up to, but not, 1 (mulberry32). */
   roll(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0

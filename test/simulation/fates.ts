@@ -1,10 +1,16 @@
 import { hex, type Tx } from './block.ts'
 import type { Dice } from './dice.ts'
 import type { Kind } from './faults.ts'
-import { changedTx, drawTx } from './market.ts'
+import { changedTx, drawTx, type Market } from './market.ts'
 import type { Weather } from './weather.ts'
 
-type Shown = { readonly dice: Dice; readonly weather: Weather; readonly shown: readonly Tx[]; readonly slot: number }
+type Shown = {
+  readonly dice: Dice
+  readonly weather: Weather
+  readonly market: Market
+  readonly shown: readonly Tx[]
+  readonly slot: number
+}
 
 /** What becomes of a block's transactions when it is sealed: by itself each one stays as it was shown. */
 type Fate = {
@@ -14,7 +20,7 @@ type Fate = {
 }
 
 /** Seals what was shown, as the weather allows. */
-export function sealedFate({ dice, weather, shown, slot }: Shown): Fate {
+export function sealedFate({ dice, weather, market, shown, slot }: Shown): Fate {
   const strikes = (kind: Kind) => dice.chance(weather.amount(kind) ?? 0)
   const held: { tx: Tx; shown: boolean }[] = []
   const txs: Tx[] = []
@@ -27,7 +33,7 @@ export function sealedFate({ dice, weather, shown, slot }: Shown): Fate {
       strikes('silentMove'),
     ]
     const [changed, shifted, swapped] = [strikes('change'), strikes('shift'), strikes('swap')]
-    const unseen = drawTx(dice, hex(64, 0x7b_0000_0000 + slot * 100 + txs.length))
+    const unseen = drawTx(dice, hex(64, 0x7b_0000_0000 + slot * 100 + txs.length), market)
     const other = changedTx(dice, tx)
     if (inserted) txs.push(unseen)
     if (dropped) continue

@@ -1,5 +1,7 @@
-import type { Clock } from './clock.ts'
-import { NOON } from './clock.ts'
+import { happen } from './block.ts'
+import { type Book, firstBooks, multiplierAt } from './books.ts'
+import type { Chain } from './chain.ts'
+import { type Clock, NOON } from './clock.ts'
 import { Dice } from './dice.ts'
 import type { Settings } from './settings.ts'
 import { newcomer, type Stock, stocks } from './tokens.ts'
@@ -26,7 +28,12 @@ const FUTURE_MS = 600_000
 /** What the odd NAVs are, in the order of the fault's amounts. */
 const oddities = ['missing', 'zero', 'negative', 'text', 'no time', 'future', 'frozen'] as const
 
-type Options = { readonly settings: Settings; readonly clock: Clock; readonly weather: Weather }
+type Options = {
+  readonly settings: Settings
+  readonly clock: Clock
+  readonly weather: Weather
+  readonly chain: Chain
+}
 
 /** The list of tokens as its API serves it, with every NAV round on the way. */
 export class ListModel {
@@ -70,16 +77,30 @@ export class ListModel {
     const { weather } = this.#options
     const index = stocks.indexOf(stock)
     const renamed = weather.amount('renamed') === index
+    const { book, second } = this.#chainOf(stock)
+    const fields = { symbol: stock.symbol, name: stock.symbol, ...book?.fields }
     return {
+      ...fields,
       contract_address: stock.address,
-      symbol: renamed ? `${stock.symbol}x` : stock.symbol,
-      name: stock.symbol,
+      symbol: renamed ? `${fields.symbol}x` : fields.symbol,
       decimals: stock.decimals,
       total_supply: 1_000,
-      multiplier: Number(stock.hundredths) / 100,
-      paused_features: [],
+      multiplier: book ? Number(`${multiplierAt(book, second)}e-18`) : 1,
+      paused_features: book?.paused ?? [],
       ...this.#nav(stock, nth),
     }
+  }
+
+  /** What a contract holds, as far as whoever keeps the list knows. */
+  #chainOf({ address }: Stock): { readonly book: Book | undefined; readonly second: number } {
+    const { chain, settings } = this.#options
+    if (settings.listLagMs < 0) {
+      const { building } = chain
+      return { book: happen(building, building.txs).after.get(address), second: building.timestamp }
+    }
+    const view = chain.view(settings.listLagMs)
+    const head = view.block(view.head)
+    return { book: (head?.after ?? firstBooks).get(address), second: head?.timestamp ?? 0 }
   }
 
   #nav({ address }: Stock, nth: number): Pick<ServedRecord, 'nav_price' | 'nav_price_updated_at'> {

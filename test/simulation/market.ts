@@ -1,5 +1,7 @@
 import type { Hex } from '../../src/protocol/parts.ts'
+import { drawDeeds } from './actions.ts'
 import { type Content, hex, type Tx } from './block.ts'
+import type { Call } from './books.ts'
 import type { Dice } from './dice.ts'
 import { foreigners, newcomer, stocks } from './tokens.ts'
 
@@ -10,10 +12,24 @@ export const APPROVAL: Hex = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e
 const MOST_LOGS_PER_TX = 4
 
 const addresses = [...stocks, newcomer].map(({ address }) => address) as [Hex, ...Hex[]]
-const zero = hex(64, 0)
-const holder = (dice: Dice): Hex => hex(64, 0xa000 + dice.int(0, 9))
+export const zero = hex(64, 0)
+export const holder = (dice: Dice): Hex => hex(64, 0xa000 + dice.int(0, 9))
 const amount = (dice: Dice): Hex =>
   hex(64, dice.chance(5) ? 2n ** 128n + 7n : dice.chance(5) ? 0n : BigInt(dice.int(1, 2_000_000_000)))
+
+/** How often, in %, a transaction does more than move tokens, and the chain's time (in seconds). */
+export type Market = { readonly deeds: number; readonly second: number }
+
+/** A movement, a mint or a burn. */
+export function drawMovement(dice: Dice, address: Hex): Content {
+  const ends = dice.pick([
+    [holder(dice), holder(dice)],
+    [holder(dice), holder(dice)],
+    [zero, holder(dice)],
+    [holder(dice), zero],
+  ] as const)
+  return { address, topics: [TRANSFER, ...ends], data: amount(dice) }
+}
 
 /** One log of a token: a movement, a mint, a burn, an approval, or something that is in no book. */
 export function drawLog(dice: Dice, address: Hex = dice.pick(addresses)): Content {
@@ -29,18 +45,21 @@ export function drawLog(dice: Dice, address: Hex = dice.pick(addresses)): Conten
 }
 
 /** A transaction with logs of listed tokens and others, now and then the same thing said twice. */
-export function drawTx(dice: Dice, hash: Hex): Tx {
-  const logs = Array.from({ length: dice.int(1, MOST_LOGS_PER_TX) }, () =>
+export function drawTx(dice: Dice, hash: Hex, market: Market): Tx {
+  const besides = dice.beside('deeds')
+  const logs: (Content | Call)[] = Array.from({ length: dice.int(1, MOST_LOGS_PER_TX) }, () =>
     dice.chance(15) ? drawLog(dice, dice.pick(foreigners)) : drawLog(dice),
   )
   const [first] = logs
   if (first && dice.chance(15)) logs.splice(dice.int(0, logs.length), 0, first)
-  return { hash, logs }
+  if (!besides.chance(market.deeds)) return { hash, logs }
+  const deeds = drawDeeds({ dice: besides, address: besides.pick(addresses), second: market.second, name: hash })
+  return { hash, logs: besides.chance(80) ? deeds : [...logs, ...deeds] }
 }
 
 /** The same transaction with another outcome: a log less, one more, or one that says something else. */
 export function changedTx(dice: Dice, { hash, logs }: Tx): Tx {
-  const changed = [...logs]
+  const changed: (Content | Call)[] = [...logs]
   const at = dice.int(0, logs.length - 1)
   const how = dice.int(0, 2)
   if (how === 0) changed.splice(at, 1)

@@ -5,6 +5,7 @@ import type { Hex } from '../../src/protocol/parts.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
 import { isFact } from './checker/said.ts'
+import { wordPlants } from './planted-words.ts'
 import { around } from './tape.ts'
 import { wireHeader, wireLog } from './wires.ts'
 import type { Between, World } from './world.ts'
@@ -50,6 +51,7 @@ const told = (draft: Draft): boolean => isFact(draft as Update)
 const isSealedTelling = (draft: Draft): boolean => told(draft) && 'stage' in draft && draft.stage === 'sealed'
 
 export const plants: Readonly<Record<string, Between>> = {
+  ...wordPlants,
   'every 20th message is lost': (ports, world) => {
     let written = 0
     const isLost = (draft: Draft) => {

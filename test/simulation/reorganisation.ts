@@ -8,6 +8,8 @@ type Taken = {
   /** The chain goes back and is built again, instead of being replaced at once. */
   readonly slowly: boolean
   readonly slot: number
+  /** How often, in %, a transaction does more than move tokens. */
+  readonly deeds: number
 }
 
 type Replaced = {
@@ -17,7 +19,7 @@ type Replaced = {
 }
 
 /** The blocks that take the place of others: most transactions stay, some move, change, vanish or are new. */
-export function reorganised({ dice, removed, slowly, slot }: Taken): Replaced {
+export function reorganised({ dice, removed, slowly, slot, deeds }: Taken): Replaced {
   if (slowly) return { blocks: [], left: removed.flatMap(({ txs }) => txs.filter(() => dice.chance(85))) }
   // Some reorganisations change nothing but the hashes.
   const faithful = dice.chance(20)
@@ -36,9 +38,12 @@ export function reorganised({ dice, removed, slowly, slot }: Taken): Replaced {
       else if (fate < 92) txs.push(changedTx(dice, tx))
       else if (fate < 94) blocks.at(-1)?.txs.push(tx)
     }
-    if (!faithful && dice.chance(25))
-      txs.splice(dice.int(0, txs.length), 0, drawTx(dice, hex(64, 0x7c_0000_0000 + slot * 100 + nth)))
-    blocks.push({ timestamp: old?.timestamp ?? blocks.at(-1)?.timestamp ?? 0, txs })
+    const timestamp = old?.timestamp ?? blocks.at(-1)?.timestamp ?? 0
+    if (!faithful && dice.chance(25)) {
+      const market = { deeds, second: timestamp }
+      txs.splice(dice.int(0, txs.length), 0, drawTx(dice, hex(64, 0x7c_0000_0000 + slot * 100 + nth), market))
+    }
+    blocks.push({ timestamp, txs })
   }
   return { blocks, left: [...carried, ...removed.slice(count).flatMap(({ txs }) => txs)] }
 }

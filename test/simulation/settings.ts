@@ -46,6 +46,10 @@ export type Settings = {
   readonly byHash: boolean
   readonly backfillBoundMs: number
   readonly staleMs: number
+  /** How often, in %, a transaction does more than move tokens. */
+  readonly deeds: number
+  /** How much later the list follows the sealed chain; below zero it knows what is being built. */
+  readonly listLagMs: number
   /** Faults begin within this time. */
   readonly spanMs: number
   /** Whether all faults stop at last, so that the relay has to recover. */
@@ -76,5 +80,7 @@ export function settingsOf(seed: number): Settings {
     staleMs: dice.chance(50) ? DAY_MS : dice.int(20, 60) * 1_000,
     spanMs: mode === 'flash' ? dice.int(20, 80) * 1_000 : dice.int(10, 30) * 1_000,
     liveness: dice.chance(80),
+    deeds: dice.pick([0, 5, 15, 40]),
+    listLagMs: dice.pick([-1, 0, 2_000, 10_000, 40_000]),
   }
 }

@@ -65,7 +65,7 @@ export class World {
     const world = { settings, clock, weather: this.weather }
     this.chain = new Chain(settings, clock)
     new Builder({ ...world, chain: this.chain })
-    this.list = new ListModel(world)
+    this.list = new ListModel({ ...world, chain: this.chain })
     this.way = new Way({ ...world, node: new NodeModel({ ...world, chain: this.chain }) })
     this.#pushes = new Pushes({ ...world, chain: this.chain })
     const scene: Scene = {

@@ -6,7 +6,9 @@ import {
   factorAt,
   factorKept,
   factorNow,
+  factorOf,
   sameDouble,
+  withGap,
   withLog,
   withMatured,
   withWitness,
@@ -29,10 +31,10 @@ const witness = (block: number, source: 'list' | 'call', to: string | null): Fac
   log(block, 999, { key: null, source, to, timestamp: null })
 const at = (block: number, logIndex = 0) => ({ block, logIndex, timestamp: block * 10 })
 const from = (base: string | null, ...changes: readonly FactorChange[]): Factor =>
-  changes.reduce<Factor>((factor, change) => (change.source === 'log' ? withLog : withWitness)(factor, change), {
-    base,
-    changes: [],
-  })
+  changes.reduce<Factor>(
+    (factor, change) => (change.source === 'log' ? withLog : withWitness)(factor, change),
+    factorOf(base),
+  )
 const valueAt = (factor: Factor, block: number, logIndex = 0) => factorAt(factor, at(block, logIndex)).value
 
 describe('a factor', () => {
@@ -95,6 +97,15 @@ describe('a factor', () => {
     expect(valueAt(early, 5, 0)).toBe('2')
     const factor = withLog(early, log(5, 3, { from: '1', to: '2' }))
     expect([valueAt(factor, 5, 0), valueAt(factor, 5, 4)]).toEqual(['1', '2'])
+  })
+
+  it('is not known before what could not be read by what a log says after it', () => {
+    const gap = withGap(from('1', log(2, 0, { from: '1', to: '1.5' })), 10)
+    const factor = withLog(gap, log(12, 0, { from: '3', to: '4' }))
+    expect([2, 9, 10, 11, 13].map((block) => valueAt(factor, block))).toEqual(['1', '1.5', '1.5', '3', '4'])
+    const first = withLog(withGap(from('1'), 10), log(12, 0, { from: '3', to: '4' }))
+    expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
+    expect(withLog(first, log(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
   })
 
   it('is unknown again where only the list knew it and no longer does', () => {

@@ -1,8 +1,10 @@
 import type { Entry } from '../../../src/tape/tape.ts'
 import { Ending } from './ending.ts'
+import { Factors } from './factors.ts'
 import { Navs } from './navs.ts'
 import { Numbering } from './numbering.ts'
 import type { Law, Scene } from './scene.ts'
+import { Schedules } from './schedules.ts'
 import { Settlings } from './settlings.ts'
 import { Standing } from './standing.ts'
 import { Tokens } from './tokens.ts'
@@ -14,6 +16,7 @@ export class Checker implements Law {
   readonly tokens: Tokens
   readonly standing: Standing
   readonly ending: Ending
+  readonly factors: Factors
   readonly #laws: readonly Law[]
 
   constructor(scene: Scene) {
@@ -21,6 +24,7 @@ export class Checker implements Law {
     this.tokens = new Tokens(scene)
     this.standing = new Standing(scene, this.settlings.lives, this.tokens)
     this.ending = new Ending(scene, this.settlings, this.tokens)
+    this.factors = new Factors(scene, this.settlings.lives, this.tokens, this.ending)
     this.#laws = [
       new Numbering(scene),
       // Asks what was known of a key before the turn, so it stands before the lives.
@@ -30,6 +34,8 @@ export class Checker implements Law {
       new Navs(scene),
       new Watermarks(scene),
       this.ending,
+      this.factors,
+      new Schedules(scene, this.tokens, this.ending),
     ]
   }
 

@@ -3,7 +3,7 @@ import { type Entry, noteNames } from '../../../src/tape/tape.ts'
 import type { Block } from '../block.ts'
 import { NOON } from '../clock.ts'
 import type { Life } from './lives.ts'
-import { sayingOf } from './said.ts'
+import { readingsOf } from './reading.ts'
 import type { Law, Scene } from './scene.ts'
 import type { Settlings } from './settlings.ts'
 import type { Tokens } from './tokens.ts'
@@ -78,14 +78,15 @@ export class Ending implements Law {
   #told(block: Block): void {
     const { broken } = this.#scene
     const { lives, seals } = this.#settlings
-    if (this.#holds(block.number)) return
-    for (const { key, content } of block.logs) {
+    if (this.holds(block.number)) return
+    for (const [key, { log, saying, isPart }] of readingsOf(block.logs)) {
+      const { content } = log
       const since = this.#tokens.since.get(content.address)
-      if (since === undefined || block.number <= since) continue
+      if (since === undefined || block.number <= since || isPart) continue
       const life = lives.all.get(key)
       if (life?.state !== 'sealed') broken('I5', `${key} is sealed on the chain and ${life?.state ?? 'never told'}`)
       else if (life.hash !== block.hash) broken('I5', `${key} is sealed by ${life.hash}, not ${block.hash}`)
-      else if (life.saying !== sayingOf(content)) broken('I5', `${key} says ${life.saying}`)
+      else if (life.saying !== saying) broken('I5', `${key} says ${life.saying}`)
       const seal = seals.get(`${block.number} ${content.address}`)
       if (seal?.block.hash !== block.hash) broken('I5', `block ${block.number} has no seal of ${content.address}`)
     }
@@ -100,7 +101,8 @@ export class Ending implements Law {
     if (hash !== block.hash && !this.#isGone(number)) broken('I6', `${key} stays sealed by ${hash}`)
   }
 
-  #holds(number: number): boolean {
+  /** Whether a hole was told where a block is. */
+  holds(number: number): boolean {
     return this.holes.some(({ blocks }) => blocks.from <= number && number <= blocks.to)
   }
 

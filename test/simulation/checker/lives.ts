@@ -1,7 +1,8 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Block, Placed } from '../block.ts'
+import type { Block } from '../block.ts'
 import { stockAt } from '../tokens.ts'
-import { type Amended, type Fact, objectionTo, sayingOf, toldSaying } from './said.ts'
+import { type Reading, readingsOf } from './reading.ts'
+import { type Amended, detailObjection, type Fact, objectionTo, sayingsOf, toldDetail, toldSaying } from './said.ts'
 import type { Scene } from './scene.ts'
 
 type Told<Type extends Update['type']> = Extract<Update, { type: Type }>
@@ -14,8 +15,9 @@ export type Life = {
   readonly tx: string
   state: 'open' | 'sealed' | 'retracted'
   type: string
-  /** What it says now. */
+  /** What it says now, and all that was told of it last. */
   saying: string
+  told: Amended
   /** The last message that told or amended it. */
   position: string
   toldLate: boolean
@@ -26,7 +28,7 @@ export type Life = {
   hash: string | null
 }
 
-const isSealedSource = ({ ingest }: Exclude<Fact, { type: 'log' }>): boolean =>
+const isSealedSource = ({ ingest }: Extract<Fact, { ingest: unknown }>): boolean =>
   ingest.source === 'sealed' || ingest.source === 'backfill'
 
 /** Every key that was told, and how its life goes on: I2, I3, I4 and the false retractions of I6. */
@@ -62,11 +64,21 @@ export class Lives {
     if (stage === 'sealed') this.#sealedAs(fact.block.hash, key, fact, id)
     else this.#announcedAs(key, fact, id)
     if (stage === 'preconfirmed' && late) broken('I4', `${id} ${key} is late though it is pre-confirmed`)
-    if (fact.type !== 'log' && isSealedSource(fact) !== (stage === 'sealed'))
+    if ('ingest' in fact && isSealedSource(fact) !== (stage === 'sealed'))
       broken('I3', `${id} ${key} is ${stage} and from ${fact.ingest.source}`)
     const preconfirmed = stage === 'preconfirmed' || (before?.preconfirmed ?? false)
     this.all.set(key, {
-      ...{ key, number: fact.block.number, address, tx: fact.tx.hash, type, saying, position: id, preconfirmed },
+      ...{
+        key,
+        number: fact.block.number,
+        address,
+        tx: fact.tx.hash,
+        type,
+        saying,
+        told: fact,
+        position: id,
+        preconfirmed,
+      },
       state: stage === 'sealed' ? 'sealed' : 'open',
       toldLate: late,
       toldAt: clock.frame,
@@ -85,7 +97,8 @@ export class Lives {
     const update = amend.update as Amended
     if (update.key !== key) broken('I4', `${id} amends ${key} with ${update.key}`)
     const saying = toldSaying(update)
-    if (saying === life.saying) broken('I4', `${id} amends ${key} though it says the same`)
+    if (saying === life.saying && toldDetail(update) === toldDetail(life.told))
+      broken('I4', `${id} amends ${key} though it says the same`)
     if (amend.changed.length === 0) broken('I4', `${id} names nothing that changed`)
     if (update.stage === 'sealed') {
       this.#sealedAs(update.block.hash, key, update, id)
@@ -95,20 +108,21 @@ export class Lives {
       this.#announcedAs(key, update, id)
     }
     life.saying = saying
+    life.told = update
     life.type = update.type
     life.position = id
   }
 
   /** Ends a life; answers it as it was. */
   retract(retract: Told<'retract'>): Life | null {
-    const { broken, chain } = this.#scene
+    const { broken } = this.#scene
     const { id, key, block } = retract
     const life = this.#alive(retract)
     if (!life) return null
     if (block.number !== life.number) broken('I4', `${id} retracts ${key} by block ${block.number}`)
-    const shown = block.hash === null ? undefined : chain.hashes.get(block.hash)
-    const log = shown?.logs.find((one) => one.key === key)
-    if (log && sayingOf(log.content) === life.saying) broken('I6', `${id} ${key} is retracted by a block that holds it`)
+    const read = this.readingOf(block.hash, key)
+    if (read && !read.isPart && read.saying === life.saying)
+      broken('I6', `${id} ${key} is retracted by a block that holds it`)
     life.state = 'retracted'
     return life
   }
@@ -120,8 +134,10 @@ export class Lives {
       broken('I4', `${seal.id} seals ${key}, which ${life ? 'was retracted' : 'was never told'}`)
       return null
     }
-    const log = this.#logOf(seal.block.hash, key)
-    if (log && sayingOf(log.content) !== life.saying) broken('I3', `${seal.id} seals ${key} as ${life.saying}`)
+    const read = this.readingOf(seal.block.hash, key)
+    if (read && read.saying !== life.saying) broken('I3', `${seal.id} seals ${key} as ${life.saying}`)
+    const objection = read && detailObjection(life.told, read)
+    if (objection) broken('I17', `${seal.id} seals ${key}, which ${objection}`)
     life.state = 'sealed'
     life.hash = seal.block.hash
     return life
@@ -144,8 +160,8 @@ export class Lives {
   /** Some block under this hash has been canonical, and holds this. */
   #sealedAs(hash: string | null, key: string, fact: Amended, id: string): void {
     const { broken } = this.#scene
-    const log = this.#logOf(hash, key)
-    const objection = log ? objectionTo(fact, log) : `is in no block ${hash}`
+    const read = this.readingOf(hash, key)
+    const objection = read ? objectionTo(fact, read.log, [read.saying]) : `is in no block ${hash}`
     if (objection) broken('I3', `${id} ${key} ${objection}`)
   }
 
@@ -153,15 +169,17 @@ export class Lives {
   #announcedAs(key: string, fact: Amended, id: string): void {
     const { broken, chain, settings } = this.#scene
     if (fact.block.hash !== null) broken('I4', `${id} ${key} is pre-confirmed and has a hash`)
-    const sealed = chain.numbers.get(fact.block.number)?.flatMap((block) => this.#logOf(block.hash, key) ?? []) ?? []
-    const shown = [...(chain.announced.get(key) ?? []), ...sealed]
+    const { number } = fact.block
+    const sealed = chain.numbers.get(number)?.flatMap(({ logs }) => logs.filter(({ tx }) => tx === fact.tx.hash)) ?? []
+    const beside = [...(chain.announcedIn.get(`${number} ${fact.tx.hash}`) ?? []), ...sealed]
+    const shown = beside.filter((log) => log.key === key)
     const timeless = settings.traits.includes('timeless')
-    const objections = shown.map((log) => objectionTo(fact, log, timeless))
+    const objections = shown.map((log) => objectionTo(fact, log, sayingsOf(log, beside, fact, timeless), timeless))
     if (!objections.includes(null)) broken('I3', `${id} ${key} ${objections[0] ?? 'was never shown'}`)
   }
 
-  #logOf(hash: string | null, key: string): Placed | undefined {
-    return this.blockOf(hash)?.logs.find((log) => log.key === key)
+  readingOf(hash: string | null, key: string): Reading | undefined {
+    return readingsOf(this.blockOf(hash)?.logs ?? []).get(key)
   }
 
   blockOf(hash: string | null): Block | undefined {

@@ -1,6 +1,7 @@
 import type { Nav } from '../../../src/protocol/parts.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { ServedRecord } from '../list.ts'
+import { isFact, isMovement } from './said.ts'
 import type { Law, Scene } from './scene.ts'
 
 const AHEAD_BOUND_MS = 120_000
@@ -50,7 +51,7 @@ export class Navs implements Law {
         if (update.nav.updated_at !== null && update.nav.updated_at < held)
           broken('I10', `${id} goes back from ${held} to ${update.nav.updated_at}`)
         this.#told.set(address, update.nav)
-      } else if (type === 'transfer' || type === 'mint' || type === 'burn') {
+      } else if (isFact(update) && isMovement(update)) {
         // What is caught up may be older than any NAV that is known.
         const unknown = update.ingest.source === 'backfill' && update.nav.state === 'missing'
         if (!unknown) this.#check(update.nav, update)

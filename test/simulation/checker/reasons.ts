@@ -1,7 +1,6 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Placed } from '../block.ts'
 import type { Life, Lives } from './lives.ts'
-import { sayingOf } from './said.ts'
+import { type Reading, readingsOf } from './reading.ts'
 import type { Scene } from './scene.ts'
 
 type Retract = Extract<Update, { type: 'retract' }>
@@ -26,8 +25,9 @@ export class Reasons {
     if (reason === 'replaced') {
       this.#named.add(by ?? '')
       const [number = ''] = (by ?? '').split('-')
-      const places = chain.numbers.get(Number(number))?.flatMap(({ logs }) => logs) ?? []
-      const found = places.some((log) => log.key === by && this.#same(log, life))
+      const places =
+        chain.numbers.get(Number(number))?.flatMap(({ logs }) => readingsOf(logs).get(by ?? '') ?? []) ?? []
+      const found = places.some((read) => this.#same(read, life))
       if (!found || by === key) broken('I4', `${id} ${key} is replaced by ${by}, which does not hold its content`)
       return
     }
@@ -64,14 +64,15 @@ export class Reasons {
     this.#named = new Set()
   }
 
-  #same({ tx, content }: Placed, life: Life): boolean {
-    return tx === life.tx && sayingOf(content) === life.saying
+  #same({ log, saying, isPart }: Reading, life: Life): boolean {
+    return !isPart && log.tx === life.tx && saying === life.saying
   }
 
   /** Other keys of a block under which the same content of the same transaction is sealed. */
   #placesIn(hash: string | null, life: Life): readonly string[] {
     const logs = this.#lives.blockOf(hash)?.logs ?? []
-    return logs.filter((log) => log.key !== life.key && this.#same(log, life)).map((log) => log.key)
+    const others = [...readingsOf(logs)].filter(([key, read]) => key !== life.key && this.#same(read, life))
+    return others.map(([key]) => key)
   }
 
   /** Whether a key was told with this very content by itself: it has not moved there. */

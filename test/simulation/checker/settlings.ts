@@ -3,7 +3,7 @@ import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import { Lives } from './lives.ts'
 import { Reasons } from './reasons.ts'
-import { isFact, timeOf } from './said.ts'
+import { type Amended, isFact, timeOf, toldSaying } from './said.ts'
 import type { Law, Scene } from './scene.ts'
 
 type Seal = Extract<Update, { type: 'seal' }>
@@ -59,13 +59,26 @@ export class Settlings implements Law {
       const name = `${update.block.number} ${update.address}`
       if (this.seals.get(name)?.block.hash !== update.block.hash) this.seals.delete(name)
     } else if (update.type === 'amend') {
-      const { block, stage } = update.update
-      if (stage === 'sealed') this.#in(block?.number ?? 0, block?.hash ?? null, 'amend', update.id)
+      const fact = update.update as Amended
+      if (fact.stage === 'sealed' && !this.#corrects(update.id, fact))
+        this.#in(fact.block.number, fact.block.hash, 'amend', update.id)
       this.#reasons.amended(update)
       this.lives.amend(update)
     } else if (update.type === 'seal') {
       this.#sealed(update, this.#in(update.block.number, update.block.hash, 'seal', update.id))
     }
+  }
+
+  /** What is sealed and stays so may be put right whenever it is known to be wrong, but not in the midst of another block. */
+  #corrects(id: string, fact: Amended): boolean {
+    const { broken } = this.#scene
+    const { key, block } = fact
+    const life = this.lives.all.get(key)
+    const now = this.#settling
+    if (now && now.number === block.number && now.hash === block.hash) return false
+    if (life?.state !== 'sealed' || life.hash !== block.hash || life.saying !== toldSaying(fact)) return false
+    if (now && now.phase !== 'seal') broken('I4', `${id} puts ${key} right in the midst of block ${now.number}`)
+    return true
   }
 
   /** A block that was settled as it still stands has nothing pre-confirmed any more. */
@@ -108,7 +121,7 @@ export class Settlings implements Law {
     if (seals.some((other) => other.address === address)) broken('I4', `${id}: ${address} is sealed twice at once`)
     const late = told.filter((one) => one.address === address && one.late).map(({ key }) => key)
     if (seal.late.join() !== late.join()) broken('I4', `${id}: late ${seal.late.join()}, not ${late.join()}`)
-    const types = keys.map((key) => this.lives.seal(key, seal)?.type)
+    const types = keys.map((key) => (this.#isPart(key, seal) ? 'part' : this.lives.seal(key, seal)?.type))
     if (seal.types.join() !== types.join()) broken('I4', `${id}: types ${seal.types.join()}, not ${types.join()}`)
     const name = `${block.number} ${address}`
     const before = this.seals.get(name)
@@ -116,6 +129,15 @@ export class Settlings implements Law {
       broken('I5', `${id} seals ${address} in block ${block.number} again as ${before.id} did`)
     this.seals.set(name, seal)
     seals.push(seal)
+  }
+
+  /** Whether the block folds a log into another: then nothing is told of it any more. */
+  #isPart(key: string, { id, block }: Seal): boolean {
+    const { broken } = this.#scene
+    if (!this.lives.readingOf(block.hash, key)?.isPart) return false
+    const life = this.lives.all.get(key)
+    if (life && life.state !== 'retracted') broken('I17', `${id}: ${key} is part of another and ${life.state}`)
+    return true
   }
 
   #close(): void {

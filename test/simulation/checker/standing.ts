@@ -4,6 +4,7 @@ import type { Block, Placed } from '../block.ts'
 import type { Kind } from '../faults.ts'
 import { stockAt } from '../tokens.ts'
 import type { Lives } from './lives.ts'
+import { readingsOf } from './reading.ts'
 import { type Fact, isFact } from './said.ts'
 import type { Law, Scene } from './scene.ts'
 import type { Tokens } from './tokens.ts'
@@ -59,8 +60,12 @@ export class Standing implements Law {
       const blocks = deed.type === 'sealed' ? [deed.block] : deed.type === 'reorganised' ? deed.added : []
       for (const block of blocks) {
         const { number, logs } = block
-        const unheard = logs.filter(({ key, content }) => stockAt(content.address) && !lives.all.get(key)?.preconfirmed)
-        const missed = unheard.filter((log) => tokens.isListed(log.content.address) && !this.#glimpsed(log))
+        const unheard = [...readingsOf(logs).values()].filter(
+          ({ log, isPart }) => stockAt(log.content.address) && !isPart && !lives.all.get(log.key)?.preconfirmed,
+        )
+        // An announcement that is never said to be over is not told before its block is sealed.
+        const tellable = unheard.filter(({ closed, keys }) => closed || keys === null).map(({ log }) => log)
+        const missed = tellable.filter((log) => tokens.isListed(log.content.address) && !this.#glimpsed(log))
         if (unheard.length > 0) this.#evidentAt = scene.clock.frame
         // What takes the place of a sealed block is no news to whoever thinks that block sealed.
         // And who polls sees a block begin, and cannot tell what is lost of it.
@@ -138,12 +143,14 @@ export class Standing implements Law {
     // Its content had been told under another index.
     if (replaces && late) broken('I4', `${id} replaces another key and is late`)
     if (replaces || type === 'log') return
-    const backfilled = fact.ingest.source === 'backfill'
+    // What says nothing of how it came may have been caught up.
+    const backfilled = 'ingest' in fact ? fact.ingest.source === 'backfill' : late
+    const known = this.#lives.all.has(fact.key)
     const source = this.#status?.source
     if (late && !backfilled && (source === 'sealed' || source === 'down'))
       broken('I4', `${id} is late though the source is ${source}`)
-    if (!late && backfilled && !this.#lives.all.has(fact.key)) broken('I4', `${id} is backfilled and not late`)
-    if (!late && !backfilled && (source === 'pendingLogs' || source === 'poll') && !this.#lives.all.has(fact.key))
+    if (!late && backfilled && !known) broken('I4', `${id} is backfilled and not late`)
+    if (!late && !backfilled && (source === 'pendingLogs' || source === 'poll') && !known)
       broken('I4', `${id} is not late though the source is ${source}`)
   }
 

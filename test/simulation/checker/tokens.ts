@@ -21,7 +21,7 @@ export class Tokens implements Law {
   turn(entries: readonly Entry[]): void {
     const { broken, chain, list } = this.#scene
     for (const { update } of entries) {
-      if (update.type !== 'token') continue
+      if (update.type !== 'token' || update.source === 'log') continue
       const { id, address, change } = update
       if (change === 'listed') {
         if (this.since.has(address)) broken('I5', `${id} lists ${address} again`)
