@@ -95,6 +95,8 @@ export class Desk {
       const stage = sealed ? 'sealed' : 'preconfirmed'
       const fact = corrected({ ...before, stage, block, time: this.time }, token, this.keeper.time)
       if (!fact) continue
+      // What it is held against now may be a schedule of which nobody has heard yet that it is in force.
+      if (block.timestamp !== null) this.keeper.passes(Date.parse(block.timestamp) / 1_000)
       this.amend(told, told.type, fact)
       if (!sealed) this.owe(told, number)
     }

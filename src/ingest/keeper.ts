@@ -226,7 +226,7 @@ export class Keeper {
     const { to, effectiveAt } = schedule
     // By now something else may be in force again.
     const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
-    if (token.state === 'listed' && token.multiplier !== to)
+    if (token.state === 'listed')
       this.#options.sheet.tell({ ...multiplierDraft(after, rule, { from, effectiveAt, source: 'clock' }), to })
     this.#set(after)
   }

@@ -129,6 +129,26 @@ describe('a scheduled split', () => {
     expect(last).toMatchObject({ update: { block: { number: 19, timestamp: iso(secondOf(19)) } } })
   })
 
+  it('that is found beneath what was told before a restart is in force before that is amended', async () => {
+    const { tell, embedded } = await begin()
+    await tell(transaction([transfer(at(31, 0), 1n)]))
+    const again = await restore(embedded.tape)
+    const lines = await again.tell(sealedWith(10, [schedule], { newest: 30, cursor: 10 }))
+    expect(lines.map(short)).toEqual([
+      'scheduled 1 to 2 by log late',
+      'seal 10/0 as multiplier',
+      'effective 1 to 2 by clock',
+      'amend 31/0 multiplier,shares: 2 preconfirmed',
+    ])
+  })
+
+  it('that another had followed by then is told as in force all the same', async () => {
+    const { tell } = await begin()
+    await tell(transaction([multiplied(at(30, 0), '2', '4', secondOf(50))]), transaction([transfer(at(31, 0), 1n)]))
+    const lines = await tell(sealedWith(10, [schedule], { newest: 29, cursor: 10 }))
+    expect(lines).toEqual(['scheduled 1 to 2 by log late', 'seal 10/0 as multiplier', 'effective 1 to 2 by clock'])
+  })
+
   it('is known to the list before any block has shown it, and that is no news', async () => {
     const { tell } = await begin()
     await tell(transaction([schedule]))
