@@ -66,11 +66,19 @@ export function changedFields(before: object, now: object): string[] {
 }
 
 /** Where a fact stands: its transaction, and its place in the block. */
-export type Place = { readonly key: string; readonly address: Hex; readonly tx: Hex; readonly logIndex: number }
+export type Place = {
+  readonly key: string
+  readonly address: Hex
+  readonly tx: Hex
+  /** Its transaction's place in the block: no part of the key, so another may fall out before it and it stays. */
+  readonly txIndex: number
+  readonly logIndex: number
+}
 
 export const placeOf = (fact: Pick<FactDraft, 'key' | 'address' | 'tx'>): Place => ({
   key: fact.key,
   address: fact.address,
   tx: fact.tx.hash,
+  txIndex: fact.tx.index,
   logIndex: fact.tx.log_index,
 })

@@ -91,9 +91,11 @@ export class Desk {
     for (const { told, number, sealed } of this.ledger.from(0, address)) {
       const before = told.detail === null || !reaches(number, told) ? null : this.#messageAt(told.seq, told.key)
       if (!before || !isFact(before)) continue
-      const block = sealed ?? { ...before.block, hash: null }
+      const { timestamp } = before.block
+      const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? timestamp } : { ...before.block, hash: null }
+      const tx = { ...before.tx, index: told.txIndex }
       const stage = sealed ? 'sealed' : 'preconfirmed'
-      const fact = corrected({ ...before, stage, block, time: this.time }, token, this.keeper.time)
+      const fact = corrected({ ...before, stage, block, tx, time: this.time }, token, this.keeper.time)
       if (!fact) continue
       // What it is held against now may be a schedule of which nobody has heard yet that it is in force.
       if (block.timestamp !== null) this.keeper.passes(Date.parse(block.timestamp) / 1_000)

@@ -14,7 +14,8 @@ const AHEAD_BOUND_BLOCKS = 100_000
 export type Since = number
 
 /** A fact that has been told, and how its promise stands. */
-export type Told = Place & {
+export type Told = Omit<Place, 'txIndex'> & {
+  txIndex: number
   readonly symbol: string
   type: FactType
   content: string
@@ -208,6 +209,7 @@ export class Ledger implements Owed {
       const fact = fresh.get(one.key)
       if (fact?.content !== one.content) return true
       fresh.delete(one.key)
+      one.txIndex = fact.txIndex
       if (fact.detail !== one.detail) amendments.push({ told: one, of: one.type, fact })
       return false
     })

@@ -79,4 +79,6 @@ function factsOf(desk: Desk, sayings: readonly Saying[], { via }: SealedBlock, l
   })
 }
 
-const partOf = ({ key, address, transactionHash, logIndex }: Log) => ({ key, address, tx: transactionHash, logIndex })
+const partOf = ({ key, address, transactionHash: tx, transactionIndex: txIndex, logIndex }: Log) => ({
+  ...{ key, address, tx, txIndex, logIndex },
+})

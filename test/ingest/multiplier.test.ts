@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { blockHash, secondOf, txHash } from '../chain/wire.ts'
 import { apple } from '../stocks/records.ts'
 import { listed, restore, sealedWith, transaction } from './house.ts'
-import { at, begin, head, short, split } from './multipliers.ts'
+import { at, begin, head, iso, short, split } from './multipliers.ts'
 import { multiplied, multipliedOnce, transfer } from './words.ts'
 
 describe('a transfer before, in the block of, and after a split', () => {
@@ -111,6 +111,18 @@ describe('a transfer before, in the block of, and after a split', () => {
       'seal 11/3 as transfer',
       'amend 12/0 multiplier,shares: 1 preconfirmed',
     ])
+  })
+
+  it('is amended as it stands by then: in its block, and behind the transactions that are left', async () => {
+    const { tell, embedded } = await begin()
+    const moved = transfer(at(11, 3), 5n)
+    await tell(transaction([moved]), sealedWith(11, [{ ...moved, transactionIndex: 2 }], { timestamp: null }))
+    await tell(sealedWith(10, split(10, 1), { newest: 11, cursor: 10 }))
+    const [last] = (await embedded.tape.since(embedded.tape.end() - 1, 1)).map(({ update }) => update)
+    expect(last).toMatchObject({
+      type: 'amend',
+      update: { tx: { index: 2, log_index: 3 }, block: { hash: blockHash(11), timestamp: iso(secondOf(11)) } },
+    })
   })
 
   it('whose split says another value before it once it is sealed is amended', async () => {
