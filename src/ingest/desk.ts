@@ -31,6 +31,8 @@ export class Desk {
   readonly ledger: Ledger
   readonly keeper: Keeper
   readonly count: DeskOptions['count']
+  /** Up to here all is settled without a hole in between; null until it is known where to begin. */
+  settled: number | null = null
   readonly #options: DeskOptions
 
   constructor(options: DeskOptions, ledger: Ledger, { sealed, pending }: Head) {
@@ -84,6 +86,11 @@ export class Desk {
     this.ledger.amend(told, fact.type, contentOf(fact), detailOf(fact))
   }
 
+  /** A block has this time: what was scheduled until then is in force, also for what was told before that was known. */
+  passes(timestamp: number | null): void {
+    for (const address of this.keeper.passes(timestamp)) this.correct(address, () => true)
+  }
+
   /** Another multiplier was in force somewhere than was thought: what was told with the wrong one is amended. */
   correct(address: Hex, reaches: (block: number, told: Told) => boolean): void {
     const token = this.token(address)
@@ -97,8 +104,6 @@ export class Desk {
       const stage = sealed ? 'sealed' : 'preconfirmed'
       const fact = corrected({ ...before, stage, block, tx, time: this.time }, token, this.keeper.time)
       if (!fact) continue
-      // What it is held against now may be a schedule of which nobody has heard yet that it is in force.
-      if (block.timestamp !== null) this.keeper.passes(Date.parse(block.timestamp) / 1_000)
       this.amend(told, told.type, fact)
       if (!sealed) this.owe(told, number)
     }

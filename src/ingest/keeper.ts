@@ -97,11 +97,11 @@ export class Keeper {
     if (isBefore(this.#at, place)) this.#at = place
   }
 
-  /** A block has this time: what was scheduled until then takes effect, though the chain says nothing. */
-  passes(timestamp: number | null): void {
-    if (timestamp !== null && (this.#time === null || timestamp > this.#time)) this.#time = timestamp
-    if (this.#time === null) return
-    for (const address of this.#armed) this.#ring(address, this.#time)
+  /** A block has this time: what was scheduled until then takes effect, though the chain says nothing. Of which tokens. */
+  passes(timestamp: number | null): readonly Hex[] {
+    const time = Math.max(timestamp ?? 0, this.#time ?? 0)
+    if (time > 0) this.#time = time
+    return [...this.#armed].filter((address) => this.#ring(address, time))
   }
 
   /** A block of this time is about to be told: what it shows to have been scheduled until then is in force in it. */
@@ -210,12 +210,13 @@ export class Keeper {
     else this.#set(token)
   }
 
-  #ring(address: Hex, time: number): void {
+  #ring(address: Hex, time: number): boolean {
     const token = this.#board.get(address)
     const due = token
       ? waiting(token.factor).filter(({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time)
       : []
     for (const schedule of due) this.#mature(address, schedule)
+    return due.length > 0
   }
 
   #mature(address: Hex, schedule: FactorChange): void {

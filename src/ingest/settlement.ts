@@ -9,14 +9,18 @@ import { join } from './join.ts'
 import type { Facts, Told } from './ledger.ts'
 import { placeOfBlock, retractOf, sealOf } from './settle.ts'
 
-/** Where a sealed block stands among the others: what is first told with it may be late, and the newest may be far above. */
-type Standing = { readonly late: boolean; readonly newest: number }
+/**
+ * Where a sealed block stands among the others: what is first told with it may be late, and the newest may be far above.
+ * `isNext`: all before it is settled, so that nothing can have ended what was scheduled until then.
+ */
+type Standing = { readonly late: boolean; readonly newest: number; readonly isNext: boolean }
 
 /** A block is sealed: what it holds ends what was told of it, and puts right what follows from it elsewhere. */
-export function settleBlock(desk: Desk, block: SealedBlock, { late, newest }: Standing): void {
-  desk.keeper.passes(block.timestamp)
-  const moved = settle(desk, block, late)
-  desk.keeper.passes(block.timestamp)
+export function settleBlock(desk: Desk, block: SealedBlock, { late, newest, isNext }: Standing): void {
+  const time = isNext ? block.timestamp : null
+  desk.passes(time)
+  const moved = settle(desk, block, { late, time })
+  desk.passes(time)
   // What a reorganisation goes on to settle is put right there; beside the newest blocks nothing else comes by.
   const reaches = (number: number, { state }: Told) =>
     state === 'open' || number < block.number || newest > block.number
@@ -24,13 +28,17 @@ export function settleBlock(desk: Desk, block: SealedBlock, { late, newest }: St
 }
 
 /** Tells it in the order that the contract names. The tokens of which it shows another multiplier than was thought. */
-function settle(desk: Desk, block: SealedBlock, late: boolean): readonly Hex[] {
+function settle(
+  desk: Desk,
+  block: SealedBlock,
+  { late, time }: { readonly late: boolean; readonly time: number | null },
+): readonly Hex[] {
   const { sheet, ledger, keeper } = desk
   keeper.blockQuotes(block)
   const { sayings, parts } = readTogether(logsOf(desk, block))
   const words = Map.groupBy(sayings, ({ log }) => log.address)
   const moved = block.asked.filter((address) => keeper.blockSays(block.number, address, words.get(address) ?? []))
-  keeper.ripens(block.timestamp)
+  keeper.ripens(time)
   const setting = { ...desk.setting, block: placeOfBlock(block) }
   const facts = { told: factsOf(desk, sayings, block, late), parts: parts.map(partOf) }
   const settling = ledger.settle({ ...setting.block, hash: block.hash }, facts, new Set(block.asked), desk.end)

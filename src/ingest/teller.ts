@@ -1,5 +1,5 @@
 import type { Cursor } from '../chain/lately.ts'
-import type { Owed } from '../chain/settling.ts'
+import type { Owed, SealedBlock } from '../chain/settling.ts'
 import type { Heard } from '../chain/source.ts'
 import type { Head } from '../protocol/parts.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
@@ -30,9 +30,6 @@ export type Arrival =
 
 type Status = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
 
-/** Above the settled block is one that is sealed, and above that one the one being built. */
-const NEXT_BLOCKS = 2
-
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 /** Turns what arrives into what is told. What it knows of keys, of tokens and of the head outlives a restart. */
@@ -42,6 +39,8 @@ export class Teller {
   readonly #preconfirmed: Preconfirmed
   #head: Head
   #status: Status | null
+  /** The newest block that was settled, and its time. */
+  #newest: Pick<SealedBlock, 'number' | 'timestamp'> = { number: 0, timestamp: null }
 
   private constructor(options: DeskOptions, ledger: Ledger) {
     const { tape } = options
@@ -50,6 +49,7 @@ export class Teller {
     this.#head = (tape.note(noteNames.head) as Head | undefined) ?? unknownHead
     this.#status = (tape.note(noteNames.status) as Status | undefined) ?? null
     this.#desk = new Desk(options, ledger, this.#head)
+    this.#desk.settled = this.cursor?.number ?? null
     this.#preconfirmed = new Preconfirmed(this.#desk)
   }
 
@@ -106,7 +106,7 @@ export class Teller {
       case 'hearing':
         return keeper.hears(arrival.addresses)
       case 'head':
-        if (this.#isNext(arrival.pending ?? arrival.sealed)) keeper.passes(arrival.timestamp)
+        if (this.#isNext(arrival.pending ?? arrival.sealed)) this.#desk.passes(arrival.timestamp)
         return this.#raise(arrival)
       case 'cursor':
         ledger.reach(arrival.cursor.number)
@@ -128,16 +128,21 @@ export class Teller {
 
   /** Whether no other block is waited for before this one: each has a time of its own, and what moved in it comes first. */
   #isNext(block: number | null): boolean {
-    const { settled } = this.#desk.ledger
-    return settled === null || block === null || block <= settled + NEXT_BLOCKS
+    const { settled } = this.#desk
+    return settled === null || block === null || block <= settled + 1
   }
 
   #sealed({ blocks, newest, cursor }: Extract<Arrival, { type: 'sealed' }>): void {
     const { ledger, keeper } = this.#desk
     const isAnnounced = this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
     ledger.reach(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
-    for (const block of blocks)
-      settleBlock(this.#desk, block, { late: isAnnounced || block.via === 'backfill', newest })
+    for (const block of blocks) {
+      const isNext = block.number <= cursor.number
+      settleBlock(this.#desk, block, { late: isAnnounced || block.via === 'backfill', newest, isNext })
+      if (block.number >= this.#newest.number) this.#newest = block
+    }
+    // What had waited for blocks that lay before it waits no more.
+    if (this.#newest.number <= cursor.number) this.#desk.passes(this.#newest.timestamp)
     this.#preconfirmed.settled(newest)
     keeper.reaches({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
     this.#mark(cursor)
@@ -165,6 +170,7 @@ export class Teller {
   }
 
   #mark({ number, hash }: Cursor): void {
+    this.#desk.settled = number
     const mark: Mark = { block: number, hash, seq: this.#desk.ledger.since(this.#desk.end) }
     this.#desk.sheet.note(noteNames.mark, mark)
   }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../protocol/parts.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { type Factor, factorOf, sameDouble, withWitness } from './factor.ts'
+import { type Factor, factorOf, isReplaced, sameDouble, withWitness } from './factor.ts'
 import type { Listed } from './list.ts'
 import { type NavReading, type NavRule, navAt, sameNav } from './nav.ts'
 import { type Pauses, withPause } from './pauses.ts'
@@ -118,7 +118,7 @@ function factorListed(before: Token, { multiplier }: Listed, { at }: Moment): Fa
   // It knows of a schedule's end before any block has shown it, and it forgets nothing that a log has said.
   const isAhead = scheduled && sameDouble(multiplier, scheduled.to)
   const forgets = multiplier === null && before.multiplierSource !== 'list'
-  if (repeats || isAhead || forgets) return factor
+  if (repeats || isAhead || forgets || isReplaced(factor, multiplier)) return factor
   const word = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
   return withWitness(factor, { ...at, ...word, effectiveAt: null, timestamp: null, matured: false })
 }

@@ -88,6 +88,14 @@ export function withLog(factor: Factor, change: FactorChange): Factor {
   })
 }
 
+/** Whether a log has replaced this value by the one that is held: whoever still says it was read before the log. */
+export function isReplaced({ gap, changes }: Factor, value: string | null): boolean {
+  const last = changes.at(-1)
+  return (
+    last?.source === 'log' && last.phase === 'effective' && last.block > (gap ?? -1) && sameDouble(last.from, value)
+  )
+}
+
 /** What was changed where nothing could be read, as the first log after it says. */
 function hiddenBefore(factor: Factor, change: FactorChange): FactorChange | null {
   const { gap, changes } = factor
@@ -181,10 +189,11 @@ function changed(standing: Standing, change: FactorChange): Standing {
   return { value: to, source, scheduled: null }
 }
 
+/** What is scheduled counts only once that was told: before, something may still end it that was not heard yet. */
 function matured(standing: Standing, timestamp: number | null): Standing {
   const { scheduled } = standing
   if (!scheduled || scheduled.effectiveAt === null) return standing
-  const reached = timestamp === null ? scheduled.matured : timestamp >= scheduled.effectiveAt
+  const reached = scheduled.matured && (timestamp === null || timestamp >= scheduled.effectiveAt)
   return reached ? { value: scheduled.to, source: scheduled.source, scheduled: null } : standing
 }
 

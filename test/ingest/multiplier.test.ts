@@ -221,6 +221,13 @@ describe('the list', () => {
     expect(await tell(listed(apple({ multiplier: 2 })))).toEqual([])
   })
 
+  it('that goes back to what a log has replaced was read before the log', async () => {
+    const { tell } = await begin()
+    await tell(transaction(split(11, 1)), listed(apple({ multiplier: 2 })))
+    expect(await tell(listed(apple()), listed(apple({ multiplier: 2 })))).toEqual([])
+    expect(await tell(transaction([transfer(at(12, 0), 1n)]))).toEqual(['preconfirmed 12/0 1 x 2 = 0.00000002'])
+  })
+
   it('that contradicts is told, and holds for what comes after', async () => {
     const { tell } = await begin()
     await tell(transaction(split(11, 1)))

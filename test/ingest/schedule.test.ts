@@ -85,6 +85,20 @@ describe('a scheduled split', () => {
     expect(await tell(sealedWith(25, []), head(26))).toEqual([])
   })
 
+  it.each(['head', 'log'])(
+    'that was cancelled while nobody listened does not take effect by a %s that comes first',
+    async (by) => {
+      const { tell, embedded } = await begin()
+      await tell(transaction([schedule]), sealedWith(10, [schedule]))
+      const again = await restore(embedded.tape)
+      const first = by === 'head' ? head(40) : transaction([transfer(at(41, 0), 1n)])
+      const lines = await again.tell(first, sealedWith(15, [cancelled(at(15, 0), '2', soon)], { newest: 15 }))
+      const told = ['cancelled 1 to 2 by log late', 'seal 15/0 as multiplier']
+      expect(lines.map(short)).toEqual(by === 'head' ? told : ['preconfirmed 41/0 1 x 1 = 0.00000001', ...told])
+      expect((await again.tell(sealedWith(40, []), head(41))).map(short)).toEqual([])
+    },
+  )
+
   it('that is not sealed is disarmed', async () => {
     const { tell } = await begin()
     await tell(transaction([schedule]))
@@ -129,14 +143,13 @@ describe('a scheduled split', () => {
     expect(last).toMatchObject({ update: { block: { number: 19, timestamp: iso(secondOf(19)) } } })
   })
 
-  it('that is found beneath what was told before a restart is in force before that is amended', async () => {
+  it('that is found beneath what was told takes effect once all up to its time is settled, and corrects it then', async () => {
     const { tell, embedded } = await begin()
     await tell(transaction([transfer(at(31, 0), 1n)]))
     const again = await restore(embedded.tape)
     const lines = await again.tell(sealedWith(10, [schedule], { newest: 30, cursor: 10 }))
-    expect(lines.map(short)).toEqual([
-      'scheduled 1 to 2 by log late',
-      'seal 10/0 as multiplier',
+    expect(lines.map(short)).toEqual(['scheduled 1 to 2 by log late', 'seal 10/0 as multiplier'])
+    expect((await again.tell(sealedWith(30, []))).map(short)).toEqual([
       'effective 1 to 2 by clock',
       'amend 31/0 multiplier,shares: 2 preconfirmed',
     ])

@@ -8,6 +8,7 @@ import {
   factorNow,
   factorOf,
   sameDouble,
+  waiting,
   withGap,
   withLog,
   withMatured,
@@ -123,40 +124,43 @@ describe('a factor', () => {
 
 describe('a scheduled change', () => {
   const schedule = log(5, 1, { phase: 'scheduled', from: '1', to: '2', effectiveAt: 75 })
+  const cancellation = (block: number) => log(block, 0, { phase: 'cancelled', to: '2', effectiveAt: 75 })
+  /** Its time has come, and that was told. */
+  const reached = (factor: Factor) => waiting(factor).reduce(withMatured, factor)
 
-  it('counts from the first block whose own time has reached it, wherever that is asked', () => {
+  it('counts once that was told, from the first block whose own time has reached it', () => {
     const factor = from('1', schedule)
-    expect([valueAt(factor, 6), valueAt(factor, 7), valueAt(factor, 8)]).toEqual(['1', '1', '2'])
-    const reached = withMatured(factor, schedule)
-    expect([valueAt(reached, 7), valueAt(reached, 8)]).toEqual(['1', '2'])
+    expect(valueAt(factor, 8)).toBe('1')
+    expect([6, 7, 8].map((block) => valueAt(reached(factor), block))).toEqual(['1', '1', '2'])
   })
 
   it('stands until it was told as effective', () => {
     const factor = from(null, schedule)
     expect(factorNow(factor)).toEqual({ value: '1', source: 'log', scheduled: schedule })
-    expect(factorNow(withMatured(factor, schedule))).toEqual({ value: '2', source: 'log', scheduled: null })
+    expect(factorNow(reached(factor))).toEqual({ value: '2', source: 'log', scheduled: null })
   })
 
-  it('that is cancelled before its time never counts', () => {
-    const factor = from('1', schedule, log(6, 0, { phase: 'cancelled', to: '2', effectiveAt: 75 }))
-    expect(valueAt(factor, 9)).toBe('1')
+  it('that is cancelled before its time never counts, and is waited for no more', () => {
+    const factor = from('1', schedule, cancellation(6))
+    expect(waiting(factor)).toEqual([])
+    expect(valueAt(reached(factor), 9)).toBe('1')
     expect(factorNow(factor).scheduled).toBeNull()
   })
 
-  it('counts again where its cancellation was not so', () => {
-    const factor = from('1', schedule, log(6, 0, { phase: 'cancelled', to: '2', effectiveAt: 75 }))
-    expect(valueAt(factorKept(factor, 6, new Set()), 9)).toBe('2')
+  it('is waited for again where its cancellation was not so', () => {
+    const factor = factorKept(from('1', schedule, cancellation(6)), 6, new Set())
+    expect(waiting(factor)).toMatchObject([{ to: '2' }])
+    expect(valueAt(reached(factor), 9)).toBe('2')
   })
 
   it('is the ground for what comes after its time', () => {
-    const factor = from('1', schedule, log(9, 0, { phase: 'cancelled', to: '2', effectiveAt: 75 }))
-    expect(valueAt(factor, 10)).toBe('2')
+    expect(valueAt(reached(from('1', schedule, cancellation(9))), 10)).toBe('2')
   })
 
   it('gives way to another, and to a change at once', () => {
-    const other = from('1', schedule, log(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 }))
+    const other = reached(from('1', schedule, log(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })))
     expect([valueAt(other, 8), valueAt(other, 10)]).toEqual(['1', '4'])
-    const once = from('1', schedule, log(6, 0, { to: '3' }))
+    const once = reached(from('1', schedule, log(6, 0, { to: '3' })))
     expect([valueAt(once, 7), valueAt(once, 10)]).toEqual(['3', '3'])
   })
 })
