@@ -25,19 +25,25 @@ export type DeskOptions = {
   }
 }
 
+/** A block and its time, in seconds. */
+type Timed = { readonly number: number; readonly timestamp: number | null }
+
 /** Where everything is told: the sheet, what is known of keys and of tokens, and what becomes of a key that was told. */
 export class Desk {
   readonly sheet: Sheet
   readonly ledger: Ledger
   readonly keeper: Keeper
   readonly count: DeskOptions['count']
-  /** Up to here all is settled without a hole in between; null until it is known where to begin. */
-  settled: number | null = null
+  /** Up to here all is settled; null until it is known where to begin. */
+  #settled: number | null
+  /** A block of which the time is known, and before which more is still to be settled. */
+  #early: Timed | null = null
   readonly #options: DeskOptions
 
-  constructor(options: DeskOptions, ledger: Ledger, { sealed, pending }: Head) {
+  constructor(options: DeskOptions, ledger: Ledger, { sealed, pending }: Head, settled: number | null) {
     this.#options = options
     this.count = options.count
+    this.#settled = settled
     this.sheet = new Sheet(options.tape)
     this.ledger = ledger
     this.keeper = new Keeper({ ...options, sheet: this.sheet, head: Math.max(sealed ?? 0, pending ?? 0) })
@@ -86,7 +92,22 @@ export class Desk {
     this.ledger.amend(told, fact.type, contentOf(fact), detailOf(fact))
   }
 
-  /** A block has this time: what was scheduled until then is in force, also for what was told before that was known. */
+  /** Up to here all is settled. */
+  reaches(settled: number): void {
+    this.#settled = settled
+    const early = this.#early
+    if (!early || early.number > settled + 1) return
+    this.#early = null
+    this.passes(early.timestamp)
+  }
+
+  /** A block's time is known. It has come once all before the block is settled, but for so many blocks at most. */
+  hears({ number, timestamp }: Timed, but = 0): void {
+    if (this.#settled === null || number <= this.#settled + 1 + but) this.passes(timestamp)
+    else if (number >= (this.#early?.number ?? 0)) this.#early = { number, timestamp }
+  }
+
+  /** This time has come: what was scheduled until then is in force, also for what was told before that was known. */
   passes(timestamp: number | null): void {
     for (const address of this.keeper.passes(timestamp)) this.correct(address, () => true)
   }

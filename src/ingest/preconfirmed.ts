@@ -6,8 +6,8 @@ import { type Hearing, join } from './join.ts'
 import type { Told } from './ledger.ts'
 import { type HeardLog, Overheard } from './overheard.ts'
 
-/** So many blocks may wait to be settled while all is well. */
-const LIVE_BLOCKS = 16
+/** The blocks before were often sealed a moment ago and are just being settled: what they hold was pre-confirmed, too. */
+const LIVE_BLOCKS = 2
 
 /** Tells what is pre-confirmed: at once, with what was heard of its transaction before, and owed an end. */
 export class Preconfirmed {
@@ -30,7 +30,7 @@ export class Preconfirmed {
     const news = logs.filter((heard) => !keeper.quotes(heard.log.address) && this.#isNews(heard))
     const [first] = news
     if (!first) return false
-    for (const { log } of news) this.#pass(log)
+    for (const { log } of news) this.#desk.hears(timeOf(log), LIVE_BLOCKS)
     const before = new Set(this.#overheard.of(first.log).keys())
     for (const heard of news) this.#overheard.add(heard)
     const heard = this.#overheard.of(first.log)
@@ -42,17 +42,11 @@ export class Preconfirmed {
       const moved = keeper.says(saying)
       const hearing = this.#desk.hearing({ via, sealed: false, late: false, receivedAt })
       if (this.#say(saying, hearing, before.has(log.key))) told = true
-      this.#pass(log)
+      this.#desk.hears(timeOf(log), LIVE_BLOCKS)
       if (moved) this.#desk.correct(log.address, () => true)
       keeper.reaches({ block: log.blockNumber, logIndex: log.logIndex })
     }
     return told
-  }
-
-  /** The time of its block has come, unless much is still to be read that lies before it. */
-  #pass({ blockNumber, blockTimestamp }: Log): void {
-    const { settled } = this.#desk
-    if (settled === null || blockNumber <= settled + LIVE_BLOCKS) this.#desk.passes(blockTimestamp)
   }
 
   /** A round of a feed: what is settled by now has been told with its block, or is not so. */
@@ -115,6 +109,8 @@ export class Preconfirmed {
     return false
   }
 }
+
+const timeOf = ({ blockNumber, blockTimestamp }: Log) => ({ number: blockNumber, timestamp: blockTimestamp })
 
 const sameLog = (one: Log, other: Log): boolean =>
   one.address === other.address && one.data === other.data && one.topics.join() === other.topics.join()

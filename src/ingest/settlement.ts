@@ -18,9 +18,10 @@ type Standing = { readonly late: boolean; readonly newest: number; readonly isNe
 /** A block is sealed: what it holds ends what was told of it, and puts right what follows from it elsewhere. */
 export function settleBlock(desk: Desk, block: SealedBlock, { late, newest, isNext }: Standing): void {
   const time = isNext ? block.timestamp : null
-  desk.passes(time)
+  if (isNext) desk.passes(time)
+  else desk.hears(block)
   const moved = settle(desk, block, { late, time })
-  desk.passes(time)
+  if (isNext) desk.passes(time)
   // What a reorganisation goes on to settle is put right there; beside the newest blocks nothing else comes by.
   const reaches = (number: number, { state }: Told) =>
     state === 'open' || number < block.number || newest > block.number

@@ -1,5 +1,5 @@
 import type { Cursor } from '../chain/lately.ts'
-import type { Owed, SealedBlock } from '../chain/settling.ts'
+import type { Owed } from '../chain/settling.ts'
 import type { Heard } from '../chain/source.ts'
 import type { Head } from '../protocol/parts.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
@@ -39,8 +39,6 @@ export class Teller {
   readonly #preconfirmed: Preconfirmed
   #head: Head
   #status: Status | null
-  /** The newest block that was settled, and its time. */
-  #newest: Pick<SealedBlock, 'number' | 'timestamp'> = { number: 0, timestamp: null }
 
   private constructor(options: DeskOptions, ledger: Ledger) {
     const { tape } = options
@@ -48,8 +46,7 @@ export class Teller {
     // The notes are what this class kept: they are read back, not checked again.
     this.#head = (tape.note(noteNames.head) as Head | undefined) ?? unknownHead
     this.#status = (tape.note(noteNames.status) as Status | undefined) ?? null
-    this.#desk = new Desk(options, ledger, this.#head)
-    this.#desk.settled = this.cursor?.number ?? null
+    this.#desk = new Desk(options, ledger, this.#head, this.cursor?.number ?? null)
     this.#preconfirmed = new Preconfirmed(this.#desk)
   }
 
@@ -106,7 +103,7 @@ export class Teller {
       case 'hearing':
         return keeper.hears(arrival.addresses)
       case 'head':
-        if (this.#isNext(arrival.pending ?? arrival.sealed)) this.#desk.passes(arrival.timestamp)
+        this.#desk.hears({ ...arrival, number: arrival.pending ?? arrival.sealed ?? 0 })
         return this.#raise(arrival)
       case 'cursor':
         ledger.reach(arrival.cursor.number)
@@ -126,12 +123,6 @@ export class Teller {
     }
   }
 
-  /** Whether no other block is waited for before this one: each has a time of its own, and what moved in it comes first. */
-  #isNext(block: number | null): boolean {
-    const { settled } = this.#desk
-    return settled === null || block === null || block <= settled + 1
-  }
-
   #sealed({ blocks, newest, cursor }: Extract<Arrival, { type: 'sealed' }>): void {
     const { ledger, keeper } = this.#desk
     const isAnnounced = this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
@@ -139,10 +130,7 @@ export class Teller {
     for (const block of blocks) {
       const isNext = block.number <= cursor.number
       settleBlock(this.#desk, block, { late: isAnnounced || block.via === 'backfill', newest, isNext })
-      if (block.number >= this.#newest.number) this.#newest = block
     }
-    // What had waited for blocks that lay before it waits no more.
-    if (this.#newest.number <= cursor.number) this.#desk.passes(this.#newest.timestamp)
     this.#preconfirmed.settled(newest)
     keeper.reaches({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
     this.#mark(cursor)
@@ -170,7 +158,7 @@ export class Teller {
   }
 
   #mark({ number, hash }: Cursor): void {
-    this.#desk.settled = number
+    this.#desk.reaches(number)
     const mark: Mark = { block: number, hash, seq: this.#desk.ledger.since(this.#desk.end) }
     this.#desk.sheet.note(noteNames.mark, mark)
   }
