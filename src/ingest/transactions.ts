@@ -6,11 +6,8 @@ import type { Arrival } from './teller.ts'
 /** What comes down the river, logs one by one. */
 export type Unsorted = Heard | Exclude<Arrival, { type: 'transaction' }>
 
-/**
- * A log that is pushed waits so long for what belongs to it. A node sends the logs of a transaction in one go, so that
- * this is enough by far, and short enough for whoever waits for the log; a poll's answer has whole transactions.
- */
-const PUSHED_WAIT_MS = 5
+/** A log that is pushed waits so long for what belongs to it, as the contract allows; a poll's answer has whole transactions. */
+const PUSHED_WAIT_MS = 25
 const POLLED_WAIT_MS = 0
 
 /** What may pass a log that waits: none of it depends on what is told. */
