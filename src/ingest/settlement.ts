@@ -22,9 +22,9 @@ export function settleBlock(desk: Desk, block: SealedBlock, { late, newest, isNe
   else desk.hears(block)
   const moved = settle(desk, block, { late, time })
   if (isNext) desk.passes(time)
-  // What is open is put right by its own block, and what a reorganisation goes on to settle there; nothing else comes by.
+  // What a reorganisation goes on to settle is put right there; beside the newest blocks nothing else comes by.
   const reaches = (number: number, { state }: Told) =>
-    state === 'sealed' && (number < block.number || newest > block.number)
+    state === 'open' || number < block.number || newest > block.number
   for (const address of moved) desk.correct(address, reaches)
 }
 
