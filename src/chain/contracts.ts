@@ -121,10 +121,10 @@ function secondOf(ask: Ask, { timestamp }: AsOf, block: Hex): Observable<number>
   )
 }
 
-/** Asks a feed's proxy who makes its rounds; where contracts cannot be asked, looks where it keeps that. */
+/** Asks a feed's proxy who makes its rounds; where it cannot be asked, or does not say, looks where it keeps that. */
 export function feedAt(ask: Ask, proxy: Hex): Observable<FeedSays | null> {
   return feed.aggregator(ask, proxy, 'latest').pipe(
-    concatMap((aggregator) => (aggregator ? roundsOf(ask, proxy, aggregator) : of(null))),
+    concatMap((aggregator) => (aggregator ? roundsOf(ask, proxy, aggregator) : elsewhere(ask, proxy))),
     catchError((failure: unknown) =>
       failure instanceof UpstreamError && failure.refused ? keptAt(ask, proxy) : throwError(() => failure),
     ),
@@ -152,6 +152,12 @@ function roundIn(
   const isOfPhase = counted >> BigInt(ROUND_BITS) === BigInt(phase)
   return isOfPhase && round > 0n && updatedAt > 0n ? { answer, round, updatedAt } : null
 }
+
+/** A node may answer for every contract that it reverts; then it may have nothing stored, either. */
+const elsewhere = (ask: Ask, proxy: Hex): Observable<FeedSays | null> =>
+  keptAt(ask, proxy).pipe(
+    catchError((failure: unknown) => (failure instanceof UpstreamError ? of(null) : throwError(() => failure))),
+  )
 
 function keptAt(ask: Ask, proxy: Hex): Observable<FeedSays | null> {
   return ask('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']).pipe(

@@ -178,6 +178,13 @@ describe('a feed', () => {
     })
   })
 
+  it('that does not say who makes its rounds is looked up there too', async () => {
+    const kept = `0x${'0'.repeat(20)}${bob.slice(2)}0102`
+    const reverted = new UpstreamError('reverted', '3 execution reverted')
+    expect((await asked({ [AGGREGATOR]: reverted }, kept)).says).toMatchObject({ aggregator: bob, phase: 0x102 })
+    expect((await asked({ [AGGREGATOR]: '0x' }, new UpstreamError('unknown_method', '-32601'))).says).toBeNull()
+  })
+
   it('keeps the zeros that its aggregator begins with', async () => {
     const low = `0x${'00'.repeat(4)}${'b0'.repeat(16)}`
     const kept = `0x${'0'.repeat(20)}${low.slice(2)}0001`
