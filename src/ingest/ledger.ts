@@ -2,6 +2,7 @@ import { type Cursor, DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../chain/lately.
 import type { Owed, Owing } from '../chain/settling.ts'
 import type { Hex } from '../protocol/parts.ts'
 import type { FactDraft, FactType, Place } from './content.ts'
+import { byIndex, keysBySameness, movesOf, next } from './moves.ts'
 
 /** Keys remembered at most; beyond it the oldest settled block is forgotten first. */
 const KEYS_BOUND = 262_144
@@ -310,39 +311,4 @@ export class Ledger implements Owed {
     for (const key of block.told.keys()) this.#drop(block, key)
     this.#blocks.delete(number)
   }
-}
-
-const byIndex = (a: Place, b: Place): number => a.logIndex - b.logIndex
-
-const sameness = ({ tx, content }: { tx: Hex; content: string }): string => `${tx} ${content}`
-
-function keysBySameness(facts: readonly (Place & { readonly content: string })[]): Map<string, string[]> {
-  const keys = new Map<string, string[]>()
-  for (const fact of [...facts].sort(byIndex)) {
-    const same = keys.get(sameness(fact))
-    if (same) same.push(fact.key)
-    else keys.set(sameness(fact), [fact.key])
-  }
-  return keys
-}
-
-/** The next key that says the same; the last one again where there is no other. */
-function next(keys: ReadonlyMap<string, string[]>, said: { tx: Hex; content: string }): string | undefined {
-  const same = keys.get(sameness(said))
-  return same && same.length > 1 ? same.shift() : same?.[0]
-}
-
-/**
- * Under which other index of its transaction each that is gone is found: old key to new. Each takes a place of its own
- * as long as there are any; of two that said the same, both are where the one is that is left.
- */
-function movesOf(gone: readonly Told[], fresh: readonly Fact[], facts: readonly Fact[]): ReadonlyMap<string, string> {
-  const free = keysBySameness(fresh)
-  const all = keysBySameness(facts)
-  return new Map(
-    gone.flatMap((one) => {
-      const found = free.get(sameness(one))?.shift() ?? all.get(sameness(one))?.[0]
-      return found === undefined ? [] : [[one.key, found] as const]
-    }),
-  )
 }
