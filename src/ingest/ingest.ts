@@ -53,7 +53,8 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
         ask,
         tokens,
         feeds: of(settings.feeds.map(({ proxy }) => proxy)),
-        head: () => (teller.head.sealed === null ? null : { number: teller.head.sealed, timestamp: null }),
+        // As of what is settled: above it a log may say the same that was not heard yet, and that may be taken back.
+        head: () => teller.cursor && { number: teller.cursor.number, timestamp: null },
         // Whatever stood in it was not heard.
         again: holes,
         clock,
