@@ -49,6 +49,8 @@ export type Relay = {
 
 /** How often it is looked whose heartbeat is due. */
 const BEAT_EVERY_MS = 250
+/** Longer than a movement waits for what belongs to it, so that the last of a burst goes out with the others. */
+const PATIENCE_BOUND_MS = 30
 
 /** Puts the parts together: the river up to the tape, the delta from it. */
 export async function startRelay({ config, upstream, log, metrics, failed, ...ports }: Parts): Promise<Relay> {
@@ -75,6 +77,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
       clientsBound: config.CLIENTS_BOUND,
       selectionsBound: config.SELECTIONS_BOUND,
+      patienceBoundMs: PATIENCE_BOUND_MS,
       count: {
         came: (carrier) => metrics.listeners.inc({ carrier }),
         went: (carrier) => metrics.listeners.dec({ carrier }),

@@ -1,19 +1,30 @@
+import type { Hex } from '../protocol/parts.ts'
 import type { Carrier } from './carrier.ts'
-import { bytesOf, type Frame } from './frame.ts'
-import { type Hearing, hearing } from './hearing.ts'
+import type { Hearing } from './hearing.ts'
 import type { Listener } from './listener.ts'
-import { hasValueFilter, type Selection } from './selection.ts'
+import type { Scratch } from './scratch.ts'
+import type { HeardTurn } from './turn.ts'
+
+/** All audiences with the same options: what they hear of a token is asked once for all of them. */
+export type Company = {
+  readonly name: string
+  /** Whether its options have value filters, of which there may be only so many. */
+  readonly filtered: boolean
+  readonly hear: Hearing
+  readonly audiences: Map<string, Audience>
+}
 
 /** All listeners with the same selection: each carrier's bytes are put together once for all of them. */
 export class Audience {
-  readonly #hear: Hearing
-  /** Whether its selection has value filters, of which there may be only so many. */
-  readonly filtered: boolean
+  readonly company: Company
+  readonly name: string
+  readonly #tokens: ReadonlySet<Hex> | null
   readonly #byCarrier = new Map<Carrier, Set<Listener>>()
 
-  constructor(selection: Selection) {
-    this.#hear = hearing(selection)
-    this.filtered = hasValueFilter(selection)
+  constructor(company: Company, name: string, tokens: ReadonlySet<Hex> | null) {
+    this.company = company
+    this.name = name
+    this.#tokens = tokens
   }
 
   get size(): number {
@@ -33,13 +44,19 @@ export class Audience {
   }
 
   /** One buffer for each carrier, one write for each listener that may be written to. */
-  deliver(turn: readonly Frame[], end: number, mayWrite: (listener: Listener) => boolean): void {
-    const frames = this.#hear(turn)
+  deliver(turn: HeardTurn, end: number, mayWrite: (listener: Listener) => boolean, scratch: Scratch): void {
+    const frames = turn.by(this.#tokens)
     if (frames.length === 0) return
     for (const [carrier, listeners] of this.#byCarrier) {
       if (listeners.size === 0) continue
-      const bytes = bytesOf(frames, carrier)
-      for (const listener of listeners) if (mayWrite(listener)) listener.offer(bytes, end, frames.length)
+      const bytes = scratch.join(frames, carrier)
+      let kept = false
+      for (const listener of listeners) {
+        if (!mayWrite(listener)) continue
+        listener.offer(bytes, end, frames.length)
+        kept ||= listener.outlet.backlog > 0
+      }
+      if (kept) scratch.keep()
     }
   }
 }

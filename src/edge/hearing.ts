@@ -24,7 +24,7 @@ export function hearing(selection: Selection): Hearing {
 /** What follows a key comes to whoever was told the key, and to those who asked for all of its type. */
 function hearingIn(selection: Selection): (frame: Frame) => boolean {
   const types: ReadonlySet<UpdateType> = new Set(selection.options.types)
-  const filtered = hasValueFilter(selection)
+  const filtered = hasValueFilter(selection.options)
   const passes = passing(selection)
   const wasTold = toldTo(selection, passes)
   return (frame) => {

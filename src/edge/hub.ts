@@ -1,17 +1,22 @@
+import { performance } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NoticeOf } from '../protocol/connection.ts'
 import type { Farewell } from '../protocol/farewell.ts'
 import { formatPosition } from '../protocol/position.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Entry, Notes, Tape } from '../tape/tape.ts'
-import { Audience } from './audience.ts'
+import { Audiences } from './audiences.ts'
 import type { Carrier } from './carrier.ts'
 import { Frame } from './frame.ts'
 import type { Listener } from './listener.ts'
-import { hasValueFilter, nameOf, type Selection } from './selection.ts'
+import { Patience } from './patience.ts'
+import type { Selection } from './selection.ts'
 import type { View } from './view.ts'
 
 /** Frames of the newest updates kept at hand, so that joining needs no question to the tape at its last step. */
 const RECENT_BOUND = 2_048
+/** Heartbeats in one go; then whatever else is due has its turn. */
+const BEATS_AT_ONCE = 250
 /** A listener that is sent away comes back after a time drawn from this range, so that not all come at once. */
 const RETRY_LEAST_MS = 500
 const RETRY_SPREAD_MS = 4_500
@@ -24,6 +29,8 @@ type Options = {
   readonly backlogBoundBytes: number
   readonly clientsBound: number
   readonly selectionsBound: number
+  /** The longest that an update waits for others where very many listen. */
+  readonly patienceBoundMs: number
   /** What is counted of those who come, go and are shown out. */
   readonly count: { came(carrier: Carrier): void; went(carrier: Carrier): void; shownOut(): void }
 }
@@ -32,22 +39,26 @@ type Options = {
 export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
-  readonly #audiences = new Map<string, Audience>()
-  readonly #joined = new Map<Listener, { readonly name: string; readonly audience: Audience }>()
+  readonly #audiences = new Audiences()
+  readonly #patience: Patience
   readonly #leave: () => void
-  /** The newest frames, and the number after which they are complete. */
+  /** What is on the tape and not delivered yet. */
+  #gathered: Entry[] = []
+  #waiting: NodeJS.Timeout | null = null
+  /** The newest frames that were delivered, and the number after which they are complete. */
   #recent: Frame[] = []
   #recentSince: number
   /** The last number that every live listener was given or that was passed over. */
   #delivered: number
-  #filtered = 0
+  #beating = false
   #draining = false
 
   constructor(options: Options) {
     this.#options = options
+    this.#patience = new Patience(options.patienceBoundMs)
     this.#delivered = options.tape.end()
     this.#recentSince = this.#delivered
-    this.#leave = options.tape.follow((turn, notes) => this.#deliver(turn, notes))
+    this.#leave = options.tape.follow((turn, notes) => this.#take(turn, notes))
   }
 
   get draining(): boolean {
@@ -80,7 +91,7 @@ export class Hub {
 
   /** Where a listener would go on from: a live one has had, or has no use for, all that was delivered. */
   positionOf(listener: Listener): string | null {
-    if (this.#joined.has(listener)) return this.position(this.#delivered)
+    if (this.#audiences.has(listener)) return this.position(this.#delivered)
     return listener.seq === null ? null : this.position(listener.seq, listener.n)
   }
 
@@ -96,29 +107,15 @@ export class Hub {
 
   /** Why there is no room for a selection: those with value filters cannot be shared, so they are bounded. */
   crowded(selection: Selection, listener?: Listener): Refusal | null {
-    const another = hasValueFilter(selection) && !this.#audiences.has(nameOf(selection))
-    const left = listener && this.#joined.get(listener)?.audience
-    const filtered = this.#filtered - (left?.filtered && left.size === 1 ? 1 : 0)
-    if (!another || filtered < this.#options.selectionsBound) return null
+    if (this.#audiences.filteredWith(selection, listener) <= this.#options.selectionsBound) return null
     const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'
     return new Refusal(429, 'too_many_selections', advice)
   }
 
-  /** The listener hears every turn from now on, as its selection stands. */
+  /** The listener hears everything from now on, as its selection stands. */
   join(listener: Listener): void {
-    const selection: Selection = { tokens: listener.tokens, options: listener.options }
-    const name = nameOf(selection)
-    const before = this.#joined.get(listener)
-    if (before?.name === name) return
-    let audience = this.#audiences.get(name)
-    if (!audience) {
-      audience = new Audience(selection)
-      this.#audiences.set(name, audience)
-      if (audience.filtered) this.#filtered += 1
-    }
-    audience.add(listener)
-    this.#quit(listener)
-    this.#joined.set(listener, { name, audience })
+    this.flush()
+    this.#audiences.seat(listener)
     listener.passOver(this.#delivered)
     listener.state = 'live'
   }
@@ -126,7 +123,7 @@ export class Hub {
   /** Forgets a listener whose connection is gone. */
   leave(listener: Listener): void {
     listener.state = 'parted'
-    this.#quit(listener)
+    this.#audiences.unseat(listener)
     if (this.#listeners.delete(listener)) this.#options.count.went(listener.carrier)
   }
 
@@ -141,17 +138,17 @@ export class Hub {
   }
 
   /** Heartbeats and pings to all whose time has come. */
-  beat(): void {
-    const now = this.#options.now()
+  async beat(): Promise<void> {
+    if (this.#beating) return
+    this.#beating = true
+    let beats = 0
     for (const listener of this.#listeners) {
-      if (listener.heartbeatMs === null || now < listener.beatAt) continue
-      listener.beatAt = now + listener.heartbeatMs
-      if (listener.outlet.ping()) this.part(listener, 'no_pong')
-      const position = this.positionOf(listener)
-      // Before a stream has begun there is no place in it to name.
-      if (listener.state === 'parted' || position === null || isReadingUp(listener)) continue
-      if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener, position))
+      if (listener.heartbeatMs === null || this.#options.now() < listener.beatAt) continue
+      this.#beatOf(listener, listener.heartbeatMs)
+      beats += 1
+      if (beats % BEATS_AT_ONCE === 0) await nextTurn()
     }
+    this.#beating = false
   }
 
   /** Whether a listener keeps up; one that does not is shown out, and nobody else notices. */
@@ -163,28 +160,56 @@ export class Hub {
     return false
   }
 
+  /** Delivers what is on the tape; nothing waits any longer. */
+  flush(): void {
+    if (this.#waiting) clearTimeout(this.#waiting)
+    this.#waiting = null
+    const end = this.#gathered.at(-1)?.seq
+    if (end === undefined) return
+    const frames = this.#gathered.map((entry) => new Frame(entry, this.#options.tape))
+    this.#gathered = []
+    this.#remember(frames)
+    const from = performance.now()
+    this.#audiences.deliver(frames, end, this.mayWrite)
+    this.#patience.took(performance.now() - from)
+    this.#delivered = end
+  }
+
   /** Sends everybody away, in order and with their positions. */
   drain(): void {
+    this.flush()
     this.#draining = true
     for (const listener of this.#listeners) this.part(listener, 'going_away')
   }
 
   close(): void {
+    this.flush()
     this.#leave()
   }
 
-  #deliver(turn: readonly Entry[], notes: Notes): void {
+  #take(turn: readonly Entry[], notes: Notes): void {
     this.#options.view.take(notes)
-    const end = turn.at(-1)?.seq
-    if (end === undefined) return
-    const frames = turn.map((entry) => new Frame(entry, this.#options.tape))
+    if (turn.length === 0) return
+    for (const entry of turn) this.#gathered.push(entry)
+    const { ms } = this.#patience
+    if (ms === 0 || this.#gathered.length >= RECENT_BOUND) return this.flush()
+    this.#waiting ??= setTimeout(() => this.flush(), ms)
+  }
+
+  #remember(frames: readonly Frame[]): void {
     for (const frame of frames) this.#recent.push(frame)
-    if (this.#recent.length > 2 * RECENT_BOUND) {
-      const forgotten = this.#recent.splice(0, this.#recent.length - RECENT_BOUND)
-      this.#recentSince = forgotten.at(-1)?.seq ?? this.#recentSince
-    }
-    for (const audience of this.#audiences.values()) audience.deliver(frames, end, this.mayWrite)
-    this.#delivered = end
+    if (this.#recent.length <= 2 * RECENT_BOUND) return
+    const forgotten = this.#recent.splice(0, this.#recent.length - RECENT_BOUND)
+    this.#recentSince = forgotten.at(-1)?.seq ?? this.#recentSince
+  }
+
+  #beatOf(listener: Listener, everyMs: number): void {
+    listener.beatAt = this.#options.now() + everyMs
+    if (listener.outlet.ping()) return this.part(listener, 'no_pong')
+    const position = this.positionOf(listener)
+    // Before a stream has begun there is no place in it to name.
+    if (position === null || isReadingUp(listener)) return
+    if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener, position))
   }
 
   #heartbeat(listener: Listener, id: string): NoticeOf<'heartbeat'> {
@@ -199,17 +224,6 @@ export class Hub {
       sent: listener.sent,
       backlog: listener.outlet.backlog,
     }
-  }
-
-  #quit(listener: Listener): void {
-    const joined = this.#joined.get(listener)
-    if (!joined) return
-    const { name, audience } = joined
-    this.#joined.delete(listener)
-    audience.remove(listener)
-    if (audience.size > 0) return
-    this.#audiences.delete(name)
-    if (audience.filtered) this.#filtered -= 1
   }
 }
 

@@ -7,10 +7,9 @@ import type { Content } from './past.ts'
 /** What one listener hears: of these tokens (null for all) what its options let through. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: Options }
 
-/** The same selection has the same name, whoever made it, so that all who share it share their bytes. */
-export const nameOf = ({ tokens, options }: Selection): string =>
+/** The same options have the same name, and so have the same tokens, whoever chose them: all who share both share their bytes. */
+export const nameOfOptions = (options: Options): string =>
   JSON.stringify([
-    tokens && [...tokens].sort(),
     options.types,
     options.stage,
     options.minValue && formatDecimal(options.minValue),
@@ -18,7 +17,9 @@ export const nameOf = ({ tokens, options }: Selection): string =>
     options.party,
   ])
 
-export const hasValueFilter = ({ options }: Selection): boolean =>
+export const nameOfTokens = (tokens: Selection['tokens']): string => (tokens === null ? '*' : [...tokens].sort().join())
+
+export const hasValueFilter = (options: Options): boolean =>
   options.minValue !== null || options.minShares !== null || options.party !== null
 
 /** Whether anything about this token, or about all of them, is asked for. */

@@ -81,6 +81,7 @@ export function greet(
 export async function welcome(house: House, listener: Listener, subscription: Subscription): Promise<void> {
   const { hub, tape, now, limits } = house
   const selection = { tokens: listener.tokens, options: listener.options }
+  hub.flush()
   const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
   if (listener.state === 'parted') return
   const { seq, n } = found.after
@@ -177,7 +178,8 @@ async function replay(
     const place: Place = { seq: listener.seq ?? 0, n: listener.n }
     const after = resumeAfter(place)
     const heardOf = (frames: readonly Frame[]) => hear(frames).filter((frame) => isAfter(frame, place))
-    // Asked of the delivered end, not the tape's: what is written and not delivered yet will come live.
+    // Nobody may read further than what was delivered: the rest comes live.
+    hub.flush()
     const rest = hub.recentAfter(after)
     const last = rest && rest.length <= REPLAY_PAGE ? heardOf(rest) : null
     if (last && last.length <= REPLAY_PAGE) {

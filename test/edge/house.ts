@@ -36,7 +36,7 @@ export function openHouse({ bound = 1_000_000, replay = 100_000, over }: Bounds 
   const tape = over ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, dice: () => 0.5 })
   const view = new View(tape)
   const count = { came() {}, went() {}, shownOut() {} }
-  const bounds = { backlogBoundBytes: 262_144, clientsBound: 1_000, selectionsBound: 10 }
+  const bounds = { backlogBoundBytes: 262_144, clientsBound: 1_000, selectionsBound: 10, patienceBoundMs: 0 }
   const hub = new Hub({ tape, view, now, dice: () => 0.5, ...bounds, count })
   const house: House = {
     hub,
