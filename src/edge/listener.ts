@@ -7,9 +7,7 @@ import { type Carrier, encode } from './carrier.ts'
 /** Where a listener's bytes go: a WebSocket or a streaming response. */
 export interface Outlet {
   write(bytes: Buffer): void
-  /** Bytes accepted from us and not yet taken by the kernel. */
   readonly backlog: number
-  /** Resolves when bytes were taken, or when nobody will take them any more. */
   drained(): Promise<void>
   /** Asks the other side for a sign of life; true if the last one was never answered. */
   ping(): boolean

@@ -1,10 +1,11 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
-import { createAdaptorServer } from '@hono/node-server'
+import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Streams } from './stream.ts'
+import { isTaken, release } from './takeover.ts'
 import { refuse, serveWebSockets } from './ws.ts'
 
 const HEADERS_BOUND_MS = 10_000
@@ -32,17 +33,19 @@ export async function listen(
   streams: Streams,
   at: { readonly host: string; readonly port: number },
 ): Promise<EdgeServer> {
-  const server = createAdaptorServer({
-    fetch: app.fetch,
-    createServer,
-    serverOptions: {
-      headersTimeout: HEADERS_BOUND_MS,
-      requestTimeout: REQUEST_BOUND_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: HEADERS_BOUND_BYTES,
-      noDelay: true,
-    },
-  }) as Server
+  const answer = getRequestListener(app.fetch)
+  const bounds = {
+    headersTimeout: HEADERS_BOUND_MS,
+    requestTimeout: REQUEST_BOUND_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: HEADERS_BOUND_BYTES,
+    noDelay: true,
+  }
+  const server = createServer(bounds, (incoming, outgoing) => {
+    incoming.socket.setTimeout(0)
+    if (isTaken(incoming.socket)) return release(incoming, outgoing)
+    void answer(incoming, outgoing)
+  })
   // Those that became WebSockets are no longer known to the server itself.
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
@@ -50,7 +53,6 @@ export async function listen(
     socket.on('close', () => sockets.delete(socket))
     socket.setTimeout(SILENCE_BOUND_MS, () => socket.destroy())
   })
-  server.prependListener('request', (incoming) => incoming.socket.setTimeout(0))
   server.prependListener('upgrade', (incoming) => incoming.socket.setTimeout(0))
   server.on('clientError', (fault: NodeJS.ErrnoException, socket) => {
     if (fault.code === 'ECONNRESET' || !socket.writable) return socket.destroy()

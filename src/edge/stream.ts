@@ -1,9 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { Refusal } from '../protocol/refusal.ts'
 import { defaultOptions, type Query, readQuery, replaceOptions, sinceLastEventId } from '../protocol/selection.ts'
 import type { Carrier } from './carrier.ts'
 import { choose, unknownSymbol } from './choose.ts'
 import { Listener, type Outlet } from './listener.ts'
+import { SocketOutlet } from './outlet.ts'
+import { takeOver } from './takeover.ts'
 import { type House, welcome } from './welcome.ts'
 
 /** How long the last bytes of a stream may take to leave. */
@@ -64,20 +67,24 @@ export function openStream(streams: Streams, request: StreamRequest): void {
   if (full)
     return turnAway(outgoing, format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? ''), full)
   const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
-  outgoing.writeHead(200, headersOf(format))
   const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
-  const outlet = new ResponseOutlet(outgoing)
+  const socket = takeOver(incoming, outgoing)
+  const outlet = new ResponseOutlet(socket)
   const listener = new Listener({ id: connectionId(), carrier, outlet, heartbeatMs, options, now: house.now() })
   listener.tokens = choice.tokens
-  if (format === 'sse') {
-    outgoing.write(`: stocktape.v1\nretry: ${Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)}\n\n`)
-  } else outgoing.flushHeaders()
+  const retry = Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)
+  socket.write(`${startOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${retry}\n\n` : ''}`)
   house.hub.enter(listener)
-  outgoing.on('close', () => house.hub.leave(listener))
-  outgoing.on('error', () => house.hub.leave(listener))
-  welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(
-    (failure: unknown) => outgoing.destroy(failure instanceof Error ? failure : undefined),
+  leaveAtEnd(house.hub, listener, socket)
+  welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() =>
+    socket.destroy(),
   )
+}
+
+function leaveAtEnd(hub: House['hub'], listener: Listener, socket: Socket): void {
+  const leave = () => hub.leave(listener)
+  socket.on('close', leave)
+  socket.on('error', leave)
 }
 
 function chosen({ view }: House, { symbols = [] }: Query) {
@@ -106,6 +113,12 @@ const headersOf = (format: Format): Record<string, string> => ({
   'x-content-type-options': 'nosniff',
 })
 
+/** How a stream's answer begins: written by hand, since the bytes that follow are too. */
+const startOf = (format: Format): string =>
+  `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`
+
 /** A browser is told on a stream of its own, and when to come back; anybody else by the status. */
 function turnAway(outgoing: ServerResponse, isBrowser: boolean, refusal: Refusal): void {
   if (!isBrowser) throw refusal
@@ -114,48 +127,16 @@ function turnAway(outgoing: ServerResponse, isBrowser: boolean, refusal: Refusal
   outgoing.end(`retry: ${OVERLOAD_RETRY_MS}\n\ndata: ${JSON.stringify(error)}\n\n`)
 }
 
-/** A streaming response as an outlet. */
-class ResponseOutlet implements Outlet {
-  readonly #outgoing: ServerResponse
-
-  constructor(outgoing: ServerResponse) {
-    this.#outgoing = outgoing
-    outgoing.socket?.setNoDelay(true)
-    outgoing.socket?.setTimeout(0)
-  }
-
-  write(bytes: Buffer): void {
-    this.#outgoing.write(bytes)
-  }
-
-  get backlog(): number {
-    return this.#outgoing.writableLength
-  }
-
-  drained(): Promise<void> {
-    return settled(this.#outgoing)
-  }
-
+/** A streaming response as an outlet. What it writes is delimited by the end of the connection, and by nothing else. */
+class ResponseOutlet extends SocketOutlet implements Outlet {
   ping(): boolean {
     return false
   }
 
   end(): void {
-    this.#outgoing.end()
-    const { socket } = this.#outgoing
-    const cut = setTimeout(() => socket?.destroy(), END_BOUND_MS)
-    this.#outgoing.once('close', () => clearTimeout(cut))
+    const { socket } = this
+    socket.end()
+    const cut = setTimeout(() => socket.destroy(), END_BOUND_MS)
+    socket.once('close', () => clearTimeout(cut))
   }
 }
-
-/** Waits until a stream takes bytes again or is gone. */
-export const settled = (stream: NodeJS.EventEmitter): Promise<void> =>
-  new Promise((resolve) => {
-    const done = () => {
-      stream.off('drain', done)
-      stream.off('close', done)
-      resolve()
-    }
-    stream.on('drain', done)
-    stream.on('close', done)
-  })

@@ -1,4 +1,5 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { closeReason, type Farewell, farewells } from '../protocol/farewell.ts'
@@ -6,7 +7,9 @@ import { Refusal } from '../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
 import { Conversation } from './conversation.ts'
 import type { Outlet } from './listener.ts'
-import { type Streams, settled } from './stream.ts'
+import { SocketOutlet } from './outlet.ts'
+import type { Streams } from './stream.ts'
+import { ignore, isTaken } from './takeover.ts'
 
 const PATH = '/v1/ws'
 const SUBPROTOCOL = 'stocktape.v1'
@@ -30,7 +33,8 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
   })
   // A handshake that `ws` finds fault with is answered like every other mistake.
   sockets.on('wsClientError', (fault, socket) => refuse(socket, new Refusal(400, 'bad_handshake', `${fault.message}.`)))
-  const upgrade = (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
+  const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
+    if (isTaken(socket)) return ignore(socket)
     socket.on('error', () => socket.destroy())
     const url = URL.canParse(incoming.url ?? '', 'http://localhost')
       ? new URL(incoming.url ?? '', 'http://localhost')
@@ -72,7 +76,7 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
 }
 
 function converse(webSocket: WebSocket, socket: Duplex, query: URLSearchParams, streams: Streams): void {
-  const outlet = new SocketOutlet(webSocket, socket)
+  const outlet = new WebSocketOutlet(webSocket, socket)
   const conversation = new Conversation(outlet, streams)
   webSocket.on('message', (data: RawData, isBinary: boolean) => conversation.hear(isBinary ? null : String(data)))
   webSocket.on('pong', () => outlet.answered())
@@ -81,36 +85,33 @@ function converse(webSocket: WebSocket, socket: Duplex, query: URLSearchParams, 
   conversation.begin(query)
 }
 
+/** An empty ping (RFC 6455 §5.5.2), the same for everybody. */
+const PING = Buffer.of(0x89, 0)
+
 /**
- * A WebSocket as an outlet. Frames are written to the socket as they are, built once for all who hear them; `ws` keeps
- * the handshake, control frames and the close. Nothing of ours is fragmented or compressed, so the two never mix.
+ * A WebSocket as an outlet. Frames of ours are neither fragmented nor compressed, so that they may stand between those of
+ * `ws`, which keeps the handshake, what comes in and the close.
  */
-class SocketOutlet implements Outlet {
+class WebSocketOutlet extends SocketOutlet implements Outlet {
   readonly #webSocket: WebSocket
-  readonly #socket: Duplex
   #unanswered = 0
 
   constructor(webSocket: WebSocket, socket: Duplex) {
+    super(socket)
     this.#webSocket = webSocket
-    this.#socket = socket
   }
 
-  write(bytes: Buffer): void {
-    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#socket.write(bytes)
-  }
-
-  get backlog(): number {
-    return this.#socket.writableLength
-  }
-
-  drained(): Promise<void> {
-    return settled(this.#socket)
+  override write(bytes: Buffer): void {
+    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.socket.write(bytes)
   }
 
   ping(): boolean {
     if (this.#unanswered >= PINGS_BOUND) return true
     this.#unanswered += 1
-    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#webSocket.ping()
+    // The heartbeat that comes with it goes out in the same write.
+    this.socket.cork()
+    this.write(PING)
+    process.nextTick(() => this.socket.uncork())
     return false
   }
 

@@ -1,0 +1,32 @@
+import type { Duplex } from 'node:stream'
+
+/** A socket as the end of the line: bytes are written to it as they are, built once for all who hear them. */
+export class SocketOutlet {
+  protected readonly socket: Duplex
+
+  constructor(socket: Duplex) {
+    this.socket = socket
+  }
+
+  write(bytes: Buffer): void {
+    this.socket.write(bytes)
+  }
+
+  /** Bytes accepted from us and not yet taken by the kernel. */
+  get backlog(): number {
+    return this.socket.writableLength
+  }
+
+  /** Resolves when bytes were taken, or when nobody will take them any more. */
+  drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.socket.off('drain', done)
+        this.socket.off('close', done)
+        resolve()
+      }
+      this.socket.on('drain', done)
+      this.socket.on('close', done)
+    })
+  }
+}
