@@ -15,4 +15,5 @@ USER node
 VOLUME /data
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "src/main.ts"]
+# The young generation stays small: it is most of what thousands of silent listeners would cost.
+CMD ["node", "--max-semi-space-size=8", "src/main.ts"]

@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 
 /** What one setting is: its default as it would be typed, what it means, and how its text is read. */
@@ -26,14 +27,17 @@ const url =
     throw new BadSetting(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
   }
 
+/** What a comma list names. Empty items are forgiven, an empty list is not: its one item is then found wanting. */
+const itemsOf = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
+
 const urls =
   (...schemes: readonly string[]) =>
   (text: string): readonly string[] =>
-    text
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
-      .map(url(...schemes))
+    itemsOf(text).map(url(...schemes))
 
 const oneOf =
   <const Names extends readonly string[]>(...names: Names) =>
@@ -47,11 +51,7 @@ const oneOf =
 type FeedSetting = { readonly token: string; readonly proxy: `0x${string}` }
 
 function feeds(text: string): readonly FeedSetting[] {
-  const named = text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
-    .map(feed)
+  const named = itemsOf(text).map(feed)
   const twice = named.find(({ token }, index) => named.findIndex((other) => sameName(other.token, token)) < index)
   if (twice) throw new BadSetting(`must name each token once, and ${shown(twice.token)} comes twice`)
   return named
@@ -72,6 +72,21 @@ const sameName = (one: string, other: string): boolean => one.toLowerCase() === 
 
 const addressOf = (text: string): `0x${string}` | null =>
   /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
+
+/** Addresses and ranges of them, in one list that can be asked whether it holds an address. */
+function ranges(text: string): BlockList {
+  const list = new BlockList()
+  for (const item of itemsOf(text)) {
+    const [address = '', bits, ...others] = item.split('/')
+    const version = isIP(address)
+    const most = version === 6 ? 128 : 32
+    const counted = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+    if (version === 0 || others.length > 0 || !(counted <= most))
+      throw new BadSetting(`must be addresses or ranges such as 10.0.0.0/8, and ${shown(item)} is neither`)
+    list.addSubnet(address, counted, version === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
+}
 
 const text = (value: string): string => {
   if (value.trim() === '') throw new BadSetting('must not be empty')
@@ -130,6 +145,16 @@ export const settings = {
     whole(1, bytes),
   ),
   CLIENTS_BOUND: setting('20000', 'how many listeners may be connected', whole(1, 1_000_000)),
+  CLIENTS_PER_ADDRESS_BOUND: setting(
+    '200',
+    'how many of them from one address; IPv6 counts per /64',
+    whole(1, 1_000_000),
+  ),
+  TRUSTED_PROXIES: setting(
+    null,
+    'whose X-Forwarded-For says where a client comes from: addresses and ranges, 10.0.0.0/8, a comma list',
+    ranges,
+  ),
   SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters are served', whole(1, 1_000_000)),
   REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', whole(1, 100_000_000)),
   DRAIN_MS: setting('10000', 'how long stopping may take', whole(0, hour)),

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
+import { BlockList } from 'node:net'
+import { performance } from 'node:perf_hooks'
 import { asapScheduler, asyncScheduler, type SchedulerLike } from 'rxjs'
 import packageJson from '../package.json' with { type: 'json' }
 import { ChainIdentity } from './chain/identity.ts'
 import { link } from './chain/link.ts'
 import { Rpc } from './chain/rpc.ts'
 import type { Config } from './config.ts'
+import { addressOf } from './edge/address.ts'
 import { openApp } from './edge/app.ts'
 import { Hub } from './edge/hub.ts'
 import { listen } from './edge/server.ts'
@@ -49,6 +52,8 @@ export type Relay = {
 
 /** How often it is looked whose heartbeat is due. */
 const BEAT_EVERY_MS = 250
+/** Whose word on where a client comes from is taken where no proxy is named. */
+const nobody = new BlockList()
 /** Longer than a movement waits for what belongs to it, so that the last of a burst goes out with the others. */
 const PATIENCE_BOUND_MS = 30
 
@@ -57,6 +62,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
   const clock = ports.clock ?? asyncScheduler
   const dice = ports.dice ?? Math.random
   const now = () => clock.now()
+  const uptime = () => performance.now()
   const say = seldom(log, now)
   const tape = openSqliteTape({
     dir: config.DATA_DIR,
@@ -73,9 +79,11 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       tape,
       view,
       now,
+      uptime,
       dice,
       backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
       clientsBound: config.CLIENTS_BOUND,
+      clientsPerAddressBound: config.CLIENTS_PER_ADDRESS_BOUND,
       selectionsBound: config.SELECTIONS_BOUND,
       patienceBoundMs: PATIENCE_BOUND_MS,
       count: {
@@ -90,6 +98,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
         view,
         tape,
         now,
+        uptime,
         chainId: () => chain.id,
         server: `stocktape/${packageJson.version}`,
         demo: upstream.demo,
@@ -104,6 +113,10 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       },
       dice,
       connectionId: randomUUID,
+      addressOf: (incoming) =>
+        addressOf(incoming, config.TRUSTED_PROXIES ?? nobody, () =>
+          say('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
+        ),
     }
     const unready = () => [
       ...(view.tokens.length === 0 ? ['no list has been read yet'] : []),
@@ -112,8 +125,12 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       ...(hub.draining ? ['stopping'] : []),
     ]
     const app = openApp({ streams, metrics: metrics.text, unready })
-    const server = await listen(app, streams, { host: config.HOST, port: config.PORT })
-    const hearts = setInterval(() => hub.beat(), BEAT_EVERY_MS)
+    const server = await listen(app, streams, {
+      host: config.HOST,
+      port: config.PORT,
+      clientsBound: config.CLIENTS_BOUND,
+    })
+    const hearts = setInterval(() => void hub.beat(), BEAT_EVERY_MS)
     const listed = new Promise<void>((resolve) => {
       const look = () => {
         if (view.tokens.length === 0) return

@@ -8,6 +8,7 @@ import {
   replaceOptions,
   SYMBOLS_BOUND,
 } from '../protocol/selection.ts'
+import { Bucket } from './bucket.ts'
 import { choose, unknownSymbol } from './choose.ts'
 import { Listener, type Outlet } from './listener.ts'
 import type { Streams } from './stream.ts'
@@ -15,6 +16,9 @@ import { greet, saySnapshot, subscribedOf, tokensOf, welcome } from './welcome.t
 
 /** Bad messages in a row that are answered before the connection is closed. */
 const MISTAKES_BOUND = 10
+/** What a client may say: so much at once, and so much a second in the long run. */
+const MESSAGES_AT_ONCE = 50
+const MESSAGES_PER_SECOND = 10
 /** Messages that wait for a first subscription to be through. */
 const WAITING_BOUND = 64
 /** A connection that subscribes to nothing for this long is closed. */
@@ -26,22 +30,24 @@ export class Conversation {
   readonly #listener: Listener
   readonly #idle: NodeJS.Timeout
   readonly #waiting: (string | null)[] = []
+  #said: Bucket | null = null
   /** Before the first subscription, while it is being made, and after it. */
   #phase: 'silent' | 'beginning' | 'live' = 'silent'
   #mistakes = 0
   /** What the URL asked for, as far as the first subscription does not say otherwise. */
   #asked: Asked = {}
 
-  constructor(outlet: Outlet, streams: Streams) {
+  constructor(outlet: Outlet, address: string, streams: Streams) {
     const { house, connectionId } = streams
     this.#streams = streams
     this.#listener = new Listener({
       id: connectionId(),
       carrier: 'ws',
+      address,
       outlet,
       heartbeatMs: house.heartbeatMs,
       options: defaultOptions,
-      now: house.now(),
+      uptime: house.uptime(),
     })
     this.#idle = setTimeout(() => house.hub.part(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
   }
@@ -49,11 +55,12 @@ export class Conversation {
   /** The URL may already say what to hear; a mistake in it is told after `hello`, and the connection stays. */
   begin(query: URLSearchParams): void {
     const { house } = this.#streams
-    if (house.hub.full) return house.hub.part(this.#listener, 'full')
+    const objection = house.hub.objection(this.#listener.address)
+    if (objection) return house.hub.part(this.#listener, objection)
     house.hub.enter(this.#listener)
     this.#tell(() => {
       const asked = readQuery(query)
-      if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.now())
+      if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.uptime())
       this.#asked = asked
       if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
       this.#listener.options = replaceOptions(this.#listener.options, asked)
@@ -68,10 +75,22 @@ export class Conversation {
   }
 
   hear(text: string | null): void {
-    if (this.#listener.state === 'parted') return
+    if (!this.count()) return
     if (this.#phase !== 'beginning') return this.#answer(text)
     if (this.#waiting.length < WAITING_BOUND) this.#waiting.push(text)
     else this.#streams.house.hub.part(this.#listener, 'too_many_messages')
+  }
+
+  /** Counts one thing said, a ping too; false if nothing more is heard from here. */
+  count(): boolean {
+    const { house } = this.#streams
+    if (this.#listener.state === 'parted') return false
+    this.#said ??= new Bucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, house.uptime())
+    if (this.#said.take(house.uptime())) return true
+    const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
+    this.#sayWrong(new Refusal(429, 'too_many_messages', message), undefined)
+    house.hub.part(this.#listener, 'too_many_messages')
+    return false
   }
 
   over(): void {
@@ -137,7 +156,9 @@ export class Conversation {
   /** What was said during the beginning takes effect now. */
   #settle(): void {
     this.#phase = 'live'
-    for (const text of this.#waiting.splice(0)) this.hear(text)
+    for (const text of this.#waiting.splice(0)) {
+      if (this.#listener.state !== 'parted') this.#answer(text)
+    }
   }
 
   #more(asked: Extract<Request, { type: 'subscribe' }>): void {

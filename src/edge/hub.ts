@@ -5,6 +5,7 @@ import type { Farewell } from '../protocol/farewell.ts'
 import { formatPosition } from '../protocol/position.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Entry, Notes, Tape } from '../tape/tape.ts'
+import { Attendance } from './attendance.ts'
 import { Audiences } from './audiences.ts'
 import type { Carrier } from './carrier.ts'
 import { Frame } from './frame.ts'
@@ -21,13 +22,24 @@ const BEATS_AT_ONCE = 250
 const RETRY_LEAST_MS = 500
 const RETRY_SPREAD_MS = 4_500
 
+const refusals = {
+  full: new Refusal(503, 'full', 'Too many listeners are connected; come back later.'),
+  too_many_connections: new Refusal(
+    429,
+    'too_many_connections',
+    'Too many listeners come from your address; close some.',
+  ),
+} as const
+
 type Options = {
   readonly tape: Tape
   readonly view: View
   readonly now: () => number
+  readonly uptime: () => number
   readonly dice: () => number
   readonly backlogBoundBytes: number
   readonly clientsBound: number
+  readonly clientsPerAddressBound: number
   readonly selectionsBound: number
   /** The longest that an update waits for others where very many listen. */
   readonly patienceBoundMs: number
@@ -40,6 +52,7 @@ export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
   readonly #audiences = new Audiences()
+  readonly #attendance: Attendance
   readonly #patience: Patience
   readonly #leave: () => void
   /** What is on the tape and not delivered yet. */
@@ -55,7 +68,9 @@ export class Hub {
 
   constructor(options: Options) {
     this.#options = options
-    this.#patience = new Patience(options.patienceBoundMs)
+    const { clientsBound, clientsPerAddressBound: perAddressBound, patienceBoundMs } = options
+    this.#attendance = new Attendance({ clientsBound, perAddressBound })
+    this.#patience = new Patience(patienceBoundMs)
     this.#delivered = options.tape.end()
     this.#recentSince = this.#delivered
     this.#leave = options.tape.follow((turn, notes) => this.#take(turn, notes))
@@ -65,15 +80,20 @@ export class Hub {
     return this.#draining
   }
 
-  /** Whether as many listen as may. */
-  get full(): boolean {
-    return this.#listeners.size >= this.#options.clientsBound
+  /** Why nobody else can come in from an address; null if there is room. */
+  objection(address: string): ReturnType<Attendance['objection']> {
+    return this.#attendance.objection(address)
   }
 
   /** Why nobody else can come in, or not with this selection; null if there is room. */
-  refusal(selection: Selection): Refusal | null {
-    if (this.full) return new Refusal(503, 'full', 'Too many listeners are connected; come back later.')
-    return this.crowded(selection)
+  refusal(selection: Selection, address: string): Refusal | null {
+    const objection = this.objection(address)
+    return objection ? refusals[objection] : this.crowded(selection)
+  }
+
+  /** Resolves when the listener may begin to replay, with what is to be called when it is through. */
+  replayTurn({ address }: Listener): Promise<() => void> {
+    return this.#attendance.replayTurn(address)
   }
 
   get delivered(): number {
@@ -97,6 +117,7 @@ export class Hub {
 
   enter(listener: Listener): void {
     this.#listeners.add(listener)
+    this.#attendance.enter(listener.address)
     this.#options.count.came(listener.carrier)
   }
 
@@ -124,7 +145,9 @@ export class Hub {
   leave(listener: Listener): void {
     listener.state = 'parted'
     this.#audiences.unseat(listener)
-    if (this.#listeners.delete(listener)) this.#options.count.went(listener.carrier)
+    if (!this.#listeners.delete(listener)) return
+    this.#attendance.leave(listener.address)
+    this.#options.count.went(listener.carrier)
   }
 
   /** Shows a listener out: a last word with its position, then the end. */
@@ -143,8 +166,10 @@ export class Hub {
     this.#beating = true
     let beats = 0
     for (const listener of this.#listeners) {
-      if (listener.heartbeatMs === null || this.#options.now() < listener.beatAt) continue
-      this.#beatOf(listener, listener.heartbeatMs)
+      const uptime = this.#options.uptime()
+      if (listener.isStuck(uptime)) this.#showOut(listener)
+      else if (listener.heartbeatMs === null || uptime < listener.beatAt) continue
+      else this.#beatOf(listener, listener.heartbeatMs)
       beats += 1
       if (beats % BEATS_AT_ONCE === 0) await nextTurn()
     }
@@ -155,8 +180,7 @@ export class Hub {
   readonly mayWrite = (listener: Listener): boolean => {
     if (listener.state === 'parted') return false
     if (listener.overdueBytes() <= this.#options.backlogBoundBytes) return true
-    this.#options.count.shownOut()
-    this.part(listener, 'too_slow')
+    this.#showOut(listener)
     return false
   }
 
@@ -204,12 +228,17 @@ export class Hub {
   }
 
   #beatOf(listener: Listener, everyMs: number): void {
-    listener.beatAt = this.#options.now() + everyMs
+    listener.beatAt = this.#options.uptime() + everyMs
     if (listener.outlet.ping()) return this.part(listener, 'no_pong')
     const position = this.positionOf(listener)
     // Before a stream has begun there is no place in it to name.
     if (position === null || isReadingUp(listener)) return
     if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener, position))
+  }
+
+  #showOut(listener: Listener): void {
+    this.#options.count.shownOut()
+    this.part(listener, 'too_slow')
   }
 
   #heartbeat(listener: Listener, id: string): NoticeOf<'heartbeat'> {

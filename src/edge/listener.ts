@@ -8,16 +8,23 @@ import { type Carrier, encode } from './carrier.ts'
 export interface Outlet {
   write(bytes: Buffer): void
   readonly backlog: number
+  /** Bytes that the kernel has taken so far. */
+  readonly taken: number
   drained(): Promise<void>
   /** Asks the other side for a sign of life; true if the last one was never answered. */
   ping(): boolean
   end(farewell: Farewell, position: string | null): void
 }
 
+/** A listener to whom bytes are owed and who takes none for this long is gone, or as good as gone. */
+const STUCK_BOUND_MS = 60_000
+
 /** One of those who listen: where it stands on the tape, and what it is owed. */
 export class Listener {
   readonly id: string
   readonly carrier: Carrier
+  /** Whom it is counted for. */
+  readonly address: string
   readonly outlet: Outlet
   /** Milliseconds between heartbeats; null where none are wanted. */
   heartbeatMs: number | null
@@ -35,26 +42,31 @@ export class Listener {
   /** The tokens selected by name, or null for all. */
   tokens: ReadonlySet<Hex> | null = new Set()
   #replayBytes = 0
+  #taken = 0
+  #movedAt: number
 
   constructor(given: {
     readonly id: string
     readonly carrier: Carrier
+    readonly address: string
     readonly outlet: Outlet
     readonly heartbeatMs: number | null
     readonly options: Options
-    readonly now: number
+    readonly uptime: number
   }) {
     this.id = given.id
     this.carrier = given.carrier
+    this.address = given.address
     this.outlet = given.outlet
     this.heartbeatMs = given.heartbeatMs
     this.options = given.options
-    this.beatAt = given.now + (given.heartbeatMs ?? 0)
+    this.beatAt = given.uptime + (given.heartbeatMs ?? 0)
+    this.#movedAt = given.uptime
   }
 
-  setHeartbeat(ms: number, now: number): void {
+  setHeartbeat(ms: number, uptime: number): void {
     this.heartbeatMs = ms
-    this.beatAt = now + ms
+    this.beatAt = uptime + ms
   }
 
   say(notice: Notice): void {
@@ -68,6 +80,16 @@ export class Listener {
     const { backlog } = this.outlet
     this.#replayBytes = Math.min(this.#replayBytes, backlog)
     return backlog - this.#replayBytes
+  }
+
+  /** Whether it has taken nothing of what it is owed for too long. Asked now and then. */
+  isStuck(uptime: number): boolean {
+    const { backlog, taken } = this.outlet
+    if (backlog === 0 || taken !== this.#taken) {
+      this.#taken = taken
+      this.#movedAt = uptime
+    }
+    return uptime - this.#movedAt >= STUCK_BOUND_MS
   }
 
   /** The replay is over; what is still unread of it is forgiven. */

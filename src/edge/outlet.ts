@@ -1,10 +1,10 @@
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 
 /** A socket as the end of the line: bytes are written to it as they are, built once for all who hear them. */
 export class SocketOutlet {
-  protected readonly socket: Duplex
+  protected readonly socket: Socket
 
-  constructor(socket: Duplex) {
+  constructor(socket: Socket) {
     this.socket = socket
   }
 
@@ -15,6 +15,10 @@ export class SocketOutlet {
   /** Bytes accepted from us and not yet taken by the kernel. */
   get backlog(): number {
     return this.socket.writableLength
+  }
+
+  get taken(): number {
+    return this.socket.bytesWritten - this.socket.writableLength
   }
 
   /** Resolves when bytes were taken, or when nobody will take them any more. */

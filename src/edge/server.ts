@@ -12,11 +12,19 @@ const HEADERS_BOUND_MS = 10_000
 const REQUEST_BOUND_MS = 15_000
 const KEEP_ALIVE_MS = 5_000
 const HEADERS_BOUND_BYTES = 8_192
+/** A request with more headers than this is no request of a reader. */
+const HEADERS_BOUND = 100
+/** One after the other on a connection that is kept. */
+const REQUESTS_BOUND = 1_000
+/** Connections beyond those of the listeners: who asks for history, health or metrics, and who is turned away. */
+const SPARE_CONNECTIONS = 1_000
 /** A connection that says nothing at all is covered by no other deadline. */
 const SILENCE_BOUND_MS = 15_000
 
 /** What Node's parser says of a request that it gives up on. */
 const faults: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
+
+const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
 
 /** The place could not be listened on; says which and why. */
 export class ListenError extends Error {}
@@ -31,7 +39,7 @@ export type EdgeServer = {
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
   streams: Streams,
-  at: { readonly host: string; readonly port: number },
+  at: { readonly host: string; readonly port: number; readonly clientsBound: number },
 ): Promise<EdgeServer> {
   const answer = getRequestListener(app.fetch)
   const bounds = {
@@ -44,8 +52,11 @@ export async function listen(
   const server = createServer(bounds, (incoming, outgoing) => {
     incoming.socket.setTimeout(0)
     if (isTaken(incoming.socket)) return release(incoming, outgoing)
+    if (incoming.rawHeaders.length > 2 * HEADERS_BOUND) return refuse(incoming.socket, tooManyHeaders)
     void answer(incoming, outgoing)
   })
+  server.maxConnections = at.clientsBound + SPARE_CONNECTIONS
+  server.maxRequestsPerSocket = REQUESTS_BOUND
   // Those that became WebSockets are no longer known to the server itself.
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {

@@ -42,6 +42,8 @@ export type Streams = {
   readonly house: House
   readonly dice: () => number
   readonly connectionId: () => string
+  /** Whom a connection is counted for. */
+  readonly addressOf: (incoming: IncomingMessage) => string
 }
 
 /** What a stream would be that is asked for; refuses what cannot be. */
@@ -60,17 +62,21 @@ export const headOf = (streams: Streams, request: StreamRequest): Record<string,
 
 /** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
 export function openStream(streams: Streams, request: StreamRequest): void {
-  const { house, dice, connectionId } = streams
+  const { house, dice, connectionId, addressOf } = streams
   const { incoming, outgoing } = request
   const { query, format, choice, options, since } = plan(streams, request)
-  const full = house.hub.refusal({ tokens: choice.tokens, options })
+  const address = addressOf(incoming)
+  const full = house.hub.refusal({ tokens: choice.tokens, options }, address)
   if (full)
     return turnAway(outgoing, format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? ''), full)
   const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
   const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
   const socket = takeOver(incoming, outgoing)
   const outlet = new ResponseOutlet(socket)
-  const listener = new Listener({ id: connectionId(), carrier, outlet, heartbeatMs, options, now: house.now() })
+  const listener = new Listener({
+    ...{ id: connectionId(), carrier, address, outlet, heartbeatMs, options },
+    uptime: house.uptime(),
+  })
   listener.tokens = choice.tokens
   const retry = Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)
   socket.write(`${startOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${retry}\n\n` : ''}`)

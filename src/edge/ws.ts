@@ -42,7 +42,9 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
     const refusal = refusalOf(incoming, url, streams)
     if (refusal || !url)
       return refuse(socket, refusal ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
-    sockets.handleUpgrade(incoming, socket, head, (webSocket) => converse(webSocket, socket, url.searchParams, streams))
+    sockets.handleUpgrade(incoming, socket, head, (webSocket) =>
+      converse(webSocket, socket, { query: url.searchParams, address: streams.addressOf(incoming) }, streams),
+    )
   }
   server.on('upgrade', upgrade)
   return {
@@ -75,11 +77,16 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
   )
 }
 
-function converse(webSocket: WebSocket, socket: Duplex, query: URLSearchParams, streams: Streams): void {
+type Caller = { readonly query: URLSearchParams; readonly address: string }
+
+function converse(webSocket: WebSocket, socket: Socket, { query, address }: Caller, streams: Streams): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
-  const conversation = new Conversation(outlet, streams)
+  const conversation = new Conversation(outlet, address, streams)
   webSocket.on('message', (data: RawData, isBinary: boolean) => conversation.hear(isBinary ? null : String(data)))
-  webSocket.on('pong', () => outlet.answered())
+  webSocket.on('ping', () => conversation.count())
+  webSocket.on('pong', () => {
+    if (!outlet.answered()) conversation.count()
+  })
   webSocket.on('close', () => conversation.over())
   webSocket.on('error', () => conversation.over())
   conversation.begin(query)
@@ -96,7 +103,7 @@ class WebSocketOutlet extends SocketOutlet implements Outlet {
   readonly #webSocket: WebSocket
   #unanswered = 0
 
-  constructor(webSocket: WebSocket, socket: Duplex) {
+  constructor(webSocket: WebSocket, socket: Socket) {
     super(socket)
     this.#webSocket = webSocket
   }
@@ -115,8 +122,11 @@ class WebSocketOutlet extends SocketOutlet implements Outlet {
     return false
   }
 
-  answered(): void {
+  /** A sign of life; false if nobody had asked for one. */
+  answered(): boolean {
+    const asked = this.#unanswered > 0
     this.#unanswered = 0
+    return asked
   }
 
   end(farewell: Farewell, position: string | null): void {

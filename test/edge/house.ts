@@ -36,13 +36,20 @@ export function openHouse({ bound = 1_000_000, replay = 100_000, over }: Bounds 
   const tape = over ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, dice: () => 0.5 })
   const view = new View(tape)
   const count = { came() {}, went() {}, shownOut() {} }
-  const bounds = { backlogBoundBytes: 262_144, clientsBound: 1_000, selectionsBound: 10, patienceBoundMs: 0 }
-  const hub = new Hub({ tape, view, now, dice: () => 0.5, ...bounds, count })
+  const bounds = {
+    backlogBoundBytes: 262_144,
+    clientsBound: 1_000,
+    clientsPerAddressBound: 1_000,
+    selectionsBound: 10,
+    patienceBoundMs: 0,
+  }
+  const hub = new Hub({ tape, view, now, uptime: now, dice: () => 0.5, ...bounds, count })
   const house: House = {
     hub,
     view,
     tape,
     now,
+    uptime: now,
     chainId: () => 1,
     server: 'test',
     demo: false,
@@ -54,7 +61,7 @@ export function openHouse({ bound = 1_000_000, replay = 100_000, over }: Bounds 
     const { tokens, options = {}, since = { from: 'now' }, carrier = 'ndjson', roomBytes } = asked
     const outlet = new Notebook(roomBytes ?? Number.POSITIVE_INFINITY)
     const listener = new Listener({
-      ...{ id: 'one', carrier, outlet, heartbeatMs: asked.heartbeatMs ?? null, now: now() },
+      ...{ id: 'one', carrier, address: 'here', outlet, heartbeatMs: asked.heartbeatMs ?? null, uptime: now() },
       options: { ...defaultOptions, ...options },
     })
     listener.tokens = tokens ? new Set(tokens) : null
@@ -97,6 +104,10 @@ class Notebook implements Outlet {
 
   get backlog(): number {
     return this.#unread > this.#roomBytes ? 100_000 : 0
+  }
+
+  get taken(): number {
+    return this.writes.length
   }
 
   drained(): Promise<void> {
