@@ -18,6 +18,7 @@ export type Asked = {
   readonly since?: Since
   readonly carrier?: Carrier
   readonly heartbeatMs?: number
+  readonly address?: string
   /** Bytes after which writing has to wait until the test reads. */
   readonly roomBytes?: number
 }
@@ -61,7 +62,14 @@ export function openHouse({ bound = 1_000_000, replay = 100_000, over }: Bounds 
     const { tokens, options = {}, since = { from: 'now' }, carrier = 'ndjson', roomBytes } = asked
     const outlet = new Notebook(roomBytes ?? Number.POSITIVE_INFINITY)
     const listener = new Listener({
-      ...{ id: 'one', carrier, address: 'here', outlet, heartbeatMs: asked.heartbeatMs ?? null, uptime: now() },
+      ...{
+        id: 'one',
+        carrier,
+        address: asked.address ?? 'here',
+        outlet,
+        heartbeatMs: asked.heartbeatMs ?? null,
+        uptime: now(),
+      },
       options: { ...defaultOptions, ...options },
     })
     listener.tokens = tokens ? new Set(tokens) : null
@@ -91,6 +99,7 @@ class Notebook implements Outlet {
   readonly writes: string[] = []
   readonly #roomBytes: number
   #unread = 0
+  taken = 0
   #read: () => void = () => {}
 
   constructor(roomBytes: number) {
@@ -106,18 +115,20 @@ class Notebook implements Outlet {
     return this.#unread > this.#roomBytes ? 100_000 : 0
   }
 
-  get taken(): number {
-    return this.writes.length
-  }
-
   drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#read = resolve
     })
   }
 
+  /** Takes a little, and is owed the rest. */
+  take(): void {
+    this.taken += 1
+  }
+
   read(): void {
     this.#unread = 0
+    this.taken += 1
     this.#read()
   }
 

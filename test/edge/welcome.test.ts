@@ -76,3 +76,73 @@ describe('a replay', () => {
     }
   })
 })
+
+describe('replays of one address', () => {
+  const slow = { ...all, roomBytes: 100 }
+  const isLive = (said: readonly Message[]) => said.at(-1)?.type === 'live'
+  const elsewhere = async ({ listen }: ReturnType<typeof ownHouse>) => {
+    const other = listen({ ...all, address: 'elsewhere' })
+    await other.joined
+    return other.outlet.messages
+  }
+
+  it('run two at a time: the next begins when one is through', async () => {
+    const house = ownHouse()
+    await house.tape.append([hole(1), hole(2)])
+    const [first, second] = [house.listen(slow), house.listen(slow)]
+    const third = house.listen(all)
+    expect(isLive(await elsewhere(house))).toBe(true)
+    expect(third.outlet.messages).toEqual([])
+    expect(first.outlet.messages.length).toBeGreaterThan(0)
+    while (!isLive(second.outlet.messages)) {
+      second.outlet.read()
+      await null
+    }
+    await third.joined
+    expect(blocksOf(third.outlet.messages)).toEqual([1, 2])
+    expect(isLive(first.outlet.messages)).toBe(false)
+    first.leave()
+    first.outlet.read()
+  })
+
+  it('hand on their turn when they are given up, whether they run or wait', async () => {
+    const house = ownHouse()
+    await house.tape.append([hole(1), hole(2)])
+    const running = [house.listen(slow), house.listen(slow)]
+    const waiting = [house.listen(all), house.listen(all)]
+    waiting[0]?.leave()
+    for (const { leave, outlet } of running) {
+      leave()
+      outlet.read()
+    }
+    await waiting[1]?.joined
+    expect(isLive(waiting[1]?.outlet.messages ?? [])).toBe(true)
+    expect(waiting[0]?.outlet.messages).toEqual([])
+  })
+
+  it('keep nobody waiting who only wants what is new', async () => {
+    const house = ownHouse()
+    await house.tape.append([hole(1), hole(2)])
+    for (let one = 0; one < 2; one += 1) house.listen(slow)
+    const present = house.listen({ ...all, since: { from: 'now' } })
+    await present.joined
+    expect(isLive(present.outlet.messages)).toBe(true)
+  })
+})
+
+describe('one who is owed something and takes nothing', () => {
+  it('is shown out after a minute, and not one who takes a little', async () => {
+    const house = ownHouse()
+    const [stuck, slow] = [0, 1].map(() => house.listen({ roomBytes: 3_000 }))
+    await Promise.all([stuck?.joined, slow?.joined])
+    await house.tape.append(Array.from({ length: 30 }, (_, block) => hole(block)))
+    await house.hub.beat()
+    for (let second = 0; second < 61; second += 1) {
+      house.clock.now += 1_000
+      slow?.outlet.take()
+      await house.hub.beat()
+    }
+    expect(stuck?.outlet.messages.at(-1)).toMatchObject({ type: 'bye', reason: 'too_slow' })
+    expect(slow?.outlet.messages.at(-1)).toMatchObject({ type: 'hole' })
+  })
+})
