@@ -62,8 +62,8 @@ export class Conversation {
       const asked = readQuery(query)
       if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.uptime())
       this.#asked = asked
-      if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
       this.#listener.options = replaceOptions(this.#listener.options, asked)
+      if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
       greet(house, this.#listener, null)
     })
   }
@@ -101,10 +101,9 @@ export class Conversation {
   #answer(text: string | null): void {
     // Answers are written too: who asks and never reads is shown out like any other.
     if (!this.#streams.house.hub.mayWrite(this.#listener)) return
-    this.#tell(() => {
-      this.#carryOut(readRequest(text))
-      this.#mistakes = 0
-    }, reqOf(text))
+    const right = this.#tell(() => this.#carryOut(readRequest(text)), reqOf(text))
+    this.#mistakes = right ? 0 : this.#mistakes + 1
+    if (this.#mistakes >= MISTAKES_BOUND) this.#streams.house.hub.part(this.#listener, 'protocol')
   }
 
   #carryOut(request: Request): void {
@@ -144,8 +143,8 @@ export class Conversation {
     this.#listener.options = options
     this.#phase = 'beginning'
     if (tokens?.size !== 0) clearTimeout(this.#idle)
-    const since = asked.since ?? this.#asked.since ?? { from: 'now' as const }
-    const snapshot = asked.snapshot ?? this.#asked.snapshot ?? true
+    const since = said(asked.since, this.#asked.since) ?? { from: 'now' as const }
+    const snapshot = said(asked.snapshot, this.#asked.snapshot) ?? true
     welcome(house, this.#listener, { since, snapshot, rejected, req }).then(
       () => this.#settle(),
       // The tape could not be read: the client comes back with its last position.
@@ -204,11 +203,14 @@ export class Conversation {
     listener.say({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })
   }
 
-  #tell(act: () => void, req?: string | number): void {
+  /** Does what was asked, or says what is wrong with it; whether it was done. */
+  #tell(act: () => void, req?: string | number): boolean {
     try {
       act()
+      return true
     } catch (failure) {
       this.#sayWrong(failure, req)
+      return false
     }
   }
 
@@ -225,10 +227,11 @@ export class Conversation {
       message,
       ...(Object.keys(details).length > 0 ? { details: [{ '@type': `stocktape/${reason}`, ...details }] } : {}),
     })
-    this.#mistakes += 1
-    if (this.#mistakes >= MISTAKES_BOUND) this.#streams.house.hub.part(this.#listener, 'protocol')
   }
 }
+
+/** What was said now holds, null too; where nothing was said, what was said before. */
+const said = <Value>(now: Value, before: Value): Value => (now === undefined ? before : now)
 
 const notFirst = (word: string, message: string) => new Refusal(400, `${word}_not_first`, message)
 

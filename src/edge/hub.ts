@@ -229,11 +229,12 @@ export class Hub {
 
   #beatOf(listener: Listener, everyMs: number): void {
     listener.beatAt = this.#options.uptime() + everyMs
+    const { backlog } = listener.outlet
     if (listener.outlet.ping()) return this.part(listener, 'no_pong')
     const position = this.positionOf(listener)
     // Before a stream has begun there is no place in it to name.
     if (position === null || isReadingUp(listener)) return
-    if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener, position))
+    if (this.mayWrite(listener)) listener.say(this.#heartbeat(listener, position, backlog))
   }
 
   #showOut(listener: Listener): void {
@@ -241,7 +242,7 @@ export class Hub {
     this.part(listener, 'too_slow')
   }
 
-  #heartbeat(listener: Listener, id: string): NoticeOf<'heartbeat'> {
+  #heartbeat(listener: Listener, id: string, backlog: number): NoticeOf<'heartbeat'> {
     const { tape, view, now } = this.#options
     return {
       type: 'heartbeat',
@@ -251,7 +252,7 @@ export class Hub {
       head: view.head,
       source: view.source,
       sent: listener.sent,
-      backlog: listener.outlet.backlog,
+      backlog,
     }
   }
 }

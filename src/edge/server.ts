@@ -1,16 +1,24 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { HttpBindings } from '@hono/node-server'
-import { getRequestListener } from '@hono/node-server'
+import { getRequestListener, RequestError } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Streams } from './stream.ts'
 import { isTaken, release } from './takeover.ts'
 import { refuse, serveWebSockets } from './ws.ts'
 
-const HEADERS_BOUND_MS = 10_000
-const REQUEST_BOUND_MS = 15_000
-const KEEP_ALIVE_MS = 5_000
+/** How long a client may take. */
+const BOUNDS_MS = {
+  headers: 10_000,
+  request: 15_000,
+  keepAlive: 5_000,
+  /** A connection that says nothing at all is covered by no other deadline. */
+  silence: 15_000,
+  /** How often the first two are looked at; Node's own 30 s would make up to 40 s of 10. */
+  look: 1_000,
+}
 const HEADERS_BOUND_BYTES = 8_192
 /** A request with more headers than this is no request of a reader. */
 const HEADERS_BOUND = 100
@@ -18,13 +26,15 @@ const HEADERS_BOUND = 100
 const REQUESTS_BOUND = 1_000
 /** Connections beyond those of the listeners: who asks for history, health or metrics, and who is turned away. */
 const SPARE_CONNECTIONS = 1_000
-/** A connection that says nothing at all is covered by no other deadline. */
-const SILENCE_BOUND_MS = 15_000
+/** How often a server that stops looks for connections on which nothing is left to answer. */
+const IDLE_EVERY_MS = 50
 
 /** What Node's parser says of a request that it gives up on. */
 const faults: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
 const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
+
+const recordHeaders = { 'content-type': 'application/json', 'access-control-allow-origin': '*' } as const
 
 /** The place could not be listened on; says which and why. */
 export class ListenError extends Error {}
@@ -40,19 +50,34 @@ export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
   streams: Streams,
   at: { readonly host: string; readonly port: number; readonly clientsBound: number },
+  boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
-  const answer = getRequestListener(app.fetch)
+  const answer = getRequestListener(app.fetch, { errorHandler: answerTo })
   const bounds = {
-    headersTimeout: HEADERS_BOUND_MS,
-    requestTimeout: REQUEST_BOUND_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: boundsMs.headers,
+    requestTimeout: boundsMs.request,
+    connectionsCheckingInterval: boundsMs.look,
+    keepAliveTimeout: boundsMs.keepAlive,
+    // A request without one is answered by us, with a record like every other mistake.
+    requireHostHeader: false,
     maxHeaderSize: HEADERS_BOUND_BYTES,
     noDelay: true,
+  }
+  const owed = new WeakMap<Duplex, number>()
+  const owe = (socket: Duplex, outgoing: ServerResponse) => {
+    owed.set(socket, (owed.get(socket) ?? 0) + 1)
+    outgoing.once('close', () => owed.set(socket, (owed.get(socket) ?? 1) - 1))
   }
   const server = createServer(bounds, (incoming, outgoing) => {
     incoming.socket.setTimeout(0)
     if (isTaken(incoming.socket)) return release(incoming, outgoing)
-    if (incoming.rawHeaders.length > 2 * HEADERS_BOUND) return refuse(incoming.socket, tooManyHeaders)
+    // Nobody needs to keep a connection to a server that stops.
+    if (!server.listening) outgoing.shouldKeepAlive = false
+    owe(incoming.socket, outgoing)
+    if (incoming.rawHeaders.length > 2 * HEADERS_BOUND) {
+      outgoing.writeHead(431, { ...recordHeaders, connection: 'close' }).end(JSON.stringify(tooManyHeaders.record))
+      return
+    }
     void answer(incoming, outgoing)
   })
   server.maxConnections = at.clientsBound + SPARE_CONNECTIONS
@@ -62,11 +87,13 @@ export async function listen(
   server.on('connection', (socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
-    socket.setTimeout(SILENCE_BOUND_MS, () => socket.destroy())
+    socket.setTimeout(boundsMs.silence, () => socket.destroy())
   })
   server.prependListener('upgrade', (incoming) => incoming.socket.setTimeout(0))
   server.on('clientError', (fault: NodeJS.ErrnoException, socket) => {
-    if (fault.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+    // Nothing may be written into an answer that is owed or under way.
+    const busy = isTaken(socket) || owed.get(socket)
+    if (fault.code === 'ECONNRESET' || !socket.writable || busy) return socket.destroy()
     const code = faults[fault.code ?? ''] ?? 400
     refuse(socket, new Refusal(code, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.'))
   })
@@ -76,15 +103,25 @@ export async function listen(
     port: (server.address() as AddressInfo).port,
     async close(withinMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      server.closeIdleConnections()
+      const idle = setInterval(() => server.closeIdleConnections(), IDLE_EVERY_MS)
       const late = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, withinMs)
       await closed
       clearTimeout(late)
+      clearInterval(idle)
       webSockets.close()
     },
   }
+}
+
+/** What never reached a route is answered like every other mistake. */
+function answerTo(failure: unknown): Response {
+  const { code, record } =
+    failure instanceof RequestError
+      ? new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
+      : new Refusal(500, 'internal', 'Something failed on this side; try again.')
+  return Response.json(record, { status: code, headers: { ...recordHeaders, connection: 'close' } })
 }
 
 const listening = (server: Server, { host, port }: { host: string; port: number }): Promise<void> =>

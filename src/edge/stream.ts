@@ -14,7 +14,7 @@ const END_BOUND_MS = 2_000
 /** A browser that lost its stream waits this long, drawn anew for each, so that not all come at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
-/** Where the house is full, a browser is sent away for this long: it gives up for good on any other answer. */
+/** Where the house is full, a browser is sent away for this long. */
 const OVERLOAD_RETRY_MS = 30_000
 
 /** Headers that a page of another origin may read. */
@@ -50,7 +50,6 @@ export type Streams = {
 function plan({ house }: Streams, { incoming, query: parameters, format: asked, accepted }: StreamRequest) {
   const query = readQuery(parameters)
   const format = asked ?? query.format ?? accepted
-  if (house.hub.draining) throw new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
   const choice = chosen(house, query)
   const options = replaceOptions(defaultOptions, query)
   return { query, format, choice, options, since: sinceOf(incoming.headers['last-event-id'], query) }
@@ -60,15 +59,20 @@ function plan({ house }: Streams, { incoming, query: parameters, format: asked, 
 export const headOf = (streams: Streams, request: StreamRequest): Record<string, string> =>
   headersOf(plan(streams, request).format)
 
+const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+
 /** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
 export function openStream(streams: Streams, request: StreamRequest): void {
   const { house, dice, connectionId, addressOf } = streams
   const { incoming, outgoing } = request
   const { query, format, choice, options, since } = plan(streams, request)
   const address = addressOf(incoming)
+  const soonMs = Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)
   const full = house.hub.refusal({ tokens: choice.tokens, options }, address)
-  if (full)
-    return turnAway(outgoing, format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? ''), full)
+  const away = house.hub.draining ? goingAway : full
+  const isBrowser = format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
+  if (away && isBrowser) return turnAway(outgoing, away, house.hub.draining ? soonMs : OVERLOAD_RETRY_MS)
+  if (away) throw away
   const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
   const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
   const socket = takeOver(incoming, outgoing)
@@ -78,8 +82,7 @@ export function openStream(streams: Streams, request: StreamRequest): void {
     uptime: house.uptime(),
   })
   listener.tokens = choice.tokens
-  const retry = Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)
-  socket.write(`${startOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${retry}\n\n` : ''}`)
+  socket.write(`${startOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${soonMs}\n\n` : ''}`)
   house.hub.enter(listener)
   leaveAtEnd(house.hub, listener, socket)
   welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() =>
@@ -125,12 +128,11 @@ const startOf = (format: Format): string =>
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`
 
-/** A browser is told on a stream of its own, and when to come back; anybody else by the status. */
-function turnAway(outgoing: ServerResponse, isBrowser: boolean, refusal: Refusal): void {
-  if (!isBrowser) throw refusal
+/** A browser is told on a stream of its own, and when to come back: it gives up for good on any other answer. */
+function turnAway(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
   outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
-  outgoing.end(`retry: ${OVERLOAD_RETRY_MS}\n\ndata: ${JSON.stringify(error)}\n\n`)
+  outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
 }
 
 /** A streaming response as an outlet. What it writes is delimited by the end of the connection, and by nothing else. */

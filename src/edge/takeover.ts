@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { Refusal } from '../protocol/refusal.ts'
 
 /** Whoever listens to a stream has nothing more to say; after so much of it the connection is cut. */
 const CHATTER_BOUND_BYTES = 16_384
@@ -13,6 +14,9 @@ const taken = new WeakSet<object>()
  */
 export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): Socket {
   const { socket } = incoming
+  if (outgoing.socket !== socket) {
+    throw new Refusal(400, 'pipelined', 'A stream is asked for once the answers before it on its connection have come.')
+  }
   taken.add(socket)
   release(incoming, outgoing)
   return socket
@@ -25,7 +29,7 @@ export const isTaken = (socket: object): boolean => taken.has(socket)
 export function release(incoming: IncomingMessage, outgoing: ServerResponse): void {
   // Node reads it when its parser returns; were it not to, all would work the same with more memory.
   Object.assign(incoming, { upgrade: true })
-  outgoing.detachSocket(incoming.socket)
+  if (outgoing.socket) outgoing.detachSocket(incoming.socket)
 }
 
 /** What is said on a taken connection goes nowhere; its end, or too much of it, ends the stream. */

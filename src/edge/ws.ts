@@ -13,6 +13,8 @@ import { ignore, isTaken } from './takeover.ts'
 
 const PATH = '/v1/ws'
 const SUBPROTOCOL = 'stocktape.v1'
+/** The versions of the protocol that are spoken; a refusal must say them (RFC 6455 §4.4). */
+const VERSIONS = '13, 8'
 /** A closing handshake that the other side never finishes is cut after this. */
 const CLOSE_BOUND_MS = 2_000
 const FRAGMENTS_BOUND = 16
@@ -59,6 +61,7 @@ function refusalOf(incoming: IncomingMessage, url: URL | null, { house }: Stream
   if (incoming.headers.upgrade?.toLowerCase() !== 'websocket') {
     return new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
   }
+  if (incoming.httpVersion !== '1.1') return new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
   if (url?.pathname !== PATH)
     return new Refusal(404, 'unknown_path', `There is no WebSocket at this path; it is at ${PATH}.`)
   if (house.hub.draining) return new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
@@ -69,10 +72,11 @@ function refusalOf(incoming: IncomingMessage, url: URL | null, { house }: Stream
 export function refuse(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.record)
   const retry = refusal.code === 503 ? 'retry-after: 1\r\n' : ''
+  const versions = refusal.reason === 'bad_handshake' ? `sec-websocket-version: ${VERSIONS}\r\n` : ''
   socket.end(
     `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
       `access-control-allow-origin: *\r\n` +
-      `${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      `${versions}${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     () => socket.destroy(),
   )
 }

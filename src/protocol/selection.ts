@@ -37,11 +37,20 @@ function readSince(text: string): Since | null {
   // A query string turns the plus of an offset into a space.
   const stamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
   if (rfc3339.test(stamp)) {
-    const time = Date.parse(stamp)
-    return Number.isNaN(time) || !isInCalendar(stamp) ? null : { from: 'time', time }
+    const time = timeOf(stamp)
+    return time === null ? null : { from: 'time', time }
   }
   const position = parsePosition(text)
   return position && { from: 'position', text, position }
+}
+
+/** The first millisecond that is not before a time: times on the tape have no finer parts. */
+function timeOf(stamp: string): number | null {
+  // A leap second has no place in `Date`; it is the one after the 59th.
+  const leap = /^(.{17})60/.exec(stamp)
+  const time = Date.parse(leap ? `${leap[1]}59${stamp.slice(19)}` : stamp)
+  if (Number.isNaN(time) || !isInCalendar(stamp)) return null
+  return time + (leap ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(stamp) ? 1 : 0)
 }
 
 /** `Date` takes the 30th of February for the 2nd of March. */
@@ -134,7 +143,7 @@ export function replaceOptions(held: Options, asked: Asked): Options {
     given === undefined ? before : given
   return {
     types: asked.types === undefined ? held.types : (asked.types ?? defaultTypes),
-    stage: asked.stage ?? held.stage,
+    stage: asked.stage === undefined ? held.stage : (asked.stage ?? defaultOptions.stage),
     minValue: pick(asked.min_value, held.minValue),
     minShares: pick(asked.min_shares, held.minShares),
     party: pick(asked.party, held.party),
@@ -156,14 +165,19 @@ const HeartbeatSeconds = z
   .transform(Number)
   .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
 
-const oneOf = <const Names extends readonly string[]>(names: Names) =>
+export const oneOf = <const Names extends readonly string[]>(names: Names) =>
   z.enum(names, { error: `must be ${names.join(' or ')}` })
 
-/** The query string of every streaming route. */
-const Query = Asked.extend({
+/** What a query string says of a selection. */
+export const Selecting = Asked.pick({ min_value: true, min_shares: true, party: true }).extend({
   symbols: z.string().transform(commaList).pipe(Symbols).optional(),
   types: z.string().transform(commaList).pipe(Types).optional(),
   stage: oneOf(Stage.options).optional(),
+})
+
+/** The query string of every streaming route. */
+const Query = Selecting.extend({
+  since: Asked.shape.since,
   snapshot: Flag.optional(),
   heartbeat: HeartbeatSeconds.optional(),
   format: oneOf(['sse', 'ndjson', 'text']).optional(),
@@ -171,10 +185,13 @@ const Query = Asked.extend({
 })
 export type Query = z.infer<typeof Query>
 
+/** Reads the query string of a stream. */
+export const readQuery = (query: URLSearchParams): Query => readParameters(Query, query)
+
 /** Reads a query string; names the parameter that is wrong. */
-export function readQuery(query: URLSearchParams): Query {
+export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {
   const given: Record<string, string> = {}
-  for (const name of Object.keys(Query.shape)) {
+  for (const name of Object.keys(schema.shape)) {
     const values = query.getAll(name)
     if (values.length > 1) {
       throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, {
@@ -183,7 +200,7 @@ export function readQuery(query: URLSearchParams): Query {
     }
     if (values[0] !== undefined) given[name] = values[0]
   }
-  return readOr400(Query, given)
+  return readOr400(schema, given)
 }
 
 /** Reads with a schema, or refuses with the name of the first thing that is wrong. */

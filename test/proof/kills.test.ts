@@ -6,6 +6,7 @@ import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import { type Ear, listenSse } from '../support/ears.ts'
 import { Program } from '../support/process.ts'
+import { brokenChains } from './readers.ts'
 
 /**
  * A relay that is killed again and again under traffic, and one listener that comes back each time with nothing but its
@@ -68,17 +69,6 @@ it(`misses nothing and hears nothing twice over ${LIVES} lives`, async () => {
   expect(new Set(told).size).toBe(told.length)
   expect(missing(told)).toEqual([])
 })
-
-/** Updates whose `prev` is not the one that was heard before of the same token and type. */
-function brokenChains(history: readonly Update[]): readonly string[] {
-  const heads = new Map<string, string>()
-  return history.flatMap(({ id, prev, address, type }) => {
-    const chain = `${address} ${type}`
-    const before = heads.get(chain)
-    heads.set(chain, id)
-    return before === undefined || before === prev ? [] : [`${id}: ${prev} after ${before}`]
-  })
-}
 
 /** Sealed logs between the first and the last block that was told whole, and not told. */
 function missing(told: readonly string[]): readonly string[] {

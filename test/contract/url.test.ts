@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest'
+import { openWorld, tapeOf, transfer, typesOf } from '../journeys/world.ts'
+import { answered, listen } from './support.ts'
+
+describe('what the URL of a WebSocket says', () => {
+  it('is cleared by null in the first subscription', async () => {
+    const world = await openWorld()
+    const ear = await listen(world, 'ws', 'since=start&stage=sealed&snapshot=false&types=token,transfer')
+    ear.send({ type: 'subscribe', symbols: ['AAPLc'], since: null, stage: null, snapshot: null })
+    await ear.hear('live')
+    expect(typesOf(ear.heard)).toEqual(['hello', 'subscribed', 'snapshot', 'live'])
+    transfer(world)
+    await ear.hear('transfer', ({ stage }) => stage === 'preconfirmed')
+  })
+
+  it('holds whole for the next subscription where its symbols alone were a mistake', async () => {
+    const world = await openWorld()
+    const ear = await listen(world, 'ws', 'symbols=APPL&types=transfer&since=start')
+    await ear.hear('error')
+    ear.send({ type: 'subscribe', symbols: ['AAPLc'] })
+    await ear.hear('live')
+    expect(tapeOf(ear)).toEqual([])
+  })
+
+  it('is no bad message where it is a mistake: nine after it do not end the connection', async () => {
+    const world = await openWorld()
+    const ear = await listen(world, 'ws', 'symbols=AAPLc&types=dividends')
+    await ear.hear('error')
+    for (let time = 0; time < 9; time += 1) ear.send('nonsense')
+    await answered(ear)
+  })
+})
