@@ -6,8 +6,11 @@ import { cors } from 'hono/cors'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Query } from '../protocol/selection.ts'
+import { askedOf, readPage } from './history.ts'
+import { readFact } from './one-fact.ts'
 import { page } from './page.ts'
 import { EXPOSED, headOf, openStream, type Streams } from './stream.ts'
+import { Turnstile } from './turnstile.ts'
 
 type Env = { Bindings: HttpBindings }
 
@@ -49,7 +52,10 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
     }),
   )
   app.get('/', (c) => {
-    c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+    c.header(
+      'content-security-policy',
+      "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'",
+    )
     return c.html(page(new URL(c.req.url).host, streams.house))
   })
   app.get('/healthz', (c) => c.json({ status: 'ok' }))
@@ -63,6 +69,18 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
     }
     return c.text(await metrics())
   })
+  const turnstile = new Turnstile()
+  app.get('/v1/events', async (c) => {
+    const { house } = streams
+    const asked = askedOf(new URL(c.req.url).searchParams, house)
+    const isGone = () => c.env.outgoing.destroyed
+    const { texts, next } = await turnstile.pass(() => readPage(house.tape, asked, turnstile, isGone))
+    return json(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
+  })
+  app.get('/v1/events/:key', (c) => {
+    const { key, texts, stage } = readFact(c.req.param('key'), streams.house)
+    return json(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
+  })
   app.get('/v1/ws', (c) => {
     c.header('upgrade', 'websocket')
     return refused(c, new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.'))
@@ -73,6 +91,8 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
     '/v1/stream',
     '/v1/stream/:symbol',
     '/v1/tail/:symbol',
+    '/v1/events',
+    '/v1/events/:key',
     '/healthz',
     '/readyz',
     '/metrics',
@@ -91,6 +111,10 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
   })
   return app
 }
+
+/** What the tape says, in its own bytes; it may say more in a moment. */
+const json = (c: Context<Env>, text: string): Response =>
+  c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
 
 function refused(c: Context<Env>, refusal: Refusal): Response {
   c.header('access-control-allow-origin', '*')

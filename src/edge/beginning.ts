@@ -12,11 +12,16 @@ import type { Selection } from './selection.ts'
 export type Beginning = {
   readonly after: Place
   readonly resume: NoticeOf<'subscribed'>['resume']
-  readonly gap: { readonly reason: NoticeOf<'gap'>['reason']; readonly from: string | null } | null
+  readonly gap: {
+    readonly reason: NoticeOf<'gap'>['reason']
+    readonly from: string | null
+    /** After which place that begins which is left out and can be read all the same; null where it cannot. */
+    readonly leftOut: Place | null
+  } | null
 }
 
 /** Updates looked at in one go when a replay is measured. */
-const MEASURE_PAGE = 1_000
+const MEASURE_PAGE = 200
 
 /** Finds where a stream that asks for `since` begins. What cannot be continued is a gap with its reason, never silence. */
 export async function beginningOf(
@@ -27,7 +32,7 @@ export async function beginningOf(
   const found = await locate(since, selection.options.stage, tape, now)
   if (!(await isLongerThan(replayBound, found.after, selection, tape))) return found
   const from = since.from === 'position' && since.position ? since.text : null
-  return { after: at(tape.end()), resume: 'gap', gap: { reason: 'long', from } }
+  return { after: at(tape.end()), resume: 'gap', gap: { reason: 'long', from, leftOut: found.after } }
 }
 
 const at = (seq: number): Place => ({ seq, n: null })
@@ -53,7 +58,7 @@ function resumed(text: string, stage: Stage, tape: Tape): Beginning {
   const gap = (reason: NoticeOf<'gap'>['reason'], after: number): Beginning => ({
     after: at(after),
     resume: 'gap',
-    gap: { reason, from: position && text },
+    gap: { reason, from: position && text, leftOut: null },
   })
   if (!position || position.epoch !== tape.epoch) return gap('epoch', tape.oldest())
   if (position.seq > tape.end()) return gap('ahead', tape.end())

@@ -34,7 +34,7 @@ export class Conversation {
   /** Before the first subscription, while it is being made, and after it. */
   #phase: 'silent' | 'beginning' | 'live' = 'silent'
   #mistakes = 0
-  /** What the URL asked for, as far as the first subscription does not say otherwise. */
+  /** What a URL without symbols asked for, as far as the first subscription does not say otherwise. */
   #asked: Asked = {}
 
   constructor(outlet: Outlet, address: string, streams: Streams) {
@@ -61,9 +61,9 @@ export class Conversation {
     this.#tell(() => {
       const asked = readQuery(query)
       if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.uptime())
+      if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
       this.#asked = asked
       this.#listener.options = replaceOptions(this.#listener.options, asked)
-      if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
       greet(house, this.#listener, null)
     })
   }

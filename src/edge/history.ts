@@ -46,11 +46,14 @@ export function askedOf(parameters: URLSearchParams, { tape, view }: { tape: Tap
   return {
     selection: { tokens: choice.tokens, options },
     after: after ? placeOf('after', after, options.stage, tape) : { seq: 0, n: null },
-    before: before && before.seq <= tape.end() ? placeOf('before', before, options.stage, tape) : end,
+    before: before ? earlier(placeOf('before', before, options.stage, tape), end) : end,
     limit,
     order,
   }
 }
+
+/** Nothing stands beyond the end, so a place there is the end: what is appended meanwhile belongs to the next page. */
+const earlier = (place: Place, end: Place): Place => (place.seq < end.seq ? place : end)
 
 function namedIn({ symbols = ['*'] }: EventsQuery): readonly string[] {
   if (symbols.length > 0) return symbols
@@ -83,12 +86,15 @@ export async function readPage(tape: Tape, asked: Asked, turnstile: Turnstile, i
   while (!isGone()) {
     const { entries, reached } = await read({ after, before, order, limit: READ_BOUND })
     for (const entry of entries) {
-      const heard = hear([new Frame(entry, tape)]).filter((frame) => isAfter(frame, asked.after) && isBefore(frame, asked.before))
+      const heard = hear([new Frame(entry, tape)]).filter(
+        (frame) => isAfter(frame, asked.after) && isBefore(frame, asked.before),
+      )
       for (const { entry: given } of order === 'asc' ? heard : heard.toReversed()) {
         if (page.full) return page.until(page.last)
         page.take(given)
       }
-      const through = reached === null && entry === entries.at(-1)
+      const beside = order === 'asc' ? entry.seq + 1 === before : entry.seq - 1 === after
+      const through = beside || (reached === null && entry === entries.at(-1))
       looks += looksAt(entry)
       if (!through && (page.full || looks >= LOOKS_BOUND)) return page.until(edgeOf(entry.seq, asked, tape))
       slice += looksAt(entry)

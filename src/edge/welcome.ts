@@ -5,6 +5,7 @@ import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
 import { type Since, SYMBOLS_BOUND } from '../protocol/selection.ts'
 import type { Token } from '../stocks/token.ts'
 import type { Tape } from '../tape/tape.ts'
+import { backfillOf } from './backfill.ts'
 import { type Beginning, beginningOf } from './beginning.ts'
 import { bytesOf, Frame, isAfter } from './frame.ts'
 import { hearing } from './hearing.ts'
@@ -23,6 +24,8 @@ export type House = {
   readonly view: View
   readonly tape: Tape
   readonly now: () => number
+  /** Milliseconds that only grow, whatever becomes of the wall clock. */
+  readonly uptime: () => number
   readonly chainId: () => number | null
   readonly server: string
   readonly demo: boolean
@@ -79,11 +82,22 @@ export function greet(
  * a last stretch in which nothing is awaited, so that nothing is lost or told twice between replay and live.
  */
 export async function welcome(house: House, listener: Listener, subscription: Subscription): Promise<void> {
+  if (subscription.since.from === 'now') return begin(house, listener, subscription)
+  const through = await house.hub.replayTurn(listener)
+  try {
+    await begin(house, listener, subscription)
+  } finally {
+    through()
+  }
+}
+
+async function begin(house: House, listener: Listener, subscription: Subscription): Promise<void> {
   const { hub, tape, now, limits } = house
   const selection = { tokens: listener.tokens, options: listener.options }
+  if (!isHere(listener)) return
   hub.flush()
   const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
-  if (listener.state === 'parted') return
+  if (!isHere(listener)) return
   const { seq, n } = found.after
   const id = found.gap ? null : hub.position(seq, n)
   listener.state = 'replaying'
@@ -106,7 +120,12 @@ async function sayState(
   const at = house.hub.position(after.seq, after.n)
   const id = gap ? null : at
   listener.say(subscribedOf(house, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
-  if (gap) listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill: null })
+  if (gap) {
+    const selection = { tokens: listener.tokens, options: listener.options }
+    const stretch = gap.leftOut && { epoch: house.tape.epoch, after: gap.leftOut, upTo: after.seq }
+    const backfill = stretch && backfillOf(selection, stretch, house.view.directory)
+    listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill })
+  }
   if (subscription.snapshot && resume !== 'full') await saySnapshots(house, listener, at)
 }
 

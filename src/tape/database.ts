@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { UNFILED } from './channel.ts'
 import { TapeError } from './tape.ts'
 
 const schema = `
@@ -8,7 +9,8 @@ const schema = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
   CREATE TABLE IF NOT EXISTS tape (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT,
+    channel INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX IF NOT EXISTS tape_time ON tape (time, seq);
   CREATE INDEX IF NOT EXISTS tape_evictable ON tape (seq) WHERE evictable = 1;
@@ -21,7 +23,14 @@ const schema = `
 
 /** By what a message is looked up: an on-chain key, or the token's block that a seal is of. */
 const subjectIndex = 'CREATE INDEX IF NOT EXISTS tape_subject ON tape (subject) WHERE subject IS NOT NULL'
-const hasSubjects = "SELECT 1 FROM pragma_table_info('tape') WHERE name = 'subject'"
+/** Numbers that are filed together. */
+export const SHELF = 1_024
+/**
+ * By what history is read where few of many are asked for. Filed shelf by shelf, so that what is appended lands on few
+ * pages of the index: one that is filed by channel alone made an append dearer by a third, this one by a tenth.
+ */
+const channelIndex = `CREATE INDEX IF NOT EXISTS tape_channel ON tape (seq / ${SHELF}, channel)`
+const hasColumn = "SELECT 1 FROM pragma_table_info('tape') WHERE name = ?"
 /** Messages of a tape of before that which can be looked up from then on; what is older ended long ago. */
 const SUBJECTS_BOUND = 100_000
 /** Such a tape holds no seals, so all that can be looked up bears a key. */
@@ -33,6 +42,12 @@ const addSubjects = `
   COMMIT;
 `
 
+/**
+ * What a tape of before that holds is not filed one by one: that would keep the start waiting for as long as the tape is
+ * large. It lies in a channel of its own, which whoever reads looks through too, until it is evicted.
+ */
+const addChannels = `ALTER TABLE tape ADD COLUMN channel INTEGER NOT NULL DEFAULT ${UNFILED}`
+
 /** Opens the file that the embedded tape lives in, and locks it; says what to do where that cannot be. */
 export function openDatabase(dir: string): DatabaseSync {
   try {
@@ -40,8 +55,10 @@ export function openDatabase(dir: string): DatabaseSync {
     const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
     try {
       database.exec(schema)
-      if (!database.prepare(hasSubjects).get()) database.exec(addSubjects)
+      if (!database.prepare(hasColumn).get('subject')) database.exec(addSubjects)
+      if (!database.prepare(hasColumn).get('channel')) database.exec(addChannels)
       database.exec(subjectIndex)
+      database.exec(channelIndex)
       // Takes the lock now, so that a second process on the same folder is told at its start.
       database.exec('BEGIN IMMEDIATE; COMMIT')
     } catch (failure) {

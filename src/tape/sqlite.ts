@@ -2,16 +2,17 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Hex } from '../protocol/parts.ts'
 import { formatPosition } from '../protocol/position.ts'
 import { type Draft, movementTypes, type Update, type UpdateType } from '../protocol/updates.ts'
+import { channelOf } from './channel.ts'
 import { openDatabase } from './database.ts'
-import { type Entry, type Follower, type Notes, type Tape, TapeError } from './tape.ts'
+import { openReaders, type Readers } from './readers.ts'
+import { entryOf, type Row } from './row.ts'
+import { type Entry, type Follower, type Notes, type Reader, type Tape, TapeError, type Wanted } from './tape.ts'
 
 /** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
 const SKIP = 2 ** 20
 /** How many updates one append takes off the old end at most, so that no turn waits for a clean-up. */
 const EVICTION_BOUND = 1_000
 const EPOCH_CHARS = 6
-
-type Row = { readonly seq: number; readonly text: string }
 
 /** What the tape is told about its place, its bounds, the clock and the dice. */
 type Options = {
@@ -54,13 +55,6 @@ function subjectOf(update: Update): string | null {
   return 'key' in update ? (update.key ?? null) : null
 }
 
-const entryOf = ({ seq, text }: Row): Entry => ({
-  seq,
-  text,
-  // The text is what this class wrote: it is read back, not checked again.
-  update: JSON.parse(text) as Update,
-})
-
 class SqliteTape implements Tape {
   readonly epoch: string
   readonly #database: DatabaseSync
@@ -70,6 +64,7 @@ class SqliteTape implements Tape {
   readonly #notes = new Map<string, unknown>()
   readonly #write: Record<'update' | 'head' | 'note' | 'meta' | 'forget', StatementSync>
   readonly #read: Record<'since' | 'about' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
+  readonly #readers: Readers
   #end: number
   #oldest: number
   #count: number
@@ -80,7 +75,9 @@ class SqliteTape implements Tape {
     this.#database = database
     this.#options = options
     this.#write = {
-      update: database.prepare('INSERT INTO tape (seq, time, evictable, text, subject) VALUES (?, ?, ?, ?, ?)'),
+      update: database.prepare(
+        'INSERT INTO tape (seq, time, evictable, text, subject, channel) VALUES (?, ?, ?, ?, ?, ?)',
+      ),
       head: database.prepare('INSERT OR REPLACE INTO heads (address, type, seq) VALUES (?, ?, ?)'),
       note: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
       meta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
@@ -97,6 +94,7 @@ class SqliteTape implements Tape {
         'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE evictable = 1 ORDER BY seq LIMIT ?) RETURNING seq',
       ),
     }
+    this.#readers = openReaders(database)
     const meta = new Map(
       (database.prepare('SELECT name, value FROM meta').all() as { name: string; value: string }[]).map((row) => [
         row.name,
@@ -135,7 +133,14 @@ class SqliteTape implements Tape {
     this.#inOneStroke(() => {
       for (const { seq, update, text } of entries) {
         time = Math.max(time, Date.parse(update.time))
-        this.#write.update.run(seq, time, evictable(update), text, subjectOf(update))
+        this.#write.update.run(
+          seq,
+          time,
+          evictable(update),
+          text,
+          subjectOf(update),
+          channelOf(update.address, update.type),
+        )
       }
       for (const [head, seq] of heads) {
         const [address = '', type = ''] = head.split(' ')
@@ -167,6 +172,10 @@ class SqliteTape implements Tape {
 
   since(seq: number, limit: number): readonly Entry[] {
     return (this.#read.since.all(seq, limit) as Row[]).map(entryOf)
+  }
+
+  reader(wanted: Wanted): Reader {
+    return this.#readers(wanted, this.#heads.keys())
   }
 
   about(key: string): readonly Entry[] {

@@ -1,5 +1,5 @@
 import type { Hex } from '../protocol/parts.ts'
-import type { Draft, Update } from '../protocol/updates.ts'
+import type { Draft, Update, UpdateType } from '../protocol/updates.ts'
 
 /** An update with its number and the very text that every listener gets. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
@@ -11,6 +11,23 @@ export type Entry = { readonly seq: number; readonly update: Update; readonly te
 export type Notes = ReadonlyMap<string, unknown>
 
 export type Follower = (turn: readonly Entry[], notes: Notes) => void
+
+/** Of what history is read: of these tokens (null for all) and of what concerns all of them, these types. */
+export type Wanted = { readonly tokens: ReadonlySet<Hex> | null; readonly types: ReadonlySet<UpdateType> }
+
+/** Which stretch is read, both numbers exclusive, from which end, and how many messages at once at most. */
+export type Stretch = {
+  readonly after: number
+  readonly before: number
+  readonly order: 'asc' | 'desc'
+  readonly limit: number
+}
+
+/** What was found, in the order that was asked for, and up to which number: null where the stretch is through. */
+export type Found = { readonly entries: readonly Entry[]; readonly reached: number | null }
+
+/** Reads some of a stretch, with bounded work: it may find nothing and still not be through. */
+export type Reader = (stretch: Stretch) => Found | Promise<Found>
 
 /** The names of what is kept beside the tape. */
 export const noteNames = {
@@ -35,6 +52,8 @@ export interface Tape {
   follow(deliver: Follower): () => void
   /** What stands after `seq`, oldest first. */
   since(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
+  /** Reads what was appended until now without looking at much else. */
+  reader(wanted: Wanted): Reader
   /**
    * Every kept message about an on-chain key, oldest first: what told, amended or retracted it. At once, since who hears
    * a retraction is asked in the very step in which it is delivered.

@@ -13,13 +13,16 @@ describe('what the URL of a WebSocket says', () => {
     await ear.hear('transfer', ({ stage }) => stage === 'preconfirmed')
   })
 
-  it('holds whole for the next subscription where its symbols alone were a mistake', async () => {
+  it('holds whole or not at all: where its symbols are a mistake, the next subscription begins anew', async () => {
     const world = await openWorld()
     const ear = await listen(world, 'ws', 'symbols=APPL&types=transfer&since=start')
     await ear.hear('error')
     ear.send({ type: 'subscribe', symbols: ['AAPLc'] })
     await ear.hear('live')
     expect(tapeOf(ear)).toEqual([])
+    transfer(world)
+    world.devnet.seal()
+    await ear.hear('seal')
   })
 
   it('is no bad message where it is a mistake: nine after it do not end the connection', async () => {

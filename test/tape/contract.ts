@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Hex } from '../../src/protocol/parts.ts'
 import { parsePosition } from '../../src/protocol/position.ts'
-import { type Draft, Update } from '../../src/protocol/updates.ts'
-import type { Entry, Tape } from '../../src/tape/tape.ts'
+import { type Draft, Update, type UpdateType } from '../../src/protocol/updates.ts'
+import type { Entry, Stretch, Tape, Wanted } from '../../src/tape/tape.ts'
 import {
   amend,
   apple,
@@ -256,6 +257,118 @@ export function tapeContract(name: string, openPlace: Open): void {
       expect(await tape.before(at + 1_000)).toBe(second - 1)
       expect(await tape.before(at + 2_000)).toBe(fourth - 1)
       expect(await tape.before(at + 3_001)).toBe(tape.end())
+    })
+  })
+
+  describe(`${name}: history`, () => {
+    /** All that a reader finds of a stretch, and how often it had to be asked. */
+    const readAll = async (tape: Tape, wanted: Wanted, stretch: Stretch) => {
+      const read = tape.reader(wanted)
+      const found: Entry[] = []
+      let { after, before } = stretch
+      for (let asked = 1; ; asked += 1) {
+        const { entries, reached } = await read({ ...stretch, after, before })
+        expect(entries.length).toBeLessThanOrEqual(stretch.limit)
+        found.push(...entries)
+        if (reached === null) return { found, asked }
+        if (stretch.order === 'asc') after = reached
+        else before = reached
+      }
+    }
+    const whole = (tape: Tape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
+
+    it('is what is asked for, from either end, between any two numbers, whoever reads', async () => {
+      const place = await open()
+      for (let nth = 0; nth < 3_000; nth += 300) {
+        const kinds = Array.from({ length: 300 }, (_, index) => {
+          const about = { at, nth: nth + index, address: index % 3 === 0 ? tesla : apple }
+          return index % 100 === 0 ? pause(about) : index % 50 === 0 ? status({ at }) : transfer(about)
+        })
+        await place.tape.append(kinds)
+        if (nth === 1_500) await place.crash()
+      }
+      const { tape } = place
+      const entries = await tape.since(0, 10_000)
+      expect(entries).toHaveLength(3_000)
+      const type = fc.constantFrom<UpdateType>('transfer', 'pause', 'status', 'seal')
+      const number = fc.nat({ max: entries.length - 1 }).map((index) => entries[index]?.seq ?? 0)
+      const asked = fc.record({
+        tokens: fc.constantFrom<readonly Hex[] | null>(null, [apple], [tesla], [apple, tesla], []),
+        types: fc.uniqueArray(type, { minLength: 1 }),
+        after: fc.oneof(fc.constant(0), number),
+        before: fc.oneof(fc.constant(tape.end() + 1), number),
+        order: fc.constantFrom('asc' as const, 'desc' as const),
+        limit: fc.constantFrom(1, 7, 100, 5_000),
+      })
+      await fc.assert(
+        fc.asyncProperty(asked, async ({ tokens, types, after, before, order, limit }) => {
+          const wanted = { tokens: tokens && new Set(tokens), types: new Set(types) }
+          const expected = entries.filter(
+            ({ seq, update: { type, address } }) =>
+              seq > after &&
+              seq < before &&
+              types.includes(type) &&
+              (!tokens || address === null || tokens.includes(address)),
+          )
+          const { found } = await readAll(tape, wanted, { after, before, order, limit: Math.max(limit, 50) })
+          expect(seqs(found)).toEqual(seqs(order === 'asc' ? expected : expected.toReversed()))
+          const [first] = (await readAll(tape, wanted, { after, before: Math.min(before, after + 20), order, limit }))
+            .found
+          const near = expected.filter(({ seq }) => seq < after + 20)
+          expect(first).toEqual(order === 'asc' ? near[0] : near.at(-1))
+        }),
+        { numRuns: 100 },
+      )
+    })
+
+    it('of one token is found without reading the others', async () => {
+      const { tape } = await open()
+      const [rare] = await tape.append([pause({ at, address: tesla })])
+      for (let nth = 0; nth < 40; nth += 1) {
+        await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
+      }
+      const [newest] = await tape.append([transfer({ at, address: tesla })])
+      const wanted = { tokens: new Set([tesla]), types: new Set<UpdateType>(['pause', 'transfer', 'seal']) }
+      for (const order of ['asc', 'desc'] as const) {
+        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order })
+        expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([rare, newest])
+        expect(asked).toBeLessThan(5)
+      }
+    })
+
+    it('does not end where numbers have a hole', async () => {
+      const place = await open()
+      const [before] = await place.tape.append([pause({ at, nth: 1 })])
+      await place.crash()
+      await place.crash()
+      const tape = await place.crash()
+      const [after] = await tape.append([pause({ at, nth: 2 })])
+      const wanted = { tokens: null, types: new Set<UpdateType>(['pause']) }
+      for (const order of ['asc', 'desc'] as const) {
+        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order })
+        expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([before, after])
+        expect(asked).toBe(1)
+      }
+    })
+
+    it('stops at once where messages are long', async () => {
+      const { tape } = await open()
+      const long = { ...otherLog({ at }), data: `0x${'00'.repeat(400_000)}` as const }
+      await tape.append([long, long, long, long])
+      for (const tokens of [null, new Set([apple])]) {
+        const wanted = { tokens, types: new Set<UpdateType>(['log', 'transfer']) }
+        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order: 'asc' })
+        expect(found).toHaveLength(4)
+        expect(asked).toBeGreaterThan(2)
+      }
+    })
+
+    it('goes with its messages, and the rest stays', async () => {
+      const { tape } = await open({ bound: 2 })
+      const [kept] = await tape.append([pause({ at, nth: 4 }), transfer({ at, nth: 4 })])
+      const [newest] = await tape.append([transfer({ at, nth: 5 })])
+      const wanted = { tokens: new Set([apple]), types: new Set<UpdateType>(['transfer', 'pause']) }
+      expect((await readAll(tape, wanted, { ...whole(tape), order: 'asc' })).found).toEqual([kept, newest])
     })
   })
 

@@ -3,10 +3,11 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { UpdateType } from '../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import { type Tape, TapeError } from '../../src/tape/tape.ts'
 import { tapeContract } from './contract.ts'
-import { navChange, transfer } from './drafts.ts'
+import { apple, navChange, pause, status, transfer } from './drafts.ts'
 import { folder, openEmbedded, unbounded } from './embedded.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')
@@ -101,6 +102,27 @@ describe('a tape from before messages could be looked up', () => {
       expect(tape.about(transfer({ at, nth: 4 }).key)[0]).toEqual(entries[0])
       await tape.append([transfer({ at, nth: end })])
       expect(tape.about(transfer({ at, nth: end }).key)).toHaveLength(1)
+      await tape.close()
+    }
+  })
+})
+
+describe('a tape from before its history was filed', () => {
+  it('goes on as it was, and all that it holds is found', async () => {
+    const dir = ownFolder()
+    const former = openSqliteTape({ ...unbounded, dir })
+    const entries = await former.append([pause({ at, nth: 4 }), transfer({ at }), status({ at })])
+    await former.close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec('DROP INDEX tape_channel; ALTER TABLE tape DROP COLUMN channel')
+    database.close()
+    for (const end of [4, 5]) {
+      const tape = openSqliteTape({ ...unbounded, dir })
+      await tape.append([pause({ at, nth: end })])
+      const read = tape.reader({ tokens: new Set([apple]), types: new Set<UpdateType>(['pause', 'status']) })
+      const { entries: found } = await read({ after: 0, before: end + 1, order: 'asc', limit: 10 })
+      expect(found.slice(0, 2)).toEqual([entries[0], entries[2]])
+      expect(found).toHaveLength(end - 1)
       await tape.close()
     }
   })
