@@ -11,7 +11,7 @@ export class Frame {
   readonly n: number | null
   readonly entry: Entry
   readonly #memory: Memory
-  readonly #bytes = new Map<Carrier, Buffer>()
+  readonly #bytes: Partial<Record<Carrier, Buffer>> = {}
   #past: Past | null = null
   #sealed: readonly Frame[] | null = null
 
@@ -23,12 +23,8 @@ export class Frame {
   }
 
   bytes(carrier: Carrier): Buffer {
-    let bytes = this.#bytes.get(carrier)
-    if (!bytes) {
-      bytes = encode(carrier, this.entry.update, this.entry.text)
-      this.#bytes.set(carrier, bytes)
-    }
-    return bytes
+    this.#bytes[carrier] ??= encode(carrier, this.entry.update, this.entry.text)
+    return this.#bytes[carrier]
   }
 
   /** What the tape holds of the keys that it names. */

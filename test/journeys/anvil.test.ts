@@ -186,7 +186,8 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
     await ear.until(() => ear.all('status').at(-1)?.source !== 'down', 'that the source is back')
     await again.send({ functionName: 'transfer', args: [BOB, 8n] })
     await ear.hear('transfer', ({ raw }) => raw === '8')
-    expect(back.stage).toBe('sealed')
+    // Told as sealed where the relay was back too late to hear it pending; sealed it is in any case.
+    if (back.stage !== 'sealed') await ear.hear('seal', ({ keys }) => keys.includes(back.key))
     expect(ear.all('transfer').map(({ raw }) => raw)).toEqual(['7', '8'])
     expect(ear.all('mint').length).toBe(1)
   })
