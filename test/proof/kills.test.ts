@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import { type Ear, listenSse } from '../support/ears.ts'
-import { Program } from '../support/process.ts'
+import { Program, startCommand } from '../support/process.ts'
 import { brokenChains } from './readers.ts'
 
 /**
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 async function rise(): Promise<string> {
-  relay = new Program([process.execPath, 'src/main.ts', '--port', '0', '--data-dir', dir, '--log-level', 'warn'], {
+  relay = new Program([...startCommand, '--port', '0', '--data-dir', dir, '--log-level', 'warn'], {
     env: { ...process.env, UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
   })
   const host = new URL(await relay.url()).host

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { onTestFinished } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 
 /** Whoever says when a test is over. */
 type Test = { readonly onTestFinished: typeof onTestFinished }
@@ -92,10 +93,20 @@ export class Program {
   }
 }
 
+/** How Node is told to run by `npm start`, and then what it runs. */
+const [nodeFlags, program] = startOf(packageJson.scripts.start)
+export const startFlags: readonly string[] = nodeFlags
+export const startCommand = [process.execPath, ...nodeFlags, program] as const
+
+function startOf(script: string): readonly [flags: readonly string[], program: string] {
+  const words = script.split(' ')
+  return [words.filter((word) => word.startsWith('--')), words.at(-1) ?? '']
+}
+
 /** Starts a relay with these settings and nothing else from this process's environment; it ends with the test. */
 export function spawnRelay(test: Test, settings: Record<string, string> = {}, flags: readonly string[] = []): Program {
   const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...settings }
-  const relay = new Program([process.execPath, 'src/main.ts', ...flags], { env })
+  const relay = new Program([...startCommand, ...flags], { env })
   test.onTestFinished(() => relay.kill())
   return relay
 }

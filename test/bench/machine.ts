@@ -1,0 +1,118 @@
+import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+/** The machine that measures: its processes, where they run and what they use. */
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+/** Servers have one core, whoever feeds and hears them the other. */
+const CORES = { server: '0', world: '1' } as const
+export type Core = keyof typeof CORES
+
+export const canPin = cpus().length > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
+const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
+
+/** Files that a process of ours has open beside its sockets. */
+export const FILES_SPARED = 150
+
+/** How many files a process of ours may have open. */
+export const filesBound = (): number => {
+  const [, soft = '0'] = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+  return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
+}
+
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+/** A process of the measurement, on its core. */
+export class Runner {
+  readonly #child: ChildProcess
+  readonly #ended: Promise<unknown>
+  #said = ''
+
+  constructor(core: Core, command: readonly [string, ...string[]], env: NodeJS.ProcessEnv = {}, stdio?: StdioOptions) {
+    const [file, ...args] = canPin ? (['taskset', '-c', CORES[core], ...command] as const) : command
+    const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...env } }
+    this.#child = spawn(file, args, { ...options, stdio: stdio ?? ['ignore', 'pipe', 'inherit'] })
+    this.#ended = once(this.#child, 'exit').then(() => running.delete(this.#child))
+    running.add(this.#child)
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#said += text
+    })
+  }
+
+  /** What it prints, once it is that. */
+  async says(what: RegExp): Promise<readonly string[]> {
+    for (;;) {
+      const found = what.exec(this.#said)
+      if (found) return found
+      if (this.#child.exitCode !== null)
+        throw new Error(`${this.#child.spawnargs.join(' ')} ended early: ${this.#said}`)
+      await Promise.race([once(this.#child.stdout ?? this.#child, 'data'), this.#ended])
+    }
+  }
+
+  /** Seconds of processor time that it has used so far, in user and in kernel mode. */
+  cpuSeconds(): number {
+    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+  }
+
+  residentBytes(): number {
+    return Number(readFileSync(`/proc/${this.#child.pid}/statm`, 'utf8').split(' ')[1]) * pageBytes
+  }
+
+  async end(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#ended
+  }
+
+  protected get child(): ChildProcess {
+    return this.#child
+  }
+}
+
+/** One of our own scripts, which carries out orders one after the other and reports on each. */
+export class Worker<Order extends { readonly do: string }, Report extends { readonly done: string }> extends Runner {
+  constructor(script: string) {
+    super('world', [process.execPath, fileURLToPath(new URL(script, import.meta.url))], {}, [
+      'ignore',
+      'inherit',
+      'inherit',
+      'ipc',
+    ])
+  }
+
+  async order<Name extends Order['do'] & Report['done']>(
+    order: Extract<Order, { do: Name }>,
+  ): Promise<Extract<Report, { done: Name }>> {
+    const reported = new Promise<Extract<Report, { done: Name }>>((resolve, reject) => {
+      const hear = (report: Report) => {
+        if (report.done !== order.do) return
+        this.child.off('message', hear)
+        this.child.off('exit', fail)
+        resolve(report as Extract<Report, { done: Name }>)
+      }
+      const fail = () => reject(new Error(`the process that should ${order.do} has ended`))
+      this.child.on('message', hear)
+      this.child.once('exit', fail)
+    })
+    this.child.send(order)
+    return reported
+  }
+}
+
+/** The other side of a worker: carries out what its parent orders, and ends with it. */
+export function obey<Order, Report>(carryOut: (order: Order) => Promise<Report>): void {
+  process.on('message', (order: Order) => {
+    void carryOut(order).then((report) => process.send?.(report))
+  })
+  process.on('disconnect', () => process.exit(0))
+}

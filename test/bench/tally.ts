@@ -1,0 +1,29 @@
+/** Steps per power of two in which a time is kept: within 2 % of what it was. */
+const STEPS = 64
+const POWERS = 32
+
+/** How long what was heard took to come: counted in steps, since it is millions. */
+export class Tally {
+  readonly #counts = new Uint32Array(STEPS * POWERS)
+  heard = 0
+  maxMicros = 0
+
+  add(micros: number): void {
+    const whole = Math.max(micros, 0)
+    const power = whole < STEPS ? 0 : 26 - Math.clz32(whole)
+    const step = power * STEPS + (whole >>> power)
+    this.#counts[step] = (this.#counts[step] ?? 0) + 1
+    this.heard += 1
+    if (whole > this.maxMicros) this.maxMicros = whole
+  }
+
+  /** What this share of them did not exceed. */
+  micros(share: number): number {
+    let left = Math.min(this.heard - 1, Math.floor(this.heard * share))
+    for (const [step, count] of this.#counts.entries()) {
+      left -= count
+      if (left < 0) return (step % STEPS) * 2 ** Math.floor(step / STEPS)
+    }
+    return 0
+  }
+}
