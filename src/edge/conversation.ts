@@ -28,7 +28,7 @@ const IDLE_BOUND_MS = 30_000
 export class Conversation {
   readonly #streams: Streams
   readonly #listener: Listener
-  readonly #idle: NodeJS.Timeout
+  #idle: NodeJS.Timeout | null
   readonly #waiting: (string | null)[] = []
   #said: Bucket | null = null
   /** Before the first subscription, while it is being made, and after it. */
@@ -94,7 +94,7 @@ export class Conversation {
   }
 
   over(): void {
-    clearTimeout(this.#idle)
+    this.#stay()
     this.#streams.house.hub.leave(this.#listener)
   }
 
@@ -142,7 +142,7 @@ export class Conversation {
     this.#listener.tokens = tokens
     this.#listener.options = options
     this.#phase = 'beginning'
-    if (tokens?.size !== 0) clearTimeout(this.#idle)
+    if (tokens?.size !== 0) this.#stay()
     const since = said(asked.since, this.#asked.since) ?? { from: 'now' as const }
     const snapshot = said(asked.snapshot, this.#asked.snapshot) ?? true
     welcome(house, this.#listener, { since, snapshot, rejected, req }).then(
@@ -152,9 +152,16 @@ export class Conversation {
     )
   }
 
+  /** Nobody waits any longer for a subscription. */
+  #stay(): void {
+    if (this.#idle) clearTimeout(this.#idle)
+    this.#idle = null
+  }
+
   /** What was said during the beginning takes effect now. */
   #settle(): void {
     this.#phase = 'live'
+    this.#asked = {}
     for (const text of this.#waiting.splice(0)) {
       if (this.#listener.state !== 'parted') this.#answer(text)
     }
@@ -178,7 +185,7 @@ export class Conversation {
     listener.tokens = all
     listener.options = options
     house.hub.join(listener)
-    if (all?.size !== 0) clearTimeout(this.#idle)
+    if (all?.size !== 0) this.#stay()
     const id = house.hub.position(house.hub.delivered)
     const req = asked.req === undefined ? {} : { req: asked.req }
     listener.say(subscribedOf(house, listener, { ...req, id, resume: 'none', rejected }))

@@ -7,7 +7,7 @@ import type { Hono } from 'hono'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Streams } from './stream.ts'
 import { isTaken, release } from './takeover.ts'
-import { refuse, serveWebSockets } from './ws.ts'
+import { cut, refuse, serveWebSockets } from './ws.ts'
 
 /** How long a client may take. */
 const BOUNDS_MS = {
@@ -84,10 +84,13 @@ export async function listen(
   server.maxRequestsPerSocket = REQUESTS_BOUND
   // Those that became WebSockets are no longer known to the server itself.
   const sockets = new Set<Socket>()
+  function forget(this: Socket): void {
+    sockets.delete(this)
+  }
   server.on('connection', (socket) => {
     sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-    socket.setTimeout(boundsMs.silence, () => socket.destroy())
+    socket.on('close', forget)
+    socket.setTimeout(boundsMs.silence, cut)
   })
   server.prependListener('upgrade', (incoming) => incoming.socket.setTimeout(0))
   server.on('clientError', (fault: NodeJS.ErrnoException, socket) => {

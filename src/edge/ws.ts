@@ -37,7 +37,7 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
   sockets.on('wsClientError', (fault, socket) => refuse(socket, new Refusal(400, 'bad_handshake', `${fault.message}.`)))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     if (isTaken(socket)) return ignore(socket)
-    socket.on('error', () => socket.destroy())
+    socket.on('error', cut)
     const url = URL.canParse(incoming.url ?? '', 'http://localhost')
       ? new URL(incoming.url ?? '', 'http://localhost')
       : null
@@ -81,6 +81,11 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
   )
 }
 
+/** One function for all sockets: what a listener holds for as long as it stays is paid for by every listener. */
+export function cut(this: Duplex): void {
+  this.destroy()
+}
+
 type Caller = { readonly query: URLSearchParams; readonly address: string }
 
 function converse(webSocket: WebSocket, socket: Socket, { query, address }: Caller, streams: Streams): void {
@@ -91,8 +96,9 @@ function converse(webSocket: WebSocket, socket: Socket, { query, address }: Call
   webSocket.on('pong', () => {
     if (!outlet.answered()) conversation.count()
   })
-  webSocket.on('close', () => conversation.over())
-  webSocket.on('error', () => conversation.over())
+  const over = () => conversation.over()
+  webSocket.on('close', over)
+  webSocket.on('error', over)
   conversation.begin(query)
 }
 
