@@ -48,11 +48,20 @@ export type Streams = {
 
 /** What a stream would be that is asked for; refuses what cannot be. */
 function plan({ house }: Streams, { incoming, query: parameters, format: asked, accepted }: StreamRequest) {
+  const lastEventId = lastEventIdOf(incoming)
+  // A browser that comes back repeats the URL of its page; its own position wins, whatever is there.
+  if (lastEventId) parameters.delete('since')
   const query = readQuery(parameters)
   const format = asked ?? query.format ?? accepted
   const choice = chosen(house, query)
   const options = replaceOptions(defaultOptions, query)
-  return { query, format, choice, options, since: sinceOf(incoming.headers['last-event-id'], query) }
+  return {
+    query,
+    format,
+    choice,
+    options,
+    since: lastEventId ? sinceLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const)),
+  }
 }
 
 /** The headers that a stream would come with. */
@@ -107,11 +116,7 @@ function chosen({ view }: House, { symbols = [] }: Query) {
   return choice
 }
 
-/** A browser's own position wins over what its URL said when the page was made. */
-function sinceOf(header: string | string[] | undefined, query: Query) {
-  const lastEventId = Array.isArray(header) ? header[0] : header
-  return lastEventId ? sinceLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const))
-}
+const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
 
 const headersOf = (format: Format): Record<string, string> => ({
   'content-type': contentTypes[format],

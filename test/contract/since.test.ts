@@ -253,10 +253,13 @@ describe('a Last-Event-ID', () => {
     }
   })
 
-  it('that cannot be read is no mistake, and a since that cannot be read is one, with or without it', async () => {
-    const { world } = await worldOfTimes(1)
+  it('wins over a since that cannot be read, which is a mistake where it stands alone', async () => {
+    const { world, told } = await worldOfTimes(2)
+    const ear = await listen(world, 'sse', `${query}&since=yesterday`, told[0]?.id)
+    await ear.hear('live')
+    expect(idsOf(ear)).toEqual([told[1]?.id])
     const url = `${world.relay.url}/v1/stream?${query}&since=yesterday`
-    for (const headers of [{}, { 'last-event-id': 'k.7' }]) {
+    for (const headers of [{}, { 'last-event-id': '' }]) {
       expect(await ask(url, { headers })).toMatchObject({
         status: 400,
         json: { message: expect.stringMatching(/since/) },
