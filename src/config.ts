@@ -10,6 +10,8 @@ type Setting<Value, Default extends string | null> = {
 
 /** The text of a setting cannot be read; the message says what it must be. */
 class BadSetting extends Error {}
+/** One whose text must not be printed. */
+class BadSecret extends BadSetting {}
 
 const whole =
   (least: number, most: number) =>
@@ -72,6 +74,21 @@ const sameName = (one: string, other: string): boolean => one.toLowerCase() === 
 
 const addressOf = (text: string): `0x${string}` | null =>
   /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
+
+/** Origins as a browser says them: scheme, host and port, nothing behind. */
+const origins = (text: string): readonly string[] =>
+  itemsOf(text).map((item) => {
+    if (URL.canParse(item) && new URL(item).origin === item) return item
+    throw new BadSetting(`must be origins such as https://example.com, and ${shown(item)} is none`)
+  })
+
+const keys = (given: string): readonly string[] => itemsOf(given).map(key)
+
+/** Never shown, not even where it is wrong. */
+function key(given: string): string {
+  if (/^[!-~]+$/.test(given)) return given
+  throw new BadSecret('must be letters, digits and signs without spaces')
+}
 
 /** Addresses and ranges of them, in one list that can be asked whether it holds an address. */
 function ranges(text: string): BlockList {
@@ -157,6 +174,13 @@ export const settings = {
   ),
   SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters are served', whole(1, 1_000_000)),
   REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', whole(1, 100_000_000)),
+  API_KEYS: setting(null, 'whoever listens must bear one of these, a comma list; without it nobody needs a key', keys),
+  ORIGINS: setting(
+    null,
+    'of which origins web pages may listen, https://example.com, a comma list; without it of all',
+    origins,
+  ),
+  METRICS_TOKEN: setting(null, 'whoever bears it is given the metrics on other machines too', key),
   DRAIN_MS: setting('10000', 'how long stopping may take', whole(0, hour)),
   LOG_LEVEL: setting(
     'info',
@@ -197,7 +221,7 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
       values[name] = settings[name].read(given)
     } catch (mistake) {
       if (!(mistake instanceof BadSetting)) throw mistake
-      lines.push(`${name} ${mistake.message}; it is ${shown(given)}`)
+      lines.push(`${name} ${mistake.message}${mistake instanceof BadSecret ? '' : `; it is ${shown(given)}`}`)
     }
   }
   const config = values as Config

@@ -8,6 +8,7 @@ import { link } from './chain/link.ts'
 import { Rpc } from './chain/rpc.ts'
 import type { Config } from './config.ts'
 import { addressOf } from './edge/address.ts'
+import { admission } from './edge/admission.ts'
 import { openApp } from './edge/app.ts'
 import { Hub } from './edge/hub.ts'
 import { listen } from './edge/server.ts'
@@ -113,6 +114,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       },
       dice,
       connectionId: randomUUID,
+      admit: admission({ origins: config.ORIGINS, keys: config.API_KEYS }),
       addressOf: (incoming) =>
         addressOf(incoming, config.TRUSTED_PROXIES ?? nobody, () =>
           say('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
@@ -124,7 +126,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(hub.draining ? ['stopping'] : []),
     ]
-    const app = openApp({ streams, metrics: metrics.text, unready })
+    const app = openApp({ streams, metrics: metrics.text, metricsToken: config.METRICS_TOKEN, unready })
     const server = await listen(app, streams, {
       host: config.HOST,
       port: config.PORT,

@@ -95,12 +95,36 @@ describe('a setting', () => {
     expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ PORT: 65_535, CHAIN_ID: 8_453 })
   })
 
+  it('may be a list of addresses and ranges of them', () => {
+    const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).TRUSTED_PROXIES
+    const held = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
+    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => held(one))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+    expect(['fd12::1', 'fe80::1'].map((one) => held(one, 'ipv6'))).toEqual([true, false])
+  })
+
+  it('may be a list of origins, and of keys', () => {
+    const config = configOf([], { ORIGINS: 'https://a.example, http://localhost:3000', API_KEYS: 'one,two' })
+    expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
+    expect(config.API_KEYS).toEqual(['one', 'two'])
+  })
+
   it('may keep nothing at all', () => {
     expect(configOf(['--data-dir', ':memory:']).DATA_DIR).toBe(':memory:')
   })
 })
 
 describe('a bad value', () => {
+  it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not shown, since it is a secret', (name) => {
+    const lines = mistakesOf([], { [name]: 'almost a secret' })
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
+    expect(lines.join()).not.toContain('almost')
+  })
+
   const stocks = { STOCKS_API_URL: 'https://api.example' }
 
   it.each([
@@ -123,6 +147,13 @@ describe('a bad value', () => {
     ['BACKLOG_BOUND_BYTES', '256k', /whole number from /],
     ['CLIENTS_BOUND', '0', /whole number from 1 to /],
     ['FEEDS', 'AAPLc', /pairs such as/],
+    ['TRUSTED_PROXIES', 'proxy.example', /ranges such as 10\.0\.0\.0\/8, and "proxy\.example" is neither/],
+    ['TRUSTED_PROXIES', '10.0.0.0/33', /ranges such as/],
+    ['TRUSTED_PROXIES', '10.0.0.0/8/8', /ranges such as/],
+    ['TRUSTED_PROXIES', '10.0.0.0/', /ranges such as/],
+    ['TRUSTED_PROXIES', ' , ', /ranges such as/],
+    ['ORIGINS', 'example.com', /origins such as https:\/\/example\.com/],
+    ['ORIGINS', 'https://example.com/page', /origins such as/],
     ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
   ])('of %s (%j) gives one line that names it and says what it must be', (name, value, must) => {
     for (const lines of [mistakesOf([], { [name]: value }), mistakesOf([`${flagOf(name)}=${value}`])]) {

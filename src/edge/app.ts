@@ -6,6 +6,7 @@ import { cors } from 'hono/cors'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Query } from '../protocol/selection.ts'
+import { bears } from './admission.ts'
 import { askedOf, readPage } from './history.ts'
 import { readFact } from './one-fact.ts'
 import { page } from './page.ts'
@@ -21,16 +22,20 @@ const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 type Options = {
   readonly streams: Streams
   readonly metrics: () => Promise<string>
+  /** What whoever asks for metrics from another machine must bear; without it nobody is given them there. */
+  readonly metricsToken: string | undefined
   /** What keeps this server from being of use now; empty when it is ready. */
   readonly unready: () => readonly string[]
 }
 
 /** Every route over plain HTTP. */
-export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
+export function openApp({ streams, metrics, metricsToken, unready }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const stream = (c: Context<Env>, path: string | null, format?: Query['format']): Response => {
     const { incoming, outgoing } = c.env
     const query = new URL(c.req.url).searchParams
+    const forbidden = streams.admit(incoming, query)
+    if (forbidden) throw forbidden
     if (path !== null) query.set('symbols', path)
     const supports = ['text/event-stream', 'application/x-ndjson']
     const accepted = accepts(c, { header: 'Accept', supports, default: 'text/event-stream' }) === supports[1]
@@ -51,6 +56,11 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
       exposeHeaders: [...EXPOSED],
     }),
   )
+  app.use('/v1/*', async (c, next) => {
+    const forbidden = streams.admit(c.env.incoming, new URL(c.req.url).searchParams)
+    if (forbidden) throw forbidden
+    await next()
+  })
   app.get('/', (c) => {
     c.header(
       'content-security-policy',
@@ -64,8 +74,11 @@ export function openApp({ streams, metrics, unready }: Options): Hono<Env> {
     return c.json({ status: reasons.length === 0 ? 'ready' : 'unready', reasons }, reasons.length === 0 ? 200 : 503)
   })
   app.get('/metrics', async (c) => {
-    if (!loopback.has(c.env.incoming.socket.remoteAddress ?? '')) {
-      throw new Refusal(403, 'forbidden', 'Metrics are given to this machine only.')
+    const { incoming } = c.env
+    // A proxy on this machine asks for somebody else.
+    const isHere = loopback.has(incoming.socket.remoteAddress ?? '') && !incoming.headers['x-forwarded-for']
+    if (!isHere && !(metricsToken !== undefined && bears(incoming, metricsToken))) {
+      throw new Refusal(403, 'forbidden', 'Metrics are given to this machine, and to whoever bears METRICS_TOKEN.')
     }
     return c.text(await metrics())
   })

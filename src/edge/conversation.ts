@@ -53,8 +53,12 @@ export class Conversation {
   }
 
   /** The URL may already say what to hear; a mistake in it is told after `hello`, and the connection stays. */
-  begin(query: URLSearchParams): void {
+  begin(query: URLSearchParams, forbidden: Refusal | null): void {
     const { house } = this.#streams
+    if (forbidden) {
+      this.#sayWrong(forbidden, undefined)
+      return house.hub.part(this.#listener, 'forbidden')
+    }
     const objection = house.hub.objection(this.#listener.address)
     if (objection) return house.hub.part(this.#listener, objection)
     house.hub.enter(this.#listener)

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../protocol/refusal.ts'
 import { defaultOptions, type Query, readQuery, replaceOptions, sinceLastEventId } from '../protocol/selection.ts'
+import type { Admission } from './admission.ts'
 import type { Carrier } from './carrier.ts'
 import { choose, unknownSymbol } from './choose.ts'
 import { Listener, type Outlet } from './listener.ts'
@@ -44,6 +45,7 @@ export type Streams = {
   readonly connectionId: () => string
   /** Whom a connection is counted for. */
   readonly addressOf: (incoming: IncomingMessage) => string
+  readonly admit: Admission
 }
 
 /** What a stream would be that is asked for; refuses what cannot be. */

@@ -44,9 +44,9 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
     const refusal = refusalOf(incoming, url, streams)
     if (refusal || !url)
       return refuse(socket, refusal ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
-    sockets.handleUpgrade(incoming, socket, head, (webSocket) =>
-      converse(webSocket, socket, { query: url.searchParams, address: streams.addressOf(incoming) }, streams),
-    )
+    const query = url.searchParams
+    const caller = { query, address: streams.addressOf(incoming), forbidden: streams.admit(incoming, query) }
+    sockets.handleUpgrade(incoming, socket, head, (webSocket) => converse(webSocket, socket, caller, streams))
   }
   server.on('upgrade', upgrade)
   return {
@@ -86,9 +86,14 @@ export function cut(this: Duplex): void {
   this.destroy()
 }
 
-type Caller = { readonly query: URLSearchParams; readonly address: string }
+type Caller = {
+  readonly query: URLSearchParams
+  readonly address: string
+  /** Why it may not listen at all. */
+  readonly forbidden: Refusal | null
+}
 
-function converse(webSocket: WebSocket, socket: Socket, { query, address }: Caller, streams: Streams): void {
+function converse(webSocket: WebSocket, socket: Socket, { query, address, forbidden }: Caller, streams: Streams): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
   const conversation = new Conversation(outlet, address, streams)
   webSocket.on('message', (data: RawData, isBinary: boolean) => conversation.hear(isBinary ? null : String(data)))
@@ -99,7 +104,7 @@ function converse(webSocket: WebSocket, socket: Socket, { query, address }: Call
   const over = () => conversation.over()
   webSocket.on('close', over)
   webSocket.on('error', over)
-  conversation.begin(query)
+  conversation.begin(query, forbidden)
 }
 
 /** An empty ping (RFC 6455 §5.5.2), the same for everybody. */

@@ -4,7 +4,7 @@ import type { Ear, Heard } from '../support/ears.ts'
 import { type Carrier, carriers, listen, liveOn, orderOf, toldTo } from './support.ts'
 
 /** Blocks of the tape that is read again, and what moves in each; together more than a page of a replay. */
-const BLOCKS = 4
+const BLOCKS = 3
 const MOVES = 70
 /** More than a page of a replay, in one block. */
 const MANY = 130
@@ -100,7 +100,7 @@ describe.each(['preconfirmed', 'sealed'])('in the view %s', (stage) => {
       }
       return toldTo({ heard })
     }
-    const visits = [6, 103].flatMap((patience) => carriers.map((carrier) => comeAndGo(carrier, patience)))
+    const visits = [17, 103].flatMap((patience) => carriers.map((carrier) => comeAndGo(carrier, patience)))
     const told = await Promise.all(visits)
     await rest()
     const all = toldTo(steady)

@@ -33,8 +33,8 @@ async function openEdge() {
     connections += 1
     return String(connections)
   }
-  const streams: Streams = { house, dice: () => 0.5, connectionId, addressOf: () => 'here' }
-  const app = openApp({ streams, metrics: async () => '', unready: () => [] })
+  const streams: Streams = { house, dice: () => 0.5, connectionId, addressOf: () => 'here', admit: () => null }
+  const app = openApp({ streams, metrics: async () => '', metricsToken: undefined, unready: () => [] })
   const server = await listen(app, streams, { host: '127.0.0.1', port: 0, clientsBound: 100 })
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`

@@ -17,7 +17,8 @@ export async function openWorld(
 ): Promise<World> {
   const devnet = await openDevnet({ pace: 'manual' }, { onTestFinished: atEnd })
   const relay = await relayOn(devnet, settings, { onTestFinished: atEnd })
-  const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false`)
+  const key = settings.API_KEYS ? `&key=${settings.API_KEYS.split(',')[0]}` : ''
+  const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false${key}`)
   await ear.hear('status', ({ source }) => source === 'pendingLogs')
   ear.close()
   // Who listened in vain must not be counted among those of the test.
