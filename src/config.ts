@@ -78,7 +78,8 @@ const addressOf = (text: string): `0x${string}` | null =>
 /** Origins as a browser says them: scheme, host and port, nothing behind. */
 const origins = (text: string): readonly string[] =>
   itemsOf(text).map((item) => {
-    if (URL.canParse(item) && new URL(item).origin === item) return item
+    const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
+    if (origin !== 'null' && href === `${origin}/`) return origin
     throw new BadSetting(`must be origins such as https://example.com, and ${shown(item)} is none`)
   })
 

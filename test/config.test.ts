@@ -108,7 +108,7 @@ describe('a setting', () => {
   })
 
   it('may be a list of origins, and of keys', () => {
-    const config = configOf([], { ORIGINS: 'https://a.example, http://localhost:3000', API_KEYS: 'one,two' })
+    const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
     expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
     expect(config.API_KEYS).toEqual(['one', 'two'])
   })
@@ -153,7 +153,7 @@ describe('a bad value', () => {
     ['TRUSTED_PROXIES', '10.0.0.0/', /ranges such as/],
     ['TRUSTED_PROXIES', ' , ', /ranges such as/],
     ['ORIGINS', 'example.com', /origins such as https:\/\/example\.com/],
-    ['ORIGINS', 'https://example.com/page', /origins such as/],
+    ['ORIGINS', 'localhost:3000', /origins such as/],
     ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
   ])('of %s (%j) gives one line that names it and says what it must be', (name, value, must) => {
     for (const lines of [mistakesOf([], { [name]: value }), mistakesOf([`${flagOf(name)}=${value}`])]) {

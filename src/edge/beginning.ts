@@ -1,23 +1,27 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NoticeOf } from '../protocol/connection.ts'
 import type { Stage } from '../protocol/parts.ts'
-import { type Place, parsePosition, resumeAfter } from '../protocol/position.ts'
+import { formatPosition, type Place, parsePosition, resumeAfter } from '../protocol/position.ts'
 import type { Since } from '../protocol/selection.ts'
 import type { Tape } from '../tape/tape.ts'
 import { Frame, isAfter } from './frame.ts'
 import { hearing } from './hearing.ts'
 import type { Selection } from './selection.ts'
 
+/** What is left out before a stream goes on, and where it does. */
+export type Gap = {
+  readonly reason: NoticeOf<'gap'>['reason']
+  readonly from: string | null
+  readonly to: Place
+  /** After which place that begins which can be read all the same; null where it cannot. */
+  readonly leftOut: Place | null
+}
+
 /** Where a stream begins: after which place, and what has to be said about it. */
 export type Beginning = {
   readonly after: Place
   readonly resume: NoticeOf<'subscribed'>['resume']
-  readonly gap: {
-    readonly reason: NoticeOf<'gap'>['reason']
-    readonly from: string | null
-    /** After which place that begins which is left out and can be read all the same; null where it cannot. */
-    readonly leftOut: Place | null
-  } | null
+  readonly gaps: readonly Gap[]
 }
 
 /** Updates looked at in one go when a replay is measured. */
@@ -31,9 +35,14 @@ export async function beginningOf(
 ): Promise<Beginning> {
   const found = await locate(since, selection.options.stage, tape, now)
   if (!(await isLongerThan(replayBound, found.after, selection, tape))) return found
-  const from = since.from === 'position' && since.position ? since.text : null
-  return { after: at(tape.end()), resume: 'gap', gap: { reason: 'long', from, leftOut: found.after } }
+  const { seq, n } = found.after
+  // Whoever lost something before is told so first: a long gap loses nothing.
+  const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : textOf(since)
+  const long: Gap = { reason: 'long', from, to: at(tape.end()), leftOut: found.after }
+  return { after: long.to, resume: 'gap', gaps: [...found.gaps, long] }
 }
+
+const textOf = (since: Since): string | null => (since.from === 'position' && since.position ? since.text : null)
 
 const at = (seq: number): Place => ({ seq, n: null })
 
@@ -41,13 +50,13 @@ async function locate(since: Since, stage: Stage, tape: Tape, now: number): Prom
   const oldest = tape.oldest()
   switch (since.from) {
     case 'now':
-      return { after: at(tape.end()), resume: 'none', gap: null }
+      return { after: at(tape.end()), resume: 'none', gaps: [] }
     case 'start':
-      return { after: at(oldest), resume: 'none', gap: null }
+      return { after: at(oldest), resume: 'none', gaps: [] }
     case 'time':
-      return { after: at(Math.max(oldest, await tape.before(since.time))), resume: 'none', gap: null }
+      return { after: at(Math.max(oldest, await tape.before(since.time))), resume: 'none', gaps: [] }
     case 'duration':
-      return { after: at(Math.max(oldest, await tape.before(now - since.ms))), resume: 'none', gap: null }
+      return { after: at(Math.max(oldest, await tape.before(now - since.ms))), resume: 'none', gaps: [] }
     case 'position':
       return resumed(since.text, stage, tape)
   }
@@ -58,14 +67,14 @@ function resumed(text: string, stage: Stage, tape: Tape): Beginning {
   const gap = (reason: NoticeOf<'gap'>['reason'], after: number): Beginning => ({
     after: at(after),
     resume: 'gap',
-    gap: { reason, from: position && text, leftOut: null },
+    gaps: [{ reason, from: position && text, to: at(after), leftOut: null }],
   })
   if (!position || position.epoch !== tape.epoch) return gap('epoch', tape.oldest())
   if (position.seq > tape.end()) return gap('ahead', tape.end())
   const after = resumeAfter(position)
   if (after < tape.oldest()) return gap('expired', tape.oldest())
   const { seq, n } = position
-  return { after: stage === 'sealed' ? { seq, n } : at(after), resume: 'full', gap: null }
+  return { after: stage === 'sealed' ? { seq, n } : at(after), resume: 'full', gaps: [] }
 }
 
 async function isLongerThan(bound: number, after: Place, selection: Selection, tape: Tape): Promise<boolean> {

@@ -79,9 +79,12 @@ export class Conversation {
   }
 
   hear(text: string | null): void {
-    if (!this.count()) return
-    if (this.#phase !== 'beginning') return this.#answer(text)
-    if (this.#waiting.length < WAITING_BOUND) this.#waiting.push(text)
+    if (this.count()) this.#take(text)
+  }
+
+  #take(text: string | null): void {
+    if (this.#phase !== 'beginning') this.#answer(text)
+    else if (this.#waiting.length < WAITING_BOUND) this.#waiting.push(text)
     else this.#streams.house.hub.part(this.#listener, 'too_many_messages')
   }
 
@@ -103,7 +106,7 @@ export class Conversation {
   }
 
   #answer(text: string | null): void {
-    // Answers are written too: who asks and never reads is shown out like any other.
+    // Answers are written too: who asks and never reads is shown out like any other, and who is gone gets none.
     if (!this.#streams.house.hub.mayWrite(this.#listener)) return
     const right = this.#tell(() => this.#carryOut(readRequest(text)), reqOf(text))
     this.#mistakes = right ? 0 : this.#mistakes + 1
@@ -164,11 +167,10 @@ export class Conversation {
 
   /** What was said during the beginning takes effect now. */
   #settle(): void {
-    this.#phase = 'live'
-    this.#asked = {}
-    for (const text of this.#waiting.splice(0)) {
-      if (this.#listener.state !== 'parted') this.#answer(text)
-    }
+    // Who named nothing that is known has not chosen yet where to begin.
+    this.#phase = this.#listener.tokens?.size === 0 ? 'silent' : 'live'
+    const waiting = this.#waiting.splice(0)
+    for (const text of waiting) this.#take(text)
   }
 
   #more(asked: Extract<Request, { type: 'subscribe' }>): void {

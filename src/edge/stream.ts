@@ -11,7 +11,7 @@ import { takeOver } from './takeover.ts'
 import { type House, welcome } from './welcome.ts'
 
 /** How long the last bytes of a stream may take to leave. */
-const END_BOUND_MS = 2_000
+const END_BOUND_MS = 5_000
 /** A browser that lost its stream waits this long, drawn anew for each, so that not all come at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000

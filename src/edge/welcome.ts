@@ -6,7 +6,7 @@ import { type Since, SYMBOLS_BOUND } from '../protocol/selection.ts'
 import type { Token } from '../stocks/token.ts'
 import type { Tape } from '../tape/tape.ts'
 import { backfillOf } from './backfill.ts'
-import { type Beginning, beginningOf } from './beginning.ts'
+import { type Beginning, beginningOf, type Gap } from './beginning.ts'
 import { bytesOf, Frame, isAfter } from './frame.ts'
 import { hearing } from './hearing.ts'
 import type { Hub } from './hub.ts'
@@ -99,7 +99,7 @@ async function begin(house: House, listener: Listener, subscription: Subscriptio
   const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
   if (!isHere(listener)) return
   const { seq, n } = found.after
-  const id = found.gap ? null : hub.position(seq, n)
+  const id = found.gaps.length > 0 ? null : hub.position(seq, n)
   listener.state = 'replaying'
   listener.passOver(seq, n)
   if (!listener.greeted) greet(house, listener, id)
@@ -115,18 +115,21 @@ async function sayState(
   house: House,
   listener: Listener,
   subscription: Subscription,
-  { after, resume, gap }: Beginning,
+  { after, resume, gaps }: Beginning,
 ): Promise<void> {
   const at = house.hub.position(after.seq, after.n)
-  const id = gap ? null : at
+  const id = gaps.length > 0 ? null : at
   listener.say(subscribedOf(house, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
-  if (gap) {
-    const selection = { tokens: listener.tokens, options: listener.options }
-    const stretch = gap.leftOut && { epoch: house.tape.epoch, after: gap.leftOut, upTo: after.seq }
-    const backfill = stretch && backfillOf(selection, stretch, house.view.directory)
-    listener.say({ type: 'gap', id: at, reason: gap.reason, from: gap.from, to: at, backfill })
-  }
+  for (const gap of gaps) sayGap(house, listener, gap)
   if (subscription.snapshot && resume !== 'full') await saySnapshots(house, listener, at)
+}
+
+function sayGap({ hub, tape, view }: House, listener: Listener, { reason, from, to, leftOut }: Gap): void {
+  const selection = { tokens: listener.tokens, options: listener.options }
+  const stretch = leftOut && { epoch: tape.epoch, after: leftOut, upTo: to.seq }
+  const id = hub.position(to.seq, to.n)
+  const backfill = stretch && backfillOf(selection, stretch, view.directory)
+  listener.say({ type: 'gap', id, reason, from, to: id, backfill })
 }
 
 /** The answer to everything that changes or asks what is subscribed. */

@@ -16,7 +16,7 @@ const SUBPROTOCOL = 'stocktape.v1'
 /** The versions of the protocol that are spoken; a refusal must say them (RFC 6455 §4.4). */
 const VERSIONS = '13, 8'
 /** A closing handshake that the other side never finishes is cut after this. */
-const CLOSE_BOUND_MS = 2_000
+const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
 const CHUNKS_BOUND = 64
 /** Pings that may stay unanswered before a connection counts as dead. */

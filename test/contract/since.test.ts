@@ -160,6 +160,22 @@ describe('a gap', () => {
     },
   )
 
+  it.each(carriers)('says first what is lost, and then what is only too long: %s', async (carrier) => {
+    const world = await openWorld({ REPLAY_BOUND: '3' })
+    const first = await liveOn(world, 'ws', query)
+    transfer(world, 'AAPLc', 5)
+    await first.until(() => first.all('transfer').length === 5)
+    const ear = await listen(world, carrier, query, 'elsewhere.5')
+    await ear.hear('live')
+    const [{ oldest, end } = { oldest: '', end: '' }] = ear.all('hello')
+    const [lost, long] = ear.all('gap')
+    expect(lost).toMatchObject({ reason: 'epoch', id: oldest, from: 'elsewhere.5', to: oldest, backfill: null })
+    expect(long).toMatchObject({ reason: 'long', id: end, from: oldest, to: end })
+    expect(typesOf(ear.heard)).toEqual(['hello', 'subscribed', 'gap', 'gap', 'snapshot', 'live'])
+    const { json } = await ask(`${world.relay.url}${long?.backfill}`)
+    expect(json).toMatchObject({ events: first.all('transfer') })
+  })
+
   it.each(carriers)(
     'comes for what was evicted, and not for the oldest place from which all is kept: %s',
     async (carrier) => {

@@ -33,3 +33,23 @@ describe('what the URL of a WebSocket says', () => {
     await answered(ear)
   })
 })
+
+describe('a first subscription of which nothing is known', () => {
+  it('leaves it to the next one to say where to begin', async () => {
+    const world = await openWorld()
+    const steady = await listen(world, 'ws', 'symbols=AAPLc&types=transfer')
+    transfer(world)
+    const { id } = await steady.hear('transfer')
+    const ear = await listen(world, 'ws', '')
+    ear.send({ type: 'subscribe', req: 1, symbols: ['APPL'], since: 'start' })
+    ear.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'], types: ['transfer'], since: 'start', snapshot: false })
+    ear.send({ type: 'ping', req: 3 })
+    await ear.hear('pong')
+    expect(ear.all('subscribed')).toMatchObject([
+      { req: 1, symbols: [], rejected: [{ symbol: 'APPL', suggest: ['AAPLc'] }] },
+      { req: 2, symbols: ['AAPLc'], rejected: [] },
+    ])
+    expect(tapeOf(ear).map((update) => update.id)).toEqual([id])
+    expect(typesOf(ear.heard).slice(-3)).toEqual(['transfer', 'live', 'pong'])
+  })
+})
