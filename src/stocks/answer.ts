@@ -2,8 +2,8 @@ import type { Hex } from '../protocol/parts.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { type Factor, type FactorChange, factorAt, sameDouble, withWitness } from './factor.ts'
 import type { NavRule } from './nav.ts'
-import { pausedAt, withPause } from './pauses.ts'
-import type { Place } from './place.ts'
+import { after, type Pauses, pausedAt, withPause } from './pauses.ts'
+import { isBefore, type Place } from './place.ts'
 import { held, type Token } from './token.ts'
 import { multiplierDraft, pauseDrafts } from './told.ts'
 import { multiplierText, secondOf } from './word.ts'
@@ -19,7 +19,8 @@ export type TokenAnswer = {
 
 /**
  * The token with what its contract says. Mostly that is what is held, to the last digit. Where it is not, a log was
- * missed: then it is told, by the clock since no log says so and the list did not either.
+ * missed: then it is told, by the clock since no log says so and the list did not either. What a log said since every
+ * block was read stands: whoever answers otherwise is a node that lags, whatever block it was asked about.
  */
 export function withAnswer(
   token: Token,
@@ -28,39 +29,49 @@ export function withAnswer(
 ): { readonly after: Token; readonly drafts: readonly Draft[] } {
   const place: Place = { block: answer.block, logIndex: Number.MAX_SAFE_INTEGER }
   const factor = factorAnswered(token.factor, answer, place)
-  const missed = answer.paused && answer.paused.join() !== pausedAt(token.pauses, place).join()
-  const pauses = missed
-    ? withPause(token.pauses, { ...place, key: null, kind: 'all', features: answer.paused ?? [] })
-    : token.pauses
-  const after = held({ ...token, factor, pauses }, rule)
-  const moved = !sameDouble(token.multiplier, after.multiplier)
+  const pauses = pausesAnswered(token, answer, place)
+  const now = held({ ...token, factor, pauses }, rule)
+  const moved = !sameDouble(token.multiplier, now.multiplier)
   return {
-    after,
+    after: now,
     drafts: [
-      ...(moved ? [multiplierDraft(after, rule, { from: token.multiplier, effectiveAt: null, source: 'clock' })] : []),
-      ...pauseDrafts(token, after, rule),
+      ...(moved ? [multiplierDraft(now, rule, { from: token.multiplier, effectiveAt: null, source: 'clock' })] : []),
+      ...pauseDrafts(token, now, rule),
     ],
   }
 }
 
+function pausesAnswered({ pauses, factor }: Token, { paused }: TokenAnswer, place: Place): Pauses {
+  if (paused === null) return pauses
+  const features = pauses.changes
+    .filter((change) => change.kind !== 'all' && isSince(change, factor.gap) && isBefore(change, place))
+    .reduce(after, paused)
+  if (features.join() === pausedAt(pauses, place).join()) return pauses
+  return withPause(pauses, { ...place, key: null, kind: 'all', features })
+}
+
+/** Whether all blocks since then were read. */
+const isSince = ({ block }: Place, gap: number | null): boolean => block > (gap ?? -1)
+
 function factorAnswered(factor: Factor, { multiplier, scheduled }: TokenAnswer, place: Place): Factor {
-  if (multiplier === null) return factor
+  const said = factor.changes.findLast((change) => change.source !== 'list' && isBefore(change, place))
+  if (multiplier === null || (said?.source === 'log' && isSince(said, factor.gap))) return factor
   const before = factorAt(factor, { ...place, timestamp: null })
   const common = { ...place, key: null, source: 'call', timestamp: null, matured: false } as const
-  const said = (change: Pick<FactorChange, 'phase' | 'to' | 'effectiveAt'>): FactorChange => ({
+  const answered = (change: Pick<FactorChange, 'phase' | 'to' | 'effectiveAt'>): FactorChange => ({
     ...common,
     from: null,
     ...change,
   })
   const value = multiplierText(multiplier)
   const isKnown = before.value === value && before.source !== 'list' && before.source !== null
-  const known = isKnown ? factor : withWitness(factor, said({ phase: 'effective', to: value, effectiveAt: null }))
+  const known = isKnown ? factor : withWitness(factor, answered({ phase: 'effective', to: value, effectiveAt: null }))
   const planned = scheduled && { to: multiplierText(scheduled.to), effectiveAt: secondOf(scheduled.effectiveAt) }
   const { scheduled: held } = before
   if (planned?.to === held?.to && planned?.effectiveAt === held?.effectiveAt) return known
   return withWitness(
     known,
-    said(
+    answered(
       planned ? { phase: 'scheduled', ...planned } : { phase: 'cancelled', to: held?.to ?? null, effectiveAt: null },
     ),
   )

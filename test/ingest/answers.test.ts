@@ -7,7 +7,7 @@ import { secondOf } from '../chain/wire.ts'
 import { APPLE, apple } from '../stocks/records.ts'
 import { openEmbedded } from '../tape/embedded.ts'
 import { hearing, listed, restore, status, transaction } from './house.ts'
-import { multiplied, transfer, wad } from './words.ts'
+import { multiplied, paused, transfer, wad } from './words.ts'
 
 const address = APPLE as Hex
 const EXACT = '1.000537939576369481'
@@ -82,12 +82,31 @@ describe('what a contract answers', () => {
     expect(await tell(moved(19), moved(20))).toEqual(['transfer x 1', 'effective 1 to 2 by clock', 'transfer x 2'])
   })
 
-  it('that knows of no schedule any more disarms it', async () => {
+  it('that knows of no schedule any more disarms it where a log may have been missed', async () => {
     const { tell, teller } = await begin(apple())
     await tell(transaction([multiplied({ block: 5, index: 0 }, '1', '2', secondOf(20))]))
-    await tell(answer(8, '1'))
+    await tell(
+      { type: 'hole', blocks: { from: 6, to: 7 }, reason: 'backfill_bound', cursor: { number: 7, hash: null } },
+      answer(8, '1'),
+    )
     expect(teller.board.get(address)?.scheduled).toBeNull()
     expect(await tell(moved(20))).toEqual(['transfer x 1'])
+  })
+
+  it('against what logs said since every block was read displaces none of it, whatever block it is asked about', async () => {
+    const { tell, teller } = await begin(apple())
+    await tell(transaction([multiplied({ block: 5, index: 0 }, '1', '2', secondOf(20))]))
+    await tell(transaction([paused({ block: 6, index: 0 }, [0])]))
+    expect(await tell(answer(8, '1', { paused: [] }))).toEqual([])
+    expect(teller.board.get(address)).toMatchObject({ scheduled: { to: '2' }, paused: [0] })
+    expect(await tell(moved(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
+  })
+
+  it('of what no log named is news beside what logs said', async () => {
+    const { tell, teller } = await begin(apple())
+    await tell(transaction([paused({ block: 6, index: 0 }, [0])]))
+    expect(await tell(answer(8, '1', { paused: [3] }))).toEqual(['paused 3 now 0,3'])
+    expect(teller.board.get(address)?.paused).toEqual([0, 3])
   })
 
   it('with nothing is worth nothing', async () => {
