@@ -82,7 +82,7 @@ export function greet(
  * a last stretch in which nothing is awaited, so that nothing is lost or told twice between replay and live.
  */
 export async function welcome(house: House, listener: Listener, subscription: Subscription): Promise<void> {
-  if (subscription.since.from === 'now') return begin(house, listener, subscription)
+  if (isAtHand(house, subscription.since)) return begin(house, listener, subscription)
   const through = await house.hub.replayTurn(listener)
   try {
     await begin(house, listener, subscription)
@@ -90,6 +90,11 @@ export async function welcome(house: House, listener: Listener, subscription: Su
     through()
   }
 }
+
+/** What little was missed by somebody who comes back soon is not read from the tape, and nobody has to wait for it. */
+const isAtHand = ({ hub, tape }: House, since: Since): boolean =>
+  since.from === 'now' ||
+  (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.recentSince)
 
 async function begin(house: House, listener: Listener, subscription: Subscription): Promise<void> {
   const { hub, tape, now, limits } = house

@@ -150,7 +150,8 @@ class SqliteTape implements Tape {
         if (value === null) this.#write.forget.run(name)
         else this.#write.note.run(name, JSON.stringify(value))
       }
-      if (entries.length > 0) kept = this.#evict(entries.length)
+      // What is too old goes also where nothing new comes: heads are noted all the time.
+      kept = this.#evict(entries.length)
     })
     this.#count = kept.count
     this.#oldest = kept.oldest

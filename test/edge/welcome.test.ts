@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/protocol/connection.ts'
 import { type Draft, updateTypes } from '../../src/protocol/updates.ts'
-import { ownHouse } from './house.ts'
+import { after, ownHouse } from './house.ts'
 
 /** Longer than any welcome takes in turns of the promise queue. */
 const TURNS = 30
@@ -71,8 +71,8 @@ describe('a replay', () => {
     expect(blocks).toEqual([...blocks].sort((a, b) => a - b))
     expect(blocks.at(-1)).toBe(9_000)
     for (const gap of gaps) {
-      const after = Number(gap.to.split('.')[1])
-      expect(blocksOf(said.slice(said.indexOf(gap)))[0]).toBeGreaterThan(after)
+      const oldest = Number(gap.to.split('.')[1])
+      expect(blocksOf(said.slice(said.indexOf(gap)))[0]).toBeGreaterThan(oldest)
     }
   })
 })
@@ -118,6 +118,16 @@ describe('replays of one address', () => {
     await waiting[1]?.joined
     expect(isLive(waiting[1]?.outlet.messages ?? [])).toBe(true)
     expect(waiting[0]?.outlet.messages).toEqual([])
+  })
+
+  it('keep nobody waiting who missed so little that it is at hand', async () => {
+    const house = ownHouse()
+    await house.tape.append([hole(1), hole(2)])
+    for (let one = 0; one < 2; one += 1) house.listen(slow)
+    const back = house.listen({ ...all, since: after(house.hub.position(1)) })
+    await back.joined
+    expect(blocksOf(back.outlet.messages)).toEqual([2])
+    expect(isLive(back.outlet.messages)).toBe(true)
   })
 
   it('keep nobody waiting who only wants what is new', async () => {

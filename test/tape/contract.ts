@@ -548,6 +548,16 @@ export function tapeContract(name: string, openPlace: Open): void {
       expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
     })
 
+    it('goes on where nothing new comes but a note', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const old = await place.tape.append(oneOfEach({ at }))
+      place.clock.now = NOON + HOUR_MS + 1
+      await place.tape.append([], new Map([['head', { sealed: 1 }]]))
+      expect(await all(place.tape)).toEqual([])
+      expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
+      expect(place.tape.end()).toBe(old.at(-1)?.seq)
+    })
+
     it('keeps what is exactly as old as the bound', async () => {
       const place = await open({ retentionMs: HOUR_MS })
       await place.tape.append([transfer({ at })])
