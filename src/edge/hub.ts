@@ -14,8 +14,9 @@ import { Patience } from './patience.ts'
 import type { Selection } from './selection.ts'
 import type { View } from './view.ts'
 
-/** Frames of the newest updates kept at hand, so that joining needs no question to the tape at its last step. */
+/** What is kept at hand of the newest updates, so that joining needs no question to the tape at its last step. */
 const RECENT_BOUND = 2_048
+const RECENT_BOUND_CHARS = 4_194_304
 /** Heartbeats in one go; then whatever else is due has its turn. */
 const BEATS_AT_ONCE = 250
 /** A listener that is sent away comes back after a time drawn from this range, so that not all come at once. */
@@ -60,6 +61,7 @@ export class Hub {
   #waiting: NodeJS.Timeout | null = null
   /** The newest frames that were delivered, and the number after which they are complete. */
   #recent: Frame[] = []
+  #recentChars = 0
   #recentSince: number
   /** The last number that every live listener was given or that was passed over. */
   #delivered: number
@@ -221,10 +223,21 @@ export class Hub {
   }
 
   #remember(frames: readonly Frame[]): void {
-    for (const frame of frames) this.#recent.push(frame)
-    if (this.#recent.length <= 2 * RECENT_BOUND) return
-    const forgotten = this.#recent.splice(0, this.#recent.length - RECENT_BOUND)
-    this.#recentSince = forgotten.at(-1)?.seq ?? this.#recentSince
+    for (const frame of frames) {
+      this.#recent.push(frame)
+      this.#recentChars += frame.entry.text.length
+    }
+    // Twice as much may stand there, so that it is not trimmed each time.
+    if (this.#recent.length <= 2 * RECENT_BOUND && this.#recentChars <= 2 * RECENT_BOUND_CHARS) return
+    let from = 0
+    while (this.#recent.length - from > RECENT_BOUND || this.#recentChars > RECENT_BOUND_CHARS) {
+      const forgotten = this.#recent[from]
+      if (!forgotten) break
+      this.#recentChars -= forgotten.entry.text.length
+      this.#recentSince = forgotten.seq
+      from += 1
+    }
+    this.#recent.splice(0, from)
   }
 
   #beatOf(listener: Listener, everyMs: number): void {

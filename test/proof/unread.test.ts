@@ -1,0 +1,138 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, it, vi } from 'vitest'
+import { openDevnet } from '../journeys/world.ts'
+import { Child } from './crowd-child.ts'
+import { Market, type Traffic } from './crowd-market.ts'
+import { Watched } from './crowd-relay.ts'
+import type { UnreadOrder, UnreadReport } from './unread-process.ts'
+
+/** Longer than it all takes; reaching it is a failure, never a pause. */
+vi.setConfig({ testTimeout: 300_000 })
+
+const READERS = 200
+const UNREAD = 200
+/** Phases without those who never read and phases with them, in turn; the first pair warms up. */
+const ROUNDS = 11
+const PHASE_FLASHES = 12
+/** The default of the bound, in bytes. */
+const BACKLOG_BOUND = 262_144
+/** What one of them may cost beside its backlog. */
+const SPARE_BYTES = 65_536
+/** Nobody may be slower by more than this share, where it is more than what a busy machine does by itself. */
+const SLOWER_BOUND = 0.2
+const NOISE_MS = 5
+
+const TRAFFIC: Traffic = {
+  flashMs: 200,
+  transfersPerFlash: 10,
+  logsPerFlash: 1,
+  logBytes: 100,
+  flashesPerBlock: 10,
+  reorgEveryBlocks: Number.POSITIVE_INFINITY,
+}
+/** What fills them quickly, and what one flashblock of it is on the wire at least. */
+const FILLING: Traffic = { ...TRAFFIC, transfersPerFlash: 0, logsPerFlash: 4, logBytes: 8_000 }
+const FILLING_BYTES = FILLING.logsPerFlash * 2 * FILLING.logBytes
+/** Whoever never reads is to be shown out while a phase is measured: before it they are this far from it. */
+const LEFT_BYTES = 100_000
+/** So many of them wake up as soon as they are shown out, in time to read all that was left for them. */
+const WAKING = 30
+/** So much fills all that the relay keeps at hand, so that nothing of it grows later. */
+const OPENING_BYTES = 64 * 2 ** 20
+/** More than a kernel takes for one of them. */
+const FILLING_BOUND = 64 * 2 ** 20
+
+const everything = 'symbols=*&types=transfer,log&snapshot=false'
+const transfers = 'symbols=*&types=transfer'
+
+it(`${UNREAD} who never read are shown out each, and ${READERS} who do notice nothing`, async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const relay = await Watched.open(test, devnet)
+  const people = new Child<UnreadOrder, UnreadReport>(test, new URL('./unread-process.ts', import.meta.url))
+  const market = new Market(test, devnet, TRAFFIC)
+  const filler = new Market(test, devnet, FILLING)
+  const shownOut = async () => (await relay.metric('shown_out_total')).get('') ?? 0
+  const listening = async () => [...(await relay.metric('listeners')).values()].reduce((sum, count) => sum + count, 0)
+  const come = async (listeners: number) => {
+    await people.order({ do: 'mute', port: relay.port, listeners, query: everything })
+    await relay.until(async () => (await listening()) === READERS + listeners)
+  }
+  /** Tells so much that nobody reads it, at the relay's pace, or until so many are shown out; how many bytes it was. */
+  const fill = async (bytes: number, until = Number.POSITIVE_INFINITY) => {
+    let told = 0
+    for (; told < bytes && (await shownOut()) < until; told += FILLING_BYTES) filler.flash()
+    return told
+  }
+  let [peakBytes, grownBytes] = [0, 0]
+  const phase = async () => {
+    await people.order({ do: 'look' })
+    for (let flash = 0; flash < PHASE_FLASHES; flash += 1) {
+      market.flash()
+      await pause(TRAFFIC.flashMs)
+      peakBytes = Math.max(peakBytes, relay.residentBytes)
+    }
+    return (await people.order({ do: 'look' })).p99Ms
+  }
+
+  await people.order({ do: 'listen', port: relay.port, listeners: READERS, query: transfers })
+  await fill(OPENING_BYTES)
+  // What the kernel takes for somebody who never reads: one tries it.
+  await come(1)
+  const enough = await fill(FILLING_BOUND, 1)
+  expect(enough).toBeLessThan(FILLING_BOUND)
+  await people.order({ do: 'wake' })
+  const [without, within]: [number[], number[]] = [[], []]
+  let [gone, during] = [1, 0]
+  for (let round = 0; round < ROUNDS; round += 1) {
+    without.push(await phase())
+    const restingBytes = relay.residentBytes
+    peakBytes = 0
+    await come(UNREAD)
+    await fill(enough - LEFT_BYTES)
+    const before = await shownOut()
+    within.push(await phase())
+    during += (await shownOut()) - before
+    gone += UNREAD
+    expect(await fill(enough, gone)).toBeLessThan(enough)
+    expect(await shownOut()).toBe(gone)
+    if (round > 0) grownBytes = Math.max(grownBytes, peakBytes - restingBytes)
+    await people.order({ do: 'wake' })
+    await relay.until(async () => (await listening()) === READERS)
+    process.stdout.write(
+      `p99 ${without.at(-1)?.toFixed(1)} ms without, ${within.at(-1)?.toFixed(1)} ms with ${UNREAD} who never read; ` +
+        `${gone - 1} were shown out so far, ${during} of them while it was measured; ` +
+        `${(relay.residentBytes / 2 ** 20).toFixed(0)} MiB, ${(peakBytes / 2 ** 20).toFixed(0)} MiB at most\n`,
+    )
+  }
+  await come(WAKING)
+  await fill(2 * enough, gone + WAKING)
+  const { words } = await people.order({ do: 'wake' })
+  const { faults, heard } = await people.order({ do: 'leave' })
+  await relay.deserted()
+
+  const [alone, beside] = [median(without.slice(1)), median(within.slice(1))]
+  const noiseMs = Math.max(NOISE_MS, spread(without.slice(1)))
+  const last = words.filter(({ reason }) => reason !== null)
+  process.stdout.write(
+    `p99 of ${READERS} readers, who heard ${heard}: ${alone.toFixed(1)} ms alone, ${beside.toFixed(1)} ms beside ` +
+      `${UNREAD} who never read (noise ${noiseMs.toFixed(1)} ms); the kernel took about ` +
+      `${((enough - BACKLOG_BOUND) / 2 ** 20).toFixed(1)} MiB for each; ${last.length} of ${WAKING} still read why\n`,
+  )
+  expect(faults).toEqual([])
+  expect(during).toBeGreaterThan(0)
+  expect(last).not.toEqual([])
+  for (const { reason, bye } of last) expect(reason).toBe(`4202 too_slow ${JSON.parse(bye ?? '{}').id}`)
+  expect(grownBytes).toBeLessThan(UNREAD * (BACKLOG_BOUND + SPARE_BYTES))
+  expect(beside - alone).toBeLessThan(Math.max(alone * SLOWER_BOUND, noiseMs))
+  expect(relay.errors).toEqual([])
+})
+
+const sorted = (values: readonly number[]): readonly number[] => values.toSorted((a, b) => a - b)
+
+const median = (values: readonly number[]): number => sorted(values)[Math.floor(values.length / 2)] ?? Number.NaN
+
+/** How far the middle half of them lies apart. */
+function spread(values: readonly number[]): number {
+  const all = sorted(values)
+  return (all[Math.floor(all.length * 0.75)] ?? 0) - (all[Math.floor(all.length * 0.25)] ?? 0)
+}
