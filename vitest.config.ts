@@ -1,9 +1,12 @@
 import { defineConfig } from 'vitest/config'
 
+/** What waits for deadlines, processes and nodes: it is true every time, and `npm run proof` has the patience for it. */
+export const long = ['test/wire/**/*.test.ts', 'test/journeys/{absence,anvil,evidence,outage,restart}.test.ts']
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/proof/**'],
+    exclude: ['test/proof/**', ...long],
     testTimeout: 20_000,
     maxWorkers: 2,
     // Nothing in the house is a singleton, so files may share a process; starting one for each took a third of the time.

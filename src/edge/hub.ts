@@ -17,6 +17,8 @@ import type { View } from './view.ts'
 /** What is kept at hand of the newest updates, so that joining needs no question to the tape at its last step. */
 const RECENT_BOUND = 2_048
 const RECENT_BOUND_CHARS = 4_194_304
+/** How often it is looked who is stuck. */
+const STUCK_EVERY_MS = 5_000
 /** Heartbeats in one go; then whatever else is due has its turn. */
 const BEATS_AT_ONCE = 250
 /** A listener that is sent away comes back after a time drawn from this range, so that not all come at once. */
@@ -66,6 +68,7 @@ export class Hub {
   /** The last number that every live listener was given or that was passed over. */
   #delivered: number
   #beating = false
+  #lookedAt = 0
   #draining = false
 
   constructor(options: Options) {
@@ -167,9 +170,11 @@ export class Hub {
     if (this.#beating) return
     this.#beating = true
     let beats = 0
+    const uptime = this.#options.uptime()
+    const looks = uptime - this.#lookedAt >= STUCK_EVERY_MS
+    if (looks) this.#lookedAt = uptime
     for (const listener of this.#listeners) {
-      const uptime = this.#options.uptime()
-      if (listener.isStuck(uptime)) this.#showOut(listener)
+      if (looks && listener.isStuck(uptime)) this.#showOut(listener)
       else if (listener.heartbeatMs === null || uptime < listener.beatAt) continue
       else this.#beatOf(listener, listener.heartbeatMs)
       beats += 1

@@ -76,8 +76,11 @@ export class Listener {
 
   /** Bytes that it should have read by now. What a replay left behind does not count: replays wait for the reader. */
   overdueBytes(): number {
-    if (this.state === 'replaying') return 0
     const { backlog } = this.outlet
+    if (backlog === 0 || this.state === 'replaying') {
+      if (backlog === 0) this.#replayBytes = 0
+      return 0
+    }
     this.#replayBytes = Math.min(this.#replayBytes, backlog)
     return backlog - this.#replayBytes
   }

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type RawData, type WebSocket, WebSocketServer } from 'ws'
+import { type RawData, WebSocket, WebSocketServer } from 'ws'
 import { closeReason, type Farewell, farewells } from '../protocol/farewell.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
@@ -124,7 +124,7 @@ class WebSocketOutlet extends SocketOutlet implements Outlet {
   }
 
   override write(bytes: Buffer): void {
-    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.socket.write(bytes)
+    if (this.#webSocket.readyState === WebSocket.OPEN) this.socket.write(bytes)
   }
 
   ping(): boolean {
