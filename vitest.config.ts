@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config'
 
 /** What waits for deadlines, processes and nodes: it is true every time, and `npm run proof` has the patience for it. */
-export const long = ['test/wire/**/*.test.ts', 'test/journeys/{absence,anvil,evidence,outage,restart}.test.ts']
+export const long = [
+  'test/wire/**/*.test.ts',
+  'test/contract/{heartbeat,resume,slow}.test.ts',
+  'test/journeys/{absence,anvil,evidence,outage,restart}.test.ts',
+]
 
 export default defineConfig({
   test: {

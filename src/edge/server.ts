@@ -5,9 +5,10 @@ import type { HttpBindings } from '@hono/node-server'
 import { getRequestListener, RequestError } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { Refusal } from '../protocol/refusal.ts'
+import { Silences } from './silences.ts'
 import type { Streams } from './stream.ts'
 import { isTaken, release } from './takeover.ts'
-import { cut, refuse, serveWebSockets } from './ws.ts'
+import { refuse, serveWebSockets } from './ws.ts'
 
 /** How long a client may take. */
 const BOUNDS_MS = {
@@ -63,13 +64,14 @@ export async function listen(
     maxHeaderSize: HEADERS_BOUND_BYTES,
     noDelay: true,
   }
+  const silences = new Silences(boundsMs.silence)
   const owed = new WeakMap<Duplex, number>()
   const owe = (socket: Duplex, outgoing: ServerResponse) => {
     owed.set(socket, (owed.get(socket) ?? 0) + 1)
     outgoing.once('close', () => owed.set(socket, (owed.get(socket) ?? 1) - 1))
   }
   const server = createServer(bounds, (incoming, outgoing) => {
-    incoming.socket.setTimeout(0)
+    silences.broken(incoming.socket)
     if (isTaken(incoming.socket)) return release(incoming, outgoing)
     // Nobody needs to keep a connection to a server that stops.
     if (!server.listening) outgoing.shouldKeepAlive = false
@@ -86,13 +88,14 @@ export async function listen(
   const sockets = new Set<Socket>()
   function forget(this: Socket): void {
     sockets.delete(this)
+    silences.broken(this)
   }
   server.on('connection', (socket) => {
     sockets.add(socket)
     socket.on('close', forget)
-    socket.setTimeout(boundsMs.silence, cut)
+    silences.begin(socket)
   })
-  server.prependListener('upgrade', (incoming) => incoming.socket.setTimeout(0))
+  server.prependListener('upgrade', (incoming) => silences.broken(incoming.socket))
   server.on('clientError', (fault: NodeJS.ErrnoException, socket) => {
     // Nothing may be written into an answer that is owed or under way.
     const busy = isTaken(socket) || owed.get(socket)
@@ -113,6 +116,7 @@ export async function listen(
       await closed
       clearTimeout(late)
       clearInterval(idle)
+      silences.close()
       webSockets.close()
     },
   }

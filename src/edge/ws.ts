@@ -82,7 +82,7 @@ export function refuse(socket: Duplex, refusal: Refusal): void {
 }
 
 /** One function for all sockets: what a listener holds for as long as it stays is paid for by every listener. */
-export function cut(this: Duplex): void {
+function cut(this: Duplex): void {
   this.destroy()
 }
 
