@@ -8,6 +8,7 @@ import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
 import { Conversation } from './conversation.ts'
 import type { Outlet } from './listener.ts'
 import { SocketOutlet } from './outlet.ts'
+import { Pace } from './pace.ts'
 import type { Streams } from './stream.ts'
 import { ignore, isTaken } from './takeover.ts'
 
@@ -19,6 +20,8 @@ const VERSIONS = '13, 8'
 const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
 const CHUNKS_BOUND = 64
+/** Handshakes in one turn of the event loop. */
+const HANDSHAKES_AT_ONCE = 50
 /** Pings that may stay unanswered before a connection counts as dead. */
 const PINGS_BOUND = 2
 
@@ -37,8 +40,6 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
   // A handshake that `ws` finds fault with is answered like every other mistake.
   sockets.on('wsClientError', (fault, socket) => refuse(socket, new Refusal(400, 'bad_handshake', `${fault.message}.`)))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
-    if (isTaken(socket)) return ignore(socket)
-    socket.on('error', cut)
     const url = URL.canParse(incoming.url ?? '', 'http://localhost')
       ? new URL(incoming.url ?? '', 'http://localhost')
       : null
@@ -49,10 +50,16 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
     const caller = { query, address: streams.addressOf(incoming), forbidden: streams.admit(incoming, query) }
     sockets.handleUpgrade(incoming, socket, head, (webSocket) => converse(webSocket, socket, caller, streams))
   }
-  server.on('upgrade', upgrade)
+  const pace = new Pace(HANDSHAKES_AT_ONCE)
+  const paced = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
+    if (isTaken(socket)) return ignore(socket)
+    socket.on('error', cut)
+    pace.do(() => upgrade(incoming, socket, head))
+  }
+  server.on('upgrade', paced)
   return {
     close() {
-      server.off('upgrade', upgrade)
+      server.off('upgrade', paced)
       sockets.close()
     },
   }
