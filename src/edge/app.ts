@@ -133,5 +133,6 @@ function refused(c: Context<Env>, refusal: Refusal): Response {
   c.header('access-control-allow-origin', '*')
   c.header('access-control-expose-headers', EXPOSED.join(', '))
   if (refusal.code === 503 || refusal.code === 429) c.header('retry-after', RETRY_AFTER_S)
+  if (refusal.code === 401) c.header('www-authenticate', 'Bearer')
   return c.json(refusal.record, refusal.code as ContentfulStatusCode)
 }

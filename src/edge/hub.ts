@@ -11,12 +11,12 @@ import type { Carrier } from './carrier.ts'
 import { Frame } from './frame.ts'
 import type { Listener } from './listener.ts'
 import { Patience } from './patience.ts'
+import { Recent } from './recent.ts'
 import type { Selection } from './selection.ts'
 import type { View } from './view.ts'
 
-/** What is kept at hand of the newest updates, so that joining needs no question to the tape at its last step. */
-const RECENT_BOUND = 2_048
-const RECENT_BOUND_CHARS = 4_194_304
+/** What waits together at most. */
+const GATHERED_BOUND = 2_048
 /** How often it is looked who is stuck. */
 const STUCK_EVERY_MS = 5_000
 /** Heartbeats in one go; then whatever else is due has its turn. */
@@ -61,10 +61,8 @@ export class Hub {
   /** What is on the tape and not delivered yet. */
   #gathered: Entry[] = []
   #waiting: NodeJS.Timeout | null = null
-  /** The newest frames that were delivered, and the number after which they are complete. */
-  #recent: Frame[] = []
-  #recentChars = 0
-  #recentSince: number
+  /** What was delivered last. */
+  readonly #recent: Recent
   /** The last number that every live listener was given or that was passed over. */
   #delivered: number
   #beating = false
@@ -77,7 +75,7 @@ export class Hub {
     this.#attendance = new Attendance({ clientsBound, perAddressBound })
     this.#patience = new Patience(patienceBoundMs)
     this.#delivered = options.tape.end()
-    this.#recentSince = this.#delivered
+    this.#recent = new Recent(this.#delivered)
     this.#leave = options.tape.follow((turn, notes) => this.#take(turn, notes))
   }
 
@@ -107,7 +105,7 @@ export class Hub {
 
   /** The number after which all frames are at hand. */
   get recentSince(): number {
-    return this.#recentSince
+    return this.#recent.since
   }
 
   position(seq: number, n: number | null = null): string {
@@ -126,9 +124,9 @@ export class Hub {
     this.#options.count.came(listener.carrier)
   }
 
-  /** The frames after `seq` if they are all at hand, else null. */
-  recentAfter(seq: number): readonly Frame[] | null {
-    return seq < this.#recentSince ? null : this.#recent.filter((frame) => frame.seq > seq)
+  /** What stands after `seq` if all of it is at hand, else null. */
+  recentAfter(seq: number): readonly Entry[] | null {
+    return this.#recent.after(seq)
   }
 
   /** Why there is no room for a selection: those with value filters cannot be shared, so they are bounded. */
@@ -198,8 +196,8 @@ export class Hub {
     const end = this.#gathered.at(-1)?.seq
     if (end === undefined) return
     const frames = this.#gathered.map((entry) => new Frame(entry, this.#options.tape))
+    this.#recent.add(this.#gathered)
     this.#gathered = []
-    this.#remember(frames)
     const from = performance.now()
     this.#audiences.deliver(frames, end, this.mayWrite)
     this.#patience.took(performance.now() - from)
@@ -223,26 +221,8 @@ export class Hub {
     if (turn.length === 0) return
     for (const entry of turn) this.#gathered.push(entry)
     const { ms } = this.#patience
-    if (ms === 0 || this.#gathered.length >= RECENT_BOUND) return this.flush()
+    if (ms === 0 || this.#gathered.length >= GATHERED_BOUND) return this.flush()
     this.#waiting ??= setTimeout(() => this.flush(), ms)
-  }
-
-  #remember(frames: readonly Frame[]): void {
-    for (const frame of frames) {
-      this.#recent.push(frame)
-      this.#recentChars += frame.entry.text.length
-    }
-    // Twice as much may stand there, so that it is not trimmed each time.
-    if (this.#recent.length <= 2 * RECENT_BOUND && this.#recentChars <= 2 * RECENT_BOUND_CHARS) return
-    let from = 0
-    while (this.#recent.length - from > RECENT_BOUND || this.#recentChars > RECENT_BOUND_CHARS) {
-      const forgotten = this.#recent[from]
-      if (!forgotten) break
-      this.#recentChars -= forgotten.entry.text.length
-      this.#recentSince = forgotten.seq
-      from += 1
-    }
-    this.#recent.splice(0, from)
   }
 
   #beatOf(listener: Listener, everyMs: number): void {

@@ -4,7 +4,7 @@ import { type Place, resumeAfter } from '../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
 import { type Since, SYMBOLS_BOUND } from '../protocol/selection.ts'
 import type { Token } from '../stocks/token.ts'
-import type { Tape } from '../tape/tape.ts'
+import type { Entry, Tape } from '../tape/tape.ts'
 import { backfillOf } from './backfill.ts'
 import { type Beginning, beginningOf, type Gap } from './beginning.ts'
 import { bytesOf, Frame, isAfter } from './frame.ts'
@@ -204,7 +204,8 @@ async function replay(
     if (!isHere(listener)) return
     const place: Place = { seq: listener.seq ?? 0, n: listener.n }
     const after = resumeAfter(place)
-    const heardOf = (frames: readonly Frame[]) => hear(frames).filter((frame) => isAfter(frame, place))
+    const heardOf = (entries: readonly Entry[]) =>
+      hear(entries.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, place))
     // Nobody may read further than what was delivered: the rest comes live.
     hub.flush()
     const rest = hub.recentAfter(after)
@@ -217,9 +218,7 @@ async function replay(
       await overtaken(house, listener, subscription)
       continue
     }
-    const page = rest
-      ? rest.slice(0, REPLAY_PAGE)
-      : (await tape.since(after, REPLAY_PAGE)).map((entry) => new Frame(entry, tape))
+    const page = rest ? rest.slice(0, REPLAY_PAGE) : await tape.since(after, REPLAY_PAGE)
     // One seal of the sealed view may stand for many messages, so that what is heard of a page has pages of its own.
     const heard = heardOf(page)
     for (let at = 0; at < heard.length; at += REPLAY_PAGE) {

@@ -145,7 +145,7 @@ class WebSocketOutlet extends SocketOutlet implements Outlet {
     }
   }
 
-  /** Asks nobody but itself and the socket: with thousands of listeners, each other object that is looked at costs a fifth of a write. */
+  /** Asks nobody but itself and the socket, which are at hand anyway: there may be thousands of these in a row. */
   override write(bytes: Buffer): void {
     if (this.#open && this.socket.writable) this.socket.write(bytes)
   }

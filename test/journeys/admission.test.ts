@@ -47,7 +47,9 @@ describe('where a key is asked for', () => {
     await (await socketOf(world, {}, `&key=${key}`)).hear('live')
     const wrong: Headers[] = [{}, { authorization: `Bearer ${key}x` }, { authorization: key }]
     for (const given of wrong) {
-      expect(await ask(url, { headers: given })).toMatchObject({
+      const answer = await ask(url, { headers: given })
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+      expect(answer).toMatchObject({
         status: 401,
         json: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] },
       })

@@ -22,11 +22,10 @@ const TELLING_MS = 10
 const DRAIN_MS = 10_000
 /**
  * What a crowd may leave behind beside what as much traffic leaves behind that nobody hears; held, and resident, which is
- * the collector's to give back. The newest updates are kept at hand in the bytes of every carrier that somebody listened on,
- * some 50 MiB at most where logs are as large as here; a listener that is not let go of is seen by its socket.
+ * the collector's to give back.
  */
-const HELD_MARGIN_BYTES = 64 * 2 ** 20
-const RESIDENT_MARGIN_BYTES = 160 * 2 ** 20
+const HELD_MARGIN_BYTES = 24 * 2 ** 20
+const RESIDENT_MARGIN_BYTES = 96 * 2 ** 20
 /** Sockets that have nothing to do with listeners: to the upstream, and of whoever looks at it from here. */
 const SOCKETS_MARGIN = 20
 
