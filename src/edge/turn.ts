@@ -67,7 +67,7 @@ export class HeardTurn {
   }
 }
 
-/** The usual turn of one listener is so short that putting each in its place is several times as quick as sorting. */
+/** The usual turn of one listener is so short that putting each in its place is quicker than sorting. */
 const FEW = 64
 
 /** Puts frames in the order of the tape. What stands under one number is about one token and stays as it is. */
