@@ -19,17 +19,18 @@ const PHASE_FLASHES = 20
 const BACKLOG_BOUND = 262_144
 /** What one of them may cost beside its backlog. */
 const SPARE_BYTES = 65_536
-/** Nobody may be slower by more than this share. */
+/** Nobody may be slower by more than this share, in the median flashblock. */
 const SLOWER_BOUND = 0.2
 /**
- * So many of the twelve pairs of phases may show more than that by chance: were it exactly so much slower, each pair
- * would be a coin's toss, and more than this come up in 2 of 100 runs.
+ * The slowest flashblock of a phase varies threefold by itself: so many of the twelve pairs of phases may show more than
+ * that by chance. Were it exactly so much slower, each pair would be a coin's toss, and more than these come up in 3 of
+ * 1,000 runs.
  */
-const SLOWER_PAIRS_BOUND = 9
+const SLOWER_PAIRS_BOUND = 10
 
 const TRAFFIC: Traffic = {
   flashMs: 100,
-  transfersPerFlash: 10,
+  transfersPerFlash: 4,
   logsPerFlash: 1,
   logBytes: 100,
   flashesPerBlock: 10,
@@ -38,8 +39,10 @@ const TRAFFIC: Traffic = {
 /** What fills them quickly, and what one flashblock of it is on the wire at least. */
 const FILLING: Traffic = { ...TRAFFIC, transfersPerFlash: 0, logsPerFlash: 4, logBytes: 8_000 }
 const FILLING_BYTES = FILLING.logsPerFlash * 2 * FILLING.logBytes
-/** Whoever never reads is to be shown out while a phase is measured: before it they are this far from it. */
-const LEFT_BYTES = 100_000
+/** Whoever never reads is there for most of a phase: so far they are from being shown out when it begins. */
+const LEFT_BYTES = 200_000
+/** Before this flashblock of a phase comes what shows them out. */
+const LAST_STRAW = 15
 /** So many of them wake up as soon as they are shown out, in time to read all that was left for them. */
 const WAKING = 30
 /** So much fills all that the relay keeps at hand, so that nothing of it grows later. */
@@ -69,14 +72,20 @@ it(`${UNREAD} who never read are shown out each, and ${READERS} who do notice no
     return told
   }
   let [peakBytes, grownBytes] = [0, 0]
+  /** The p99 of each of its flashblocks. */
   const phase = async () => {
+    const p99sMs: number[] = []
     await people.order({ do: 'look' })
     for (let flash = 0; flash < PHASE_FLASHES; flash += 1) {
+      if (flash === LAST_STRAW) await fill(BACKLOG_BOUND)
       market.flash()
       await pause(TRAFFIC.flashMs)
       peakBytes = Math.max(peakBytes, relay.residentBytes)
+      const { transfers, p99Ms } = await people.order({ do: 'look' })
+      // What took longer than a flashblock is seen with the next.
+      if (transfers > 0) p99sMs.push(p99Ms)
     }
-    return (await people.order({ do: 'look' })).p99Ms
+    return p99sMs
   }
 
   await people.order({ do: 'listen', port: relay.port, listeners: READERS, query: transfers })
@@ -86,7 +95,7 @@ it(`${UNREAD} who never read are shown out each, and ${READERS} who do notice no
   const enough = await fill(FILLING_BOUND, 1)
   expect(enough).toBeLessThan(FILLING_BOUND)
   await people.order({ do: 'wake' })
-  const [without, within]: [number[], number[]] = [[], []]
+  const [without, within]: [number[][], number[][]] = [[], []]
   let [gone, during] = [1, 0]
   for (let round = 0; round < ROUNDS; round += 1) {
     // As much is told before a phase without them, so that the two differ in nothing else.
@@ -106,7 +115,7 @@ it(`${UNREAD} who never read are shown out each, and ${READERS} who do notice no
     await people.order({ do: 'wake' })
     await relay.until(async () => (await listening()) === READERS)
     process.stdout.write(
-      `p99 ${without.at(-1)?.toFixed(1)} ms without, ${within.at(-1)?.toFixed(1)} ms with ${UNREAD} who never read; ` +
+      `p99 ${said(without.at(-1))} without, ${said(within.at(-1))} with ${UNREAD} who never read; ` +
         `${gone - 1} were shown out so far, ${during} of them while it was measured; ` +
         `${(relay.residentBytes / 2 ** 20).toFixed(0)} MiB, ${(peakBytes / 2 ** 20).toFixed(0)} MiB at most\n`,
     )
@@ -117,14 +126,15 @@ it(`${UNREAD} who never read are shown out each, and ${READERS} who do notice no
   const { faults, heard } = await people.order({ do: 'leave' })
   await relay.deserted()
 
-  const [alone, beside] = [median(without.slice(1)), median(within.slice(1))]
-  const ratios = within.slice(1).map((p99Ms, at) => p99Ms / (without[1 + at] ?? Number.NaN))
-  const slower = ratios.filter((ratio) => ratio > 1 + SLOWER_BOUND).length
+  const [alone, beside] = [median(without.slice(1).flat()), median(within.slice(1).flat())]
+  const slower = within.slice(1).filter((p99sMs, at) => {
+    return Math.max(...p99sMs) > Math.max(...(without[1 + at] ?? [])) * (1 + SLOWER_BOUND)
+  })
   const last = words.filter(({ reason }) => reason !== null)
   process.stdout.write(
-    `p99 of ${READERS} readers, who heard ${heard}: ${alone.toFixed(1)} ms alone, ${beside.toFixed(1)} ms beside ` +
-      `${UNREAD} who never read, ${median(ratios).toFixed(2)} times as much in the median pair of phases, ` +
-      `over ${1 + SLOWER_BOUND} in ${slower} of ${ratios.length}; the kernel took about ` +
+    `p99 of ${READERS} readers, who heard ${heard}, in the median flashblock: ${alone.toFixed(1)} ms alone, ` +
+      `${beside.toFixed(1)} ms beside ${UNREAD} who never read; the slowest of a phase was over ` +
+      `${1 + SLOWER_BOUND} times as slow in ${slower.length} of ${ROUNDS - 1}; the kernel took about ` +
       `${((enough - BACKLOG_BOUND) / 2 ** 20).toFixed(1)} MiB for each; ${last.length} of ${WAKING} still read why\n`,
   )
   expect(faults).toEqual([])
@@ -132,9 +142,13 @@ it(`${UNREAD} who never read are shown out each, and ${READERS} who do notice no
   expect(last).not.toEqual([])
   for (const { reason, bye } of last) expect(reason).toBe(`4202 too_slow ${JSON.parse(bye ?? '{}').id}`)
   expect(grownBytes).toBeLessThan(UNREAD * (BACKLOG_BOUND + SPARE_BYTES))
-  expect(slower).toBeLessThanOrEqual(SLOWER_PAIRS_BOUND)
+  expect(beside / alone).toBeLessThan(1 + SLOWER_BOUND)
+  expect(slower.length).toBeLessThanOrEqual(SLOWER_PAIRS_BOUND)
   expect(relay.errors).toEqual([])
 })
+
+const said = (p99sMs: readonly number[] = []): string =>
+  `${median(p99sMs).toFixed(1)} ms (at most ${Math.max(...p99sMs).toFixed(1)} ms)`
 
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
