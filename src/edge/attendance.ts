@@ -4,8 +4,12 @@ import type { Farewell } from '../protocol/farewell.ts'
 const REPLAYS_BOUND = 2
 
 type Bounds = { readonly clientsBound: number; readonly perAddressBound: number }
-/** Those of one address. */
-type Household = { listeners: number; replays: number; readonly waiting: (() => void)[] }
+/** Somebody who listens, and whom it is counted for. */
+type Guest = { readonly address: string }
+/** Those of one address. Who waits for its turn is told whether it has come; it may have left instead. */
+type Household = { listeners: number; replays: number; readonly waiting: Map<Guest, (hasCome: boolean) => void> }
+
+const ignore = (): void => {}
 
 /** How many listen and how many read what was, in all and from one address. */
 export class Attendance {
@@ -24,33 +28,34 @@ export class Attendance {
     return this.#listeners >= clientsBound ? 'full' : null
   }
 
-  enter(address: string): void {
+  enter({ address }: Guest): void {
     const household = this.#households.get(address)
     if (household) household.listeners += 1
-    else this.#households.set(address, { listeners: 1, replays: 0, waiting: [] })
+    else this.#households.set(address, { listeners: 1, replays: 0, waiting: new Map() })
     this.#listeners += 1
   }
 
-  leave(address: string): void {
-    const household = this.#households.get(address)
+  leave(guest: Guest): void {
+    const household = this.#households.get(guest.address)
     if (!household) return
     this.#listeners -= 1
     household.listeners -= 1
-    this.#close(address, household)
+    call(household, guest, false)
+    this.#close(guest.address, household)
   }
 
-  /** Resolves when somebody of an address may begin to replay, with what is to be called when it is through. */
-  async replayTurn(address: string): Promise<() => void> {
-    const household = this.#households.get(address)
-    if (!household) return () => {}
+  /** Resolves when a guest may begin to replay, or has left, with what is to be called when it is through. */
+  async replayTurn(guest: Guest): Promise<() => void> {
+    const household = this.#households.get(guest.address)
+    if (!household) return ignore
     if (household.replays < REPLAYS_BOUND) household.replays += 1
-    // Whoever is through hands its turn on.
-    else await new Promise<void>((resolve) => household.waiting.push(resolve))
+    else if (!(await new Promise<boolean>((resolve) => household.waiting.set(guest, resolve)))) return ignore
     return () => {
-      const next = household.waiting.shift()
-      if (next) return next()
+      // Whoever is through hands its turn on.
+      const [next] = household.waiting.keys()
+      if (next) return call(household, next, true)
       household.replays -= 1
-      this.#close(address, household)
+      this.#close(guest.address, household)
     }
   }
 
@@ -58,4 +63,10 @@ export class Attendance {
   #close(address: string, { listeners, replays }: Household): void {
     if (listeners === 0 && replays === 0) this.#households.delete(address)
   }
+}
+
+/** Tells a guest that waits for its turn, if it does, that it need not any longer. */
+function call({ waiting }: Household, guest: Guest, hasCome: boolean): void {
+  waiting.get(guest)?.(hasCome)
+  waiting.delete(guest)
 }

@@ -27,14 +27,23 @@ export type Beginning = {
 /** Updates looked at in one go when a replay is measured. */
 const MEASURE_PAGE = 200
 
+type Circumstances = {
+  readonly tape: Tape
+  readonly now: number
+  readonly replayBound: number
+  /** Whether nobody is left who wants to know. */
+  readonly isGone: () => boolean
+}
+
 /** Finds where a stream that asks for `since` begins. What cannot be continued is a gap with its reason, never silence. */
 export async function beginningOf(
   since: Since,
   selection: Selection,
-  { tape, now, replayBound }: { readonly tape: Tape; readonly now: number; readonly replayBound: number },
+  circumstances: Circumstances,
 ): Promise<Beginning> {
+  const { tape, now } = circumstances
   const found = await locate(since, selection.options.stage, tape, now)
-  if (!(await isLongerThan(replayBound, found.after, selection, tape))) return found
+  if (!(await isTooLong(found.after, selection, circumstances))) return found
   const { seq, n } = found.after
   // Whoever lost something before is told so first: a long gap loses nothing.
   const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : textOf(since)
@@ -77,13 +86,17 @@ function resumed(text: string, stage: Stage, tape: Tape): Beginning {
   return { after: stage === 'sealed' ? { seq, n } : at(after), resume: 'full', gaps: [] }
 }
 
-async function isLongerThan(bound: number, after: Place, selection: Selection, tape: Tape): Promise<boolean> {
+async function isTooLong(
+  after: Place,
+  selection: Selection,
+  { tape, replayBound, isGone }: Circumstances,
+): Promise<boolean> {
   // The sealed view may give what stands before the place; but nothing twice, and only what is kept.
   const least = selection.options.stage === 'sealed' ? tape.oldest() : after.seq
-  if (resumeAfter(after) === tape.end() || tape.end() - least <= bound) return false
+  if (resumeAfter(after) === tape.end() || tape.end() - least <= replayBound) return false
   const hear = hearing(selection)
   let count = 0
-  for (let seq = resumeAfter(after); count <= bound; ) {
+  for (let seq = resumeAfter(after); count <= replayBound && !isGone(); ) {
     const page = await tape.since(seq, MEASURE_PAGE)
     const last = page.at(-1)
     if (!last) return false

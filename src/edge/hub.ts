@@ -94,9 +94,9 @@ export class Hub {
     return objection ? refusals[objection] : this.crowded(selection)
   }
 
-  /** Resolves when the listener may begin to replay, with what is to be called when it is through. */
-  replayTurn({ address }: Listener): Promise<() => void> {
-    return this.#attendance.replayTurn(address)
+  /** Resolves when the listener may begin to replay, or has left, with what is to be called when it is through. */
+  replayTurn(listener: Listener): Promise<() => void> {
+    return this.#attendance.replayTurn(listener)
   }
 
   get delivered(): number {
@@ -120,7 +120,7 @@ export class Hub {
 
   enter(listener: Listener): void {
     this.#listeners.add(listener)
-    this.#attendance.enter(listener.address)
+    this.#attendance.enter(listener)
     this.#options.count.came(listener.carrier)
   }
 
@@ -149,7 +149,7 @@ export class Hub {
     listener.state = 'parted'
     this.#audiences.unseat(listener)
     if (!this.#listeners.delete(listener)) return
-    this.#attendance.leave(listener.address)
+    this.#attendance.leave(listener)
     this.#options.count.went(listener.carrier)
   }
 

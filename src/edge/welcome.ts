@@ -101,7 +101,9 @@ async function begin(house: House, listener: Listener, subscription: Subscriptio
   const selection = { tokens: listener.tokens, options: listener.options }
   if (!isHere(listener)) return
   hub.flush()
-  const found = await beginningOf(subscription.since, selection, { tape, now: now(), replayBound: limits.replay })
+  const isGone = () => !isHere(listener)
+  const asked = { tape, now: now(), replayBound: limits.replay, isGone }
+  const found = await beginningOf(subscription.since, selection, asked)
   if (!isHere(listener)) return
   const { seq, n } = found.after
   const id = found.gaps.length > 0 ? null : hub.position(seq, n)

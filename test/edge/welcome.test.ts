@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Message } from '../../src/protocol/connection.ts'
 import { type Draft, updateTypes } from '../../src/protocol/updates.ts'
 import { after, ownHouse } from './house.ts'
@@ -54,6 +54,17 @@ describe('joining', () => {
 })
 
 describe('a replay', () => {
+  it('is not measured any further for somebody who has left', async () => {
+    const { tape, listen } = ownHouse({ replay: 500 })
+    await tape.append(Array.from({ length: 2_000 }, (_, block) => log(block)))
+    const pages = vi.spyOn(tape, 'since')
+    const { joined, leave } = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
+    while (pages.mock.calls.length === 0) await null
+    leave()
+    await joined
+    expect(pages).toHaveBeenCalledOnce()
+  })
+
   it('that eviction overtakes goes on at the oldest after a gap, and never goes back behind it', async () => {
     const { tape, listen } = ownHouse({ bound: 1_000 })
     for (let block = 1; block <= 1_000; block += 1) await tape.append([log(block)])
