@@ -49,6 +49,11 @@ const oneOf =
     throw new BadSetting(`must be one of ${names.join(', ')}`)
   }
 
+function truth(text: string): boolean {
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw new BadSetting('must be true or false')
+}
+
 /** A token by its symbol or its address, and the contract that publishes what it is worth. */
 type FeedSetting = { readonly token: string; readonly proxy: `0x${string}` }
 
@@ -135,6 +140,11 @@ export const settings = {
     'JSON-RPC over WebSocket, a comma list tried in order; without it the relay polls',
     urls('ws:', 'wss:'),
   ),
+  RECEIPTS_RPC_URL: setting(
+    null,
+    'who answers eth_getBlockReceipts, a comma list tried in order; without it the upstream does, or refuses',
+    urls('http:', 'https:'),
+  ),
   STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
   NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
   CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', whole(1, 2 ** 53 - 1)),
@@ -173,6 +183,12 @@ export const settings = {
     'whose X-Forwarded-For says where a client comes from: addresses and ranges, 10.0.0.0/8, a comma list',
     ranges,
   ),
+  RPC_RATE: setting(
+    '50',
+    'how many JSON-RPC requests an address may make in a second; of them a fifth eth_getLogs',
+    whole(1, 1_000_000),
+  ),
+  RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', truth),
   SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters are served', whole(1, 1_000_000)),
   REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', whole(1, 100_000_000)),
   API_KEYS: setting(null, 'whoever listens must bear one of these, a comma list; without it nobody needs a key', keys),

@@ -6,10 +6,12 @@ import packageJson from '../package.json' with { type: 'json' }
 import { ChainIdentity } from './chain/identity.ts'
 import { link } from './chain/link.ts'
 import { Rpc } from './chain/rpc.ts'
+import { type SourceOptions, source } from './chain/source.ts'
 import type { Config } from './config.ts'
 import { addressOf } from './edge/address.ts'
 import { admission } from './edge/admission.ts'
 import { openApp } from './edge/app.ts'
+import { openAsking } from './edge/asking.ts'
 import { Hub } from './edge/hub.ts'
 import { listen } from './edge/server.ts'
 import type { Streams } from './edge/stream.ts'
@@ -59,9 +61,9 @@ const nobody = new BlockList()
 const PATIENCE_BOUND_MS = 30
 
 /** Puts the parts together: the river up to the tape, the delta from it. */
-export async function startRelay({ config, upstream, log, metrics, failed, ...ports }: Parts): Promise<Relay> {
-  const clock = ports.clock ?? asyncScheduler
-  const dice = ports.dice ?? Math.random
+export async function startRelay({ config, upstream, log, metrics, failed, ...given }: Parts): Promise<Relay> {
+  const clock = given.clock ?? asyncScheduler
+  const dice = given.dice ?? Math.random
   const now = () => clock.now()
   const uptime = () => performance.now()
   const say = seldom(log, now)
@@ -74,7 +76,18 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
   })
   try {
     const chain = identify(config, tape)
-    const rpc = new Rpc({ urls: upstream.rpcUrls, chain, now, dice, say })
+    const ports = { chain, now, dice, say }
+    const rpc = new Rpc({ urls: upstream.rpcUrls, ...ports })
+    const openLink: SourceOptions['link'] =
+      upstream.wsUrls.length === 0
+        ? null
+        : (asked) => link({ ...asked, urls: upstream.wsUrls, chain, clock, dice, say })
+    const settings = {
+      pendingPollMs: config.PENDING_POLL_MS,
+      silenceMs: config.SILENCE_MS,
+      finalityPollMs: config.FINALITY_POLL_MS,
+      backfillBoundMs: config.BACKFILL_BOUND_MS,
+    }
     const view = new View(tape)
     const hub = new Hub({
       tape,
@@ -126,12 +139,25 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(hub.draining ? ['stopping'] : []),
     ]
-    const app = openApp({ streams, metrics: metrics.text, metricsToken: config.METRICS_TOKEN, unready })
-    const server = await listen(app, streams, {
-      host: config.HOST,
-      port: config.PORT,
-      clientsBound: config.CLIENTS_BOUND,
+    const asking = openAsking({ config, upstream, view, hub, metrics, uptime, addressOf: streams.addressOf, ...ports })
+    const app = openApp({
+      streams,
+      posts: asking.posts,
+      listCaching: `${config.API_KEYS ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
+      metrics: metrics.text,
+      metricsToken: config.METRICS_TOKEN,
+      unready,
     })
+    const server = await listen(
+      app,
+      { streams, lines: asking.lines },
+      {
+        host: config.HOST,
+        port: config.PORT,
+        clientsBound: config.CLIENTS_BOUND,
+      },
+    )
+    const beats = setInterval(() => void asking.lines.beat(), config.HEARTBEAT_MS)
     const hearts = setInterval(() => void hub.beat(), BEAT_EVERY_MS)
     const listed = new Promise<void>((resolve) => {
       const look = () => {
@@ -145,10 +171,8 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
     const ingest = await openIngest({
       tape,
       ask: rpc.ask,
-      link:
-        upstream.wsUrls.length === 0
-          ? null
-          : (asked) => link({ ...asked, urls: upstream.wsUrls, chain, clock, dice, say }),
+      link: openLink,
+      overhear: asking.hear,
       lists: (known) =>
         lists({
           fetch: fetchList(upstream.stocksUrl),
@@ -161,14 +185,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
         }),
       clock,
       turn: asapScheduler,
-      settings: {
-        pendingPollMs: config.PENDING_POLL_MS,
-        silenceMs: config.SILENCE_MS,
-        finalityPollMs: config.FINALITY_POLL_MS,
-        backfillBoundMs: config.BACKFILL_BOUND_MS,
-        staleMs: config.NAV_STALE_MS,
-        feeds: upstream.feeds,
-      },
+      settings: { ...settings, staleMs: config.NAV_STALE_MS, feeds: upstream.feeds },
       say,
       count: {
         repeated: () => metrics.logsRepeated.inc(),
@@ -188,11 +205,20 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
       },
       error: failed,
     })
+    flow.add(
+      asking.foreign
+        ?.heard((addresses, owed) =>
+          source({ ...settings, ask: rpc.ask, link: openLink, addresses, owed, ...anew, clock, say }),
+        )
+        .subscribe({ next: (heard) => asking.foreign?.wire.hear(heard), error: failed }),
+    )
     const stop = async () => {
       hub.drain()
+      asking.lines.drain()
       flow.unsubscribe()
       await server.close(config.DRAIN_MS)
       clearInterval(hearts)
+      clearInterval(beats)
       hub.close()
       await tape.close()
     }
@@ -210,6 +236,9 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...po
     throw failure
   }
 }
+
+/** What was heard of the chain before nobody remembers. */
+const anew = { cursor: null, head: { pending: null, sealed: null, safe: null, finalized: null } }
 
 /** Which chain this tape is of. One tape never holds two chains: their positions and keys would mean nothing. */
 function identify(config: Config, tape: Tape): ChainIdentity {

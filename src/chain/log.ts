@@ -43,10 +43,18 @@ export type Log = {
   readonly transactionIndex: number
   readonly logIndex: number
   readonly removed: boolean
+  /** What else the node says of it; most say nothing. */
+  readonly more?: Readonly<Record<string, Plain>>
 }
 
+/** A value that has no parts. */
+const Plain = z.union([z.string().max(128), z.number(), z.boolean(), z.null()])
+type Plain = z.infer<typeof Plain>
+/** So much of what a node says more is kept. */
+const MORE_BOUND = 8
+
 const WireLog = z
-  .object({
+  .looseObject({
     address: HexAddress,
     topics: z.array(HexWord).max(TOPICS_BOUND),
     data: hexOf(/^0x([0-9a-fA-F]{2})*$/),
@@ -58,14 +66,25 @@ const WireLog = z
     logIndex: HexQuantity,
     removed: z.boolean().nullish(),
   })
-  .transform(
-    (log): Log => ({
-      ...log,
-      key: formatKey(log.blockNumber, log.transactionHash, log.logIndex),
-      blockHash: log.blockHash && /[^0x]/.test(log.blockHash) ? log.blockHash : null,
-      removed: log.removed ?? false,
-    }),
-  )
+  .transform((wire): Log => {
+    const { address, topics, data, blockNumber, blockHash, blockTimestamp, ...rest } = wire
+    const { transactionHash, transactionIndex, logIndex, removed, ...others } = rest
+    return {
+      key: formatKey(blockNumber, transactionHash, logIndex),
+      ...{ address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex },
+      blockHash: blockHash && /[^0x]/.test(blockHash) ? blockHash : null,
+      removed: removed ?? false,
+      ...moreOf(others),
+    }
+  })
+
+function moreOf(others: Readonly<Record<string, unknown>>): Pick<Log, 'more'> {
+  const plain = Object.entries(others).flatMap(([name, value]) => {
+    const { data } = Plain.safeParse(value)
+    return data === undefined ? [] : [[name, data] as const]
+  })
+  return plain.length > 0 ? { more: Object.fromEntries(plain.slice(0, MORE_BOUND)) } : {}
+}
 
 /** Some logs, and how many more could not be read. */
 export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number }

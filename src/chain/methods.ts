@@ -16,21 +16,55 @@ const Word = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
 /** A storage slot: nodes take it padded to a word or as a quantity. */
 const Slot = hex('a storage slot in hex', /^0x[0-9a-fA-F]{1,64}$/)
 const Block = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
+/** A block by number, tag or hash: what state is read at. A hash may stand in an object of its own (EIP-1898). */
+const AnyBlock = z.union(
+  [
+    z.enum(blockTags),
+    Word,
+    Quantity,
+    z.strictObject({ blockHash: Word, requireCanonical: z.boolean().optional() }),
+    z.strictObject({ blockNumber: Quantity }),
+  ],
+  { error: 'a block number in hex, a tag or a block hash' },
+)
+export type AnyBlock = z.infer<typeof AnyBlock>
 
-const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)])
+const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
+  error: 'null, a 32-byte word, or a list of them',
+})
 
 /** What a log must be like: of one of these addresses, with these topics, each null for any. */
 export const LogFilter = z.object({
-  address: z.union([Address, z.array(Address).max(FILTER_BOUND)]).optional(),
-  topics: z.array(Topic).max(4).optional(),
+  address: z
+    .union([Address, z.array(Address).max(FILTER_BOUND)], { error: 'a 20-byte address, or a list of them' })
+    .nullish(),
+  topics: z.array(Topic, { error: 'a list of topics' }).max(4, 'at most 4 topics').nullish(),
 })
 export type LogFilter = z.infer<typeof LogFilter>
 
+/** Whether a log is of one of the addresses and has the topics; an empty list asks for nothing in particular. */
+export function matching({ address, topics }: LogFilter): (log: Matchable) => boolean {
+  const addresses = lowered(address)
+  const positions = (topics ?? []).map(lowered)
+  return (log) =>
+    (addresses.size === 0 || addresses.has(log.address)) &&
+    positions.every((wanted, at) => {
+      const topic = log.topics[at]
+      return wanted.size === 0 || (topic !== undefined && wanted.has(topic))
+    })
+}
+
+/** A log in lower case, as far as a filter asks. */
+type Matchable = { readonly address: string; readonly topics: readonly string[] }
+
+const lowered = (words: string | readonly string[] | null | undefined): ReadonlySet<string> =>
+  new Set([words ?? []].flat().map((word) => word.toLowerCase()))
+
 const RangeFilter = LogFilter.extend({
-  fromBlock: Block.optional(),
-  toBlock: Block.optional(),
-  blockHash: Word.optional(),
-}).refine((filter) => Object.keys(filter).length > 0, 'a filter needs at least one criterion')
+  fromBlock: Block.nullish(),
+  toBlock: Block.nullish(),
+  blockHash: Word.nullish(),
+}).refine((filter) => Object.values(filter).some((value) => value != null), 'a filter with at least one criterion')
 
 /**
  * The methods that the chain is read with, one row each: what their parameters must be, and whether a public endpoint
@@ -39,11 +73,11 @@ const RangeFilter = LogFilter.extend({
 export const methods = {
   eth_getBlockByNumber: { params: z.tuple([Block, z.boolean()]), public: true },
   eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
-  eth_getBlockReceipts: { params: z.tuple([Block]), public: false },
-  eth_getStorageAt: { params: z.tuple([Address, Slot, Block]), public: true },
-  eth_getTransactionCount: { params: z.tuple([Address, Block]), public: true },
-  eth_getCode: { params: z.tuple([Address, Block]), public: true },
-  eth_getBalance: { params: z.tuple([Address, Block]), public: true },
+  eth_getBlockReceipts: { params: z.tuple([AnyBlock]), public: false },
+  eth_getStorageAt: { params: z.tuple([Address, Slot, AnyBlock]), public: true },
+  eth_getTransactionCount: { params: z.tuple([Address, AnyBlock]), public: true },
+  eth_getCode: { params: z.tuple([Address, AnyBlock]), public: true },
+  eth_getBalance: { params: z.tuple([Address, AnyBlock]), public: true },
   eth_chainId: { params: z.tuple([]), public: true },
   eth_blockNumber: { params: z.tuple([]), public: true },
 } as const

@@ -2,15 +2,21 @@ import { catchError, defer, from, map, type Observable, of, switchMap, throwErro
 import { z } from 'zod'
 import type { ChainIdentity } from './identity.ts'
 import { HexQuantity } from './log.ts'
-import { type About, isCall, type Question } from './methods.ts'
+import { type About, isCall, type Method, type Params, type Question } from './methods.ts'
+import { resultText } from './result-text.ts'
 import { classify, UpstreamError } from './upstream-error.ts'
 
 /** One question to the node, and its answer. */
 export type Ask = <Q extends Question>(method: Q, params: About<Q>) => Observable<unknown>
 
+/** One question that is passed on, and the answer's result in the very bytes in which it came. */
+export type Pass = <M extends Method>(method: M, params: Params<M>) => Observable<Buffer>
+
 /** How long one question may take in all, and how long its answer may be. */
 const DEADLINE_MS = 5_000
-const ANSWER_BOUND_BYTES = 16 * 2 ** 20
+export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
+/** A longer answer that is passed on is not read. */
+const READ_BOUND_BYTES = 65_536
 /** How long an endpoint that failed is left alone: doubled each time, drawn anew each time. */
 const REST_LEAST_MS = 250
 const REST_MOST_MS = 30_000
@@ -19,9 +25,16 @@ const WRONG_CHAIN_REST_MS = 60_000
 
 /** Either an error or a result: to zod a field that may be anything must still be there. */
 const Answer = z.union([
-  z.object({ id: z.unknown(), error: z.object({ code: z.number(), message: z.string() }) }),
+  z.object({
+    id: z.unknown(),
+    error: z.object({ code: z.number(), message: z.string(), data: z.unknown().optional() }),
+  }),
   z.object({ id: z.unknown(), result: z.unknown() }),
 ])
+
+/** What is made of an answer; throws what speaks against it. */
+type Read<T> = (response: Response, body: Buffer, id: number) => T
+type Asked<T> = { readonly method: Question; readonly params: readonly unknown[]; readonly read: Read<T> }
 
 type Endpoint = { readonly url: string; failures: number; restUntil: number; chainChecked: boolean }
 
@@ -32,6 +45,8 @@ type Options = {
   readonly now: () => number
   readonly dice: () => number
   readonly say: (kind: string, detail: unknown) => void
+  /** Whether a failure speaks against its endpoint; where nothing else is said, whenever it is not about one question. */
+  readonly blames?: (error: UpstreamError) => boolean
 }
 
 /** Asks the endpoints in their order, leaves a failing one alone for a while, and refuses those of another chain. */
@@ -45,20 +60,17 @@ export class Rpc {
     this.#endpoints = options.urls.map((url) => ({ url, failures: 0, restUntil: 0, chainChecked: false }))
   }
 
-  readonly ask: Ask = (method, params) => this.#askFrom(0, method, params, null)
+  readonly ask: Ask = (method, params) => this.#askFrom(0, { method, params, read: readResult }, null)
+
+  readonly pass: Pass = (method, params) => this.#askFrom(0, { method, params, read: readText }, null)
 
   /** Tries the endpoints from the `index`-th on; passes on what the last one that was tried answered. */
-  #askFrom(
-    index: number,
-    method: Question,
-    params: readonly unknown[],
-    before: UpstreamError | null,
-  ): Observable<unknown> {
+  #askFrom<T>(index: number, asked: Asked<T>, before: UpstreamError | null): Observable<T> {
     const endpoint = this.#endpoints[index]
     if (!endpoint) return throwError(() => before ?? new UpstreamError('unreachable', 'every endpoint failed just now'))
-    if (this.#options.now() < endpoint.restUntil) return this.#askFrom(index + 1, method, params, before)
+    if (this.#options.now() < endpoint.restUntil) return this.#askFrom(index + 1, asked, before)
     return this.#checkChain(endpoint).pipe(
-      switchMap(() => this.#send(endpoint, method, params)),
+      switchMap(() => this.#send(endpoint, asked)),
       map((result) => {
         endpoint.failures = 0
         return result
@@ -67,8 +79,8 @@ export class Rpc {
         const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
         if (!error.passing) return throwError(() => error)
         // An endpoint that lacks one method, or has yet to see one block, is not at fault.
-        if (!error.ofQuestion) this.#rest(endpoint, error)
-        return this.#askFrom(index + 1, method, params, error)
+        if (this.#options.blames?.(error) ?? !error.ofQuestion) this.#rest(endpoint, error)
+        return this.#askFrom(index + 1, asked, error)
       }),
     )
   }
@@ -87,7 +99,7 @@ export class Rpc {
   /** Asked once after each failure: what answers under a name may have changed. */
   #checkChain(endpoint: Endpoint): Observable<unknown> {
     if (endpoint.chainChecked) return of(null)
-    return this.#send(endpoint, 'eth_chainId', []).pipe(
+    return this.#send(endpoint, { method: 'eth_chainId', params: [], read: readResult }).pipe(
       map((answer) => {
         const said = HexQuantity.safeParse(answer)
         if (!said.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
@@ -105,10 +117,10 @@ export class Rpc {
     )
   }
 
-  #send(endpoint: Endpoint, method: Question, params: readonly unknown[]): Observable<unknown> {
+  #send<T>(endpoint: Endpoint, { method, params, read }: Asked<T>): Observable<T> {
     return defer(() => {
       this.#lastId += 1
-      return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }))
+      return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, read))
     }).pipe(catchError((failure: unknown) => throwError(() => (isCall(method) ? besides(failure) : failure))))
   }
 }
@@ -116,19 +128,20 @@ export class Rpc {
 /** What is only asked besides says nothing against an endpoint, however it fails: what is needed must not wait for it. */
 const besides = (failure: unknown): unknown =>
   failure instanceof UpstreamError
-    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true)
+    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true, failure.said)
     : failure
 
 /** An upstream's name in our own log: never its path or query, which may hold a key. */
 export const nameOf = (url: string): string => new URL(url).host
 
-async function post(
+async function post<T>(
   url: string,
   question: { readonly id: number; readonly [field: string]: unknown },
-): Promise<unknown> {
+  read: Read<T>,
+): Promise<T> {
   const signal = AbortSignal.timeout(DEADLINE_MS)
   let response: Response
-  let body: string
+  let body: Buffer
   try {
     response = await fetch(url, {
       method: 'POST',
@@ -137,21 +150,35 @@ async function post(
       redirect: 'error',
       signal,
     })
-    body = await readBounded(response, ANSWER_BOUND_BYTES)
+    body = await readBytes(response, ANSWER_BOUND_BYTES)
   } catch (failure) {
     if (failure instanceof UpstreamError) throw failure
     throw new UpstreamError('unreachable', reasonOf(failure))
   }
-  const answer = Answer.safeParse(parseJson(body))
+  return read(response, body, question.id)
+}
+
+const readResult: Read<unknown> = (response, body, id) => {
+  const answer = Answer.safeParse(parseJson(body.toString('utf8')))
   if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
   if (!response.ok) throw classify(response, null)
   if (!answer.success) throw new UpstreamError('unreadable', 'the answer is not JSON-RPC')
-  if (answer.data.id !== question.id) throw new UpstreamError('unreadable', 'the answer has another id')
+  if (answer.data.id !== id) throw new UpstreamError('unreadable', 'the answer has another id')
   return answer.data.result
 }
 
+const readText: Read<Buffer> = (response, body, id) => {
+  const text = response.ok ? resultText(body, id) : null
+  if (text && body.length > READ_BOUND_BYTES) return text
+  const result = readResult(response, body, id)
+  return text ?? Buffer.from(JSON.stringify(result ?? null))
+}
+
 /** Reads a body up to a bound. */
-export async function readBounded(response: Response, boundBytes: number): Promise<string> {
+export const readBounded = async (response: Response, boundBytes: number): Promise<string> =>
+  (await readBytes(response, boundBytes)).toString('utf8')
+
+async function readBytes(response: Response, boundBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of response.body ?? []) {
@@ -159,7 +186,7 @@ export async function readBounded(response: Response, boundBytes: number): Promi
     if (length > boundBytes) throw new UpstreamError('too_large', `the answer is longer than ${boundBytes} bytes`)
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return Buffer.concat(chunks)
 }
 
 /** JSON or null: what is not JSON says nothing. */

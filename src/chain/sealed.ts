@@ -105,6 +105,11 @@ export class Sealed {
     return this.#heads.target
   }
 
+  /** Where somebody names another block than was settled there; null where nobody does. */
+  get disputed(): number | null {
+    return this.#heads.disputed
+  }
+
   /** Says where to begin, if that is not known yet: what is sealed after this block is told. True if it was not. */
   begin(cursor: Cursor): boolean {
     if (this.#settled !== null) return false
@@ -341,7 +346,7 @@ export class Sealed {
         this.#heads.wentBack()
         this.#again.clear()
         this.#settled = to
-        return EMPTY
+        return of<Settled>({ type: 'doubted', from: to.number + 1 })
       }),
     )
   }

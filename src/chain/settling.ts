@@ -47,6 +47,8 @@ export type Settled =
       readonly reason: string
       readonly cursor: Cursor
     }
+  /** What was sealed from this block on may be no more. */
+  | { readonly type: 'doubted'; readonly from: number }
   | { readonly type: 'unreadable'; readonly count: number }
 
 /** The answer lacks what the block itself says it holds. */

@@ -148,7 +148,7 @@ class Feed {
     return merge(
       this.#sealed.follow().pipe(
         concatMap((settled) => {
-          if (settled.type === 'unreadable') return of(settled)
+          if (settled.type === 'unreadable' || settled.type === 'doubted') return of(settled)
           if (settled.type === 'sealed') {
             for (const block of settled.blocks) {
               // Whom it was not asked to push, the link cannot have missed.
@@ -287,7 +287,13 @@ class Feed {
       if (log.removed) this.#sealed.takenBack(log.blockNumber, log.blockHash)
       else if (log.blockNumber > (this.#sealed.head?.number ?? 0)) this.#looks.hurry()
     }
-    return unreadable > 0 ? of({ type: 'unreadable', count: unreadable }) : EMPTY
+    return concat(this.#doubts(), unreadable > 0 ? of<Heard>({ type: 'unreadable', count: unreadable }) : EMPTY)
+  }
+
+  /** What was sealed is disputed: said at once, since it takes a question to find out who is right. */
+  #doubts(): Observable<Heard> {
+    const { disputed } = this.#sealed
+    return disputed === null ? EMPTY : of({ type: 'doubted', from: disputed })
   }
 
   #headed(header: Header | null): Observable<Heard> {
@@ -302,7 +308,7 @@ class Feed {
       const begun = this.#begin(header)
       if (!this.#sealed.raise(header)) return of<Heard>({ type: 'unreadable', count: 1 })
       this.#witness.headed(Math.max(before, header.number))
-      if (header.number <= before) return EMPTY
+      if (header.number <= before) return this.#doubts()
       const { number: sealed, timestamp } = header
       this.#verdict.headed()
       return concat(of<Heard>({ type: 'head', sealed, pending: null, timestamp }), begun, this.#status())

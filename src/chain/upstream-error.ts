@@ -27,18 +27,35 @@ const passing: ReadonlySet<Trouble> = new Set([
 /** Such a question is not answered there, whatever it is about. */
 const refusals: ReadonlySet<Trouble> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
+/** An error in the upstream's own words, and the HTTP status that it came with. */
+export type Said = {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+  readonly status: number
+}
+
 /** The upstream could not or would not answer. */
 export class UpstreamError extends Error {
   readonly kind: Trouble
   readonly retryAfterMs: number | null
   /** Whether it is about one question, and says nothing against the endpoint. */
   readonly ofQuestion: boolean
+  /** Null where nobody said anything that could be read. */
+  readonly said: Said | null
 
-  constructor(kind: Trouble, message: string, retryAfterMs: number | null = null, ofQuestion = false) {
+  constructor(
+    kind: Trouble,
+    message: string,
+    retryAfterMs: number | null = null,
+    ofQuestion = false,
+    said: Said | null = null,
+  ) {
     super(message)
     this.kind = kind
     this.retryAfterMs = retryAfterMs
     this.ofQuestion = ofQuestion
+    this.said = said
   }
 
   /** Whether somebody was there and said something, be it that the question cannot be answered. */
@@ -88,17 +105,23 @@ const rules: readonly (readonly [RegExp, Trouble])[] = [
  * The same code means different things at different providers (-32602 is wrong for ever, too large, or too early), so
  * the message is read too; what nobody knows is taken for passing.
  */
-export function classify(response: Response, error: { code: number; message: string } | null): UpstreamError {
+export function classify(response: Response, error: Omit<Said, 'status'> | null): UpstreamError {
+  const { status } = response
   const wait = retryAfter(response.headers.get('retry-after'))
-  const said = error ? `${error.code} ${error.message}` : `HTTP ${response.status}`
-  if (response.status === 429) return new UpstreamError('busy', said, wait)
-  if (error?.code === -32601 && !/whitelist/i.test(error.message)) return new UpstreamError('unknown_method', said)
-  if (error?.code === REVERTED_CODE) return new UpstreamError('reverted', said)
-  const rule = error && rules.find(([pattern]) => pattern.test(error.message))
-  if (rule) return new UpstreamError(rule[1], said, wait, rule[1] === 'behind' || error?.code === -32601)
-  if (response.status === 401 || response.status === 403) return new UpstreamError('forbidden', said)
-  if (error?.code === -32602 || error?.code === -32600) return new UpstreamError('invalid', said)
-  return new UpstreamError(response.status >= 500 || !error ? 'unreachable' : 'busy', said, wait)
+  const { kind, ofQuestion = false } = troubleOf(status, error)
+  const message = error ? `${error.code} ${error.message}` : `HTTP ${status}`
+  return new UpstreamError(kind, message, wait, ofQuestion, error && { ...error, status })
+}
+
+function troubleOf(status: number, error: Omit<Said, 'status'> | null): { kind: Trouble; ofQuestion?: boolean } {
+  if (status === 429) return { kind: 'busy' }
+  if (error?.code === -32601 && !/whitelist/i.test(error.message)) return { kind: 'unknown_method' }
+  if (error?.code === REVERTED_CODE) return { kind: 'reverted' }
+  const [, kind] = (error && rules.find(([pattern]) => pattern.test(error.message))) ?? []
+  if (kind) return { kind, ofQuestion: kind === 'behind' || error?.code === -32601 }
+  if (status === 401 || status === 403) return { kind: 'forbidden' }
+  if (error?.code === -32602 || error?.code === -32600) return { kind: 'invalid' }
+  return { kind: status >= 500 || !error ? 'unreachable' : 'busy' }
 }
 
 function retryAfter(header: string | null): number | null {

@@ -1,4 +1,4 @@
-import type { LogFilter, Params } from '../chain/methods.ts'
+import { matching, type Params } from '../chain/methods.ts'
 import type { Log } from './block.ts'
 import { CallError } from './envelope.ts'
 import { type Hex, lower } from './hex.ts'
@@ -7,32 +7,20 @@ import { type Node, numberOf } from './node.ts'
 type Filter = Params<'eth_getLogs'>[0]
 type Place = number | 'pending'
 
-/** Whether a log is of one of these addresses and has these topics; an empty list asks for nothing in particular. */
-export const matches = ({ address, topics }: LogFilter): ((log: Log) => boolean) => {
-  const addresses = new Set([address ?? []].flat().map(lower))
-  const positions = (topics ?? []).map((topic) => new Set([topic ?? []].flat().map(lower)))
-  return (log) =>
-    (addresses.size === 0 || addresses.has(log.address)) &&
-    positions.every((wanted, at) => {
-      const topic = log.topics[at]
-      return wanted.size === 0 || (topic !== undefined && wanted.has(topic))
-    })
-}
-
 /** The logs that a filter finds: of one block by its hash, or of a range of blocks. */
 export const readLogs = (node: Node, filter: Filter): readonly Log[] => {
   const { fromBlock, toBlock, blockHash } = filter
-  if (blockHash !== undefined) {
-    if (node.skies.weather.strictFilters && (fromBlock !== undefined || toBlock !== undefined)) {
+  if (blockHash) {
+    if (node.skies.weather.strictFilters && (fromBlock || toBlock)) {
       throw new CallError(-32602, 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other')
     }
-    const logs = blockLogs(node, lower(blockHash)).filter(matches(filter))
+    const logs = blockLogs(node, lower(blockHash)).filter(matching(filter))
     if (logs.length > 0 && node.skies.spends('emptyLogs')) return []
     return bounded(node, logs)
   }
   const from = numberOf(node, fromBlock ?? 'latest')
   const to = numberOf(node, toBlock ?? 'latest')
-  return bounded(node, rangeLogs(node, from, to).filter(matches(filter)), { from, to })
+  return bounded(node, rangeLogs(node, from, to).filter(matching(filter)), { from, to })
 }
 
 const blockLogs = ({ replica, skies }: Node, hash: Hex): readonly Log[] => {

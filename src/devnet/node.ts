@@ -1,6 +1,7 @@
-import type { blockTags } from '../chain/methods.ts'
+import type { AnyBlock, blockTags } from '../chain/methods.ts'
 import type { Block } from './block.ts'
 import { CallError } from './envelope.ts'
+import { lower, quantity } from './hex.ts'
 import type { Replica } from './replica.ts'
 import type { Skies } from './skies.ts'
 
@@ -16,6 +17,16 @@ export type Node = {
   /** How far the safe and the finalized block trail the newest. */
   safeDepth: number
   finalizedDepth: number
+}
+
+/** A block parameter by its number, where it may name a block by its hash as well. */
+export const named = ({ replica }: Node, at: AnyBlock): string => {
+  if (typeof at !== 'string' && 'blockNumber' in at) return at.blockNumber
+  const hash = typeof at === 'string' ? at : at.blockHash
+  if (hash.length < 66) return hash
+  const block = replica.blockOfHash(lower(hash))
+  if (!block) throw new CallError(-32001, `block not found: hash ${hash}`)
+  return quantity(block.number)
 }
 
 /** The number that a block parameter means. */

@@ -1,10 +1,10 @@
 import type { z } from 'zod'
-import { type Method, methods } from '../chain/methods.ts'
+import { type AnyBlock, type Method, methods } from '../chain/methods.ts'
 import { answerCall, CallParams } from './calls.ts'
 import { type Call, CallError } from './envelope.ts'
 import { lower, quantity, word } from './hex.ts'
 import { readLogs } from './logs.ts'
-import { blockAt, type Node, stateAt } from './node.ts'
+import { blockAt, type Node, named, stateAt } from './node.ts'
 import { codeOf, etherOf, nonceOf, slotOf } from './state.ts'
 import { blockOf, receiptsOf } from './wire.ts'
 
@@ -13,8 +13,8 @@ export const createRpc = (node: Node): Call => {
   const { replica, skies } = node
   const held =
     (keyOf: (address: `0x${string}`) => string) =>
-    ([address, at]: readonly [string, string]) =>
-      replica.held(keyOf(lower(address)), stateAt(node, at))
+    ([address, at]: readonly [string, AnyBlock]) =>
+      replica.held(keyOf(lower(address)), stateAt(node, named(node, at)))
 
   const rows: Record<Answered, (params: unknown) => unknown> = {
     eth_chainId: row(methods.eth_chainId.params, () => quantity(skies.weather.chainId ?? node.chainId)),
@@ -23,7 +23,7 @@ export const createRpc = (node: Node): Call => {
     eth_getLogs: row(methods.eth_getLogs.params, ([filter]) => readLogs(node, filter)),
     eth_getBlockReceipts: row(methods.eth_getBlockReceipts.params, ([at]) => readReceipts(node, at)),
     eth_getStorageAt: row(methods.eth_getStorageAt.params, ([address, slot, at]) =>
-      word(replica.held(slotOf(lower(address), word(BigInt(slot))), stateAt(node, at))),
+      word(replica.held(slotOf(lower(address), word(BigInt(slot))), stateAt(node, named(node, at)))),
     ),
     eth_getTransactionCount: row(methods.eth_getTransactionCount.params, (params) => quantity(held(nonceOf)(params))),
     eth_getCode: row(methods.eth_getCode.params, (params) => bytesOf(held(codeOf)(params))),
@@ -63,9 +63,9 @@ const readBlock = (node: Node, at: string, full: boolean) => {
   return numberless ? { ...answer, number: null, hash: null } : answer
 }
 
-const readReceipts = (node: Node, at: string) => {
+const readReceipts = (node: Node, at: AnyBlock) => {
   if (!node.receipts) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
-  const block = blockAt(node, at)
+  const block = blockAt(node, named(node, at))
   return block ? receiptsOf(block) : null
 }
 

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
-import { LogFilter } from '../chain/methods.ts'
+import { LogFilter, matching } from '../chain/methods.ts'
 import type { Block, Log } from './block.ts'
 import { diceOf, shuffled } from './dice.ts'
 import { type Call, CallError, failure, reply } from './envelope.ts'
 import type { Hex } from './hex.ts'
-import { matches } from './logs.ts'
 import { checked } from './rpc.ts'
 import { type Kind, kinds, type Weather } from './weather.ts'
 import { headerOf } from './wire.ts'
@@ -160,7 +159,7 @@ export class Sockets {
     // Anything but a filter is no filter, as on the real node: it asks for everything.
     const read = typeof filter === 'object' && filter !== null ? checked(LogFilter, filter) : {}
     const id: Hex = `0x${randomBytes(16).toString('hex')}`
-    subscriptions.set(id, { kind, wants: matches(read) })
+    subscriptions.set(id, { kind, wants: matching(read) })
     return id
   }
 

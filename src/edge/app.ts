@@ -8,8 +8,10 @@ import { Refusal } from '../protocol/refusal.ts'
 import type { Query } from '../protocol/selection.ts'
 import { bears } from './admission.ts'
 import { askedOf, readPage } from './history.ts'
+import { knows, Listings, standingOf } from './listing.ts'
 import { readFact } from './one-fact.ts'
 import { page } from './page.ts'
+import type { RpcPosts } from './rpc.ts'
 import { EXPOSED, headOf, openStream, type Streams } from './stream.ts'
 import { Turnstile } from './turnstile.ts'
 
@@ -21,6 +23,9 @@ const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
 type Options = {
   readonly streams: Streams
+  readonly posts: RpcPosts
+  /** For how long the list may be kept by others, and by whom. */
+  readonly listCaching: string
   readonly metrics: () => Promise<string>
   /** What whoever asks for metrics from another machine must bear; without it nobody is given them there. */
   readonly metricsToken: string | undefined
@@ -29,7 +34,7 @@ type Options = {
 }
 
 /** Every route over plain HTTP. */
-export function openApp({ streams, metrics, metricsToken, unready }: Options): Hono<Env> {
+export function openApp({ streams, posts, listCaching, metrics, metricsToken, unready }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const stream = (c: Context<Env>, path: string | null, format?: Query['format']): Response => {
     const { incoming, outgoing } = c.env
@@ -48,10 +53,17 @@ export function openApp({ streams, metrics, metricsToken, unready }: Options): H
   app.get('/v1/stream', (c) => stream(c, null))
   app.get('/v1/stream/:symbol', (c) => stream(c, c.req.param('symbol')))
   app.get('/v1/tail/:symbol', (c) => stream(c, c.req.param('symbol'), 'text'))
+  app.post('/rpc', async (c) => {
+    const { incoming, outgoing } = c.env
+    const forbidden = streams.admit(incoming, new URL(c.req.url).searchParams)
+    if (forbidden) throw forbidden
+    await posts.answer(incoming, outgoing)
+    return RESPONSE_ALREADY_SENT
+  })
   app.use(
     cors({
       origin: '*',
-      allowMethods: ['GET', 'HEAD', 'OPTIONS'],
+      allowMethods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
       allowHeaders: ['content-type', 'last-event-id'],
       exposeHeaders: [...EXPOSED],
     }),
@@ -90,6 +102,17 @@ export function openApp({ streams, metrics, metricsToken, unready }: Options): H
     const { texts, next } = await turnstile.pass(() => readPage(house.tape, asked, turnstile, isGone))
     return json(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   })
+  const listings = new Listings(streams.house.view, streams.house.now)
+  app.get('/v1/tokenized-stocks', (c) => {
+    const { body, tag, ageS } = listings.read()
+    const headers = { etag: tag, age: String(ageS), 'cache-control': listCaching }
+    if (knows(c.req.header('if-none-match'), tag)) return c.body(null, 304, headers)
+    return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
+  })
+  app.get('/v1/tokenized-stocks/:selector', async (c) => {
+    const standing = await turnstile.pass(() => standingOf(c.req.param('selector'), streams.house, turnstile))
+    return json(c, JSON.stringify(standing))
+  })
   app.get('/v1/events/:key', (c) => {
     const { key, texts, stage } = readFact(c.req.param('key'), streams.house)
     return json(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
@@ -104,6 +127,8 @@ export function openApp({ streams, metrics, metricsToken, unready }: Options): H
     '/v1/stream',
     '/v1/stream/:symbol',
     '/v1/tail/:symbol',
+    '/v1/tokenized-stocks',
+    '/v1/tokenized-stocks/:selector',
     '/v1/events',
     '/v1/events/:key',
     '/healthz',
@@ -115,6 +140,11 @@ export function openApp({ streams, metrics, metricsToken, unready }: Options): H
       return refused(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; use GET.`))
     })
   }
+  app.all('/rpc', (c) => {
+    c.header('allow', 'POST, OPTIONS')
+    const advice = 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.'
+    return refused(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; ${advice}`))
+  })
   app.notFound((c) =>
     refused(c, new Refusal(404, 'unknown_path', 'There is nothing at this path; / says what there is.')),
   )

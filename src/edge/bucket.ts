@@ -12,13 +12,17 @@ export class Bucket {
     this.#at = now
   }
 
-  /** Takes one out; false if there is none. */
-  take(now: number): boolean {
+  /** Takes so many out; none if there are not as many. */
+  take(now: number, count = 1): boolean {
+    if (this.left(now) < count) return false
+    this.#left -= count
+    return true
+  }
+
+  left(now: number): number {
     const since = Math.max(0, now - this.#at)
     this.#left = Math.min(this.#size, this.#left + (since / 1_000) * this.#perSecond)
     this.#at = now
-    if (this.#left < 1) return false
-    this.#left -= 1
-    return true
+    return this.#left
   }
 }

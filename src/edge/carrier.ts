@@ -28,8 +28,10 @@ function sseEvent(message: Message, text: string, named: boolean): Buffer {
 }
 
 /** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written to every socket as it is. */
-function wsFrame(payload: Buffer): Buffer {
-  const { length } = payload
+export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHead(payload.length), payload])
+
+/** What stands before the payload of such a frame. */
+export function wsHead(length: number): Buffer {
   const header = Buffer.allocUnsafe(length < 126 ? 2 : length < 65_536 ? 4 : 10)
   header[0] = 0x81
   if (length < 126) header[1] = length
@@ -40,5 +42,5 @@ function wsFrame(payload: Buffer): Buffer {
     header[1] = 127
     header.writeBigUInt64BE(BigInt(length), 2)
   }
-  return Buffer.concat([header, payload])
+  return header
 }

@@ -6,11 +6,12 @@ import type { View } from './view.ts'
 /** What a list of selectors names: tokens (null for all), and those that name none or several. */
 export type Choice = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly Rejected[] }
 
+export const noList = (): Refusal =>
+  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
+
 /** Finds the tokens that a client named. */
 export function choose(view: View, selectors: readonly string[]): Choice {
-  if (view.tokens.length === 0) {
-    throw new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
-  }
+  if (view.tokens.length === 0) throw noList()
   const tokens = new Set<Hex>()
   const rejected: Rejected[] = []
   for (const selector of selectors) {

@@ -55,7 +55,8 @@ export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
   readonly #audiences = new Audiences()
-  readonly #attendance: Attendance
+  /** Who is there, also beside those who listen to the tape. */
+  readonly attendance: Attendance
   readonly #patience: Patience
   readonly #leave: () => void
   /** What is on the tape and not delivered yet. */
@@ -72,7 +73,7 @@ export class Hub {
   constructor(options: Options) {
     this.#options = options
     const { clientsBound, clientsPerAddressBound: perAddressBound, patienceBoundMs } = options
-    this.#attendance = new Attendance({ clientsBound, perAddressBound })
+    this.attendance = new Attendance({ clientsBound, perAddressBound })
     this.#patience = new Patience(patienceBoundMs)
     this.#delivered = options.tape.end()
     this.#recent = new Recent(this.#delivered)
@@ -85,7 +86,7 @@ export class Hub {
 
   /** Why nobody else can come in from an address; null if there is room. */
   objection(address: string): ReturnType<Attendance['objection']> {
-    return this.#attendance.objection(address)
+    return this.attendance.objection(address)
   }
 
   /** Why nobody else can come in, or not with this selection; null if there is room. */
@@ -96,7 +97,7 @@ export class Hub {
 
   /** Resolves when the listener may begin to replay, or has left, with what is to be called when it is through. */
   replayTurn(listener: Listener): Promise<() => void> {
-    return this.#attendance.replayTurn(listener)
+    return this.attendance.replayTurn(listener)
   }
 
   get delivered(): number {
@@ -120,7 +121,7 @@ export class Hub {
 
   enter(listener: Listener): void {
     this.#listeners.add(listener)
-    this.#attendance.enter(listener)
+    this.attendance.enter(listener)
     this.#options.count.came(listener.carrier)
   }
 
@@ -149,7 +150,7 @@ export class Hub {
     listener.state = 'parted'
     this.#audiences.unseat(listener)
     if (!this.#listeners.delete(listener)) return
-    this.#attendance.leave(listener)
+    this.attendance.leave(listener)
     this.#options.count.went(listener.carrier)
   }
 

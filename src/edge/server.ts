@@ -5,6 +5,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { getRequestListener, RequestError } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { Refusal } from '../protocol/refusal.ts'
+import type { RpcLines } from './rpc-lines.ts'
 import { Silences } from './silences.ts'
 import type { Streams } from './stream.ts'
 import { isTaken, release } from './takeover.ts'
@@ -49,7 +50,7 @@ export type EdgeServer = {
 
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
-  streams: Streams,
+  { streams, lines }: { readonly streams: Streams; readonly lines: RpcLines },
   at: { readonly host: string; readonly port: number; readonly clientsBound: number },
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
@@ -103,7 +104,7 @@ export async function listen(
     const code = faults[fault.code ?? ''] ?? 400
     refuse(socket, new Refusal(code, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.'))
   })
-  const webSockets = serveWebSockets(server, streams)
+  const webSockets = serveWebSockets(server, streams, lines)
   await listening(server, at)
   return {
     port: (server.address() as AddressInfo).port,

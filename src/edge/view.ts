@@ -1,11 +1,11 @@
 import type { NoticeOf } from '../protocol/connection.ts'
 import { parseDecimal, sharesOf } from '../protocol/decimal.ts'
-import type { Head, SourceName, SourceReason } from '../protocol/parts.ts'
+import type { Head, Hex, SourceName, SourceReason } from '../protocol/parts.ts'
 import { Directory } from '../stocks/find.ts'
 import { navAt } from '../stocks/nav.ts'
 import type { Token } from '../stocks/token.ts'
 import { featureName, isoOf } from '../stocks/told.ts'
-import { type Notes, noteNames, type Tape } from '../tape/tape.ts'
+import { type ListNote, type Notes, noteNames, type Tape } from '../tape/tape.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
@@ -14,6 +14,8 @@ export class View {
   readonly #tokens = new Map<string, Token>()
   #inOrder: readonly Token[] | null = null
   #directory: Directory | null = null
+  #list: ListNote | null = null
+  #listed: readonly Token[] | null = null
   #head: Head
   #standing: { readonly source: SourceName; readonly reason: SourceReason }
 
@@ -30,6 +32,10 @@ export class View {
         this.#tokens.set(name, value as Token)
         this.#inOrder = null
         this.#directory = null
+        this.#listed = null
+      } else if (name === noteNames.list) {
+        this.#list = value as ListNote
+        this.#listed = null
       } else if (name === noteNames.head) this.#head = value as Head
       else if (name === noteNames.status) this.#standing = value as { source: SourceName; reason: SourceReason }
     }
@@ -51,6 +57,24 @@ export class View {
   get tokens(): readonly Token[] {
     this.#inOrder ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
     return this.#inOrder
+  }
+
+  /** The tokens that the list names now, in its order; null before the first list. */
+  get listed(): readonly Token[] | null {
+    if (this.#list === null) return null
+    this.#listed ??= this.#list.order.flatMap((address) => this.#tokens.get(noteNames.token + address) ?? [])
+    return this.#listed
+  }
+
+  /** When the list was last read. */
+  get readAt(): number | null {
+    return this.#list?.readAt ?? null
+  }
+
+  /** Whether an address is that of a token that can be listened to. */
+  lists(address: Hex): boolean {
+    const token = this.#tokens.get(noteNames.token + address)
+    return token !== undefined && token.state !== 'delisted'
   }
 
   get directory(): Directory {

@@ -1,54 +1,70 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type RawData, WebSocket, WebSocketServer } from 'ws'
-import { closeReason, type Farewell, farewells } from '../protocol/farewell.ts'
+import { type RawData, WebSocketServer } from 'ws'
 import { Refusal } from '../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../protocol/requests.ts'
 import { Conversation } from './conversation.ts'
-import type { Outlet } from './listener.ts'
-import { SocketOutlet } from './outlet.ts'
+import { Line, WebSocketOutlet } from './line.ts'
 import { Pace } from './pace.ts'
+import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, type RpcLines } from './rpc-lines.ts'
 import type { Streams } from './stream.ts'
 import { ignore, isTaken } from './takeover.ts'
 
-const PATH = '/v1/ws'
 const SUBPROTOCOL = 'stocktape.v1'
 /** The versions of the protocol that are spoken; a refusal must say them (RFC 6455 §4.4). */
 const VERSIONS = '13, 8'
 /** A closing handshake that the other side never finishes is cut after this. */
 const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
+/** Packets that one message may come in. */
 const CHUNKS_BOUND = 64
 /** Handshakes in one turn of the event loop. */
 const HANDSHAKES_AT_ONCE = 50
-/** Pings that may stay unanswered before a connection counts as dead. */
-const PINGS_BOUND = 2
 
-/** Answers every upgrade: `/v1/ws` becomes a WebSocket, anything else gets a plain answer and is closed. */
-export function serveWebSockets(server: Server, streams: Streams): { close(): void } {
-  const sockets = new WebSocketServer({
-    noServer: true,
-    maxPayload: MESSAGE_BOUND_BYTES,
-    perMessageDeflate: false,
-    clientTracking: false,
-    WebSocket: Line,
-    handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
-    // Known to ws, not yet to its types.
-    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: CHUNKS_BOUND, closeTimeout: CLOSE_BOUND_MS },
-  })
-  // A handshake that `ws` finds fault with is answered like every other mistake.
-  sockets.on('wsClientError', (fault, socket) => refuse(socket, new Refusal(400, 'bad_handshake', `${fault.message}.`)))
+/** What is behind a path: how large a message may be, and what is done with a socket that comes in. */
+type Door = {
+  readonly sockets: WebSocketServer
+  /** Why nobody can come in now; said in plain HTTP. */
+  readonly objection: (address: string, forbidden: Refusal | null) => Refusal | null
+  readonly welcome: (line: Line, socket: Socket, caller: Caller) => void
+}
+
+type Caller = {
+  readonly query: URLSearchParams
+  readonly address: string
+  /** Why it may not listen at all. */
+  readonly forbidden: Refusal | null
+}
+
+/** Answers every upgrade: what has a path of ours becomes a WebSocket, anything else gets a plain answer and is closed. */
+export function serveWebSockets(server: Server, streams: Streams, lines: RpcLines): { close(): void } {
+  const doors: Readonly<Record<string, Door>> = {
+    '/v1/ws': {
+      sockets: openSockets(MESSAGE_BOUND_BYTES, CHUNKS_BOUND),
+      // Whoever speaks our own protocol is told in its own words.
+      objection: () => null,
+      welcome: (line, socket, caller) => converse(line, socket, caller, streams),
+    },
+    '/rpc': {
+      sockets: openSockets(RPC_MESSAGE_BOUND_BYTES, RPC_CHUNKS_BOUND),
+      objection: (address, forbidden) => forbidden ?? lines.objection(address),
+      welcome: (line, socket, { address }) => lines.welcome(line, socket, address),
+    },
+  }
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.canParse(incoming.url ?? '', 'http://localhost')
       ? new URL(incoming.url ?? '', 'http://localhost')
       : null
-    const refusal = refusalOf(incoming, url, streams)
-    if (refusal || !url)
-      return refuse(socket, refusal ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
+    const fault = faultOf(incoming, url, streams)
+    if (fault || !url) return refuse(socket, fault ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
+    const door = doors[url.pathname]
+    if (!door) return refuse(socket, nowhere(Object.keys(doors)))
     const query = url.searchParams
     const caller = { query, address: streams.addressOf(incoming), forbidden: streams.admit(incoming, query) }
-    sockets.handleUpgrade(incoming, socket, head, (webSocket) => converse(webSocket, socket, caller, streams))
+    const objection = door.objection(caller.address, caller.forbidden)
+    if (objection) return refuse(socket, objection)
+    door.sockets.handleUpgrade(incoming, socket, head, (line) => door.welcome(line as Line, socket, caller))
   }
   const pace = new Pace(HANDSHAKES_AT_ONCE)
   const paced = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
@@ -60,26 +76,44 @@ export function serveWebSockets(server: Server, streams: Streams): { close(): vo
   return {
     close() {
       server.off('upgrade', paced)
-      sockets.close()
+      for (const { sockets } of Object.values(doors)) sockets.close()
     },
   }
 }
 
-function refusalOf(incoming: IncomingMessage, url: URL | null, { house }: Streams): Refusal | null {
+function openSockets(maxPayload: number, maxBufferedChunks: number): WebSocketServer {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload,
+    perMessageDeflate: false,
+    clientTracking: false,
+    WebSocket: Line,
+    handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+    // Known to ws, not yet to its types.
+    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks, closeTimeout: CLOSE_BOUND_MS },
+  })
+  // A handshake that `ws` finds fault with is answered like every other mistake.
+  sockets.on('wsClientError', (fault, socket) => refuse(socket, new Refusal(400, 'bad_handshake', `${fault.message}.`)))
+  return sockets
+}
+
+function faultOf(incoming: IncomingMessage, url: URL | null, { house }: Streams): Refusal | null {
   if (incoming.headers.upgrade?.toLowerCase() !== 'websocket') {
     return new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
   }
   if (incoming.httpVersion !== '1.1') return new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
-  if (url?.pathname !== PATH)
-    return new Refusal(404, 'unknown_path', `There is no WebSocket at this path; it is at ${PATH}.`)
-  if (house.hub.draining) return new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+  if (url && house.hub.draining)
+    return new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
   return null
 }
+
+const nowhere = (paths: readonly string[]): Refusal =>
+  new Refusal(404, 'unknown_path', `There is no WebSocket at this path; they are at ${paths.join(' and ')}.`)
 
 /** An answer in plain HTTP to what never became a WebSocket, or never was a request. */
 export function refuse(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.record)
-  const retry = refusal.code === 503 ? 'retry-after: 1\r\n' : ''
+  const retry = refusal.code === 503 || refusal.code === 429 ? 'retry-after: 1\r\n' : ''
   const versions = refusal.reason === 'bad_handshake' ? `sec-websocket-version: ${VERSIONS}\r\n` : ''
   socket.end(
     `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
@@ -94,23 +128,6 @@ function cut(this: Duplex): void {
   this.destroy()
 }
 
-type Caller = {
-  readonly query: URLSearchParams
-  readonly address: string
-  /** Why it may not listen at all. */
-  readonly forbidden: Refusal | null
-}
-
-/** A WebSocket that says when its end begins, whoever began it: after the closing frame nothing of ours may follow. */
-class Line extends WebSocket {
-  ending: (() => void) | null = null
-
-  override close(code?: number, reason?: string | Buffer): void {
-    this.ending?.()
-    super.close(code, reason)
-  }
-}
-
 function converse(webSocket: Line, socket: Socket, { query, address, forbidden }: Caller, streams: Streams): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
   const conversation = new Conversation(outlet, address, streams)
@@ -123,51 +140,4 @@ function converse(webSocket: Line, socket: Socket, { query, address, forbidden }
   webSocket.on('close', over)
   webSocket.on('error', over)
   conversation.begin(query, forbidden)
-}
-
-/** An empty ping (RFC 6455 §5.5.2), the same for everybody. */
-const PING = Buffer.of(0x89, 0)
-
-/**
- * A WebSocket as an outlet. Frames of ours are neither fragmented nor compressed, so that they may stand between those of
- * `ws`, which keeps the handshake, what comes in and the close.
- */
-class WebSocketOutlet extends SocketOutlet implements Outlet {
-  readonly #webSocket: Line
-  #open = true
-  #unanswered = 0
-
-  constructor(webSocket: Line, socket: Socket) {
-    super(socket)
-    this.#webSocket = webSocket
-    webSocket.ending = () => {
-      this.#open = false
-    }
-  }
-
-  /** Asks nobody but itself and the socket, which are at hand anyway: there may be thousands of these in a row. */
-  override write(bytes: Buffer): void {
-    if (this.#open && this.socket.writable) this.socket.write(bytes)
-  }
-
-  ping(): boolean {
-    if (this.#unanswered >= PINGS_BOUND) return true
-    this.#unanswered += 1
-    // The heartbeat that comes with it goes out in the same write.
-    this.socket.cork()
-    this.write(PING)
-    process.nextTick(() => this.socket.uncork())
-    return false
-  }
-
-  /** A sign of life; false if nobody had asked for one. */
-  answered(): boolean {
-    const asked = this.#unanswered > 0
-    this.#unanswered = 0
-    return asked
-  }
-
-  end(farewell: Farewell, position: string | null): void {
-    this.#webSocket.close(farewells[farewell], closeReason(farewell, position))
-  }
 }

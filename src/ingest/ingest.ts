@@ -1,7 +1,7 @@
 import { type Observable, of, type SchedulerLike, Subject, tap } from 'rxjs'
 import { asked } from '../chain/inquiry.ts'
 import type { Ask } from '../chain/rpc.ts'
-import { type SourceOptions, source } from '../chain/source.ts'
+import { type Heard, type SourceOptions, source } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
 import { listedAddresses } from '../stocks/board.ts'
 import type { FeedSetting } from '../stocks/feeds.ts'
@@ -15,6 +15,8 @@ export type Ports = {
   readonly tape: Tape
   readonly ask: Ask
   readonly link: SourceOptions['link']
+  /** Hears all that the chain says before it is told, and must not hold it up. */
+  readonly overhear: (heard: Heard) => void
   /** The lists as they are read, beginning where these tokens are known. */
   readonly lists: (known: readonly Hex[]) => Observable<Reading | null>
   readonly clock: SchedulerLike
@@ -35,7 +37,7 @@ export type Ports = {
 
 /** Picks up where the tape ends; subscribed to, it writes what happens from then on. */
 export async function openIngest(ports: Ports): Promise<Observable<readonly Entry[]>> {
-  const { tape, ask, link, lists, clock, turn, settings, say, count } = ports
+  const { tape, ask, link, overhear, lists, clock, turn, settings, say, count } = ports
   const teller = await Teller.restore({
     tape,
     staleMs: settings.staleMs,
@@ -74,6 +76,11 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
         head: teller.head,
         clock,
         say,
-      }).pipe(tap(({ type }) => type === 'hole' && holes.next())),
+      }).pipe(
+        tap((heard) => {
+          overhear(heard)
+          if (heard.type === 'hole') holes.next()
+        }),
+      ),
   })
 }

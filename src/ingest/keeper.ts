@@ -11,6 +11,7 @@ import {
   compare,
   compareListed,
   heard,
+  listedAddresses,
   type Moment,
   restate,
   valued,
@@ -34,7 +35,7 @@ import { blockSays, roundSaid } from '../stocks/rounds.ts'
 import { held, type Token } from '../stocks/token.ts'
 import { multiplierDraft } from '../stocks/told.ts'
 import { type Word, withBlock, withWordOf } from '../stocks/word.ts'
-import { noteNames, type Tape } from '../tape/tape.ts'
+import { type ListNote, noteNames, type Tape } from '../tape/tape.ts'
 import type { Sheet } from './sheet.ts'
 
 type Options = {
@@ -82,9 +83,19 @@ export class Keeper {
 
   /** A list; null where the last good one stays and only time passed. */
   list(tokens: readonly Listed[] | null, partial: boolean): void {
-    if (tokens) this.#apply((partial ? compareListed : compare)(this.#board, tokens, this.#moment()))
+    if (tokens) {
+      this.#apply((partial ? compareListed : compare)(this.#board, tokens, this.#moment()))
+      this.#noteList(tokens.map(({ address }) => address))
+    }
     // What the list says nothing of grows older all the same.
     this.#apply(restate(this.#board, this.#rule()))
+  }
+
+  /** What a list leaves out and is believed to be listed all the same stands behind what it names. */
+  #noteList(named: readonly Hex[]): void {
+    const readAt = this.#options.now()
+    const note: ListNote = { readAt, order: [...new Set([...named, ...listedAddresses(this.#board)])] }
+    this.#options.sheet.note(noteNames.list, note)
   }
 
   /** The logs of these addresses are heard from now on. */

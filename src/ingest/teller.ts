@@ -118,6 +118,9 @@ export class Teller {
         keeper.misses(arrival.blocks.to)
         this.#all({ type: 'hole', blocks: arrival.blocks, reason: arrival.reason })
         return this.#mark(arrival.cursor)
+      case 'doubted':
+        // Until a block is settled anew, what was told of it stands.
+        return
       case 'unreadable':
         return this.#desk.count.unreadable(arrival.count)
     }

@@ -33,6 +33,8 @@ export type Reader = (stretch: Stretch) => Found | Promise<Found>
 export const noteNames = {
   /** Each token as last published: this and its address. */
   token: 'token/',
+  /** When the list was last read, and the order in which it names its tokens. */
+  list: 'list',
   /** Each promise that is open: this and its key. */
   open: 'open/',
   head: 'head',
@@ -41,6 +43,9 @@ export const noteNames = {
   mark: 'mark',
   chain: 'chain',
 } as const
+
+/** What is kept of the list beside its tokens. `readAt` in milliseconds. */
+export type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
 
 /** The ordered, durable record of what happened. Numbers what is appended; lets anyone follow from a position. */
 export interface Tape {

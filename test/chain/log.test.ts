@@ -98,10 +98,23 @@ describe('a log', () => {
     expect(one(shouted)).toEqual(one(wire))
   })
 
-  it('keeps fields that nobody knows out', () => {
-    expect(one({ ...pendingLog({ block: 5 }), blockTimestampMs: '0x1', __proto__: { polluted: true } })).toEqual(
-      one(pendingLog({ block: 5 })),
-    )
+  it('keeps what else the node says apart, as far as it is plain and short', () => {
+    const more = { blockTimestampMs: '0x1', final: null, parts: [1], long: 'x'.repeat(200) }
+    expect(one({ ...pendingLog({ block: 5 }), ...more })).toEqual({
+      ...one(pendingLog({ block: 5 })),
+      more: { blockTimestampMs: '0x1', final: null },
+    })
+  })
+
+  it('keeps no more than a few of the fields that nobody knows', () => {
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`field${at}`, at]))
+    expect(Object.keys(one({ ...pendingLog({ block: 5 }), ...many })?.more ?? {})).toHaveLength(8)
+  })
+
+  it('is no place for a prototype of somebody else', () => {
+    const polluted = JSON.parse(`{"__proto__":{"polluted":true},${JSON.stringify(pendingLog({ block: 5 })).slice(1)}`)
+    expect(one(polluted)).toEqual(one(pendingLog({ block: 5 })))
+    expect(one({ ...pendingLog({ block: 5 }), constructor: 'x' })?.more).toEqual({ constructor: 'x' })
   })
 
   it.each<[string, Record<string, unknown>]>([

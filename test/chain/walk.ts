@@ -76,11 +76,11 @@ export class Told {
   }
 
   cursor(): Cursor | null {
-    return this.all.findLast((one) => one.type !== 'unreadable')?.cursor ?? null
+    return this.all.findLast((one) => 'cursor' in one)?.cursor ?? null
   }
 
   cursors(): readonly number[] {
-    return this.all.flatMap((one) => (one.type === 'unreadable' ? [] : [one.cursor.number]))
+    return this.all.flatMap((one) => ('cursor' in one ? [one.cursor.number] : []))
   }
 }
 

@@ -34,8 +34,14 @@ async function openEdge() {
     return String(connections)
   }
   const streams: Streams = { house, dice: () => 0.5, connectionId, addressOf: () => 'here', admit: () => null }
-  const app = openApp({ streams, metrics: async () => '', metricsToken: undefined, unready: () => [] })
-  const server = await listen(app, streams, { host: '127.0.0.1', port: 0, clientsBound: 100 })
+  const [posts, lines] = [null as never, null as never]
+  const app = openApp({
+    ...{ streams, posts, listCaching: '' },
+    metrics: async () => '',
+    metricsToken: undefined,
+    unready: () => [],
+  })
+  const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }

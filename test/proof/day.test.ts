@@ -123,6 +123,7 @@ it('memory stays flat over a day, and every promise of it is kept', async () => 
     tape,
     ask: days.ask,
     link: () => days.signals,
+    overhear: () => {},
     lists: () => of({ tokens: listOf(apple()), partial: false }),
     clock,
     turn: asapScheduler,

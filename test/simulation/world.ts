@@ -166,6 +166,7 @@ export class World {
       tape: slow(this.tape, weather, clock),
       ask: this.way.ask,
       link: settings.hasLink ? linkModel({ settings, clock, weather, pushes: this.#pushes }) : null,
+      overhear: () => {},
       lists: (known) =>
         lists({
           ...{ fetch, refreshMs: REFRESH_MS, known, clock: relay, dice: () => dice.roll(), say },

@@ -8,8 +8,14 @@ const quick = { headers: 100, request: 200, keepAlive: 1, silence: 150, look: 10
 /** A server without a tape behind it, and a connection to it. */
 async function connected(boundsMs = quick): Promise<Raw> {
   const streams = { house: { hub: { draining: false } }, admit: () => null } as never
-  const app = openApp({ streams, metrics: async () => '', metricsToken: undefined, unready: () => [] })
-  const server = await listen(app, streams, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
+  const [posts, lines] = [null as never, null as never]
+  const app = openApp({
+    ...{ streams, posts, listCaching: '' },
+    metrics: async () => '',
+    metricsToken: undefined,
+    unready: () => [],
+  })
+  const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
   onTestFinished(() => server.close(0))
   const raw = await connectRaw(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())

@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { ChainIdentity } from '../chain/identity.ts'
+import { parseJson, Rpc } from '../chain/rpc.ts'
+import type { Heard } from '../chain/source.ts'
+import type { UpstreamError } from '../chain/upstream-error.ts'
+import type { Config } from '../config.ts'
+import type { Metrics } from '../metrics.ts'
+import { Answers } from '../rpc/answers.ts'
+import { Exchange } from '../rpc/exchange.ts'
+import { Foreign } from '../rpc/foreign.ts'
+import { Moment } from '../rpc/moment.ts'
+import { readQuestion } from '../rpc/question.ts'
+import { hiding } from '../rpc/secrets.ts'
+import { Budget } from './budget.ts'
+import type { Hub } from './hub.ts'
+import { Rates } from './rates.ts'
+import { RpcPosts } from './rpc.ts'
+import { RpcLines } from './rpc-lines.ts'
+import type { View } from './view.ts'
+
+/** Long answers that were not taken yet, all together. */
+const UNSENT_BOUND_BYTES = 256 * 2 ** 20
+/** Bytes by which the subscriptions of one life of the relay are told from those of the next. */
+const ID_PREFIX_BYTES = 12
+
+type Asked = {
+  readonly config: Config
+  readonly upstream: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
+  readonly view: View
+  readonly hub: Hub
+  readonly metrics: Metrics
+  readonly chain: ChainIdentity
+  readonly addressOf: (incoming: IncomingMessage) => string
+  readonly now: () => number
+  readonly uptime: () => number
+  readonly dice: () => number
+  readonly say: (kind: string, detail: unknown) => void
+}
+
+/** The relay as a node: what it is asked it passes on, once for all, and what the node says it says to all. */
+export function openAsking({ config, upstream, view, hub, metrics, addressOf, uptime, ...ports }: Asked) {
+  const { chain } = ports
+  // What clients ask must not speak against an endpoint that answers what the relay itself needs.
+  const blames = ({ kind }: UpstreamError) => kind === 'busy' || kind === 'wrong_chain'
+  const receiptUrls = config.RECEIPTS_RPC_URL ?? []
+  const moment = new Moment()
+  const answers = new Answers({
+    pass: new Rpc({ urls: upstream.rpcUrls, ...ports, blames }).pass,
+    receipts: receiptUrls.length > 0 ? new Rpc({ urls: receiptUrls, ...ports, blames }).pass : null,
+    moment,
+    chainId: () => chain.id,
+    hide: hiding([...upstream.rpcUrls, ...upstream.wsUrls, ...receiptUrls]),
+    uptime,
+  })
+  const foreign = config.RPC_OPEN ? new Foreign() : null
+  const exchange = new Exchange({
+    lists: (address) => view.lists(address),
+    hasList: () => view.tokens.length > 0,
+    foreign,
+    block: async (number) => {
+      const question = readQuestion('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], moment)
+      return parseJson(String(await answers.answer(question)))
+    },
+  })
+  const shared = {
+    service: { answers, moment },
+    rates: new Rates(config.RPC_RATE),
+    unsent: new Budget(UNSENT_BOUND_BYTES),
+    uptime,
+  }
+  const lines = new RpcLines({
+    ...shared,
+    exchange,
+    attendance: hub.attendance,
+    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+    idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
+    shownOut: () => metrics.shownOut.inc(),
+    count: {
+      came: () => metrics.listeners.inc({ carrier: 'rpc' }),
+      went: () => metrics.listeners.dec({ carrier: 'rpc' }),
+    },
+  })
+  const hear = (heard: Heard): void => {
+    moment.hear(heard)
+    exchange.hear(heard)
+  }
+  return { posts: new RpcPosts({ ...shared, addressOf }), lines, foreign, hear }
+}

@@ -1,0 +1,97 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { codes, Fault } from '../rpc/fault.ts'
+import { type Caller, type Reply, refusal, reply, type Service, SMALL_BYTES } from '../rpc/reply.ts'
+import { readBody } from './body.ts'
+import { Budget } from './budget.ts'
+import type { Rates } from './rates.ts'
+import { EXPOSED } from './stream.ts'
+
+/** How large a body may be, and what all that are being read may hold together. */
+const BODY_BOUND_BYTES = 2 ** 20
+const BODIES_BOUND_BYTES = 64 * 2 ** 20
+/** Whoever takes nothing of an answer for this long is gone. */
+const STALLED_BOUND_MS = 30_000
+const RETRY_AFTER_S = '1'
+
+const tooLarge = new Fault(codes.request, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
+const noRoom = new Fault(codes.limit, 'too many requests are being read at once; come back in a moment', 503)
+const HEADERS = {
+  'content-type': 'application/json',
+  'cache-control': 'no-store',
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED.join(', '),
+  'x-content-type-options': 'nosniff',
+} as const
+
+type Options = {
+  readonly service: Service
+  readonly rates: Rates
+  /** What long answers hold until they are taken. */
+  readonly unsent: Budget
+  /** Whom a request is counted for. */
+  readonly addressOf: (incoming: IncomingMessage) => string
+  readonly uptime: () => number
+}
+
+/** JSON-RPC over HTTP: one body, one answer, whatever its content type says. */
+export class RpcPosts {
+  readonly #options: Options
+  readonly #bodies = new Budget(BODIES_BOUND_BYTES)
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await readBody(incoming, BODY_BOUND_BYTES, this.#bodies)
+    if (body === 'gone') return
+    if (body === 'too_large') return this.#refuse(outgoing, tooLarge)
+    if (body === 'no_room') return this.#refuse(outgoing, noRoom)
+    const { service } = this.#options
+    await reply(body.toString('utf8'), service, this.#caller(incoming), (said) => this.#send(outgoing, said))
+  }
+
+  #caller(incoming: IncomingMessage): Caller {
+    const { rates, unsent, addressOf, uptime } = this.#options
+    return {
+      // One answer has one status, so one request too many refuses all of a batch.
+      counts: (methods) => {
+        const may = rates.take(addressOf(incoming), methods, uptime())
+        return methods.map(() => may)
+      },
+      isLocal: () => false,
+      carryOut: () => 'null',
+      holds: (bytes) => unsent.take(bytes),
+      hasStatus: true,
+    }
+  }
+
+  #refuse(outgoing: ServerResponse, fault: Fault): void {
+    this.#send(outgoing, { status: fault.status, pieces: [refusal(null, fault)] })
+  }
+
+  #send(outgoing: ServerResponse, { status, pieces }: Reply): void {
+    const held = heldBy(pieces)
+    // Called at once where nobody is there any more.
+    if (held > 0) whenOver(outgoing, () => this.#options.unsent.give(held))
+    if (outgoing.destroyed) return
+    if (pieces.length === 0) return void outgoing.writeHead(204, HEADERS).end()
+    const retry = status === 429 || status === 503 ? { 'retry-after': RETRY_AFTER_S } : {}
+    outgoing.writeHead(status, { ...HEADERS, ...retry, 'content-length': lengthOf(pieces) })
+    if (held === 0) return void outgoing.end(Buffer.concat(pieces))
+    outgoing.setTimeout(STALLED_BOUND_MS, () => outgoing.destroy())
+    for (const piece of pieces) outgoing.write(piece)
+    outgoing.end()
+  }
+}
+
+const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)
+
+/** What was set aside for these pieces. */
+export const heldBy = (pieces: readonly Buffer[]): number =>
+  lengthOf(pieces.filter(({ length }) => length > SMALL_BYTES))
+
+function whenOver(outgoing: ServerResponse, act: () => void): void {
+  if (outgoing.destroyed) act()
+  else outgoing.once('close', act)
+}

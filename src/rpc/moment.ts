@@ -1,0 +1,67 @@
+import { LATELY_BLOCKS } from '../chain/lately.ts'
+import type { Heard } from '../chain/source.ts'
+import type { Hex } from '../protocol/parts.ts'
+
+/** How far the chain is as far as was heard, and how often it moved: what was answered before may no longer be so. */
+export class Moment {
+  /** The newest sealed block, and what is known to stay. */
+  head: number | null = null
+  safe: number | null = null
+  finalized: number | null = null
+  #building: number | null = null
+  /** Counts what took back sealed blocks, new heads, and moves of the pending state. */
+  era = 0
+  heads = 0
+  moves = 0
+  readonly #hashes = new Map<number, Hex>()
+
+  /** The newest block that anything is known of. */
+  get pending(): number | null {
+    return this.head === null ? this.#building : Math.max(this.head, this.#building ?? 0)
+  }
+
+  hear(heard: Heard): void {
+    switch (heard.type) {
+      case 'log':
+        this.moves += 1
+        this.#building = Math.max(heard.log.blockNumber, this.#building ?? 0)
+        return
+      case 'head':
+        return this.#headed(heard)
+      case 'finality':
+        this[heard.stage] = heard.block.number
+        this.heads += 1
+        return
+      case 'doubted':
+        return this.#tookBack(heard.from)
+      case 'sealed':
+        for (const { number, hash } of heard.blocks) this.#sealed(number, hash)
+        return
+      default:
+    }
+  }
+
+  #headed({ sealed, pending }: Extract<Heard, { type: 'head' }>): void {
+    if (sealed !== null && sealed !== this.head) {
+      this.head = sealed
+      this.heads += 1
+    }
+    if (pending !== null && pending !== this.#building) {
+      this.#building = pending
+      this.moves += 1
+    }
+  }
+
+  #sealed(number: number, hash: Hex): void {
+    const before = this.#hashes.get(number)
+    if (before !== undefined && before !== hash) this.#tookBack(number)
+    this.#hashes.set(number, hash)
+    const [oldest] = this.#hashes.keys()
+    if (this.#hashes.size > LATELY_BLOCKS && oldest !== undefined) this.#hashes.delete(oldest)
+  }
+
+  #tookBack(from: number): void {
+    this.era += 1
+    for (const number of this.#hashes.keys()) if (number >= from) this.#hashes.delete(number)
+  }
+}

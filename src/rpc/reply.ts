@@ -1,0 +1,124 @@
+import { ANSWER_BOUND_BYTES } from '../chain/rpc.ts'
+import type { Answers } from './answers.ts'
+import { type Envelope, isMisfit, type Misfit, type Request, readEnvelope } from './envelope.ts'
+import { codes, Fault } from './fault.ts'
+import type { Moment } from './moment.ts'
+import { readQuestion } from './question.ts'
+
+/** What a body is answered with: pieces that belong together, none where nothing is said, and the HTTP status. */
+export type Reply = { readonly status: number; readonly pieces: readonly Buffer[] }
+
+/** What answers questions for the node, and how far the chain is by now. */
+export type Service = { readonly answers: Answers; readonly moment: Moment }
+
+/** Who asks, by which carrier. */
+export type Caller = {
+  /** Counts requests by their methods against the rate; says of each whether it may be answered. */
+  readonly counts: (methods: readonly string[]) => readonly boolean[]
+  /** Whether a call is carried out on the spot instead of being asked of the node. */
+  readonly isLocal: (method: string) => boolean
+  /** Carries such a call out: its result in JSON. */
+  readonly carryOut: (method: string, params: unknown) => string
+  /** Makes room for a long result until it was taken; false if there is none. */
+  readonly holds: (bytes: number) => boolean
+  /** Whether a refusal has a status of its own, which only an HTTP answer to one request has. */
+  readonly hasStatus: boolean
+}
+
+type Result = Buffer | Fault
+
+/** A result up to this needs no room of its own. */
+export const SMALL_BYTES = 65_536
+
+const OPEN = Buffer.from('[')
+const COMMA = Buffer.from(',')
+const SHUT = Buffer.from(']')
+const BRACE = Buffer.from('}')
+const tooMany = new Fault(codes.limit, 'too many requests; come back slower', 429)
+const tooLong = new Fault(codes.server, `the answers to this batch are longer than ${ANSWER_BOUND_BYTES} bytes in all`)
+const noRoom = new Fault(codes.limit, 'too many long answers are under way; come back in a moment', 503)
+
+/**
+ * Answers a body. `write` is called in the very step in which calls are carried out on the spot, so that nothing that
+ * they bring about is heard before their answer.
+ */
+export async function reply(
+  text: string,
+  service: Service,
+  caller: Caller,
+  write: (reply: Reply) => void,
+): Promise<void> {
+  let envelope: Envelope
+  try {
+    envelope = readEnvelope(text)
+  } catch (failure) {
+    // What cannot be read was work all the same.
+    const fault = caller.counts(['']).every(Boolean) ? faultOf(failure) : tooMany
+    return write({ status: fault.status, pieces: [refusal(null, fault)] })
+  }
+  const { batch, requests } = envelope
+  const may = caller.counts(requests.map((one) => (isMisfit(one) ? '' : one.method)))
+  const results = await Promise.all(requests.map((one, at) => (may[at] ? ask(one, service, caller) : tooMany)))
+  const answers: (readonly Buffer[])[] = []
+  let status = may.includes(false) ? tooMany.status : 200
+  let bytes = 0
+  for (const [at, one] of requests.entries()) {
+    const result = bounded(results[at] ?? carryOut(one, caller), bytes, caller)
+    if (!isMisfit(one) && one.id === null && result !== tooMany) continue
+    if (!(result instanceof Fault)) bytes += result.length
+    else if (!batch) status = result.status
+    answers.push(written(one, result, batch || !caller.hasStatus))
+  }
+  write({ status, pieces: batch ? listed(answers) : answers.flat() })
+}
+
+/** A result, if there is room for it beside what the batch holds already, and beside what others have yet to take. */
+function bounded(result: Result, before: number, caller: Caller): Result {
+  if (result instanceof Fault) return result
+  if (before > 0 && before + result.length > ANSWER_BOUND_BYTES) return tooLong
+  return result.length <= SMALL_BYTES || caller.holds(result.length) ? result : noRoom
+}
+
+/** The node's answer; null where the call is carried out on the spot, or not at all. */
+async function ask(one: Request | Misfit, { answers, moment }: Service, caller: Caller): Promise<Result | null> {
+  if (isMisfit(one)) return one.fault
+  if (caller.isLocal(one.method)) return null
+  try {
+    const question = readQuestion(one.method, one.params, moment)
+    // No question changes anything: what nobody wants to know is not asked.
+    return one.id === null ? null : await answers.answer(question)
+  } catch (failure) {
+    return faultOf(failure)
+  }
+}
+
+const NOTHING = Buffer.from('null')
+
+function carryOut(one: Request | Misfit, caller: Caller): Result {
+  if (isMisfit(one) || !caller.isLocal(one.method)) return NOTHING
+  // An id that nobody is told is of no use.
+  if (one.id === null && one.method === 'eth_subscribe') return NOTHING
+  try {
+    return Buffer.from(caller.carryOut(one.method, one.params))
+  } catch (failure) {
+    return faultOf(failure)
+  }
+}
+
+const faultOf = (failure: unknown): Fault =>
+  failure instanceof Fault ? failure : new Fault(codes.internal, 'something failed on this side; try again')
+
+function written({ id }: Request | Misfit, result: Result, isInline: boolean): readonly Buffer[] {
+  if (result instanceof Fault) return [refusal(id, isInline ? inline(result) : result)]
+  return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, BRACE]
+}
+
+/** A method that is refused by status is refused by code where there is no status. */
+const inline = (fault: Fault): Fault =>
+  fault.status === 403 ? new Fault(codes.method, fault.message, fault.status, fault.data) : fault
+
+export const refusal = (id: string | null, fault: Fault): Buffer =>
+  Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${fault.text}}`)
+
+const listed = (answers: readonly (readonly Buffer[])[]): readonly Buffer[] =>
+  answers.length === 0 ? [] : [OPEN, ...answers.flatMap((answer, at) => (at === 0 ? answer : [COMMA, ...answer])), SHUT]
