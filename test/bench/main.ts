@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { canPin, FILES_SPARED, filesBound } from './machine.ts'
 import { fanOut, type Held, held, type Joining, joining, type Memory, memory, mixed, type Setting } from './parts.ts'
+import { type Reads, reads, reportReads } from './reads.ts'
 import type { Figures } from './run.ts'
 import { buildFloor, dropFloor, type Name, takeSample } from './servers.ts'
 import { head, median, print, ratioOf, row, shown } from './table.ts'
@@ -17,13 +18,14 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
   join      everybody comes in at once, and those who are there go on hearing
   memory    what an idle listener costs
   held      as many listeners as the machine's files allow
+  rpc       JSON-RPC reads from memory, beside a bare Hono route that answers a constant
   latency   what the relay adds between the upstream's socket and a listener's
 
   --rounds     how often the first five are measured, in turn; the medians are printed (3)
   --listeners  (10000)
 `
 
-const parts = ['ws', 'sse', 'lone', 'mixed', 'join', 'memory', 'held', 'latency'] as const
+const parts = ['ws', 'sse', 'lone', 'mixed', 'join', 'memory', 'held', 'rpc', 'latency'] as const
 type Part = (typeof parts)[number]
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
 
@@ -80,6 +82,11 @@ try {
   await dropFloor()
 }
 report()
+if (picks('rpc')) {
+  const measured: (readonly Reads[])[] = []
+  for (let round = 1; round <= rounds; round += 1) measured.push(await reads())
+  reportReads(measured)
+}
 if (picks('latency')) {
   print()
   spawnSync(process.execPath, [fileURLToPath(new URL('latency.ts', import.meta.url))], { stdio: 'inherit' })
