@@ -21,6 +21,11 @@ export class SocketOutlet {
     return this.socket.bytesWritten - this.socket.writableLength
   }
 
+  /** Whether nobody is there any more. */
+  get isClosed(): boolean {
+    return this.socket.closed
+  }
+
   /** Resolves when bytes were taken, or when nobody will take them any more. */
   drained(): Promise<void> {
     return new Promise((resolve) => {

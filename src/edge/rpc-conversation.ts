@@ -179,6 +179,11 @@ export class RpcConversation {
     return backlog - Math.max(0, Math.min(backlog, this.#forgivenUpTo - taken))
   }
 
+  /** The same, also of whoever is gone already. */
+  get #allTaken(): Promise<void> {
+    return this.#outlet.isClosed ? Promise.resolve() : this.#drained
+  }
+
   /** Resolves when everything said is read, or nobody reads any more. */
   get #drained(): Promise<void> {
     this.#draining ??= this.#outlet.drained().then(() => {
@@ -189,7 +194,7 @@ export class RpcConversation {
 
   #write({ pieces }: Reply): void {
     const held = heldBy(pieces)
-    if (held > 0) void this.#drained.then(() => this.#house.unsent.give(held))
+    if (held > 0) void this.#allTaken.then(() => this.#house.unsent.give(held))
     if (this.#over || pieces.length === 0) return
     this.#gather()
     this.#outlet.write(wsHead(pieces.reduce((sum, { length }) => sum + length, 0)))

@@ -1,3 +1,4 @@
+import { createPublicClient, http, webSocket } from 'viem'
 import { expect, it, vi } from 'vitest'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
 import { transfer } from '../journeys/world.ts'
@@ -153,4 +154,23 @@ it('is given one more rule, and a browser outlasts an absence that it takes for 
   expect(resumesOf(kept)).toEqual(['none', 'full'])
   expect(lives(lost)).toBe(1)
   process.stdout.write('a browser outlasted an absence behind nginx\n')
+})
+
+it('lets questions, answers and subscriptions through', async (test) => {
+  const devnet = await openDevnet(test, { pace: 'manual' })
+  const relay = await Deployment.open(test, devnet)
+  const proxy = await openNginx(test, relay.url)
+  const client = createPublicClient({ transport: http(`${proxy.url}/rpc`, { batch: true }) })
+  const pushed = webSocket(`${proxy.wsUrl}/rpc`)({})
+  const heard: unknown[] = []
+  const params = ['pendingLogs', {}] as never
+  const { unsubscribe } = (await pushed.value?.subscribe({ params, onData: (data) => heard.push(data.result) })) ?? {}
+  transfer({ devnet }, 'AAPLc', 1, 7n)
+  await vi.waitUntil(() => heard.length > 0, PATIENCE_MS)
+  const [number, pending] = await Promise.all([client.getBlockNumber(), client.getBlock({ blockTag: 'pending' })])
+  expect([Number(number), Number(pending.number)]).toEqual([devnet.chain.head.number, devnet.chain.head.number + 1])
+  expect(heard).toMatchObject([{ address: devnet.list.addressOf('AAPLc'), removed: false }])
+  await unsubscribe?.()
+  const socket = (await pushed.value?.getRpcClient())?.socket
+  socket?.close()
 })

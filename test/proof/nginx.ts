@@ -48,7 +48,7 @@ http {
     location / {
       proxy_pass ${upstream};
     }
-    location /v1/ws {
+    location ~ ^/(v1/ws|rpc)$ {
       proxy_pass ${upstream};
       proxy_http_version 1.1;
       proxy_set_header Upgrade $http_upgrade;
