@@ -27,6 +27,7 @@ const PING = Buffer.of(0x89, 0)
 export class WebSocketOutlet extends SocketOutlet implements Outlet {
   readonly #webSocket: Line
   #open = true
+  #gathers = false
   #unanswered = 0
 
   constructor(webSocket: Line, socket: Socket) {
@@ -51,10 +52,16 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
     return false
   }
 
-  /** What is written in this step goes out in one write. */
-  gather(): void {
+  /** What is written in this turn goes out in one write, when it is over. Whether it is the first of it. */
+  gather(): boolean {
+    if (this.#gathers) return false
+    this.#gathers = true
     this.socket.cork()
-    process.nextTick(() => this.socket.uncork())
+    setImmediate(() => {
+      this.#gathers = false
+      this.socket.uncork()
+    })
+    return true
   }
 
   /** A sign of life; false if nobody had asked for one. */

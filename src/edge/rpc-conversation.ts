@@ -46,12 +46,19 @@ export class RpcConversation {
   #lastId = 0
   #overRate = 0
   #over = false
-  #gathers = false
   #draining: Promise<void> | null = null
   /** Of all bytes ever written, those up to here are forgiven: whoever asks for much may take its time to read it. */
   #forgivenUpTo = 0
   #taken = 0
   #movedAt: number
+  readonly #caller: Caller = {
+    counts: (methods) => methods.map((method) => this.#counts(method)),
+    isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
+    carryOut: (method, params) =>
+      method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params)),
+    holds: (bytes) => !this.#over && this.#house.unsent.take(bytes),
+    hasStatus: false,
+  }
 
   constructor(line: Line, outlet: WebSocketOutlet, address: string, house: RpcHouse) {
     this.address = address
@@ -81,7 +88,8 @@ export class RpcConversation {
     if (backlog === 0 || taken !== this.#taken) this.#movedAt = uptime()
     this.#taken = taken
     if (uptime() - this.#movedAt >= STALLED_BOUND_MS) this.#showOut()
-    else if (this.#outlet.ping()) this.part('no_pong')
+    // While nothing is read from it, its sign of life would not be heard either.
+    else if (!this.#line.isPaused && this.#outlet.ping()) this.part('no_pong')
   }
 
   part(farewell: Farewell): void {
@@ -129,17 +137,6 @@ export class RpcConversation {
     this.#answerNext()
   }
 
-  get #caller(): Caller {
-    return {
-      counts: (methods) => methods.map((method) => this.#counts(method)),
-      isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
-      carryOut: (method, params) =>
-        method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params)),
-      holds: (bytes) => !this.#over && this.#house.unsent.take(bytes),
-      hasStatus: false,
-    }
-  }
-
   #counts(method: string): boolean {
     const { rates, uptime } = this.#house
     const may = rates.take(this.address, [method], uptime())
@@ -168,8 +165,9 @@ export class RpcConversation {
 
   #notify(id: string, notice: Notice): void {
     if (this.#over) return
-    if (this.#overdueBytes > this.#house.backlogBoundBytes) return this.#showOut()
-    this.#gather()
+    const overdue = this.#overdueBytes
+    // What was said in this very turn cannot have been read by now.
+    if (this.#outlet.gather() && overdue > this.#house.backlogBoundBytes) return this.#showOut()
     this.#outlet.write(notice.bytes(id, frameOf))
   }
 
@@ -196,20 +194,10 @@ export class RpcConversation {
     const held = heldBy(pieces)
     if (held > 0) void this.#allTaken.then(() => this.#house.unsent.give(held))
     if (this.#over || pieces.length === 0) return
-    this.#gather()
+    this.#outlet.gather()
     this.#outlet.write(wsHead(pieces.reduce((sum, { length }) => sum + length, 0)))
     for (const piece of pieces) this.#outlet.write(piece)
     this.#forgivenUpTo = this.#outlet.taken + this.#outlet.backlog
-  }
-
-  /** What is said in one step goes out in one write. */
-  #gather(): void {
-    if (this.#gathers) return
-    this.#gathers = true
-    this.#outlet.gather()
-    process.nextTick(() => {
-      this.#gathers = false
-    })
   }
 }
 

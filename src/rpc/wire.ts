@@ -21,8 +21,9 @@ type Told = { readonly log: Log; readonly n: number; readonly hash: Hex | null }
 type Block = {
   readonly pending: Map<string, Told>
   readonly sealed: Map<string, Told>
-  /** The hash that it was sealed under last. */
+  /** The hash that it was sealed under last, and how often the chain had been doubted by then. */
   hash: Hex | null
+  doubts: number
 }
 
 type Options = {
@@ -43,6 +44,8 @@ export class Wire implements Owed {
   #bytes = 0
   /** How many were told. */
   #told = 0
+  /** How often somebody said that what was sealed may be no more. */
+  #doubts = 0
   /** Up to here nothing can be pre-confirmed any more. */
   #newest: number | null = null
   /** The first head that was heard of: what was sealed before it is nobody's news. */
@@ -83,6 +86,9 @@ export class Wire implements Owed {
       case 'cursor':
         this.#newest = heard.cursor.number
         return
+      case 'doubted':
+        this.#doubts += 1
+        return
       case 'sealed':
         this.#newest = heard.newest
         for (const block of heard.blocks) this.#settle(block)
@@ -117,17 +123,22 @@ export class Wire implements Owed {
       }
     }
     const settled = this.#blocks.get(number)
-    if (settled) settled.hash = hash
+    if (settled) Object.assign(settled, { hash, doubts: this.#doubts })
   }
 
-  /** The blocks from this one on are no more; what was told of them as sealed was not so. */
+  /**
+   * The blocks from this one on are no more; what was told of them as sealed was not so. Those that were settled since the
+   * chain was doubted stand: the newest are settled first, and what lies deeper beside them.
+   */
   #takeBack(from: number): void {
-    const later = [...this.#blocks].filter(([number]) => number >= from).sort(([a], [b]) => a - b)
+    const later = [...this.#blocks]
+      .filter(([number, { doubts }]) => number === from || (number > from && doubts < this.#doubts))
+      .sort(([a], [b]) => a - b)
     for (const [number, { sealed }] of later) for (const told of sealed.values()) this.#remove('sealed', number, told)
   }
 
   #tell(kind: 'pending' | 'sealed', number: number, told: Told): void {
-    const block = this.#blocks.get(number) ?? { pending: new Map(), sealed: new Map(), hash: null }
+    const block = this.#blocks.get(number) ?? { pending: new Map(), sealed: new Map(), hash: null, doubts: 0 }
     this.#blocks.set(number, block)
     block[kind].set(told.log.key, told)
     this.#told += 1

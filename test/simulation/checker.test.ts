@@ -88,6 +88,10 @@ describe('the checker', () => {
     expect(await brokenBy('nobody says what holds again', fault('drop', 2_000, 30_000, 60))).toContain('I18')
   })
 
+  it('finds subscribers that were not told all', async () => {
+    expect(await brokenBy('a sealed block in five is not overheard')).toContain('I19')
+  })
+
   it('finds a key that a restart forgot', async () => {
     const bug = 'a restart forgets what is open'
     expect(await brokenBy(bug, fault('kill', 9_500, 5_000, 0), fault('drop', 2_000, 9_000, 60))).not.toEqual([])

@@ -62,6 +62,13 @@ export const plants: Readonly<Record<string, Between>> = {
   },
   'nothing is ever retracted': without(({ type }) => type === 'retract'),
   'nothing is ever amended': without(({ type }) => type === 'amend'),
+  'a sealed block in five is not overheard': (ports) => ({
+    ...ports,
+    overhear: (heard) =>
+      ports.overhear(
+        heard.type === 'sealed' ? { ...heard, blocks: heard.blocks.filter(({ number }) => number % 5 > 0) } : heard,
+      ),
+  }),
   'a hole is passed over in silence': without(({ type }) => type === 'hole'),
   'a silent source is never noticed': without((draft) => draft.type === 'status' && draft.reason === 'silent'),
   'a seal stands before its late tellings': writing((drafts) => [

@@ -166,7 +166,7 @@ export class World {
       tape: slow(this.tape, weather, clock),
       ask: this.way.ask,
       link: settings.hasLink ? linkModel({ settings, clock, weather, pushes: this.#pushes }) : null,
-      overhear: () => {},
+      overhear: (heard) => this.checker.wires.heard(heard),
       lists: (known) =>
         lists({
           ...{ fetch, refreshMs: REFRESH_MS, known, clock: relay, dice: () => dice.roll(), say },

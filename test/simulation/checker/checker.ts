@@ -9,6 +9,7 @@ import { Settlings } from './settlings.ts'
 import { Standing } from './standing.ts'
 import { Tokens } from './tokens.ts'
 import { Watermarks } from './watermarks.ts'
+import { Wires } from './wires.ts'
 
 /** Holds what is written against the truth, turn by turn and at the end. */
 export class Checker implements Law {
@@ -17,6 +18,7 @@ export class Checker implements Law {
   readonly standing: Standing
   readonly ending: Ending
   readonly factors: Factors
+  readonly wires: Wires
   readonly #laws: readonly Law[]
 
   constructor(scene: Scene) {
@@ -25,6 +27,7 @@ export class Checker implements Law {
     this.standing = new Standing(scene, this.settlings.lives, this.tokens)
     this.ending = new Ending(scene, this.settlings, this.tokens)
     this.factors = new Factors(scene, this.settlings.lives, this.tokens, this.ending)
+    this.wires = new Wires(scene, this.tokens, this.ending)
     this.#laws = [
       new Numbering(scene),
       // Asks what was known of a key before the turn, so it stands before the lives.
@@ -36,6 +39,7 @@ export class Checker implements Law {
       this.ending,
       this.factors,
       new Schedules(scene, this.tokens, this.ending),
+      this.wires,
     ]
   }
 
