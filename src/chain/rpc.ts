@@ -134,6 +134,20 @@ const besides = (failure: unknown): unknown =>
 /** An upstream's name in our own log: never its path or query, which may hold a key. */
 export const nameOf = (url: string): string => new URL(url).host
 
+/** Where a URL leads, and the login in it as a header: `fetch` takes none in a URL, and repeats it all when it says so. */
+export function addressed(text: string): {
+  readonly address: string
+  readonly login: Readonly<Record<string, string>>
+} {
+  const url = new URL(text)
+  const { username, password } = url
+  if (username === '' && password === '') return { address: text, login: {} }
+  url.username = ''
+  url.password = ''
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { address: url.href, login: { authorization: `Basic ${Buffer.from(login).toString('base64')}` } }
+}
+
 async function post<T>(
   url: string,
   question: { readonly id: number; readonly [field: string]: unknown },
@@ -143,9 +157,10 @@ async function post<T>(
   let response: Response
   let body: Buffer
   try {
-    response = await fetch(url, {
+    const { address, login } = addressed(url)
+    response = await fetch(address, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...login },
       body: JSON.stringify(question),
       redirect: 'error',
       signal,

@@ -28,7 +28,7 @@ import { isSealed, type SealedHeader } from './log.ts'
 import type { Reader } from './reader.ts'
 import { firstKnown, firstWithin, standingBelow } from './search.ts'
 import { askedFor, type Owed, Patience, type SealedBlock, type Settled, settlingLogs } from './settling.ts'
-import { UpstreamError } from './upstream-error.ts'
+import { type Trouble, UpstreamError } from './upstream-error.ts'
 
 /** So many of the newest blocks are settled one by one, by their hash; what lies deeper is read in ranges beside it. */
 const NEWEST_BLOCKS = 64
@@ -38,6 +38,9 @@ const LEAP_BLOCKS = 96
 const AT_ONCE_BLOCKS = 8
 /** How often a head is asked for that the node does not know, before what was told of it is doubted. */
 const DISPUTE_TRIES = 5
+
+/** A node that fails like this may have been away. */
+const absences: ReadonlySet<Trouble> = new Set(['unreachable', 'busy', 'unknown'])
 
 type Options = {
   readonly node: Reader
@@ -237,7 +240,7 @@ export class Sealed {
 
   #failed(failure: unknown): Observable<unknown> {
     const { clock, say } = this.#options
-    const absent = failure instanceof UpstreamError && (failure.kind === 'unreachable' || failure.kind === 'busy')
+    const absent = failure instanceof UpstreamError && absences.has(failure.kind)
     if (absent) this.#absence.failed(clock.now())
     // What was pushed may never have become part of the chain: from now on the node is asked.
     if (this.#settled) this.#heads.forget(this.#settled.number + 1)

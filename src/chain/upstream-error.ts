@@ -5,6 +5,8 @@
 export type Trouble =
   | 'unreachable'
   | 'busy'
+  /** It answered with an error that no rule knows. */
+  | 'unknown'
   | 'behind'
   | 'unreadable'
   | 'wrong_chain'
@@ -18,6 +20,7 @@ export type Trouble =
 const passing: ReadonlySet<Trouble> = new Set([
   'unreachable',
   'busy',
+  'unknown',
   'behind',
   'unreadable',
   'wrong_chain',
@@ -121,7 +124,7 @@ function troubleOf(status: number, error: Omit<Said, 'status'> | null): { kind: 
   if (kind) return { kind, ofQuestion: kind === 'behind' || error?.code === -32601 }
   if (status === 401 || status === 403) return { kind: 'forbidden' }
   if (error?.code === -32602 || error?.code === -32600) return { kind: 'invalid' }
-  return { kind: status >= 500 || !error ? 'unreachable' : 'busy' }
+  return { kind: status >= 500 || !error ? 'unreachable' : 'unknown' }
 }
 
 function retryAfter(header: string | null): number | null {

@@ -58,7 +58,9 @@ export async function standingOf(selector: string, house: House, turnstile: Turn
   const { view, tape, hub, now, staleMs } = house
   const { tokens, rejected } = choose(view, [selector])
   const [address] = tokens ?? []
-  if (address === undefined) throw unknownSymbol(rejected)
+  // All of them are none of them.
+  const none = { symbol: selector, reason: 'unknown_symbol' as const, suggest: [] }
+  if (address === undefined) throw unknownSymbol([...rejected, none])
   const seq = await newestOf(address, tape, turnstile)
   const token = view.tokens.find((one) => one.address === address)
   if (!token) throw unknownSymbol(rejected)

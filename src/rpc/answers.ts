@@ -6,6 +6,7 @@ import { codes, Fault } from './fault.ts'
 import { holds, type Keeping, Memory, type Stamp } from './memory.ts'
 import type { Moment } from './moment.ts'
 import type { Question } from './question.ts'
+import { hidden } from './secrets.ts'
 
 /** So near to the head a node behind the same name may not know a block yet, and answer as if it held nothing. */
 const RECENT_BLOCKS = 64
@@ -63,7 +64,9 @@ export class Answers {
     if (flight && holds(this.#sharing(question), flight.stamp, moment)) return flight.answer
     const stamp = { era: moment.era, heads: moment.heads, moves: moment.moves }
     const answer = this.#ask(question).then((text) => {
-      const keeping = this.#keeping(question, text)
+      const lasting = this.#keeping(question, text)
+      // A head that nobody hears of must not make old answers new.
+      const keeping = lasting === 'head' && moment.isDeaf ? 'pending' : lasting
       if (keeping) this.#memory.keep(key, text, { keeping, stamp }, this.#options.uptime())
       return text
     })
@@ -141,14 +144,14 @@ export class Answers {
     const { hide } = this.#options
     const { said, kind } = failure
     if (said) {
-      const data: unknown = said.data === undefined ? undefined : JSON.parse(hide(JSON.stringify(said.data)))
-      return new Fault(said.code, hide(said.message), said.status === FORBIDDEN ? FORBIDDEN : 200, data)
+      const status = said.status === FORBIDDEN ? FORBIDDEN : 200
+      return new Fault(said.code, hide(said.message), status, hidden(said.data, hide))
     }
     if (kind === 'forbidden') return new Fault(codes.method, 'the upstream does not answer this method', FORBIDDEN)
     if (kind === 'too_large')
       return new Fault(codes.server, `the answer is longer than ${ANSWER_BOUND_BYTES} bytes; ask for less`)
     if (kind === 'busy') return new Fault(codes.server, 'the upstream is busy; come back in a moment')
-    return new Fault(codes.server, 'the upstream did not answer in time; try again')
+    return new Fault(codes.server, 'the upstream does not answer now; try again in a moment')
   }
 }
 

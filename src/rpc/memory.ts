@@ -11,8 +11,7 @@ export type Keeping = 'pending' | 'head' | 'sealed'
 /** How long an answer may be given again, whatever the chain did or did not. */
 const keptMs: Readonly<Record<Keeping, number>> = {
   pending: 200,
-  // A head that nobody hears of must not make old answers new.
-  head: 2_000,
+  head: 60_000,
   sealed: 3_600_000,
 }
 

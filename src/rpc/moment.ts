@@ -9,6 +9,8 @@ export class Moment {
   safe: number | null = null
   finalized: number | null = null
   #building: number | null = null
+  /** Whether nobody would tell us of a new head now. */
+  isDeaf = true
   /** Counts what took back sealed blocks, new heads, and moves of the pending state. */
   era = 0
   heads = 0
@@ -31,6 +33,10 @@ export class Moment {
       case 'finality':
         this[heard.stage] = heard.block.number
         this.heads += 1
+        return
+      case 'status':
+        this.isDeaf = heard.source === 'down' || heard.reason === 'unreachable'
+        if (this.isDeaf) this.heads += 1
         return
       case 'doubted':
         return this.#tookBack(heard.from)

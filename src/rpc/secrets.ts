@@ -1,5 +1,5 @@
-/** A part of a URL shorter than this is a word that anything may hold. */
-const LEAST_CHARS = 8
+/** A part of a path that is shorter is a word that anything may hold; what is given to be known by is short at times. */
+const LEAST_CHARS = { path: 8, given: 4 }
 
 /** Takes out of a text whatever of these URLs is nobody else's business: where they lead, and the keys in them. */
 export function hiding(urls: readonly string[]): (text: string) => string {
@@ -7,15 +7,40 @@ export function hiding(urls: readonly string[]): (text: string) => string {
   return (text) => secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '…'), text)
 }
 
-function partsOf(text: string): readonly string[] {
-  const url = new URL(text)
-  const { href, host, hostname, username, password, pathname, searchParams } = url
-  const parts = [username, password, ...pathname.split('/'), ...searchParams.values()].flatMap((part) => [
-    part,
-    unescaped(part),
-  ])
-  return [text, href, host, hostname, ...parts.filter((part) => part.length >= LEAST_CHARS)]
+/** The same in every text of a value, names included; numbers stay what they are. */
+export function hidden(value: unknown, hide: (text: string) => string): unknown {
+  if (typeof value === 'string') return hide(value)
+  if (Array.isArray(value)) return value.map((one) => hidden(one, hide))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [hide(name), hidden(inner, hide)]))
 }
+
+function partsOf(text: string): readonly string[] {
+  const { href, host, hostname, username, password, pathname, search } = new URL(text)
+  const values = search
+    .slice(1)
+    .split('&')
+    .map((pair) => pair.slice(pair.indexOf('=') + 1))
+  return [
+    ...[text, href],
+    // A name without a dot may be any word.
+    ...(/[.:]/.test(host) ? [host] : []),
+    ...(/[.:]/.test(hostname) ? [hostname] : []),
+    ...spelt(pathname.split('/'), LEAST_CHARS.path),
+    ...spelt([username, password, ...values], LEAST_CHARS.given),
+  ]
+}
+
+/** Each part in every way of writing it. */
+const spelt = (parts: readonly string[], least: number): readonly string[] =>
+  parts
+    .flatMap((part) => [
+      part,
+      unescaped(part),
+      unescaped(part.replaceAll('+', ' ')),
+      encodeURIComponent(unescaped(part)),
+    ])
+    .filter(({ length }) => length >= least)
 
 function unescaped(part: string): string {
   try {

@@ -1,5 +1,5 @@
 import { catchError, defer, exhaustMap, expand, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
-import { readBounded, reasonOf } from '../chain/rpc.ts'
+import { addressed, readBounded, reasonOf } from '../chain/rpc.ts'
 import { type List, type Listed, readList } from './list.ts'
 
 /**
@@ -124,12 +124,13 @@ class Doubt {
 
 /** Reads the list over HTTP, in full only where it changed. */
 export function fetchList(baseUrl: string): FetchList {
+  const { address, login } = addressed(`${baseUrl}/v1/tokenized-stocks`)
   let tagged: { readonly text: string; readonly tag: string } | null = null
   return async (held) => {
     // The tag of a text that could not be read would bring that text again for ever.
     const tag = tagged !== null && tagged.text === held ? tagged.tag : null
-    const response = await fetch(`${baseUrl}/v1/tokenized-stocks`, {
-      headers: { accept: 'application/json', ...(tag !== null && { 'if-none-match': tag }) },
+    const response = await fetch(address, {
+      headers: { accept: 'application/json', ...login, ...(tag !== null && { 'if-none-match': tag }) },
       redirect: 'error',
       signal: AbortSignal.timeout(DEADLINE_MS),
     })
