@@ -13,5 +13,23 @@ export function resultText(answer: Buffer, id: number): Buffer | null {
   const [after] = closing.exec(answer.toString('latin1', Math.max(0, answer.length - MARGIN_BYTES))) ?? []
   if (before === undefined || after === undefined) return null
   const [, said] = /"id"\s*:\s*(\d+)/.exec(before + after) ?? []
-  return Number(said) === id ? answer.subarray(before.length, answer.length - after.length) : null
+  const text = answer.subarray(before.length, answer.length - after.length)
+  return Number(said) === id && isAlone(text) ? text : null
+}
+
+const string = /^"[^"\\]*(?:\\.[^"\\]*)*"$/
+
+/** Whether nothing else of the answer can stand behind the value that a text begins with. */
+function isAlone(text: Buffer): boolean {
+  const last = String.fromCharCode(text.at(-1) ?? 0)
+  switch (String.fromCharCode(text.at(0) ?? 0)) {
+    case '{':
+      return last === '}'
+    case '[':
+      return last === ']'
+    case '"':
+      return string.test(text.toString('latin1'))
+    default:
+      return !text.includes(',')
+  }
 }

@@ -183,10 +183,8 @@ const readResult: Read<unknown> = (response, body, id) => {
 }
 
 const readText: Read<Buffer> = (response, body, id) => {
-  const text = response.ok ? resultText(body, id) : null
-  if (text && body.length > READ_BOUND_BYTES) return text
-  const result = readResult(response, body, id)
-  return text ?? Buffer.from(JSON.stringify(result ?? null))
+  const text = response.ok && body.length > READ_BOUND_BYTES ? resultText(body, id) : null
+  return text ?? Buffer.from(JSON.stringify(readResult(response, body, id) ?? null))
 }
 
 /** Reads a body up to a bound. */

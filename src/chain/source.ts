@@ -49,6 +49,8 @@ export type Heard =
       readonly sealed: number | null
       readonly pending: number | null
       readonly timestamp: number | null
+      /** Of the sealed one. */
+      readonly hash?: Hex
     }
   /** Where all begins: what is sealed after this block is told. */
   | { readonly type: 'cursor'; readonly cursor: Cursor }
@@ -309,9 +311,9 @@ class Feed {
       if (!this.#sealed.raise(header)) return of<Heard>({ type: 'unreadable', count: 1 })
       this.#witness.headed(Math.max(before, header.number))
       if (header.number <= before) return this.#doubts()
-      const { number: sealed, timestamp } = header
+      const { number: sealed, hash, timestamp } = header
       this.#verdict.headed()
-      return concat(of<Heard>({ type: 'head', sealed, pending: null, timestamp }), begun, this.#status())
+      return concat(of<Heard>({ type: 'head', sealed, pending: null, timestamp, hash }), begun, this.#status())
     })
   }
 

@@ -92,7 +92,7 @@ const rules: readonly (readonly [RegExp, Trouble])[] = [
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
   [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
   [
-    /beyond current head|current head block|(block|header)( for hash)? (is )?(not (yet )?(found|available)|unknown|out of range)|(unknown|cannot find|could not find) (block|header)|could not be found|not (currently )?canonical/i,
+    /beyond current head|current head block|(block|header)( for hash)? (is )?(not (yet )?(found|available)|unknown|out of range)|resource not found|(unknown|cannot find|could not find) (block|header)|could not be found|not (currently )?canonical/i,
     'behind',
   ],
   [/invalid block range/i, 'invalid'],

@@ -94,8 +94,8 @@ const transactionOf = (block: Block, transaction: Transaction, index: number, ch
   maxFeePerGas: quantity(GAS_PRICE * 2n),
   maxPriorityFeePerGas: quantity(GAS_PRICE - BASE_FEE),
   accessList: [],
-  r: digest('r', transaction.hash),
-  s: digest('s', transaction.hash),
+  r: quantity(BigInt(digest('r', transaction.hash))),
+  s: quantity(BigInt(digest('s', transaction.hash))),
   v: '0x0',
   yParity: '0x0',
 })

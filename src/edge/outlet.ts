@@ -21,6 +21,12 @@ export class SocketOutlet {
     return this.socket.bytesWritten - this.socket.writableLength
   }
 
+  /** Another number whenever the kernel took more, also of one long write that it has not taken all of yet. */
+  get progress(): number {
+    const { _handle } = this.socket as { _handle?: { writeQueueSize?: number } | null }
+    return this.taken - (_handle?.writeQueueSize ?? 0)
+  }
+
   /** Whether nobody is there any more. */
   get isClosed(): boolean {
     return this.socket.closed

@@ -49,7 +49,7 @@ export class RpcConversation {
   #draining: Promise<void> | null = null
   /** Of all bytes ever written, those up to here are forgiven: whoever asks for much may take its time to read it. */
   #forgivenUpTo = 0
-  #taken = 0
+  #progress = 0
   #movedAt: number
   readonly #caller: Caller = {
     counts: (methods) => methods.map((method) => this.#counts(method)),
@@ -84,12 +84,12 @@ export class RpcConversation {
   /** A sign of life is asked for; whoever gave none, or takes nothing that it is owed, is gone. */
   beat(): void {
     const { uptime } = this.#house
-    const { backlog, taken } = this.#outlet
-    if (backlog === 0 || taken !== this.#taken) this.#movedAt = uptime()
-    this.#taken = taken
+    const { backlog, progress } = this.#outlet
+    if (backlog === 0 || progress !== this.#progress) this.#movedAt = uptime()
+    this.#progress = progress
     if (uptime() - this.#movedAt >= STALLED_BOUND_MS) this.#showOut()
-    // While nothing is read from it, its sign of life would not be heard either.
-    else if (!this.#line.isPaused && this.#outlet.ping()) this.part('no_pong')
+    // A ping would stand behind whatever is unread; while nothing is read from it, its pong would not be heard either.
+    else if (backlog === 0 && !this.#line.isPaused && this.#outlet.ping()) this.part('no_pong')
   }
 
   part(farewell: Farewell): void {

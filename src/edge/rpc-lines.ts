@@ -4,6 +4,7 @@ import type { RawData } from 'ws'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Attendance } from './attendance.ts'
 import { type Line, WebSocketOutlet } from './line.ts'
+import { textOf } from './rpc.ts'
 import { RpcConversation, type RpcHouse } from './rpc-conversation.ts'
 
 /** How large a message may be that asks something, and in how many packets it may come. */
@@ -49,7 +50,7 @@ export class RpcLines {
       attendance.leave(conversation)
       count.went()
     }
-    line.on('message', (data: RawData) => conversation.hear(String(data)))
+    line.on('message', (data: RawData) => conversation.hear(textOf(data as Buffer)))
     line.on('ping', () => conversation.count())
     line.on('pong', () => {
       if (!outlet.answered()) conversation.count()

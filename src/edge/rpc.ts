@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { codes, Fault } from '../rpc/fault.ts'
 import { type Caller, type Reply, refusal, reply, type Service, SMALL_BYTES } from '../rpc/reply.ts'
@@ -7,11 +8,14 @@ import type { Rates } from './rates.ts'
 import { EXPOSED } from './stream.ts'
 
 /** How large a body may be, and what all that are being read may hold together. */
-const BODY_BOUND_BYTES = 2 ** 20
+const BODY_BOUND_BYTES = 524_288
 const BODIES_BOUND_BYTES = 64 * 2 ** 20
 /** Whoever takes nothing of an answer for this long is gone. */
 const STALLED_BOUND_MS = 30_000
-const RETRY_AFTER_S = '1'
+/** Seconds. ethers takes a number without a leading zero for milliseconds, and would be back, and gone, at once. */
+const RETRY_AFTER_S = '01'
+/** What is read where bytes are no text: nothing, which is no JSON. */
+const NO_TEXT = ''
 
 const tooLarge = new Fault(codes.request, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
 const noRoom = new Fault(codes.limit, 'too many requests are being read at once; come back in a moment', 503)
@@ -48,7 +52,7 @@ export class RpcPosts {
     if (body === 'too_large') return this.#refuse(outgoing, tooLarge)
     if (body === 'no_room') return this.#refuse(outgoing, noRoom)
     const { service } = this.#options
-    await reply(body.toString('utf8'), service, this.#caller(incoming), (said) => this.#send(outgoing, said))
+    await reply(textOf(body), service, this.#caller(incoming), (said) => this.#send(outgoing, said))
   }
 
   #caller(incoming: IncomingMessage): Caller {
@@ -84,6 +88,9 @@ export class RpcPosts {
     outgoing.end()
   }
 }
+
+/** The text of a body or a message; what is not UTF-8 is none. */
+export const textOf = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString('utf8') : NO_TEXT)
 
 const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)
 

@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { HttpBindings } from '@hono/node-server'
@@ -30,6 +30,9 @@ const REQUESTS_BOUND = 1_000
 const SPARE_CONNECTIONS = 1_000
 /** How often a server that stops looks for connections on which nothing is left to answer. */
 const IDLE_EVERY_MS = 50
+
+/** Where those who know no other protocol than HTTP ask: their libraries may offer HTTP/2 by themselves. */
+const plainly = /^\/(rpc|v1\/tokenized-stocks)(?![^/?])/
 
 /** What Node's parser says of a request that it gives up on. */
 const faults: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
@@ -64,6 +67,9 @@ export async function listen(
     requireHostHeader: false,
     maxHeaderSize: HEADERS_BOUND_BYTES,
     noDelay: true,
+    // Whoever merely offers another protocol is answered in this one, where a plain answer is what is wanted.
+    shouldUpgradeCallback: ({ headers, url }: IncomingMessage) =>
+      headers.upgrade?.toLowerCase() === 'websocket' || !plainly.test(url ?? ''),
   }
   const silences = new Silences(boundsMs.silence)
   const owed = new WeakMap<Duplex, number>()

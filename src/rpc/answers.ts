@@ -86,7 +86,8 @@ export class Answers {
 
   /** How long an answer keeps; null where it does not. */
   #keeping({ about }: Question, text: Buffer): Keeping | null {
-    const { head } = this.#options.moment
+    const { moment } = this.#options
+    const { head } = moment
     switch (about.at) {
       case 'pending':
       case 'head':
@@ -99,7 +100,7 @@ export class Answers {
         if (head === null || about.number > head) return null
         if (this.#isDeep(about.number)) return 'sealed'
         // What is there proves that the block was known; of several, only that one was.
-        return about.several || isNothing(text) ? 'head' : 'sealed'
+        return about.several || isNothing(text) || !moment.knows(about.number) ? 'head' : 'sealed'
     }
   }
 

@@ -16,16 +16,16 @@ const NO_ID = 'null'
 /** Reads a body; throws where not even an id can be found in it. */
 export function readEnvelope(text: string): Envelope {
   const body = parse(text)
-  if (!Array.isArray(body)) return { batch: false, requests: [readRequest(body, text)] }
+  if (!Array.isArray(body)) return { batch: false, requests: [readRequest(body, writtenIds([body], text)[0])] }
   if (body.length === 0) throw new Fault(codes.request, 'invalid request: a batch holds at least one request')
   if (body.length > BATCH_BOUND)
     throw new Fault(
       codes.request,
       `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${body.length}`,
+      413,
     )
-  // Where an id lost digits, all are read again with theirs.
-  const exact = body.some((one) => lostDigits(idIn(one))) ? exactIds(text) : null
-  return { batch: true, requests: body.map((one, at) => readRequest(one, null, exact?.[at])) }
+  const written = writtenIds(body, text)
+  return { batch: true, requests: body.map((one, at) => readRequest(one, written[at])) }
 }
 
 export const isMisfit = (one: Request | Misfit): one is Misfit => 'fault' in one
@@ -38,11 +38,11 @@ function parse(text: string): unknown {
   }
 }
 
-function readRequest(body: unknown, text: string | null, exact?: string): Request | Misfit {
+function readRequest(body: unknown, written: string | undefined): Request | Misfit {
   const given = idIn(body)
   const isId = given === undefined || given === null || typeof given === 'string' || typeof given === 'number'
-  const written = exact ?? (text !== null && lostDigits(given) ? exactIds(text)?.[0] : undefined)
-  const id = !isId || given === undefined ? null : (written ?? JSON.stringify(given))
+  const id =
+    !isId || given === undefined ? null : typeof given === 'number' && written ? written : JSON.stringify(given)
   const misfit = (why: string): Misfit => ({
     id: id ?? NO_ID,
     fault: new Fault(codes.request, `invalid request: ${why}`),
@@ -59,28 +59,31 @@ function readRequest(body: unknown, text: string | null, exact?: string): Reques
 const idIn = (body: unknown): unknown =>
   typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined
 
-/** A number that JSON can write and no double can hold would come back as another. */
-const lostDigits = (id: unknown): boolean =>
-  typeof id === 'number' && !(Number.isSafeInteger(id) || String(id).length < SHORT_CHARS)
+/** A double is told from the number that was written only where that has no fraction, no exponent and few digits. */
+const mayLose = /"id"\s*:\s*-?\d*[.eE]|\\u00/
+const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s[\]{},:"]+/g
 
-/** A fraction of so few characters is one that a double holds to its last digit. */
-const SHORT_CHARS = 15
-
-/** The ids of a body's requests as they are written in it. */
-function exactIds(text: string): readonly (string | undefined)[] {
-  const written = JSON.parse(text, (key, value: unknown, { source }: { source?: string } = {}) =>
-    key === 'id' && typeof value === 'number' && source !== undefined ? new Written(source) : value,
-  )
-  return [written].flat().map((one) => {
-    const id = idIn(one)
-    return id instanceof Written ? id.source : undefined
-  })
-}
-
-class Written {
-  readonly source: string
-
-  constructor(source: string) {
-    this.source = source
+/**
+ * The ids of a body's requests as they are written in it, where they are numbers: a number that JSON can write and no
+ * double can hold would come back as another. The text is known to be JSON, however deep.
+ */
+function writtenIds(requests: readonly unknown[], text: string): readonly (string | undefined)[] {
+  const numbers = requests.map(idIn).filter((id) => typeof id === 'number')
+  if (numbers.length === 0 || (numbers.every(Number.isSafeInteger) && !mayLose.test(text))) return []
+  const ids: (string | undefined)[] = []
+  const level = text.trimStart().startsWith('[') ? 2 : 1
+  let [depth, at, key, isKey] = [0, 0, '', true]
+  for (const [word] of text.matchAll(token)) {
+    if (word === '{' || word === '[') {
+      depth += 1
+      isKey = depth === level && word === '{'
+    } else if (word === '}' || word === ']') depth -= 1
+    else if (word === ',') {
+      if (depth === level - 1) at += 1
+      isKey = depth === level
+    } else if (word === ':') isKey = false
+    else if (depth === level && isKey) key = JSON.parse(word)
+    else if (depth === level && key === 'id') ids[at] = word
   }
+  return ids
 }

@@ -57,7 +57,6 @@ export class Heads {
   }
 
   #goBack(number: number): void {
-    for (const later of this.#sent.keys()) if (later >= number) this.#sent.delete(later)
     this.#last = number - 1
   }
 
@@ -84,6 +83,11 @@ export class Heads {
     // The chain may have gone back while the node thought.
     if (this.#last !== last) return true
     if (!read.success || Number(read.data.number) !== number) return false
+    // Told already: whoever answers has not gone back yet, or need not.
+    if (this.#sent.get(number) === read.data.hash) {
+      this.#last = number
+      return false
+    }
     const before = this.#sent.get(number - 1)
     if (before !== undefined && read.data.parentHash !== before) {
       this.#goBack(number - 1)

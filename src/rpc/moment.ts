@@ -22,6 +22,11 @@ export class Moment {
     return this.head === null ? this.#building : Math.max(this.head, this.#building ?? 0)
   }
 
+  /** Whether it would be noticed that the block of a number is another one than before. */
+  knows(number: number): boolean {
+    return this.#hashes.has(number)
+  }
+
   hear(heard: Heard): void {
     switch (heard.type) {
       case 'log':
@@ -47,10 +52,11 @@ export class Moment {
     }
   }
 
-  #headed({ sealed, pending }: Extract<Heard, { type: 'head' }>): void {
+  #headed({ sealed, pending, hash }: Extract<Heard, { type: 'head' }>): void {
     if (sealed !== null && sealed !== this.head) {
       this.head = sealed
       this.heads += 1
+      if (hash) this.#sealed(sealed, hash)
     }
     if (pending !== null && pending !== this.#building) {
       this.#building = pending

@@ -27,6 +27,8 @@ export type Caller = {
 
 type Result = Buffer | Fault
 
+/** To read so much of a body is work like one request. */
+const REQUEST_CHARS = 16_384
 /** A result up to this needs no room of its own. */
 export const SMALL_BYTES = 65_536
 
@@ -48,12 +50,15 @@ export async function reply(
   caller: Caller,
   write: (reply: Reply) => void,
 ): Promise<void> {
+  const weight = Math.floor(text.length / REQUEST_CHARS)
+  if (weight > 0 && caller.counts(Array.from({ length: weight }, () => '')).includes(false))
+    return write({ status: tooMany.status, pieces: [refusal(null, tooMany)] })
   let envelope: Envelope
   try {
     envelope = readEnvelope(text)
   } catch (failure) {
     // What cannot be read was work all the same.
-    const fault = caller.counts(['']).every(Boolean) ? faultOf(failure) : tooMany
+    const fault = caller.counts(['']).includes(false) ? tooMany : faultOf(failure)
     return write({ status: fault.status, pieces: [refusal(null, fault)] })
   }
   const { batch, requests } = envelope
@@ -64,7 +69,8 @@ export async function reply(
   let bytes = 0
   for (const [at, one] of requests.entries()) {
     const result = bounded(results[at] ?? carryOut(one, caller), bytes, caller)
-    if (!isMisfit(one) && one.id === null && result !== tooMany) continue
+    // Only a status can say to whoever wants no answer that there were too many.
+    if (!isMisfit(one) && one.id === null && !(result === tooMany && caller.hasStatus)) continue
     if (!(result instanceof Fault)) bytes += result.length
     else if (!batch) status = result.status
     answers.push(written(one, result, batch || !caller.hasStatus))

@@ -44,7 +44,7 @@ export type Subscription = {
   /** What was told with a smaller number was told before. */
   readonly since: number
   /** Blocks up to this one were sealed before; null where no head was known. */
-  readonly head: number | null
+  head: number | null
 }
 
 /** All who want the same. */
@@ -90,6 +90,12 @@ export class Subscribers {
       if (company.kind !== kind || !company.wants(log)) continue
       for (const one of company.members) if (concerns(one)) one.subscriber.notify(notice)
     }
+  }
+
+  /** The blocks from this one on may be no more: those that come in their place are everybody's news. */
+  wentBack(from: number): void {
+    for (const subscription of this.#nameOf.keys())
+      if (subscription.head !== null) subscription.head = Math.min(subscription.head, from - 1)
   }
 
   tellHead(text: string): void {

@@ -88,7 +88,7 @@ export class Wire implements Owed {
         return
       case 'doubted':
         this.#doubts += 1
-        return
+        return this.#options.subscribers.wentBack(heard.from)
       case 'sealed':
         this.#newest = heard.newest
         for (const block of heard.blocks) this.#settle(block)
@@ -110,7 +110,7 @@ export class Wire implements Owed {
     const { number, hash } = block
     const asked = new Set(block.asked)
     const ours = block.logs.filter(({ address }) => this.#options.lists(address))
-    const fresh = new Map(ours.map((log) => [log.key, log]))
+    const fresh = new Map(block.logs.map((log) => [log.key, log]))
     const known = this.#blocks.get(number)
     if (known?.hash && known.hash !== hash) this.#takeBack(number)
     for (const told of [...(known?.pending.values() ?? [])].filter(({ log }) => asked.has(log.address))) {
