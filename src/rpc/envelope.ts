@@ -2,6 +2,8 @@ import { codes, Fault } from './fault.ts'
 
 /** How many requests one batch may hold. */
 const BATCH_BOUND = 50
+/** Up to so many, each request of a batch that is too long is refused by itself: libraries look for nothing else. */
+const REFUSED_BOUND = 1_000
 
 /** One request as it was read: its id in its own JSON text, null where it is a notification and nothing is answered. */
 export type Request = { readonly id: string | null; readonly method: string; readonly params: unknown }
@@ -18,15 +20,15 @@ export function readEnvelope(text: string): Envelope {
   const body = parse(text)
   if (!Array.isArray(body)) return { batch: false, requests: [readRequest(body, writtenIds([body], text)[0])] }
   if (body.length === 0) throw new Fault(codes.request, 'invalid request: a batch holds at least one request')
-  if (body.length > BATCH_BOUND)
-    throw new Fault(
-      codes.request,
-      `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${body.length}`,
-      413,
-    )
+  const fault = body.length > BATCH_BOUND ? tooLong(body.length) : null
+  if (fault && body.length > REFUSED_BOUND) throw fault
   const written = writtenIds(body, text)
-  return { batch: true, requests: body.map((one, at) => readRequest(one, written[at])) }
+  const requests = body.map((one, at) => readRequest(one, written[at]))
+  return { batch: true, requests: fault ? requests.map(({ id }) => ({ id: id ?? NO_ID, fault })) : requests }
 }
+
+const tooLong = (count: number): Fault =>
+  new Fault(codes.request, `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${count}`, 413)
 
 export const isMisfit = (one: Request | Misfit): one is Misfit => 'fault' in one
 

@@ -94,6 +94,7 @@ export class Heads {
       return true
     }
     this.#last = number
+    for (const later of this.#sent.keys()) if (later > number) this.#sent.delete(later)
     this.#sent.set(number, read.data.hash)
     const [oldest] = this.#sent.keys()
     if (this.#sent.size > SENT_BOUND && oldest !== undefined) this.#sent.delete(oldest)

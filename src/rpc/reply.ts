@@ -62,7 +62,7 @@ export async function reply(
     return write({ status: fault.status, pieces: [refusal(null, fault)] })
   }
   const { batch, requests } = envelope
-  const may = caller.counts(requests.map((one) => (isMisfit(one) ? '' : one.method)))
+  const may = countsOf(requests, caller)
   const results = await Promise.all(requests.map((one, at) => (may[at] ? ask(one, service, caller) : tooMany)))
   const answers: (readonly Buffer[])[] = []
   let status = may.includes(false) ? tooMany.status : 200
@@ -83,6 +83,13 @@ function bounded(result: Result, before: number, caller: Caller): Result {
   if (result instanceof Fault) return result
   if (before > 0 && before + result.length > ANSWER_BOUND_BYTES) return tooLong
   return result.length <= SMALL_BYTES || caller.holds(result.length) ? result : noRoom
+}
+
+/** Which of them may be answered. Where all are refused anyway, that is one thing to do. */
+function countsOf(requests: Envelope['requests'], caller: Caller): readonly boolean[] {
+  if (!requests.every(isMisfit)) return caller.counts(requests.map((one) => (isMisfit(one) ? '' : one.method)))
+  const [may = true] = caller.counts([''])
+  return requests.map(() => may)
 }
 
 /** The node's answer; null where the call is carried out on the spot, or not at all. */

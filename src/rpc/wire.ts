@@ -6,8 +6,7 @@ import type { Hex } from '../protocol/parts.ts'
 import type { Subscribers, Subscription } from './subscribers.ts'
 import { saysSame, textOfLog } from './wire-log.ts'
 
-/** Logs remembered at most, and what they may hold; beyond it what is pre-confirmed is told when it is sealed. */
-const LOGS_BOUND = 50_000
+/** What the logs that are remembered may hold; beyond it what is pre-confirmed is told when it is sealed. */
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
 /** No block is pre-confirmed so far above the newest settled one. */
 const AHEAD_BOUND_BLOCKS = 100_000
@@ -40,7 +39,6 @@ export class Wire implements Owed {
   readonly sealedBefore = []
   readonly #options: Options
   readonly #blocks = new Map<number, Block>()
-  #size = 0
   #bytes = 0
   /** How many were told. */
   #told = 0
@@ -102,7 +100,7 @@ export class Wire implements Owed {
     const ahead = blockNumber - (this.#newest ?? blockNumber - 1)
     if (ahead <= 0 || ahead > AHEAD_BOUND_BLOCKS) return
     if (!this.#options.lists(address) || this.#blocks.get(blockNumber)?.pending.has(key)) return
-    if (this.#size >= LOGS_BOUND || this.#bytes >= LOGS_BOUND_BYTES) return
+    if (this.#bytes >= LOGS_BOUND_BYTES) return
     this.#tell('pending', blockNumber, { log, n: this.#told, hash: null })
   }
 
@@ -142,14 +140,12 @@ export class Wire implements Owed {
     this.#blocks.set(number, block)
     block[kind].set(told.log.key, told)
     this.#told += 1
-    this.#size += 1
     this.#bytes += bytesOf(told)
     this.#say(kind, number, told, false)
   }
 
   #remove(kind: 'pending' | 'sealed', number: number, told: Told): void {
     this.#blocks.get(number)?.[kind].delete(told.log.key)
-    this.#size -= 1
     this.#bytes -= bytesOf(told)
     this.#say(kind, number, told, true)
   }
@@ -169,10 +165,9 @@ export class Wire implements Owed {
   #forget(): void {
     const newest = this.#newest ?? 0
     for (const [number, block] of this.#blocks) {
-      const crowded = this.#size > LOGS_BOUND / 2 || this.#bytes > LOGS_BOUND_BYTES / 2
+      const crowded = this.#bytes > LOGS_BOUND_BYTES / 2
       if (number > newest || (number >= newest - LATELY_BLOCKS && !crowded)) continue
       for (const told of [...block.pending.values(), ...block.sealed.values()]) {
-        this.#size -= 1
         this.#bytes -= bytesOf(told)
       }
       this.#blocks.delete(number)
