@@ -70,6 +70,11 @@ export class Rpc {
     if (!endpoint) return throwError(() => before ?? new UpstreamError('unreachable', 'every endpoint failed just now'))
     if (this.#options.now() < endpoint.restUntil) return this.#askFrom(index + 1, asked, before)
     return this.#checkChain(endpoint).pipe(
+      catchError((failure: unknown) => {
+        // Nobody but us asks for that, so it speaks against the endpoint, whoever it was asked for.
+        if (failure instanceof UpstreamError) this.#rest(endpoint, failure)
+        return throwError(() => failure)
+      }),
       switchMap(() => this.#send(endpoint, asked)),
       map((result) => {
         endpoint.failures = 0
@@ -80,12 +85,15 @@ export class Rpc {
         if (!error.passing) return throwError(() => error)
         // An endpoint that lacks one method, or has yet to see one block, is not at fault.
         if (this.#options.blames?.(error) ?? !error.ofQuestion) this.#rest(endpoint, error)
+        // One that did not answer is asked something that takes no time before it is asked anything else.
+        else if (this.#options.blames && error.kind === 'unreachable') endpoint.chainChecked = false
         return this.#askFrom(index + 1, asked, error)
       }),
     )
   }
 
   #rest(endpoint: Endpoint, error: UpstreamError): void {
+    if (this.#options.now() < endpoint.restUntil) return
     const rest =
       error.kind === 'wrong_chain'
         ? WRONG_CHAIN_REST_MS

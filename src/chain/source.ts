@@ -49,8 +49,9 @@ export type Heard =
       readonly sealed: number | null
       readonly pending: number | null
       readonly timestamp: number | null
-      /** Of the sealed one. */
+      /** Of the sealed one, and of the one that it stands on. */
       readonly hash?: Hex
+      readonly parentHash?: Hex | null
     }
   /** Where all begins: what is sealed after this block is told. */
   | { readonly type: 'cursor'; readonly cursor: Cursor }
@@ -311,9 +312,13 @@ class Feed {
       if (!this.#sealed.raise(header)) return of<Heard>({ type: 'unreadable', count: 1 })
       this.#witness.headed(Math.max(before, header.number))
       if (header.number <= before) return this.#doubts()
-      const { number: sealed, hash, timestamp } = header
+      const { number: sealed, hash, parentHash, timestamp } = header
       this.#verdict.headed()
-      return concat(of<Heard>({ type: 'head', sealed, pending: null, timestamp, hash }), begun, this.#status())
+      return concat(
+        of<Heard>({ type: 'head', sealed, pending: null, timestamp, hash, parentHash }),
+        begun,
+        this.#status(),
+      )
     })
   }
 

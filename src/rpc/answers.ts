@@ -3,6 +3,7 @@ import { methods } from '../chain/methods.ts'
 import { ANSWER_BOUND_BYTES, type Pass } from '../chain/rpc.ts'
 import { UpstreamError } from '../chain/upstream-error.ts'
 import { codes, Fault } from './fault.ts'
+import { Lane } from './lane.ts'
 import { holds, type Keeping, Memory, type Stamp } from './memory.ts'
 import type { Moment } from './moment.ts'
 import type { Question } from './question.ts'
@@ -10,9 +11,9 @@ import { hidden } from './secrets.ts'
 
 /** So near to the head a node behind the same name may not know a block yet, and answer as if it held nothing. */
 const RECENT_BLOCKS = 64
-/** Questions that are asked at once, and that wait for their turn. */
-const ASKED_BOUND = 32
-const WAITING_BOUND = 1_000
+/** Questions that are asked at once, and that wait for their turn; those that take long have a lane of their own. */
+const QUICK = { atOnce: 24, waiting: 500 }
+const SLOW = { atOnce: 8, waiting: 100 }
 
 /** What a node answers where there is nothing, and where it does not know better. */
 const nothing = /^(null|\[\]|"0x0*")$/
@@ -41,11 +42,13 @@ export class Answers {
   readonly #options: Options
   readonly #memory = new Memory()
   readonly #flights = new Map<string, Flight>()
-  readonly #waiting: (() => void)[] = []
-  #asked = 0
+  readonly #quick: Lane
+  readonly #slow: Lane
 
   constructor(options: Options) {
     this.#options = options
+    this.#quick = new Lane(QUICK, options.uptime)
+    this.#slow = new Lane(SLOW, options.uptime)
   }
 
   /** The result in JSON; throws a `Fault` where there is none. */
@@ -62,12 +65,15 @@ export class Answers {
     const flight = this.#flights.get(key)
     // Whoever asks after the chain moved must not be given what was asked before.
     if (flight && holds(this.#sharing(question), flight.stamp, moment)) return flight.answer
+    const { head } = moment
     const stamp = { era: moment.era, heads: moment.heads, moves: moment.moves }
     const answer = this.#ask(question).then((text) => {
-      const lasting = this.#keeping(question, text)
+      const lasting = this.#keeping(question, text, head)
       // A head that nobody hears of must not make old answers new.
       const keeping = lasting === 'head' && moment.isDeaf ? 'pending' : lasting
-      if (keeping) this.#memory.keep(key, text, { keeping, stamp }, this.#options.uptime())
+      // What does not hold any more must not take the place of what does.
+      if (keeping && holds(keeping, stamp, moment))
+        this.#memory.keep(key, text, { keeping, stamp }, this.#options.uptime())
       return text
     })
     const mine = { stamp, answer }
@@ -81,62 +87,40 @@ export class Answers {
 
   #sharing({ about }: Question): Keeping {
     if (about.at === 'pending') return 'pending'
-    return about.at === 'chain' || (about.at === 'number' && this.#isDeep(about.number)) ? 'sealed' : 'head'
+    return about.at === 'chain' || (about.at === 'number' && isDeep(about.number, this.#options.moment.head))
+      ? 'sealed'
+      : 'head'
   }
 
-  /** How long an answer keeps; null where it does not. */
-  #keeping({ about }: Question, text: Buffer): Keeping | null {
+  /** How long an answer keeps to a question that was asked when the head was this; null where it does not. */
+  #keeping({ method, about }: Question, text: Buffer, head: number | null): Keeping | null {
     const { moment } = this.#options
-    const { head } = moment
     switch (about.at) {
       case 'pending':
+        return 'pending'
       case 'head':
-        return about.at
+        return method === 'eth_blockNumber' && Number(JSON.parse(String(text))) < (head ?? 0) ? null : 'head'
       case 'chain':
         return 'sealed'
       case 'hash':
         return isNothing(text) ? 'head' : 'sealed'
       case 'number':
         if (head === null || about.number > head) return null
-        if (this.#isDeep(about.number)) return 'sealed'
+        if (isDeep(about.number, head)) return 'sealed'
         // What is there proves that the block was known; of several, only that one was.
         return about.several || isNothing(text) || !moment.knows(about.number) ? 'head' : 'sealed'
     }
   }
 
-  #isDeep(number: number): boolean {
-    const { head } = this.#options.moment
-    return head !== null && number <= head - RECENT_BLOCKS
-  }
-
-  async #ask({ method, params }: Question): Promise<Buffer> {
+  #ask({ method, params }: Question): Promise<Buffer> {
     const { pass, receipts } = this.#options
     const asked = methods[method].public ? pass : (receipts ?? pass)
-    await this.#turn()
-    try {
-      return await firstValueFrom(asked(method, params))
-    } catch (failure) {
-      throw this.#faultOf(failure)
-    } finally {
-      this.#asked -= 1
-      this.#waiting.shift()?.()
-    }
-  }
-
-  /** Resolves when the question may be asked. */
-  #turn(): Promise<void> | null {
-    if (this.#asked < ASKED_BOUND) {
-      this.#asked += 1
-      return null
-    }
-    if (this.#waiting.length >= WAITING_BOUND)
-      throw new Fault(codes.limit, 'too many questions wait for the upstream; come back in a moment', 503)
-    return new Promise((resolve) => {
-      this.#waiting.push(() => {
-        this.#asked += 1
-        resolve()
-      })
-    })
+    const lane = method === 'eth_getLogs' || asked === receipts ? this.#slow : this.#quick
+    return lane.pass(() =>
+      firstValueFrom(asked(method, params)).catch((failure: unknown) => {
+        throw this.#faultOf(failure)
+      }),
+    )
   }
 
   /** What the upstream said, in its own words; where it said nothing, in ours. */
@@ -155,5 +139,7 @@ export class Answers {
     return new Fault(codes.server, 'the upstream does not answer now; try again in a moment')
   }
 }
+
+const isDeep = (number: number, head: number | null): boolean => head !== null && number <= head - RECENT_BLOCKS
 
 const isNothing = (text: Buffer): boolean => text.length <= NOTHING_BOUND_BYTES && nothing.test(text.toString('latin1'))

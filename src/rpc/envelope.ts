@@ -28,7 +28,7 @@ export function readEnvelope(text: string): Envelope {
 }
 
 const tooLong = (count: number): Fault =>
-  new Fault(codes.request, `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${count}`, 413)
+  new Fault(codes.request, `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${count}`)
 
 export const isMisfit = (one: Request | Misfit): one is Misfit => 'fault' in one
 

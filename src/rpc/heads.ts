@@ -29,6 +29,8 @@ export class Heads {
   #last: number | null = null
   #goal: number | null = null
   #walking = false
+  /** Whether something was heard since the last step, or that step led on. */
+  #news = false
 
   constructor(options: Options) {
     this.#options = options
@@ -61,10 +63,15 @@ export class Heads {
   }
 
   async #walk(): Promise<void> {
+    this.#news = true
     if (this.#walking) return
     this.#walking = true
     try {
-      for (let step = 0; step < STEPS_BOUND && (await this.#step()); step += 1);
+      for (let step = 0; step < STEPS_BOUND && this.#news; step += 1) {
+        this.#news = false
+        // What is heard while it walks is one more reason to go on.
+        if (await this.#step()) this.#news = true
+      }
     } catch {
       // The node does not answer now: the next thing that is heard of the chain begins again.
     } finally {
@@ -75,6 +82,7 @@ export class Heads {
   /** Tells the next head, or goes back by one; false where there is nothing to do. */
   async #step(): Promise<boolean> {
     const goal = this.#goal
+    // Whoever was there before any head begins with the first.
     this.#last ??= goal === null ? null : goal - 1
     if (goal === null || this.#last === null || this.#last >= goal) return false
     const last = this.#last

@@ -2,6 +2,9 @@ import { LATELY_BLOCKS } from '../chain/lately.ts'
 import type { Heard } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
 
+/** No block is built so far above the head. */
+const AHEAD_BOUND_BLOCKS = 64
+
 /** How far the chain is as far as was heard, and how often it moved: what was answered before may no longer be so. */
 export class Moment {
   /** The newest sealed block, and what is known to stay. */
@@ -31,8 +34,7 @@ export class Moment {
     switch (heard.type) {
       case 'log':
         this.moves += 1
-        this.#building = Math.max(heard.log.blockNumber, this.#building ?? 0)
-        return
+        return this.#shows(heard.log.blockNumber)
       case 'head':
         return this.#headed(heard)
       case 'finality':
@@ -52,10 +54,17 @@ export class Moment {
     }
   }
 
-  #headed({ sealed, pending, hash }: Extract<Heard, { type: 'head' }>): void {
-    if (sealed !== null && sealed !== this.head) {
-      this.head = sealed
-      this.heads += 1
+  /** A block is being built; one far ahead of all others is garbage. */
+  #shows(building: number): void {
+    if (this.head !== null && building > this.head + AHEAD_BOUND_BLOCKS) return
+    this.#building = Math.max(building, this.#building ?? 0)
+  }
+
+  #headed({ sealed, pending, hash, parentHash }: Extract<Heard, { type: 'head' }>): void {
+    if (sealed !== null) {
+      this.#raise(sealed)
+      // It may stand on another block than the one we know.
+      if (parentHash) this.#sealed(sealed - 1, parentHash)
       if (hash) this.#sealed(sealed, hash)
     }
     if (pending !== null && pending !== this.#building) {
@@ -67,13 +76,23 @@ export class Moment {
   #sealed(number: number, hash: Hex): void {
     const before = this.#hashes.get(number)
     if (before !== undefined && before !== hash) this.#tookBack(number)
+    // After a reorganisation what is settled anew may be all that is heard of the head.
+    if (this.head !== null && number > this.head) this.#raise(number)
     this.#hashes.set(number, hash)
     const [oldest] = this.#hashes.keys()
     if (this.#hashes.size > LATELY_BLOCKS && oldest !== undefined) this.#hashes.delete(oldest)
   }
 
+  #raise(head: number): void {
+    if (head === this.head) return
+    this.head = head
+    this.heads += 1
+  }
+
   #tookBack(from: number): void {
     this.era += 1
+    // What stands there now is not known before it is heard of, be it lower than it was.
+    if (this.head !== null) this.head = Math.min(this.head, from - 1)
     for (const number of this.#hashes.keys()) if (number >= from) this.#hashes.delete(number)
   }
 }

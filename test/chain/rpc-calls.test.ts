@@ -29,7 +29,7 @@ describe('a contract', () => {
     ['by a method that is not whitelisted', refusal(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
     ['by a bare refusal', bare(403, 'Forbidden'), 'forbidden'],
     ['by a question that is wrong', refusal(200, -32602, 'invalid params'), 'invalid'],
-    ['in words that nobody knows', refusal(200, -32000, 'nobody knows what this means'), 'busy'],
+    ['in words that nobody knows', refusal(200, -32000, 'nobody knows what this means'), 'unknown'],
     ['by too many questions', bare(429, '', { 'retry-after': '60' }), 'busy'],
     ['by nothing that can be read', bare(200, '<html>'), 'unreadable'],
     ['by breaking off', (_, response) => response.destroy(), 'unreachable'],

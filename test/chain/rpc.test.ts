@@ -191,7 +191,7 @@ describe('an answer', () => {
     [
       'an error without an id',
       (_, response) => json(response, { id: null, error: { code: -32700, message: 'parse error' } }),
-      'busy',
+      'unknown',
     ],
   ])('that is %s is an error of its kind', async (_, answering, kind) => {
     expect(await kindOf(answering)).toBe(kind)

@@ -19,7 +19,10 @@ describe('without a link the source polls', () => {
     expect(statuses()).toEqual(['poll ok'])
     expect(all('hearing')).toEqual([{ type: 'hearing', addresses: [apple] }])
     expect(all('head')).toEqual([
-      { type: 'head', sealed: HEAD, pending: null, timestamp: secondOf(HEAD) },
+      {
+        ...{ type: 'head', sealed: HEAD, pending: null, timestamp: secondOf(HEAD) },
+        ...{ hash: chain.hashOf(HEAD), parentHash: chain.hashOf(HEAD - 1) },
+      },
       { type: 'head', sealed: null, pending: HEAD + 1, timestamp: secondOf(HEAD + 1) },
     ])
   })

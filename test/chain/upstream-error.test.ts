@@ -70,9 +70,9 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['any', 200, -32601, 'the method eth_getBlockReceipts does not exist', 'unknown_method'],
   ['any', 200, -32602, 'invalid argument 0: hex string without 0x prefix', 'invalid'],
   ['any', 200, -32600, 'invalid request', 'invalid'],
-  ['any', 200, -32603, 'internal error', 'busy'],
+  ['any', 200, -32603, 'internal error', 'unknown'],
   ['any', 500, -32603, 'internal error', 'unreachable'],
-  ['any', 200, -32000, 'nobody knows what this means', 'busy'],
+  ['any', 200, -32000, 'nobody knows what this means', 'unknown'],
 ]
 
 describe('a failure of the upstream', () => {
