@@ -6,7 +6,7 @@ export const LOGS_RANGE_BOUND = 2_000
 /** How many addresses, or alternatives for one topic, a filter may name. */
 const FILTER_BOUND = 10_000
 
-const hex = (what: string, pattern: RegExp) => z.string().regex(pattern, what)
+const hex = (what: string, pattern: RegExp) => z.string({ error: what }).regex(pattern, what)
 
 export const blockTags = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const
 
@@ -30,16 +30,21 @@ const AnyBlock = z.union(
 export type AnyBlock = z.infer<typeof AnyBlock>
 
 const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
-  error: 'null, a 32-byte word, or a list of them',
+  error: `null, a 32-byte word, or a list of at most ${FILTER_BOUND}`,
 })
 
 /** What a log must be like: of one of these addresses, with these topics, each null for any. */
-export const LogFilter = z.object({
-  address: z
-    .union([Address, z.array(Address).max(FILTER_BOUND)], { error: 'a 20-byte address, or a list of them' })
-    .nullish(),
-  topics: z.array(Topic, { error: 'a list of topics' }).max(4, 'at most 4 topics').nullish(),
-})
+export const LogFilter = z.object(
+  {
+    address: z
+      .union([Address, z.array(Address).max(FILTER_BOUND)], {
+        error: `a 20-byte address, or a list of at most ${FILTER_BOUND}`,
+      })
+      .nullish(),
+    topics: z.array(Topic, { error: 'a list of topics' }).max(4, 'at most 4 topics').nullish(),
+  },
+  { error: 'a filter object' },
+)
 export type LogFilter = z.infer<typeof LogFilter>
 
 /** Whether a log is of one of the addresses and has the topics; an empty list asks for nothing in particular. */
@@ -71,7 +76,7 @@ const RangeFilter = LogFilter.extend({
  * answers them at all.
  */
 export const methods = {
-  eth_getBlockByNumber: { params: z.tuple([Block, z.boolean()]), public: true },
+  eth_getBlockByNumber: { params: z.tuple([Block, z.boolean({ error: 'true or false' })]), public: true },
   eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
   eth_getBlockReceipts: { params: z.tuple([AnyBlock]), public: false },
   eth_getStorageAt: { params: z.tuple([Address, Slot, AnyBlock]), public: true },

@@ -23,11 +23,19 @@ const REST_MOST_MS = 30_000
 /** How long one that is of another chain is left alone. */
 const WRONG_CHAIN_REST_MS = 60_000
 
+/** What an error is called that has no code. */
+const UNNAMED_CODE = -32_000
+
 /** Either an error or a result: to zod a field that may be anything must still be there. */
 const Answer = z.union([
   z.object({
     id: z.unknown(),
-    error: z.object({ code: z.number(), message: z.string(), data: z.unknown().optional() }),
+    error: z.object({
+      // Some nodes write words for a code, or say nothing.
+      code: z.number().catch(UNNAMED_CODE),
+      message: z.string().catch('the upstream says no more'),
+      data: z.unknown().optional(),
+    }),
   }),
   z.object({ id: z.unknown(), result: z.unknown() }),
 ])

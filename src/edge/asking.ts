@@ -41,8 +41,8 @@ type Asked = {
 /** The relay as a node: what it is asked it passes on, once for all, and what the node says it says to all. */
 export function openAsking({ config, upstream, view, hub, metrics, addressOf, uptime, ...ports }: Asked) {
   const { chain } = ports
-  // What clients ask must not speak against an endpoint that answers what the relay itself needs.
-  const blames = ({ kind }: UpstreamError) => kind === 'busy' || kind === 'wrong_chain'
+  // What one client asks must not keep an endpoint from answering the others.
+  const blames = ({ kind }: UpstreamError) => kind === 'wrong_chain'
   const receiptUrls = config.RECEIPTS_RPC_URL ?? []
   const moment = new Moment()
   const answers = new Answers({
@@ -60,7 +60,7 @@ export function openAsking({ config, upstream, view, hub, metrics, addressOf, up
     foreign,
     block: async (number) => {
       const question = readQuestion('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], moment)
-      return parseJson(String(await answers.answer(question)))
+      return parseJson(String(await answers.answerAll(question)))
     },
   })
   const shared = {

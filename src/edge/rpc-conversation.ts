@@ -16,6 +16,8 @@ const WAITING_BOUND_CHARS = 524_288
 const SUBSCRIPTIONS_BOUND = 100
 /** Requests over the rate, in a row, that are answered before the connection is closed. */
 const OVER_RATE_BOUND = 1_000
+/** What was missed and is caught up may come faster than it is read; up to this it is waited for. */
+const LATE_BOUND_BYTES = 8 * 2 ** 20
 /** Whoever takes nothing of what it is owed for this long is gone. */
 const STALLED_BOUND_MS = 60_000
 
@@ -169,6 +171,8 @@ export class RpcConversation {
     // What was said in this very turn cannot have been read by now.
     if (this.#outlet.gather() && overdue > this.#house.backlogBoundBytes) return this.#showOut()
     this.#outlet.write(notice.bytes(id, frameOf))
+    const { taken, backlog } = this.#outlet
+    if (notice.isLate && backlog <= LATE_BOUND_BYTES) this.#forgivenUpTo = taken + backlog
   }
 
   /** What it should have read by now. */

@@ -2,18 +2,25 @@ import { firstValueFrom } from 'rxjs'
 import { methods } from '../chain/methods.ts'
 import { ANSWER_BOUND_BYTES, type Pass } from '../chain/rpc.ts'
 import { UpstreamError } from '../chain/upstream-error.ts'
+import { Allowance } from './allowance.ts'
 import { codes, Fault } from './fault.ts'
 import { Lane } from './lane.ts'
-import { holds, type Keeping, Memory, type Stamp } from './memory.ts'
+import { holds, type Keeping, keptMs, Memory, type Stamp } from './memory.ts'
 import type { Moment } from './moment.ts'
 import type { Question } from './question.ts'
 import { hidden } from './secrets.ts'
 
-/** So near to the head a node behind the same name may not know a block yet, and answer as if it held nothing. */
+/** So near to the head a node behind the same name may lack the last blocks of a range. */
+const LATEST_BLOCKS = 8
+/** So near to the head a block that was never heard of may be replaced without a word. */
 const RECENT_BLOCKS = 64
+/** That there is nothing is believed of what is safe, or lies so deep: a node that is far behind says so too. */
+const DEEP_BLOCKS = 1_024
 /** Questions that are asked at once, and that wait for their turn; those that take long have a lane of their own. */
-const QUICK = { atOnce: 24, waiting: 500 }
+const QUICK = { atOnce: 16, waiting: 500 }
 const SLOW = { atOnce: 8, waiting: 100 }
+/** What the relay itself asks, for all who hear of it. */
+const OWN = { atOnce: 8, waiting: 100 }
 
 /** What a node answers where there is nothing, and where it does not know better. */
 const nothing = /^(null|\[\]|"0x0*")$/
@@ -21,6 +28,8 @@ const NOTHING_BOUND_BYTES = 68
 
 /** The status by which a public endpoint refuses a method. */
 const FORBIDDEN = 403
+
+const tooMuch = new Fault(codes.limit, 'the upstream is asked too much now; come back in a moment')
 
 type Options = {
   readonly pass: Pass
@@ -35,7 +44,7 @@ type Options = {
 }
 
 /** A question that is under way, and when it was asked. */
-type Flight = { readonly stamp: Stamp; readonly answer: Promise<Buffer> }
+type Flight = { readonly stamp: Stamp; readonly askedAt: number; readonly answer: Promise<Buffer> }
 
 /** Answers questions: from memory while that holds, once for all who ask the same at the same time, else from upstream. */
 export class Answers {
@@ -44,39 +53,53 @@ export class Answers {
   readonly #flights = new Map<string, Flight>()
   readonly #quick: Lane
   readonly #slow: Lane
+  readonly #own: Lane
+  readonly #allowance = new Allowance()
 
   constructor(options: Options) {
     this.#options = options
     this.#quick = new Lane(QUICK, options.uptime)
     this.#slow = new Lane(SLOW, options.uptime)
+    this.#own = new Lane(OWN, options.uptime)
   }
 
   /** The result in JSON; throws a `Fault` where there is none. */
   answer(question: Question): Buffer | Promise<Buffer> {
+    return this.#answer(question, () => this.#askFor(question))
+  }
+
+  /** The same, asked for everybody: no client's question stands before it. */
+  answerAll(question: Question): Buffer | Promise<Buffer> {
+    return this.#answer(question, () => this.#own.pass(() => this.#ask(question)))
+  }
+
+  #answer(question: Question, ask: () => Promise<Buffer>): Buffer | Promise<Buffer> {
     const { moment, chainId, uptime } = this.#options
     const chain = question.method === 'eth_chainId' ? chainId() : null
     if (chain !== null) return Buffer.from(`"0x${chain.toString(16)}"`)
-    return this.#memory.recall(question.key, moment, uptime()) ?? this.#share(question)
+    return this.#memory.recall(question.key, moment, uptime()) ?? this.#share(question, ask)
   }
 
-  #share(question: Question): Promise<Buffer> {
-    const { moment } = this.#options
+  #share(question: Question, ask: () => Promise<Buffer>): Promise<Buffer> {
+    const { moment, uptime } = this.#options
     const { key } = question
     const flight = this.#flights.get(key)
+    const sharing = this.#sharing(question)
     // Whoever asks after the chain moved must not be given what was asked before.
-    if (flight && holds(this.#sharing(question), flight.stamp, moment)) return flight.answer
+    if (flight && holds(sharing, flight.stamp, moment) && uptime() < flight.askedAt + keptMs[sharing])
+      return flight.answer
     const { head } = moment
+    const askedAt = uptime()
     const stamp = { era: moment.era, heads: moment.heads, moves: moment.moves }
-    const answer = this.#ask(question).then((text) => {
+    const answer = ask().then((text) => {
       const lasting = this.#keeping(question, text, head)
       // A head that nobody hears of must not make old answers new.
       const keeping = lasting === 'head' && moment.isDeaf ? 'pending' : lasting
       // What does not hold any more must not take the place of what does.
-      if (keeping && holds(keeping, stamp, moment))
-        this.#memory.keep(key, text, { keeping, stamp }, this.#options.uptime())
+      if (keeping && holds(keeping, stamp, moment)) this.#memory.keep(key, text, { keeping, stamp, askedAt })
       return text
     })
-    const mine = { stamp, answer }
+    const mine = { stamp, askedAt, answer }
     this.#flights.set(key, mine)
     const landed = () => {
       if (this.#flights.get(key) === mine) this.#flights.delete(key)
@@ -87,14 +110,13 @@ export class Answers {
 
   #sharing({ about }: Question): Keeping {
     if (about.at === 'pending') return 'pending'
-    return about.at === 'chain' || (about.at === 'number' && isDeep(about.number, this.#options.moment.head))
-      ? 'sealed'
-      : 'head'
+    const { head } = this.#options.moment
+    const isOld = about.at === 'number' && head !== null && about.number <= head - RECENT_BLOCKS
+    return about.at === 'chain' || isOld ? 'sealed' : 'head'
   }
 
   /** How long an answer keeps to a question that was asked when the head was this; null where it does not. */
   #keeping({ method, about }: Question, text: Buffer, head: number | null): Keeping | null {
-    const { moment } = this.#options
     switch (about.at) {
       case 'pending':
         return 'pending'
@@ -106,28 +128,43 @@ export class Answers {
         return isNothing(text) ? 'head' : 'sealed'
       case 'number':
         if (head === null || about.number > head) return null
-        if (isDeep(about.number, head)) return 'sealed'
-        // What is there proves that the block was known; of several, only that one was.
-        return about.several || isNothing(text) || !moment.knows(about.number) ? 'head' : 'sealed'
+        return this.#isSure(about, text, head) ? 'sealed' : 'head'
     }
   }
 
-  #ask({ method, params }: Question): Promise<Buffer> {
+  /** Whether an answer is that of a node that knows what it was asked about, and it would be noticed if that changed. */
+  #isSure({ number, several }: { number: number; several: boolean }, text: Buffer, head: number): boolean {
+    const { moment } = this.#options
+    if (isNothing(text)) return number <= Math.max(moment.safe ?? 0, head - DEEP_BLOCKS)
+    if (several) return number <= head - LATEST_BLOCKS
+    return moment.knows(number) || number <= head - RECENT_BLOCKS
+  }
+
+  #askFor(question: Question): Promise<Buffer> {
+    const { uptime } = this.#options
+    const isSlow = question.method === 'eth_getLogs' || !methods[question.method].public
+    return (isSlow ? this.#slow : this.#quick).pass(() => {
+      if (!this.#allowance.take(uptime())) throw tooMuch
+      return this.#ask(question)
+    })
+  }
+
+  async #ask({ method, params }: Question): Promise<Buffer> {
     const { pass, receipts } = this.#options
     const asked = methods[method].public ? pass : (receipts ?? pass)
-    const lane = method === 'eth_getLogs' || asked === receipts ? this.#slow : this.#quick
-    return lane.pass(() =>
-      firstValueFrom(asked(method, params)).catch((failure: unknown) => {
-        throw this.#faultOf(failure)
-      }),
-    )
+    try {
+      return await firstValueFrom(asked(method, params))
+    } catch (failure) {
+      throw this.#faultOf(failure)
+    }
   }
 
   /** What the upstream said, in its own words; where it said nothing, in ours. */
   #faultOf(failure: unknown): Fault {
     if (!(failure instanceof UpstreamError)) throw failure
-    const { hide } = this.#options
+    const { hide, uptime } = this.#options
     const { said, kind } = failure
+    this.#allowance.heard(failure, uptime())
     if (said) {
       const status = said.status === FORBIDDEN ? FORBIDDEN : 200
       return new Fault(said.code, hide(said.message), status, hidden(said.data, hide))
@@ -135,11 +172,9 @@ export class Answers {
     if (kind === 'forbidden') return new Fault(codes.method, 'the upstream does not answer this method', FORBIDDEN)
     if (kind === 'too_large')
       return new Fault(codes.server, `the answer is longer than ${ANSWER_BOUND_BYTES} bytes; ask for less`)
-    if (kind === 'busy') return new Fault(codes.server, 'the upstream is busy; come back in a moment')
+    if (kind === 'busy') return tooMuch
     return new Fault(codes.server, 'the upstream does not answer now; try again in a moment')
   }
 }
-
-const isDeep = (number: number, head: number | null): boolean => head !== null && number <= head - RECENT_BLOCKS
 
 const isNothing = (text: Buffer): boolean => text.length <= NOTHING_BOUND_BYTES && nothing.test(text.toString('latin1'))

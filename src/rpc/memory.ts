@@ -8,8 +8,8 @@ const OVERHEAD_BYTES = 512
 /** What an answer outlives nothing of: moves of the pending state, new heads, or only blocks that are taken back. */
 export type Keeping = 'pending' | 'head' | 'sealed'
 
-/** How long an answer may be given again, whatever the chain did or did not. */
-const keptMs: Readonly<Record<Keeping, number>> = {
+/** For how long since it was asked an answer may be given again, whatever the chain did or did not. */
+export const keptMs: Readonly<Record<Keeping, number>> = {
   pending: 200,
   head: 60_000,
   sealed: 3_600_000,
@@ -31,6 +31,8 @@ type Kept = {
   readonly bytes: number
 }
 
+type Asked = Pick<Kept, 'keeping' | 'stamp'> & { readonly askedAt: number }
+
 /** Answers that may be given again. */
 export class Memory {
   readonly #kept = new Map<string, Kept>()
@@ -50,13 +52,13 @@ export class Memory {
     return kept.text
   }
 
-  /** Keeps the answer to a question that was asked at `stamp`. */
-  keep(key: string, given: Buffer, { keeping, stamp }: Pick<Kept, 'keeping' | 'stamp'>, uptime: number): void {
+  /** Keeps the answer to a question, and what was so when it was asked. */
+  keep(key: string, given: Buffer, { keeping, stamp, askedAt }: Asked): void {
     const before = this.#kept.get(key)
     if (before) this.#drop(key, before)
     const text = alone(given)
     const bytes = text.length + 2 * key.length + OVERHEAD_BYTES
-    this.#put(key, { text, keeping, stamp, until: uptime + keptMs[keeping], bytes })
+    this.#put(key, { text, keeping, stamp, until: askedAt + keptMs[keeping], bytes })
     for (const [oldest, kept] of this.#kept) {
       if (this.#bytes <= MEMORY_BOUND_BYTES) return
       this.#drop(oldest, kept)

@@ -63,26 +63,38 @@ export async function reply(
   }
   const { batch, requests } = envelope
   const may = countsOf(requests, caller)
-  const results = await Promise.all(requests.map((one, at) => (may[at] ? ask(one, service, caller) : tooMany)))
+  const room = new Room()
+  const results = await Promise.all(
+    requests.map(async (one, at) => (may[at] ? room.bounded(await ask(one, service, caller)) : tooMany)),
+  )
   const answers: (readonly Buffer[])[] = []
   let status = may.includes(false) ? tooMany.status : 200
-  let bytes = 0
   for (const [at, one] of requests.entries()) {
-    const result = bounded(results[at] ?? carryOut(one, caller), bytes, caller)
+    const result = held(results[at] ?? carryOut(one, caller), caller)
     // Only a status can say to whoever wants no answer that there were too many.
     if (!isMisfit(one) && one.id === null && !(result === tooMany && caller.hasStatus)) continue
-    if (!(result instanceof Fault)) bytes += result.length
-    else if (!batch) status = result.status
+    if (result instanceof Fault && !batch) status = result.status
     answers.push(written(one, result, batch || !caller.hasStatus))
   }
   write({ status, pieces: batch ? listed(answers) : answers.flat() })
 }
 
-/** A result, if there is room for it beside what the batch holds already, and beside what others have yet to take. */
-function bounded(result: Result, before: number, caller: Caller): Result {
-  if (result instanceof Fault) return result
-  if (before > 0 && before + result.length > ANSWER_BOUND_BYTES) return tooLong
-  return result.length <= SMALL_BYTES || caller.holds(result.length) ? result : noRoom
+/** What the long results of a batch may hold together; one that does not fit beside the others is let go as it comes. */
+class Room {
+  #left = ANSWER_BOUND_BYTES
+
+  bounded(result: Result | null): Result | null {
+    if (result === null || result instanceof Fault || result.length <= SMALL_BYTES) return result
+    if (result.length > this.#left) return tooLong
+    this.#left -= result.length
+    return result
+  }
+}
+
+/** A result, if there is room for it beside what others have yet to take. */
+function held(result: Result, caller: Caller): Result {
+  if (result instanceof Fault || result.length <= SMALL_BYTES) return result
+  return caller.holds(result.length) ? result : noRoom
 }
 
 /** Which of them may be answered. Where all are refused anyway, that is one thing to do. */

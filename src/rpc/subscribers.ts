@@ -15,11 +15,14 @@ export type Subscriber = { readonly id: string; notify(notice: Notice): void }
 
 /** One thing said to many: the same text, and for those who know it by the same id the same bytes. */
 export class Notice {
+  /** Whether it was caught up: much may come at once that nobody was slow to read. */
+  readonly isLate: boolean
   readonly #text: string
   readonly #bytes = new Map<string, Buffer>()
 
-  constructor(text: string) {
+  constructor(text: string, isLate: boolean) {
     this.#text = text
+    this.isLate = isLate
   }
 
   /** The notification under an id, in the bytes of a carrier. */
@@ -84,8 +87,7 @@ export class Subscribers {
   }
 
   /** Tells a log to all who want it, and of whom it is true that it concerns them. */
-  tellLog(kind: Kind, log: Log, text: string, concerns: (subscription: Subscription) => boolean): void {
-    const notice = new Notice(text)
+  tellLog(kind: Kind, log: Log, notice: Notice, concerns: (subscription: Subscription) => boolean): void {
     for (const company of this.#companies.values()) {
       if (company.kind !== kind || !company.wants(log)) continue
       for (const one of company.members) if (concerns(one)) one.subscriber.notify(notice)
@@ -99,7 +101,7 @@ export class Subscribers {
   }
 
   tellHead(text: string): void {
-    const notice = new Notice(text)
+    const notice = new Notice(text, false)
     for (const { kind, members } of this.#companies.values()) {
       if (kind === 'newHeads') for (const { subscriber } of members) subscriber.notify(notice)
     }

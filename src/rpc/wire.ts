@@ -3,7 +3,7 @@ import type { Log } from '../chain/log.ts'
 import type { Owed, SealedBlock } from '../chain/settling.ts'
 import type { Heard } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
-import type { Subscribers, Subscription } from './subscribers.ts'
+import { Notice, type Subscribers, type Subscription } from './subscribers.ts'
 import { saysSame, textOfLog } from './wire-log.ts'
 
 /** What the logs that are remembered may hold; beyond it what is pre-confirmed is told when it is sealed. */
@@ -44,6 +44,8 @@ export class Wire implements Owed {
   #told = 0
   /** How often somebody said that what was sealed may be no more. */
   #doubts = 0
+  /** Whether what is told now is caught up. */
+  #isLate = false
   /** Up to here nothing can be pre-confirmed any more. */
   #newest: number | null = null
   /** The first head that was heard of: what was sealed before it is nobody's news. */
@@ -106,6 +108,7 @@ export class Wire implements Owed {
 
   #settle(block: SealedBlock): void {
     const { number, hash } = block
+    this.#isLate = block.via === 'backfill'
     const asked = new Set(block.asked)
     const ours = block.logs.filter(({ address }) => this.#options.lists(address))
     const fresh = new Map(block.logs.map((log) => [log.key, log]))
@@ -122,6 +125,7 @@ export class Wire implements Owed {
     }
     const settled = this.#blocks.get(number)
     if (settled) Object.assign(settled, { hash, doubts: this.#doubts })
+    this.#isLate = false
   }
 
   /**
@@ -152,11 +156,11 @@ export class Wire implements Owed {
 
   /** Says it to those who were there when it was told, and whose news it was. */
   #say(kind: 'pending' | 'sealed', number: number, { log, n, hash }: Told, removed: boolean): void {
-    const text = textOfLog(log, { blockHash: hash, removed })
+    const notice = new Notice(textOfLog(log, { blockHash: hash, removed }), this.#isLate)
     this.#options.subscribers.tellLog(
       kind === 'pending' ? 'pendingLogs' : 'logs',
       log,
-      text,
+      notice,
       ({ since, head }) => since <= n && (hash === null || number > (head ?? this.#first ?? -1)),
     )
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { LogFilter } from '../../src/chain/methods.ts'
 import { Fault } from '../../src/rpc/fault.ts'
-import { type Kind, type Notice, Subscribers } from '../../src/rpc/subscribers.ts'
+import { type Kind, Notice, Subscribers } from '../../src/rpc/subscribers.ts'
 import { alice, apple, bob, TRANSFER, tesla, word } from '../chain/wire.ts'
 import { Listener, logOf } from './said.ts'
 
@@ -18,7 +18,8 @@ const logs = [
 const subscription = (subscriber: Listener, kind: Kind = 'pendingLogs') => ({ kind, subscriber, since: 0, head: null })
 const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 const tellAll = (subscribers: Subscribers) => {
-  for (const log of logs) subscribers.tellLog('pendingLogs', log, `{"logIndex":"${log.logIndex}"}`, () => true)
+  for (const log of logs)
+    subscribers.tellLog('pendingLogs', log, new Notice(`{"logIndex":"${log.logIndex}"}`, false), () => true)
 }
 const places = ({ results }: Listener) => results.map((result) => Number((result as { logIndex: string }).logIndex))
 
