@@ -16,8 +16,9 @@ const WAITING_BOUND_CHARS = 524_288
 const SUBSCRIPTIONS_BOUND = 100
 /** Requests over the rate, in a row, that are answered before the connection is closed. */
 const OVER_RATE_BOUND = 1_000
-/** What was missed and is caught up may come faster than it is read; up to this it is waited for. */
-const LATE_BOUND_BYTES = 8 * 2 ** 20
+/** There is no coming back to where one was: so long a burst may stay unread beyond the bound, and up to so much of it. */
+const BURST_BOUND_MS = 1_000
+const BURST_BOUND_BYTES = 8 * 2 ** 20
 /** Whoever takes nothing of what it is owed for this long is gone. */
 const STALLED_BOUND_MS = 60_000
 
@@ -51,6 +52,8 @@ export class RpcConversation {
   #draining: Promise<void> | null = null
   /** Of all bytes ever written, those up to here are forgiven: whoever asks for much may take its time to read it. */
   #forgivenUpTo = 0
+  /** Since when it has had more to read than it may. */
+  #behindSince: number | null = null
   #progress = 0
   #movedAt: number
   readonly #caller: Caller = {
@@ -167,12 +170,20 @@ export class RpcConversation {
 
   #notify(id: string, notice: Notice): void {
     if (this.#over) return
-    const overdue = this.#overdueBytes
     // What was said in this very turn cannot have been read by now.
-    if (this.#outlet.gather() && overdue > this.#house.backlogBoundBytes) return this.#showOut()
+    if (this.#outlet.gather() && this.#isTooSlow()) return this.#showOut()
     this.#outlet.write(notice.bytes(id, frameOf))
     const { taken, backlog } = this.#outlet
-    if (notice.isLate && backlog <= LATE_BOUND_BYTES) this.#forgivenUpTo = taken + backlog
+    if (notice.isLate && backlog <= BURST_BOUND_BYTES) this.#forgivenUpTo = taken + backlog
+  }
+
+  #isTooSlow(): boolean {
+    const { backlogBoundBytes, uptime } = this.#house
+    const overdue = this.#overdueBytes
+    if (overdue <= backlogBoundBytes) this.#behindSince = null
+    else this.#behindSince ??= uptime()
+    const isBurst = this.#behindSince === null || uptime() - this.#behindSince < BURST_BOUND_MS
+    return !isBurst || overdue > Math.max(backlogBoundBytes, BURST_BOUND_BYTES)
   }
 
   /** What it should have read by now. */
