@@ -7,7 +7,6 @@ import type { Budget } from './budget.ts'
 import { wsFrame, wsHead } from './carrier.ts'
 import type { Line, WebSocketOutlet } from './line.ts'
 import type { Rates } from './rates.ts'
-import { heldBy } from './rpc.ts'
 
 /** Messages of one connection that are being answered, and what the others may hold that wait; while any do, none is read. */
 const ANSWERING_BOUND = 16
@@ -205,8 +204,7 @@ export class RpcConversation {
     return this.#draining
   }
 
-  #write({ pieces }: Reply): void {
-    const held = heldBy(pieces)
+  #write({ pieces, held }: Reply): void {
     if (held > 0) void this.#allTaken.then(() => this.#house.unsent.give(held))
     if (this.#over || pieces.length === 0) return
     this.#outlet.gather()

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { codes, Fault } from '../rpc/fault.ts'
-import { type Caller, type Reply, refusal, reply, type Service, SMALL_BYTES } from '../rpc/reply.ts'
+import { type Caller, type Reply, refusalOf, reply, type Service } from '../rpc/reply.ts'
 import { readBody } from './body.ts'
 import { Budget } from './budget.ts'
 import type { Rates } from './rates.ts'
@@ -49,8 +49,8 @@ export class RpcPosts {
   async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await readBody(incoming, BODY_BOUND_BYTES, this.#bodies)
     if (body === 'gone') return
-    if (body === 'too_large') return this.#refuse(outgoing, tooLarge)
-    if (body === 'no_room') return this.#refuse(outgoing, noRoom)
+    if (body === 'too_large') return this.#send(outgoing, refusalOf(tooLarge))
+    if (body === 'no_room') return this.#send(outgoing, refusalOf(noRoom))
     const { service } = this.#options
     await reply(textOf(body), service, this.#caller(incoming), (said) => this.#send(outgoing, said))
   }
@@ -70,12 +70,7 @@ export class RpcPosts {
     }
   }
 
-  #refuse(outgoing: ServerResponse, fault: Fault): void {
-    this.#send(outgoing, { status: fault.status, pieces: [refusal(null, fault)] })
-  }
-
-  #send(outgoing: ServerResponse, { status, pieces }: Reply): void {
-    const held = heldBy(pieces)
+  #send(outgoing: ServerResponse, { status, pieces, held }: Reply): void {
     // Called at once where nobody is there any more.
     if (held > 0) whenOver(outgoing, () => this.#options.unsent.give(held))
     if (outgoing.destroyed) return
@@ -93,10 +88,6 @@ export class RpcPosts {
 export const textOf = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString('utf8') : NO_TEXT)
 
 const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)
-
-/** What was set aside for these pieces. */
-export const heldBy = (pieces: readonly Buffer[]): number =>
-  lengthOf(pieces.filter(({ length }) => length > SMALL_BYTES))
 
 function whenOver(outgoing: ServerResponse, act: () => void): void {
   if (outgoing.destroyed) act()

@@ -6,7 +6,12 @@ import type { Moment } from './moment.ts'
 import { readQuestion } from './question.ts'
 
 /** What a body is answered with: pieces that belong together, none where nothing is said, and the HTTP status. */
-export type Reply = { readonly status: number; readonly pieces: readonly Buffer[] }
+export type Reply = {
+  readonly status: number
+  readonly pieces: readonly Buffer[]
+  /** What was held for long results, to be given back when they are taken. */
+  readonly held: number
+}
 
 /** What answers questions for the node, and how far the chain is by now. */
 export type Service = { readonly answers: Answers; readonly moment: Moment }
@@ -30,7 +35,7 @@ type Result = Buffer | Fault
 /** To read so much of a body is work like one request. */
 const REQUEST_CHARS = 16_384
 /** A result up to this needs no room of its own. */
-export const SMALL_BYTES = 65_536
+const SMALL_BYTES = 65_536
 
 const OPEN = Buffer.from('[')
 const COMMA = Buffer.from(',')
@@ -52,14 +57,14 @@ export async function reply(
 ): Promise<void> {
   const weight = Math.floor(text.length / REQUEST_CHARS)
   if (weight > 0 && caller.counts(Array.from({ length: weight }, () => '')).includes(false))
-    return write({ status: tooMany.status, pieces: [refusal(null, tooMany)] })
+    return write(refusalOf(tooMany))
   let envelope: Envelope
   try {
     envelope = readEnvelope(text)
   } catch (failure) {
     // What cannot be read was work all the same.
     const fault = caller.counts(['']).includes(false) ? tooMany : faultOf(failure)
-    return write({ status: fault.status, pieces: [refusal(null, fault)] })
+    return write(refusalOf(fault))
   }
   const { batch, requests } = envelope
   const may = countsOf(requests, caller)
@@ -69,14 +74,16 @@ export async function reply(
   )
   const answers: (readonly Buffer[])[] = []
   let status = may.includes(false) ? tooMany.status : 200
+  let held = 0
   for (const [at, one] of requests.entries()) {
-    const result = held(results[at] ?? carryOut(one, caller), caller)
+    const result = roomFor(results[at] ?? carryOut(one, caller), caller)
+    if (isLong(result)) held += result.length
     // Only a status can say to whoever wants no answer that there were too many.
     if (!isMisfit(one) && one.id === null && !(result === tooMany && caller.hasStatus)) continue
     if (result instanceof Fault && !batch) status = result.status
     answers.push(written(one, result, batch || !caller.hasStatus))
   }
-  write({ status, pieces: batch ? listed(answers) : answers.flat() })
+  write({ status, pieces: batch ? listed(answers) : answers.flat(), held })
 }
 
 /** What the long results of a batch may hold together; one that does not fit beside the others is let go as it comes. */
@@ -84,7 +91,7 @@ class Room {
   #left = ANSWER_BOUND_BYTES
 
   bounded(result: Result | null): Result | null {
-    if (result === null || result instanceof Fault || result.length <= SMALL_BYTES) return result
+    if (!isLong(result)) return result
     if (result.length > this.#left) return tooLong
     this.#left -= result.length
     return result
@@ -92,10 +99,10 @@ class Room {
 }
 
 /** A result, if there is room for it beside what others have yet to take. */
-function held(result: Result, caller: Caller): Result {
-  if (result instanceof Fault || result.length <= SMALL_BYTES) return result
-  return caller.holds(result.length) ? result : noRoom
-}
+const roomFor = (result: Result, caller: Caller): Result =>
+  !isLong(result) || caller.holds(result.length) ? result : noRoom
+
+const isLong = (result: Result | null): result is Buffer => result instanceof Buffer && result.length > SMALL_BYTES
 
 /** Which of them may be answered. Where all are refused anyway, that is one thing to do. */
 function countsOf(requests: Envelope['requests'], caller: Caller): readonly boolean[] {
@@ -142,7 +149,10 @@ function written({ id }: Request | Misfit, result: Result, isInline: boolean): r
 const inline = (fault: Fault): Fault =>
   fault.status === 403 ? new Fault(codes.method, fault.message, fault.status, fault.data) : fault
 
-export const refusal = (id: string | null, fault: Fault): Buffer =>
+/** What is answered where not even an id could be read. */
+export const refusalOf = (fault: Fault): Reply => ({ status: fault.status, pieces: [refusal(null, fault)], held: 0 })
+
+const refusal = (id: string | null, fault: Fault): Buffer =>
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${fault.text}}`)
 
 const listed = (answers: readonly (readonly Buffer[])[]): readonly Buffer[] =>

@@ -88,6 +88,7 @@ export class Wire implements Owed {
         return
       case 'doubted':
         this.#doubts += 1
+        if (this.#head !== null) this.#head = Math.min(this.#head, heard.from - 1)
         return this.#options.subscribers.wentBack(heard.from)
       case 'sealed':
         this.#newest = heard.newest
@@ -171,9 +172,7 @@ export class Wire implements Owed {
     for (const [number, block] of this.#blocks) {
       const crowded = this.#bytes > LOGS_BOUND_BYTES / 2
       if (number > newest || (number >= newest - LATELY_BLOCKS && !crowded)) continue
-      for (const told of [...block.pending.values(), ...block.sealed.values()]) {
-        this.#bytes -= bytesOf(told)
-      }
+      for (const told of [...block.pending.values(), ...block.sealed.values()]) this.#bytes -= bytesOf(told)
       this.#blocks.delete(number)
     }
   }

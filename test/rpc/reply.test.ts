@@ -3,8 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { ANSWER_BOUND_BYTES } from '../../src/chain/rpc.ts'
 import { classify } from '../../src/chain/upstream-error.ts'
 import { codes, Fault } from '../../src/rpc/fault.ts'
-import { type Caller, type Reply, reply, SMALL_BYTES } from '../../src/rpc/reply.ts'
+import { type Caller, type Reply, reply } from '../../src/rpc/reply.ts'
 import { answering } from './answering.ts'
+
+/** A result up to this needs no room of its own. */
+const SMALL_BYTES = 65_536
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
 const balance = (id?: unknown, at = 'latest') => ({
@@ -72,7 +75,7 @@ describe('a reply', () => {
     for (const body of [chain(), [chain(), balance()], { ...chain(), method: 'nothing' }]) {
       const { say, replies, passed } = opened()
       await say(body)
-      expect(replies).toEqual([{ status: 200, pieces: [] }])
+      expect(replies).toEqual([{ status: 200, pieces: [], held: 0 }])
       expect(passed).toEqual([])
     }
   })
@@ -149,13 +152,14 @@ describe('long answers', () => {
 
   it('need room of their own above a bound', async () => {
     const held: number[] = []
-    const { say, passed } = opened({ holds: (bytes) => held.push(bytes) > 0 })
+    const { say, passed, replies } = opened({ holds: (bytes) => held.push(bytes) > 0 })
     const said = say([balance(1), code(2, 'latest')])
     await nextTurn()
     await passed[0]?.give(long(SMALL_BYTES))
     await passed[1]?.give(long(SMALL_BYTES + 1))
     await said
     expect(held).toEqual([SMALL_BYTES + 1])
+    expect(replies[0]?.held).toBe(SMALL_BYTES + 1)
   })
 
   it('are refused where there is no room', async () => {

@@ -62,6 +62,16 @@ describe('a reorganisation', () => {
   })
 })
 
+describe('a chain that was doubted', () => {
+  it('has the news of what stands now for whoever comes while it is not settled anew', () => {
+    const { hear, listen } = openWire()
+    hear(headed(12), { type: 'doubted', from: 11 })
+    const ear = listen('logs')
+    for (const number of [11, 12]) hear(sealed({ number, fork: 'b', logs: [at(number, 1n)] }))
+    expect(ear.told).toEqual(['+11.0=1 b', '+12.0=1 b'])
+  })
+})
+
 describe('blocks that are caught up beside the newest', () => {
   it('take nothing back that was settled since the chain was doubted', () => {
     const { hear, listen } = openWire()
