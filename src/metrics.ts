@@ -19,6 +19,12 @@ export function openMetrics() {
       labelNames: ['type'],
       registers,
     }),
+    questionsPassed: new Counter({
+      name: 'stocktape_rpc_passed_total',
+      help: 'Questions of clients that were passed on to the upstream, and not answered from memory or with others',
+      labelNames: ['method'],
+      registers,
+    }),
     shownOut: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
     listeners: new Gauge({
       name: 'stocktape_listeners',

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { ChainIdentity } from '../chain/identity.ts'
-import { parseJson, Rpc } from '../chain/rpc.ts'
+import { type Pass, parseJson, Rpc } from '../chain/rpc.ts'
 import type { Heard } from '../chain/source.ts'
 import type { UpstreamError } from '../chain/upstream-error.ts'
 import type { Config } from '../config.ts'
@@ -45,9 +45,16 @@ export function openAsking({ config, upstream, view, hub, metrics, addressOf, up
   const blames = ({ kind }: UpstreamError) => kind === 'wrong_chain'
   const receiptUrls = config.RECEIPTS_RPC_URL ?? []
   const moment = new Moment()
+  const passTo = (urls: readonly string[]): Pass => {
+    const rpc = new Rpc({ urls, ...ports, blames })
+    return (method, params) => {
+      metrics.questionsPassed.inc({ method })
+      return rpc.pass(method, params)
+    }
+  }
   const answers = new Answers({
-    pass: new Rpc({ urls: upstream.rpcUrls, ...ports, blames }).pass,
-    receipts: receiptUrls.length > 0 ? new Rpc({ urls: receiptUrls, ...ports, blames }).pass : null,
+    pass: passTo(upstream.rpcUrls),
+    receipts: receiptUrls.length > 0 ? passTo(receiptUrls) : null,
     moment,
     chainId: () => chain.id,
     hide: hiding([...upstream.rpcUrls, ...upstream.wsUrls, ...receiptUrls]),

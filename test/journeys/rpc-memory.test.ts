@@ -61,6 +61,8 @@ describe('a thousand who ask the same at once', () => {
       expect(devnet.requests.eth_getTransactionCount - before - 1).toBe(1)
     }
     expect(devnet.requests.eth_getCode).toBe(1)
+    const metrics = await (await fetch(`${world.relay.url}/metrics`)).text()
+    expect(metrics).toContain('stocktape_rpc_passed_total{method="eth_getCode"} 1\n')
   })
 
   it('while a busy block is pushed log by log cost no question per log', async () => {
@@ -72,8 +74,9 @@ describe('a thousand who ask the same at once', () => {
     const [before, begin] = [devnet.requests.eth_getTransactionCount, performance.now()]
     transfer(world, 'AAPLc', 200)
     while (heard.all('transfer').length < 200) await crowd(ears, nonceOf(devnet))
+    // What comes in one turn is one move; the logs of a flashblock come in a few.
     const refreshes = 2 + Math.floor((performance.now() - begin) / REFRESH_MS)
-    expect(devnet.requests.eth_getTransactionCount - before).toBeLessThanOrEqual(refreshes)
+    expect(devnet.requests.eth_getTransactionCount - before).toBeLessThanOrEqual(refreshes + 200 / 4)
     expect(new Set(await crowd(ears, nonceOf(devnet))).size).toBe(1)
   })
 })
@@ -137,7 +140,7 @@ describe('an upstream that fails', () => {
     )
     const asked = () => upstream.methods().filter((method) => method === 'eth_getBalance').length
     expect((await ask(node, ...balance(devnet))).error).toMatchObject({ code: -32_016 })
-    expect((await ask(node, ...balance(devnet))).error).toMatchObject({ code: -32_000 })
+    expect((await ask(node, ...balance(devnet))).error).toMatchObject({ code: -32_005 })
     expect(asked()).toBe(1)
     fails = false
     const begin = performance.now()
