@@ -21,7 +21,7 @@ export function openMetrics() {
     }),
     questionsPassed: new Counter({
       name: 'stocktape_rpc_passed_total',
-      help: 'Questions of clients that were passed on to the upstream, and not answered from memory or with others',
+      help: 'Questions that were passed on to the upstream, and not answered from memory or with others',
       labelNames: ['method'],
       registers,
     }),

@@ -205,10 +205,12 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...gi
       },
       error: failed,
     })
+    // What is no business of ours must not rest an endpoint that answers what is.
+    const foreignRpc = new Rpc({ urls: upstream.rpcUrls, ...ports, blames: ({ kind }) => kind === 'wrong_chain' })
     flow.add(
       asking.foreign
         ?.heard((addresses, owed) =>
-          source({ ...settings, ask: rpc.ask, link: openLink, addresses, owed, ...anew, clock, say }),
+          source({ ...settings, ask: foreignRpc.ask, link: openLink, addresses, owed, ...anew, clock, say }),
         )
         .subscribe({ next: (heard) => asking.foreign?.wire.hear(heard), error: failed }),
     )

@@ -19,8 +19,13 @@ import { RpcPosts } from './rpc.ts'
 import { RpcLines } from './rpc-lines.ts'
 import type { View } from './view.ts'
 
-/** Long answers that were not taken yet, all together. */
+/** Long answers that were not taken yet, all together and of one address. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
+const UNSENT_SHARE_BYTES = 64 * 2 ** 20
+/** A head that the node does not have yet is asked for again after this. */
+const REST_MS = 50
+/** What the filters of one address may weigh: each so much, and as much as it names. */
+const FILTERS_SHARE = 50_000
 /** Bytes by which the subscriptions of one life of the relay are told from those of the next. */
 const ID_PREFIX_BYTES = 12
 
@@ -65,6 +70,7 @@ export function openAsking({ config, upstream, view, hub, metrics, addressOf, up
     lists: (address) => view.lists(address),
     hasList: () => view.tokens.length > 0,
     foreign,
+    rest: () => new Promise((resolve) => setTimeout(resolve, REST_MS)),
     block: async (number) => {
       const question = readQuestion('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], moment)
       return parseJson(String(await answers.answerAll(question)))
@@ -73,12 +79,13 @@ export function openAsking({ config, upstream, view, hub, metrics, addressOf, up
   const shared = {
     service: { answers, moment },
     rates: new Rates(config.RPC_RATE),
-    unsent: new Budget(UNSENT_BOUND_BYTES),
+    unsent: new Budget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
   }
   const lines = new RpcLines({
     ...shared,
     exchange,
+    filters: new Budget(Number.POSITIVE_INFINITY, FILTERS_SHARE),
     attendance: hub.attendance,
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,

@@ -27,6 +27,11 @@ export class SocketOutlet {
     return this.taken - (_handle?.writeQueueSize ?? 0)
   }
 
+  /** Whether it will be said when all that is owed was taken; of little it is not. */
+  get willDrain(): boolean {
+    return this.socket.writableNeedDrain
+  }
+
   /** Whether nobody is there any more. */
   get isClosed(): boolean {
     return this.socket.closed

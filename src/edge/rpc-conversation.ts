@@ -13,6 +13,8 @@ const ANSWERING_BOUND = 16
 const WAITING_BOUND_CHARS = 524_288
 /** Subscriptions of one connection. */
 const SUBSCRIPTIONS_BOUND = 100
+/** What a filter weighs beside what it names; one that names nothing weighs nothing. */
+const FILTER_WEIGHT = 50
 /** Requests over the rate, in a row, that are answered before the connection is closed. */
 const OVER_RATE_BOUND = 1_000
 /** There is no coming back to where one was: so long a burst may stay unread beyond the bound, and up to so much of it. */
@@ -26,6 +28,8 @@ export type RpcHouse = {
   readonly service: Service
   readonly exchange: Exchange
   readonly rates: Rates
+  /** What the filters of each address weigh. */
+  readonly filters: Budget
   /** What long answers hold until they are taken. */
   readonly unsent: Budget
   readonly backlogBoundBytes: number
@@ -55,14 +59,7 @@ export class RpcConversation {
   #behindSince: number | null = null
   #progress = 0
   #movedAt: number
-  readonly #caller: Caller = {
-    counts: (methods) => methods.map((method) => this.#counts(method)),
-    isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
-    carryOut: (method, params) =>
-      method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params)),
-    holds: (bytes) => !this.#over && this.#house.unsent.take(bytes),
-    hasStatus: false,
-  }
+  readonly #caller: Caller
 
   constructor(line: Line, outlet: WebSocketOutlet, address: string, house: RpcHouse) {
     this.address = address
@@ -70,6 +67,15 @@ export class RpcConversation {
     this.#line = line
     this.#outlet = outlet
     this.#movedAt = house.uptime()
+    this.#caller = {
+      who: address,
+      counts: (methods) => methods.map((method) => this.#counts(method)),
+      isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
+      carryOut: (method, params) =>
+        method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params)),
+      holds: (bytes) => !this.#over && this.#house.unsent.take(bytes, this.address),
+      hasStatus: false,
+    }
   }
 
   hear(text: string): void {
@@ -132,7 +138,7 @@ export class RpcConversation {
 
   /** Whether it has read most of what it was answered: until then it is asked to wait. */
   get #isRead(): boolean {
-    return this.#outlet.backlog <= this.#house.backlogBoundBytes
+    return this.#outlet.backlog <= this.#house.backlogBoundBytes || !this.#outlet.willDrain
   }
 
   async #answer(text: string): Promise<void> {
@@ -155,8 +161,25 @@ export class RpcConversation {
       throw new Fault(codes.limit, `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
     this.#lastId += 1
     const id = this.#house.idPrefix + this.#lastId.toString(16).padStart(8, '0')
-    const end = this.#house.exchange.open(params, { id, notify: (notice) => this.#notify(id, notice) })
-    this.#subscriptions.set(id, end)
+    const { exchange, filters } = this.#house
+    let weight = 0
+    const release = () => filters.give(weight, this.address)
+    const charge = (words: number): void => {
+      const asked = words === 0 ? 0 : FILTER_WEIGHT + words
+      if (!filters.take(asked, this.address))
+        throw new Fault(codes.limit, 'the subscriptions of your address name too much; end some, or name less')
+      weight = asked
+    }
+    try {
+      const end = exchange.open(params, { id, notify: (notice) => this.#notify(id, notice) }, charge)
+      this.#subscriptions.set(id, () => {
+        end()
+        release()
+      })
+    } catch (failure) {
+      release()
+      throw failure
+    }
     return `"${id}"`
   }
 
@@ -205,7 +228,7 @@ export class RpcConversation {
   }
 
   #write({ pieces, held }: Reply): void {
-    if (held > 0) void this.#allTaken.then(() => this.#house.unsent.give(held))
+    if (held > 0) void this.#allTaken.then(() => this.#house.unsent.give(held, this.address))
     if (this.#over || pieces.length === 0) return
     this.#outlet.gather()
     this.#outlet.write(wsHead(pieces.reduce((sum, { length }) => sum + length, 0)))

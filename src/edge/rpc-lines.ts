@@ -63,13 +63,16 @@ export class RpcLines {
   async beat(): Promise<void> {
     if (this.#beating) return
     this.#beating = true
-    let beats = 0
-    for (const conversation of this.#conversations) {
-      conversation.beat()
-      beats += 1
-      if (beats % BEATS_AT_ONCE === 0) await nextTurn()
+    try {
+      let beats = 0
+      for (const conversation of this.#conversations) {
+        conversation.beat()
+        beats += 1
+        if (beats % BEATS_AT_ONCE === 0) await nextTurn()
+      }
+    } finally {
+      this.#beating = false
     }
-    this.#beating = false
   }
 
   /** Sends everybody away. */

@@ -49,36 +49,39 @@ export class RpcPosts {
   async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await readBody(incoming, BODY_BOUND_BYTES, this.#bodies)
     if (body === 'gone') return
-    if (body === 'too_large') return this.#send(outgoing, refusalOf(tooLarge))
-    if (body === 'no_room') return this.#send(outgoing, refusalOf(noRoom))
+    if (body === 'too_large') return this.#send(outgoing, refusalOf(tooLarge), '')
+    if (body === 'no_room') return this.#send(outgoing, refusalOf(noRoom), '')
     const { service } = this.#options
-    await reply(textOf(body), service, this.#caller(incoming), (said) => this.#send(outgoing, said))
+    const caller = this.#caller(incoming)
+    await reply(textOf(body), service, caller, (said) => this.#send(outgoing, said, caller.who))
   }
 
   #caller(incoming: IncomingMessage): Caller {
     const { rates, unsent, addressOf, uptime } = this.#options
+    const who = addressOf(incoming)
     return {
+      who,
       // One answer has one status, so one request too many refuses all of a batch.
       counts: (methods) => {
-        const may = rates.take(addressOf(incoming), methods, uptime())
+        const may = rates.take(who, methods, uptime())
         return methods.map(() => may)
       },
       isLocal: () => false,
       carryOut: () => 'null',
-      holds: (bytes) => unsent.take(bytes),
+      holds: (bytes) => unsent.take(bytes, who),
       hasStatus: true,
     }
   }
 
-  #send(outgoing: ServerResponse, { status, pieces, held }: Reply): void {
+  #send(outgoing: ServerResponse, { status, pieces, held }: Reply, who: string): void {
     // Called at once where nobody is there any more.
-    if (held > 0) whenOver(outgoing, () => this.#options.unsent.give(held))
+    if (held > 0) whenOver(outgoing, () => this.#options.unsent.give(held, who))
     if (outgoing.destroyed) return
     if (pieces.length === 0) return void outgoing.writeHead(204, HEADERS).end()
     const retry = status === 429 || status === 503 ? { 'retry-after': RETRY_AFTER_S } : {}
     outgoing.writeHead(status, { ...HEADERS, ...retry, 'content-length': lengthOf(pieces) })
-    if (held === 0) return void outgoing.end(Buffer.concat(pieces))
     outgoing.setTimeout(STALLED_BOUND_MS, () => outgoing.destroy())
+    if (held === 0) return void outgoing.end(Buffer.concat(pieces))
     for (const piece of pieces) outgoing.write(piece)
     outgoing.end()
   }

@@ -45,7 +45,7 @@ export class Allowance {
       this.#perSecond = Math.max(LEAST_PER_SECOND, Math.min(went, this.#allowed(uptime)) * SHARE_LEFT)
     }
     this.#saidAt = uptime
-    this.#restUntil = uptime + Math.min(retryAfterMs ?? 0, REST_BOUND_MS)
+    this.#restUntil = Math.max(this.#restUntil, uptime + Math.min(retryAfterMs ?? 0, REST_BOUND_MS))
   }
 
   #allowed(uptime: number): number {

@@ -55,6 +55,7 @@ export class Answers {
   readonly #slow: Lane
   readonly #own: Lane
   readonly #allowance = new Allowance()
+  readonly #receiptsAllowance = new Allowance()
 
   constructor(options: Options) {
     this.#options = options
@@ -63,14 +64,14 @@ export class Answers {
     this.#own = new Lane(OWN, options.uptime)
   }
 
-  /** The result in JSON; throws a `Fault` where there is none. */
-  answer(question: Question): Buffer | Promise<Buffer> {
-    return this.#answer(question, () => this.#askFor(question))
+  /** The result in JSON, for `who` asks; throws a `Fault` where there is none. */
+  answer(question: Question, who = ''): Buffer | Promise<Buffer> {
+    return this.#answer(question, () => this.#askFor(question, who))
   }
 
-  /** The same, asked for everybody: no client's question stands before it. */
+  /** The same, asked for everybody: no other question of a client stands before it. */
   answerAll(question: Question): Buffer | Promise<Buffer> {
-    return this.#answer(question, () => this.#own.pass(() => this.#ask(question)))
+    return this.#answer(question, () => this.#own.pass(() => this.#ask(question), ''))
   }
 
   #answer(question: Question, ask: () => Promise<Buffer>): Buffer | Promise<Buffer> {
@@ -125,9 +126,11 @@ export class Answers {
       case 'chain':
         return 'sealed'
       case 'hash':
-        return isNothing(text) ? 'head' : 'sealed'
+        // Whoever does not know a block yet may know it in a moment.
+        return isNull(text) ? null : isNothing(text) ? 'head' : 'sealed'
       case 'number':
         if (head === null || about.number > head) return null
+        if (isNothing(text) && about.number > head - LATEST_BLOCKS) return isNull(text) ? null : 'pending'
         return this.#isSure(about, text, head) ? 'sealed' : 'head'
     }
   }
@@ -140,31 +143,40 @@ export class Answers {
     return moment.knows(number) || number <= head - RECENT_BLOCKS
   }
 
-  #askFor(question: Question): Promise<Buffer> {
+  #askFor(question: Question, who: string): Promise<Buffer> {
     const { uptime } = this.#options
     const isSlow = question.method === 'eth_getLogs' || !methods[question.method].public
     return (isSlow ? this.#slow : this.#quick).pass(() => {
-      if (!this.#allowance.take(uptime())) throw tooMuch
+      if (!this.#allowanceOf(question).take(uptime())) throw tooMuch
       return this.#ask(question)
-    })
+    }, who)
   }
 
-  async #ask({ method, params }: Question): Promise<Buffer> {
-    const { pass, receipts } = this.#options
-    const asked = methods[method].public ? pass : (receipts ?? pass)
+  async #ask(question: Question): Promise<Buffer> {
+    const { uptime } = this.#options
+    const { method, params } = question
     try {
-      return await firstValueFrom(asked(method, params))
+      return await firstValueFrom(this.#passOf(question)(method, params))
     } catch (failure) {
+      if (!(failure instanceof UpstreamError)) throw failure
+      this.#allowanceOf(question).heard(failure, uptime())
       throw this.#faultOf(failure)
     }
   }
 
+  #passOf({ method }: Question): Pass {
+    const { pass, receipts } = this.#options
+    return methods[method].public ? pass : (receipts ?? pass)
+  }
+
+  /** Whose quota a question is of. */
+  #allowanceOf(question: Question): Allowance {
+    return this.#passOf(question) === this.#options.receipts ? this.#receiptsAllowance : this.#allowance
+  }
+
   /** What the upstream said, in its own words; where it said nothing, in ours. */
-  #faultOf(failure: unknown): Fault {
-    if (!(failure instanceof UpstreamError)) throw failure
-    const { hide, uptime } = this.#options
-    const { said, kind } = failure
-    this.#allowance.heard(failure, uptime())
+  #faultOf({ said, kind }: UpstreamError): Fault {
+    const { hide } = this.#options
     if (said) {
       const status = said.status === FORBIDDEN ? FORBIDDEN : 200
       return new Fault(said.code, hide(said.message), status, hidden(said.data, hide))
@@ -176,5 +188,7 @@ export class Answers {
     return new Fault(codes.server, 'the upstream does not answer now; try again in a moment')
   }
 }
+
+const isNull = (text: Buffer): boolean => text.length === 4 && text.toString('latin1') === 'null'
 
 const isNothing = (text: Buffer): boolean => text.length <= NOTHING_BOUND_BYTES && nothing.test(text.toString('latin1'))

@@ -4,7 +4,7 @@ import type { Hex } from '../protocol/parts.ts'
 import { codes, Fault } from './fault.ts'
 import type { Foreign } from './foreign.ts'
 import { Heads } from './heads.ts'
-import { type Kind, kinds, type Subscriber, Subscribers, type Subscription } from './subscribers.ts'
+import { type Kind, kinds, type Subscriber, Subscribers, type Subscription, wordsOf } from './subscribers.ts'
 import { Wire } from './wire.ts'
 
 type Options = {
@@ -16,6 +16,8 @@ type Options = {
   readonly foreign: Foreign | null
   /** The sealed block of a number, as the node has it. */
   readonly block: (number: number) => Promise<unknown>
+  /** Resolves a moment later. */
+  readonly rest: () => Promise<unknown>
 }
 
 /** How many addresses that cannot be heard are named. */
@@ -35,6 +37,7 @@ export class Exchange {
       listens: () => this.#subscribers.has('newHeads'),
       block: options.block,
       tell: (header) => this.#subscribers.tellHead(header),
+      rest: options.rest,
     })
   }
 
@@ -43,14 +46,19 @@ export class Exchange {
     this.#heads.hear(heard)
   }
 
-  /** Subscribes to what `eth_subscribe` was called with; what it gives ends it. */
-  open(params: unknown, subscriber: Subscriber): () => void {
+  /**
+   * Subscribes to what `eth_subscribe` was called with; what it gives ends it. `charge` is told how many addresses and
+   * topics a filter names before it is held, and may refuse it.
+   */
+  open(params: unknown, subscriber: Subscriber, charge: (words: number) => void = () => {}): () => void {
     const [name, given, ...others] = Array.isArray(params) ? params : []
     const kind = kinds.find((one) => one === name)
     if (!kind) throw new Fault(codes.params, `invalid params: params[0] must be one of ${kinds.join(', ')}`)
     if (others.length > 0) throw new Fault(codes.params, 'invalid params: a kind and a filter, and nothing else')
     if (kind === 'newHeads') return this.#enter(this.#subscribers, this.#wire, { kind, subscriber }, {})
-    return this.#logs(kind, readFilter(given), subscriber)
+    const filter = readFilter(given)
+    charge(wordsOf(filter))
+    return this.#logs(kind, filter, subscriber)
   }
 
   #logs(kind: Kind, filter: LogFilter, subscriber: Subscriber): () => void {

@@ -6,6 +6,8 @@ import type { Heard } from '../chain/source.ts'
 const GAP_BOUND_BLOCKS = 128
 /** Heads that are remembered, to see where a chain parts from the one that was told. */
 const SENT_BOUND = 256
+/** So often in a row a block is asked for that the node does not have yet, after each thing that is heard. */
+const RETRIES_BOUND = 20
 /** Steps of one walk: one that goes to and fro, since nodes disagree, is left for the next head. */
 const STEPS_BOUND = 512
 
@@ -20,6 +22,8 @@ type Options = {
   /** The sealed block of a number, as the node has it; null while it has none. */
   readonly block: (number: number) => Promise<unknown>
   readonly tell: (header: string) => void
+  /** Resolves a moment later. */
+  readonly rest: () => Promise<unknown>
 }
 
 /** The headers of sealed blocks, without holes; where the chain goes back, so do they. */
@@ -29,6 +33,7 @@ export class Heads {
   #last: number | null = null
   #goal: number | null = null
   #walking = false
+  #retries = 0
   /** Whether something was heard since the last step, or that step led on. */
   #news = false
 
@@ -64,6 +69,7 @@ export class Heads {
 
   async #walk(): Promise<void> {
     this.#news = true
+    this.#retries = 0
     if (this.#walking) return
     this.#walking = true
     try {
@@ -79,6 +85,14 @@ export class Heads {
     }
   }
 
+  /** Whoever answers may be a moment behind whoever told of the head. */
+  async #waits(): Promise<boolean> {
+    if (this.#retries >= RETRIES_BOUND) return false
+    this.#retries += 1
+    await this.#options.rest()
+    return this.#options.listens()
+  }
+
   /** Tells the next head, or goes back by one; false where there is nothing to do. */
   async #step(): Promise<boolean> {
     const goal = this.#goal
@@ -90,7 +104,7 @@ export class Heads {
     const read = Place.safeParse(await this.#options.block(number))
     // The chain may have gone back while the node thought.
     if (this.#last !== last) return true
-    if (!read.success || Number(read.data.number) !== number) return false
+    if (!read.success || Number(read.data.number) !== number) return this.#waits()
     // Told already: whoever answers has not gone back yet, or need not.
     if (this.#sent.get(number) === read.data.hash) {
       this.#last = number
@@ -101,6 +115,7 @@ export class Heads {
       this.#goBack(number - 1)
       return true
     }
+    this.#retries = 0
     this.#last = number
     for (const later of this.#sent.keys()) if (later > number) this.#sent.delete(later)
     this.#sent.set(number, read.data.hash)

@@ -7,11 +7,13 @@ const crowded = new Fault(codes.limit, 'too many questions wait for the upstream
 
 type Waiting = { readonly since: number; readonly go: () => void; readonly giveUp: (fault: Fault) => void }
 
-/** Lets so many questions be under way at once, and so many others wait for their turn, in their order. */
+/** Lets so many questions be under way at once, and so many others wait: whoever asks has its turn in turn. */
 export class Lane {
   readonly #bounds: { readonly atOnce: number; readonly waiting: number }
   readonly #uptime: () => number
-  readonly #waiting: Waiting[] = []
+  /** Those who wait, by who asks; whose turn it is stands first. */
+  readonly #rows = new Map<string, Waiting[]>()
+  #waiting = 0
   #underWay = 0
 
   constructor(bounds: { readonly atOnce: number; readonly waiting: number }, uptime: () => number) {
@@ -20,9 +22,9 @@ export class Lane {
   }
 
   /** Asks when there is room; throws a `Fault` where there is none, or none in time. */
-  async pass<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  async pass<Answer>(ask: () => Promise<Answer>, who: string): Promise<Answer> {
     if (this.#underWay < this.#bounds.atOnce) this.#underWay += 1
-    else await this.#turn()
+    else await this.#turn(who)
     try {
       return await ask()
     } finally {
@@ -30,18 +32,36 @@ export class Lane {
     }
   }
 
-  #turn(): Promise<void> {
-    if (this.#waiting.length >= this.#bounds.waiting) throw crowded
-    return new Promise((go, giveUp) => this.#waiting.push({ since: this.#uptime(), go, giveUp }))
+  #turn(who: string): Promise<void> {
+    const row = this.#rows.get(who) ?? []
+    if (this.#waiting >= this.#bounds.waiting) this.#makeRoom(row.length)
+    this.#rows.set(who, row)
+    this.#waiting += 1
+    return new Promise((go, giveUp) => row.push({ since: this.#uptime(), go, giveUp }))
+  }
+
+  /** Whoever has most waiting gives a place up to one who has less. */
+  #makeRoom(has: number): void {
+    const longest = [...this.#rows.values()].reduce((one, other) => (other.length > one.length ? other : one), [])
+    if (longest.length <= has + 1) throw crowded
+    longest.pop()?.giveUp(crowded)
+    this.#waiting -= 1
   }
 
   /** Whoever is through hands its place on. */
   #next(): void {
-    for (;;) {
-      const next = this.#waiting.shift()
-      if (!next) break
-      if (this.#uptime() - next.since < WAIT_BOUND_MS) return next.go()
-      next.giveUp(crowded)
+    for (const [who, row] of this.#rows) {
+      this.#rows.delete(who)
+      for (let next = row.shift(); next; next = row.shift()) {
+        this.#waiting -= 1
+        if (this.#uptime() - next.since >= WAIT_BOUND_MS) {
+          next.giveUp(crowded)
+          continue
+        }
+        // The others of this row wait until all other rows had their turn.
+        if (row.length > 0) this.#rows.set(who, row)
+        return next.go()
+      }
     }
     this.#underWay -= 1
   }

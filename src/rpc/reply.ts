@@ -18,6 +18,8 @@ export type Service = { readonly answers: Answers; readonly moment: Moment }
 
 /** Who asks, by which carrier. */
 export type Caller = {
+  /** Who it is: whoever asks much waits behind whoever asks little. */
+  readonly who: string
   /** Counts requests by their methods against the rate; says of each whether it may be answered. */
   readonly counts: (methods: readonly string[]) => readonly boolean[]
   /** Whether a call is carried out on the spot instead of being asked of the node. */
@@ -83,7 +85,11 @@ export async function reply(
     if (result instanceof Fault && !batch) status = result.status
     answers.push(written(one, result, batch || !caller.hasStatus))
   }
-  write({ status, pieces: batch ? listed(answers) : answers.flat(), held })
+  const pieces = batch ? listed(answers) : answers.flat()
+  // What is short by itself may be long together.
+  const rest = pieces.reduce((sum, { length }) => sum + length, 0) - held
+  if (rest <= SMALL_BYTES) return write({ status, pieces, held })
+  write(caller.holds(rest) ? { status, pieces, held: held + rest } : { ...refusalOf(noRoom), held })
 }
 
 /** What the long results of a batch may hold together; one that does not fit beside the others is let go as it comes. */
@@ -118,7 +124,7 @@ async function ask(one: Request | Misfit, { answers, moment }: Service, caller: 
   try {
     const question = readQuestion(one.method, one.params, moment)
     // No question changes anything: what nobody wants to know is not asked.
-    return one.id === null ? null : await answers.answer(question)
+    return one.id === null ? null : await answers.answer(question, caller.who)
   } catch (failure) {
     return faultOf(failure)
   }

@@ -48,6 +48,8 @@ export type Subscription = {
   readonly since: number
   /** Blocks up to this one were sealed before; null where no head was known. */
   head: number | null
+  /** What that was before the chain went back, and for what had been told by then. */
+  before: { readonly head: number; readonly told: number } | null
 }
 
 /** All who want the same. */
@@ -95,9 +97,13 @@ export class Subscribers {
   }
 
   /** The blocks from this one on may be no more: those that come in their place are everybody's news. */
-  wentBack(from: number): void {
-    for (const subscription of this.#nameOf.keys())
-      if (subscription.head !== null) subscription.head = Math.min(subscription.head, from - 1)
+  wentBack(from: number, told: number): void {
+    for (const subscription of this.#nameOf.keys()) {
+      const { head } = subscription
+      if (head === null || head < from) continue
+      subscription.before ??= { head, told }
+      subscription.head = from - 1
+    }
   }
 
   tellHead(text: string): void {
@@ -108,8 +114,9 @@ export class Subscribers {
   }
 
   #open(name: string, kind: Kind, filter: LogFilter): Company {
-    const words = [filter.address ?? []].flat().length + [filter.topics ?? []].flat(2).length
-    if (this.#companies.size >= FILTERS_BOUND || this.#words + words > WORDS_BOUND)
+    const words = wordsOf(filter)
+    // All that there is, is one filter, whoever asks for it.
+    if (words > 0 && (this.#companies.size >= FILTERS_BOUND || this.#words + words > WORDS_BOUND))
       throw new Fault(codes.limit, 'too many different filters are in use now; come back later, or ask for less')
     const company = { kind, words, wants: matching(filter), members: new Set<Subscription>() }
     this.#companies.set(name, company)
@@ -117,6 +124,10 @@ export class Subscribers {
     return company
   }
 }
+
+/** How many addresses and topics a filter names. */
+export const wordsOf = ({ address, topics }: LogFilter): number =>
+  [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
 
 /** The same for every way of writing the same filter. */
 const nameOf = (kind: Kind, { address, topics }: LogFilter): string =>

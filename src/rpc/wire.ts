@@ -10,6 +10,8 @@ import { saysSame, textOfLog } from './wire-log.ts'
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
 /** No block is pre-confirmed so far above the newest settled one. */
 const AHEAD_BOUND_BLOCKS = 100_000
+/** Doubts that are remembered by where they begin. */
+const DOUBTS_BOUND = 64
 /** What a log takes beside its data. */
 const LOG_BYTES = 1_024
 
@@ -42,7 +44,8 @@ export class Wire implements Owed {
   #bytes = 0
   /** How many were told. */
   #told = 0
-  /** How often somebody said that what was sealed may be no more. */
+  /** From where on somebody said that what was sealed may be no more; the newest doubts, and how many there were. */
+  readonly #reaches: number[] = []
   #doubts = 0
   /** Whether what is told now is caught up. */
   #isLate = false
@@ -57,8 +60,8 @@ export class Wire implements Owed {
   }
 
   /** From where on somebody hears who begins to listen now. */
-  get now(): Pick<Subscription, 'since' | 'head'> {
-    return { since: this.#told, head: this.#head }
+  get now(): Pick<Subscription, 'since' | 'head' | 'before'> {
+    return { since: this.#told, head: this.#head, before: null }
   }
 
   at(number: number) {
@@ -88,8 +91,10 @@ export class Wire implements Owed {
         return
       case 'doubted':
         this.#doubts += 1
+        this.#reaches.push(heard.from)
+        if (this.#reaches.length > DOUBTS_BOUND) this.#reaches.shift()
         if (this.#head !== null) this.#head = Math.min(this.#head, heard.from - 1)
-        return this.#options.subscribers.wentBack(heard.from)
+        return this.#options.subscribers.wentBack(heard.from, this.#told)
       case 'sealed':
         this.#newest = heard.newest
         for (const block of heard.blocks) this.#settle(block)
@@ -135,9 +140,15 @@ export class Wire implements Owed {
    */
   #takeBack(from: number): void {
     const later = [...this.#blocks]
-      .filter(([number, { doubts }]) => number === from || (number > from && doubts < this.#doubts))
+      .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
       .sort(([a], [b]) => a - b)
     for (const [number, { sealed }] of later) for (const told of sealed.values()) this.#remove('sealed', number, told)
+  }
+
+  /** Whether a block was doubted since there were so many doubts. Of those that are forgotten, all reached it. */
+  #isDoubted(number: number, since: number): boolean {
+    const forgotten = this.#doubts - this.#reaches.length
+    return since < forgotten || this.#reaches.slice(since - forgotten).some((from) => from <= number)
   }
 
   #tell(kind: 'pending' | 'sealed', number: number, told: Told): void {
@@ -162,7 +173,7 @@ export class Wire implements Owed {
       kind === 'pending' ? 'pendingLogs' : 'logs',
       log,
       notice,
-      ({ since, head }) => since <= n && (hash === null || number > (head ?? this.#first ?? -1)),
+      (one) => one.since <= n && (hash === null || number > (headOf(one, n) ?? this.#first ?? -1)),
     )
   }
 
@@ -177,5 +188,9 @@ export class Wire implements Owed {
     }
   }
 }
+
+/** The head of a subscription as it was when something was told. */
+const headOf = ({ head, before }: Subscription, n: number): number | null =>
+  before !== null && n < before.told ? before.head : head
 
 const bytesOf = ({ log }: Told): number => LOG_BYTES + log.data.length

@@ -23,3 +23,13 @@ it('gives again what was given back', () => {
   expect(budget.take(5)).toBe(false)
   expect(budget.take(4)).toBe(true)
 })
+
+it('gives no one more than its share, and everybody what is left of it', () => {
+  const budget = new Budget(10, 4)
+  expect(budget.take(5, 'much')).toBe(false)
+  expect(budget.take(4, 'much')).toBe(true)
+  expect(budget.take(1, 'much')).toBe(false)
+  expect([budget.take(4, 'other'), budget.take(4, 'third'), budget.take(2, 'third')]).toEqual([true, false, true])
+  budget.give(4, 'much')
+  expect(budget.take(3, 'much')).toBe(true)
+})

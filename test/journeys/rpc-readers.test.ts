@@ -28,7 +28,7 @@ async function openLines() {
     ...{ receipts: null, moment, chainId: () => 1, hide: (text: string) => text, uptime },
   })
   const block = async () => null
-  const exchange = new Exchange({ lists: () => true, hasList: () => true, foreign: null, block })
+  const exchange = new Exchange({ lists: () => true, hasList: () => true, foreign: null, block, rest: async () => {} })
   exchange.hear(headed(10))
   const lines = new RpcLines({
     ...{
@@ -36,6 +36,7 @@ async function openLines() {
       exchange,
       rates: new Rates(1_000_000),
       unsent: new Budget(256 * MEBIBYTE),
+      filters: new Budget(Number.POSITIVE_INFINITY),
       uptime,
     },
     ...{ backlogBoundBytes: 262_144, idPrefix: '0x', shownOut: () => {}, count: { came: () => {}, went: () => {} } },

@@ -85,6 +85,20 @@ describe('a client with several subscriptions on one connection', () => {
     move(world, 1)
     await Promise.all(subscribed.slice(1).map((one) => one.hear(1)))
   })
+
+  it('may not name so much that nothing is left for others, and may name it again once it let go', async () => {
+    const world = await openWorld(generous)
+    const ear = await RpcEar.open(world)
+    const long = (of: number) => ({
+      topics: [null, Array.from({ length: 1_000 }, (_, at) => `0x${(of * 1_000 + at).toString(16).padStart(64, '0')}`)],
+    })
+    const ids: unknown[] = []
+    for (let of = 0; of < 47; of += 1) ids.push((await ear.call('eth_subscribe', 'logs', long(of))).result)
+    expect((await ear.call('eth_subscribe', 'logs', long(47))).error).toMatchObject({ code: -32005 })
+    await ear.subscribe('logs')
+    expect((await ear.call('eth_unsubscribe', ids[0])).result).toBe(true)
+    expect((await ear.call('eth_subscribe', 'logs', long(48))).error).toBeUndefined()
+  })
 })
 
 describe('the answer to a subscription', () => {

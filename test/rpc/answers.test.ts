@@ -157,10 +157,31 @@ describe('an answer about what is sealed', () => {
     expect(await again()).toBe(true)
   })
 
-  it.each([null, [], '0x', '0x0', ZERO_WORD])(
+  it.each([block(hex(HEAD)), block(hex(HEAD - 7)), balance(blockHash(HEAD))].map(shown))(
+    'is not kept if it is null of a block that somebody may have by now: %s',
+    async (_, question) => {
+      const { again } = await answered(question, null)
+      expect(await again()).toBe(true)
+    },
+  )
+
+  it.each([[], '0x', '0x0', ZERO_WORD].map((one) => [one]))(
+    'is given again for less than 200 ms if at the head there is nothing: %j',
+    async (empty) => {
+      for (const question of [balance(hex(HEAD)), range(HEAD - 9, HEAD), range(HEAD - 7, HEAD - 7)]) {
+        const { clock, again } = await answered(question, empty)
+        clock.uptime = 199
+        expect(await again()).toBe(false)
+        clock.uptime = 200
+        expect(await again()).toBe(true)
+      }
+    },
+  )
+
+  it.each([[], '0x', '0x0', ZERO_WORD].map((one) => [one]))(
     'ends with the next head if near it there is nothing: %j',
     async (empty) => {
-      for (const question of [block(hex(HEAD)), balance(hex(1)), range(1, 9), logs({ blockHash: blockHash(HEAD) })]) {
+      for (const question of [balance(hex(1)), range(1, 9), logs({ blockHash: blockHash(HEAD) })]) {
         const { moment, again } = await answered(question, empty)
         expect(await again()).toBe(false)
         moment.hear(heard.head(HEAD + 1))

@@ -22,6 +22,7 @@ function openExchange({ foreign = null, listed = [apple, tesla] }: { foreign?: F
     hasList: () => listed.length > 0,
     foreign,
     block: async (number) => blockAt(number),
+    rest: async () => {},
   })
   exchange.hear(headed(10))
   const open = (...params: unknown[]) => {

@@ -34,6 +34,7 @@ function openHeads() {
       return instead === undefined ? { ...blockAt(number), ...contents } : instead
     },
     tell: (header) => told.push(JSON.parse(header)),
+    rest: async () => {},
   })
   /** Hears, and waits until all that follows from it without any more being heard is done. */
   const hear = async (...some: Parameters<Heads['hear']>[0][]) => {
@@ -99,6 +100,18 @@ describe('the heads', () => {
     node.instead = () => undefined
     await hear(sealed({ number: 11 }))
     expect(inShort()).toEqual(['10a', '11a', '12a'])
+  })
+
+  it('are asked for again, for a node that is a moment behind whoever told of them, and not for ever', async () => {
+    const { node, asked, hear, inShort } = openHeads()
+    let lacks = 3
+    node.instead = () => (lacks-- > 0 ? null : undefined)
+    await hear(headed(10))
+    expect(inShort()).toEqual(['10a'])
+    expect(asked).toHaveLength(4)
+    lacks = Number.POSITIVE_INFINITY
+    await hear(headed(11))
+    expect(asked).toHaveLength(4 + 21)
   })
 
   it('wait for a node that fails', async () => {

@@ -6,12 +6,12 @@ function opened(atOnce: number, waiting: number) {
   const clock = { uptime: 0 }
   const lane = new Lane({ atOnce, waiting }, () => clock.uptime)
   const underWay: PromiseWithResolvers<string>[] = []
-  const ask = () =>
+  const ask = (who = 'one') =>
     lane.pass(() => {
       const answer = Promise.withResolvers<string>()
       underWay.push(answer)
       return answer.promise
-    })
+    }, who)
   return { clock, underWay, ask }
 }
 
@@ -37,8 +37,8 @@ describe('a lane', () => {
     const refusing = () => {
       throw new Error('refused')
     }
-    for (let time = 0; time < 3; time += 1) await expect(lane.pass(refusing)).rejects.toThrow('refused')
-    expect(await lane.pass(async () => 'answered')).toBe('answered')
+    for (let time = 0; time < 3; time += 1) await expect(lane.pass(refusing, 'one')).rejects.toThrow('refused')
+    expect(await lane.pass(async () => 'answered', 'one')).toBe('answered')
   })
 
   it('refuses who comes when the row is full', async () => {
@@ -63,5 +63,32 @@ describe('a lane', () => {
     await settled()
     underWay[1]?.resolve('three')
     expect(await Promise.all(answers)).toEqual(['one', expect.stringContaining('too many questions'), 'three'])
+  })
+
+  it('gives whoever asks its turn in turn, however much one asks', async () => {
+    const { underWay, ask } = opened(1, 10)
+    const order: string[] = []
+    const asked = ['much', 'much', 'much', 'little', 'other'].map((who, at) =>
+      ask(who).then(() => order.push(who + at)),
+    )
+    for (let n = 0; n < asked.length; n += 1) {
+      await settled()
+      underWay[n]?.resolve('')
+    }
+    await Promise.all(asked)
+    expect(order).toEqual(['much0', 'much1', 'little3', 'other4', 'much2'])
+  })
+
+  it('takes from whoever has most waiting what somebody else needs', async () => {
+    const { underWay, ask } = opened(1, 3)
+    const much = Array.from({ length: 4 }, () => ask('much').catch((fault: Error) => fault.message))
+    const little = ask('little')
+    expect(await much[3]).toContain('too many questions')
+    await expect(ask('much')).rejects.toMatchObject({ code: -32005 })
+    for (let n = 0; n < 4; n += 1) {
+      await settled()
+      underWay[n]?.resolve('answered')
+    }
+    expect(await Promise.all([...much.slice(0, 3), little])).toEqual(Array(4).fill('answered'))
   })
 })

@@ -21,6 +21,7 @@ const subscribe = (id?: unknown) => ({ jsonrpc: '2.0', id, method: 'eth_subscrib
 
 /** One who asks; nothing stands in its way unless the test says so. */
 const callerOf = (given: Partial<Caller> = {}): Caller => ({
+  who: 'somebody',
   counts: (asked) => asked.map(() => true),
   isLocal: () => false,
   carryOut: () => 'null',
@@ -155,11 +156,26 @@ describe('long answers', () => {
     const { say, passed, replies } = opened({ holds: (bytes) => held.push(bytes) > 0 })
     const said = say([balance(1), code(2, 'latest')])
     await nextTurn()
-    await passed[0]?.give(long(SMALL_BYTES))
+    await passed[0]?.give(long(SMALL_BYTES - 1_000))
     await passed[1]?.give(long(SMALL_BYTES + 1))
     await said
     expect(held).toEqual([SMALL_BYTES + 1])
     expect(replies[0]?.held).toBe(SMALL_BYTES + 1)
+  })
+
+  it('are long as well where many that are short come together', async () => {
+    for (const hasRoom of [true, false]) {
+      const held: number[] = []
+      const { say, passed, replies, json } = opened({ holds: (bytes) => held.push(bytes) > 0 && hasRoom })
+      const said = say([balance(1), code(2, 'latest')])
+      await nextTurn()
+      for (const { give } of passed) await give(long(SMALL_BYTES))
+      await said
+      expect(held).toEqual([expect.any(Number)])
+      expect(held[0]).toBeGreaterThan(2 * SMALL_BYTES)
+      expect(replies[0]?.held).toBe(hasRoom ? held[0] : 0)
+      expect(json()[0]?.status).toBe(hasRoom ? 200 : 503)
+    }
   })
 
   it('are refused where there is no room', async () => {

@@ -15,7 +15,13 @@ const logs = [
   logOf({ block: 11, index: 4, address: tesla }, { topics: [] }),
 ]
 
-const subscription = (subscriber: Listener, kind: Kind = 'pendingLogs') => ({ kind, subscriber, since: 0, head: null })
+const subscription = (subscriber: Listener, kind: Kind = 'pendingLogs') => ({
+  kind,
+  subscriber,
+  since: 0,
+  head: null,
+  before: null,
+})
 const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 const tellAll = (subscribers: Subscribers) => {
   for (const log of logs)
@@ -95,7 +101,7 @@ describe('subscribers', () => {
     const encode = (text: string) => Buffer.from(text)
     for (const id of ['0x1', '0x1', '0x2']) {
       const notify = (notice: Notice) => given.push(notice.bytes(id, encode))
-      subscribers.add({ kind: 'newHeads', subscriber: { id, notify }, since: 0, head: null }, {})
+      subscribers.add({ kind: 'newHeads', subscriber: { id, notify }, since: 0, head: null, before: null }, {})
     }
     subscribers.tellHead('{}')
     expect(given[0]).toBe(given[1])
@@ -130,7 +136,9 @@ describe('filters in use', () => {
       return one
     })
     const ear = new Listener()
-    expect(refused(() => subscribers.add(subscription(ear), {}))).toEqual(refusal)
+    expect(refused(() => subscribers.add(subscription(ear), { address: apple }))).toEqual(refusal)
+    // All that there is, is one filter more, whoever asks for it.
+    subscribers.add(subscription(new Listener()), {})
     subscribers.add(subscription(new Listener()), { topics: [word(1)] })
     const [first] = all
     if (first) subscribers.remove(first)

@@ -72,7 +72,28 @@ describe('a chain that was doubted', () => {
   })
 })
 
+describe('what was nobody’s news', () => {
+  it('is not taken back from who was not told', () => {
+    const { hear, listen } = openWire()
+    hear(headed(15))
+    const ear = listen('logs')
+    hear(sealed({ number: 15, logs: [at(15, 1n)] }), { type: 'doubted', from: 15 })
+    hear(sealed({ number: 15, fork: 'b', logs: [at(15, 2n)] }))
+    expect(ear.told).toEqual(['+15.0=2 b'])
+  })
+})
+
 describe('blocks that are caught up beside the newest', () => {
+  it('take nothing back that only a doubt above them was about', () => {
+    const { hear, listen } = openWire()
+    hear(headed(10))
+    const ear = listen('logs')
+    hear(sealed({ number: 11, logs: [at(11, 1n)] }), { type: 'doubted', from: 11 })
+    hear(sealed({ number: 200, fork: 'b', logs: [at(200, 2n)] }), { type: 'doubted', from: 201 })
+    hear(sealed({ number: 11, fork: 'b', logs: [at(11, 1n)], newest: 200 }))
+    expect(ear.told).toEqual(['+11.0=1 a', '+200.0=2 b', '-11.0=1 a', '+11.0=1 b'])
+  })
+
   it('take nothing back that was settled since the chain was doubted', () => {
     const { hear, listen } = openWire()
     hear(headed(10))
