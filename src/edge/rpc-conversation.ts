@@ -214,7 +214,7 @@ export class RpcConversation {
     return backlog - Math.max(0, Math.min(backlog, this.#forgivenUpTo - taken))
   }
 
-  /** The same, also of whoever is gone already. */
+  /** Resolves when everything said is read; of whoever is gone already, at once. */
   get #allTaken(): Promise<void> {
     return this.#outlet.isClosed ? Promise.resolve() : this.#drained
   }

@@ -21,15 +21,17 @@ const listeners = async ({ relay }: World): Promise<number> =>
 
 /** Calls so often in one message, or in one each; the codes of the answers, 0 for a result. */
 async function callTimes(ear: RpcEar, times: number, { batch = false, method = 'eth_chainId' } = {}) {
-  const requests = Array.from({ length: times }, () =>
-    ear.request(method, ...(method === 'eth_getLogs' ? [filter] : [])),
-  )
+  const requests = Array.from({ length: times }, () => ear.request(method, ...(paramsOf[method] ?? [])))
   if (batch) ear.line.send(JSON.stringify(requests))
   else for (const request of requests) ear.line.send(JSON.stringify(request))
   const answers = await Promise.all(requests.map(({ id }) => ear.answer(id)))
   return answers.map(({ error }) => error?.code ?? 0)
 }
 const filter = { fromBlock: 'latest' }
+const paramsOf: Record<string, readonly unknown[]> = {
+  eth_getLogs: [filter],
+  eth_getBlockByNumber: ['latest', true],
+}
 const codes = (results: number, errors: number) => [...Array(results).fill(0), ...Array(errors).fill(-32005)]
 
 async function post({ relay }: World, requests: number, method = 'eth_chainId') {
@@ -46,6 +48,12 @@ async function post({ relay }: World, requests: number, method = 'eth_chainId') 
     codes: answers.map(({ error }) => error?.code ?? 0),
   }
 }
+
+it('a small BACKLOG_BOUND_BYTES keeps nobody from being answered', async () => {
+  const world = await openWorld({ ...generous, BACKLOG_BOUND_BYTES: '16384' })
+  const ear = await RpcEar.open(world)
+  expect(await callTimes(ear, 200, { method: 'eth_getBlockByNumber' })).toHaveLength(200)
+})
 
 describe('the rate', () => {
   it.each([false, true])('is kept element by element over WebSocket, in one batch: %s', async (batch) => {

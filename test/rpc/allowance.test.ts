@@ -58,6 +58,14 @@ describe('the allowance', () => {
     }
   })
 
+  it('rests on though somebody says once more that it is too much, and not for how long', () => {
+    const allowance = new Allowance()
+    allowance.heard(overRate(5_000), 0)
+    allowance.heard(overRate(), 1_000)
+    expect(allowance.take(4_999)).toBe(false)
+    expect(allowance.take(5_000)).toBe(true)
+  })
+
   it.each([
     ['words alone, which one question may provoke', new UpstreamError('busy', '', null, false, said(-32000))],
     ['an error that is of the question', new UpstreamError('unknown', '', null, false, said(-32016, 429))],

@@ -110,3 +110,16 @@ describe('the receipts of a block', () => {
     expect(await fault).toMatchObject({ code: -32001, message: 'not for you', status: 403 })
   })
 })
+
+describe('what one provider has too much of', () => {
+  it('is no reason to ask the other less', async () => {
+    const { ask, asksAnew, passedToOther } = answering({ receipts: true })
+    const refused = faultOf(ask('eth_getBlockReceipts', 'latest'))
+    await nextTurn()
+    await passedToOther[0]?.fail(new UpstreamError('busy', 'HTTP 429', 5_000))
+    expect(await refused).toMatchObject({ code: -32005 })
+    expect(await faultOf(ask('eth_getBlockReceipts', 'latest'))).toMatchObject({ code: -32005 })
+    expect(passedToOther).toHaveLength(1)
+    expect(await asksAnew(['eth_getBlockByNumber', 'latest', false], {})).toBe(true)
+  })
+})
