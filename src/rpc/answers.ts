@@ -131,6 +131,7 @@ export class Answers {
       case 'number':
         if (head === null || about.number > head) return null
         if (isNothing(text) && about.number > head - LATEST_BLOCKS) return isNull(text) ? null : 'pending'
+        if (method === 'eth_getBlockByNumber' && this.#isAnother(about.number, text)) return null
         return this.#isSure(about, text, head) ? 'sealed' : 'head'
     }
   }
@@ -140,7 +141,13 @@ export class Answers {
     const { moment } = this.#options
     if (isNothing(text)) return number <= Math.max(moment.safe ?? 0, head - DEEP_BLOCKS)
     if (several) return number <= head - LATEST_BLOCKS
-    return moment.knows(number) || number <= head - RECENT_BLOCKS
+    return moment.hashOf(number) !== null || number <= head - RECENT_BLOCKS
+  }
+
+  /** Whether a block is not the one that was heard of: whoever gave it stands on a chain that is no more, or not yet. */
+  #isAnother(number: number, text: Buffer): boolean {
+    const hash = this.#options.moment.hashOf(number)
+    return hash !== null && !isNothing(text) && !text.includes(hash)
   }
 
   #askFor(question: Question, who: string): Promise<Buffer> {

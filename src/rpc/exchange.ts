@@ -4,6 +4,7 @@ import type { Hex } from '../protocol/parts.ts'
 import { codes, Fault } from './fault.ts'
 import type { Foreign } from './foreign.ts'
 import { Heads } from './heads.ts'
+import { placeOf } from './question.ts'
 import { type Kind, kinds, type Subscriber, Subscribers, type Subscription, wordsOf } from './subscribers.ts'
 import { Wire } from './wire.ts'
 
@@ -111,6 +112,8 @@ function readFilter(given: unknown): LogFilter {
   const read = LogFilter.safeParse(given ?? {})
   if (read.success) return read.data
   const [issue] = read.error.issues
-  const place = issue?.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('') ?? ''
-  throw new Fault(codes.params, `invalid params: params[1]${place} must be ${issue?.message ?? 'a filter'}`)
+  throw new Fault(
+    codes.params,
+    `invalid params: params[1]${placeOf(issue?.path ?? [])} must be ${issue?.message ?? 'a filter'}`,
+  )
 }

@@ -25,9 +25,9 @@ export class Moment {
     return this.head === null ? this.#building : Math.max(this.head, this.#building ?? 0)
   }
 
-  /** Whether it would be noticed that the block of a number is another one than before. */
-  knows(number: number): boolean {
-    return this.#hashes.has(number)
+  /** The block of a number as it was heard of last; where none was, it would not be noticed that it is another. */
+  hashOf(number: number): Hex | null {
+    return this.#hashes.get(number) ?? null
   }
 
   hear(heard: Heard): void {

@@ -54,9 +54,12 @@ function complaint(name: Method, params: readonly unknown[], issue: Issue): stri
   const count = methods[name].params.def.items.length
   if (params.length !== count)
     return `${name} takes ${count} parameter${count === 1 ? '' : 's'}, this call has ${params.length}`
-  const [at, ...inside] = issue?.path ?? []
-  return `params[${String(at)}]${inside.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')} must be ${issue?.message ?? 'something else'}`
+  return `params${placeOf(issue?.path ?? [])} must be ${issue?.message ?? 'something else'}`
 }
+
+/** Where in a value something is wrong, as it would be written to reach it. */
+export const placeOf = (path: readonly PropertyKey[]): string =>
+  path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
 
 /** The filter as it is asked upstream: a block's hash wins over a range, and nothing is said that means nothing. */
 function filterOf(filter: Params<'eth_getLogs'>[0], moment: Moment): Params<'eth_getLogs'>[0] {

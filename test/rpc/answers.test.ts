@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../src/chain/upstream-error.ts'
 import { alice, apple, blockHash, word, ZERO_WORD } from '../chain/wire.ts'
 import { answering, faultOf, heard } from './answering.ts'
+import { hashOf } from './said.ts'
 
 const HEAD = 1_000
 const HOUR_MS = 3_600_000
@@ -41,14 +42,13 @@ const longKept = [
 const shown = (question: Asking) => [JSON.stringify(question), question] as const
 
 /** A node that has answered a question. */
-async function answered(question: Asking, result: unknown = { is: 'there' }) {
+async function answered(question: Asking, result?: unknown) {
   const node = answering({ head: HEAD })
-  expect(await node.asksAnew(question, result)).toBe(true)
-  return {
-    ...node,
-    /** Whether the node is asked when the question is put again. */
-    again: () => node.asksAnew(question, result),
-  }
+  /** Where nothing else is said, the newest block that was heard of, as it was heard of last. */
+  const again = () => node.asksAnew(question, result === undefined ? { hash: node.moment.hashOf(HEAD) } : result)
+  expect(await again()).toBe(true)
+  /** Whether the node is asked when the question is put again. */
+  return { ...node, again }
 }
 
 describe('an answer about the pending state', () => {
@@ -223,6 +223,13 @@ describe('an answer about what is sealed', () => {
       moment.hear(heard.head(HEAD + 1))
       expect(await again()).toBe(true)
     }
+  })
+
+  it('is not kept if it is another block than the one that was heard of: whoever gave it is on another chain', async () => {
+    const { asksAnew } = answering({ head: HEAD })
+    expect(await asksAnew(block(hex(HEAD)), { hash: word(7) })).toBe(true)
+    expect(await asksAnew(block(hex(HEAD)), { hash: hashOf(HEAD) })).toBe(true)
+    expect(await asksAnew(block(hex(HEAD)), { hash: hashOf(HEAD) })).toBe(false)
   })
 
   it('ends with the next head where no hash of the number was heard: that it is replaced would not be noticed', async () => {

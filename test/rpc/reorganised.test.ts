@@ -39,7 +39,7 @@ function openHouse({ linked = true } = {}) {
     asked: async (number: number, hash: string) => {
       const anew: string[] = []
       for (const [name, question] of Object.entries(questions(number, hash)))
-        if (await node.asksAnew(question, { any: 'thing' })) anew.push(name)
+        if (await node.asksAnew(question, { hash: node.moment.hashOf(number) })) anew.push(name)
       return anew
     },
   }
