@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 export const long = [
   'test/wire/**/*.test.ts',
   'test/contract/{heartbeat,resume,slow}.test.ts',
-  'test/journeys/{absence,anvil,evidence,outage,restart,rpc-*}.test.ts',
+  'test/journeys/{absence,anvil,evidence,history-paging,outage,restart,rpc-*}.test.ts',
 ]
 
 export default defineConfig({

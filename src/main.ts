@@ -1,7 +1,7 @@
 import packageJson from '../package.json' with { type: 'json' }
 import { type Config, readConfig } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
-import { linesToPaste } from './edge/page.ts'
+import { linesToPaste } from './docs/lines.ts'
 import { ListenError } from './edge/server.ts'
 import { type Log, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'

@@ -14,6 +14,7 @@ import { openApp } from './edge/app.ts'
 import { openAsking } from './edge/asking.ts'
 import { Hub } from './edge/hub.ts'
 import { listen } from './edge/server.ts'
+import { Status, WATCH_EVERY_MS } from './edge/status.ts'
 import type { Streams } from './edge/stream.ts'
 import { View } from './edge/view.ts'
 import { openIngest } from './ingest/ingest.ts'
@@ -127,6 +128,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...gi
       },
       dice,
       connectionId: randomUUID,
+      say,
       admit: admission({ origins: config.ORIGINS, keys: config.API_KEYS }),
       addressOf: (incoming) =>
         addressOf(incoming, config.TRUSTED_PROXIES ?? nobody, () =>
@@ -140,6 +142,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...gi
       ...(hub.draining ? ['stopping'] : []),
     ]
     const asking = openAsking({ config, upstream, view, hub, metrics, uptime, addressOf: streams.addressOf, ...ports })
+    const status = await Status.open(streams.house, asking.lines)
     const app = openApp({
       streams,
       posts: asking.posts,
@@ -147,6 +150,7 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...gi
       metrics: metrics.text,
       metricsToken: config.METRICS_TOKEN,
       unready,
+      status: () => status.read(),
     })
     const server = await listen(
       app,
@@ -159,6 +163,8 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...gi
     )
     const beats = setInterval(() => void asking.lines.beat(), config.HEARTBEAT_MS)
     const hearts = setInterval(() => void hub.beat(), BEAT_EVERY_MS)
+    const watches = setInterval(() => void status.keep().catch(failed), WATCH_EVERY_MS)
+    status.begin().catch(failed)
     const listed = new Promise<void>((resolve) => {
       const look = () => {
         if (view.tokens.length === 0) return
@@ -221,8 +227,9 @@ export async function startRelay({ config, upstream, log, metrics, failed, ...gi
       await server.close(config.DRAIN_MS)
       clearInterval(hearts)
       clearInterval(beats)
+      clearInterval(watches)
       hub.close()
-      await tape.close()
+      await status.close().finally(() => tape.close())
     }
     let stopping: Promise<void> | null = null
     return {

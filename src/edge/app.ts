@@ -6,11 +6,14 @@ import { cors } from 'hono/cors'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Query } from '../protocol/selection.ts'
+import type { ServiceStatus } from '../protocol/service.ts'
 import { bears } from './admission.ts'
-import { askedOf, readPage } from './history.ts'
+import { exportHeaders, openExport } from './export.ts'
+import { keptHeaders, readPage } from './history.ts'
+import { askedOf } from './history-asked.ts'
+import { serveDocuments } from './library.ts'
 import { knows, Listings, standingOf } from './listing.ts'
 import { readFact } from './one-fact.ts'
-import { page } from './page.ts'
 import type { RpcPosts } from './rpc.ts'
 import { EXPOSED, headOf, openStream, type Streams } from './stream.ts'
 import { Turnstile } from './turnstile.ts'
@@ -31,10 +34,12 @@ type Options = {
   readonly metricsToken: string | undefined
   /** What keeps this server from being of use now; empty when it is ready. */
   readonly unready: () => readonly string[]
+  /** How the service is now. */
+  readonly status: () => ServiceStatus
 }
 
 /** Every route over plain HTTP. */
-export function openApp({ streams, posts, listCaching, metrics, metricsToken, unready }: Options): Hono<Env> {
+export function openApp({ streams, posts, listCaching, metrics, metricsToken, unready, status }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const stream = (c: Context<Env>, path: string | null, format?: Query['format']): Response => {
     const { incoming, outgoing } = c.env
@@ -53,6 +58,18 @@ export function openApp({ streams, posts, listCaching, metrics, metricsToken, un
   app.get('/v1/stream', (c) => stream(c, null))
   app.get('/v1/stream/:symbol', (c) => stream(c, c.req.param('symbol')))
   app.get('/v1/tail/:symbol', (c) => stream(c, c.req.param('symbol'), 'text'))
+  const turnstile = new Turnstile()
+  app.get('/v1/events', async (c, next) => {
+    const { incoming, outgoing } = c.env
+    const query = new URL(c.req.url).searchParams
+    if (!wantsLines(c, query)) return next()
+    const forbidden = streams.admit(incoming, query)
+    if (forbidden) throw forbidden
+    const asked = await askedOf(query, streams.house)
+    if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(streams.house.tape))
+    openExport(streams, turnstile, { incoming, outgoing, asked })
+    return RESPONSE_ALREADY_SENT
+  })
   app.post('/rpc', async (c) => {
     const { incoming, outgoing } = c.env
     const forbidden = streams.admit(incoming, new URL(c.req.url).searchParams)
@@ -73,13 +90,8 @@ export function openApp({ streams, posts, listCaching, metrics, metricsToken, un
     if (forbidden) throw forbidden
     await next()
   })
-  app.get('/', (c) => {
-    c.header(
-      'content-security-policy',
-      "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'",
-    )
-    return c.html(page(new URL(c.req.url).host, streams.house))
-  })
+  app.get('/', (c) => c.redirect('/docs'))
+  const paths = serveDocuments(app)
   app.get('/healthz', (c) => c.json({ status: 'ok' }))
   app.get('/readyz', (c) => {
     const reasons = unready()
@@ -94,12 +106,13 @@ export function openApp({ streams, posts, listCaching, metrics, metricsToken, un
     }
     return c.text(await metrics())
   })
-  const turnstile = new Turnstile()
   app.get('/v1/events', async (c) => {
     const { house } = streams
-    const asked = askedOf(new URL(c.req.url).searchParams, house)
-    const isGone = () => c.env.outgoing.destroyed
-    const { texts, next } = await turnstile.pass(() => readPage(house.tape, asked, turnstile, isGone))
+    const asked = await askedOf(new URL(c.req.url).searchParams, house)
+    const reading = { tape: house.tape, turnstile, isGone: () => c.env.outgoing.destroyed }
+    const { texts, next } = await turnstile.pass(() => readPage(reading, asked))
+    // Said when it was read, so that it names what went meanwhile, too.
+    for (const [name, value] of Object.entries(keptHeaders(house.tape))) c.header(name, value)
     return json(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   })
   const listings = new Listings(streams.house.view, streams.house.now)
@@ -117,11 +130,13 @@ export function openApp({ streams, posts, listCaching, metrics, metricsToken, un
     const { key, texts, stage } = readFact(c.req.param('key'), streams.house)
     return json(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
   })
+  app.get('/v1/status', (c) => json(c, JSON.stringify(status())))
   app.get('/v1/ws', (c) => {
     c.header('upgrade', 'websocket')
     return refused(c, new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.'))
   })
   for (const path of [
+    ...paths,
     '/',
     '/v1/ws',
     '/v1/stream',
@@ -131,6 +146,7 @@ export function openApp({ streams, posts, listCaching, metrics, metricsToken, un
     '/v1/tokenized-stocks/:selector',
     '/v1/events',
     '/v1/events/:key',
+    '/v1/status',
     '/healthz',
     '/readyz',
     '/metrics',
@@ -146,13 +162,21 @@ export function openApp({ streams, posts, listCaching, metrics, metricsToken, un
     return refused(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; ${advice}`))
   })
   app.notFound((c) =>
-    refused(c, new Refusal(404, 'unknown_path', 'There is nothing at this path; / says what there is.')),
+    refused(c, new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')),
   )
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return refused(c, failure)
     return refused(c, new Refusal(500, 'internal', 'Something failed on this side; try again.'))
   })
   return app
+}
+
+/** Whether history is asked for as lines and not as a page: the URL says so, or where it says nothing the header does. */
+function wantsLines(c: Context<Env>, query: URLSearchParams): boolean {
+  const supports = ['application/json', 'application/x-ndjson']
+  const format = query.get('format')
+  if (format !== null) return format === 'ndjson'
+  return accepts(c, { header: 'Accept', supports, default: 'application/json' }) === supports[1]
 }
 
 /** What the tape says, in its own bytes; it may say more in a moment. */

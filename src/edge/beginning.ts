@@ -2,11 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NoticeOf } from '../protocol/connection.ts'
 import type { Stage } from '../protocol/parts.ts'
 import { formatPosition, type Place, parsePosition, resumeAfter } from '../protocol/position.ts'
-import type { Since } from '../protocol/selection.ts'
-import type { Tape } from '../tape/tape.ts'
+import type { Options, Since } from '../protocol/selection.ts'
+import type { UpdateType } from '../protocol/updates.ts'
+import type { Tape, Wanted } from '../tape/tape.ts'
 import { Frame, isAfter } from './frame.ts'
 import { hearing } from './hearing.ts'
-import type { Selection } from './selection.ts'
+import { hasValueFilter, type Selection } from './selection.ts'
 
 /** What is left out before a stream goes on, and where it does. */
 export type Gap = {
@@ -24,8 +25,12 @@ export type Beginning = {
   readonly gaps: readonly Gap[]
 }
 
+/** What comes where it stands, in either view and whatever the value filters are. */
+const certain: ReadonlySet<UpdateType> = new Set(['seal', 'nav', 'hole', 'finality', 'status'])
+/** Before all numbers. */
+const START = 0
 /** Updates looked at in one go when a replay is measured. */
-const MEASURE_PAGE = 200
+const MEASURE_PAGE = 100
 
 type Circumstances = {
   readonly tape: Tape
@@ -91,18 +96,35 @@ async function isTooLong(
   selection: Selection,
   { tape, replayBound, isGone }: Circumstances,
 ): Promise<boolean> {
+  const { tokens, options } = selection
+  const from = resumeAfter(after)
   // The sealed view may give what stands before the place; but nothing twice, and only what is kept.
-  const least = selection.options.stage === 'sealed' ? tape.oldest() : after.seq
-  if (resumeAfter(after) === tape.end() || tape.end() - least <= replayBound) return false
+  const isSealed = options.stage === 'sealed'
+  if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= replayBound) return false
+  const extent = async (wanted: Wanted, seq: number) => {
+    await nextTurn()
+    return tape.extent(wanted, seq, replayBound)
+  }
+  if ((await extent({ tokens, types: certainOf(options) }, from)).least > replayBound) return true
+  const types = new Set(options.types)
+  const wanted = { tokens, types, followersOf: types }
+  const { most } = await extent(wanted, isSealed ? START : from)
+  if (most <= replayBound) return false
   const hear = hearing(selection)
+  const read = tape.reader(wanted)
   let count = 0
-  for (let seq = resumeAfter(after); count <= replayBound && !isGone(); ) {
-    const page = await tape.since(seq, MEASURE_PAGE)
-    const last = page.at(-1)
-    if (!last) return false
-    count += hear(page.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, after)).length
-    seq = last.seq
+  for (let seq: number | null = from; count <= replayBound && !isGone(); ) {
+    const { entries, reached } = await read({ after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
+    count += hear(entries.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, after)).length
+    if (reached === null) return count > replayBound
+    seq = reached
     await nextTurn()
   }
   return true
 }
+
+/** Which types come for certain, each of them. */
+const certainOf = (options: Options): ReadonlySet<UpdateType> =>
+  new Set(options.types.filter((type) => isPlain(options) || certain.has(type)))
+
+const isPlain = (options: Options): boolean => options.stage === 'preconfirmed' && !hasValueFilter(options)

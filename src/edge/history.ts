@@ -1,85 +1,63 @@
-import { type EventsQuery, readEventsQuery } from '../protocol/history.ts'
-import type { Stage } from '../protocol/parts.ts'
-import { formatPosition, type Place, type Position, resumeAfter } from '../protocol/position.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import { defaultOptions, replaceOptions } from '../protocol/selection.ts'
+import { LIMIT_DEFAULT } from '../protocol/history.ts'
+import { formatPosition, type Place, resumeAfter } from '../protocol/position.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import { choose, unknownSymbol } from './choose.ts'
 import { Frame, isAfter } from './frame.ts'
 import { hearing } from './hearing.ts'
-import type { Selection } from './selection.ts'
+import { type Asked, justBefore } from './history-asked.ts'
+import { EXPOSED } from './stream.ts'
 import type { Turnstile } from './turnstile.ts'
-import type { View } from './view.ts'
 
-/** What one request may look at: a message counts as one, and so does every key of a seal, since each is looked up. */
-const LOOKS_BOUND = 10_000
+const KEPT_SINCE = 'x-kept-since'
+/** What one part may look at: a message counts as one, and more where its keys have to be looked up. */
+const LOOKS_BOUND = 6_000
+/** What it is to look up a key of which little is known by heart: what takes it back or corrects it comes long after it. */
+const LOOKS_OF_FOLLOWER = 8
 /** What is looked at between two turns of the event loop. */
 const SLICE_BOUND = 200
 /** Messages read from the tape at once. */
 const READ_BOUND = 100
 /** Text of a page, and one message more: a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
-/** What is asked about whatever the types are: it follows a key, so it may come to whoever was told that key. */
-const followers = ['seal', 'retract', 'amend'] as const
 
-/** What was asked for, its symbols and positions already found. */
-export type Asked = {
-  readonly selection: Selection
-  /** Places of the selection's view, both exclusive. */
-  readonly after: Place
-  readonly before: Place
-  readonly limit: number
-  readonly order: 'asc' | 'desc'
+/** Says with every answer after which position nothing is gone, so that who goes on from before it knows that there may be more. */
+export const keptHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
+  [KEPT_SINCE]: formatPosition(tape.epoch, tape.oldest()),
+  'access-control-expose-headers': [...EXPOSED, KEPT_SINCE].join(', '),
+})
+
+/** What is read, whose turn it is, and whether nobody waits for it any more. */
+export type Reading = {
+  readonly tape: Pick<Tape, 'epoch' | 'reader' | 'about' | 'seals'>
+  readonly turnstile: Turnstile
+  readonly isGone: () => boolean
 }
 
-/** The very texts that a stream gives, and where to go on. */
+/** How much a part may hold, and one message more. */
+type Bounds = { readonly messages: number; readonly chars: number }
+
+/** The very texts that a stream gives, and where to go on; null where there is no more. */
+type Part = { readonly texts: readonly string[]; readonly next: Place | null }
+
+/** A part as a client is given it. */
 export type Page = { readonly texts: readonly string[]; readonly next: string | null }
 
-/** Reads the query string of a request for history; refuses what cannot be answered. */
-export function askedOf(parameters: URLSearchParams, { tape, view }: { tape: Tape; view: View }): Asked {
-  const query = readEventsQuery(parameters)
-  const choice = choose(view, namedIn(query))
-  if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
-  const options = replaceOptions(defaultOptions, query)
-  const { after, before, limit, order } = query
-  const end: Place = { seq: tape.end() + 1, n: options.stage === 'sealed' ? 1 : null }
-  return {
-    selection: { tokens: choice.tokens, options },
-    after: after ? placeOf('after', after, options.stage, tape) : { seq: 0, n: null },
-    before: before ? earlier(placeOf('before', before, options.stage, tape), end) : end,
-    limit,
-    order,
-  }
-}
-
-/** Nothing stands beyond the end, so a place there is the end: what is appended meanwhile belongs to the next page. */
-const earlier = (place: Place, end: Place): Place => (place.seq < end.seq ? place : end)
-
-function namedIn({ symbols = ['*'] }: EventsQuery): readonly string[] {
-  if (symbols.length > 0) return symbols
-  const message = 'symbols: name at least one symbol, or * for all.'
-  throw new Refusal(400, 'bad_parameter', message, { parameter: 'symbols' })
-}
-
-/** A position's place in a view: outside the sealed view `<p>.<n>` means just before `<p>`. */
-function placeOf(parameter: 'after' | 'before', { epoch, seq, n }: Position, stage: Stage, tape: Tape): Place {
-  if (epoch !== tape.epoch) {
-    const message = `${parameter}: a position of another tape, which is gone; this one is called ${tape.epoch}.`
-    throw new Refusal(410, 'epoch', message, { parameter, oldest: formatPosition(tape.epoch, tape.oldest()) })
-  }
-  if (stage === 'sealed') return { seq, n }
-  return { seq: parameter === 'after' ? resumeAfter({ seq, n }) : seq, n: null }
+/** Reads a page. */
+export async function readPage(reading: Reading, asked: Asked): Promise<Page> {
+  const bounds = { messages: asked.limit ?? LIMIT_DEFAULT, chars: TEXT_BOUND_CHARS }
+  const { texts, next } = await readPart(reading, asked, bounds)
+  return { texts, next: next && formatPosition(reading.tape.epoch, next.seq, next.n) }
 }
 
 /**
- * Reads a page. It is what a stream of the selection gives between the two places, asked of the same tape with the same
- * question, so pages one behind the other are that stream, whatever is appended in between.
+ * Reads from one end of what was asked for. It is what a stream of the selection gives between the two places, asked of
+ * the same tape with the same question, so parts one behind the other are that stream, whatever is appended in between.
  */
-export async function readPage(tape: Tape, asked: Asked, turnstile: Turnstile, isGone: () => boolean): Promise<Page> {
-  const { selection, limit, order } = asked
+export async function readPart({ tape, turnstile, isGone }: Reading, asked: Asked, bounds: Bounds): Promise<Part> {
+  const { selection, order } = asked
   const hear = hearing(selection)
-  const read = tape.reader({ tokens: selection.tokens, types: new Set([...selection.options.types, ...followers]) })
-  const page = new PageInMaking(limit)
+  const types = new Set(selection.options.types)
+  const read = tape.reader({ tokens: selection.tokens, types, followersOf: types })
+  const part = new PartInMaking(bounds)
   let { after, before } = rowsOf(asked)
   let looks = 0
   let slice = 0
@@ -89,28 +67,28 @@ export async function readPage(tape: Tape, asked: Asked, turnstile: Turnstile, i
       const heard = hear([new Frame(entry, tape)]).filter(
         (frame) => isAfter(frame, asked.after) && isBefore(frame, asked.before),
       )
-      for (const { entry: given } of order === 'asc' ? heard : heard.toReversed()) {
-        if (page.full) return page.until(page.last)
-        page.take(given)
+      for (const frame of order === 'asc' ? heard : heard.toReversed()) {
+        if (part.full) return part.until(part.last)
+        part.take(frame)
       }
       const beside = order === 'asc' ? entry.seq + 1 === before : entry.seq - 1 === after
       const through = beside || (reached === null && entry === entries.at(-1))
       looks += looksAt(entry)
-      if (!through && (page.full || looks >= LOOKS_BOUND)) return page.until(edgeOf(entry.seq, asked, tape))
+      if (!through && (part.full || looks >= LOOKS_BOUND)) return part.until(edgeOf(entry.seq, asked))
       slice += looksAt(entry)
       if (slice < SLICE_BOUND) continue
       slice = 0
       await turnstile.turn()
     }
-    if (reached === null) return page.until(null)
+    if (reached === null) return part.until(null)
     // Looking through the shelves is work too, also where they hold nothing of what is wanted.
     looks += READ_BOUND
-    if (looks >= LOOKS_BOUND) return page.until(edgeOf(reached, asked, tape))
+    if (looks >= LOOKS_BOUND) return part.until(edgeOf(reached, asked))
     if (order === 'asc') after = reached
     else before = reached
     await turnstile.turn()
   }
-  return page.until(null)
+  return part.until(null)
 }
 
 /** Between which numbers everything stands that may be given; in the sealed view a seal has others just before it. */
@@ -123,35 +101,37 @@ const isBefore = ({ seq, n }: Frame, place: Place): boolean =>
   seq < place.seq || (seq === place.seq && n !== null && (place.n === null || n < place.n))
 
 /** Where to go on when a number is through, together with all that the view gives before it. */
-function edgeOf(seq: number, { selection, order }: Asked, { epoch }: Tape): string {
-  return formatPosition(epoch, seq, order === 'desc' && selection.options.stage === 'sealed' ? 1 : null)
+const edgeOf = (seq: number, { selection, order }: Asked): Place =>
+  order === 'desc' ? justBefore(seq, selection.options.stage) : { seq, n: null }
+
+function looksAt({ update }: Entry): number {
+  if (update.type === 'seal') return 1 + update.keys.length
+  return update.type === 'retract' || update.type === 'amend' ? LOOKS_OF_FOLLOWER : 1
 }
 
-const looksAt = ({ update }: Entry): number => 1 + (update.type === 'seal' ? update.keys.length : 0)
-
-/** A page as it fills. */
-class PageInMaking {
-  readonly #limit: number
+/** A part as it fills. */
+class PartInMaking {
+  readonly #bounds: Bounds
   readonly #texts: string[] = []
   #chars = 0
-  /** The position of what was taken last. */
-  last: string | null = null
+  /** The place of what was taken last. */
+  last: Place | null = null
 
-  constructor(limit: number) {
-    this.#limit = limit
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds
   }
 
   get full(): boolean {
-    return this.#texts.length >= this.#limit || this.#chars > TEXT_BOUND_CHARS
+    return this.#texts.length >= this.#bounds.messages || this.#chars > this.#bounds.chars
   }
 
-  take({ text, update }: Entry): void {
+  take({ seq, n, entry: { text } }: Frame): void {
     this.#texts.push(text)
     this.#chars += text.length
-    this.last = update.id
+    this.last = { seq, n }
   }
 
-  until(next: string | null): Page {
+  until(next: Place | null): Part {
     return { texts: this.#texts, next }
   }
 }

@@ -55,6 +55,7 @@ export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
   readonly #audiences = new Audiences()
+  readonly #present: Record<Carrier, number> = { ws: 0, sse: 0, 'sse-named': 0, ndjson: 0, text: 0 }
   /** Who is there, also beside those who listen to the tape. */
   readonly attendance: Attendance
   readonly #patience: Patience
@@ -82,6 +83,11 @@ export class Hub {
 
   get draining(): boolean {
     return this.#draining
+  }
+
+  /** How many listen now, by carrier. */
+  get present(): Readonly<Record<Carrier, number>> {
+    return this.#present
   }
 
   /** Why nobody else can come in from an address; null if there is room. */
@@ -122,6 +128,7 @@ export class Hub {
   enter(listener: Listener): void {
     this.#listeners.add(listener)
     this.attendance.enter(listener)
+    this.#present[listener.carrier] += 1
     this.#options.count.came(listener.carrier)
   }
 
@@ -151,6 +158,7 @@ export class Hub {
     this.#audiences.unseat(listener)
     if (!this.#listeners.delete(listener)) return
     this.attendance.leave(listener)
+    this.#present[listener.carrier] -= 1
     this.#options.count.went(listener.carrier)
   }
 

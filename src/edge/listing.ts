@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { NoticeOf } from '../protocol/connection.ts'
+import type { TokenStanding } from '../protocol/listing.ts'
 import type { Hex, TokenRecord } from '../protocol/parts.ts'
 import { updateTypes } from '../protocol/updates.ts'
 import type { Token } from '../stocks/token.ts'
@@ -52,9 +52,7 @@ export const knows = (ifNoneMatch: string | undefined, tag: string): boolean =>
   (ifNoneMatch ?? '').split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === tag)
 
 /** A token as it stands now, and where on the tape its newest message is. */
-export type Standing = Omit<NoticeOf<'snapshot'>, 'type' | 'id'> & { readonly last: string | null }
-
-export async function standingOf(selector: string, house: House, turnstile: Turnstile): Promise<Standing> {
+export async function standingOf(selector: string, house: House, turnstile: Turnstile): Promise<TokenStanding> {
   const { view, tape, hub, now, staleMs } = house
   const { tokens, rejected } = choose(view, [selector])
   const [address] = tokens ?? []

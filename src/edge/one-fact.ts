@@ -3,7 +3,7 @@ import { blockOf } from '../protocol/key.ts'
 import { type Hex, Key } from '../protocol/parts.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Update } from '../protocol/updates.ts'
-import type { Entry, Tape } from '../tape/tape.ts'
+import { type Entry, noteNames, type Tape } from '../tape/tape.ts'
 import type { View } from './view.ts'
 
 /** Everything that is kept about one on-chain fact, in the very texts of the stream, and how firm it is. */
@@ -18,11 +18,14 @@ export function readFact(text: string, { tape, view }: { readonly tape: Tape; re
   const block = blockOf(key)
   const told = tape.about(key)
   // A log that is folded into another was told under the other's key: only seals know its token.
-  const addresses = new Set([...told.map(({ update }) => update.address), ...view.tokens.map((token) => token.address)])
-  const seals = [...addresses].flatMap((address) => (address ? sealsOf(key, tape.seals(address, block)) : []))
+  const ofTokens = Map.groupBy(tape.sealsOf(block), ({ update }) => update.address)
+  const seals = [...ofTokens.values()].flatMap((ofToken) => sealsOf(key, ofToken))
   const entries = [...told, ...seals].sort((a, b) => a.seq - b.seq)
-  const standing = standingOf(key, entries)
-  if (!standing) throw unknownKey(key)
+  const known = standingOf(key, entries)
+  if (!known) throw unknownKey(key)
+  // The count takes a seal and spares the amendment before it: what nobody owes an end to any more was sealed.
+  const isEnded = told[0]?.update.type === 'amend' && tape.note(noteNames.open + key) === undefined
+  const standing = known === 'preconfirmed' && isEnded ? 'sealed' : known
   return {
     key,
     texts: entries.filter(({ update }) => isAbout(key, update)).map((entry) => entry.text),

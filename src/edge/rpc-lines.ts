@@ -31,6 +31,11 @@ export class RpcLines {
     this.#options = options
   }
 
+  /** How many are connected now. */
+  get present(): number {
+    return this.#conversations.size
+  }
+
   /** Why nobody else can come in from an address; null if there is room. */
   objection(address: string): Refusal | null {
     const objection = this.#options.attendance.objection(address)

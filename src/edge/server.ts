@@ -116,7 +116,11 @@ export async function listen(
     port: (server.address() as AddressInfo).port,
     async close(withinMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      const idle = setInterval(() => server.closeIdleConnections(), IDLE_EVERY_MS)
+      const idle = setInterval(() => {
+        server.closeIdleConnections()
+        // Those that never asked anything are not among them.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      }, IDLE_EVERY_MS)
       const late = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, withinMs)

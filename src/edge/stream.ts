@@ -46,6 +46,8 @@ export type Streams = {
   /** Whom a connection is counted for. */
   readonly addressOf: (incoming: IncomingMessage) => string
   readonly admit: Admission
+  /** Says for the log what went wrong. */
+  readonly say: (kind: string, detail: unknown) => void
 }
 
 /** What a stream would be that is asked for; refuses what cannot be. */

@@ -5,9 +5,11 @@ import { Directory } from '../stocks/find.ts'
 import { navAt } from '../stocks/nav.ts'
 import type { Token } from '../stocks/token.ts'
 import { featureName, isoOf } from '../stocks/told.ts'
-import { type ListNote, type Notes, noteNames, type Tape } from '../tape/tape.ts'
+import { type ListNote, type NewestNote, type Notes, noteNames, type Tape } from '../tape/tape.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
+
+type Standing = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string | null }
 
 /** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
 export class View {
@@ -17,11 +19,12 @@ export class View {
   #list: ListNote | null = null
   #listed: readonly Token[] | null = null
   #head: Head
-  #standing: { readonly source: SourceName; readonly reason: SourceReason }
+  #newest: NewestNote | null = null
+  #standing: Standing
 
   constructor(tape: Tape) {
     this.#head = unknownHead
-    this.#standing = { source: 'down', reason: 'unreachable' }
+    this.#standing = { source: 'down', reason: 'unreachable', since: null }
     this.take(tape.notes(''))
   }
 
@@ -37,7 +40,8 @@ export class View {
         this.#list = value as ListNote
         this.#listed = null
       } else if (name === noteNames.head) this.#head = value as Head
-      else if (name === noteNames.status) this.#standing = value as { source: SourceName; reason: SourceReason }
+      else if (name === noteNames.newest) this.#newest = value as NewestNote
+      else if (name === noteNames.status) this.#standing = value as Standing
     }
   }
 
@@ -51,6 +55,16 @@ export class View {
 
   get reason(): SourceReason {
     return this.#standing.reason
+  }
+
+  /** Since when the source and its reason are what they are; null before the first was told. */
+  get since(): string | null {
+    return this.#standing.since
+  }
+
+  /** The time of the newest sealed block that was heard of, in milliseconds. */
+  get sealedAt(): number | null {
+    return this.#newest && this.#newest.timestamp * 1_000
   }
 
   /** Every token that can be named, by its symbol; delisted ones included: their channel lives on. */

@@ -194,7 +194,10 @@ async function replay(
   goLive: (replayed: number) => void,
 ): Promise<void> {
   const { hub, tape } = house
-  const hear = hearing({ tokens: listener.tokens, options: listener.options })
+  const { tokens, options } = listener
+  const hear = hearing({ tokens, options })
+  const types = new Set(options.types)
+  const read = tape.reader({ tokens, types, followersOf: types })
   let replayed = 0
   const offer = (frames: readonly Frame[]): void => {
     const last = frames.at(-1)
@@ -220,7 +223,11 @@ async function replay(
       await overtaken(house, listener, subscription)
       continue
     }
-    const page = rest ? rest.slice(0, REPLAY_PAGE) : await tape.since(after, REPLAY_PAGE)
+    const upTo = hub.recentSince
+    const atHand = rest?.slice(0, REPLAY_PAGE)
+    const { entries: page, reached } = atHand
+      ? { entries: atHand, reached: atHand.at(-1)?.seq ?? null }
+      : await read({ after, before: upTo + 1, order: 'asc', limit: REPLAY_PAGE })
     // One seal of the sealed view may stand for many messages, so that what is heard of a page has pages of its own.
     const heard = heardOf(page)
     for (let at = 0; at < heard.length; at += REPLAY_PAGE) {
@@ -229,7 +236,7 @@ async function replay(
       offer(heard.slice(at, at + REPLAY_PAGE))
     }
     if (!isHere(listener)) return
-    listener.passOver(page.at(-1)?.seq ?? hub.recentSince)
+    listener.passOver(reached ?? upTo)
     await nextTurn()
   }
 }

@@ -7,7 +7,7 @@ import type { TokenAnswer } from '../stocks/answer.ts'
 import type { Board } from '../stocks/board.ts'
 import type { FeedAnswer } from '../stocks/feeds.ts'
 import type { Listed } from '../stocks/list.ts'
-import { noteNames } from '../tape/tape.ts'
+import { type NewestNote, noteNames } from '../tape/tape.ts'
 import { Desk, type DeskOptions } from './desk.ts'
 import type { Ledger } from './ledger.ts'
 import type { HeardLog } from './overheard.ts'
@@ -38,6 +38,7 @@ export class Teller {
   readonly #desk: Desk
   readonly #preconfirmed: Preconfirmed
   #head: Head
+  #newest: NewestNote | null
   #status: Status | null
 
   private constructor(options: DeskOptions, ledger: Ledger) {
@@ -45,6 +46,7 @@ export class Teller {
     this.#options = options
     // The notes are what this class kept: they are read back, not checked again.
     this.#head = (tape.note(noteNames.head) as Head | undefined) ?? unknownHead
+    this.#newest = (tape.note(noteNames.newest) as NewestNote | undefined) ?? null
     this.#status = (tape.note(noteNames.status) as Status | undefined) ?? null
     this.#desk = new Desk(options, ledger, this.#head, this.cursor?.number ?? null)
     this.#preconfirmed = new Preconfirmed(this.#desk)
@@ -104,6 +106,7 @@ export class Teller {
         return keeper.hears(arrival.addresses)
       case 'head':
         this.#desk.hears({ ...arrival, number: arrival.pending ?? arrival.sealed ?? 0 })
+        this.#date(arrival.sealed, arrival.timestamp)
         return this.#raise(arrival)
       case 'cursor':
         ledger.reach(arrival.cursor.number)
@@ -154,8 +157,16 @@ export class Teller {
     this.#desk.sheet.note(noteNames.head, head)
   }
 
+  /** Keeps the time of the newest sealed block: by it is said how far all that is known lags behind. */
+  #date(number: number | null, timestamp: number | null): void {
+    if (number === null || timestamp === null || number <= (this.#newest?.number ?? -1)) return
+    this.#newest = { number, timestamp }
+    this.#desk.sheet.note(noteNames.newest, this.#newest)
+  }
+
   #final({ stage, block }: Extract<Arrival, { type: 'finality' }>): void {
     if (stage === 'safe') this.#desk.ledger.safe(block.number)
+    this.#date(block.number, block.timestamp)
     this.#raise({ [stage]: block.number, sealed: block.number })
     this.#all({ type: 'finality', stage, block: placeOfBlock(block) })
   }

@@ -3,65 +3,134 @@ import { z } from 'zod'
 /** Lower-case hex, as every address and hash on the wire. */
 export type Hex = `0x${string}`
 
+/** The schemas that the published documents call by a name, wherever one stands in another. */
+export const named = z.registry<{ readonly id: string }>()
+
+/** Gives a schema its name in the published documents, and the sentence that says what it is. */
+export function publish<Schema extends z.ZodType>(id: string, description: string, schema: Schema): Schema {
+  const described = schema.describe(description)
+  named.add(described, { id })
+  return described
+}
+
 const hex = (digits: number) => z.templateLiteral(['0x', z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`))])
 
-export const Address = hex(40)
-export const Word = hex(64)
+export const Address = publish('Address', 'An address: 40 hex digits, lower case.', hex(40))
+export const Word = publish('Word', '32 bytes, a hash or a topic: 64 hex digits, lower case.', hex(64))
 const Data = z.templateLiteral(['0x', z.string().regex(/^([0-9a-f]{2})*$/)])
 
-/** A number that a machine must not round: no exponent, no plus sign, no trailing zeros, `0` for zero. */
-export const DecimalText = z.string().regex(/^-?(0|[1-9]\d*)(\.\d*[1-9])?$/)
-/** An amount in the token's smallest unit. */
-const RawText = z.string().regex(/^(0|[1-9]\d*)$/)
-/** Money, always with two decimals. */
-const MoneyText = z.string().regex(/^-?(0|[1-9]\d*)\.\d{2}$/)
+export const DecimalText = publish(
+  'Decimal',
+  'A number that a machine must not round: no exponent, no plus sign, no trailing zeros, 0 for zero.',
+  z.string().regex(/^-?(0|[1-9]\d*)(\.\d*[1-9])?$/),
+)
+const RawText = publish(
+  'Raw',
+  "An amount in the token's smallest unit, as the chain has it.",
+  z.string().regex(/^(0|[1-9]\d*)$/),
+)
+const MoneyText = publish('Money', 'Money, always with two decimals.', z.string().regex(/^-?(0|[1-9]\d*)\.\d{2}$/))
 
-export const Time = z.string().regex(/^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-export const PositionText = z.string().regex(/^[0-9a-z]+\.(0|[1-9]\d*)(\.[1-9]\d*)?$/)
-export const Key = z.string().regex(/^(0|[1-9]\d*)-0x[0-9a-f]{64}-(0|[1-9]\d*)$/)
+export const Time = publish(
+  'Time',
+  'RFC 3339, UTC, with milliseconds.',
+  z.string().regex(/^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+)
+export const PositionText = publish(
+  'Position',
+  'A place on the tape, <epoch>.<seq>, or <epoch>.<seq>.<n> in the sealed view: opaque text, good for since, after and before.',
+  z.string().regex(/^[0-9a-z]+\.(0|[1-9]\d*)(\.[1-9]\d*)?$/),
+)
+export const Key = publish(
+  'Key',
+  'The name of an on-chain fact for ever: <block number>-<transaction hash>-<log index>.',
+  z.string().regex(/^(0|[1-9]\d*)-0x[0-9a-f]{64}-(0|[1-9]\d*)$/),
+)
 
 export const BlockNumber = z.int().nonnegative()
-export const Block = z.object({ number: BlockNumber, hash: Word.nullable(), timestamp: Time.nullable() })
+export const Block = publish(
+  'Block',
+  'A block.',
+  z.object({
+    number: BlockNumber,
+    hash: Word.nullable().describe('Null while the block is pre-confirmed, whatever the upstream says.'),
+    timestamp: Time.nullable().describe("The block's own time."),
+  }),
+)
 export type Block = z.infer<typeof Block>
 
-export const Tx = z.object({ hash: Word, index: z.int().nonnegative(), log_index: z.int().nonnegative() })
+export const Tx = publish(
+  'Tx',
+  'The transaction, and the place of the log.',
+  z.object({
+    hash: Word,
+    index: z.int().nonnegative().describe("The transaction's place in its block."),
+    log_index: z.int().nonnegative().describe("The log's place in its block."),
+  }),
+)
 
-export const Stage = z.enum(['preconfirmed', 'sealed'])
+export const Stage = publish(
+  'Stage',
+  'How firm it is: said before the block is sealed, or in a block with a hash.',
+  z.enum(['preconfirmed', 'sealed']),
+)
 export type Stage = z.infer<typeof Stage>
 
-export const SourceName = z.enum(['pendingLogs', 'poll', 'sealed', 'down'])
+export const SourceName = publish(
+  'Source',
+  'Where pre-confirmations come from now; sealed: nothing is pre-confirmed, down: nothing comes at all.',
+  z.enum(['pendingLogs', 'poll', 'sealed', 'down']),
+)
 export type SourceName = z.infer<typeof SourceName>
 
-export const SourceReason = z.enum(['ok', 'silent', 'refused', 'behind', 'no_pending', 'unreachable', 'stale_head'])
+export const SourceReason = publish(
+  'SourceReason',
+  'Why it is that source and no better one.',
+  z.enum(['ok', 'silent', 'refused', 'behind', 'no_pending', 'unreachable', 'stale_head']),
+)
 export type SourceReason = z.infer<typeof SourceReason>
 
-export const Ingest = z.object({
-  source: z.enum(['pendingLogs', 'poll', 'sealed', 'backfill']),
-  received_at: Time,
-  published_at: Time,
-})
+export const Ingest = publish(
+  'Ingest',
+  'How it was heard.',
+  z.object({
+    source: z.enum(['pendingLogs', 'poll', 'sealed', 'backfill']).describe('By which way the log came.'),
+    received_at: Time.describe('When the log came from upstream.'),
+    published_at: Time.describe('When it was written to the tape.'),
+  }),
+)
 export type Ingest = z.infer<typeof Ingest>
 
-export const Nav = z.object({
-  price: DecimalText.nullable(),
-  updated_at: Time.nullable(),
-  age_s: z.int().nonnegative().nullable(),
-  state: z.enum(['fresh', 'stale', 'missing', 'invalid']),
-  bound_s: z.int().nonnegative(),
-})
+export const Nav = publish(
+  'ReferenceValue',
+  'What a token is worth by its price feed with its age, never a price to trade at. It carries the multiplier already.',
+  z.object({
+    price: DecimalText.nullable().describe('In USD; null where it is missing or invalid.'),
+    updated_at: Time.nullable().describe('When it was last published.'),
+    age_s: z.int().nonnegative().nullable().describe("Whole seconds from then to the message's own time."),
+    state: z.enum(['fresh', 'stale', 'missing', 'invalid']).describe('Stale: older than bound_s.'),
+    bound_s: z.int().nonnegative().describe('From which age on it is stale.'),
+  }),
+)
 export type Nav = z.infer<typeof Nav>
 
-/** How far the chain is, as far as is known: the block being built, the newest sealed one, and the two watermarks. */
-export const Head = z.object({
-  pending: BlockNumber.nullable(),
-  sealed: BlockNumber.nullable(),
-  safe: BlockNumber.nullable(),
-  finalized: BlockNumber.nullable(),
-})
+export const Head = publish(
+  'Head',
+  'How far the chain is, as far as is known.',
+  z.object({
+    pending: BlockNumber.nullable().describe('The block that is being built.'),
+    sealed: BlockNumber.nullable().describe('The newest sealed block.'),
+    safe: BlockNumber.nullable().describe('The watermark that a reorganisation hardly reaches below.'),
+    finalized: BlockNumber.nullable().describe('The watermark below which nothing changes.'),
+  }),
+)
 export type Head = z.infer<typeof Head>
 
-/** A token's record exactly as the Read API gave it: its own JSON types, unknown fields kept. */
-export const TokenRecord = z.record(z.string(), z.unknown())
+export const TokenRecord = publish(
+  'TokenRecord',
+  "A token's record exactly as the Read API gave it: its own JSON types, unknown fields kept.",
+  z.record(z.string(), z.unknown()),
+)
 export type TokenRecord = z.infer<typeof TokenRecord>
 
 export const parts = { Data, RawText, MoneyText }

@@ -1,11 +1,16 @@
 import { z } from 'zod'
+import { publish } from './parts.ts'
 
 /** The error record of the Read API, used for every refusal. */
-export const ErrorRecord = z.object({
-  code: z.int(),
-  message: z.string(),
-  details: z.array(z.looseObject({ '@type': z.string() })),
-})
+export const ErrorRecord = publish(
+  'ErrorRecord',
+  'Why a request is refused: the error record of the Read API.',
+  z.object({
+    code: z.int().describe('The HTTP status.'),
+    message: z.string().describe('A sentence that names what is wrong and what to do.'),
+    details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and a word for machines.') })),
+  }),
+)
 export type ErrorRecord = z.infer<typeof ErrorRecord>
 
 /** What a client asked for cannot be given; says which word was wrong and what to do. */

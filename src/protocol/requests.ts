@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { RequestId } from './connection.ts'
+import { publish } from './parts.ts'
 import { Asked, Symbols } from './selection.ts'
 
 /** The longest message that a client may send. */
@@ -10,9 +11,17 @@ const req = RequestId.nullish().transform((given) => given ?? undefined)
 
 /** What a client may say on a WebSocket. */
 export const Request = z.discriminatedUnion('type', [
-  Asked.extend({ type: z.literal('subscribe'), req, symbols: Symbols.optional() }),
-  z.object({ type: z.literal('unsubscribe'), req, symbols: Symbols }),
-  z.object({ type: z.literal('list'), req }),
-  z.object({ type: z.literal('ping'), req }),
+  publish(
+    'subscribe',
+    'Adds symbols to what is heard; its options replace those that hold, null clears one.',
+    z.object({ type: z.literal('subscribe'), req, symbols: Symbols.optional(), ...Asked.shape }),
+  ),
+  publish(
+    'unsubscribe',
+    'Takes symbols out of what is heard.',
+    z.object({ type: z.literal('unsubscribe'), req, symbols: Symbols }),
+  ),
+  publish('list', 'Asks what is heard now.', z.object({ type: z.literal('list'), req })),
+  publish('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
 ])
 export type Request = z.infer<typeof Request>

@@ -69,7 +69,7 @@ export const sinceLastEventId = (header: string): Since => ({
 const known = new Set<string>(updateTypes)
 
 const Types = z
-  .array(z.string())
+  .array(z.string().meta({ enum: [...updateTypes, '*'] }))
   .min(1, 'names no type')
   .transform((names, context): readonly UpdateType[] => {
     if (names.includes('*')) return updateTypes
@@ -82,15 +82,21 @@ const Types = z
     return updateTypes.filter((type) => names.includes(type))
   })
 
-const AtLeast = z.string().transform((text, context): Decimal => {
-  const value = /^\d{1,40}(\.\d{1,40})?$/.test(text) ? parseDecimal(text) : null
-  if (value) return value
-  context.addIssue('must be a decimal number such as 10000 or 0.5')
-  return z.NEVER
-})
+const decimalWords = 'must be a decimal number such as 10000 or 0.5'
+
+const AtLeast = z
+  .string()
+  .regex(/^\d{1,40}(\.\d{1,40})?$/, decimalWords)
+  .transform((text, context): Decimal => {
+    const value = parseDecimal(text)
+    if (value) return value
+    context.addIssue(decimalWords)
+    return z.NEVER
+  })
 
 const Party = z
   .string()
+  .meta({ pattern: '^0[xX][0-9a-fA-F]{40}$' })
   .transform((text) => text.toLowerCase())
   .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
 
@@ -99,7 +105,10 @@ const SymbolName = z
   .min(1, 'is empty')
   .max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
 
-export const Symbols = z.array(SymbolName).max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
+export const Symbols = z
+  .array(SymbolName)
+  .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
+  .describe('Symbols in any case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.')
 
 const SinceText = z.string().transform((text, context): Since => {
   const since = readSince(text)
@@ -108,15 +117,26 @@ const SinceText = z.string().transform((text, context): Since => {
   return z.NEVER
 })
 
+const about = {
+  types: 'Types of messages, or * for every one. Without it all but approval and log.',
+  stage: 'sealed gives only what is certain, at the moment it becomes so. Without it preconfirmed.',
+  since:
+    'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Without it now.',
+  snapshot: 'Whether the state of each token comes first. Without it true.',
+  min_value: 'Of movements only those whose reference_value is at least this; what is unknown never passes.',
+  min_shares: 'Of movements only those whose shares are at least this; what is unknown never passes.',
+  party: 'Of movements only those from or to this address.',
+} as const
+
 /** The options of a selection, each as it was given: absent leaves what holds, null clears it. */
 export const Asked = z.object({
-  types: Types.nullish(),
-  stage: Stage.nullish(),
-  since: SinceText.nullish(),
-  snapshot: z.boolean().nullish(),
-  min_value: AtLeast.nullish(),
-  min_shares: AtLeast.nullish(),
-  party: Party.nullish(),
+  types: Types.nullish().describe(about.types),
+  stage: Stage.nullish().describe(about.stage),
+  since: SinceText.nullish().describe(about.since),
+  snapshot: z.boolean().nullish().describe(about.snapshot),
+  min_value: AtLeast.nullish().describe(about.min_value),
+  min_shares: AtLeast.nullish().describe(about.min_shares),
+  party: Party.nullish().describe(about.party),
 })
 export type Asked = z.infer<typeof Asked>
 
@@ -156,11 +176,14 @@ const commaList = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== '')
 
-const Flag = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+const Flag = z
+  .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+  .meta({ type: 'boolean' })
 
 /** How often a stream that has nothing to say says so: seconds. */
 const HeartbeatSeconds = z
   .string()
+  .meta({ type: 'integer', minimum: 1, maximum: 60 })
   .regex(/^\d{1,2}$/, 'must be seconds, 1 to 60')
   .transform(Number)
   .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
@@ -169,19 +192,25 @@ export const oneOf = <const Names extends readonly string[]>(names: Names) =>
   z.enum(names, { error: `must be ${names.join(' or ')}` })
 
 /** What a query string says of a selection. */
-export const Selecting = Asked.pick({ min_value: true, min_shares: true, party: true }).extend({
-  symbols: z.string().transform(commaList).pipe(Symbols).optional(),
-  types: z.string().transform(commaList).pipe(Types).optional(),
-  stage: oneOf(Stage.options).optional(),
+export const Selecting = z.object({
+  symbols: z
+    .string()
+    .transform(commaList)
+    .pipe(Symbols)
+    .optional()
+    .describe(Symbols.description ?? ''),
+  types: z.string().transform(commaList).pipe(Types).optional().describe(about.types),
+  stage: oneOf(Stage.options).optional().describe(about.stage),
+  ...Asked.pick({ min_value: true, min_shares: true, party: true }).shape,
 })
 
 /** The query string of every streaming route. */
-const Query = Selecting.extend({
+export const Query = Selecting.extend({
   since: Asked.shape.since,
-  snapshot: Flag.optional(),
-  heartbeat: HeartbeatSeconds.optional(),
-  format: oneOf(['sse', 'ndjson', 'text']).optional(),
-  events: oneOf(['named']).optional(),
+  snapshot: Flag.optional().describe(about.snapshot),
+  heartbeat: HeartbeatSeconds.optional().describe('Seconds between two heartbeats, 1 to 60. Without it 15.'),
+  format: oneOf(['sse', 'ndjson', 'text']).optional().describe('Without it sse, or ndjson where Accept asks for it.'),
+  events: oneOf(['named']).optional().describe('named: every SSE event carries its type; else heartbeats alone do.'),
 })
 export type Query = z.infer<typeof Query>
 

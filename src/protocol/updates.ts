@@ -10,6 +10,7 @@ import {
   Nav,
   PositionText,
   parts,
+  publish,
   SourceName,
   SourceReason,
   Stage,
@@ -25,11 +26,13 @@ import {
  */
 const onTape = <Type extends string>(type: Type) => ({
   type: z.literal(type),
-  id: PositionText,
-  prev: PositionText.nullable(),
-  symbol: z.string().min(1),
-  address: Address,
-  time: Time,
+  id: PositionText.describe('The position of this message: come back with it and hear what follows.'),
+  prev: PositionText.nullable().describe(
+    'The position of the previous message with the same address and type; null if there was none, and in the sealed view.',
+  ),
+  symbol: z.string().min(1).describe("The token's symbol, the key of its channel; * concerns all of them."),
+  address: Address.describe("The token's contract: its identity, whatever its symbol becomes."),
+  time: Time.describe('When it was written to the tape.'),
 })
 
 /** The common fields of what concerns every token at once. */
@@ -39,119 +42,168 @@ const ofAll = <Type extends string>(type: Type) => ({
   address: z.null(),
 })
 
-const fact = { key: Key, stage: Stage, late: z.boolean() }
+const Late = z.boolean().describe('First told when it was sealed, though it could have been told before.')
+const fact = { key: Key, stage: Stage, late: Late }
 const place = { block: Block, tx: Tx }
 /** What a change carries beside its content when a log, and not the list or the clock, said so. */
 const saidByLog = {
   key: Key.optional(),
   stage: Stage.optional(),
-  late: z.boolean().optional(),
+  late: Late.optional(),
   block: Block.optional(),
   tx: Tx.optional(),
 }
 
-const movement = <Type extends string>(type: Type) =>
+const Amount = DecimalText.nullable().describe('raw / 10^decimals; null where the decimals are unknown.')
+
+const movement = <Type extends string>(type: Type, description: string) =>
+  publish(
+    type,
+    description,
+    z.object({
+      ...onTape(type),
+      ...fact,
+      from: Address.describe('Who gave; the zero address for a mint.'),
+      to: Address.describe('Who received; the zero address for a burn.'),
+      raw: parts.RawText,
+      amount: Amount,
+      multiplier: DecimalText.nullable().describe(
+        "The scaling factor as of the log's place in the chain; 1 is none, null is unknown.",
+      ),
+      shares: DecimalText.nullable().describe(
+        'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token itself does.',
+      ),
+      reference_value: parts.MoneyText.nullable().describe(
+        'amount × nav.price, half up. The multiplier is in the NAV already. Not a price to trade at.',
+      ),
+      nav: Nav,
+      memo: Word.nullable().describe('What the sender wrote beside it.'),
+      ...place,
+      ingest: Ingest,
+    }),
+  )
+
+const Transfer = movement('transfer', 'Tokens went from one holder to another.')
+const Mint = movement('mint', 'Tokens were issued.')
+const Burn = movement('burn', 'Tokens were taken out of the world.')
+const Seize = movement('seize', 'The issuer took tokens from a holder.')
+
+const Approval = publish(
+  'approval',
+  'An allowance was set. Told only to those who name the type.',
   z.object({
-    ...onTape(type),
+    ...onTape('approval'),
     ...fact,
-    from: Address,
-    to: Address,
+    owner: Address.describe('Whose tokens they are.'),
+    spender: Address.describe('Who may move them.'),
     raw: parts.RawText,
-    amount: DecimalText.nullable(),
-    multiplier: DecimalText.nullable(),
-    shares: DecimalText.nullable(),
-    reference_value: parts.MoneyText.nullable(),
-    nav: Nav,
-    memo: Word.nullable(),
+    amount: Amount,
     ...place,
     ingest: Ingest,
-  })
+  }),
+)
 
-const Transfer = movement('transfer')
-const Mint = movement('mint')
-const Burn = movement('burn')
-const Seize = movement('seize')
+const Multiplier = publish(
+  'multiplier',
+  'A corporate action on the scaling factor. A scheduled one takes effect by chain time, before the first movement that uses it.',
+  z.object({
+    ...onTape('multiplier'),
+    phase: z.enum(['scheduled', 'effective', 'cancelled']),
+    from: DecimalText.nullable().describe('The factor before.'),
+    to: DecimalText.nullable().describe('The factor from effective_at on.'),
+    effective_at: Time.nullable().describe("The block's own time from which on it holds."),
+    source: z.enum(['log', 'clock', 'list']).describe('Who said so; clock is the chain’s own.'),
+    ...saidByLog,
+  }),
+)
 
-const Approval = z.object({
-  ...onTape('approval'),
-  ...fact,
-  owner: Address,
-  spender: Address,
-  raw: parts.RawText,
-  amount: DecimalText.nullable(),
-  ...place,
-  ingest: Ingest,
-})
+const Pause = publish(
+  'pause',
+  'Features of a token were paused or unpaused.',
+  z.object({
+    ...onTape('pause'),
+    paused: z.boolean().describe('Whether they were paused, or set free again.'),
+    features: z.array(z.string()).describe('Their names: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
+    raw: z.array(z.int()).describe('Their ordinals.'),
+    now: z.array(z.int()).describe('The ordinals of all that is paused from then on.'),
+    source: z.enum(['log', 'list']).describe('Who said so.'),
+    ...saidByLog,
+  }),
+)
 
-const Multiplier = z.object({
-  ...onTape('multiplier'),
-  phase: z.enum(['scheduled', 'effective', 'cancelled']),
-  from: DecimalText.nullable(),
-  to: DecimalText.nullable(),
-  effective_at: Time.nullable(),
-  source: z.enum(['log', 'clock', 'list']),
-  ...saidByLog,
-})
+const Action = publish(
+  'action',
+  'The issuer announced a corporate action, and why.',
+  z.object({
+    ...onTape('action'),
+    ...fact,
+    action_id: z.string(),
+    description: z.string().describe("The issuer's words: text, never markup."),
+    uri: z.string().describe("The issuer's words: text, never markup."),
+    keys: z.array(Key).describe('What happened inside the announcement; each has a message of its own.'),
+    ...place,
+  }),
+)
 
-const Pause = z.object({
-  ...onTape('pause'),
-  paused: z.boolean(),
-  features: z.array(z.string()),
-  raw: z.array(z.int()),
-  now: z.array(z.int()),
-  source: z.enum(['log', 'list']),
-  ...saidByLog,
-})
+const Token = publish(
+  'token',
+  'A token is listed, delisted, or its record changed.',
+  z.object({
+    ...onTape('token'),
+    change: z.enum(['listed', 'delisted', 'changed']),
+    changed: z.array(z.string()).describe('The fields that differ; what has a type of its own is not among them.'),
+    token: TokenRecord,
+    was: TokenRecord.nullable().describe('The changed fields as they were.'),
+    source: z.enum(['list', 'log']).describe('Who said so.'),
+    ...saidByLog,
+  }),
+)
 
-const Action = z.object({
-  ...onTape('action'),
-  ...fact,
-  action_id: z.string(),
-  description: z.string(),
-  uri: z.string(),
-  keys: z.array(Key),
-  ...place,
-})
+const NavChange = publish(
+  'nav',
+  'The reference value of a token, its time or its state changed.',
+  z.object({
+    ...onTape('nav'),
+    nav: Nav,
+    was: Nav.nullable().describe('The one before; null if there was none.'),
+    source: z.enum(['list', 'log']).describe('Who said so.'),
+  }),
+)
 
-const Token = z.object({
-  ...onTape('token'),
-  change: z.enum(['listed', 'delisted', 'changed']),
-  changed: z.array(z.string()),
-  token: TokenRecord,
-  was: TokenRecord.nullable(),
-  source: z.enum(['list', 'log']),
-  ...saidByLog,
-})
-
-const NavChange = z.object({
-  ...onTape('nav'),
-  nav: Nav,
-  was: Nav.nullable(),
-  source: z.enum(['list', 'log']),
-})
-
-const OtherLog = z.object({
-  ...onTape('log'),
-  ...fact,
-  topics: z.array(Word).max(4),
-  data: parts.Data,
-  ...place,
-})
+const OtherLog = publish(
+  'log',
+  'A listed token said something that has no type of its own. Told only to those who name the type.',
+  z.object({
+    ...onTape('log'),
+    ...fact,
+    topics: z.array(Word).max(4),
+    data: parts.Data,
+    ...place,
+  }),
+)
 
 /** What is told of one on-chain fact: all that a retraction can take back and an amendment can correct. */
 const facts = [Transfer, Mint, Burn, Seize, Approval, Multiplier, Pause, Action, Token, OtherLog] as const
 const FactType = z.enum(facts.map((schema) => schema.shape.type.value))
 
-const Retract = z.object({
-  ...onTape('retract'),
-  key: Key,
-  of: FactType,
-  was: PositionText,
-  reason: z.enum(['reorg', 'replaced', 'not_sealed']),
-  by: Key.nullable(),
-  now: z.unknown(),
-  block: Block,
-})
+const Retract = publish(
+  'retract',
+  'Something that was told is not so.',
+  z.object({
+    ...onTape('retract'),
+    key: Key,
+    of: FactType.describe('As what it was told.'),
+    was: PositionText.describe('The last message that told or amended it.'),
+    reason: z
+      .enum(['reorg', 'replaced', 'not_sealed'])
+      .describe(
+        'reorg: it had been sealed; replaced: the same content is sealed under the key by; not_sealed: neither.',
+      ),
+    by: Key.nullable(),
+    now: z.unknown().describe('For multiplier, pause and token: the value that holds again; else null.'),
+    block: Block.describe('The sealed block that shows it.'),
+  }),
+)
 
 /** A whole message as an amendment carries it: without the three fields that the tape gives. */
 const untaped = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => {
@@ -159,13 +211,8 @@ const untaped = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => {
   return z.object(rest as Omit<Shape, 'id' | 'prev' | 'time'>)
 }
 
-const Amend = z.object({
-  ...onTape('amend'),
-  key: Key,
-  of: FactType,
-  was: PositionText,
-  changed: z.array(z.string()),
-  update: z.union([
+const Amended = z
+  .union([
     untaped(Transfer),
     untaped(Mint),
     untaped(Burn),
@@ -176,38 +223,72 @@ const Amend = z.object({
     untaped(Action),
     untaped(Token),
     untaped(OtherLog),
-  ]),
-})
+  ])
+  .describe('The whole new message, but for id, prev and time.')
 
-const Seal = z.object({
-  ...onTape('seal'),
-  block: Block,
-  keys: z.array(Key),
-  types: z.array(z.enum([...FactType.options, 'part'])),
-  late: z.array(Key),
-  count: z.int().nonnegative(),
-  digest: z.string().regex(/^[0-9a-f]{32}$/),
-})
+const Amend = publish(
+  'amend',
+  'A fact stands, and its content is another than was told; the type may change.',
+  z.object({
+    ...onTape('amend'),
+    key: Key,
+    of: FactType.describe('As what it was told before.'),
+    was: PositionText.describe('The last message that told or amended it.'),
+    changed: z.array(z.string()).describe('The fields that differ.'),
+    update: Amended,
+  }),
+)
 
-const Hole = z.object({
-  ...ofAll('hole'),
-  blocks: z.object({ from: BlockNumber, to: BlockNumber }),
-  reason: z.string(),
-})
+const Seal = publish(
+  'seal',
+  'A block that holds logs of this token was sealed: each of them, and how they hang together. It replaces an earlier one of the same block number.',
+  z.object({
+    ...onTape('seal'),
+    block: Block,
+    keys: z.array(Key).describe('Every sealed log of the token in this block, in log order.'),
+    types: z
+      .array(z.enum([...FactType.options, 'part']))
+      .describe('Beside keys: as what each was told, or part where it was folded into another.'),
+    late: z.array(Key).describe('Those that are told only now.'),
+    count: z.int().nonnegative().describe('How many keys there are.'),
+    digest: z
+      .string()
+      .regex(/^[0-9a-f]{32}$/)
+      .describe('The first 16 bytes, as hex, of SHA-256 over the keys joined by line feeds.'),
+  }),
+)
 
-const Finality = z.object({
-  ...ofAll('finality'),
-  stage: z.enum(['safe', 'finalized']),
-  block: Block,
-})
+const Hole = publish(
+  'hole',
+  'Sealed blocks could not be read: what they hold is not on the tape.',
+  z.object({
+    ...ofAll('hole'),
+    blocks: z.object({ from: BlockNumber, to: BlockNumber }).describe('Both of them are missing, too.'),
+    reason: z.string(),
+  }),
+)
 
-const Status = z.object({
-  ...ofAll('status'),
-  source: SourceName,
-  since: Time,
-  reason: SourceReason,
-  head: Head,
-})
+const Finality = publish(
+  'finality',
+  'A watermark of the chain moved.',
+  z.object({
+    ...ofAll('finality'),
+    stage: z.enum(['safe', 'finalized']),
+    block: Block.describe('The newest block that is that firm.'),
+  }),
+)
+
+const Status = publish(
+  'status',
+  'Where pre-confirmations come from changed, or why.',
+  z.object({
+    ...ofAll('status'),
+    source: SourceName,
+    since: Time.describe('Since when it is so.'),
+    reason: SourceReason,
+    head: Head,
+  }),
+)
 
 /** One thing that happened, as it stands on the tape. */
 export const Update = z.discriminatedUnion('type', [

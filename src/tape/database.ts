@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { UNFILED } from './channel.ts'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
 const schema = `
@@ -9,27 +8,25 @@ const schema = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = NORMAL;
   CREATE TABLE IF NOT EXISTS tape (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT,
-    channel INTEGER NOT NULL
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT
   ) STRICT;
   CREATE INDEX IF NOT EXISTS tape_time ON tape (time, seq);
   CREATE INDEX IF NOT EXISTS tape_evictable ON tape (seq) WHERE evictable = 1;
   CREATE TABLE IF NOT EXISTS heads (
     address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)
   ) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS channels (
+    number INTEGER PRIMARY KEY, address TEXT, type TEXT NOT NULL, told TEXT NOT NULL, evictable INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS shelves (
+    shelf INTEGER PRIMARY KEY, channels BLOB NOT NULL, since INTEGER NOT NULL
+  ) STRICT;
   CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `
 
 /** By what a message is looked up: an on-chain key, or the token's block that a seal is of. */
 const subjectIndex = 'CREATE INDEX IF NOT EXISTS tape_subject ON tape (subject) WHERE subject IS NOT NULL'
-/** Numbers that are filed together. */
-export const SHELF = 1_024
-/**
- * By what history is read where few of many are asked for. Filed shelf by shelf, so that what is appended lands on few
- * pages of the index: one that is filed by channel alone made an append dearer by a third, this one by a tenth.
- */
-const channelIndex = `CREATE INDEX IF NOT EXISTS tape_channel ON tape (seq / ${SHELF}, channel)`
 const hasColumn = "SELECT 1 FROM pragma_table_info('tape') WHERE name = ?"
 /** Messages of a tape of before that which can be looked up from then on; what is older ended long ago. */
 const SUBJECTS_BOUND = 100_000
@@ -43,10 +40,19 @@ const addSubjects = `
 `
 
 /**
- * What a tape of before that holds is not filed one by one: that would keep the start waiting for as long as the tape is
- * large. It lies in a channel of its own, which whoever reads looks through too, until it is evicted.
+ * A tape of before was filed message by message, in a column that an index was made of. The column has to be filled still,
+ * since taking it away would write the whole tape anew.
  */
-const addChannels = `ALTER TABLE tape ADD COLUMN channel INTEGER NOT NULL DEFAULT ${UNFILED}`
+const dropChannelIndex = 'DROP INDEX IF EXISTS tape_channel'
+const FORMER_COLUMN = 'channel'
+
+/** How a message is written: its number, time, whether the count may take it, text and subject. */
+export const insertInto = (database: DatabaseSync): StatementSync =>
+  database.prepare(
+    database.prepare(hasColumn).get(FORMER_COLUMN)
+      ? `INSERT INTO tape (seq, time, evictable, text, subject, ${FORMER_COLUMN}) VALUES (?, ?, ?, ?, ?, 0)`
+      : 'INSERT INTO tape (seq, time, evictable, text, subject) VALUES (?, ?, ?, ?, ?)',
+  )
 
 /** Opens the file that the embedded tape lives in, and locks it; says what to do where that cannot be. */
 export function openDatabase(dir: string): DatabaseSync {
@@ -56,9 +62,8 @@ export function openDatabase(dir: string): DatabaseSync {
     try {
       database.exec(schema)
       if (!database.prepare(hasColumn).get('subject')) database.exec(addSubjects)
-      if (!database.prepare(hasColumn).get('channel')) database.exec(addChannels)
       database.exec(subjectIndex)
-      database.exec(channelIndex)
+      database.exec(dropChannelIndex)
       // Takes the lock now, so that a second process on the same folder is told at its start.
       database.exec('BEGIN IMMEDIATE; COMMIT')
     } catch (failure) {

@@ -1,12 +1,20 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Hex } from '../protocol/parts.ts'
 import { formatPosition } from '../protocol/position.ts'
-import { type Draft, movementTypes, type Update, type UpdateType } from '../protocol/updates.ts'
-import { channelOf } from './channel.ts'
-import { openDatabase } from './database.ts'
-import { openReaders, type Readers } from './readers.ts'
+import type { Draft, Update } from '../protocol/updates.ts'
+import { insertInto, openDatabase } from './database.ts'
+import { Filing } from './filing.ts'
 import { entryOf, type Row } from './row.ts'
-import { type Entry, type Follower, type Notes, type Reader, type Tape, TapeError, type Wanted } from './tape.ts'
+import {
+  type Entry,
+  type Extent,
+  type Follower,
+  type Notes,
+  type Reader,
+  type Tape,
+  TapeError,
+  type Wanted,
+} from './tape.ts'
 
 /** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
 const SKIP = 2 ** 20
@@ -37,23 +45,26 @@ export function openSqliteTape(options: Options): Tape {
   }
 }
 
-const isPlenty = (type: UpdateType | 'part'): boolean =>
-  type === 'part' || type === 'approval' || type === 'log' || movementTypes.has(type)
+/** What stands before and behind the subjects of all seals of a block. */
+const [FIRST, BEYOND] = [' ', '!']
+const sealsOf = (address: Hex, block: number): string => `${block}${FIRST}${address}`
+/** The same on a tape of before. */
+const formerSealsOf = (address: Hex, block: number): string => `${address} ${block}`
 
-/**
- * Whether the count may take a message. A seal goes only with all that it seals: as long as a telling is kept, so is every
- * seal that lists it, and it can be said whether it had been sealed before.
- */
-const evictable = (update: Update): number =>
-  (update.type === 'seal' ? update.types.every(isPlenty) : isPlenty(update.type)) ? 1 : 0
-
-const sealsOf = (address: Hex, block: number): string => `${address} ${block}`
+const inOrder = (entries: readonly Entry[]): readonly Entry[] => entries.toSorted((one, other) => one.seq - other.seq)
 
 /** By what a message can be looked up, if by anything. */
 function subjectOf(update: Update): string | null {
   if (update.type === 'seal') return sealsOf(update.address, update.block.number)
   return 'key' in update ? (update.key ?? null) : null
 }
+
+/** What is left after eviction, and which numbers went. */
+type Kept = { readonly count: number; readonly oldest: number; readonly gone: readonly number[] }
+
+/** A key begins with the number of its block, and so does the subject of a seal, but on a tape of before: with its token. */
+const hasFormerSeals = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM tape WHERE subject >= '0x' AND subject < '0y' LIMIT 1").get() !== undefined
 
 class SqliteTape implements Tape {
   readonly epoch: string
@@ -63,8 +74,10 @@ class SqliteTape implements Tape {
   readonly #heads = new Map<string, number>()
   readonly #notes = new Map<string, unknown>()
   readonly #write: Record<'update' | 'head' | 'note' | 'meta' | 'forget', StatementSync>
-  readonly #read: Record<'since' | 'about' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
-  readonly #readers: Readers
+  readonly #read: Record<'since' | 'about' | 'between' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
+  readonly #filing: Filing
+  /** Whether seals are kept that were written when they could be looked up by their token alone. */
+  readonly #hasFormerSeals: boolean
   #end: number
   #oldest: number
   #count: number
@@ -75,9 +88,7 @@ class SqliteTape implements Tape {
     this.#database = database
     this.#options = options
     this.#write = {
-      update: database.prepare(
-        'INSERT INTO tape (seq, time, evictable, text, subject, channel) VALUES (?, ?, ?, ?, ?, ?)',
-      ),
+      update: insertInto(database),
       head: database.prepare('INSERT OR REPLACE INTO heads (address, type, seq) VALUES (?, ?, ?)'),
       note: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
       meta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
@@ -86,6 +97,7 @@ class SqliteTape implements Tape {
     this.#read = {
       since: database.prepare('SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
       about: database.prepare('SELECT seq, text FROM tape WHERE subject = ? ORDER BY seq'),
+      between: database.prepare('SELECT seq, text FROM tape WHERE subject >= ? AND subject < ? ORDER BY seq'),
       before: database.prepare('SELECT seq FROM tape WHERE time >= ? ORDER BY time, seq LIMIT 1'),
       agedOut: database.prepare(
         'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE time < ? ORDER BY time, seq LIMIT ?) RETURNING seq',
@@ -94,7 +106,6 @@ class SqliteTape implements Tape {
         'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE evictable = 1 ORDER BY seq LIMIT ?) RETURNING seq',
       ),
     }
-    this.#readers = openReaders(database)
     const meta = new Map(
       (database.prepare('SELECT name, value FROM meta').all() as { name: string; value: string }[]).map((row) => [
         row.name,
@@ -111,6 +122,9 @@ class SqliteTape implements Tape {
     this.#oldest = Number(meta.get('oldest') ?? 0)
     this.#count = Number(last?.count ?? 0)
     this.#time = Number(last?.time ?? 0)
+    const about = (key: string) => this.about(key)
+    this.#filing = new Filing(database, { oldest: this.#oldest, end: this.#end, about })
+    this.#hasFormerSeals = hasFormerSeals(database)
     for (const row of database.prepare('SELECT address, type, seq FROM heads').all()) {
       this.#heads.set(`${row.address} ${row.type}`, Number(row.seq))
     }
@@ -128,19 +142,13 @@ class SqliteTape implements Tape {
     const first = this.#end + 1
     const heads = new Map<string, number>()
     const entries = drafts.map((draft, index) => this.#number(draft, first + index, heads))
-    let kept = { count: this.#count, oldest: this.#oldest }
+    let kept: Kept = { count: this.#count, oldest: this.#oldest, gone: [] }
     let time = this.#time
     this.#inOneStroke(() => {
-      for (const { seq, update, text } of entries) {
+      for (const entry of entries) {
+        const { seq, update, text } = entry
         time = Math.max(time, Date.parse(update.time))
-        this.#write.update.run(
-          seq,
-          time,
-          evictable(update),
-          text,
-          subjectOf(update),
-          channelOf(update.address, update.type),
-        )
+        this.#write.update.run(seq, time, this.#filing.file(entry) ? 1 : 0, text, subjectOf(update))
       }
       for (const [head, seq] of heads) {
         const [address = '', type = ''] = head.split(' ')
@@ -150,9 +158,11 @@ class SqliteTape implements Tape {
         if (value === null) this.#write.forget.run(name)
         else this.#write.note.run(name, JSON.stringify(value))
       }
+      this.#filing.save()
       // What is too old goes also where nothing new comes: heads are noted all the time.
       kept = this.#evict(entries.length)
     })
+    this.#filing.held(kept.gone, kept.oldest)
     this.#count = kept.count
     this.#oldest = kept.oldest
     this.#time = time
@@ -176,7 +186,11 @@ class SqliteTape implements Tape {
   }
 
   reader(wanted: Wanted): Reader {
-    return this.#readers(wanted, this.#heads.keys())
+    return this.#filing.reader(wanted)
+  }
+
+  extent(wanted: Wanted, after: number, enough: number): Extent {
+    return this.#filing.extent(wanted, after, enough)
   }
 
   about(key: string): readonly Entry[] {
@@ -184,7 +198,13 @@ class SqliteTape implements Tape {
   }
 
   seals(address: Hex, block: number): readonly Entry[] {
-    return (this.#read.about.all(sealsOf(address, block)) as Row[]).map(entryOf)
+    const seals = this.about(sealsOf(address, block))
+    return this.#hasFormerSeals ? inOrder([...this.about(formerSealsOf(address, block)), ...seals]) : seals
+  }
+
+  sealsOf(block: number): readonly Entry[] {
+    const seals = (this.#read.between.all(`${block}${FIRST}`, `${block}${BEYOND}`) as Row[]).map(entryOf)
+    return this.#hasFormerSeals ? inOrder([...this.#formerSealsOf(block), ...seals]) : seals
   }
 
   before(time: number): number {
@@ -232,15 +252,22 @@ class SqliteTape implements Tape {
     return { seq, update, text: JSON.stringify(update) }
   }
 
+  /** On a tape of before each token is asked. */
+  #formerSealsOf(block: number): readonly Entry[] {
+    const addresses = [...this.#heads.keys()].flatMap((head) => (head.endsWith(' seal') ? [head.split(' ')[0]] : []))
+    return addresses.flatMap((address) => this.about(formerSealsOf(address as Hex, block)))
+  }
+
   /** Takes off what is too old, then what is too much; the count spares all but movements and what belongs to them. */
-  #evict(added: number): { readonly count: number; readonly oldest: number } {
+  #evict(added: number): Kept {
     const aged = this.#read.agedOut.all(this.#options.now() - this.#options.retentionMs, EVICTION_BOUND)
     const count = this.#count + added - aged.length
     const excess = Math.min(count - this.#options.bound, EVICTION_BOUND)
     const crowded = excess > 0 ? this.#read.crowdedOut.all(excess) : []
-    const oldest = [...aged, ...crowded].reduce((highest, row) => Math.max(highest, Number(row.seq)), this.#oldest)
+    const gone = [...aged, ...crowded].map((row) => Number(row.seq))
+    const oldest = gone.reduce((highest, seq) => Math.max(highest, seq), this.#oldest)
     if (oldest !== this.#oldest) this.#write.meta.run('oldest', String(oldest))
-    return { count: count - crowded.length, oldest }
+    return { count: count - crowded.length, oldest, gone }
   }
 
   #inOneStroke(write: () => void): void {
@@ -249,6 +276,7 @@ class SqliteTape implements Tape {
       write()
       this.#database.exec('COMMIT')
     } catch (failure) {
+      this.#filing.undone()
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
       throw new TapeError(`the tape cannot be written: ${failure instanceof Error ? failure.message : String(failure)}`)
     }

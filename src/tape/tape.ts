@@ -1,4 +1,4 @@
-import type { Hex } from '../protocol/parts.ts'
+import type { Hex, SourceName } from '../protocol/parts.ts'
 import type { Draft, Update, UpdateType } from '../protocol/updates.ts'
 
 /** An update with its number and the very text that every listener gets. */
@@ -13,7 +13,15 @@ export type Notes = ReadonlyMap<string, unknown>
 export type Follower = (turn: readonly Entry[], notes: Notes) => void
 
 /** Of what history is read: of these tokens (null for all) and of what concerns all of them, these types. */
-export type Wanted = { readonly tokens: ReadonlySet<Hex> | null; readonly types: ReadonlySet<UpdateType> }
+export type Wanted = {
+  readonly tokens: ReadonlySet<Hex> | null
+  readonly types: ReadonlySet<UpdateType>
+  /**
+   * And every `seal`, `retract` and `amend` that follows a key which was told as one of these, or of which the telling may
+   * be gone. More of them may be found than that.
+   */
+  readonly followersOf?: ReadonlySet<UpdateType>
+}
 
 /** Which stretch is read, both numbers exclusive, from which end, and how many messages at once at most. */
 export type Stretch = {
@@ -29,6 +37,9 @@ export type Found = { readonly entries: readonly Entry[]; readonly reached: numb
 /** Reads some of a stretch, with bounded work: it may find nothing and still not be through. */
 export type Reader = (stretch: Stretch) => Found | Promise<Found>
 
+/** How many messages are found: at least so many of the types that are wanted, at most so many with what follows a key. */
+export type Extent = { readonly least: number; readonly most: number }
+
 /** The names of what is kept beside the tape. */
 export const noteNames = {
   /** Each token as last published: this and its address. */
@@ -41,11 +52,21 @@ export const noteNames = {
   status: 'status',
   /** How far the chain has been heard, and from where on the tape a restart finds what it must know. */
   mark: 'mark',
+  /** The newest sealed block that was heard of, and its time. */
+  newest: 'newest',
   chain: 'chain',
+  /** How long it was listened in which way, hour by hour. */
+  watch: 'watch',
 } as const
 
 /** What is kept of the list beside its tokens. `readAt` in milliseconds. */
 export type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
+
+/** What is kept of the newest sealed block of which the time is known, in seconds. */
+export type NewestNote = { readonly number: number; readonly timestamp: number }
+
+/** How many milliseconds of an hour were listened through in each source; the hour as it begins, in milliseconds. */
+export type WatchNote = readonly { readonly hour: number; readonly ms: Readonly<Record<SourceName, number>> }[]
 
 /** The ordered, durable record of what happened. Numbers what is appended; lets anyone follow from a position. */
 export interface Tape {
@@ -59,6 +80,8 @@ export interface Tape {
   since(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
   /** Reads what was appended until now without looking at much else. */
   reader(wanted: Wanted): Reader
+  /** How much a reader would find after a number, as far as it can be said without reading, and counted until it is enough. */
+  extent(wanted: Wanted, after: number, enough: number): Extent | Promise<Extent>
   /**
    * Every kept message about an on-chain key, oldest first: what told, amended or retracted it. At once, since who hears
    * a retraction is asked in the very step in which it is delivered.
@@ -66,6 +89,8 @@ export interface Tape {
   about(key: string): readonly Entry[]
   /** Every kept seal of a token's block, oldest first; none is gone as long as a telling that it lists is kept. */
   seals(address: Hex, block: number): readonly Entry[]
+  /** Every kept seal of a block, whichever token's, oldest first. */
+  sealsOf(block: number): readonly Entry[]
   /** The number after which all that was written at `time` (ms) or later stands. */
   before(time: number): number | Promise<number>
   note(name: string): unknown

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { history } from './history.ts'
 import { canPin, FILES_SPARED, filesBound } from './machine.ts'
 import { fanOut, type Held, held, type Joining, joining, type Memory, memory, mixed, type Setting } from './parts.ts'
 import { type Reads, reads, reportReads } from './reads.ts'
@@ -19,13 +20,15 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
   memory    what an idle listener costs
   held      as many listeners as the machine's files allow
   rpc       JSON-RPC reads from memory, beside a bare Hono route that answers a constant
+  history   how soon each kind of question about a full tape is answered, and what that does to who listens live
   latency   what the relay adds between the upstream's socket and a listener's
 
   --rounds     how often the first five are measured, in turn; the medians are printed (3)
   --listeners  (10000)
+  --updates    what a full tape holds (1000000)
 `
 
-const parts = ['ws', 'sse', 'lone', 'mixed', 'join', 'memory', 'held', 'rpc', 'latency'] as const
+const parts = ['ws', 'sse', 'lone', 'mixed', 'join', 'memory', 'held', 'rpc', 'history', 'latency'] as const
 type Part = (typeof parts)[number]
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
 
@@ -34,12 +37,13 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
     listeners: { type: 'string', default: '10000' },
+    updates: { type: 'string', default: '1000000' },
     help: { type: 'boolean', default: false },
   },
 })
-const [rounds, listeners] = [Number(values.rounds), Number(values.listeners)]
+const [rounds, listeners, updates] = [Number(values.rounds), Number(values.listeners), Number(values.updates)]
 const unknown = positionals.filter((text) => !isPart(text))
-if (values.help || unknown.length > 0 || !(rounds >= 1) || !(listeners >= 1)) {
+if (values.help || unknown.length > 0 || !(rounds >= 1) || !(listeners >= 1) || !(updates >= 1)) {
   process.stdout.write(HELP)
   process.exit(values.help ? 0 : 2)
 }
@@ -86,6 +90,10 @@ if (picks('rpc')) {
   const measured: (readonly Reads[])[] = []
   for (let round = 1; round <= rounds; round += 1) measured.push(await reads())
   reportReads(measured)
+}
+if (picks('history')) {
+  print()
+  await history(updates)
 }
 if (picks('latency')) {
   print()

@@ -4,8 +4,10 @@ import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Hex } from '../../src/protocol/parts.ts'
 import { startCommand, startFlags } from '../support/process.ts'
 import type { Kind } from './crowd.ts'
+import type { Named } from './full-tape.ts'
 import { Runner, Worker } from './machine.ts'
 import type { SourceOrder, SourceReport } from './source.ts'
 import type { Sample } from './wire.ts'
@@ -34,11 +36,15 @@ const heads: Readonly<Record<Kind, string>> = {
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const openSource = () => new Worker<SourceOrder, SourceReport>('source.ts')
 
+/** Puts a tape where the relay will look for it. */
+type Fill = (dir: string, upstream: { readonly tokens: readonly Named[]; readonly head: number }) => Promise<void>
+
 /** The relay, with a chain behind it whose transfers are spread over so many tokens. */
-export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}): Promise<Served> {
+export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}, fill?: Fill): Promise<Served> {
   const source = openSource()
   const { rpcUrl, wsUrl, url, symbols } = await source.order({ do: 'chain', tokens })
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
+  if (fill) await fill(dir, { tokens: await namedBy(url), head: await headOf(rpcUrl) })
   const server = new Runner('server', startCommand, {
     PORT: '0',
     UPSTREAM_RPC_URL: rpcUrl,
@@ -57,6 +63,22 @@ export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}
     await rm(dir, { recursive: true })
   }
   return { server, source, port: Number(port), symbols, saysLive: true, end }
+}
+
+/** The tokens that a list names. */
+async function namedBy(url: string): Promise<readonly Named[]> {
+  const { tokens } = (await (await fetch(`${url}/v1/tokenized-stocks`)).json()) as {
+    tokens: { symbol: string; contract_address: string }[]
+  }
+  return tokens.map(({ symbol, contract_address }) => ({ symbol, address: contract_address.toLowerCase() as Hex }))
+}
+
+/** The newest block of a chain. */
+async function headOf(rpcUrl: string): Promise<number> {
+  const question = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] }
+  const asked = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(question) }
+  const { result } = (await (await fetch(rpcUrl, asked)).json()) as { result: { number: string } }
+  return Number(result.number)
 }
 
 /** A peer that is fed what the relay was heard saying. */

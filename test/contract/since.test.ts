@@ -11,12 +11,16 @@ async function worldOfTimes(count = 4): Promise<{ world: World; told: readonly M
   const ear = await liveOn(world, 'ws', query)
   while (ear.all('transfer').length < count) {
     const last = ear.all('transfer').at(-1)
-    // No two of them in one millisecond.
-    while (last && Date.now() <= Date.parse(last.time));
     transfer(world)
     await ear.until(() => ear.all('transfer').at(-1) !== last)
+    outlast(ear.all('transfer').at(-1)?.time)
   }
   return { world, told: ear.all('transfer') }
+}
+
+/** Waits until a time is past, so that neither the next one nor who asks for what comes from now on is in its millisecond. */
+function outlast(time = ''): void {
+  while (Date.now() <= Date.parse(time));
 }
 
 const at = (since: string) => `${query}&since=${encodeURIComponent(since)}`

@@ -11,6 +11,8 @@ const TOPIC = `0x${'77'.repeat(32)}` as const
 const LOG_BYTES = 16_000
 /** More than is kept at hand beside the tape, for those who are nearly through. */
 const MANY = 5_000
+/** So often something else is asked until what a socket takes in is full. */
+const ASKED = 200
 const query = 'symbols=AAPLc&types=log'
 
 /** Logs of one size, some in each flashblock; resolves when one who reads has heard them all. */
@@ -40,6 +42,11 @@ async function askSlowly({ relay }: World, path: string): Promise<Socket> {
   return socket
 }
 
+/** Resolves when the relay was asked so much else that whatever takes in unread bytes is full, and stays so. */
+async function filled({ relay }: World): Promise<void> {
+  for (let asked = 0; asked < ASKED; asked += 1) await ask(`${relay.url}/healthz`)
+}
+
 /** Reads the lines of NDJSON that a bare socket brings, from now on. */
 function readOn(socket: Socket): Ear {
   const ear = new Ear({ close: () => socket.destroy() })
@@ -61,6 +68,7 @@ describe('a replay that eviction overtakes while it is read slowly', () => {
     const steady = await liveOn(world, 'ndjson', query)
     await say(world, 500, steady)
     const slow = await askSlowly(world, `/v1/stream?${query}&since=start&format=ndjson`)
+    await filled(world)
     await say(world, MANY, steady, { bytes: 1, together: 500 })
     const ear = readOn(slow)
     await ear.hear('live')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { backfillOf } from '../../src/edge/backfill.ts'
-import { askedOf } from '../../src/edge/history.ts'
+import { askedOf } from '../../src/edge/history-asked.ts'
 import { View } from '../../src/edge/view.ts'
 import { parseDecimal } from '../../src/protocol/decimal.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
@@ -37,7 +37,7 @@ async function askedAgain(
   const url = backfillOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
   // As the tape is by the time somebody asks.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
-  const asked = askedOf(new URL(url, 'http://localhost').searchParams, { tape: later, view })
+  const asked = await askedOf(new URL(url, 'http://localhost').searchParams, { tape: later, view, now: () => 0 })
   return { url, asked, selection }
 }
 

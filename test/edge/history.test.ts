@@ -1,34 +1,21 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { askedOf as askedFor, readPage } from '../../src/edge/history.ts'
+import { readPage } from '../../src/edge/history.ts'
 import { Turnstile } from '../../src/edge/turnstile.ts'
-import { View } from '../../src/edge/view.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
-import { noteNames, type Tape } from '../../src/tape/tape.ts'
-import { apple, tesla, token } from '../tape/drafts.ts'
+import type { Tape } from '../../src/tape/tape.ts'
+import { tesla, token } from '../tape/drafts.ts'
 import { askedOf, Deeds, type Selected, Selected as Selections, turnsOf } from './deeds.ts'
 import { approvalAt, at, pauseAt, sealOf, transferAt } from './facts.ts'
+import { askedAt, board, idOf, namedHouse, type Parameters, parametersOf, readingOf } from './history-house.ts'
 import { openHouse, ownHouse } from './house.ts'
 
 /** No history of these tests has so many pages; a longer one goes round in a circle. */
 const PAGES_BOUND = 500
 
-/** Two tokens that can be named. */
-const board = new Map(
-  [apple, tesla].map((address) => [
-    `${noteNames.token}${address}`,
-    { address, symbol: address === apple ? 'AAPLc' : 'TSLAc', isin: null, former: [] },
-  ]),
-)
-
-type Parameters = Readonly<Record<string, string | number>>
-
 /** One page, asked for as a client asks. */
-async function pageOf(tape: Tape, parameters: Parameters) {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) query.set(name, String(value))
-  return readPage(tape, askedFor(query, { tape, view: new View(tape) }), new Turnstile(), () => false)
-}
+const pageOf = async (tape: Tape, parameters: Parameters) =>
+  readPage(readingOf(tape), await askedAt(at, tape, parameters))
 
 /** Page after page until there is none; each as its texts. `between` happens between two of them. */
 async function pagesOf(tape: Tape, parameters: Parameters, between: () => Promise<unknown> = async () => {}) {
@@ -44,13 +31,6 @@ async function pagesOf(tape: Tape, parameters: Parameters, between: () => Promis
   }
 }
 
-const parametersOf = ({ tokens, stage, types, min }: Selected): Parameters => ({
-  ...(tokens ? { symbols: tokens.join() } : {}),
-  ...(min === null ? {} : { min_value: min }),
-  stage,
-  types: types.join(),
-})
-
 /** What a stream gives to one who asks for all that there is. */
 async function streamOf({ listen }: ReturnType<typeof openHouse>, selected: Selected): Promise<readonly string[]> {
   const { outlet, joined, leave } = listen({ ...askedOf(selected), since: { from: 'start' } })
@@ -59,7 +39,6 @@ async function streamOf({ listen }: ReturnType<typeof openHouse>, selected: Sele
   return outlet.told
 }
 
-const idOf = (text: string): string => JSON.parse(text).id
 const Limits = fc.oneof(fc.integer({ min: 1, max: 7 }), fc.constant(1_000))
 
 describe('pages of history', () => {
@@ -139,13 +118,6 @@ async function refusalOf(tape: Tape, parameters: Parameters): Promise<Pick<Refus
   const failure = await pageOf(tape, parameters).catch((given: unknown) => given)
   if (!(failure instanceof Refusal)) throw new Error('it was answered')
   return failure
-}
-
-/** A house whose two tokens can be named. */
-async function namedHouse(bounds: { readonly bound?: number } = {}) {
-  const house = ownHouse(bounds)
-  await house.tape.append([], board)
-  return house
 }
 
 describe('a page', () => {
@@ -289,8 +261,8 @@ describe('a long reading', () => {
       await tape.append(Array.from({ length: 500 }, (_, index) => transferAt({ index: turn * 500 + index })))
     }
     const turnstile = new Turnstile()
-    const asked = askedFor(new URLSearchParams('min_value=1000000&types=transfer'), { tape, view: new View(tape) })
-    const read = () => turnstile.pass(() => readPage(tape, asked, turnstile, () => false))
+    const asked = await askedAt(at, tape, { min_value: 1_000_000, types: 'transfer' })
+    const read = () => turnstile.pass(() => readPage({ ...readingOf(tape), turnstile }, asked))
     const alone = await turnsDuring(read())
     expect(alone).toBeGreaterThan(20)
     // No two slices in one turn: three readings take three times as many.
@@ -299,28 +271,32 @@ describe('a long reading', () => {
 
   it('of seals gives way as often as they have keys to look up, and has its bound in them', async () => {
     const { tape } = await namedHouse()
-    const parts = Array.from({ length: 250 }, (_, index) => ({ index }))
-    await tape.append(Array.from({ length: 45 }, (_, block) => sealOf(parts, block)))
-    expect(await pagesOf(tape, { types: 'nav' })).toHaveLength(2)
-    expect(await turnsDuring(pageOf(tape, { types: 'nav' }))).toBeGreaterThan(30)
+    for (let block = 0; block < 25; block += 1) {
+      const facts = Array.from({ length: 250 }, (_, index) => transferAt({ block, index }))
+      await tape.append([...facts, sealOf(facts, block)])
+    }
+    const asked = { types: 'transfer', min_value: 1_000_000 }
+    // The messages alone would stand on two.
+    expect(await pagesOf(tape, asked)).toHaveLength(4)
+    expect(await turnsDuring(pageOf(tape, asked))).toBeGreaterThan(30)
   })
 
   it('ends where the tape ended when it was asked for, and not within a seal that came later', async () => {
     const { tape } = await namedHouse()
     const fact = transferAt({ index: 1 })
     await tape.append([fact])
-    const asked = askedFor(new URLSearchParams('stage=sealed'), { tape, view: new View(tape) })
+    const asked = await askedAt(at, tape, { stage: 'sealed' })
     const [seal] = await tape.append([sealOf([fact])])
-    expect(await readPage(tape, asked, new Turnstile(), () => false)).toEqual({ texts: [], next: null })
+    expect(await readPage(readingOf(tape), asked)).toEqual({ texts: [], next: null })
     expect((await pageOf(tape, { stage: 'sealed' })).texts.map(idOf)).toEqual([`${seal?.update.id}.1`, seal?.update.id])
   })
 
   it('ends when nobody waits for it any more', async () => {
     const { tape } = await namedHouse()
     await tape.append(Array.from({ length: 2_000 }, (_, index) => transferAt({ index })))
-    const asked = askedFor(new URLSearchParams('limit=1000'), { tape, view: new View(tape) })
+    const asked = await askedAt(at, tape, { limit: 1_000 })
     let looks = 0
-    const { texts } = await readPage(tape, asked, new Turnstile(), () => ++looks > 3)
+    const { texts } = await readPage({ ...readingOf(tape), isGone: () => ++looks > 3 }, asked)
     expect(texts.length).toBeLessThan(1_000)
   })
 

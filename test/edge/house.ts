@@ -10,6 +10,7 @@ import { defaultOptions, type Options, type Since, sinceLastEventId } from '../.
 import type { Update } from '../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import type { Tape } from '../../src/tape/tape.ts'
+import { asPublished } from '../support/published.ts'
 
 /** What one asks to hear; all of it where nothing is said. */
 export type Asked = {
@@ -146,7 +147,7 @@ class Notebook implements Outlet {
   }
 
   get messages(): readonly Message[] {
-    return this.lines.map((line) => JSON.parse(line))
+    return this.lines.map((line) => asPublished(JSON.parse(line)))
   }
 
   /** What came of the tape, word for word. */
@@ -155,6 +156,6 @@ class Notebook implements Outlet {
   }
 
   get updates(): readonly Update[] {
-    return this.told.map((line) => JSON.parse(line))
+    return this.told.map((line) => asPublished(JSON.parse(line)))
   }
 }

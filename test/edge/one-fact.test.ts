@@ -93,6 +93,14 @@ describe('the stage of one fact', () => {
     expect(await stageAfter([...gone, [sealedAt(told, 2), sealOf([told], 7, 2)]])).toBe('sealed')
   })
 
+  it('is that of its new life where it is told again, and what is kept of the old one stands before it', async () => {
+    const turns = [...sealed, [retractOf(told, 'reorg'), sealOf([], 7, 1)]]
+    expect(await factAfter([...turns, [told]])).toMatchObject({ stage: 'preconfirmed', places: [1, 2, 3, 5] })
+    const again = [...turns, [told], [sealOf([told], 7, 2)]]
+    expect(await factAfter(again, told.key, { safe: 7 })).toMatchObject({ stage: 'safe', places: [1, 2, 3, 5, 6] })
+    expect(await stageAfter([...again, [retractOf(told, 'reorg')]])).toBe('retracted')
+  })
+
   it('of what was folded into another ends with the block that held it', async () => {
     const turns = [[told], [sealOf([told, folded])], [sealOf([told], 7, 1)]]
     expect(await factAfter(turns, foldedKey)).toMatchObject({ stage: 'retracted', places: [2] })
@@ -115,6 +123,22 @@ describe('the stage of one fact', () => {
     const crowd = [4, 5, 6, 7].map((index) => transferAt({ index }))
     const { stage, places } = await factAfter([[told], [sealOf([told, corporate])], crowd, [sealOf(crowd, 8)]])
     expect([stage, places]).toEqual(['sealed', [1]])
+  })
+})
+
+describe('a fact of which the count left only an amendment', () => {
+  const crowd = [4, 5, 6, 7, 8, 9].map((index) => transferAt({ index }))
+  const turns = [[told], [amendOf(told, told)], [sealOf([told])], crowd]
+
+  it('was sealed, though it was open when it was amended', async () => {
+    expect(await factAfter(turns, told.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', places: [1] })
+  })
+
+  it('is open as long as an end of it is owed', async () => {
+    const { tape } = ownHouse({ bound: 6 })
+    await tape.append([], new Map([[noteNames.open + told.key, {}]]))
+    for (const turn of turns) await tape.append(turn)
+    expect(readFact(told.key, { tape, view: new View(tape) })).toMatchObject({ stage: 'preconfirmed' })
   })
 })
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { examples } from '../../src/docs/examples.ts'
 import { readable } from '../../src/edge/readable.ts'
 import { type Message, Notice } from '../../src/protocol/connection.ts'
 import { Update } from '../../src/protocol/updates.ts'
-import { examples } from '../protocol/examples.ts'
 
 /** Every message that the contract's page shows: at least one of each type. */
 const messages = examples.flatMap((example): Message[] => {

@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import type { Message } from '../../src/protocol/connection.ts'
 import { type Draft, updateTypes } from '../../src/protocol/updates.ts'
+import type { Tape } from '../../src/tape/tape.ts'
 import { after, ownHouse } from './house.ts'
 
 /** Longer than any welcome takes in turns of the promise queue. */
@@ -53,16 +55,63 @@ describe('joining', () => {
   )
 })
 
+/** Counts how often something is read for a selection. */
+function countingPages(tape: Tape) {
+  const reader = tape.reader.bind(tape)
+  const pages = vi.fn()
+  vi.spyOn(tape, 'reader').mockImplementation((wanted) => {
+    const read = reader(wanted)
+    return (stretch) => {
+      pages()
+      return read(stretch)
+    }
+  })
+  return pages
+}
+
 describe('a replay', () => {
   it('is not measured any further for somebody who has left', async () => {
     const { tape, listen } = ownHouse({ replay: 500 })
     await tape.append(Array.from({ length: 2_000 }, (_, block) => log(block)))
-    const pages = vi.spyOn(tape, 'since')
-    const { joined, leave } = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
-    while (pages.mock.calls.length === 0) await null
+    const pages = countingPages(tape)
+    // Whether so many are given cannot be told without reading them.
+    const { joined, leave } = listen({ options: { types: ['log'], stage: 'sealed' }, since: { from: 'start' } })
+    while (pages.mock.calls.length === 0) await nextTurn()
     leave()
     await joined
-    expect(pages).toHaveBeenCalledOnce()
+    expect(pages.mock.calls.length).toBeLessThan(5)
+  })
+
+  it('is not measured message by message where the tape knows how many there are', async () => {
+    const { tape, listen } = ownHouse({ replay: 500 })
+    await tape.append(Array.from({ length: 2_000 }, (_, block) => log(block)))
+    await tape.append([hole(1)])
+    const pages = countingPages(tape)
+    const none = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
+    await none.joined
+    expect(none.outlet.messages.map(({ type }) => type)).toEqual(['hello', 'subscribed', 'hole', 'live'])
+    const many = listen({ options: { types: ['log'] }, since: { from: 'start' } })
+    await many.joined
+    expect(many.outlet.messages.map(({ type }) => type)).toEqual(['hello', 'subscribed', 'gap', 'live'])
+    expect(pages).not.toHaveBeenCalled()
+  })
+
+  it('of few among many reads few', async () => {
+    const { tape, listen } = ownHouse()
+    await tape.append([hole(1)])
+    for (let turn = 0; turn < 20; turn += 1) {
+      await tape.append(Array.from({ length: 500 }, (_, index) => log(turn * 500 + index)))
+    }
+    await tape.append([hole(2)])
+    const pages = countingPages(tape)
+    const one = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
+    await one.joined
+    expect(blocksOf(one.outlet.messages)).toEqual([1, 2])
+    const sparing = pages.mock.calls.length
+    const all = listen({ options: { types: ['hole', 'log'] }, since: { from: 'start' } })
+    await all.joined
+    expect(all.outlet.updates).toHaveLength(10_002)
+    expect(pages.mock.calls.length - sparing).toBeGreaterThan(20 * sparing)
   })
 
   it('that eviction overtakes goes on at the oldest after a gap, and never goes back behind it', async () => {

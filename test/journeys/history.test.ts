@@ -1,10 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { EventsPage, OneFact } from '../../src/protocol/history.ts'
 import { type Ear, listenNdjson, listenSse, listenWs } from '../support/ears.ts'
+import { follow, linesAt, textsIn, textsOf } from './history-lines.ts'
 import { ask, openWorld, tapeOf, transfer, type World } from './world.ts'
-
-/** Nothing here is kept on so many pages; more of them go round in a circle. */
-const PAGES_BOUND = 200
 
 /** Longer replays than this are left out. */
 const REPLAY_BOUND = 3
@@ -15,31 +13,6 @@ const heldBy = async (opening: Promise<Ear>): Promise<Ear> => {
   await ear.hear('live')
   return ear
 }
-const textsOf = (ear: Ear): readonly string[] =>
-  ear.heard.filter(({ message }) => 'prev' in message).map(({ text }) => text)
-
-/** The messages of a page in the very bytes in which they came. */
-function textsIn(body: string, { events }: EventsPage): readonly string[] {
-  const texts = events.map((event) => JSON.stringify(event))
-  expect(body.startsWith(`{"events":[${texts.join(',')}],"next":`)).toBe(true)
-  return texts
-}
-
-/** Follows `next` from a path on until it is null. */
-async function follow({ relay }: World, path: string): Promise<readonly string[]> {
-  const texts: string[] = []
-  const url = new URL(path, relay.url)
-  for (let pages = 0; pages < PAGES_BOUND; pages += 1) {
-    const { status, text, json } = await ask(url.href)
-    expect(status).toBe(200)
-    const page = EventsPage.parse(json)
-    texts.push(...textsIn(text, page))
-    if (page.next === null) return texts
-    url.searchParams.set('after', page.next)
-  }
-  throw new Error('the pages have no end')
-}
-
 describe('what happened before', () => {
   it('is read page by page in the bytes of the stream, in both views', async () => {
     const world = await openWorld()
@@ -138,17 +111,19 @@ describe('what a too long replay left out', () => {
     'symbols=*&types=*',
     'symbols=AAPLc,TSLAc',
     'symbols=AAPLc&types=transfer&min_shares=2',
+    'symbols=*&types=transfer,nav&min_value=1000',
     'symbols=*&stage=sealed',
-    'symbols=AAPLc&stage=sealed&types=transfer&min_shares=2',
+    'symbols=AAPLc&stage=sealed&types=transfer&min_value=1000',
   ]
 
   it.each(Object.entries(carriers).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)))(
-    'is found where the gap says, and with what comes live is the whole tape: %s, %s',
+    'is found where the gap says, page by page and as lines, and with what comes live is the whole tape: %s, %s',
     async (_, query, open) => {
       const world = await openWorld({ REPLAY_BOUND: String(REPLAY_BOUND) })
       const all = await heldBy(listenNdjson(`${world.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
       const steady = await heldBy(listenNdjson(`${world.relay.url}/v1/stream?${query}&snapshot=false`))
       const { id: start } = await steady.hear('live')
+      const transfers = () => all.all('transfer').length
       /** Some of every kind, in a block that is then sealed; resolves once all of it is told. */
       const round = async () => {
         const before = all.all('seal').length
@@ -162,20 +137,31 @@ describe('what a too long replay left out', () => {
       await round()
       // In the sealed view this is open where the stream goes on, and belongs to what comes live.
       transfer(world, 'AAPLc', 2, 900_000_000n)
-      await all.until(() => all.all('transfer').length === 14)
+      await all.until(() => transfers() === 14)
       const back = await heldBy(open(world, `${query}&snapshot=false&since=${start}`))
       const gap = await back.hear('gap')
       expect(gap).toMatchObject({ reason: 'long', from: start })
       expect(await back.hear('live')).toMatchObject({ replayed: 0, id: gap.to })
+      // The tape goes on while what was left out is read: now seals what was open, now tells more.
+      let fillings = 0
+      const between = async () => {
+        fillings += 1
+        const before = transfers()
+        if (fillings === 2) world.devnet.seal()
+        transfer(world, 'AAPLc', 1, 700_000_000n)
+        await all.until(() => transfers() > before)
+      }
+      const leftOut = await follow(world, `${gap.backfill}&limit=3`, between)
+      expect([fillings > 0, leftOut.length > REPLAY_BOUND]).toEqual([true, true])
+      expect(await linesAt(world, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
       await round()
+      expect(await linesAt(world, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
       // Whatever is selected, the seal of what was told comes.
       const last = all.all('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
       const heardOf = async (ear: Ear) => {
         await ear.hear('seal', ({ id }) => id === last)
         return textsOf(ear).slice(0, tapeOf(ear).findIndex(({ id }) => id === last) + 1)
       }
-      const leftOut = await follow(world, gap.backfill ?? '')
-      expect(leftOut.length).toBeGreaterThan(REPLAY_BOUND)
       expect([...leftOut, ...(await heardOf(back))]).toEqual(await heardOf(steady))
     },
   )

@@ -22,6 +22,7 @@ async function opened() {
     metrics: async () => '',
     metricsToken: undefined,
     unready: () => [],
+    status: () => null as never,
   })
   const lines = null as never
   const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, quick)

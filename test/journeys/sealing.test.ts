@@ -33,13 +33,21 @@ async function openEdge() {
     connections += 1
     return String(connections)
   }
-  const streams: Streams = { house, dice: () => 0.5, connectionId, addressOf: () => 'here', admit: () => null }
+  const streams: Streams = {
+    house,
+    dice: () => 0.5,
+    connectionId,
+    addressOf: () => 'here',
+    admit: () => null,
+    say: () => {},
+  }
   const [posts, lines] = [null as never, null as never]
   const app = openApp({
     ...{ streams, posts, listCaching: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unready: () => [],
+    status: () => null as never,
   })
   const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
   onTestFinished(() => server.close(0))

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
+import { asDocumented } from '../support/answers.ts'
 import { type Ear, type Heard, listenNdjson, type Message } from '../support/ears.ts'
 import { openRelay, type TestRelay } from '../support/relay.ts'
 
@@ -74,10 +75,12 @@ export const typesOf = (heard: readonly Heard[]): readonly Message['type'][] => 
 /** The number in a position. Only tests look into it; to a client it is opaque. */
 export const seqOf = (position: string | null | undefined): number => Number(position?.split('.')[1] ?? Number.NaN)
 
-/** Asks over plain HTTP; the status, the headers and the JSON that came. */
+/** Asks over plain HTTP; the status, the headers and the JSON that came. It must be as the OpenAPI document says. */
 export async function ask(url: string, init: RequestInit = {}) {
   const response = await fetch(url, init)
   const text = await response.text()
+  const { pathname: path } = new URL(response.url)
+  asDocumented({ method: init.method, path, status: response.status, type: response.headers.get('content-type'), text })
   const json: unknown = text.startsWith('{') ? JSON.parse(text) : null
   return { status: response.status, headers: response.headers, text, json }
 }

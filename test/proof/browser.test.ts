@@ -122,16 +122,3 @@ it.for<TurnedAway>([
 )
 
 const livesOf = ({ ears }: Reader): number => ears.flatMap((ear) => ear.all('live')).length
-
-it('the line for a console works in the console of the page that gives it', async (test) => {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
-  const relay = await Deployment.open(test, devnet)
-  const page = await browser.newPage()
-  test.onTestFinished(() => page.close())
-  await page.goto(relay.url)
-  const lines = await page.locator('pre').allTextContents()
-  const said = page.waitForEvent('console')
-  await page.evaluate(lines.find((line) => line.startsWith('new EventSource')) ?? '')
-  expect(await (await said).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
-})

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { MARK, nowMicros, numberOf, timeOf } from '../bench/stamp.ts'
+import { objection } from '../support/published.ts'
 import { handshake } from '../wire/client.ts'
 import { frame, opcodes } from '../wire/frames.ts'
 import { request } from '../wire/raw.ts'
@@ -130,6 +131,8 @@ export class Connection {
       return
     }
     const said: Said = JSON.parse(message.toString())
+    const wrong = objection(said)
+    if (wrong !== null) this.#story.fault(`heard what is not as published: ${wrong}: ${message}`)
     this.#hear(said)
     for (const look of this.#watchers) look(said)
   }

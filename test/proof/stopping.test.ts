@@ -46,3 +46,11 @@ it('whoever asked something when the relay was told to stop does not keep it fro
   expect(await relay.exit()).toBe(0)
   expect(performance.now() - answeredAt).toBeLessThan(2_000)
 })
+
+it('whoever connected and never asked anything does not keep it from stopping', async (test) => {
+  const { relay, socket } = await halfAsked(test, '')
+  const begunAt = performance.now()
+  socket.resume()
+  expect(await relay.exit()).toBe(0)
+  expect(performance.now() - begunAt).toBeLessThan(2_000)
+})

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { examples, examplesOf, page } from '../../src/docs/examples.ts'
 import { Notice } from '../../src/protocol/connection.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../src/protocol/decimal.ts'
 import { farewells } from '../../src/protocol/farewell.ts'
 import { formatKey } from '../../src/protocol/key.ts'
 import { Request } from '../../src/protocol/requests.ts'
 import { type Movement, movementTypes, Update } from '../../src/protocol/updates.ts'
-import { examples, examplesOf, page } from './examples.ts'
 
 const typesOf = (union: { options: readonly { shape: { type: { value: string } } }[] }): string[] =>
   union.options.map((schema) => schema.shape.type.value)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { examplesOf } from '../../src/docs/examples.ts'
 import { defaultTypes, movementTypes, Update, updateTypes } from '../../src/protocol/updates.ts'
-import { examplesOf } from './examples.ts'
 
 /** The contract's tables, word for word: what every message on the tape begins with, and what it goes on with. */
 const common = 'type id prev symbol address time'

@@ -2,6 +2,7 @@ import { createParser } from 'eventsource-parser'
 import { WebSocket } from 'ws'
 import { Notice } from '../../src/protocol/connection.ts'
 import { Update } from '../../src/protocol/updates.ts'
+import { asPublished, saidAsPublished } from './published.ts'
 
 /** What a listener heard: the message, the text it came in, and the `id:` and `event:` lines where there are such. */
 export type Heard = {
@@ -87,7 +88,9 @@ export class Ear {
 
   /** Says something: text and bytes as they are, anything else as JSON. */
   send(message: unknown): void {
-    this.#send(typeof message === 'string' || message instanceof Uint8Array ? message : JSON.stringify(message))
+    if (typeof message === 'string' || message instanceof Uint8Array) return this.#send(message)
+    saidAsPublished(message)
+    this.#send(JSON.stringify(message))
   }
 
   close(): void {
@@ -99,7 +102,7 @@ function checked(text: string): Message {
   const given: { type: string } = JSON.parse(text)
   const schema = [...Update.options, ...Notice.options].find((one) => one.shape.type.value === given.type)
   if (!schema) throw new Error(`a message of unknown type: ${text}`)
-  const message = schema.parse(given)
+  const message = schema.parse(asPublished(given))
   const order = Object.keys(schema.shape)
   const fields = Object.keys(given)
   const places = fields.map((field) => order.indexOf(field))

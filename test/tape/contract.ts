@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { parsePosition } from '../../src/protocol/position.ts'
-import { type Draft, Update, type UpdateType } from '../../src/protocol/updates.ts'
+import { type Draft, type DraftOf, Update, type UpdateType } from '../../src/protocol/updates.ts'
 import type { Entry, Stretch, Tape, Wanted } from '../../src/tape/tape.ts'
+import { asPublished } from '../support/published.ts'
 import {
   amend,
   apple,
@@ -100,7 +101,7 @@ export function tapeContract(name: string, openPlace: Open): void {
         expect(fields.slice(0, 6)).toEqual(['type', 'id', 'prev', 'symbol', 'address', 'time'])
         const schema = Update.options.find((option) => option.shape.type.value === update.type)
         expect(fields).toEqual(Object.keys(schema?.shape ?? {}).filter((field) => fields.includes(field)))
-        expect(Update.parse(JSON.parse(text))).toEqual(update)
+        expect(Update.parse(asPublished(JSON.parse(text)))).toEqual(update)
       }
     })
 
@@ -321,6 +322,61 @@ export function tapeContract(name: string, openPlace: Open): void {
       )
     })
 
+    it('with what follows a key holds all that may concern it, and of others no more than it must', async () => {
+      const { tape } = await open()
+      const [, , paused, sealedPause, sealedBoth] = await tape.append([
+        transfer({ at, nth: 1 }),
+        seal({ at, nth: 1, types: ['transfer'] }),
+        pause({ at, nth: 2 }),
+        seal({ at, nth: 2, types: ['pause', 'part'] }),
+        {
+          ...seal({ at, nth: 3, types: ['pause', 'transfer'] }),
+          keys: [pause({ at, nth: 2 }), transfer({ at })].map(({ key = '' }) => key),
+        },
+        transfer({ at, nth: 4 }),
+      ])
+      // Its content is another type since, and its seal comes to who was told that too.
+      const { time: _, ...content } = transfer({ at, nth: 4 })
+      const turned: DraftOf<'amend'> = { ...amend({ at, nth: 4 }), update: { ...content, type: 'seize' } }
+      const [amended, sealedAmended, gone] = await tape.append([
+        turned,
+        seal({ at, nth: 4, types: ['seize'] }),
+        retract({ at, nth: 4 }),
+      ])
+      // Nobody knows as what these were told.
+      const [lostSeal, lostRetract] = await tape.append([
+        seal({ at, nth: 4, types: ['transfer'] }),
+        retract({ at, nth: 9 }),
+      ])
+      await tape.append([
+        transfer({ at, nth: 6, address: tesla }),
+        seal({ at, nth: 6, address: tesla, types: ['transfer'] }),
+      ])
+      const found = async (type: UpdateType, tokens: readonly Hex[] | null = [apple]) => {
+        const wanted = { tokens: tokens && new Set(tokens), types: new Set([type]), followersOf: new Set([type]) }
+        return (await readAll(tape, wanted, { ...whole(tape), order: 'asc' })).found
+      }
+      const lost = [lostSeal, lostRetract]
+      expect(await found('pause')).toEqual([paused, sealedPause, sealedBoth, ...lost])
+      expect(await found('seize')).toEqual([amended, sealedAmended, gone, ...lost])
+      expect(await found('nav')).toEqual(lost)
+      expect(await found('nav', null)).toEqual(lost)
+      expect((await found('transfer')).map(({ update }) => update.type)).toEqual([
+        ...['transfer', 'seal', 'seal', 'transfer', 'amend', 'seal', 'retract', 'seal', 'retract'],
+      ])
+    })
+
+    it('with what follows a key holds what follows one whose telling is gone', async () => {
+      const { tape } = await open({ bound: 3 })
+      await tape.append([transfer({ at, nth: 4 }), transfer({ at, nth: 5 })])
+      const [kept] = await tape.append([retract({ at, nth: 4 })])
+      const [sealed] = await tape.append([seal({ at, nth: 5, types: ['transfer'] }), transfer({ at, nth: 6 })])
+      const types = new Set<UpdateType>(['pause'])
+      const wanted = { tokens: new Set([apple]), types, followersOf: types }
+      expect(tape.about(transfer({ at, nth: 5 }).key)).toEqual([])
+      expect((await readAll(tape, wanted, { ...whole(tape), order: 'desc' })).found).toEqual([sealed, kept])
+    })
+
     it('of one token is found without reading the others', async () => {
       const { tape } = await open()
       const [rare] = await tape.append([pause({ at, address: tesla })])
@@ -334,6 +390,27 @@ export function tapeContract(name: string, openPlace: Open): void {
         expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([rare, newest])
         expect(asked).toBeLessThan(5)
       }
+    })
+
+    it('is told beforehand how much it is, until it is enough', async () => {
+      const { tape } = await open()
+      for (let nth = 0; nth < 6; nth += 1) {
+        await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
+      }
+      await tape.append([
+        pause({ at, nth: 1 }),
+        seal({ at, nth: 1, types: ['pause'] }),
+        transfer({ at, address: tesla }),
+      ])
+      const extent = (type: UpdateType, after = 0, enough = 10_000) => {
+        const types = new Set([type])
+        return tape.extent({ tokens: new Set([apple]), types, followersOf: types }, after, enough)
+      }
+      expect(await extent('transfer')).toEqual({ least: 3_000, most: 3_001 })
+      expect(await extent('transfer', 2_000)).toEqual({ least: 1_000, most: 1_001 })
+      expect(await extent('pause')).toEqual({ least: 1, most: 2 })
+      expect(await extent('nav')).toEqual({ least: 0, most: 0 })
+      expect((await extent('transfer', 0, 100)).least).toBeGreaterThan(100)
     })
 
     it('does not end where numbers have a hole', async () => {
@@ -431,6 +508,19 @@ export function tapeContract(name: string, openPlace: Open): void {
       const [second] = await tape.append([seal({ at, nth: 4 })])
       expect(tape.seals(apple, 4)).toEqual([first, second])
       expect(tape.seals(apple, 6)).toEqual([])
+    })
+
+    it('are also found whichever token they are of', async () => {
+      const { tape } = await open()
+      const [first, other, , , more] = await tape.append([
+        seal({ at, nth: 4, types: ['transfer'] }),
+        seal({ at, nth: 4, address: tesla }),
+        seal({ at, nth: 40 }),
+        transfer({ at, nth: 4 }),
+        seal({ at, nth: 4 }),
+      ])
+      expect(tape.sealsOf(4)).toEqual([first, other, more])
+      expect(tape.sealsOf(5)).toEqual([])
     })
 
     it('stay as long as anything that they list may stay', async () => {

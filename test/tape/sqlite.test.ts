@@ -5,9 +5,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
-import { type Tape, TapeError } from '../../src/tape/tape.ts'
+import { type Entry, type Tape, TapeError } from '../../src/tape/tape.ts'
 import { tapeContract } from './contract.ts'
-import { apple, navChange, pause, status, transfer } from './drafts.ts'
+import { apple, navChange, pause, seal, status, tesla, transfer } from './drafts.ts'
 import { folder, openEmbedded, unbounded } from './embedded.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')
@@ -107,24 +107,133 @@ describe('a tape from before messages could be looked up', () => {
   })
 })
 
-describe('a tape from before its history was filed', () => {
-  it('goes on as it was, and all that it holds is found', async () => {
+/** The history of a tape that is about apple and of these types, and what may follow what was told as one of them. */
+const historyOf = async (tape: Tape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
+  const followed = followersOf && { followersOf: new Set(followersOf) }
+  const read = tape.reader({ tokens: new Set([apple]), types: new Set(types), ...followed })
+  const found: Entry[] = []
+  for (let after: number | null = 0; after !== null; ) {
+    const { entries, reached } = await read({ after, before: tape.end() + 1, order: 'asc', limit: 100 })
+    found.push(...entries)
+    after = reached
+  }
+  return found
+}
+
+describe('a tape from before its history was filed shelf by shelf', () => {
+  /** The file as it was made then. */
+  const formerTape = async () => {
     const dir = ownFolder()
-    const former = openSqliteTape({ ...unbounded, dir })
-    const entries = await former.append([pause({ at, nth: 4 }), transfer({ at }), status({ at })])
-    await former.close()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    const kinds = [
+      pause({ at, nth: 4 }),
+      transfer({ at, nth: 4 }),
+      status({ at }),
+      seal({ at, nth: 4, types: ['pause'] }),
+    ]
+    const entries = await tape.append([...kinds, ...Array.from({ length: 3_000 }, (_, nth) => transfer({ at, nth }))])
+    await tape.close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec('DROP INDEX tape_channel; ALTER TABLE tape DROP COLUMN channel')
+    database.exec(`
+      DROP TABLE channels; DROP TABLE shelves; ALTER TABLE tape RENAME TO later;
+      CREATE TABLE tape (
+        seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT,
+        channel INTEGER NOT NULL
+      ) STRICT;
+      INSERT INTO tape SELECT *, seq * 7 FROM later; DROP TABLE later;
+      UPDATE tape SET subject = json_extract(text, '$.address') || ' ' || 4 WHERE json_extract(text, '$.type') = 'seal';
+      CREATE INDEX tape_channel ON tape (seq / 1024, channel)
+    `)
     database.close()
-    for (const end of [4, 5]) {
+    return { dir, entries }
+  }
+
+  it('goes on as it was, and all that it holds is found', async () => {
+    const { dir, entries } = await formerTape()
+    for (const more of [1, 2]) {
       const tape = openSqliteTape({ ...unbounded, dir })
-      await tape.append([pause({ at, nth: end })])
-      const read = tape.reader({ tokens: new Set([apple]), types: new Set<UpdateType>(['pause', 'status']) })
-      const { entries: found } = await read({ after: 0, before: end + 1, order: 'asc', limit: 10 })
-      expect(found.slice(0, 2)).toEqual([entries[0], entries[2]])
-      expect(found).toHaveLength(end - 1)
+      const [, appended] = await tape.append([transfer({ at, nth: 7 }), pause({ at, nth: more })])
+      const found = await historyOf(tape, ['pause', 'status'], ['pause'])
+      expect(found.slice(0, 3)).toEqual([entries[0], entries[2], entries[3]])
+      expect(found.slice(3).at(-1)).toEqual(appended)
+      expect(found).toHaveLength(3 + more)
       await tape.close()
     }
+  })
+
+  it('finds the seals of a block among those that were written since', async () => {
+    const { dir, entries } = await formerTape()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    const [again, other] = await tape.append([seal({ at, nth: 4 }), seal({ at, nth: 4, address: tesla })])
+    expect(tape.seals(apple, 4)).toEqual([entries[3], again])
+    expect(tape.sealsOf(4)).toEqual([entries[3], again, other])
+    await tape.close()
+  })
+})
+
+describe('what is filed', () => {
+  const shelvesIn = (dir: string) => {
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    const shelves = database.prepare('SELECT shelf FROM shelves ORDER BY shelf').all()
+    database.close()
+    return shelves.map(({ shelf }) => shelf)
+  }
+  const manyTransfers = (count: number) => Array.from({ length: count }, (_, nth) => transfer({ at, nth }))
+
+  it('is found again after either end, whatever went meanwhile', async () => {
+    const place = await openEmbedded({ bound: 3_000 })
+    onTestFinished(() => place.close())
+    const rare = [pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause', 'transfer'] })]
+    const spared = await place.tape.append([pause({ at, nth: 1 }), transfer({ at, nth: 1 }), ...rare.slice(1)])
+    for (let nth = 0; nth < 12; nth += 1) await place.tape.append(manyTransfers(500))
+    const [late] = await place.tape.append([pause({ at, nth: 2 })])
+    const expected = [spared[0], spared[2], late]
+    expect(await historyOf(place.tape, ['pause'], ['pause'])).toEqual(expected)
+    const reopened = await place.reopen()
+    expect(await historyOf(reopened, ['pause'], ['pause'])).toEqual(expected)
+    const transfers = (await reopened.since(0, 10_000)).filter(({ update }) => update.type === 'transfer').length
+    const wanted = { tokens: null, types: new Set<UpdateType>(['transfer']) }
+    expect(await reopened.extent(wanted, 0, 10_000)).toEqual({ least: transfers, most: transfers })
+    const tape = await place.crash()
+    expect(await historyOf(tape, ['pause'], ['pause'])).toEqual(expected)
+    const kept = (await tape.since(0, 10_000)).filter(({ update }) => update.type === 'transfer')
+    expect(await historyOf(tape, ['transfer'])).toEqual(kept)
+  })
+
+  it('is written once for each shelf that is full, and goes with the last that lay there', async () => {
+    const dir = ownFolder()
+    let now = at
+    const open = () => openSqliteTape({ ...unbounded, dir, retentionMs: 3_600_000, now: () => now })
+    const tape = open()
+    for (let nth = 0; nth < 5; nth += 1) await tape.append(manyTransfers(1_000))
+    await tape.append([])
+    await tape.close()
+    expect(shelvesIn(dir)).toEqual([0, 1, 2, 3])
+    now += 7_200_000
+    const later = open()
+    for (let nth = 0; nth < 7; nth += 1) await later.append([])
+    expect(await historyOf(later, ['transfer'])).toEqual([])
+    await later.close()
+    expect(shelvesIn(dir)).toEqual([])
+  })
+
+  it('is not found where the stroke failed', async () => {
+    const dir = ownFolder()
+    await openSqliteTape({ ...unbounded, dir }).close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec(
+      "CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head' BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    database.close()
+    const tape = openSqliteTape({ ...unbounded, dir })
+    await expect(tape.append([pause({ at, nth: 4 })], new Map([['head', 1]]))).rejects.toThrow(TapeError)
+    // The key was never told, as far as the tape knows: so its seal may concern anybody.
+    const [sealed] = await tape.append([seal({ at, nth: 4, types: ['pause'] })])
+    expect(await historyOf(tape, ['pause'], ['transfer'])).toEqual([sealed])
+    await tape.close()
+    const again = openSqliteTape({ ...unbounded, dir })
+    expect(await historyOf(again, ['pause'], ['transfer'])).toEqual([sealed])
+    await again.close()
   })
 })
 

@@ -14,6 +14,7 @@ async function connected(boundsMs = quick): Promise<Raw> {
     metrics: async () => '',
     metricsToken: undefined,
     unready: () => [],
+    status: () => null as never,
   })
   const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
   onTestFinished(() => server.close(0))

@@ -1,5 +1,6 @@
 import { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
+import { objection } from '../../support/published.ts'
 import type { Law, Scene } from './scene.ts'
 
 /** I1: numbers grow, `prev` is the message before of the same token and type, and every message keeps the contract. */
@@ -27,6 +28,8 @@ export class Numbering implements Law {
       this.#heads.set(head, id)
       const read = Update.safeParse(update)
       if (!read.success) broken('I1', `${id} breaks the contract: ${read.error.message.replaceAll(/\s+/g, ' ')}`)
+      const wrong = objection(update)
+      if (wrong !== null) broken('I1', `${id} is not as published: ${wrong}`)
     }
   }
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 export type Example = { readonly type: string } & Readonly<Record<string, unknown>>
 
 /** The contract's page, for whoever opens its folder. */
-export const page = readFileSync(new URL('../../src/protocol/README.md', import.meta.url), 'utf8')
+export const page = readFileSync(new URL('../protocol/README.md', import.meta.url), 'utf8')
 
 /** Every message in the page's json blocks: a block is one message, or one on each line. */
 export const examples: readonly Example[] = [...page.matchAll(/^```json\n([\s\S]*?)^```$/gm)].flatMap(
@@ -18,3 +18,8 @@ export const examples: readonly Example[] = [...page.matchAll(/^```json\n([\s\S]
 )
 
 export const examplesOf = (type: string): readonly Example[] => examples.filter((example) => example.type === type)
+
+/** How the service may be, as the page shows it. */
+export const statusExample: unknown = JSON.parse(
+  (/^```jsonc\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? 'null').replaceAll(/ \/\/ .*$/gm, ''),
+)

@@ -1,0 +1,141 @@
+/** Lines to copy, each good as it stands. They are run as they are by tests. */
+
+/** Where they point until whoever shows them puts its own place there. */
+export const ORIGIN = 'http://127.0.0.1:8080'
+const SOCKET = ORIGIN.replace('http', 'ws')
+
+/** The three lines that everybody needs first: text, WebSocket, browser. */
+export const linesToPaste = (host: string, symbol: string): readonly string[] => [
+  `curl -N http://${host}/v1/tail/${symbol}`,
+  `npx wscat -c 'ws://${host}/v1/ws?symbols=${symbol}'`,
+  `new EventSource('http://${host}/v1/stream/${symbol}').onmessage = (message) => console.log(JSON.parse(message.data))`,
+]
+
+export type Snippet = {
+  readonly id: 'curl' | 'wscat' | 'browser' | 'typescript' | 'python' | 'go'
+  readonly title: string
+  readonly about: string
+  readonly source: string
+}
+
+const [curl = '', wscat = '', browser = ''] = linesToPaste(ORIGIN.replace('http://', ''), 'AAPLc')
+
+const typescript = `let since = 'now'
+
+function hear(): void {
+  const socket = new WebSocket(\`${SOCKET}/v1/ws?symbols=AAPLc&since=\${since}\`)
+  const giveUp = () => socket.close()
+  let silence = setTimeout(giveUp, 45_000)
+  let retryMs = 1_000
+  socket.onmessage = ({ data }) => {
+    clearTimeout(silence)
+    silence = setTimeout(giveUp, 45_000)
+    const message = JSON.parse(data)
+    since = message.id ?? since
+    retryMs = message.retry_ms ?? retryMs
+    if (message.type === 'transfer') console.log(message.time, message.symbol, message.amount, message.reference_value)
+  }
+  socket.onclose = ({ code }) => {
+    clearTimeout(silence)
+    // 40xx says: do not come back unchanged.
+    if (code < 4000 || code >= 4100) setTimeout(hear, retryMs)
+  }
+}
+
+hear()
+`
+
+const python = `import json, sys, time, urllib.error, urllib.request
+
+since = "now"
+while True:
+    url = f"${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since={since}"
+    try:
+        with urllib.request.urlopen(url, timeout=45) as stream:
+            for line in stream:
+                message = json.loads(line)
+                since = message.get("id") or since
+                if message["type"] == "transfer":
+                    print(message["time"], message["symbol"], message["amount"], message["reference_value"], flush=True)
+    except urllib.error.HTTPError as refusal:
+        print(refusal.read().decode(), file=sys.stderr)
+        if refusal.code not in (429, 503):
+            break
+    except (OSError, ValueError) as failure:
+        print(failure, file=sys.stderr)
+    time.sleep(1)
+`
+
+const go = `package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+const url = "${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since="
+
+func hear(since *string) error {
+	response, err := http.Get(url + *since)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("refused: %s", response.Status)
+	}
+	silence := time.AfterFunc(45*time.Second, func() { response.Body.Close() })
+	defer silence.Stop()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		silence.Reset(45 * time.Second)
+		var message struct {
+			Type, ID, Time, Symbol, Amount string
+			ReferenceValue                 string \`json:"reference_value"\`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &message); err != nil {
+			return err
+		}
+		if message.ID != "" {
+			*since = message.ID
+		}
+		if message.Type == "transfer" {
+			fmt.Println(message.Time, message.Symbol, message.Amount, message.ReferenceValue)
+		}
+	}
+	return lines.Err()
+}
+
+func main() {
+	since := "now"
+	for {
+		if err := hear(&since); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		time.Sleep(time.Second)
+	}
+}
+`
+
+const returning =
+  'It comes back by itself, goes on behind the last id it saw, and gives up a connection that fell silent.'
+
+/** How to listen, in the languages that people have at hand. */
+export const snippets: readonly Snippet[] = [
+  { id: 'curl', title: 'curl', about: 'Readable lines, one for each message.', source: curl },
+  { id: 'wscat', title: 'wscat', about: 'The messages themselves, over WebSocket.', source: wscat },
+  { id: 'browser', title: 'A browser’s console', about: 'It resumes by itself.', source: browser },
+  {
+    id: 'typescript',
+    title: 'TypeScript',
+    about: `Node 22, Deno, Bun or a browser; no package. ${returning}`,
+    source: typescript,
+  },
+  { id: 'python', title: 'Python', about: `3.8 or later; no package. ${returning}`, source: python },
+  { id: 'go', title: 'Go', about: `The standard library. ${returning}`, source: go },
+]

@@ -1,0 +1,137 @@
+import type { z } from 'zod'
+import packageJson from '../../package.json' with { type: 'json' }
+import { ErrorRecord } from '../protocol/refusal.ts'
+import { examplesOf } from './examples.ts'
+import { anyRefusal, json, type Media, PLACE, type Route, refusals, routes } from './routes.ts'
+import { type JsonSchema, messageTypes, querySchema, schemasUnder } from './schemas.ts'
+
+/** What whoever reads any of the documents must know about the records. */
+export const CAVEAT =
+  'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
+
+/** What the service is, for the head of each document. */
+export const about = `The tape of tokenized stocks: what happens to them on chain, the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, everything stands once on one numbered tape, and whatever is missing is said to be missing. No key, no account; come back with the last id and go on behind it.`
+
+/** The HTTP side of the contract as OpenAPI 3.1. */
+export function openApi() {
+  const { taped, noticed } = messageTypes
+  const schemas: Readonly<Record<string, JsonSchema>> = {
+    ...Object.fromEntries(Object.entries(schemasUnder(PLACE)).map(([id, schema]) => [id, withExamples(id, schema)])),
+    update: oneOf('A message of the tape.', taped),
+    message: oneOf('Anything that a listener can be told.', [...taped, ...noticed]),
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'stocktape',
+      version: packageJson.version,
+      summary: 'A keyless, resumable feed of tokenized stocks.',
+      description: `${about} ${CAVEAT}`,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'The relay that serves this document.' }],
+    // Nobody needs a key unless the relay was set to ask for one.
+    security: [{}, { bearer: [] }, { key: [] }],
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths: Object.fromEntries(routes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
+    components: {
+      schemas,
+      responses: Object.fromEntries(
+        [...Object.entries(refusals), ['', anyRefusal] as const].map(([status, description]) => [
+          `Refused${status}`,
+          { description, content: json(ErrorRecord) },
+        ]),
+      ),
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A key, where this relay asks for one.' },
+        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The same where no header can be sent.' },
+      },
+    },
+  }
+}
+
+function withExamples(id: string, schema: JsonSchema): JsonSchema {
+  const examples = examplesOf(id)
+  return examples.length > 0 ? { ...schema, examples } : schema
+}
+
+/** One of several messages; which one, its `type` says. */
+const oneOf = (description: string, types: readonly string[]) => ({
+  description,
+  oneOf: types.map((type) => ({ $ref: PLACE + type })),
+  discriminator: {
+    propertyName: 'type',
+    mapping: Object.fromEntries(types.map((type) => [type, PLACE + type])),
+  },
+})
+
+function operationOf(route: Route) {
+  const { id, tag, summary, description, inPath = {}, heads = {}, query, body, answers, refusals, curl } = route
+  const parameters = [
+    ...Object.entries(inPath).map(([name, { description, example }]) => ({
+      ...{ name, in: 'path', required: true, description, schema: { type: 'string' }, example },
+    })),
+    ...(query ? parametersOf(query) : []),
+    ...Object.entries(heads).map(([name, about]) => ({
+      ...{ name, in: 'header', description: about, schema: { type: 'string' } },
+    })),
+  ]
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description ? { description } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(body ? { requestBody: { required: true, content: body } } : {}),
+    responses: Object.fromEntries<Response>([
+      ...answers.map((answer) => [answer.status, responseOf(answer)] as const),
+      ...[...refusals, ''].map(
+        (status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const,
+      ),
+    ]),
+    'x-codeSamples': [{ lang: 'Shell', source: curl }],
+  }
+}
+
+type Response = ReturnType<typeof responseOf> | { readonly $ref: string }
+
+const responseOf = ({ description, content, headers }: Route['answers'][number]) => ({
+  description,
+  ...(content ? { content: content satisfies Media } : {}),
+  ...(headers
+    ? {
+        headers: Object.fromEntries(
+          Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
+        ),
+      }
+    : {}),
+})
+
+/** The parameters of a query string, read off the schema that reads them. */
+function parametersOf(query: z.ZodObject) {
+  const { properties = {} } = querySchema(query)
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    ...{ name, in: 'query', ...(description ? { description } : {}) },
+    ...(lists[name] ? { schema: lists[name], style: 'form', explode: false } : { schema: withoutNull(schema) }),
+  }))
+}
+
+/** What a query string says as a comma list is a list in a `subscribe`: there its members are described. */
+const { symbols, types } = (schemasUnder(PLACE).subscribe?.properties ?? {}) as Record<string, JsonSchema>
+const lists: Readonly<Record<string, JsonSchema>> = { symbols: bare(symbols), types: bare(types) }
+
+function bare(schema: JsonSchema | undefined): JsonSchema {
+  const { description: _description, ...rest } = withoutNull(schema ?? {})
+  return rest
+}
+
+/** A query string can leave out, and cannot say null. */
+function withoutNull(schema: JsonSchema): JsonSchema {
+  if (Array.isArray(schema.type)) {
+    const [type] = schema.type.filter((one: unknown) => one !== 'null')
+    return { ...schema, type }
+  }
+  const { anyOf, ...rest } = schema
+  const [only, ...more] = anyOf?.filter((one) => one.type !== 'null') ?? []
+  return only && more.length === 0 ? { ...rest, ...only } : schema
+}

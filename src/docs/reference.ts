@@ -1,0 +1,156 @@
+import { html } from 'hono/html'
+import type { asyncApi } from './asyncapi.ts'
+import type { openApi } from './openapi.ts'
+import { type JsonSchema, messageTypes } from './schemas.ts'
+
+/** The two documents as readable text. All of it is escaped, the examples too. */
+
+export type Markup = ReturnType<typeof html>
+type OpenApi = ReturnType<typeof openApi>
+type AsyncApi = ReturnType<typeof asyncApi>
+type Operation = OpenApi['paths'][string][string]
+
+export const anchorOf = (id: string): string => id.replaceAll(/[^\w-]+/g, '-')
+
+/** Every operation under its tag. */
+export function operations({ paths }: OpenApi): Markup {
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  )
+  const byTag = Map.groupBy(all, ({ operation }) => operation?.tags[0] ?? '')
+  return html`${[...byTag].map(
+    ([tag, some]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
+${some.map(({ path, method, operation }) => operation && operationAt(path, method, operation))}`,
+  )}`
+}
+
+const operationAt = (path: string, method: string, operation: NonNullable<Operation>): Markup =>
+  html`<section id="${operation.operationId}">
+<h3><span class="verb">${method.toUpperCase()}</span><code>${path}</code></h3>
+<p>${operation.summary}.${operation.description ? ` ${operation.description}` : ''}</p>
+${operation['x-codeSamples'].map(({ source }) => line(operation.operationId, source))}
+${operation.parameters ? parametersTable(operation.parameters) : ''}
+<div class="scroll"><table><tr><th>answer</th><th>as</th><th></th></tr>
+${Object.entries(operation.responses).map(([status, response]) => answerRow(status, response))}
+${refusedRow(operation.responses)}</table></div>
+</section>`
+
+/** A line to copy, with a name by which it is found. */
+export const line = (name: string, source: string): Markup =>
+  html`<div class="line"><pre data-line="${name}">${source}</pre></div>`
+
+const parametersTable = (parameters: NonNullable<NonNullable<Operation>['parameters']>): Markup =>
+  html`<div class="scroll"><table><tr><th>parameter</th><th>is</th><th></th></tr>
+${parameters.map(
+  ({ name, schema, description }) =>
+    html`<tr><td><code>${name}</code></td><td>${typeOf(schema)}</td><td>${description ?? ''}</td></tr>`,
+)}</table></div>`
+
+type Response = NonNullable<Operation>['responses'][string]
+
+function answerRow(status: string, response: Response): Markup {
+  if (!response || '$ref' in response) return html``
+  const as = Object.entries(response.content ?? {}).map(([type, { schema }]) => {
+    const { $ref } = schema as JsonSchema
+    return html`<code>${type}</code> ${$ref ? linkTo(lastOf($ref)) : ''}<br>`
+  })
+  return html`<tr><td>${status}</td><td>${as}</td><td>${response.description}</td></tr>`
+}
+
+function refusedRow(responses: NonNullable<Operation>['responses']): Markup {
+  const refused = Object.entries(responses).filter(([, response]) => response && '$ref' in response)
+  const statuses = refused.map(([status]) => (status === 'default' ? 'others' : status)).join(' ')
+  return html`<tr><td>${statuses}</td><td>${linkTo('ErrorRecord')}</td><td><a href="#refused">Refused.</a></td></tr>`
+}
+
+/** Why requests are refused. */
+export const refusalRows = ({ components }: OpenApi): Markup =>
+  html`<div class="scroll"><table>${Object.entries(components.responses).map(
+    ([name, { description }]) =>
+      html`<tr><td>${name.replace('Refused', '') || 'others'}</td><td>${description}</td></tr>`,
+  )}</table></div>`
+
+/** Every channel with what is said on it, and who says it. */
+export function channels({ channels, operations }: AsyncApi): Markup {
+  const byAddress = Object.entries(channels).map(([name, channel]) => {
+    const said = Object.values(operations).filter(({ channel: { $ref } }) => $ref === `#/channels/${name}`)
+    return html`<h3 id="channel-${name}"><code>${channel.address}</code> ${channel.title}</h3>
+<p>${channel.description}</p>
+<div class="scroll"><table><tr><th>who</th><th>says</th><th></th></tr>${said.map(
+      ({ action, summary, messages }) =>
+        html`<tr><td>${action === 'send' ? 'the relay' : 'a client'}</td><td>${linksTo(messages)}</td><td>${summary}</td></tr>`,
+    )}</table></div>`
+  })
+  return html`${byAddress}`
+}
+
+const linksTo = (messages: readonly { readonly $ref: string }[]): readonly Markup[] =>
+  messages.map(({ $ref }) => {
+    const name = lastOf($ref)
+    return html`<a href="#message-${name}"><code>${name}</code></a> `
+  })
+
+/** Some messages, each with its fields and an example. */
+export function messages({ components }: AsyncApi, types: readonly string[]): Markup {
+  return html`${types.map((type) => {
+    const message = components.messages[type]
+    const schema = components.schemas[type]
+    if (!message || !schema) return ''
+    return html`<section id="message-${type}">
+<h3><code>${type}</code></h3>
+<p>${message.summary} ${isPublished(type) ? html`<a class="soft" href="/schemas/${type}.json">schema</a>` : ''}</p>
+${fieldsTable(schema)}
+${message.examples.map(
+  ({ payload }) =>
+    html`<details><summary>an example</summary>${line(`example-${type}`, JSON.stringify(payload, null, 2))}</details>`,
+)}</section>`
+  })}`
+}
+
+const isPublished = (type: string): boolean =>
+  Object.values(messageTypes)
+    .flat()
+    .some((one) => one === type)
+
+/** The pieces that messages share. */
+export function parts({ components }: OpenApi, names: readonly string[]): Markup {
+  return html`${names.map((name) => {
+    const schema = components.schemas[name]
+    if (!schema) return ''
+    return html`<section id="part-${name}"><h3>${name}</h3><p>${schema.description}</p>
+${schema.properties ? fieldsTable(schema) : html`<p class="soft">${typeOf(schema)} <code>${schema.pattern ?? ''}</code></p>`}</section>`
+  })}`
+}
+
+function fieldsTable({ properties = {}, required = [] }: JsonSchema): Markup {
+  return html`<div class="scroll"><table><tr><th>field</th><th>is</th><th></th></tr>
+${Object.entries(properties).map(
+  ([name, schema]) =>
+    html`<tr><td><code>${name}${required.includes(name) ? '' : '?'}</code></td><td>${typeOf(schema)}</td><td>${schema.description ?? ''}</td></tr>`,
+)}</table></div>`
+}
+
+/** What a schema allows, in a few words. */
+function typeOf(schema: JsonSchema): Markup {
+  const [first, ...more] = schema.allOf ?? []
+  if (first && more.length === 0) return typeOf(first)
+  if (schema.$ref) return linkTo(lastOf(schema.$ref))
+  if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`
+  if (schema.enum) return html`${schema.enum.map((one, at) => html`${at > 0 ? ' ' : ''}<code>${String(one)}</code>`)}`
+  const some = schema.anyOf ?? (schema as { oneOf?: readonly JsonSchema[] }).oneOf
+  if (some && some.length > FEW) return html`one of ${some.length} forms`
+  if (some) return html`${some.map((one, at) => html`${at > 0 ? ' or ' : ''}${typeOf(one)}`)}`
+  if (schema.items) return html`list of ${typeOf(schema.items)}`
+  if (schema.properties) return html`{ ${Object.keys(schema.properties).join(', ')} }`
+  return html`${[schema.type ?? 'anything'].flat().join(' or ')}`
+}
+
+/** More alternatives than this are not spelled out. */
+const FEW = 4
+
+const linkTo = (name: string): Markup =>
+  /^[A-Z]/.test(name)
+    ? html`<a href="#part-${name}">${name}</a>`
+    : html`<a href="#message-${name}"><code>${name}</code></a>`
+
+const lastOf = (ref: string): string => ref.split('/').at(-1) ?? ''

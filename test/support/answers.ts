@@ -1,0 +1,76 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { openApi } from '../../src/docs/openapi.ts'
+
+/** Judges plain HTTP answers by the OpenAPI document, with a validator that knows nothing of how it was made. */
+
+const document = JSON.parse(JSON.stringify(openApi()))
+// The document's own words are none of JSON Schema's.
+const ajv = new Ajv2020({ strict: false })
+ajv.addSchema(document, 'openapi.json')
+
+type Content = Readonly<Record<string, { readonly schema: unknown }>>
+type Response = { readonly $ref?: string; readonly content?: Content }
+
+const refused: Response = { $ref: '#/components/responses/Refused' }
+
+const paths: readonly {
+  readonly shape: RegExp
+  readonly methods: Readonly<Record<string, { responses: Record<string, Response> }>>
+}[] = Object.entries(document.paths).map(([path, methods]) => ({
+  shape: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+').replaceAll('.', '\\.')}$`),
+  methods: methods as never,
+}))
+
+const judges = new Map<string, ValidateFunction>()
+
+function judgeOf(schema: unknown): ValidateFunction {
+  const name = JSON.stringify(schema).replaceAll('"#/', '"openapi.json#/')
+  const judge = judges.get(name) ?? ajv.compile(JSON.parse(name))
+  judges.set(name, judge)
+  return judge
+}
+
+/** An answer as it came. */
+export type Answer = {
+  readonly method?: string | undefined
+  readonly path: string
+  readonly status: number
+  readonly type: string | null
+  readonly text: string
+}
+
+/** What the document has against an answer; null where it has nothing. */
+export function objectionTo({ method = 'GET', path, status, type, text }: Answer): string | null {
+  if (method === 'OPTIONS') return null
+  const media = type?.split(';')[0] ?? ''
+  const route = paths.find(({ shape }) => shape.test(path))
+  const operation = route?.methods[method === 'HEAD' ? 'get' : method.toLowerCase()]
+  // What is at no path, and what a path does not answer, is refused like everything else.
+  const given = operation?.responses[status] ?? (status >= 400 ? refused : undefined)
+  if (!given) return `${method} ${path} is not said to answer ${status}`
+  const response: Response = given.$ref ? document.components.responses[given.$ref.split('/').at(-1) ?? ''] : given
+  if (text === '') return null
+  const schema = response.content?.[media]?.schema
+  if (!schema) return `${method} ${path} is not said to answer ${status} as ${media || 'anything'}`
+  const judge = judgeOf(schema)
+  const wrong = bodiesIn(media, text).find((body) => !judge(body))
+  return wrong === undefined ? null : `${ajv.errorsText(judge.errors)}: ${JSON.stringify(wrong)}`
+}
+
+/** What is judged of an answer: the JSON of it, line by line where it has lines, event by event where it has events. */
+function bodiesIn(media: string, text: string): readonly unknown[] {
+  if (media === 'application/x-ndjson')
+    return text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+  if (media === 'text/event-stream')
+    return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
+  return media.endsWith('json') ? [JSON.parse(text)] : [text]
+}
+
+/** Fails where an answer is not as the document says. */
+export function asDocumented(answer: Answer): void {
+  const wrong = objectionTo(answer)
+  if (wrong !== null) throw new Error(wrong)
+}
