@@ -1,4 +1,4 @@
-import { catchError, map, type Observable, of, tap, throwError } from 'rxjs'
+import { catchError, concat, map, type Observable, of, tap, throwError } from 'rxjs'
 import type { Hex } from '../protocol/parts.ts'
 import type { Lately } from './lately.ts'
 import type { Reader } from './reader.ts'
@@ -16,30 +16,40 @@ const MOST_BLOCKS = 128
 type Settled = { readonly number: number; readonly now: number; readonly wanted: readonly Hex[] }
 
 /**
- * Asks for the blocks below `number` once more, and finds those that hold more than was answered when they were settled.
+ * Asks for the blocks below `number` once more, and finds, part by part, those that hold more than was answered when they
+ * were settled.
  * What is missing now proves nothing: a node that is behind says so too.
  */
 export function audit(node: Reader, lately: Lately, { number, now, wanted }: Settled): Observable<readonly number[]> {
   const below = Array.from({ length: MOST_BLOCKS }, (_, back) => number - 1 - back)
-  const open = below.filter((block, back) => {
-    const seen = lately.at(block)
-    return seen?.logs != null && (back < LEAST_BLOCKS || !seen.audited)
-  })
-  const done = (audited: readonly number[]) =>
+  const open = below
+    .filter((block, back) => {
+      const seen = lately.at(block)
+      return seen?.logs != null && (back < LEAST_BLOCKS || !seen.audited)
+    })
+    .reverse()
+  const isDue = (block: number) => now - (lately.at(block)?.at ?? now) >= INDEXED_WITHIN_MS
+  const look = (audited: readonly number[]): Observable<readonly number[]> =>
     ask(node, lately, audited, wanted).pipe(
       tap(() => {
-        for (const block of audited) if (now - (lately.at(block)?.at ?? now) >= INDEXED_WITHIN_MS) lately.done(block)
+        for (const block of audited) if (isDue(block)) lately.done(block)
+      }),
+      catchError((failure: unknown) => {
+        const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
+        if (!isTooLarge || audited.length === 1) return throwError(() => failure)
+        return concat(...parts(audited).map(look))
       }),
     )
-  return done(open).pipe(
-    catchError((failure: unknown) =>
-      // Some nodes give no more than a few blocks at a time: then the oldest, while they can still be reached.
-      failure instanceof UpstreamError && failure.kind === 'too_large' && open.length > LEAST_BLOCKS
-        ? done(open.slice(-LEAST_BLOCKS))
-        : throwError(() => failure),
-    ),
-  )
+  /** Some nodes give no more than a few blocks at a time: then the oldest, and all that are looked at for the last time. */
+  const parts = (audited: readonly number[]): readonly (readonly number[])[] => {
+    if (audited.length <= LEAST_BLOCKS) return partsOf(audited, Math.ceil(audited.length / 2))
+    return partsOf(audited.slice(0, Math.max(LEAST_BLOCKS, audited.filter(isDue).length)), LEAST_BLOCKS)
+  }
+  return look(open)
 }
+
+const partsOf = (all: readonly number[], size: number): readonly (readonly number[])[] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, nth) => all.slice(nth * size, (nth + 1) * size))
 
 function ask(
   node: Reader,

@@ -77,6 +77,26 @@ describe('the audit of what was settled', () => {
     expect(told.logs()).toEqual([keyOf(log)])
   })
 
+  it.each([3, 2, 1])('asks a node that gives only %i at a time for those in parts', (rangeBound) => {
+    const { chain, told, seal } = walk()
+    chain.rangeBound = rangeBound
+    seal(7)
+    const logs = [HEAD + 1, HEAD + 2, HEAD + 3, HEAD + 4].map((block) => chain.put(block))
+    seal(1)
+    expect(told.logs().toSorted()).toEqual(logs.map(keyOf).toSorted())
+  })
+
+  it('keeps up with a chain that is faster than that', () => {
+    const { chain, told, seal } = walk()
+    chain.rangeBound = 2
+    const logs = Array.from({ length: 400 }, () => {
+      seal(1)
+      return chain.put(chain.head - 9)
+    })
+    seal(30)
+    expect(told.logs()).toEqual(logs.slice(9).map(keyOf))
+  })
+
   it('takes nothing back because an answer has less', () => {
     const { chain, told, seal } = walk()
     chain.put(HEAD + 1)

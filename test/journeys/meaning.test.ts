@@ -33,7 +33,7 @@ describe.each([
 ])('a split that is %s', (_, settings) => {
   const open = async () => {
     const devnet = await openDevnet()
-    const relay = await relayOn(devnet, settings)
+    const relay = await relayOn(devnet, { ...unlisted, ...settings })
     const ear = await hearAll({ relay }, 'start')
     await ear.hear('status', ({ source }) => source === 'pendingLogs' || source === 'poll')
     return { devnet, ear }
