@@ -238,7 +238,8 @@ export class Keeper {
     const { to, effectiveAt } = schedule
     // By now something else may be in force again.
     const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
-    if (token.state === 'listed')
+    // What a log has scheduled was told, though the listing may be told only later.
+    if (token.state === 'listed' || (token.state === 'awaited' && schedule.key !== null))
       this.#options.sheet.tell({ ...multiplierDraft(after, rule, { from, effectiveAt, source: 'clock' }), to })
     this.#set(after)
   }

@@ -40,12 +40,12 @@ export const short = ({ update, text }: Entry): string => {
 }
 const place = (key: string): string => key.replace(/-0x[0-9a-f]+-/, '/')
 
-/** A teller that has listed a token of the multiplier 1, and the short of what it tells. */
-export const begin = async (source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs') => {
+/** A teller that has listed a token of the multiplier 1, or would if its logs were heard, and the short of what it tells. */
+export const begin = async (source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs', heard = [hearing]) => {
   const embedded = await openEmbedded()
   onTestFinished(() => embedded.close())
   const house = await restore(embedded.tape)
-  await house.tell(listed(apple()), hearing, status(source))
+  await house.tell(listed(apple()), ...heard, status(source))
   const tell = async (...turn: Arrival[]) => (await house.tell(...turn)).map(short)
   return { embedded, ...house, tell }
 }

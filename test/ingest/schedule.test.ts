@@ -41,6 +41,21 @@ describe('a scheduled split', () => {
     expect(await tell(how === 'head' ? head(20) : sealedWith(20, []))).toEqual(['effective 1 to 2 by clock'])
   })
 
+  it('takes effect also for a token whose listing is not told yet, where a log that was told has scheduled it', async () => {
+    const { tell } = await begin('pendingLogs', [])
+    const caught = [
+      sealedWith(10, [schedule], { via: 'backfill' }),
+      sealedWith(20, [transfer(at(20, 0), 1n)], { via: 'backfill' }),
+    ]
+    expect(await tell(...caught)).toEqual([
+      'scheduled 1 to 2 by log late',
+      'seal 10/0 as multiplier',
+      'effective 1 to 2 by clock',
+      'sealed 20/0 1 x 2 = 0.00000002 late',
+      'seal 20/0 as transfer',
+    ])
+  })
+
   it('says when, as a time', async () => {
     const { tell, embedded } = await begin()
     await tell(transaction([schedule]), head(20))

@@ -46,6 +46,9 @@ export class Reasons {
     const { broken } = this.#scene
     const life = this.#lives.all.get(key)
     if (!life || update.stage !== 'sealed') return
+    // What still stands under its own key has not moved, whatever else says the same: only what follows from it changed.
+    const own = readingsOf(this.#lives.blockOf(update.block?.hash ?? null)?.logs ?? []).get(key)
+    if (own && this.#same(own, life)) return
     // Where it stood twice, one of the two may have moved there.
     const [other] = this.#placesIn(update.block?.hash ?? null, life).filter(
       (one) => !this.#holds(one, life) && !this.#named.has(one),
