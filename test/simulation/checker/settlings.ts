@@ -30,6 +30,8 @@ export class Settlings implements Law {
   readonly #scene: Scene
   readonly #reasons: Reasons
   #settling: Settling | null = null
+  /** A block of this turn that others were put right after: nothing more may come of it. */
+  #through: Settling | null = null
 
   constructor(scene: Scene) {
     this.#scene = scene
@@ -40,6 +42,7 @@ export class Settlings implements Law {
   turn(entries: readonly Entry[]): void {
     for (const { update } of entries) this.#heard(update)
     this.#close()
+    this.#through = null
   }
 
   #heard(update: Update): void {
@@ -60,7 +63,7 @@ export class Settlings implements Law {
       if (this.seals.get(name)?.block.hash !== update.block.hash) this.seals.delete(name)
     } else if (update.type === 'amend') {
       const fact = update.update as Amended
-      if (fact.stage === 'sealed' && !this.#corrects(update.id, fact))
+      if (fact.stage === 'sealed' && !this.#corrects(fact))
         this.#in(fact.block.number, fact.block.hash, 'amend', update.id)
       this.#reasons.amended(update)
       this.lives.amend(update)
@@ -70,14 +73,17 @@ export class Settlings implements Law {
   }
 
   /** What is sealed and stays so may be put right whenever it is known to be wrong, but not in the midst of another block. */
-  #corrects(id: string, fact: Amended): boolean {
-    const { broken } = this.#scene
+  #corrects(fact: Amended): boolean {
     const { key, block } = fact
     const life = this.lives.all.get(key)
     const now = this.#settling
     if (now && now.number === block.number && now.hash === block.hash) return false
     if (life?.state !== 'sealed' || life.hash !== block.hash || life.saying !== toldSaying(fact)) return false
-    if (now && now.phase !== 'seal') broken('I4', `${id} puts ${key} right in the midst of block ${now.number}`)
+    // One that holds nothing any more ends without a seal.
+    if (now && now.phase !== 'seal') {
+      this.#close()
+      this.#through = now
+    }
     return true
   }
 
@@ -98,6 +104,8 @@ export class Settlings implements Law {
       return now
     }
     this.#close()
+    if (this.#through?.number === number && this.#through.hash === hash)
+      broken('I4', `${id}: others were put right in the midst of block ${number}`)
     if (hash === null) broken('I4', `${id} settles block ${number} without a hash`)
     const settling: Settling = { number, hash, phase, told: [], seals: [], ended: new Set() }
     this.#settling = settling
