@@ -238,8 +238,8 @@ export class Keeper {
     const { to, effectiveAt } = schedule
     // By now something else may be in force again.
     const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
-    // What a log has scheduled was told, though the listing may be told only later.
-    if (token.state === 'listed' || (token.state === 'awaited' && schedule.key !== null))
+    // What a log has scheduled was told, whether the listing is told only later or has ended since.
+    if (token.state === 'listed' || schedule.key !== null)
       this.#options.sheet.tell({ ...multiplierDraft(after, rule, { from, effectiveAt, source: 'clock' }), to })
     this.#set(after)
   }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Log } from '../../src/chain/log.ts'
 import type { Hex } from '../../src/protocol/parts.ts'
 import { secondOf, txHash } from '../chain/wire.ts'
-import { APPLE, apple } from '../stocks/records.ts'
-import { listed, restore, sealedWith, transaction } from './house.ts'
+import { APPLE, apple, tesla } from '../stocks/records.ts'
+import { hearing, listed, restore, sealedWith, transaction } from './house.ts'
 import { at, begin, head, iso, short } from './multipliers.ts'
 import { cancelled, multiplied, transfer } from './words.ts'
 
@@ -54,6 +54,14 @@ describe('a scheduled split', () => {
       'sealed 20/0 1 x 2 = 0.00000002 late',
       'seal 20/0 as transfer',
     ])
+  })
+
+  it('takes effect also for a token that was delisted meanwhile, where something told waits for its block', async () => {
+    const { tell } = await begin('pendingLogs')
+    await tell(listed(apple(), tesla()), hearing)
+    await tell(transaction([schedule]), transaction([transfer(at(10, 1), 1n)]))
+    await tell(listed(tesla()))
+    expect(await tell(head(20))).toEqual(['effective 1 to 2 by clock'])
   })
 
   it('says when, as a time', async () => {
