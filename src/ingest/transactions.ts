@@ -1,4 +1,15 @@
-import { concat, defer, EMPTY, mergeMap, type Observable, of, type SchedulerLike, timer } from 'rxjs'
+import {
+  concat,
+  defer,
+  EMPTY,
+  mergeMap,
+  type Observable,
+  of,
+  type SchedulerLike,
+  Subject,
+  takeUntil,
+  timer,
+} from 'rxjs'
 import type { Heard } from '../chain/source.ts'
 import type { HeardLog } from './overheard.ts'
 import type { Arrival } from './teller.ts'
@@ -22,9 +33,12 @@ export const together =
   (heard: Observable<Unsorted>): Observable<Arrival> =>
     defer(() => {
       let waiting: HeardLog[] = []
+      /** Whoever is told waits no longer, so that there is one wait at a time. */
+      const ended = new Subject<void>()
       const end = (logs: readonly HeardLog[]): Observable<Arrival> => {
         if (logs.length === 0 || logs !== waiting) return EMPTY
         waiting = []
+        ended.next()
         return of({ type: 'transaction', logs })
       }
       const add = ({ type: _, ...one }: Extract<Heard, { type: 'log' }>): Observable<Arrival> => {
@@ -33,11 +47,17 @@ export const together =
           waiting.push(one)
           return EMPTY
         }
-        const ended = end(waiting)
+        const before = end(waiting)
         const logs = [one]
         waiting = logs
         const wait = timer(one.via === 'poll' ? POLLED_WAIT_MS : PUSHED_WAIT_MS, clock)
-        return concat(ended, wait.pipe(mergeMap(() => end(logs))))
+        return concat(
+          before,
+          wait.pipe(
+            takeUntil(ended),
+            mergeMap(() => end(logs)),
+          ),
+        )
       }
       return heard.pipe(
         mergeMap((one) => {

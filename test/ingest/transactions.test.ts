@@ -26,6 +26,7 @@ const open = () => {
   }
   const take = () => told.splice(0)
   return {
+    clock,
     hear: (...all: Unsorted[]) => {
       for (const one of all) heard.next(one)
     },
@@ -59,6 +60,13 @@ describe('the logs of one transaction', () => {
     expect(take()).toEqual([])
     pass(2)
     expect(take()).toEqual(['2'])
+  })
+
+  it('have one wait at a time, however many transactions come at once', () => {
+    const { clock, hear, take } = open()
+    hear(...Array.from({ length: 1_000 }, (_, index) => sent(index, txHash(5, index))))
+    expect(take()).toHaveLength(999)
+    expect(clock.actions).toHaveLength(1)
   })
 
   it('that a poll brought are whole as they come', () => {
