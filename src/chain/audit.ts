@@ -17,8 +17,7 @@ type Settled = { readonly number: number; readonly now: number; readonly wanted:
 
 /**
  * Asks for the blocks below `number` once more, and finds, part by part, those that hold more than was answered when they
- * were settled.
- * What is missing now proves nothing: a node that is behind says so too.
+ * were settled. What is missing now proves nothing: a node that is behind says so too.
  */
 export function audit(node: Reader, lately: Lately, { number, now, wanted }: Settled): Observable<readonly number[]> {
   const below = Array.from({ length: MOST_BLOCKS }, (_, back) => number - 1 - back)
@@ -29,15 +28,19 @@ export function audit(node: Reader, lately: Lately, { number, now, wanted }: Set
     })
     .reverse()
   const isDue = (block: number) => now - (lately.at(block)?.at ?? now) >= INDEXED_WITHIN_MS
+  const done = (audited: readonly number[]) => {
+    for (const block of audited) if (isDue(block)) lately.done(block)
+  }
   const look = (audited: readonly number[]): Observable<readonly number[]> =>
     ask(node, lately, audited, wanted).pipe(
-      tap(() => {
-        for (const block of audited) if (isDue(block)) lately.done(block)
-      }),
+      tap(() => done(audited)),
       catchError((failure: unknown) => {
         const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
-        if (!isTooLarge || audited.length === 1) return throwError(() => failure)
-        return concat(...parts(audited).map(look))
+        if (!isTooLarge) return throwError(() => failure)
+        if (audited.length > 1) return concat(...parts(audited).map(look))
+        // One that holds too much for one answer holds more than nothing, and is settled contract by contract.
+        done(audited)
+        return of(audited.filter((block) => lately.at(block)?.logs === 0))
       }),
     )
   /** Some nodes give no more than a few blocks at a time: then the oldest, and all that are looked at for the last time. */

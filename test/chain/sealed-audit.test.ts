@@ -97,6 +97,44 @@ describe('the audit of what was settled', () => {
     expect(told.logs()).toEqual(logs.slice(9).map(keyOf))
   })
 
+  describe('of a block that is too large by itself', () => {
+    /** A chain whose third block no range may hold. */
+    const crowded = () => {
+      const life = walk()
+      const { chain } = life
+      const questions: unknown[] = []
+      chain.instead = ({ params }) => {
+        const [filter] = params as readonly { readonly fromBlock?: string; readonly toBlock?: string }[]
+        if (filter?.fromBlock === undefined) return undefined
+        const [from, to] = [Number(filter.fromBlock), Number(filter.toBlock)]
+        if (from > HEAD + 3 || to < HEAD + 3) return undefined
+        if (from === to) questions.push(filter)
+        throw new UpstreamError('too_large', 'query exceeds max results')
+      }
+      return { ...life, questions }
+    }
+
+    it('looks at the others all the same, and is over', () => {
+      const { chain, told, seal, questions } = crowded()
+      const held = chain.put(HEAD + 3)
+      seal(7)
+      const late = [HEAD + 2, HEAD + 4].map((block) => chain.put(block))
+      seal(40)
+      expect(told.logs()).toEqual([held, ...late].map(keyOf))
+      expect(questions.length).toBeGreaterThan(0)
+      expect(questions.length).toBeLessThan(10)
+    })
+
+    it('settles it again where it had seemed empty', () => {
+      const { chain, told, seal, questions } = crowded()
+      const log = chain.put(HEAD + 3)
+      chain.hide(HEAD + 3, 1)
+      seal(40)
+      expect(told.logs()).toEqual([keyOf(log)])
+      expect(questions.length).toBeLessThan(10)
+    })
+  })
+
   it('takes nothing back because an answer has less', () => {
     const { chain, told, seal } = walk()
     chain.put(HEAD + 1)
