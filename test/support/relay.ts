@@ -15,10 +15,14 @@ export type TestRelay = {
 /** What the relay needs to know of its upstream. */
 type Upstream = Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>
 
+/** In one process the listeners cannot read while a flood is told: what the relay may keep for them is no matter here. */
+const BACKLOG_BOUND_BYTES = String(64 * 2 ** 20)
+
 const quick = {
   PORT: '0',
   DATA_DIR: ':memory:',
   LOG_LEVEL: 'silent',
+  BACKLOG_BOUND_BYTES,
   PENDING_POLL_MS: '20',
   STOCKS_REFRESH_MS: '100',
   SILENCE_MS: '300',
