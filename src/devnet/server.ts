@@ -56,7 +56,7 @@ const appOf = ({ listBody, callOfNode, weather, seen }: Upstream): Hono<{ Bindin
     if (weather.delayMs > 0) await wait(weather.delayMs, undefined, { ref: false })
     await next()
     if (weather.hangs) await new Promise(() => {})
-    if (weather.cutBody) c.res = await brokenOff(c)
+    if (weather.cutBody) await breakOff(c)
   })
 
   app.get('/v1/tokenized-stocks', () => {
@@ -88,12 +88,15 @@ const appOf = ({ listBody, callOfNode, weather, seen }: Upstream): Hono<{ Bindin
 }
 
 /** Sends half of an answer and ends the connection. */
-const brokenOff = async ({ res, env }: Context<{ Bindings: HttpBindings }>): Promise<Response> => {
-  const body = Buffer.from(await res.arrayBuffer())
-  const { outgoing } = env
-  outgoing.writeHead(res.status, { 'content-type': 'application/json', 'content-length': body.length })
+const breakOff = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> => {
+  const { status } = c.res
+  const body = Buffer.from(await c.res.arrayBuffer())
+  const { outgoing } = c.env
+  outgoing.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length })
   outgoing.write(body.subarray(0, body.length / 2), () => outgoing.destroy())
-  return RESPONSE_ALREADY_SENT
+  // Set over the old one it would be a copy, which is not known for what it is, and would be sent as well.
+  c.res = undefined
+  c.res = RESPONSE_ALREADY_SENT
 }
 
 const acceptSockets = (server: Server, { sockets, weather, seen }: Upstream): void => {

@@ -110,7 +110,7 @@ it('a split that was lost is found with its block, and corrects what moved since
 })
 
 it('a split that happens while nobody listens is told between what moved before and after it', async () => {
-  const world = await openWorld(unlisted)
+  const world = await openWorld({ ...unlisted, SILENCE_MS: '300' })
   const { devnet } = world
   const effectiveAt = devnet.chain.pending.timestamp + 8
   devnet.act.split({ symbol: 'TSLAc', to: '2', effectiveAt })

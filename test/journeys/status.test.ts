@@ -263,7 +263,7 @@ describe('the score', () => {
 
   it('says how long it was listened in which way', async () => {
     const from = performance.now()
-    const world = await openWorld({ SILENCE_MS: '3000' })
+    const world = await openWorld()
     const { devnet } = world
     const ear = await hearAll(world, 'start')
     /** The seconds of this source grow once it is told, and those of no other. */
@@ -297,10 +297,10 @@ describe('the score', () => {
       await ear.until(() => ear.all('seal').length === nth)
       return counted({ relay }, ear)
     }
-    const first = await relayOn(devnet, { DATA_DIR: dir, SILENCE_MS: '3000' })
+    const first = await relayOn(devnet, { DATA_DIR: dir })
     const before = await round(first, 1)
     await first.stop()
-    const second = await relayOn(devnet, { DATA_DIR: dir, SILENCE_MS: '3000' })
+    const second = await relayOn(devnet, { DATA_DIR: dir })
     const after = await statusOf({ relay: second })
     expect(countsOf(after)?.slice(0, before.score?.length)).toEqual(countsOf(before))
     const [was, is] = [secondsOf(before), secondsOf(after)]
