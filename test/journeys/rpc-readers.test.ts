@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { of } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
@@ -17,6 +18,8 @@ import { headed, logOf, preconfirmed } from '../rpc/said.ts'
 
 const MEBIBYTE = 2 ** 20
 const ANSWER_BYTES = 15 * MEBIBYTE
+/** Who leaves more signs of life than this unanswered is gone. */
+const UNANSWERED_BOUND = 2
 
 /** The lines of `/rpc` by themselves, with a node that answers at length, and a time that passes when the test says so. */
 async function openLines() {
@@ -45,9 +48,11 @@ async function openLines() {
   // Known to ws, not yet to its types.
   const sockets = new WebSocketServer({ noServer: true, WebSocket: Line, ...{ closeTimeout: 500 } })
   const server = createServer().listen(0, '127.0.0.1')
-  server.on('upgrade', (incoming, socket, head) =>
-    sockets.handleUpgrade(incoming, socket, head, (line) => lines.welcome(line, socket as Socket, 'here')),
-  )
+  const taken = new Set<Duplex>()
+  server.on('upgrade', (incoming, socket, head) => {
+    taken.add(socket)
+    sockets.handleUpgrade(incoming, socket, head, (line) => lines.welcome(line, socket as Socket, 'here'))
+  })
   await once(server, 'listening')
   onTestFinished(() => {
     server.close()
@@ -59,7 +64,9 @@ async function openLines() {
     now += ms
     return lines.beat()
   }
-  return { exchange, beat, open: () => Reader.open(port) }
+  /** Whether anything that was said has not even been taken by the machine yet. */
+  const owes = () => [...taken].some((socket) => socket.writableLength > 0)
+  return { exchange, beat, owes, open: () => Reader.open(port) }
 }
 
 /** A client that takes from its socket only what it is told to take. */
@@ -136,7 +143,7 @@ const ANSWER_FRAME_BYTES = 10 + '{"jsonrpc":"2.0","id":1,"result":"0x"}'.length 
 
 describe('a reader that takes its time over a long answer', () => {
   it('is let, as long as it goes on, and hears what it subscribed to behind it', async () => {
-    const { exchange, beat, open } = await openLines()
+    const { exchange, beat, owes, open } = await openLines()
     const reader = await open()
     reader.send(subscribing)
     const acknowledged = await reader.take(2 + '{"jsonrpc":"2.0","id":2,"result":"0x00000001"}'.length)
@@ -145,10 +152,13 @@ describe('a reader that takes its time over a long answer', () => {
     reader.send(question)
     expect((await reader.take(10))[0]).toBe(0x81)
     exchange.hear(preconfirmed(logOf({ block: 11 })))
-    while (reader.taken < ANSWER_FRAME_BYTES) {
-      await reader.take(Math.min(MEBIBYTE, ANSWER_FRAME_BYTES - reader.taken))
+    let beats = 0
+    for (; owes() && reader.taken < ANSWER_FRAME_BYTES; beats += 1) {
       await beat(15_000)
+      await reader.take(Math.min(MEBIBYTE, ANSWER_FRAME_BYTES - reader.taken))
     }
+    expect(beats).toBeGreaterThan(UNANSWERED_BOUND)
+    await reader.take(ANSWER_FRAME_BYTES - reader.taken)
     reader.send(asking)
     let rest = ''
     while (!rest.includes(given) && !reader.socket.destroyed) rest += await reader.take(1)
