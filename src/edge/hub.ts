@@ -209,7 +209,7 @@ export class Hub {
     this.#gathered = []
     const from = performance.now()
     this.#audiences.deliver(frames, end, this.mayWrite)
-    this.#patience.took(performance.now() - from)
+    this.#patience.took(from, performance.now())
     this.#delivered = end
   }
 
@@ -229,7 +229,7 @@ export class Hub {
     this.#options.view.take(notes)
     if (turn.length === 0) return
     for (const entry of turn) this.#gathered.push(entry)
-    const { ms } = this.#patience
+    const ms = this.#patience.ms(performance.now())
     if (ms === 0 || this.#gathered.length >= GATHERED_BOUND) return this.flush()
     this.#waiting ??= setTimeout(() => this.flush(), ms)
   }
