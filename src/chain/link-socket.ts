@@ -14,7 +14,8 @@ export type Signal =
   | { readonly type: 'head'; readonly header: unknown }
   /** It said something that is no message. */
   | { readonly type: 'unreadable' }
-  | { readonly type: 'down'; readonly reason: string }
+  /** `refused`: the node is there, and will not let itself be subscribed to. */
+  | { readonly type: 'down'; readonly reason: string; readonly refused: boolean }
 
 const HANDSHAKE_BOUND_MS = 5_000
 /** How long a question may go unanswered: one for the chain is then given up, one for a subscription ends the link. */
@@ -35,7 +36,15 @@ type Options = {
 }
 
 /** The upstream socket is lost, or was never there; says why. */
-export class LinkError extends Error {}
+export class LinkError extends Error {
+  /** Whether the node is there, and will not let itself be subscribed to. */
+  readonly refused: boolean
+
+  constructor(reason: string, refused = false) {
+    super(reason)
+    this.refused = refused
+  }
+}
 
 const Message = z.union([
   z.object({
@@ -157,7 +166,7 @@ export class LinkSocket {
         if (this.#logs.size > 0) return
         // Where nothing pre-confirmed can be heard, what is sealed may be.
         if (kind === 'pendingLogs') this.#subscribe('logs')
-        else this.#end(`${kind} refused: ${why.message}`)
+        else this.#end(`${kind} refused: ${why.message}`, true)
       },
     })
   }
@@ -236,11 +245,11 @@ export class LinkSocket {
     this.#timers.add(pending)
   }
 
-  #end(reason: string): void {
+  #end(reason: string, refused = false): void {
     if (this.#ended) return
     this.#ended = true
     this.#release()
-    this.signals.error(new LinkError(reason))
+    this.signals.error(new LinkError(reason, refused))
   }
 
   #release(): void {

@@ -69,7 +69,7 @@ export const link = (options: Options): Observable<Signal> =>
           const reason = failure instanceof Error ? failure.message : String(failure)
           say('link down', { endpoint: nameOf(url), reason })
           return concat(
-            of<Signal>({ type: 'down', reason }),
+            of<Signal>({ type: 'down', reason, refused: failure instanceof LinkError && failure.refused }),
             throwError(() => failure),
           )
         }),

@@ -237,6 +237,7 @@ class Feed {
     switch (signal.type) {
       case 'down':
         this.#verdict.linked('down')
+        if (signal.refused) this.#verdict.linked('refused')
         this.#witness.ends()
         this.#looks.alone()
         return EMPTY

@@ -13,7 +13,7 @@ export const POLL_MS = 200
 export const SILENCE_MS = 3_000
 export const MINUTE_MS = 60_000
 
-export const down: Signal = { type: 'down', reason: 'closed with 1000' }
+export const down: Signal = { type: 'down', reason: 'closed with 1000', refused: false }
 export const live = (addresses: readonly Hex[] = [apple], of: 'pendingLogs' | 'logs' = 'pendingLogs'): Signal => ({
   type: 'live',
   of,

@@ -73,7 +73,7 @@ describe('a node that refuses', () => {
     node.answer = (asked) =>
       asked.params[0] === 'newHeads' ? answer(asked) : asked.method === 'eth_subscribe' ? { error } : answer(asked)
     const link = openLink([node.url], wanted)
-    expect((await link.hear('down')).reason).toContain('logs refused')
+    expect(await link.hear('down')).toMatchObject({ reason: expect.stringContaining('logs refused'), refused: true })
   })
 
   it('to say its chain, or to tell heads, is listened to all the same', async () => {

@@ -112,7 +112,7 @@ describe('a link that ends', () => {
     const link = openLink([node.url], wanted)
     await link.hear('live')
     if (node.socket) end(node.socket)
-    expect(await link.hear('down')).toEqual({ type: 'down', reason })
+    expect(await link.hear('down')).toEqual({ type: 'down', reason, refused: false })
     expect(node.opened).toBe(1)
     link.retry()
     await link.hear('live', 2)

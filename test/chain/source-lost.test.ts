@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Signal } from '../../src/chain/link-socket.ts'
 import { UpstreamError } from '../../src/chain/upstream-error.ts'
 import { down, feed, HEAD, live, MINUTE_MS, POLL_MS, push, SILENCE_MS } from './feed.ts'
 import { apple, keyOf, pendingLog, word } from './wire.ts'
@@ -159,6 +160,27 @@ describe('heads', () => {
     seal(0)
     signal(head(HEAD + 1), head(chain.head))
     expect(all('head').flatMap(({ sealed }) => sealed ?? [])).toEqual([HEAD, HEAD + 1, HEAD + 2])
+  })
+})
+
+describe('a node that refuses every subscription', () => {
+  const refusing: Signal = { type: 'down', reason: 'logs refused: method not found', refused: true }
+
+  it('is polled and says so, until it cannot even be reached, or can be listened to again', () => {
+    const { pass, signal, head, statuses } = feed()
+    signal(refusing)
+    pass(POLL_MS)
+    expect(statuses()).toEqual(['poll refused'])
+    signal(refusing)
+    pass(POLL_MS)
+    signal(down)
+    pass(POLL_MS)
+    expect(statuses()).toEqual(['poll refused', 'poll unreachable'])
+    signal(live(), head())
+    pass(POLL_MS)
+    signal(refusing)
+    pass(POLL_MS)
+    expect(statuses().slice(2)).toEqual(['pendingLogs ok', 'poll refused'])
   })
 })
 

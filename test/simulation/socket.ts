@@ -155,7 +155,7 @@ class LinkModel {
     const backoff = Math.min(BACKOFF_MOST_MS, BACKOFF_LEAST_MS * 2 ** Math.min(this.#failures, 16))
     this.#failures += 1
     const jitter = 0.5 + new Dice(settings.seed, 'backoff', this.#attempts).roll() / 2
-    this.#tell({ type: 'down', reason })
+    this.#tell({ type: 'down', reason, refused: false })
     this.#after(backoff * jitter, () => this.open())
   }
 
