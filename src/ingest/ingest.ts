@@ -62,7 +62,6 @@ export async function openIngest(ports: Ports): Promise<Observable<readonly Entr
         clock,
         say,
       }),
-    feeds: settings.feeds,
     clock,
     turn,
     source: (addresses) =>

@@ -64,9 +64,9 @@ export class Keeper {
 
   constructor(options: Options) {
     this.#options = options
-    this.#feeds = openFeeds(options.feeds)
     this.#at = { block: options.head, logIndex: Number.MAX_SAFE_INTEGER }
     // The notes are what this class kept: they are read back, not checked again.
+    this.#feeds = openFeeds(options.feeds, options.tape.note(noteNames.feeds) as readonly Feed[] | undefined)
     const tokens = ([...options.tape.notes(noteNames.token).values()] as Token[]).filter(({ factor }) => factor)
     this.#board = new Map(tokens.map((token) => [token.address, token]))
     for (const token of tokens) this.#arm(token)
@@ -74,6 +74,10 @@ export class Keeper {
 
   get board(): Board {
     return this.#board
+  }
+
+  get feeds(): readonly Feed[] {
+    return this.#feeds
   }
 
   /** The newest block's time, in seconds. */
@@ -148,7 +152,9 @@ export class Keeper {
 
   /** A feed was asked for what stands behind it, and for its newest round. */
   feedAnswered(answer: FeedAnswer): void {
-    this.#feeds = feedsAfter(this.#feeds, answer)
+    const feeds = feedsAfter(this.#feeds, answer)
+    if (!isDeepStrictEqual(feeds, this.#feeds)) this.#options.sheet.note(noteNames.feeds, feeds)
+    this.#feeds = feeds
     const round = roundAnswered(answer)
     const feed = this.#feeds.find(({ proxy }) => proxy === answer.proxy)
     const token = feed && this.#tokenOf(feed)

@@ -16,7 +16,7 @@ import {
 import type { Heard } from '../chain/source.ts'
 import type { Hex } from '../protocol/parts.ts'
 import { listedAddresses } from '../stocks/board.ts'
-import { addressesOf, type FeedSetting, feedsAfter, openFeeds } from '../stocks/feeds.ts'
+import { addressesOf, type Feed, feedsAfter } from '../stocks/feeds.ts'
 import type { Reading } from '../stocks/stocks.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import type { Answer, Teller } from './teller.ts'
@@ -26,7 +26,6 @@ type Options = {
   readonly lists: Observable<Reading | null>
   /** What contracts answer when they are asked: those of tokens, and the feeds. */
   readonly answers: (tokens: Observable<readonly Hex[]>) => Observable<Answer>
-  readonly feeds: readonly FeedSetting[]
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<Heard>
   readonly teller: Teller
   readonly tape: Tape
@@ -40,7 +39,7 @@ type Options = {
  * Nothing below the tape knows of it.
  */
 export const river = (options: Options): Observable<readonly Entry[]> => {
-  const { lists, answers, feeds, source, teller, tape, clock, turn } = options
+  const { lists, answers, source, teller, tape, clock, turn } = options
   return lists.pipe(
     connect((read) => {
       const tokens = listedIn(read, teller)
@@ -49,7 +48,7 @@ export const river = (options: Options): Observable<readonly Entry[]> => {
           merge(
             read.pipe(map((reading): Unsorted => ({ type: 'list', tokens: null, ...reading }))),
             answered,
-            source(combineLatest([tokens, quotedBy(feeds, answered)], (...addresses) => addresses.flat())),
+            source(combineLatest([tokens, quotedBy(teller.feeds, answered)], (...addresses) => addresses.flat())),
           ),
         ),
       )
@@ -80,11 +79,11 @@ function listedIn(lists: Observable<Reading | null>, teller: Teller): Observable
 }
 
 /** Whose logs are the rounds of the feeds: what stands behind a proxy may be replaced. */
-const quotedBy = (settings: readonly FeedSetting[], answered: Observable<Answer>): Observable<readonly Hex[]> =>
+const quotedBy = (known: readonly Feed[], answered: Observable<Answer>): Observable<readonly Hex[]> =>
   answered.pipe(
     filter((answer) => answer.type === 'feed'),
-    scan(feedsAfter, openFeeds(settings)),
-    startWith(openFeeds(settings)),
+    scan(feedsAfter, known),
+    startWith(known),
     map(addressesOf),
     distinctUntilChanged((before, now) => before.join() === now.join()),
   )

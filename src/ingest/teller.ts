@@ -5,7 +5,7 @@ import type { Head } from '../protocol/parts.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
 import type { TokenAnswer } from '../stocks/answer.ts'
 import type { Board } from '../stocks/board.ts'
-import type { FeedAnswer } from '../stocks/feeds.ts'
+import type { Feed, FeedAnswer } from '../stocks/feeds.ts'
 import type { Listed } from '../stocks/list.ts'
 import { type NewestNote, noteNames } from '../tape/tape.ts'
 import { Desk, type DeskOptions } from './desk.ts'
@@ -68,6 +68,11 @@ export class Teller {
 
   get board(): Board {
     return this.#desk.keeper.board
+  }
+
+  /** The feeds, with what is known to stand behind them. */
+  get feeds(): readonly Feed[] {
+    return this.#desk.keeper.feeds
   }
 
   get ledger(): Ledger {

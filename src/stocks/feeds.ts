@@ -30,13 +30,15 @@ const FEED_DECIMALS = 8
 /** A round of the one before may still be on its way when an aggregator is replaced. */
 const AGGREGATORS_BOUND = 2
 
-/** Until a proxy has answered, what was published is heard, or the proxy itself: some feeds have none before them. */
-export const openFeeds = (settings: readonly FeedSetting[]): readonly Feed[] =>
-  settings.map(({ token, proxy, aggregator = proxy }) => ({
-    token,
-    proxy,
-    aggregators: [{ address: aggregator, phase: 0, decimals: FEED_DECIMALS }],
-  }))
+/**
+ * The feeds of the settings, as they were known before. Until a proxy has answered for the first time, what was published
+ * is heard, or the proxy itself: some feeds have none before them.
+ */
+export const openFeeds = (settings: readonly FeedSetting[], before: readonly Feed[] = []): readonly Feed[] =>
+  settings.map(({ token, proxy, aggregator = proxy }) => {
+    const known = before.find((feed) => feed.token === token && feed.proxy === proxy)
+    return known ?? { token, proxy, aggregators: [{ address: aggregator, phase: 0, decimals: FEED_DECIMALS }] }
+  })
 
 /** The feeds as they are once a proxy has answered. */
 export const feedsAfter = (feeds: readonly Feed[], answer: FeedAnswer): readonly Feed[] =>
@@ -69,7 +71,10 @@ export const roundAnswered = (answer: FeedAnswer): Round | null =>
 const roundOf = (
   { answer, round, updatedAt }: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint },
   { phase, decimals }: Pick<Aggregator, 'phase' | 'decimals'>,
-) => ({ price: priceOf(answer, decimals), updatedAt: secondOf(updatedAt) * 1_000, phase, round: round.toString() })
+) => ({ price: priceOf(answer, decimals), updatedAt: timeOf(updatedAt), phase, round: round.toString() })
+
+/** A round that has no answer yet says that it was updated at 0, which is no time. */
+const timeOf = (second: bigint): number | null => (second === 0n ? null : secondOf(second) * 1_000)
 
 function after(
   before: readonly Aggregator[],

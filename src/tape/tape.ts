@@ -55,6 +55,8 @@ export const noteNames = {
   /** The newest sealed block that was heard of, and its time. */
   newest: 'newest',
   chain: 'chain',
+  /** What stood behind the proxy of each feed when it was last asked. */
+  feeds: 'feeds',
   /** How long it was listened in which way, hour by hour. */
   watch: 'watch',
 } as const

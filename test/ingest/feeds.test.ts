@@ -88,6 +88,14 @@ describe('a round of a feed', () => {
     expect(nav).toMatchObject({ nav: { price: null, state: 'invalid' } })
   })
 
+  it('that says no time is invalid, and no price, until the next one', async () => {
+    const { tell, embedded } = await begin()
+    expect(await tell(transaction([round(5, 7, '330.5', -LISTED_AT)]))).toEqual(['nav invalid by log, was 324.3014'])
+    const [nav] = (await embedded.tape.since(embedded.tape.end() - 1, 1)).map(({ update }) => update)
+    expect(nav).toMatchObject({ nav: { price: null, updated_at: null, state: 'invalid' } })
+    expect(await tell(transaction([round(5, 8, '331', 60)]))).toEqual(['nav 331 by log, was invalid'])
+  })
+
   it('that the list knows of and the feed did not bring is held from the list', async () => {
     const { tell } = await begin()
     await tell(transaction([round(5, 7, '330.5', 60)]))
@@ -122,6 +130,18 @@ describe('a feed', () => {
       'nav 332 by log, was 330.5',
     ])
     expect(await tell(transaction([round(7, 901, '300', 150)]))).toEqual([])
+  })
+
+  it('is heard at the aggregator that it last said, also after a restart, before it is asked again', async () => {
+    const { tell, embedded } = await begin()
+    await tell(answer({ aggregator: next, phase: 2 }))
+    const again = await restore(embedded.tape, { now: NOON }, feeds)
+    expect(again.teller.feeds).toMatchObject([{ aggregators: [{ address: next, phase: 2, decimals: 8 }] }])
+    expect((await again.tell(transaction([round(6, 1, '331', 90, next)]))).map(short)).toEqual([
+      'nav 331 by log, was 324.3014',
+    ])
+    const other = await restore(embedded.tape, { now: NOON }, [{ token: 'TSLAc', proxy, aggregator }])
+    expect(other.teller.feeds).toMatchObject([{ token: 'TSLAc', aggregators: [{ address: aggregator }] }])
   })
 
   it('says nothing new when the rounds of its new aggregator are sealed', async () => {

@@ -49,7 +49,6 @@ const flow = async (tape: Tape) => {
     teller,
     tape,
     answers: () => NEVER,
-    feeds: [],
     clock: asapScheduler,
     turn: asapScheduler,
   }).subscribe({
