@@ -161,7 +161,7 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/v1/events', id: 'events', tag: 'Look back' },
     summary: 'What was told, page by page or all at once',
     description:
-      'The very objects of the stream, heard by the same rules, in either view. next goes into after, with desc into before, and is null once there is nothing more; a page may be short or empty and still not be the last. As NDJSON it is no page but all that was asked for, ended by the end of the answer.',
+      'The very objects of the stream, heard by the same rules, in either view. next goes into after, with desc into before, in place of what the query says there, and is null once there is nothing more; a page may be short or empty and still not be the last. As NDJSON it is no page but all that was asked for, ended by the end of the answer.',
     query: EventsQuery,
     answers: [
       {

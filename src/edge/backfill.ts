@@ -40,9 +40,14 @@ function shortest(address: Hex, names: Directory): string {
   const found = names.find(address)
   if (found.kind !== 'found') return address
   const { symbol } = found.token
-  const meant = /^[\w.-]+$/.test(symbol) ? names.find(symbol) : null
-  return meant?.kind === 'found' && meant.token.address === address && symbol.length < address.length ? symbol : address
+  const meant = unwritable.test(symbol) ? null : names.find(symbol)
+  if (meant?.kind !== 'found' || meant.token.address !== address) return address
+  const written = encodeURIComponent(symbol)
+  return written.length < address.length ? written : address
 }
+
+/** What a name cannot hold in a list of names, however it is written: it would be taken for something else. */
+const unwritable = /[,*\s\p{C}]/u
 
 function typesOf({ types }: Options): string | null {
   if (types.length === updateTypes.length) return '*'

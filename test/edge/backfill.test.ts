@@ -78,6 +78,23 @@ describe('the way to what was left out', () => {
     expect(asked.selection.tokens).toEqual(selection.tokens)
   })
 
+  it.each(['é', 'ß&', '#+', '100%', "it's?"])('is so as well where their names are written as %j', async (odd) => {
+    const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `${odd}${nth}`)
+    const { url, asked, selection } = await askedAgain(many)
+    expect(url.length).toBeLessThan(HEADERS_BOUND_BYTES - HEADERS_OF_A_CLIENT_BYTES)
+    expect(asked.selection.tokens).toEqual(selection.tokens)
+  })
+
+  it.each(['*', ' S0c', 'S\u00a0', '\ud800', '\u0000', 'A,B', addressOf(3), 'isin:S0c'])(
+    'names by its address who is called %j',
+    async (odd) => {
+      const many = [odd, ...Array.from({ length: 120 }, (_, nth) => `S${nth}c`)]
+      const { url, asked, selection } = await askedAgain(many)
+      expect(asked.selection.tokens).toEqual(selection.tokens)
+      expect(url).toContain(addressOf(0))
+    },
+  )
+
   it('names by its address whatever its symbol would not find', async () => {
     const many = Array.from({ length: 120 }, (_, nth) => (nth < 20 ? 'SAMEc' : nth < 40 ? `A,${nth}` : `S${nth}c`))
     const { asked, selection, url } = await askedAgain(many)
