@@ -236,6 +236,7 @@ class Feed {
   #pushed(signal: Signal): Observable<Heard> {
     switch (signal.type) {
       case 'down':
+        // Lost first: a link that pushes is not refused for the sake of what was asked beside it.
         this.#verdict.linked('down')
         if (signal.refused) this.#verdict.linked('refused')
         this.#witness.ends()

@@ -10,7 +10,7 @@ const HELD_UP_BOUND_MS = 100
 /** Until a hundred messages have come, or there are no more: what was taken back takes some looking up in the sealed view. */
 const requestsOf = (what: string): number => (/^types=retract, .*sealed$/.test(what) ? 2 : 1)
 /** The machine may be busy with something else: what takes long once is asked again. */
-const TRIES = 10
+const TRIES = 4
 /** Whoever filters by value has most of the tape looked at, page after page. */
 const filtered = new Set(['one party', 'more than there is'])
 

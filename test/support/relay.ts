@@ -25,7 +25,6 @@ const quick = {
   BACKLOG_BOUND_BYTES,
   PENDING_POLL_MS: '20',
   STOCKS_REFRESH_MS: '100',
-  SILENCE_MS: '3000',
   DRAIN_MS: '1000',
 }
 
