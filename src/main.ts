@@ -1,13 +1,13 @@
 import packageJson from '../package.json' with { type: 'json' }
 import { type Config, readConfig } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
-import { linesToPaste } from './docs/lines.ts'
-import { ListenError } from './edge/server.ts'
+import { linesToPaste } from './docs/snippets.ts'
+import { ListenError } from './edge/http/server.ts'
 import { type Log, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
 import { type Relay, startRelay, type Upstream } from './relay.ts'
-import { publishedFeeds } from './stocks/published-feeds.ts'
 import { TapeError } from './tape/tape.ts'
+import { publishedFeeds } from './tokens/base-feeds.ts'
 
 /** The start was asked for in a way that cannot work. */
 const EXIT_USAGE = 2

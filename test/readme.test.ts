@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { settings } from '../src/config.ts'
-import { linesToPaste } from '../src/docs/lines.ts'
+import { linesToPaste } from '../src/docs/snippets.ts'
 import { Update } from '../src/protocol/updates.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type Devnet, startDevnet } from './devnet.ts'
-import type { Weather } from './weather.ts'
+import type { Weather } from './faults/faults.ts'
 
 const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a market, on a loopback port.
 

@@ -1,9 +1,9 @@
 import packageJson from '../../package.json' with { type: 'json' }
-import { farewells } from '../protocol/farewell.ts'
+import { farewells } from '../protocol/close-codes.ts'
 import { Query } from '../protocol/selection.ts'
 import { examplesOf } from './examples.ts'
 import { about, CAVEAT } from './openapi.ts'
-import { PLACE } from './routes.ts'
+import { PLACE } from './route-table.ts'
 import { type JsonSchema, messageTypes, querySchema, schemasUnder } from './schemas.ts'
 
 const { taped, noticed, requested } = messageTypes

@@ -1,9 +1,9 @@
 import { defaultTypes } from '../protocol/updates.ts'
 import { closing } from './asyncapi.ts'
-import { linesToPaste, ORIGIN } from './lines.ts'
 import { about, CAVEAT, openApi } from './openapi.ts'
-import { routes } from './routes.ts'
+import { routes } from './route-table.ts'
 import { messageTypes } from './schemas.ts'
+import { linesToPaste, ORIGIN } from './snippets.ts'
 
 /** What a language model needs to know to use the service well, by the convention of llms.txt. */
 export function llms(): string {

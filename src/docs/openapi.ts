@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ErrorRecord } from '../protocol/refusal.ts'
 import { examplesOf } from './examples.ts'
-import { anyRefusal, json, type Media, PLACE, type Route, refusals, routes } from './routes.ts'
+import { anyRefusal, json, type Media, PLACE, type Route, refusals, routes } from './route-table.ts'
 import { type JsonSchema, messageTypes, querySchema, schemasUnder } from './schemas.ts'
 
 /** What whoever reads any of the documents must know about the records. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
-import { scriptFor, style } from './dress.ts'
-import { ORIGIN, snippets } from './lines.ts'
 import { about, CAVEAT, openApi } from './openapi.ts'
-import { anchorOf, channels, line, type Markup, messages, operations, parts, refusalRows } from './reference.ts'
+import { scriptFor, style } from './page-style.ts'
+import { anchorOf, channels, line, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { messageTypes } from './schemas.ts'
+import { ORIGIN, snippets } from './snippets.ts'
 
 /** The page at `/docs`: both documents and lines to copy, in one file that asks nobody else for anything. */
 

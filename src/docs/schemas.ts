@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { Notice } from '../protocol/connection.ts'
-import { named } from '../protocol/parts.ts'
+import { named } from '../protocol/fields.ts'
+import { Notice } from '../protocol/notices.ts'
 import { Request } from '../protocol/requests.ts'
 import { Update } from '../protocol/updates.ts'
 import { examplesOf } from './examples.ts'

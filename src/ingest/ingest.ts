@@ -1,14 +1,14 @@
 import { type Observable, of, type SchedulerLike, Subject, tap } from 'rxjs'
-import { asked } from '../chain/inquiry.ts'
-import type { Ask } from '../chain/rpc.ts'
-import { type Heard, type SourceOptions, source } from '../chain/source.ts'
-import type { Hex } from '../protocol/parts.ts'
-import { listedAddresses } from '../stocks/board.ts'
-import type { FeedSetting } from '../stocks/feeds.ts'
-import type { Reading } from '../stocks/stocks.ts'
+import { asked } from '../chain/contracts/call-poller.ts'
+import type { Ask } from '../chain/rpc/client.ts'
+import { type Heard, type SourceOptions, source } from '../chain/source/source.ts'
+import type { Hex } from '../protocol/fields.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import { river } from './river.ts'
-import { Teller } from './teller.ts'
+import { listedAddresses } from '../tokens/list-diff.ts'
+import type { Reading } from '../tokens/list-poller.ts'
+import type { FeedSetting } from '../tokens/price-feeds.ts'
+import { river } from './pipeline.ts'
+import { Teller } from './reducer.ts'
 
 /** All that the ingest is handed: it has no clock, no dice and no sockets of its own. */
 export type Ports = {

@@ -1,8 +1,8 @@
-import { type Cursor, DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../chain/lately.ts'
-import type { Owed, Owing } from '../chain/settling.ts'
-import type { Hex } from '../protocol/parts.ts'
-import type { FactDraft, FactType, Place } from './content.ts'
-import { byIndex, keysBySameness, movesOf, next } from './moves.ts'
+import type { Owed, Owing } from '../chain/sealed/block-logs.ts'
+import { type Cursor, DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../chain/sealed/recent-blocks.ts'
+import type { Hex } from '../protocol/fields.ts'
+import type { FactDraft, FactType, Place } from './fact.ts'
+import { byIndex, keysBySameness, movesOf, next } from './moved-facts.ts'
 
 /** Keys remembered at most; beyond it the oldest settled block is forgotten first. */
 const KEYS_BOUND = 262_144

@@ -1,10 +1,10 @@
-import type { Log } from '../chain/log.ts'
-import { readTogether, type Saying } from '../chain/together.ts'
-import { contentOf, detailOf, placeOf } from './content.ts'
-import type { Desk } from './desk.ts'
-import { type Hearing, join } from './join.ts'
+import { readTogether, type Saying } from '../chain/logs/fold-transaction.ts'
+import type { Log } from '../chain/logs/log-schema.ts'
+import type { Desk } from './context.ts'
+import { type Hearing, join } from './enrich.ts'
+import { contentOf, detailOf, placeOf } from './fact.ts'
 import type { Told } from './ledger.ts'
-import { type HeardLog, Overheard } from './overheard.ts'
+import { type HeardLog, Overheard } from './pending-logs.ts'
 
 /** The blocks before were often sealed a moment ago and are just being settled: what they hold was pre-confirmed, too. */
 const LIVE_BLOCKS = 2

@@ -1,8 +1,8 @@
-import type { Cursor } from '../chain/lately.ts'
-import type { Hex } from '../protocol/parts.ts'
+import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { Hex } from '../protocol/fields.ts'
 import type { Update } from '../protocol/updates.ts'
 import { type Entry, noteNames, type Tape } from '../tape/tape.ts'
-import { contentOf, detailOf, isFact, placeOf } from './content.ts'
+import { contentOf, detailOf, isFact, placeOf } from './fact.ts'
 import { Ledger, type Told } from './ledger.ts'
 
 /** How far the chain is settled, and from where on the tape a restart finds what it must know. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { SealedBlock } from '../chain/settling.ts'
-import type { Block, Hex } from '../protocol/parts.ts'
+import type { SealedBlock } from '../chain/sealed/block-logs.ts'
+import type { Block, Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
-import { changedFields, type FactDraft } from './content.ts'
+import { changedFields, type FactDraft } from './fact.ts'
 import type { Settling, Told } from './ledger.ts'
 
 /** A digest of a block's keys is this long: enough to notice a difference, short enough to read out. */

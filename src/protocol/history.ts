@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Key, PositionText, publish } from './parts.ts'
+import { Key, PositionText, publish } from './fields.ts'
 import { parsePosition } from './position.ts'
 import { Asked, oneOf, readParameters, Selecting } from './selection.ts'
 import { Update } from './updates.ts'

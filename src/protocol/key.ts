@@ -1,4 +1,4 @@
-import type { Hex } from './parts.ts'
+import type { Hex } from './fields.ts'
 
 /** The name of an on-chain fact for ever. The block's hash is never part of it: it changes between states. */
 export const formatKey = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`

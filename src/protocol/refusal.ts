@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { publish } from './parts.ts'
+import { publish } from './fields.ts'
 
 /** The error record of the Read API, used for every refusal. */
 export const ErrorRecord = publish(

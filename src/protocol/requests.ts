@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { RequestId } from './connection.ts'
-import { publish } from './parts.ts'
+import { publish } from './fields.ts'
+import { RequestId } from './notices.ts'
 import { Asked, Symbols } from './selection.ts'
 
 /** The longest message that a client may send. */

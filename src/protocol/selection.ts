@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Decimal, parseDecimal } from './decimal.ts'
-import { Address, type Hex, Stage } from './parts.ts'
+import { Address, type Hex, Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
 import { defaultTypes, type UpdateType, updateTypes } from './updates.ts'

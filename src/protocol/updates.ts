@@ -18,7 +18,7 @@ import {
   TokenRecord,
   Tx,
   Word,
-} from './parts.ts'
+} from './fields.ts'
 
 /**
  * What is on the tape: one schema per message. Every message begins with the same six fields, and its fields stand in

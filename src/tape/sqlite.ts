@@ -1,10 +1,10 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Hex } from '../protocol/parts.ts'
+import type { Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import { insertInto, openDatabase } from './database.ts'
-import { Filing } from './filing.ts'
+import { Filing } from './index/index.ts'
 import { entryOf, type Row } from './row.ts'
+import { insertInto, openDatabase } from './schema.ts'
 import {
   type Entry,
   type Extent,

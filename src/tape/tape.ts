@@ -1,4 +1,4 @@
-import type { Hex, SourceName } from '../protocol/parts.ts'
+import type { Hex, SourceName } from '../protocol/fields.ts'
 import type { Draft, Update, UpdateType } from '../protocol/updates.ts'
 
 /** An update with its number and the very text that every listener gets. */

@@ -1,4 +1,4 @@
-import { diceOf } from '../../src/devnet/dice.ts'
+import { diceOf } from '../../src/devnet/life/random.ts'
 import type { Kind, Selection } from './crowd.ts'
 import { FILES_SPARED, filesBound } from './machine.ts'
 import { type Figures, Gathering, type Guests, type Joined, settledBytes, type Work } from './run.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { read } from '../../src/chain/abi.ts'
-import { readLogs } from '../../src/chain/log.ts'
+import { read } from '../../src/chain/logs/events.ts'
+import { readLogs } from '../../src/chain/logs/log-schema.ts'
 import { topicOf } from './standard.ts'
 import { alice, pendingLog, texts, word, words } from './wire.ts'
 

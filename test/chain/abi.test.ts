@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { read } from '../../src/chain/abi.ts'
-import { type Log, readLogs } from '../../src/chain/log.ts'
+import { read } from '../../src/chain/logs/events.ts'
+import { type Log, readLogs } from '../../src/chain/logs/log-schema.ts'
 import { meant, topicOf, unmeant } from './standard.ts'
 import { alice, bob, pendingLog, word, words } from './wire.ts'
 

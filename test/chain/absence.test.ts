@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Absence } from '../../src/chain/absence.ts'
+import { Absence } from '../../src/chain/sealed/outage.ts'
 
 const SILENCE_MS = 3_000
 

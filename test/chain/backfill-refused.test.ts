@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { catchUp } from './catch-up.ts'
 import type { Asked } from './chain.ts'
 import { range } from './walk.ts'

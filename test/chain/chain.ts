@@ -1,7 +1,7 @@
 import { defer, map, mergeMap, type Observable, of, type SchedulerLike, throwError, timer } from 'rxjs'
-import type { Ask } from '../../src/chain/rpc.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Ask } from '../../src/chain/rpc/client.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { apple, blockHash, header, pendingLog, sealedLog, txHash, type WireLog, word } from './wire.ts'
 
 type Filter = {

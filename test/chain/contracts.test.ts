@@ -1,8 +1,8 @@
 import { lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { feedAt, tokenAt } from '../../src/chain/contracts.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import { feedAt, tokenAt } from '../../src/chain/contracts/reads.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import {
   AGGREGATOR,
   DECIMALS,

@@ -1,7 +1,7 @@
 import { defer, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
-import type { Ask } from '../../src/chain/rpc.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Ask } from '../../src/chain/rpc/client.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 
 export const UI_MULTIPLIER = '0xa60bf13d'
 export const MULTIPLIER = '0x1b3ed722'

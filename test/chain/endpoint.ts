@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { firstValueFrom } from 'rxjs'
 import { expect, onTestFinished } from 'vitest'
-import { ChainIdentity } from '../../src/chain/identity.ts'
-import { Rpc } from '../../src/chain/rpc.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { ChainIdentity } from '../../src/chain/rpc/chain-id.ts'
+import { Rpc } from '../../src/chain/rpc/client.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 
 export const CHAIN = 84_532
 

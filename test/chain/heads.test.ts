@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { Heads } from '../../src/chain/heads.ts'
-import { Lately } from '../../src/chain/lately.ts'
+import { Heads } from '../../src/chain/sealed/heads.ts'
+import { Lately } from '../../src/chain/sealed/recent-blocks.ts'
 import { range, sealedHeader } from './walk.ts'
 import { blockHash, header, word } from './wire.ts'
 

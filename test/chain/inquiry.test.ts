@@ -1,9 +1,9 @@
 import { BehaviorSubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { AsOf } from '../../src/chain/contracts.ts'
-import { type Answered, asked } from '../../src/chain/inquiry.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import { type Answered, asked } from '../../src/chain/contracts/call-poller.ts'
+import type { AsOf } from '../../src/chain/contracts/reads.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { behind } from './chain.ts'
 import {
   AGGREGATOR,

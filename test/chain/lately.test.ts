@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LATELY_BLOCKS, Lately } from '../../src/chain/lately.ts'
+import { LATELY_BLOCKS, Lately } from '../../src/chain/sealed/recent-blocks.ts'
 import { range } from './walk.ts'
 import { blockHash } from './wire.ts'
 

@@ -1,6 +1,6 @@
 import { of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { ChainIdentity } from '../../src/chain/identity.ts'
+import { ChainIdentity } from '../../src/chain/rpc/chain-id.ts'
 import { CHAIN, openLink, openNode } from './node.ts'
 import { apple, header, sealedLog } from './wire.ts'
 

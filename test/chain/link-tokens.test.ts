@@ -1,6 +1,6 @@
 import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { openLink, openNode } from './node.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from './wire.ts'
 

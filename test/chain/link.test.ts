@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { BehaviorSubject, NEVER, of } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { openLink, openNode } from './node.ts'
 import { apple, header, pendingLog, tesla } from './wire.ts'
 

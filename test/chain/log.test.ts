@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { read } from '../../src/chain/abi.ts'
-import { Header, readLogs } from '../../src/chain/log.ts'
+import { read } from '../../src/chain/logs/events.ts'
+import { Header, readLogs } from '../../src/chain/logs/log-schema.ts'
 import {
   alice,
   apple,

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { NEVER, type Observable, type ObservedValueOf, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { ChainIdentity } from '../../src/chain/identity.ts'
-import { link } from '../../src/chain/link.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import { link } from '../../src/chain/link/link.ts'
+import { ChainIdentity } from '../../src/chain/rpc/chain-id.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 
 export const CHAIN = 84_532
 

@@ -1,7 +1,7 @@
 import { lastValueFrom, of, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { Reader } from '../../src/chain/reader.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { Reader } from '../../src/chain/rpc/block-reader.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { behind, FakeChain } from './chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla } from './wire.ts'
 

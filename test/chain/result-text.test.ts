@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { resultText } from '../../src/chain/result-text.ts'
+import { resultText } from '../../src/chain/rpc/raw-result.ts'
 import { asker, endpoint } from './endpoint.ts'
 
 const of = (answer: string, id = 1): string | null => resultText(Buffer.from(answer), id)?.toString() ?? null

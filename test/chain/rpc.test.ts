@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { firstValueFrom } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { ChainIdentity } from '../../src/chain/identity.ts'
-import { nameOf, reasonOf } from '../../src/chain/rpc.ts'
+import { ChainIdentity } from '../../src/chain/rpc/chain-id.ts'
+import { nameOf, reasonOf } from '../../src/chain/rpc/client.ts'
 import { type Answering, asker, bare, CHAIN, endpoint, failureOf, json, refusal, result } from './endpoint.ts'
 
 afterEach(() => vi.restoreAllMocks())

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { HEAD, sealedHeader, walk } from './walk.ts'
 import { keyOf, tesla, word } from './wire.ts'
 

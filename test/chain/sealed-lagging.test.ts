@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { HEAD, range, walk } from './walk.ts'
 import { apple, keyOf, sealedLog, tesla } from './wire.ts'
 

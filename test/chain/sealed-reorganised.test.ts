@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DEPTH_BOUND_BLOCKS } from '../../src/chain/lately.ts'
+import { DEPTH_BOUND_BLOCKS } from '../../src/chain/sealed/recent-blocks.ts'
 import { HEAD, range, sealedHeader, walk } from './walk.ts'
 import { keyOf, word } from './wire.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { SealedHeader } from '../../src/chain/log.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import type { SealedHeader } from '../../src/chain/logs/log-schema.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { HEAD, sealedHeader, walk } from './walk.ts'
 import { keyOf, word } from './wire.ts'
 

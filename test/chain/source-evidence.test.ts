@@ -1,6 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { down, feed, HEAD, live, MINUTE_MS, POLL_MS, push } from './feed.ts'
 import { apple, keyOf, pendingLog, tesla } from './wire.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { feed, HEAD, POLL_MS, SILENCE_MS } from './feed.ts'
 import { keyOf, word } from './wire.ts'
 

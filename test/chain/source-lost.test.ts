@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Signal } from '../../src/chain/link-socket.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import type { Signal } from '../../src/chain/link/socket.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { down, feed, HEAD, live, MINUTE_MS, POLL_MS, push, SILENCE_MS } from './feed.ts'
 import { apple, keyOf, pendingLog, word } from './wire.ts'
 

@@ -1,7 +1,7 @@
 import { BehaviorSubject, NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { feed, HEAD, POLL_MS } from './feed.ts'
 import { apple, keyOf, secondOf, tesla } from './wire.ts'
 

@@ -1,8 +1,8 @@
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Signal } from '../../src/chain/link-socket.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Signal } from '../../src/chain/link/socket.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { down, feed, HEAD, live, POLL_MS, push, pushSealed } from './feed.ts'
 import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla } from './wire.ts'
 

@@ -1,5 +1,5 @@
-import type { Said } from '../../src/chain/abi.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Said } from '../../src/chain/logs/events.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { alice, bob, tesla, texts, word, words } from './wire.ts'
 
 const WAD = 10n ** 18n

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readTogether } from '../../src/chain/together.ts'
+import { readTogether } from '../../src/chain/logs/fold-transaction.ts'
 import {
   announced,
   ended,

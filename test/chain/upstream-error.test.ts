@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify, type Trouble } from '../../src/chain/upstream-error.ts'
+import { classify, type Trouble } from '../../src/chain/rpc/error.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Verdict } from '../../src/chain/verdict.ts'
+import { Verdict } from '../../src/chain/source/state.ts'
 
 const SILENCE_MS = 3_000
 

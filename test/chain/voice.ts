@@ -1,6 +1,6 @@
-import { type Log, readLogs } from '../../src/chain/log.ts'
-import { readTogether } from '../../src/chain/together.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import { readTogether } from '../../src/chain/logs/fold-transaction.ts'
+import { type Log, readLogs } from '../../src/chain/logs/log-schema.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { topicOf } from './standard.ts'
 import { alice, bob, pendingLog, tesla, texts, txHash, word, words } from './wire.ts'
 

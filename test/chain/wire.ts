@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 
 /** What a node sends, as it sends it. */
 

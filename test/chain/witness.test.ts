@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { readLogs } from '../../src/chain/log.ts'
-import type { SealedBlock } from '../../src/chain/settling.ts'
-import { Witness } from '../../src/chain/witness.ts'
+import { readLogs } from '../../src/chain/logs/log-schema.ts'
+import type { SealedBlock } from '../../src/chain/sealed/block-logs.ts'
+import { Witness } from '../../src/chain/source/missed-logs.ts'
 import { range } from './walk.ts'
 import { apple, blockHash, pendingLog, secondOf, word } from './wire.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { BareLog } from '../../src/devnet/block.ts'
+import type { BareLog } from '../../src/devnet/chain/block.ts'
 import { openDevnet, relayOn, type World } from '../journeys/world.ts'
 import { type Ear, listenNdjson } from '../support/ears.ts'
 import { openFolder } from '../support/process.ts'

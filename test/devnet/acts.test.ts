@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { balanceOf } from '../../src/devnet/deeds.ts'
+import { type Hex, word } from '../../src/devnet/chain/hex.ts'
+import { balanceOf } from '../../src/devnet/chain/transactions.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { type Hex, word } from '../../src/devnet/hex.ts'
 import { namesOf, said } from './standard.ts'
 import { CAROL, manual, ZERO } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { word } from '../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { word } from '../../src/devnet/hex.ts'
 import { ALICE, ask, manual, read } from './support.ts'
 
 const WAD = 10n ** 18n

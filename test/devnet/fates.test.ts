@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { balanceOf } from '../../src/devnet/deeds.ts'
+import { balanceOf } from '../../src/devnet/chain/transactions.ts'
 import { amounts, CAROL, listen, logs, manual, read, send, ZERO, ZERO_HASH } from './support.ts'
 
 describe('a dropped transaction', () => {

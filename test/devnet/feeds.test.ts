@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { word } from '../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { word } from '../../src/devnet/hex.ts'
 import { said } from './standard.ts'
 import { manual, read, ZERO_HASH } from './support.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createNav, troubled } from '../../src/devnet/nav.ts'
-import { tokens } from '../../src/devnet/tokens.ts'
+import { createNav, troubled } from '../../src/devnet/life/nav-curve.ts'
+import { tokens } from '../../src/devnet/tokens/listed.ts'
 
 const HOUR_MS = 3_600_000
 // 2026-11-16 is a Monday.

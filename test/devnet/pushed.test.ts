@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { kinds } from '../../src/devnet/weather.ts'
+import { kinds } from '../../src/devnet/faults/faults.ts'
 import { amounts, listen, logs, manual, read, send } from './support.ts'
 
 /** Opens a socket that is expected to be turned away; the HTTP answer. */

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { balanceOf } from '../../src/devnet/deeds.ts'
+import { balanceOf } from '../../src/devnet/chain/transactions.ts'
 import { startDevnet } from '../../src/devnet/devnet.ts'
 import { amounts, CAROL, listen, manual, send } from './support.ts'
 

@@ -1,5 +1,5 @@
 import { decodeAbiParameters, parseAbiParameters } from 'viem/utils'
-import type { Log } from '../../src/devnet/block.ts'
+import type { Log } from '../../src/devnet/chain/block.ts'
 
 /** What each event of a token and of a feed is called in a log, as published, and what its data is made of. */
 const events: Readonly<Record<string, readonly [name: string, data: string]>> = {

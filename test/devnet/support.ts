@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
+import type { Hex } from '../../src/devnet/chain/hex.ts'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
-import type { Hex } from '../../src/devnet/hex.ts'
 
 const Answer = z.object({
   jsonrpc: z.literal('2.0'),

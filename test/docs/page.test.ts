@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { documents } from '../../src/docs/documents.ts'
-import { snippets } from '../../src/docs/lines.ts'
-import { routes } from '../../src/docs/routes.ts'
+import { routes } from '../../src/docs/route-table.ts'
 import { messageTypes } from '../../src/docs/schemas.ts'
+import { snippets } from '../../src/docs/snippets.ts'
 
 const bodyOf = (path: string): string => documents.get(path)?.body ?? ''
 const page = bodyOf('/docs')

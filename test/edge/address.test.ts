@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { addressOf } from '../../src/edge/address.ts'
+import { addressOf } from '../../src/edge/limits/client-address.ts'
 
 const trusted = new BlockList()
 trusted.addSubnet('10.0.0.0', 8)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Attendance } from '../../src/edge/attendance.ts'
+import { Attendance } from '../../src/edge/limits/connections.ts'
 
 const open = () => new Attendance({ clientsBound: 5, perAddressBound: 3 })
 

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { type Body, readBody } from '../../src/edge/body.ts'
-import { Budget } from '../../src/edge/budget.ts'
+import { Budget } from '../../src/edge/limits/byte-budget.ts'
+import { type Body, readBody } from '../../src/gateway/request-body.ts'
 import { connectRaw, request } from '../wire/raw.ts'
 
 const BOUND_BYTES = 1_000

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Bucket } from '../../src/edge/bucket.ts'
+import { Bucket } from '../../src/edge/limits/token-bucket.ts'
 
 const taken = (bucket: Bucket, times: number, now: number): number => {
   let count = 0

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Budget } from '../../src/edge/budget.ts'
+import { Budget } from '../../src/edge/limits/byte-budget.ts'
 
 it('gives what there is, and no more', () => {
   const budget = new Budget(100)

@@ -5,8 +5,8 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { encode } from '../../src/edge/carrier.ts'
-import type { Message, NoticeOf } from '../../src/protocol/connection.ts'
+import { encode } from '../../src/edge/transport/encode.ts'
+import type { Message, NoticeOf } from '../../src/protocol/notices.ts'
 
 const pong: NoticeOf<'pong'> = { type: 'pong', time: '2026-11-20T14:05:12.441Z' }
 const heartbeat: NoticeOf<'heartbeat'> = {

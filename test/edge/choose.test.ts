@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { choose, unknownSymbol } from '../../src/edge/choose.ts'
-import { View } from '../../src/edge/view.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
-import { compare } from '../../src/stocks/board.ts'
-import { readList } from '../../src/stocks/list.ts'
-import type { Token } from '../../src/stocks/token.ts'
+import { choose, unknownSymbol } from '../../src/edge/select/symbols.ts'
+import { View } from '../../src/edge/select/view.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
+import { compare } from '../../src/tokens/list-diff.ts'
+import { readList } from '../../src/tokens/list-parser.ts'
+import type { Token } from '../../src/tokens/token.ts'
 
 type Listing = { readonly symbol: string; readonly address: Hex; readonly isin?: string }
 

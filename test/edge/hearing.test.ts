@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { Frame } from '../../src/edge/frame.ts'
-import { hearing } from '../../src/edge/hearing.ts'
+import { Frame } from '../../src/edge/select/frame.ts'
+import { hearing } from '../../src/edge/select/match.ts'
 import { parseDecimal } from '../../src/protocol/decimal.ts'
 import { defaultOptions, type Options } from '../../src/protocol/selection.ts'
 import { type Draft, type Update, updateTypes } from '../../src/protocol/updates.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readPage } from '../../src/edge/history.ts'
+import { readPage } from '../../src/edge/history/history-page.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import { pauseAt, sealOf, transferAt } from './facts.ts'
 import { askedAt, idOf, namedHouse, type Parameters, readingOf } from './history-house.ts'

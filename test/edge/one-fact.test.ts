@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { readFact } from '../../src/edge/one-fact.ts'
-import { View } from '../../src/edge/view.ts'
+import { readFact } from '../../src/edge/history/fact-life.ts'
+import { View } from '../../src/edge/select/view.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import type { Draft } from '../../src/protocol/updates.ts'
 import { noteNames } from '../../src/tape/tape.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Pace } from '../../src/edge/pace.ts'
+import { Pace } from '../../src/edge/limits/per-tick.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Patience } from '../../src/edge/patience.ts'
+import { Patience } from '../../src/edge/live/batch-delay.ts'
 
 it('waits for nothing where a round costs next to nothing', () => {
   const patience = new Patience(30)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Rates } from '../../src/edge/rates.ts'
+import { Rates } from '../../src/gateway/rate-limit.ts'
 
 const calls = (count: number, method = 'eth_getBalance'): readonly string[] =>
   Array.from({ length: count }, () => method)

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { examples } from '../../src/docs/examples.ts'
-import { readable } from '../../src/edge/readable.ts'
-import { type Message, Notice } from '../../src/protocol/connection.ts'
+import { readable } from '../../src/edge/transport/text-line.ts'
+import { type Message, Notice } from '../../src/protocol/notices.ts'
 import { Update } from '../../src/protocol/updates.ts'
 
 /** Every message that the contract's page shows: at least one of each type. */

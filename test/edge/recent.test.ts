@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Recent } from '../../src/edge/recent.ts'
+import { Recent } from '../../src/edge/live/recent.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import type { Entry } from '../../src/tape/tape.ts'
 

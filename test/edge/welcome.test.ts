@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import type { Message } from '../../src/protocol/connection.ts'
+import type { Message } from '../../src/protocol/notices.ts'
 import { type Draft, updateTypes } from '../../src/protocol/updates.ts'
 import type { Tape } from '../../src/tape/tape.ts'
 import { after, ownHouse } from './house.ts'

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
-import type { Log } from '../../src/chain/log.ts'
-import type { Arrival } from '../../src/ingest/teller.ts'
+import type { Log } from '../../src/chain/logs/log-schema.ts'
+import type { Arrival } from '../../src/ingest/reducer.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import type { Entry } from '../../src/tape/tape.ts'
 import { secondOf, txHash } from '../chain/wire.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Arrival } from '../../src/ingest/teller.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Arrival } from '../../src/ingest/reducer.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import type { Entry } from '../../src/tape/tape.ts'
 import { txHash } from '../chain/wire.ts'

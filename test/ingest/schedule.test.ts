@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Log } from '../../src/chain/log.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Log } from '../../src/chain/logs/log-schema.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { secondOf, txHash } from '../chain/wire.ts'
 import { APPLE, apple, tesla } from '../stocks/records.ts'
 import { hearing, listed, restore, sealedWith, transaction } from './house.ts'

@@ -1,7 +1,7 @@
 import { Subject, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Arrival } from '../../src/ingest/teller.ts'
-import { together, type Unsorted } from '../../src/ingest/transactions.ts'
+import { together, type Unsorted } from '../../src/ingest/group-transactions.ts'
+import type { Arrival } from '../../src/ingest/reducer.ts'
 import { txHash } from '../chain/wire.ts'
 import { logSent, type Place } from './house.ts'
 

@@ -1,6 +1,6 @@
 import { EventSource } from 'eventsource'
 import { expect, it, onTestFinished } from 'vitest'
-import type { Message } from '../../src/protocol/connection.ts'
+import type { Message } from '../../src/protocol/notices.ts'
 import { openFolder } from '../support/process.ts'
 import { openDevnet, relayOn, transfer } from './world.ts'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { documents } from '../../src/docs/documents.ts'
 import { openApi } from '../../src/docs/openapi.ts'
-import { openApp } from '../../src/edge/app.ts'
+import { openApp } from '../../src/edge/http/routes.ts'
 import { ask, openWorld, type World } from './world.ts'
 
 /** A relay for all of these tests: documents are the same whatever happens. */

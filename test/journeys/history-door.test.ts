@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ServiceStatus } from '../../src/protocol/service.ts'
+import { ServiceStatus } from '../../src/protocol/status.ts'
 import { listenNdjson } from '../support/ears.ts'
 import { linesAt, textsOf } from './history-lines.ts'
 import { ask, openWorld, transfer, type World } from './world.ts'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished } from 'vitest'
 import { type RawData, WebSocket } from 'ws'
 import { z } from 'zod'
-import { methods } from '../../src/chain/methods.ts'
+import { methods } from '../../src/chain/rpc/methods.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { type Ending, openWorld, type World } from './world.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { blockTags } from '../../src/chain/methods.ts'
+import { blockTags } from '../../src/chain/rpc/methods.ts'
 import { ALICE, ask, BOB, ZERO_HASH } from '../devnet/support.ts'
 import { openRows, quantity, type Rows, same } from './rpc-rows.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../src/devnet/hex.ts'
+import type { Hex } from '../../src/devnet/chain/hex.ts'
 import { generous, inShort, move, RpcEar, type Subscribed } from './rpc-ear.ts'
 import { openDevnet, openWorld, relayOn } from './world.ts'
 

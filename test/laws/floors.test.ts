@@ -16,22 +16,22 @@ const files: Files = new Map(
 /** The house: each room and the rooms, or single files, that it may import from. A room may always import itself. */
 const leaves = ['config.ts', 'log.ts', 'metrics.ts']
 const ground = ['protocol']
-const first = ['chain', 'stocks', 'tape']
+const first = ['chain', 'tokens', 'tape']
 const house: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   'config.ts': [],
   'log.ts': [],
   'metrics.ts': [],
   chain: [...ground, ...first, ...leaves],
-  stocks: [...ground, ...first, ...leaves],
+  tokens: [...ground, ...first, ...leaves],
   tape: [...ground, ...first, ...leaves],
   ingest: [...ground, ...first, ...leaves],
-  rpc: [...ground, ...first, ...leaves],
+  gateway: [...ground, ...first, ...leaves, 'edge'],
   docs: [...ground],
-  edge: [...ground, ...first, ...leaves, 'rpc', 'docs'],
-  'relay.ts': [...ground, ...first, ...leaves, 'ingest', 'edge'],
+  edge: [...ground, ...first, ...leaves, 'gateway', 'docs'],
+  'relay.ts': [...ground, ...first, ...leaves, 'ingest', 'edge', 'gateway'],
   'main.ts': [...ground, ...first, ...leaves, 'ingest', 'edge', 'docs', 'relay.ts', 'devnet'],
-  devnet: ['protocol', 'chain/methods.ts'],
+  devnet: ['protocol', 'chain/rpc/methods.ts'],
   client: ['protocol'],
   cli: ['client'],
   web: ['client'],
@@ -163,8 +163,8 @@ describe('the law', () => {
     ['edge/a.ts', "export * from '../ingest/b.ts'", 'edge/a.ts → ingest/b.ts'],
     ['edge/a.ts', "export { b } from '../relay.ts'", 'edge/a.ts → relay.ts'],
     ['edge/deep/a.ts', "import '../../ingest/b.ts'", 'edge/deep/a.ts → ingest/b.ts'],
-    ['stocks/a.ts', "const b = await import('../main.ts')", 'stocks/a.ts → main.ts'],
-    ['devnet/a.ts', "import { b } from '../chain/rpc.ts'", 'devnet/a.ts → chain/rpc.ts'],
+    ['tokens/a.ts', "const b = await import('../main.ts')", 'tokens/a.ts → main.ts'],
+    ['devnet/a.ts', "import { b } from '../chain/rpc/client.ts'", 'devnet/a.ts → chain/rpc/client.ts'],
     ['relay.ts', "import { b } from './devnet/b.ts'", 'relay.ts → devnet/b.ts'],
     ['config.ts', "import { b } from './log.ts'", 'config.ts → log.ts'],
     ['web/a.tsx', "import { b } from '../edge/b.ts'", 'web/a.tsx → edge/b.ts'],
@@ -174,7 +174,7 @@ describe('the law', () => {
   })
 
   it.each([
-    ['devnet/a.ts', "import { methods } from '../chain/methods.ts'"],
+    ['devnet/a.ts', "import { methods } from '../chain/rpc/methods.ts'"],
     ['edge/a.ts', "import { b } from '../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../log.ts'"],
     ['relay.ts', "import json from '../package.json' with { type: 'json' }"],
     ['edge/a.ts', "// import { b } from '../ingest/b.ts'\nconst text = `reads from '../ingest/b.ts'`"],

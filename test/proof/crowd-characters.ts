@@ -1,4 +1,4 @@
-import { farewells } from '../../src/protocol/farewell.ts'
+import { farewells } from '../../src/protocol/close-codes.ts'
 import type { Dice } from '../simulation/dice.ts'
 import { handshake } from '../wire/client.ts'
 import { request } from '../wire/raw.ts'

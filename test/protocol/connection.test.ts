@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { examplesOf } from '../../src/docs/examples.ts'
-import { Notice } from '../../src/protocol/connection.ts'
+import { Notice } from '../../src/protocol/notices.ts'
 
 /** The contract's table of what a connection says of itself; `?` marks what may be absent. */
 const fields: Readonly<Record<string, string>> = {

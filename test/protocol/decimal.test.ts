@@ -10,7 +10,7 @@ import {
   referenceValueOf,
   sharesOf,
 } from '../../src/protocol/decimal.ts'
-import { DecimalText, parts } from '../../src/protocol/parts.ts'
+import { DecimalText, parts } from '../../src/protocol/fields.ts'
 
 /** An independent judge. It never rounds here: what is divided is a power of ten, and every result is cut by `round`. */
 const Judge = Big()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { closeReason, type Farewell, farewells } from '../../src/protocol/farewell.ts'
+import { closeReason, type Farewell, farewells } from '../../src/protocol/close-codes.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 
 const words = Object.keys(farewells) as Farewell[]

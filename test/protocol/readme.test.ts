@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { examples, examplesOf, page } from '../../src/docs/examples.ts'
-import { Notice } from '../../src/protocol/connection.ts'
+import { farewells } from '../../src/protocol/close-codes.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../src/protocol/decimal.ts'
-import { farewells } from '../../src/protocol/farewell.ts'
 import { formatKey } from '../../src/protocol/key.ts'
+import { Notice } from '../../src/protocol/notices.ts'
 import { Request } from '../../src/protocol/requests.ts'
 import { type Movement, movementTypes, Update } from '../../src/protocol/updates.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import { Allowance } from '../../src/rpc/allowance.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import { Allowance } from '../../src/gateway/upstream-quota.ts'
 
 const said = (code: number, status = 200) => ({ code, message: 'over rate limit', status })
 const overRate = (retryAfterMs: number | null = null) =>

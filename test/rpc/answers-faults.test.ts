@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { classify, UpstreamError } from '../../src/chain/upstream-error.ts'
+import { classify, UpstreamError } from '../../src/chain/rpc/error.ts'
 import { alice } from '../chain/wire.ts'
 import { answering, faultOf } from './answering.ts'
 

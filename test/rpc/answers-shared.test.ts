@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { alice, apple, blockHash, TRANSFER, tesla } from '../chain/wire.ts'
 import { answering, faultOf, heard, type Passed } from './answering.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isMisfit, readEnvelope } from '../../src/rpc/envelope.ts'
-import { Fault } from '../../src/rpc/fault.ts'
+import { isMisfit, readEnvelope } from '../../src/gateway/request.ts'
+import { Fault } from '../../src/gateway/rpc-error.ts'
 
 const chain = '"jsonrpc":"2.0","method":"eth_chainId"'
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../src/protocol/parts.ts'
-import { Exchange } from '../../src/rpc/exchange.ts'
-import { Fault } from '../../src/rpc/fault.ts'
-import { Foreign } from '../../src/rpc/foreign.ts'
+import { Fault } from '../../src/gateway/rpc-error.ts'
+import { Exchange } from '../../src/gateway/subscriptions.ts'
+import { Foreign } from '../../src/gateway/unlisted-contracts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { apple, pendingLog, tesla, word } from '../chain/wire.ts'
 import { hashOf, headed, Listener, logOf, preconfirmed, sealed } from './said.ts'
 

@@ -1,10 +1,10 @@
 import { finalize, ignoreElements, merge, NEVER, type Observable, Subject, tap } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Owed } from '../../src/chain/settling.ts'
-import type { Heard } from '../../src/chain/source.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
-import { Fault } from '../../src/rpc/fault.ts'
-import { Foreign } from '../../src/rpc/foreign.ts'
+import type { Owed } from '../../src/chain/sealed/block-logs.ts'
+import type { Heard } from '../../src/chain/source/source.ts'
+import { Fault } from '../../src/gateway/rpc-error.ts'
+import { Foreign } from '../../src/gateway/unlisted-contracts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { headed, Listener, logOf, preconfirmed, sealed } from './said.ts'
 
 const contract = (at: number): Hex => `0x${(at + 1).toString(16).padStart(40, '0')}`

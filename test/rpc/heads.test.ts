@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Heads } from '../../src/rpc/heads.ts'
+import { Heads } from '../../src/gateway/head-feed.ts'
 import { type Fork, hashOf, headed, logOf, preconfirmed, sealed } from './said.ts'
 
 type Answer = Record<string, unknown> | null

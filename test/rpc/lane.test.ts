@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Lane } from '../../src/rpc/lane.ts'
+import { Lane } from '../../src/gateway/fair-queue.ts'
 
 /** Questions that are asked and answered by hand. */
 function opened(atOnce: number, waiting: number) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { holds, type Keeping, Memory, type Stamp } from '../../src/rpc/memory.ts'
+import { holds, type Keeping, Memory, type Stamp } from '../../src/gateway/answer-cache.ts'
 
 const BOUND_BYTES = 64 * 2 ** 20
 const MIB = 2 ** 20

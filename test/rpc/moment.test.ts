@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Heard } from '../../src/chain/source.ts'
-import type { SourceName, SourceReason } from '../../src/protocol/parts.ts'
-import { Moment } from '../../src/rpc/moment.ts'
+import type { Heard } from '../../src/chain/source/source.ts'
+import { Moment } from '../../src/gateway/chain-state.ts'
+import type { SourceName, SourceReason } from '../../src/protocol/fields.ts'
 import { blockHash, word } from '../chain/wire.ts'
 import { heard } from './answering.ts'
 

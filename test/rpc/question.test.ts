@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { methods } from '../../src/chain/methods.ts'
-import { Fault } from '../../src/rpc/fault.ts'
-import { Moment } from '../../src/rpc/moment.ts'
-import { readQuestion } from '../../src/rpc/question.ts'
+import { methods } from '../../src/chain/rpc/methods.ts'
+import { readQuestion } from '../../src/gateway/call.ts'
+import { Moment } from '../../src/gateway/chain-state.ts'
+import { Fault } from '../../src/gateway/rpc-error.ts'
 import { heard } from './answering.ts'
 
 const ADDRESS = `0x${'a1'.repeat(20)}`

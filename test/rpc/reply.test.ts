@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { ANSWER_BOUND_BYTES } from '../../src/chain/rpc.ts'
-import { classify } from '../../src/chain/upstream-error.ts'
-import { codes, Fault } from '../../src/rpc/fault.ts'
-import { type Caller, type Reply, reply } from '../../src/rpc/reply.ts'
+import { ANSWER_BOUND_BYTES } from '../../src/chain/rpc/client.ts'
+import { classify } from '../../src/chain/rpc/error.ts'
+import { type Caller, type Reply, reply } from '../../src/gateway/rpc-batch.ts'
+import { codes, Fault } from '../../src/gateway/rpc-error.ts'
 import { answering } from './answering.ts'
 
 /** A result up to this needs no room of its own. */

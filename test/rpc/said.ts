@@ -1,9 +1,9 @@
-import { type Log, readLogs } from '../../src/chain/log.ts'
-import type { LogFilter } from '../../src/chain/methods.ts'
-import type { Heard } from '../../src/chain/source.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
-import { type Kind, type Notice, Subscribers } from '../../src/rpc/subscribers.ts'
-import { Wire } from '../../src/rpc/wire.ts'
+import { type Log, readLogs } from '../../src/chain/logs/log-schema.ts'
+import type { LogFilter } from '../../src/chain/rpc/methods.ts'
+import type { Heard } from '../../src/chain/source/source.ts'
+import { Wire } from '../../src/gateway/log-feed.ts'
+import { type Kind, type Notice, Subscribers } from '../../src/gateway/subscriber-index.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { apple, pendingLog, secondOf, tesla, type WireLog, word, ZERO_WORD } from '../chain/wire.ts'
 
 /** Which of several chains a block is of. */

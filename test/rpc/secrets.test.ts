@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hiding } from '../../src/rpc/secrets.ts'
+import { hiding } from '../../src/gateway/redact.ts'
 
 describe('an upstream in a text', () => {
   it.each([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { LogFilter } from '../../src/chain/methods.ts'
-import { Fault } from '../../src/rpc/fault.ts'
-import { type Kind, Notice, Subscribers } from '../../src/rpc/subscribers.ts'
+import type { LogFilter } from '../../src/chain/rpc/methods.ts'
+import { Fault } from '../../src/gateway/rpc-error.ts'
+import { type Kind, Notice, Subscribers } from '../../src/gateway/subscriber-index.ts'
 import { alice, apple, bob, TRANSFER, tesla, word } from '../chain/wire.ts'
 import { Listener, logOf } from './said.ts'
 

@@ -1,5 +1,5 @@
-import type { Heard } from '../../src/chain/source.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Heard } from '../../src/chain/source/source.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { word } from '../chain/wire.ts'
 import { heard } from './answering.ts'
 

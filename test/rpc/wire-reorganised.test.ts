@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Log } from '../../src/chain/log.ts'
+import type { Log } from '../../src/chain/logs/log-schema.ts'
 import { formatKey } from '../../src/protocol/key.ts'
 import { headed, logOf, openWire, preconfirmed, sealed } from './said.ts'
 

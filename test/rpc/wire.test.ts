@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readLogs } from '../../src/chain/log.ts'
+import { readLogs } from '../../src/chain/logs/log-schema.ts'
 import { apple, pendingLog, sealedLog, tesla, txHash, ZERO_WORD } from '../chain/wire.ts'
 import { hashOf, headed, logOf, openWire, preconfirmed, sealed } from './said.ts'
 

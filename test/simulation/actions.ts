@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Content, hex } from './block.ts'
 import type { Call } from './books.ts'
 import type { Dice } from './dice.ts'

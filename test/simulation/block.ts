@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Books, type Call, said } from './books.ts'
 import type { Meaning } from './words.ts'
 

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import type { Content } from './block.ts'
 import { newcomer, stocks } from './tokens.ts'
 import {

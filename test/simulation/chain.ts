@@ -1,5 +1,5 @@
 import { Subject } from 'rxjs'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Block, type Building, happen, hex, type Placed, place, type Tx } from './block.ts'
 import { firstBooks } from './books.ts'
 import { type Clock, NOON } from './clock.ts'

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { drawDeeds } from './actions.ts'
 import { type Content, hex, type Tx } from './block.ts'
 import type { Call } from './books.ts'

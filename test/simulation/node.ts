@@ -1,5 +1,5 @@
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Block, hex, type Placed } from './block.ts'
 import type { Chain } from './chain.ts'
 import type { Clock } from './clock.ts'

@@ -1,6 +1,6 @@
 import { map, mergeMap, type Observable } from 'rxjs'
-import type { Signal } from '../../src/chain/link-socket.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Signal } from '../../src/chain/link/socket.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Block, hex, type Placed, place } from './block.ts'
 import type { Chain, Deed } from './chain.ts'
 import { Dice } from './dice.ts'

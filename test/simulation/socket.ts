@@ -1,6 +1,6 @@
 import { Observable, Subscription } from 'rxjs'
-import type { Signal } from '../../src/chain/link-socket.ts'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Signal } from '../../src/chain/link/socket.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import type { Clock } from './clock.ts'
 import { Dice } from './dice.ts'
 import type { Pushes } from './pushes.ts'

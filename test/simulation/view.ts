@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Block, type Building, type Placed, place } from './block.ts'
 import type { Chain, Mark } from './chain.ts'
 

@@ -1,6 +1,6 @@
 import { concatMap, defer, finalize, map, tap, throwError, timer } from 'rxjs'
-import type { Ask } from '../../src/chain/rpc.ts'
-import { UpstreamError } from '../../src/chain/upstream-error.ts'
+import type { Ask } from '../../src/chain/rpc/client.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import type { Clock } from './clock.ts'
 import { Dice } from './dice.ts'
 import type { NodeModel } from './node.ts'

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Block, type Building, hex, type Placed } from './block.ts'
 import type { Trait } from './settings.ts'
 

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import type { Content } from './block.ts'
 
 /** What contracts say beside movements and approvals, each with what it means for whoever reads it. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import { type Draft, Update } from '../../src/protocol/updates.ts'
-import { type Change, compare, heard, type Moment, restate } from '../../src/stocks/board.ts'
-import { withLog } from '../../src/stocks/factor.ts'
-import { held, type Token } from '../../src/stocks/token.ts'
-import { featureName } from '../../src/stocks/told.ts'
+import { type Change, compare, heard, type Moment, restate } from '../../src/tokens/list-diff.ts'
+import { featureName } from '../../src/tokens/messages.ts'
+import { withLog } from '../../src/tokens/multiplier.ts'
+import { held, type Token } from '../../src/tokens/token.ts'
 import { APPLE, apple, later, listOf, NOON, rule, type StockRecord, TESLA, tesla } from './records.ts'
 
 const HOUR_MS = 3_600_000

@@ -13,7 +13,7 @@ import {
   withLog,
   withMatured,
   withWitness,
-} from '../../src/stocks/factor.ts'
+} from '../../src/tokens/multiplier.ts'
 
 const log = (block: number, logIndex: number, change: Partial<FactorChange>): FactorChange => ({
   block,

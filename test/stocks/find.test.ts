@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Directory } from '../../src/stocks/find.ts'
-import { readSymbol } from '../../src/stocks/list.ts'
-import type { Token } from '../../src/stocks/token.ts'
+import { Directory } from '../../src/tokens/directory.ts'
+import { readSymbol } from '../../src/tokens/list-parser.ts'
+import type { Token } from '../../src/tokens/token.ts'
 import { APPLE, apple, TESLA, tesla, tokenOf } from './records.ts'
 
 const gold = '0xb20000000000000000000000000000000000601d'

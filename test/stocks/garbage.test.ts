@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { compare } from '../../src/stocks/board.ts'
-import { Directory } from '../../src/stocks/find.ts'
-import { ListError, readList } from '../../src/stocks/list.ts'
-import { navAt } from '../../src/stocks/nav.ts'
+import { Directory } from '../../src/tokens/directory.ts'
+import { compare } from '../../src/tokens/list-diff.ts'
+import { ListError, readList } from '../../src/tokens/list-parser.ts'
+import { navAt } from '../../src/tokens/nav.ts'
 import { APPLE, apple, bodyOf, later, listOf, NOON, rule, tesla, tokenOf } from './records.ts'
 
 const raw = (field: string, digits: string) => JSON.stringify(apple({ [field]: 'here' })).replace('"here"', digits)

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders } from
 import type { AddressInfo } from 'node:net'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { fetchList, lists, type Reading } from '../../src/stocks/stocks.ts'
+import { fetchList, lists, type Reading } from '../../src/tokens/list-poller.ts'
 import { APPLE, apple, bodyOf, TESLA, tesla } from './records.ts'
 
 type Answer = { readonly status?: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ListError, readList } from '../../src/stocks/list.ts'
+import { ListError, readList } from '../../src/tokens/list-parser.ts'
 import { APPLE, apple, bodyOf, listOf, type StockRecord, TESLA, tesla } from './records.ts'
 
 const only = (record: StockRecord | string) => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Nav } from '../../src/protocol/parts.ts'
-import { navAt, sameNav } from '../../src/stocks/nav.ts'
+import { Nav } from '../../src/protocol/fields.ts'
+import { navAt, sameNav } from '../../src/tokens/nav.ts'
 import { apple, listOf, NOON } from './records.ts'
 
 const BOUND_MS = 93_600_000

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { tokens } from '../../src/devnet/tokens.ts'
-import { Address } from '../../src/protocol/parts.ts'
-import { publishedFeeds } from '../../src/stocks/published-feeds.ts'
+import { tokens } from '../../src/devnet/tokens/listed.ts'
+import { Address } from '../../src/protocol/fields.ts'
+import { publishedFeeds } from '../../src/tokens/base-feeds.ts'
 
 describe('the published feeds', () => {
   it('are thirteen, each of a token, a proxy and an aggregator that no other names', () => {

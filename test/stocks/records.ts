@@ -1,6 +1,6 @@
-import { compare, heard, type Moment } from '../../src/stocks/board.ts'
-import { type Listed, readList } from '../../src/stocks/list.ts'
-import type { Token } from '../../src/stocks/token.ts'
+import { compare, heard, type Moment } from '../../src/tokens/list-diff.ts'
+import { type Listed, readList } from '../../src/tokens/list-parser.ts'
+import type { Token } from '../../src/tokens/token.ts'
 
 /** A record as the list has it. */
 export type StockRecord = Record<string, unknown>

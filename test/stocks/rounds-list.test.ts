@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type NavReading, navAt } from '../../src/stocks/nav.ts'
-import { heldAt, heldNow, listSaid, noRounds, type Rounds } from '../../src/stocks/rounds.ts'
+import { type NavReading, navAt } from '../../src/tokens/nav.ts'
+import { heldAt, heldNow, listSaid, noRounds, type Rounds } from '../../src/tokens/nav-history.ts'
 import { later, NOON, rule } from './records.ts'
 
 const MINUTE_MS = 60_000

@@ -1,4 +1,4 @@
-import type { Round } from '../../src/stocks/rounds.ts'
+import type { Round } from '../../src/tokens/nav-history.ts'
 import { NOON } from './records.ts'
 
 type Reading = { readonly price: string | null; readonly updatedAt: number | null }

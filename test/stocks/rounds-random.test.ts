@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type NavReading, navAt } from '../../src/stocks/nav.ts'
-import * as rounds from '../../src/stocks/rounds.ts'
+import { type NavReading, navAt } from '../../src/tokens/nav.ts'
+import * as rounds from '../../src/tokens/nav-history.ts'
 import { NOON } from './records.ts'
 import { type Deed, isGood, Naive, STALE_MS, stateOf } from './rounds-naive.ts'
 

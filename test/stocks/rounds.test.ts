@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type NavReading, navAt } from '../../src/stocks/nav.ts'
+import { type NavReading, navAt } from '../../src/tokens/nav.ts'
 import {
   blockSays,
   heldAt,
@@ -11,7 +11,7 @@ import {
   type Rounds,
   roundSaid,
   roundsTakenBack,
-} from '../../src/stocks/rounds.ts'
+} from '../../src/tokens/nav-history.ts'
 import { NOON, rule } from './records.ts'
 
 const MINUTE_MS = 60_000

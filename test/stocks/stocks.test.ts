@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { fetchList, lists, type Reading } from '../../src/stocks/stocks.ts'
+import { fetchList, lists, type Reading } from '../../src/tokens/list-poller.ts'
 import { APPLE, apple, bodyOf, TESLA, tesla } from './records.ts'
 
 const both = bodyOf(apple(), tesla())

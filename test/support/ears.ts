@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { WebSocket } from 'ws'
-import { Notice } from '../../src/protocol/connection.ts'
+import { Notice } from '../../src/protocol/notices.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import { asPublished, saidAsPublished } from './published.ts'
 

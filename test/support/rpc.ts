@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, connect as dial, type Socket } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
-import type { Log } from '../../src/devnet/block.ts'
+import type { Log } from '../../src/devnet/chain/block.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openDevnet, relayOn, transfer, type World } from '../journeys/world.ts'
 

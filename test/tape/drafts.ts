@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/parts.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf } from '../../src/protocol/updates.ts'
 
 /** Drafts of every kind that a tape treats differently, each as short as the contract lets it be. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Draft, type Update, updateTypes } from '../../src/protocol/updates.ts'
+import { Lives, LOST, maskOf, namesOf } from '../../src/tape/index/key-types.ts'
 import type { Entry } from '../../src/tape/tape.ts'
-import { Lives, LOST, maskOf, namesOf } from '../../src/tape/told.ts'
 import { amend, approval, retract, seal, transfer } from './drafts.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')

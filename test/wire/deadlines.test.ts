@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openApp } from '../../src/edge/app.ts'
-import { listen } from '../../src/edge/server.ts'
+import { openApp } from '../../src/edge/http/routes.ts'
+import { listen } from '../../src/edge/http/server.ts'
 import { connectRaw, type Raw, request } from './raw.ts'
 
 const quick = { headers: 100, request: 200, keepAlive: 1, silence: 150, look: 10 }

@@ -1,4 +1,4 @@
-import type { Nav } from '../../../src/protocol/parts.ts'
+import type { Nav } from '../../../src/protocol/fields.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { ServedRecord } from '../list.ts'
 import { isFact, isMovement } from './said.ts'

@@ -1,4 +1,4 @@
-import type { Block as ToldBlock } from '../../../src/protocol/parts.ts'
+import type { Block as ToldBlock } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Placed } from '../block.ts'
 import { stockAt } from '../tokens.ts'

@@ -1,4 +1,4 @@
-import type { SourceName, SourceReason } from '../../../src/protocol/parts.ts'
+import type { SourceName, SourceReason } from '../../../src/protocol/fields.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { Block, Placed } from '../block.ts'
 import type { Kind } from '../faults.ts'

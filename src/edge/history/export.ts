@@ -1,0 +1,119 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Refusal } from '../../protocol/refusal.ts'
+import { defaultOptions } from '../../protocol/selection.ts'
+import type { Tape } from '../../tape/tape.ts'
+import type { Turnstile } from '../limits/work-queue.ts'
+import type { Streams } from '../live/http-stream.ts'
+import { Listener, type Outlet } from '../live/listener.ts'
+import { SocketOutlet } from '../transport/socket-outlet.ts'
+import { Overtaken } from './eviction-guard.ts'
+import { keptHeaders } from './history-page.ts'
+import type { Asked } from './query.ts'
+import { wholeOf } from './whole.ts'
+
+/** With what the lines come. */
+export const exportHeaders = (tape: Tape): Record<string, string> => ({
+  'content-type': 'application/x-ndjson; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+  'access-control-allow-origin': '*',
+  'x-content-type-options': 'nosniff',
+  ...keptHeaders(tape),
+})
+
+const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+const pipelined = new Refusal(400, 'pipelined', 'Lines are asked for once the answers before them have come.')
+
+type ExportRequest = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly asked: Asked }
+
+/**
+ * Gives history as lines: all that was asked for, at the reader's pace. The answer ends properly or not at all, so that
+ * whoever got part of it knows. A refusal is thrown before the first byte.
+ */
+export function openExport(
+  { house, connectionId, addressOf, say }: Streams,
+  turnstile: Turnstile,
+  { incoming, outgoing, asked }: ExportRequest,
+): void {
+  const { hub, tape, uptime } = house
+  if (outgoing.destroyed) return
+  if (outgoing.socket !== incoming.socket) throw pipelined
+  const address = addressOf(incoming)
+  const { tokens, options } = asked.selection
+  // Value filters are bounded where they are heard live.
+  const refusal = hub.draining ? goingAway : hub.refusal({ tokens, options: defaultOptions }, address)
+  if (refusal) throw refusal
+  const outlet = new AnswerOutlet(incoming, outgoing)
+  const listener = new Listener({
+    ...{ id: connectionId(), carrier: 'ndjson', address, outlet, heartbeatMs: null, options },
+    uptime: uptime(),
+  })
+  outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
+  hub.enter(listener)
+  outgoing.once('close', () => hub.leave(listener))
+  const isGone = () => listener.state === 'parted'
+  const give = async () => {
+    const through = await hub.replayTurn(listener)
+    try {
+      for await (const texts of wholeOf({ tape, turnstile, isGone }, asked)) await outlet.give(texts)
+      if (!isGone()) outgoing.end()
+    } finally {
+      through()
+    }
+  }
+  give().catch((failure: unknown) => {
+    if (!(failure instanceof Overtaken)) say('history could not be read to its end', { failure: String(failure) })
+    outlet.end()
+  })
+}
+
+/** An answer as an outlet. A connection's words about itself have no place in it, and whoever is shown out is cut off. */
+class AnswerOutlet implements Outlet {
+  readonly #socket: SocketOutlet
+  readonly #outgoing: ServerResponse
+  readonly #isChunked: boolean
+
+  constructor({ socket, httpVersion }: IncomingMessage, outgoing: ServerResponse) {
+    this.#socket = new SocketOutlet(socket)
+    this.#outgoing = outgoing
+    this.#isChunked = httpVersion !== '1.0'
+  }
+
+  /** Resolves when there is room for more, or nobody to give it to. */
+  async give(texts: readonly string[]): Promise<void> {
+    if (texts.length === 0 || this.#outgoing.destroyed) return
+    if (!this.#outgoing.write(Buffer.from(texts.map((text) => `${text}\n`).join('')))) await this.drained()
+  }
+
+  write(): void {}
+
+  get backlog(): number {
+    return this.#outgoing.writableLength
+  }
+
+  get taken(): number {
+    return this.#socket.progress
+  }
+
+  drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#outgoing.off('drain', done)
+        this.#outgoing.off('close', done)
+        resolve()
+      }
+      this.#outgoing.on('drain', done)
+      this.#outgoing.on('close', done)
+    })
+  }
+
+  ping(): boolean {
+    return false
+  }
+
+  /** Cuts it off so that nobody takes it for complete: where no chunk can be missing, as for most proxies, by a reset. */
+  end(): void {
+    if (this.#isChunked) this.#outgoing.destroy()
+    else this.#outgoing.socket?.resetAndDestroy()
+  }
+}

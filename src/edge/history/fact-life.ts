@@ -1,0 +1,82 @@
+import { type Hex, Key } from '../../protocol/fields.ts'
+import type { FactStage } from '../../protocol/history.ts'
+import { blockOf } from '../../protocol/key.ts'
+import { Refusal } from '../../protocol/refusal.ts'
+import type { Update } from '../../protocol/updates.ts'
+import { type Entry, noteNames, type Tape } from '../../tape/tape.ts'
+import type { View } from '../select/view.ts'
+
+/** Everything that is kept about one on-chain fact, in the very texts of the stream, and how firm it is. */
+type Fact = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
+
+/** As what a key stands on the tape. */
+type Standing = 'preconfirmed' | 'sealed' | 'retracted'
+
+/** Finds what is kept about a key: what told, amended and retracted it, and every seal that lists it. */
+export function readFact(text: string, { tape, view }: { readonly tape: Tape; readonly view: View }): Fact {
+  const key = readKey(text)
+  const block = blockOf(key)
+  const told = tape.about(key)
+  // A log that is folded into another was told under the other's key: only seals know its token.
+  const ofTokens = Map.groupBy(tape.sealsOf(block), ({ update }) => update.address)
+  const seals = [...ofTokens.values()].flatMap((ofToken) => sealsOf(key, ofToken))
+  const entries = [...told, ...seals].sort((a, b) => a.seq - b.seq)
+  const known = standingOf(key, entries)
+  if (!known) throw unknownKey(key)
+  // The count takes a seal and spares the amendment before it: what nobody owes an end to any more was sealed.
+  const isEnded = told[0]?.update.type === 'amend' && tape.note(noteNames.open + key) === undefined
+  const standing = known === 'preconfirmed' && isEnded ? 'sealed' : known
+  return {
+    key,
+    texts: entries.filter(({ update }) => isAbout(key, update)).map((entry) => entry.text),
+    stage: standing === 'sealed' ? firmnessOf(block, view) : standing,
+  }
+}
+
+function readKey(text: string): string {
+  const key = text.toLowerCase()
+  if (Key.safeParse(key).success) return key
+  const message = 'key: looks like <block number>-<transaction hash>-<log index>, all as in the key of a message.'
+  throw new Refusal(400, 'bad_parameter', message, { parameter: 'key' })
+}
+
+const unknownKey = (key: string): Refusal =>
+  new Refusal(
+    404,
+    'unknown_key',
+    `Nothing is kept of ${key}: it was never told, or too long ago. What belongs to another log, as a memo does, is told under that one's key and stands in the seal of its block.`,
+  )
+
+/** The seals of a token's block, where one of them lists the key: what is sealed again without it says so by that. */
+const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
+  seals.some(({ update }) => isAbout(key, update)) ? seals : []
+
+/** Whether a message of the key or its block says something of the key itself. */
+const isAbout = (key: string, update: Update): boolean => update.type !== 'seal' || update.keys.includes(key)
+
+/** What became of a key, said by what is kept of it in its order; null where nothing is. */
+function standingOf(key: string, entries: readonly Entry[]): Standing | null {
+  let standing: Standing | null = null
+  let holder: Hex | null = null
+  for (const { update } of entries) {
+    if (isAbout(key, update)) {
+      standing = standingAfter(update, standing)
+      holder = update.address
+      // Sealed again without it; of another token's log that once had the same place this would say nothing.
+    } else if (standing === 'sealed' && update.address === holder) standing = 'retracted'
+  }
+  return standing
+}
+
+function standingAfter(update: Update, before: Standing | null): Standing {
+  if (update.type === 'retract') return 'retracted'
+  if (update.type === 'seal') return 'sealed'
+  if (update.type === 'amend') return update.update.stage === 'sealed' ? 'sealed' : (before ?? 'preconfirmed')
+  return 'key' in update ? (update.stage ?? 'sealed') : 'sealed'
+}
+
+/** How firm a sealed block is. */
+function firmnessOf(block: number, { head }: View): 'sealed' | 'safe' | 'finalized' {
+  if (head.finalized !== null && block <= head.finalized) return 'finalized'
+  return head.safe !== null && block <= head.safe ? 'safe' : 'sealed'
+}

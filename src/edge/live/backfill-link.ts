@@ -1,0 +1,55 @@
+import { formatDecimal } from '../../protocol/decimal.ts'
+import type { Hex } from '../../protocol/fields.ts'
+import { formatPosition, type Place } from '../../protocol/position.ts'
+import type { Options } from '../../protocol/selection.ts'
+import { defaultTypes, updateTypes } from '../../protocol/updates.ts'
+import type { Directory } from '../../tokens/directory.ts'
+import type { Selection } from '../select/compiled-selection.ts'
+
+/** A request line longer than this may be refused by whoever stands between; our own server takes 8 KiB with its headers. */
+const SYMBOLS_BOUND_CHARS = 4_096
+
+/** What a replay left out: all that its selection gives after a place, up to and with a number. */
+type Stretch = { readonly epoch: string; readonly after: Place; readonly upTo: number }
+
+/** Where to read what was left out of a stream: following `next` from there gives exactly that. */
+export function backfillOf({ tokens, options }: Selection, { epoch, after, upTo }: Stretch, names: Directory): string {
+  const next = upTo + 1
+  const parameters: readonly (readonly [string, string | null | undefined])[] = [
+    ['symbols', tokens && symbolsOf(tokens, names)],
+    ['types', typesOf(options)],
+    ['stage', options.stage],
+    ['min_value', options.minValue && formatDecimal(options.minValue)],
+    ['min_shares', options.minShares && formatDecimal(options.minShares)],
+    ['party', options.party],
+    ['after', formatPosition(epoch, after.seq, after.n)],
+    // What the sealed view gives just before the next seal is not among what was left out either.
+    ['before', formatPosition(epoch, next, options.stage === 'sealed' ? 1 : null)],
+  ]
+  return `/v1/events?${parameters.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&')}`
+}
+
+/** By their addresses, since names can change; by their names where the addresses would make too long a line. */
+function symbolsOf(tokens: ReadonlySet<Hex>, names: Directory): string {
+  const addresses = [...tokens].sort()
+  const text = addresses.join(',')
+  return text.length <= SYMBOLS_BOUND_CHARS ? text : addresses.map((address) => shortest(address, names)).join(',')
+}
+
+function shortest(address: Hex, names: Directory): string {
+  const found = names.find(address)
+  if (found.kind !== 'found') return address
+  const { symbol } = found.token
+  const meant = unwritable.test(symbol) ? null : names.find(symbol)
+  if (meant?.kind !== 'found' || meant.token.address !== address) return address
+  const written = encodeURIComponent(symbol)
+  return written.length < address.length ? written : address
+}
+
+/** What a name cannot hold in a list of names, however it is written: it would be taken for something else. */
+const unwritable = /[,*\s\p{C}]/u
+
+function typesOf({ types }: Options): string | null {
+  if (types.length === updateTypes.length) return '*'
+  return types.join() === defaultTypes.join() ? null : types.join()
+}

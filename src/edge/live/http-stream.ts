@@ -1,0 +1,159 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Refusal } from '../../protocol/refusal.ts'
+import { defaultOptions, type Query, readQuery, replaceOptions, sinceLastEventId } from '../../protocol/selection.ts'
+import type { Admission } from '../limits/auth.ts'
+import { choose, unknownSymbol } from '../select/symbols.ts'
+import type { Carrier } from '../transport/encode.ts'
+import { SocketOutlet } from '../transport/socket-outlet.ts'
+import { takeOver } from '../transport/takeover.ts'
+import { Listener, type Outlet } from './listener.ts'
+import { type House, welcome } from './session.ts'
+
+/** How long the last bytes of a stream may take to leave. */
+const END_BOUND_MS = 5_000
+/** A browser that lost its stream waits this long, drawn anew for each, so that not all come at once. */
+const RETRY_LEAST_MS = 1_000
+const RETRY_SPREAD_MS = 2_000
+/** Where the house is full, a browser is sent away for this long. */
+const OVERLOAD_RETRY_MS = 30_000
+
+/** Headers that a page of another origin may read. */
+export const EXPOSED = ['etag', 'age', 'retry-after'] as const
+
+type Format = NonNullable<Query['format']>
+
+const contentTypes: Readonly<Record<Format, string>> = {
+  sse: 'text/event-stream; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8',
+  text: 'text/plain; charset=utf-8',
+}
+
+/** One streaming answer, asked for: where to, what, and in which format if the path says so. */
+export type StreamRequest = {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly query: URLSearchParams
+  readonly format: Query['format']
+  /** The format that the `Accept` header asks for, where nothing else says. */
+  readonly accepted: Format
+}
+
+export type Streams = {
+  readonly house: House
+  readonly dice: () => number
+  readonly connectionId: () => string
+  /** Whom a connection is counted for. */
+  readonly addressOf: (incoming: IncomingMessage) => string
+  readonly admit: Admission
+  /** Says for the log what went wrong. */
+  readonly say: (kind: string, detail: unknown) => void
+}
+
+/** What a stream would be that is asked for; refuses what cannot be. */
+function plan({ house }: Streams, { incoming, query: parameters, format: asked, accepted }: StreamRequest) {
+  const lastEventId = lastEventIdOf(incoming)
+  // A browser that comes back repeats the URL of its page; its own position wins, whatever is there.
+  if (lastEventId) parameters.delete('since')
+  const query = readQuery(parameters)
+  const format = asked ?? query.format ?? accepted
+  const choice = chosen(house, query)
+  const options = replaceOptions(defaultOptions, query)
+  return {
+    query,
+    format,
+    choice,
+    options,
+    since: lastEventId ? sinceLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const)),
+  }
+}
+
+/** The headers that a stream would come with. */
+export const headOf = (streams: Streams, request: StreamRequest): Record<string, string> =>
+  headersOf(plan(streams, request).format)
+
+const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
+
+/** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
+export function openStream(streams: Streams, request: StreamRequest): void {
+  const { house, dice, connectionId, addressOf } = streams
+  const { incoming, outgoing } = request
+  const { query, format, choice, options, since } = plan(streams, request)
+  const address = addressOf(incoming)
+  const soonMs = Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)
+  const full = house.hub.refusal({ tokens: choice.tokens, options }, address)
+  const away = house.hub.draining ? goingAway : full
+  const isBrowser = format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
+  if (away && isBrowser) return turnAway(outgoing, away, house.hub.draining ? soonMs : OVERLOAD_RETRY_MS)
+  if (away) throw away
+  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
+  const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
+  const socket = takeOver(incoming, outgoing)
+  const outlet = new ResponseOutlet(socket)
+  const listener = new Listener({
+    ...{ id: connectionId(), carrier, address, outlet, heartbeatMs, options },
+    uptime: house.uptime(),
+  })
+  listener.tokens = choice.tokens
+  socket.write(`${startOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${soonMs}\n\n` : ''}`)
+  house.hub.enter(listener)
+  leaveAtEnd(house.hub, listener, socket)
+  welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() =>
+    socket.destroy(),
+  )
+}
+
+function leaveAtEnd(hub: House['hub'], listener: Listener, socket: Socket): void {
+  const leave = () => hub.leave(listener)
+  socket.on('close', leave)
+  socket.on('error', leave)
+}
+
+function chosen({ view }: House, { symbols = [] }: Query) {
+  if (symbols.length === 0) {
+    throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
+      parameter: 'symbols',
+    })
+  }
+  const choice = choose(view, symbols)
+  if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
+  return choice
+}
+
+const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
+
+const headersOf = (format: Format): Record<string, string> => ({
+  'content-type': contentTypes[format],
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED.join(', '),
+  'x-content-type-options': 'nosniff',
+})
+
+/** How a stream's answer begins: written by hand, since the bytes that follow are too. */
+const startOf = (format: Format): string =>
+  `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`
+
+/** A browser is told on a stream of its own, and when to come back: it gives up for good on any other answer. */
+function turnAway(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
+  outgoing.writeHead(200, headersOf('sse'))
+  const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
+  outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
+}
+
+/** A streaming response as an outlet. What it writes is delimited by the end of the connection, and by nothing else. */
+class ResponseOutlet extends SocketOutlet implements Outlet {
+  ping(): boolean {
+    return false
+  }
+
+  end(): void {
+    const { socket } = this
+    socket.end()
+    const cut = setTimeout(() => socket.destroy(), END_BOUND_MS)
+    socket.once('close', () => clearTimeout(cut))
+  }
+}

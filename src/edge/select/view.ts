@@ -1,0 +1,130 @@
+import { parseDecimal, sharesOf } from '../../protocol/decimal.ts'
+import type { Head, Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
+import type { NoticeOf } from '../../protocol/notices.ts'
+import { type ListNote, type NewestNote, type Notes, noteNames, type Tape } from '../../tape/tape.ts'
+import { Directory } from '../../tokens/directory.ts'
+import { featureName, isoOf } from '../../tokens/messages.ts'
+import { navAt } from '../../tokens/nav.ts'
+import type { Token } from '../../tokens/token.ts'
+
+const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
+
+type Standing = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string | null }
+
+/** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
+export class View {
+  readonly #tokens = new Map<string, Token>()
+  #inOrder: readonly Token[] | null = null
+  #directory: Directory | null = null
+  #list: ListNote | null = null
+  #listed: readonly Token[] | null = null
+  #head: Head
+  #newest: NewestNote | null = null
+  #standing: Standing
+
+  constructor(tape: Tape) {
+    this.#head = unknownHead
+    this.#standing = { source: 'down', reason: 'unreachable', since: null }
+    this.take(tape.notes(''))
+  }
+
+  /** What was kept beside the tape just now. The notes are our own: they are read back, not checked again. */
+  take(notes: Notes): void {
+    for (const [name, value] of notes) {
+      if (name.startsWith(noteNames.token)) {
+        this.#tokens.set(name, value as Token)
+        this.#inOrder = null
+        this.#directory = null
+        this.#listed = null
+      } else if (name === noteNames.list) {
+        this.#list = value as ListNote
+        this.#listed = null
+      } else if (name === noteNames.head) this.#head = value as Head
+      else if (name === noteNames.newest) this.#newest = value as NewestNote
+      else if (name === noteNames.status) this.#standing = value as Standing
+    }
+  }
+
+  get head(): Head {
+    return this.#head
+  }
+
+  get source(): SourceName {
+    return this.#standing.source
+  }
+
+  get reason(): SourceReason {
+    return this.#standing.reason
+  }
+
+  /** Since when the source and its reason are what they are; null before the first was told. */
+  get since(): string | null {
+    return this.#standing.since
+  }
+
+  /** The time of the newest sealed block that was heard of, in milliseconds. */
+  get sealedAt(): number | null {
+    return this.#newest && this.#newest.timestamp * 1_000
+  }
+
+  /** Every token that can be named, by its symbol; delisted ones included: their channel lives on. */
+  get tokens(): readonly Token[] {
+    this.#inOrder ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
+    return this.#inOrder
+  }
+
+  /** The tokens that the list names now, in its order; null before the first list. */
+  get listed(): readonly Token[] | null {
+    if (this.#list === null) return null
+    this.#listed ??= this.#list.order.flatMap((address) => this.#tokens.get(noteNames.token + address) ?? [])
+    return this.#listed
+  }
+
+  /** When the list was last read. */
+  get readAt(): number | null {
+    return this.#list?.readAt ?? null
+  }
+
+  /** Whether an address is that of a token that can be listened to. */
+  lists(address: Hex): boolean {
+    const token = this.#tokens.get(noteNames.token + address)
+    return token !== undefined && token.state !== 'delisted'
+  }
+
+  get directory(): Directory {
+    this.#directory ??= new Directory(this.#tokens.values())
+    return this.#directory
+  }
+}
+
+/** What is known of a token now. */
+export function snapshotOf(
+  token: Token,
+  at: { id: string | null; asOf: string; now: number; staleMs: number },
+): NoticeOf<'snapshot'> {
+  return {
+    type: 'snapshot',
+    id: at.id,
+    symbol: token.symbol,
+    address: token.address,
+    as_of: at.asOf,
+    token: token.record,
+    multiplier: token.multiplier,
+    multiplier_source: token.multiplierSource,
+    scheduled: token.scheduled && {
+      to: token.scheduled.to,
+      effective_at: isoOf(token.scheduled.effectiveAt),
+    },
+    paused: token.paused.map(featureName),
+    supply: supplyOf(token),
+    nav: navAt(token.reading, at.now, at.staleMs),
+  }
+}
+
+function supplyOf({ supply, decimals, multiplier }: Token): NoticeOf<'snapshot'>['supply'] {
+  const tokens = supply === null ? null : parseDecimal(supply)
+  const factor = multiplier === null ? null : parseDecimal(multiplier)
+  if (!tokens || !factor || decimals === null) return { tokens: supply, shares: null }
+  const raw = (tokens.units * 10n ** BigInt(decimals)) / 10n ** BigInt(tokens.scale)
+  return { tokens: supply, shares: sharesOf(raw, factor, decimals) }
+}

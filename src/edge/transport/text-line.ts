@@ -1,0 +1,117 @@
+import type { Block, Head, Nav, Stage } from '../../protocol/fields.ts'
+import type { Message } from '../../protocol/notices.ts'
+import type { Movement } from '../../protocol/updates.ts'
+
+/** One message as a line that a person reads. Text from outside cannot move the cursor, colour or reorder the line. */
+export const readable = (message: Message): string => plain(lineOf(message)).trimEnd()
+
+/** Control characters, line and paragraph separators, and what turns the direction of writing. */
+const unruly = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
+const plain = (text: string): string => text.replace(unruly, '\ufffd')
+
+const SYMBOL_COLUMN = 8
+const TYPE_COLUMN = 10
+
+function lineOf(message: Message): string {
+  switch (message.type) {
+    case 'hello':
+      return `# ${message.protocol} at ${message.id ?? message.end}, source ${message.source}, ${headOf(message.head)}${message.demo ? ', the built-in chain: nothing here is real' : ''}`
+    case 'subscribed':
+      return `# hearing ${message.symbols.join(' ') || 'nothing'}${message.rejected.map(({ symbol, reason }) => `; ${symbol}: ${reason}`).join('')}`
+    case 'unsubscribed':
+      return `# no longer hearing ${message.symbols.join(' ')}`
+    case 'snapshot':
+      return `# ${message.symbol} ${message.address} multiplier ${message.multiplier ?? 'unknown'}, ${message.supply.tokens ?? 'unknown'} tokens, NAV ${navOf(message.nav)}${message.paused.length > 0 ? `, paused: ${message.paused.join(' ')}` : ''}`
+    case 'live':
+      return `# live after ${message.replayed} replayed`
+    case 'heartbeat':
+      return `# ${message.time} ${message.id} source ${message.source}, ${headOf(message.head)}`
+    case 'gap':
+      return `# gap: ${message.reason}, from ${message.from ?? 'unknown'} to ${message.to}`
+    case 'error':
+      return `# error ${message.code}: ${message.message}`
+    case 'bye':
+      return `# bye: ${message.reason}, come back after ${message.retry_ms} ms at ${message.id ?? 'the present'}`
+    case 'pong':
+      return `# pong ${message.time}`
+    default:
+      return `${message.time.slice(11, 23)} ${message.symbol.padEnd(SYMBOL_COLUMN)} ${message.type.padEnd(TYPE_COLUMN)} ${contentOf(message)}`
+  }
+}
+
+type Told = Extract<Message, { prev: string | null }>
+type Amended = Extract<Told, { type: 'amend' }>['update']
+type Retraction = Extract<Told, { type: 'retract' }>
+
+function contentOf(update: Told | Amended): string {
+  switch (update.type) {
+    case 'transfer':
+    case 'mint':
+    case 'burn':
+    case 'seize':
+      return movementOf(update)
+    case 'approval':
+      return `${update.amount ?? update.raw} ${short(update.owner)} lets ${short(update.spender)}  ${placeOf(update)}`
+    case 'multiplier':
+      return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${saidIn(update)}`
+    case 'pause':
+      return `${update.paused ? 'paused' : 'unpaused'} ${update.features.join(' ')}${saidIn(update)}`
+    case 'action':
+      return `${update.action_id} ${update.description}  ${placeOf(update)}`
+    case 'token':
+      return `${update.change} ${update.changed.join(' ')}${saidIn(update)}`
+    case 'nav':
+      return `${navOf(update.nav)}${update.was?.price ? `, was ${update.was.price}` : ''}`
+    case 'log':
+      return `${update.topics[0] ?? 'no topic'}  ${placeOf(update)}`
+    case 'retract':
+      return `${update.of} ${shortKey(update.key)} is not so: ${reasonOf(update)}`
+    case 'amend':
+      return `${update.of} ${shortKey(update.key)} has another ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
+    case 'seal':
+      return `block ${update.block.number}: ${update.count} logs${update.late.length > 0 ? `, ${update.late.length} of them late` : ''}, digest ${update.digest}`
+    case 'hole':
+      return `blocks ${update.blocks.from} to ${update.blocks.to} could not be read: ${update.reason}`
+    case 'finality':
+      return `${update.stage} up to block ${update.block.number}`
+    case 'status':
+      return `source ${update.source}, ${update.reason}, ${headOf(update.head)}`
+  }
+}
+
+function reasonOf({ reason, by }: Retraction): string {
+  if (reason === 'replaced') return `sealed as ${by === null ? 'another' : shortKey(by)}`
+  return reason === 'reorg' ? 'its block was replaced' : 'its block was sealed without it'
+}
+
+function movementOf(update: Pick<Movement, Moved>): string {
+  const shares = update.shares !== null && update.shares !== update.amount ? ` (${update.shares} shares)` : ''
+  const value = update.reference_value === null ? '' : ` = ${update.reference_value} USD`
+  return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${placeOf(update)}`
+}
+
+type Moved = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
+
+const placeOf = ({
+  stage,
+  late,
+  block,
+  tx,
+}: {
+  stage: Stage
+  late: boolean
+  block: Block
+  tx: { hash: string }
+}): string => `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
+
+/** Where a log said it; the list and the clock are nowhere in the chain. */
+const saidIn = ({ stage, late = false, block, tx }: Partial<Parameters<typeof placeOf>[0]>): string =>
+  stage && block && tx ? `  ${placeOf({ stage, late, block, tx })}` : ''
+
+const navOf = (nav: Nav): string =>
+  nav.price === null ? nav.state : `${nav.price} (${nav.state}, ${nav.age_s ?? '?'} s old)`
+
+const headOf = (head: Head): string => `sealed ${head.sealed ?? 'unknown'}, pending ${head.pending ?? 'unknown'}`
+
+const short = (hex: string): string => `${hex.slice(0, 6)}…${hex.slice(-4)}`
+const shortKey = (key: string): string => key.replace(/0x[0-9a-f]+/, short)

@@ -1,0 +1,30 @@
+import type { Log } from '../chain/logs/log-schema.ts'
+import type { Hex } from '../protocol/fields.ts'
+
+/** What stands for a block's hash while it has none. */
+const NO_HASH: Hex = `0x${'0'.repeat(64)}`
+
+const hexOf = (number: number): Hex => `0x${number.toString(16)}`
+
+/** A log as a node sends it. `blockHash` is null while it is pre-confirmed, whatever the upstream said. */
+export function textOfLog(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
+  const { address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex } = log
+  return JSON.stringify({
+    ...{ address, topics, data },
+    blockHash: blockHash ?? NO_HASH,
+    blockNumber: hexOf(blockNumber),
+    ...(blockTimestamp !== null && { blockTimestamp: hexOf(blockTimestamp) }),
+    transactionHash,
+    transactionIndex: hexOf(transactionIndex),
+    logIndex: hexOf(logIndex),
+    removed,
+    ...log.more,
+  })
+}
+
+/** Whether two logs of the same key say the same. */
+export const saysSame = (one: Log, other: Log): boolean =>
+  one.address === other.address &&
+  one.data === other.data &&
+  one.topics.length === other.topics.length &&
+  one.topics.every((topic, at) => topic === other.topics[at])

@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { HexAddress } from '../chain/logs/log-schema.ts'
+import { formatDecimal, parseDecimal } from '../protocol/decimal.ts'
+import type { Hex, TokenRecord } from '../protocol/fields.ts'
+import type { NavReading } from './nav.ts'
+
+/** One record of the list, read: what can be relied on, beside the record itself. */
+export type Listed = {
+  readonly address: Hex
+  readonly symbol: string
+  readonly isin: string | null
+  /** Null where the list does not say: then amounts are unknown, not guessed. */
+  readonly decimals: number | null
+  /** The factor between tokens and shares, digit for digit; null where there is no valid one. */
+  readonly multiplier: string | null
+  readonly supply: string | null
+  readonly paused: readonly number[]
+  readonly nav: NavReading
+  readonly record: TokenRecord
+}
+
+/** The list as it came, and why some of it was left out. */
+export type List = { readonly tokens: readonly Listed[]; readonly skipped: readonly string[] }
+
+/** Upstream text that becomes the name of a channel is kept to this length. */
+const SYMBOL_BOUND_CHARS = 128
+const DECIMALS_BOUND = 77
+const ICON_BOUND_BYTES = 2_048
+const RECORDS_BOUND = 100_000
+const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
+
+/** An empty list may be left out; a record of something else is no list. */
+const Body = z.union([
+  z.object({ tokens: z.array(z.unknown()).max(RECORDS_BOUND) }),
+  z.strictObject({}).transform(() => ({ tokens: [] })),
+])
+
+/** The body is not a list at all: an error record, HTML, a cut answer. The last good list stays. */
+export class ListError extends Error {}
+
+/** Reads the list record by record: one bad record never drops the others. */
+export function readList(text: string): List {
+  const body = Body.safeParse(parseExact(text))
+  if (!body.success) throw new ListError('the answer has no array of tokens')
+  const tokens = new Map<Hex, Listed>()
+  const skipped: string[] = []
+  for (const [index, item] of body.data.tokens.entries()) {
+    const token = readRecord(item)
+    if (typeof token === 'string') skipped.push(`record ${index}: ${token}`)
+    else if (tokens.has(token.address)) skipped.push(`record ${index}: ${token.address} is listed twice`)
+    else tokens.set(token.address, token)
+  }
+  return { tokens: [...tokens.values()], skipped }
+}
+
+/** A number of the list with the text it was written in, so that no digit is lost on the way. */
+class ExactNumber {
+  readonly value: number
+  readonly text: string
+
+  constructor(value: number, text: string) {
+    this.value = value
+    this.text = text
+  }
+}
+
+/** A number that no double holds is none to anybody else who reads the list. */
+const isNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
+
+function parseExact(text: string): unknown {
+  try {
+    return JSON.parse(text, (_key, value: unknown, { source }: { source?: string } = {}) =>
+      typeof value === 'number' ? new ExactNumber(value, source ?? String(value)) : value,
+    )
+  } catch {
+    throw new ListError('the answer is not JSON')
+  }
+}
+
+function readRecord(item: unknown): Listed | string {
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'not an object'
+  const exact = new Map<string, unknown>(Object.entries(item))
+  const address = HexAddress.safeParse(exact.get('contract_address')).data
+  if (!address || address === ZERO_ADDRESS) return 'no usable contract_address'
+  const symbol = readSymbol(exact.get('symbol'))
+  return {
+    address,
+    symbol: symbol ?? address,
+    isin: readText(exact.get('isin')),
+    decimals: readDecimals(exact.get('decimals')),
+    multiplier: readFactor(exact.get('multiplier')),
+    supply: readSupply(exact.get('total_supply')),
+    paused: readOrdinals(exact.get('paused_features')),
+    nav: { price: readPrice(exact.get('nav_price')), updatedAt: readTime(exact.get('nav_price_updated_at')) },
+    record: asWritten(withoutBadIcon(item)) as TokenRecord,
+  }
+}
+
+/** A page shows the icon as it is: what is no plain address of a picture is left out of the record, and nothing else is. */
+function withoutBadIcon(item: object): object {
+  const isKept = ([name, value]: [string, unknown]) => name !== 'icon_url' || isIcon(value)
+  return Object.fromEntries(Object.entries(item).filter(isKept))
+}
+
+const isIcon = (value: unknown): boolean =>
+  typeof value === 'string' &&
+  Buffer.byteLength(value) <= ICON_BOUND_BYTES &&
+  /^https:\/\//i.test(value) &&
+  URL.canParse(value)
+
+/** The record with its own JSON types again. */
+function asWritten(value: unknown): unknown {
+  // As JSON will write it again: no endless numbers, and no minus zero, which would look like news after a restart.
+  if (value instanceof ExactNumber) return Number.isFinite(value.value) ? value.value + 0 : null
+  if (Array.isArray(value)) return value.map(asWritten)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, asWritten(inner)]))
+}
+
+/** What a text of the list or of a log is as a symbol; null where it is none. `*` means every token, so none is called that. */
+export function readSymbol(value: unknown): string | null {
+  const symbol = readText(value)
+  return symbol?.trim() === '*' ? null : symbol
+}
+
+/** Well formed, since half a character cannot be written into a URL. */
+const readText = (value: unknown): string | null =>
+  typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS).toWellFormed() : null
+
+function readSupply(value: unknown): string | null {
+  const supply = value instanceof ExactNumber ? parseDecimal(value.text) : null
+  return supply && supply.units >= 0n ? formatDecimal(supply) : null
+}
+
+/** Whatever stands there is kept, so that garbage is called invalid and not missing. */
+const readPrice = (value: unknown): string | null => {
+  if (value === undefined || value === null) return null
+  return isNumber(value) ? value.text : typeof value
+}
+
+function readDecimals(value: unknown): number | null {
+  if (!(value instanceof ExactNumber)) return null
+  return Number.isInteger(value.value) && value.value >= 0 && value.value <= DECIMALS_BOUND ? value.value : null
+}
+
+function readFactor(value: unknown): string | null {
+  const factor = isNumber(value) ? parseDecimal(value.text) : null
+  return factor && factor.units > 0n ? formatDecimal(factor) : null
+}
+
+function readOrdinals(value: unknown): readonly number[] {
+  const items: readonly unknown[] = Array.isArray(value) ? value : []
+  const ordinals = items.flatMap((item) => (isNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : []))
+  return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
+}
+
+const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
+
+/** RFC 3339 with its offset: a local time, which could mean any hour, is not a time. */
+function readTime(value: unknown): number | null {
+  const found = typeof value === 'string' ? rfc3339.exec(value) : null
+  if (!found) return null
+  const [text, year, month, day] = found
+  // A day that its month does not have would be read as one of the next.
+  if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return null
+  const time = Date.parse(text)
+  return time >= 0 && time < Date.UTC(10_000, 0) ? time : null
+}
