@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import type { Fault } from './faults.ts'
-import type { Settings } from './settings.ts'
+import type { Fault } from './fault-table.ts'
+import type { Settings } from './simulation-settings.ts'
 
 /** A world that once broke a law, whole, so that seeds may change their meaning; with what has to hold in it. */
 export type Regression = { readonly about: string; readonly settings: Settings; readonly faults: readonly Fault[] }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { regressions } from './regressions.ts'
-import { run, runOf } from './run.ts'
+import { run, runOf } from './simulation-run.ts'
 
 /** The first seeds; `npm run proof` runs more of them, and `npm run simulate` as many as are asked for. */
 const SEEDS = 12

@@ -1,0 +1,106 @@
+import { fork } from 'node:child_process'
+import { channel } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { readConfig } from '../../src/config.ts'
+import { openLog } from '../../src/log.ts'
+import { openMetrics } from '../../src/metrics.ts'
+import { startRelay } from '../../src/relay.ts'
+import type { Order, Report } from './latency-process.ts'
+
+/**
+ * What the relay adds: from the moment that a log's bytes are handed to it by the upstream socket to the moment that it
+ * has written the update to a listener's socket. Both are seen on the sockets themselves, not in our own code.
+ */
+
+const LISTENERS = 100
+const WARM_UP = 200
+const ROUNDS = 500
+const PAUSE_MS = 10
+/** Marks of what is looked for in the bytes: the Transfer event on its way in, the update on its way out. */
+const IN = '0xddf252ad'
+const OUT = '"type":"transfer"'
+
+const print = (line: string) => process.stdout.write(`${line}\n`)
+
+let receivedAt = 0
+let added: number[] = []
+channel('net.client.socket').subscribe((message) => {
+  const { socket } = message as { socket: Socket }
+  socket.on('data', (bytes) => {
+    if (bytes.includes(IN)) receivedAt = performance.now()
+  })
+})
+channel('net.server.socket').subscribe((message) => {
+  const { socket } = message as { socket: Socket }
+  const write = socket.write.bind(socket)
+  socket.write = (...given: unknown[]) => {
+    const taken = Reflect.apply(write, socket, given)
+    if (Buffer.isBuffer(given[0]) && given[0].includes(OUT)) added.push(performance.now() - receivedAt)
+    return taken
+  }
+})
+
+const world = fork(new URL('latency-process.ts', import.meta.url), { stdio: 'inherit' })
+
+async function order<Done extends Report['done']>(
+  what: Extract<Order, { do: Done }>,
+): Promise<Extract<Report, { done: Done }>> {
+  world.send(what)
+  const [report] = await once(world, 'message')
+  return report
+}
+
+function columns(values: readonly number[]): string {
+  const sorted = [...values].sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  return [at(0.5), at(0.99), at(1)].map((value) => value.toFixed(3).padStart(8)).join(' ')
+}
+
+const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
+const upstream = await order({ do: 'upstream' })
+const reading = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'warn'], {})
+if (reading.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
+const relay = await startRelay({
+  config: reading.config,
+  upstream: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
+  log: openLog('warn'),
+  metrics: openMetrics(),
+  failed: (failure) => {
+    throw failure
+  },
+})
+await relay.listed
+const url = `ws://127.0.0.1:${relay.port}/v1/ws?symbols=AAPLc&types=transfer&snapshot=false`
+await order({ do: 'listen', url, listeners: LISTENERS })
+
+const all: number[] = []
+const last: number[] = []
+const heard: number[] = []
+for (let round = -WARM_UP; round < ROUNDS; round += 1) {
+  added = []
+  const { heardMs } = await order({ do: 'transfer', raw: 1_000_000 + round })
+  if (round >= 0) {
+    all.push(...added)
+    last.push(Math.max(...added))
+    heard.push(...heardMs)
+  }
+  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+}
+
+print(
+  `${ROUNDS} lone transfers to ${LISTENERS} WebSocket listeners; the tape on disk; upstream and listeners in one other process`,
+)
+print(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`)
+print('')
+print('                                             p50 ms   p99 ms   max ms')
+print(`added, log received to bytes written       ${columns(all)}`)
+print(`the same, the last of ${String(LISTENERS).padEnd(4)} listeners        ${columns(last)}`)
+print(`flashblock made to message heard           ${columns(heard)}`)
+await relay.stop()
+world.disconnect()
+await rm(dir, { recursive: true })

@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Hex } from '../../src/protocol/fields.ts'
+import { startCommand, startFlags } from '../support/child-program.ts'
+import type { Named } from './full-tape-generator.ts'
+import type { Kind } from './listeners-process.ts'
+import { Runner, Worker } from './pinned-processes.ts'
+import type { Sample } from './sample-messages.ts'
+import type { SourceOrder, SourceReport } from './traffic-process.ts'
+
+/** Who is measured: our relay as it is started in production, and the peers on the same work. */
+
+export type Name = 'relay' | 'naive ws' | 'hono streamSSE' | 'C floor'
+
+/** A server at work, and who gives it work. */
+export type Served = {
+  readonly server: Runner
+  readonly source: Worker<SourceOrder, SourceReport>
+  readonly port: number
+  /** What the work is about, where it is said. */
+  readonly symbols: readonly string[]
+  readonly saysLive: boolean
+  end(): Promise<void>
+}
+
+const CLIENTS_BOUND = 100_000
+const heads: Readonly<Record<Kind, string>> = {
+  ws: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+  sse: 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n',
+}
+
+const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const openSource = () => new Worker<SourceOrder, SourceReport>('traffic-process.ts')
+
+/** Puts a tape where the relay will look for it. */
+type Fill = (dir: string, upstream: { readonly tokens: readonly Named[]; readonly head: number }) => Promise<void>
+
+/** The relay, with a chain behind it whose transfers are spread over so many tokens. */
+export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}, fill?: Fill): Promise<Served> {
+  const source = openSource()
+  const { rpcUrl, wsUrl, url, symbols } = await source.order({ do: 'chain', tokens })
+  const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
+  if (fill) await fill(dir, { tokens: await namedBy(url), head: await headOf(rpcUrl) })
+  const server = new Runner('server', startCommand, {
+    PORT: '0',
+    UPSTREAM_RPC_URL: rpcUrl,
+    UPSTREAM_WS_URL: wsUrl,
+    STOCKS_API_URL: url,
+    DATA_DIR: dir,
+    CLIENTS_BOUND: String(CLIENTS_BOUND),
+    CLIENTS_PER_ADDRESS_BOUND: String(CLIENTS_BOUND),
+    LOG_LEVEL: 'error',
+    ...settings,
+  })
+  const [, port] = await server.says(/listens on http:\/\/[^:]+:(\d+),/)
+  await source.order({ do: 'subscribed' })
+  const end = async () => {
+    await Promise.all([server.end(), source.end()])
+    await rm(dir, { recursive: true })
+  }
+  return { server, source, port: Number(port), symbols, saysLive: true, end }
+}
+
+/** The tokens that a list names. */
+async function namedBy(url: string): Promise<readonly Named[]> {
+  const { tokens } = (await (await fetch(`${url}/v1/tokenized-stocks`)).json()) as {
+    tokens: { symbol: string; contract_address: string }[]
+  }
+  return tokens.map(({ symbol, contract_address }) => ({ symbol, address: contract_address.toLowerCase() as Hex }))
+}
+
+/** The newest block of a chain. */
+async function headOf(rpcUrl: string): Promise<number> {
+  const question = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] }
+  const asked = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(question) }
+  const { result } = (await (await fetch(rpcUrl, asked)).json()) as { result: { number: string } }
+  return Number(result.number)
+}
+
+/** A peer that is fed what the relay was heard saying. */
+export async function openPeer(name: Exclude<Name, 'relay'>, kind: Kind, sample: Sample): Promise<Served> {
+  const source = openSource()
+  const server = new Runner('server', commandOf(name, kind, sample))
+  const [, port, fed] = await server.says(/listens on (\d+), is fed on (\d+)/)
+  await source.order({ do: 'feed', port: Number(fed), wire: name === 'C floor' ? kind : 'lines', sample })
+  const end = async () => {
+    await Promise.all([server.end(), source.end()])
+  }
+  return { server, source, port: Number(port), symbols: [], saysLive: false, end }
+}
+
+function commandOf(name: Exclude<Name, 'relay'>, kind: Kind, { isChunked }: Sample): [string, ...string[]] {
+  if (name === 'naive ws') return [process.execPath, ...startFlags, here('ws-broadcast-server.ts')]
+  if (name === 'hono streamSSE') return [process.execPath, ...startFlags, here('hono-sse-server.ts')]
+  const chunked = isChunked ? 'transfer-encoding: chunked\r\n\r\n' : '\r\n'
+  return [floor(), kind === 'ws' ? heads.ws : heads.sse + chunked]
+}
+
+let floorDir: string | null = null
+const floor = (): string => join(floorDir ?? '', 'floor')
+
+/** Compiles the floor; whether that went well. */
+export async function buildFloor(): Promise<boolean> {
+  floorDir = await mkdtemp(join(tmpdir(), 'stocktape-floor-'))
+  return (
+    spawnSync('cc', ['-O2', '-o', floor(), here('minimal-fan-out.c')], { stdio: ['ignore', 'ignore', 'inherit'] })
+      .status === 0
+  )
+}
+
+export async function dropFloor(): Promise<void> {
+  if (floorDir !== null) await rm(floorDir, { recursive: true })
+}
+
+/** Hears one block of transfers at the relay, so that the peers can say the same. */
+export async function takeSample(burst: number, bursts: number): Promise<Sample> {
+  const served = await openRelay(1)
+  try {
+    const path = `http://127.0.0.1:${served.port}/v1/stream?symbols=*&types=transfer&snapshot=false`
+    const heard = listenFor(path, '"type":"seal"')
+    await heard.live
+    await served.source.order({ do: 'work', burst, bursts, everyMs: 2_000 / bursts })
+    const { text, isChunked } = await heard.whole
+    const events = text.split('\n\n')
+    const dataOf = (type: string) => /^data: (.*)$/m.exec(events.find((event) => event.includes(type)) ?? '')?.[1] ?? ''
+    const transfer = events.find((event) => event.includes('"type":"transfer"')) ?? ''
+    const id = /^id: (.*)$/m.exec(transfer)?.[1] ?? ''
+    return { transfer: dataOf('"type":"transfer"'), seal: dataOf('"type":"seal"'), id, isChunked }
+  } finally {
+    await served.end()
+  }
+}
+
+/** Listens to a stream until an event holds this mark. */
+function listenFor(url: string, mark: string) {
+  const live = Promise.withResolvers<void>()
+  const whole = Promise.withResolvers<{ readonly text: string; readonly isChunked: boolean }>()
+  let text = ''
+  const request = get(url, { headers: { accept: 'text/event-stream' } }, (response) => {
+    const isChunked = response.headers['transfer-encoding'] === 'chunked'
+    response.setEncoding('utf8').on('data', (more: string) => {
+      text += more
+      if (text.includes('"type":"live"')) live.resolve()
+      if (!text.slice(text.indexOf(mark)).includes('\n\n') || !text.includes(mark)) return
+      whole.resolve({ text, isChunked })
+      request.destroy()
+    })
+  })
+  request.on('error', () => {})
+  return { live: live.promise, whole: whole.promise }
+}

@@ -1,0 +1,13 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { WebSocketServer } from 'ws'
+import { linesOf, openFeed } from './peer-feed.ts'
+
+/** The peer that everybody writes first: each message is sent to each client of a `ws` server. */
+
+const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+await once(server, 'listening')
+const fed = await openFeed((record) => {
+  for (const message of linesOf(record)) for (const client of server.clients) client.send(message)
+})
+process.stdout.write(`listens on ${(server.address() as AddressInfo).port}, is fed on ${fed}\n`)

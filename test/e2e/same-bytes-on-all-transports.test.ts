@@ -1,0 +1,42 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import { openRelay, type TestRelay } from '../support/in-process-relay.ts'
+import { listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
+
+let devnet: Devnet
+let relay: TestRelay
+
+const begin = async (settings: Record<string, string> = {}) => {
+  devnet = await startDevnet({ pace: 'manual' })
+  relay = await openRelay(devnet, settings)
+}
+
+afterEach(async () => {
+  await relay?.stop()
+  await devnet?.stop()
+})
+
+describe('a transfer', () => {
+  it('is heard on every carrier in the same bytes and under the same id', async () => {
+    await begin()
+    const ears = await Promise.all([
+      listenSse(`${relay.url}/v1/stream/AAPLc`),
+      listenNdjson(`${relay.url}/v1/stream?symbols=*`),
+      listenWs(`${relay.wsUrl}?symbols=*`),
+    ])
+    for (const ear of ears) await ear.hear('live')
+    await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
+    devnet.transfer({ symbol: 'AAPLc', raw: 150_000_000n })
+    devnet.flash()
+    for (const ear of ears) await ear.hear('transfer')
+    const texts = ears.map((ear) => ear.heard.find(({ message }) => message.type === 'transfer')?.text)
+    expect(new Set(texts).size).toBe(1)
+    expect(await ears[0]?.hear('transfer')).toMatchObject({
+      amount: '1.5',
+      shares: '1.5',
+      multiplier: '1',
+      stage: 'preconfirmed',
+    })
+    for (const ear of ears) ear.close()
+  })
+})

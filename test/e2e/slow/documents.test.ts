@@ -1,0 +1,214 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import { messageTypes } from '../../../src/docs/schemas.ts'
+import { Update } from '../../../src/protocol/updates.ts'
+import { openFolder, Program } from '../../support/child-program.ts'
+import { asPublished } from '../../support/message-validator.ts'
+import { openChromium } from './chromium-readers.ts'
+import { Deployment, PATIENCE_MS, type Test } from './deployed-relay.ts'
+
+vi.setConfig({ testTimeout: 2 * PATIENCE_MS })
+
+/** The page as a browser shows it, and every line on it as whoever copies it runs it. */
+
+const project = fileURLToPath(new URL('../../..', import.meta.url))
+/** Programs that a newcomer has from npm. */
+const bin = join(project, 'node_modules/.bin')
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await openChromium()
+})
+
+afterAll(() => browser?.close())
+
+/** A chain that is never quiet, and a relay that listens to it. */
+async function openPlace(test: Test): Promise<{ devnet: Devnet; relay: Deployment }> {
+  const devnet = await startDevnet({ blockMs: 400, flashMs: 40, transactionsPerFlash: 1 })
+  test.onTestFinished(() => devnet.stop())
+  const relay = await Deployment.open(test, devnet)
+  await relay.until('/v1/events?symbols=AAPLc&types=transfer', (text) => text.includes('"transfer"'))
+  return { devnet, relay }
+}
+
+/** The page, and what went wrong on it or was asked of anybody. */
+async function openPage(test: Test, url: string) {
+  const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
+  test.onTestFinished(() => context.close())
+  const page = await context.newPage()
+  const asked: string[] = []
+  const complaints: string[] = []
+  page.on('request', (request) => asked.push(request.url()))
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  page.on('pageerror', (failure) => complaints.push(failure.message))
+  await page.goto(url)
+  return { page, asked, complaints }
+}
+
+/** The lines to copy, by their names. */
+const linesOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
+  new Map(
+    await page
+      .locator('pre[data-line]')
+      .evaluateAll((lines) =>
+        lines.map((line) => [line.getAttribute('data-line') ?? '', line.textContent ?? ''] as const),
+      ),
+  )
+
+/** A program that is not told where it runs; it ends with the test. */
+function run(test: Test, command: readonly [string, ...string[]], cwd: string, more: NodeJS.ProcessEnv = {}): Program {
+  const { PATH, HOME } = process.env
+  const program = new Program(command, { cwd, env: { PATH: `${bin}:${PATH}`, HOME, ...more } })
+  test.onTestFinished(() => program.kill())
+  return program
+}
+
+it('the page shows both documents, asks nobody but who served it, and is let do nothing else', async (test) => {
+  const { relay } = await openPlace(test)
+  const { page, asked, complaints } = await openPage(test, relay.url)
+  expect(page.url()).toBe(`${relay.url}/docs`)
+  for (const type of Object.values(messageTypes).flat()) {
+    expect(await page.locator(`#message-${type} table`).count(), type).toBe(1)
+  }
+  const served = JSON.parse(await (await fetch(`${relay.url}/openapi.json`)).text())
+  const paths = await page.locator('section > h3 > code').allTextContents()
+  for (const path of Object.keys(served.paths)) expect(paths).toContain(path)
+  // Whatever is followed leads somewhere.
+  const links = await page.locator('a').evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''))
+  for (const link of new Set(links)) {
+    if (link.startsWith('#')) expect(await page.locator(`[id="${link.slice(1)}"]`).count(), link).toBe(1)
+    else expect((await fetch(new URL(link, relay.url))).status, link).toBe(200)
+  }
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  expect(asked.map((url) => new URL(url).origin)).toEqual(asked.map(() => relay.url))
+  expect(complaints).toEqual([])
+  const [line] = await page.locator('pre').allTextContents()
+  await page.locator('.line button').first().click()
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(line)
+  // The page itself may not load, run or send anything either.
+  await expect(page.evaluate("fetch('http://127.0.0.2:1/')")).rejects.toThrow()
+  await page.evaluate(
+    "document.body.append(Object.assign(document.createElement('script'), { text: 'globalThis.ran = 1' }))",
+  )
+  expect(await page.evaluate('globalThis.ran')).toBeUndefined()
+  expect(complaints.filter((text) => text.includes('Content Security Policy'))).toHaveLength(complaints.length)
+  expect(complaints.length).toBeGreaterThan(1)
+})
+
+it('the line for a console works in the console of the page that gives it', async (test) => {
+  const { relay } = await openPlace(test)
+  const { page } = await openPage(test, relay.url)
+  const said = page.waitForEvent('console')
+  await page.evaluate((await linesOn(page)).get('hear-browser') ?? '')
+  expect(await (await said).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
+})
+
+/** What a line of a shell prints: for as long as it runs, or in all. */
+const shellLines: readonly {
+  readonly name: string
+  readonly prints?: RegExp
+  readonly ends?: (text: string) => void
+}[] = [
+  { name: 'hear-curl', prints: /AAPLc +transfer +[\d.]+ = / },
+  { name: 'hear-wscat', prints: /\{"type":"transfer","id":/ },
+  { name: 'tail', prints: /AAPLc +transfer +[\d.]+ = / },
+  { name: 'streamOne', prints: /^\{"type":"transfer","id":/m },
+  { name: 'stream', prints: /^data: \{"type":"transfer","id":/m },
+  { name: 'socket', prints: /\{"type":"transfer","id":/ },
+  { name: 'events', ends: (text) => expect(JSON.parse(text).events).toHaveLength(10) },
+  { name: 'fact', ends: (text) => expect(JSON.parse(text).updates.length).toBeGreaterThan(0) },
+  { name: 'tokens', ends: (text) => expect(JSON.parse(text).tokens.length).toBeGreaterThan(0) },
+  { name: 'token', ends: (text) => expect(JSON.parse(text).symbol).toBe('AAPLc') },
+  { name: 'rpc', ends: (text) => expect(JSON.parse(text).result).toMatch(/^0x/) },
+  { name: 'status', ends: (text) => expect(JSON.parse(text).source).toBe('pendingLogs') },
+  { name: 'health', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ok' }) },
+  { name: 'ready', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ready', reasons: [] }) },
+  { name: 'metrics', ends: (text) => expect(text).toContain('stocktape_updates_total') },
+  { name: 'door', ends: (text) => expect(text).toContain('<title>stocktape') },
+  { name: 'schema', ends: (text) => expect(JSON.parse(text).title).toBe('transfer') },
+  { name: 'openapi', ends: (text) => expect(JSON.parse(text).openapi).toBe('3.1.0') },
+  { name: 'asyncapi', ends: (text) => expect(JSON.parse(text).asyncapi).toBe('3.0.0') },
+  { name: 'docs', ends: (text) => expect(text).toContain('<title>stocktape') },
+  { name: 'llms', ends: (text) => expect(text).toMatch(/^# stocktape\n/) },
+]
+/** Lines that are run elsewhere: in a browser, and as programs. */
+const others = ['hear-browser', 'hear-typescript', 'hear-python', 'hear-go']
+
+it('each line for a shell does what it is for, pasted as it stands', async (test) => {
+  const { relay } = await openPlace(test)
+  await relay.until('/v1/events?symbols=AAPLc&limit=10', (text) => JSON.parse(text).events.length === 10)
+  const { page } = await openPage(test, relay.url)
+  const lines = await linesOn(page)
+  const names = [...lines.keys()].filter((name) => !name.startsWith('example-'))
+  expect(names.toSorted()).toEqual([...shellLines.map(({ name }) => name), ...others].toSorted())
+  for (const { name, prints, ends } of shellLines) {
+    const folder = await openFolder(test)
+    const line = lines.get(name) ?? ''
+    // wscat leaves where nobody can type, so it is given a terminal; it is the project's own, so that nothing is fetched.
+    const program = line.startsWith('npx')
+      ? run(test, ['script', '-qec', line, '/dev/null'], project)
+      : run(test, ['bash', '-c', line], folder)
+    if (prints) await program.says('stdout', prints)
+    else {
+      expect([await program.exit(), program.stderr], name).toEqual([0, ''])
+      ends?.(program.stdout)
+    }
+    if (name === 'events') {
+      const saved = run(test, ['cat', 'AAPLc.ndjson'], folder)
+      await saved.exit()
+      const updates = saved.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => Update.parse(asPublished(JSON.parse(line))))
+      expect(updates.length).toBeGreaterThan(5)
+    }
+    await program.kill()
+  }
+})
+
+it('each program goes on over a restart, with every transfer once', async (test) => {
+  const { relay } = await openPlace(test)
+  const { page } = await openPage(test, relay.url)
+  const lines = await linesOn(page)
+  const folder = await openFolder(test)
+  const files = { typescript: 'hear.ts', python: 'hear.py', go: 'hear.go' }
+  for (const [id, file] of Object.entries(files)) await writeFile(join(folder, file), lines.get(`hear-${id}`) ?? '')
+  // Without a C compiler, Go must be told that it needs none.
+  const built = run(test, ['go', 'build', '-o', 'hear', files.go], folder, { CGO_ENABLED: '0' })
+  expect([await built.exit(), built.stderr]).toEqual([0, ''])
+  const programs = {
+    TypeScript: run(test, ['node', files.typescript], folder),
+    Python: run(test, ['python3', files.python], folder),
+    Go: run(test, ['./hear'], folder),
+  }
+  const named = Object.entries(programs)
+  const said = /AAPLc [\d.]+ [\d.]+\n/
+  for (const [, program] of named) await program.says('stdout', said)
+  expect(await relay.restart('SIGTERM')).toBe(0)
+  const before = named.map(([, { stdout }]) => stdout.length)
+  for (const [at, [, program]] of named.entries()) {
+    await program.says('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
+    program.signal('SIGTERM')
+    await program.exit()
+  }
+  const exported = await (await fetch(`${relay.url}/v1/events?symbols=AAPLc&types=transfer&format=ndjson`)).text()
+  const told = exported
+    .trimEnd()
+    .split('\n')
+    .map((line) => Update.parse(JSON.parse(line)))
+    .flatMap((update) =>
+      update.type === 'transfer' ? [`${update.time} AAPLc ${update.amount} ${update.reference_value}`] : [],
+    )
+  for (const [name, { stdout }] of named) {
+    const heard = stdout.slice(0, stdout.lastIndexOf('\n')).split('\n')
+    const from = told.indexOf(heard[0] ?? '')
+    expect(from, name).toBeGreaterThanOrEqual(0)
+    expect(heard, name).toEqual(told.slice(from, from + heard.length))
+  }
+  process.stdout.write(`${named.map(([name]) => name).join(', ')} heard every transfer once over a restart\n`)
+})

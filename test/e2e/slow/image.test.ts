@@ -1,0 +1,105 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { Program } from '../../support/child-program.ts'
+import { listenNdjson } from '../../support/test-listener.ts'
+import { freshClone } from './repository-clone.ts'
+
+/** No container engine is at hand: the Dockerfile's own lines are carried out, by a user who may do nothing else. */
+
+const NOBODY = 65_534
+/** Only root can be somebody else; anybody else is unprivileged already. */
+const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+
+let clone: string
+let app: string
+let data: string
+let image: Image
+let relay: Program
+
+type Image = {
+  readonly env: Record<string, string>
+  readonly runs: readonly string[]
+  readonly copies: readonly { readonly from: string | null; readonly paths: readonly string[]; readonly to: string }[]
+  readonly command: readonly [string, ...string[]]
+  readonly health: readonly [string, ...string[]]
+  readonly user: string
+}
+
+beforeAll(() => {
+  clone = freshClone()
+  image = readImage(readFileSync(join(clone, 'Dockerfile'), 'utf8'))
+  const place = mkdtempSync(join(tmpdir(), 'stocktape-image-'))
+  app = join(place, 'app')
+  data = join(place, 'data')
+  mkdirSync(app)
+  mkdirSync(data)
+  for (const { from, paths } of image.copies) {
+    if (from === null)
+      for (const path of paths) cpSync(join(clone, path), join(app, basename(path)), { recursive: true })
+  }
+  const [install = ''] = image.runs
+  execFileSync('sh', ['-c', install], { cwd: app, stdio: 'pipe' })
+  chmodSync(place, 0o755)
+  if (unprivileged.uid !== undefined) chownSync(data, NOBODY, NOBODY)
+})
+
+afterAll(async () => {
+  await relay?.kill()
+  rmSync(clone, { recursive: true })
+  rmSync(join(app, '..'), { recursive: true })
+})
+
+it('is installed without development dependencies and is not run by root', () => {
+  expect(image.runs[0]).toBe('npm ci --omit=dev --ignore-scripts')
+  expect(image.user).toBe('node')
+  expect(() => readFileSync(join(app, 'node_modules/vitest/package.json'))).toThrow(/ENOENT/)
+})
+
+it('starts as an unprivileged user, is healthy by its own check, and tells what happens', async () => {
+  const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data }
+  const [program, ...args] = image.command
+  expect(program).toBe('node')
+  relay = new Program([process.execPath, ...args], { cwd: app, env, ...unprivileged })
+  await relay.url()
+  const [, ...check] = image.health
+  execFileSync(process.execPath, check, { cwd: app, env, ...unprivileged })
+  const ear = await listenNdjson('http://127.0.0.1:18473/v1/stream?symbols=*&types=transfer')
+  await ear.hear('transfer')
+  ear.close()
+})
+
+it('ends with exit code 0 on the signal that the platform sends', async () => {
+  relay.signal('SIGTERM')
+  expect(await relay.exit()).toBe(0)
+})
+
+it('keeps its tape where the platform mounts the volume, and is given time to drain', () => {
+  const fly = readFileSync(join(clone, 'fly.toml'), 'utf8')
+  const setting = (name: string) => new RegExp(`^\\s*${name} = "?([^"\\n]+)"?$`, 'm').exec(fly)?.[1]
+  expect(setting('destination')).toBe(image.env.DATA_DIR)
+  expect(setting('internal_port')).toBe(image.env.PORT)
+  expect(Number.parseInt(setting('kill_timeout') ?? '', 10) * 1_000).toBeGreaterThan(Number(setting('DRAIN_MS')))
+})
+
+function readImage(dockerfile: string): Image {
+  const lines = dockerfile.split('\n').map((line) => line.trim())
+  const all = (word: string) =>
+    lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
+  const pairs = all('ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('=')))
+  const [health = ''] = all('HEALTHCHECK')
+  return {
+    env: Object.fromEntries(pairs),
+    runs: all('RUN'),
+    copies: all('COPY').map((line) => {
+      const words = line.split(' ')
+      const from = words[0]?.startsWith('--from=') ? (words.shift() ?? null) : null
+      return { from, paths: words.slice(0, -1), to: words.at(-1) ?? '' }
+    }),
+    command: JSON.parse(all('CMD').at(-1) ?? '[]'),
+    health: JSON.parse(health.slice(health.indexOf('['))),
+    user: all('USER')[0] ?? '',
+  }
+}

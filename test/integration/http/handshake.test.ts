@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest'
+import type { Head } from './http-response-parser.ts'
+import { handshake } from './raw-websocket-client.ts'
+import { houseOfFile, openDescriptors } from './shared-relay.ts'
+
+const house = houseOfFile()
+
+const RESETS = 1_000
+
+/** Shakes hands as said; the head of the answer. */
+async function shake(...how: Parameters<typeof handshake>): Promise<Head> {
+  const raw = await house.connect()
+  raw.send(handshake(...how))
+  return raw.head()
+}
+
+describe('a handshake that is refused', () => {
+  it.each([
+    [
+      'for h2c',
+      400,
+      '/v1/ws',
+      { upgrade: 'h2c', connection: 'Upgrade, HTTP2-Settings', 'http2-settings': 'AAMAAABkAARAAAAAAAIAAAAA' },
+    ],
+    ['for h2c on a stream', 400, '/v1/stream/AAPLc', { upgrade: 'h2c' }],
+    ['for TLS', 400, '/v1/ws', { upgrade: 'TLS/1.0' }],
+    ['for a WebSocket among others', 400, '/v1/ws', { upgrade: 'websocket, h2c' }],
+    ['without a key', 400, '/v1/ws', { 'sec-websocket-key': null }],
+    ['with an empty key', 400, '/v1/ws', { 'sec-websocket-key': '' }],
+    ['with a key of 15 bytes', 400, '/v1/ws', { 'sec-websocket-key': Buffer.alloc(15).toString('base64') }],
+    ['with a key of 17 bytes', 400, '/v1/ws', { 'sec-websocket-key': Buffer.alloc(17).toString('base64') }],
+    ['with a key that is not base64', 400, '/v1/ws', { 'sec-websocket-key': '!!!!!!!!!!!!!!!!!!!!!!==' }],
+    ['without a version', 400, '/v1/ws', { 'sec-websocket-version': null }],
+    ['of version 0', 400, '/v1/ws', { 'sec-websocket-version': '0' }],
+    ['of version 7', 400, '/v1/ws', { 'sec-websocket-version': '7' }],
+    ['of version 14', 400, '/v1/ws', { 'sec-websocket-version': '14' }],
+    ['of a version that is no number', 400, '/v1/ws', { 'sec-websocket-version': 'thirteen' }],
+    ['by POST', 400, '/v1/ws', { start: 'POST' }],
+    ['by HEAD', 400, '/v1/ws', { start: 'HEAD' }],
+    ['with a subprotocol that is no token', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape v1' }],
+    ['with an empty subprotocol', 400, '/v1/ws', { 'sec-websocket-protocol': '' }],
+    ['with the same subprotocol twice', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape.v1, stocktape.v1' }],
+    ['at another path', 404, '/v1/stream', {}],
+    ['at the root', 404, '/', {}],
+    ['at the path with a slash behind it', 404, '/v1/ws/', {}],
+    ['at the path with two slashes before it', 404, '//v1/ws', {}],
+    ['at the path in other letters', 404, '/V1/WS', {}],
+    ['at *', 404, '*', {}],
+  ])('%s is answered with %i, and the connection ends', async (_, status, path, headers) => {
+    const raw = await house.connect()
+    raw.send(handshake(path, headers))
+    const answer = await raw.answer()
+    expect(answer.status).toBe(status)
+    expect(answer.headers.get('connection')).toBe('close')
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    expect(JSON.parse(answer.body)).toMatchObject({ code: status, message: expect.any(String), details: [{}] })
+    await raw.ended()
+    expect(raw.bytes.length).toBe(0)
+  })
+
+  it('says which versions are spoken', async () => {
+    const { headers } = await shake('/v1/ws', { 'sec-websocket-version': '7' })
+    expect(headers.get('sec-websocket-version')).toMatch(/\b13\b/)
+  })
+
+  it('is one of HTTP/1.0', async () => {
+    const raw = await house.connect()
+    raw.send(handshake().replace('HTTP/1.1', 'HTTP/1.0'))
+    expect((await raw.head()).status).toBe(400)
+  })
+
+  it('has whatever comes behind it left unread', async () => {
+    const raw = await house.connect()
+    raw.send(handshake('/v1/ws', { upgrade: 'h2c' }), 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
+    expect((await raw.answer()).status).toBe(400)
+    await raw.ended()
+    expect(raw.bytes.toString()).toBe('')
+  })
+})
+
+describe('a handshake', () => {
+  it.each([
+    ['alone', 'stocktape.v1', 'stocktape.v1'],
+    ['first', 'stocktape.v1, other', 'stocktape.v1'],
+    ['among others', 'graphql-ws,stocktape.v1 , other', 'stocktape.v1'],
+    ['last', 'other,stocktape.v1', 'stocktape.v1'],
+    ['not', 'stocktape.v2, stocktape', undefined],
+    ['in other letters', 'STOCKTAPE.V1', undefined],
+  ])('that offers the subprotocol %s has it selected or none', async (_, offered, selected) => {
+    const { status, headers } = await shake('/v1/ws', { 'sec-websocket-protocol': offered })
+    expect([status, headers.get('sec-websocket-protocol')]).toEqual([101, selected])
+  })
+
+  it.each([
+    ['compression', 'permessage-deflate; client_max_window_bits'],
+    ['compression twice', 'permessage-deflate; server_no_context_takeover, permessage-deflate'],
+    ['what nobody knows', 'permessage-nothing; a=1'],
+    ['what cannot be read', 'permessage-deflate; ; ='],
+  ])('that offers %s is accepted without', async (_, offered) => {
+    const { status, headers } = await shake('/v1/ws', { 'sec-websocket-extensions': offered })
+    expect([status, headers.get('sec-websocket-extensions')]).toEqual([101, undefined])
+  })
+
+  it('may name its headers and values in any letters', async () => {
+    const raw = await house.connect()
+    const lines = handshake()
+      .replace('upgrade: websocket', 'UPGRADE: WebSocket')
+      .replace('connection: Upgrade', 'CONNECTION: keep-alive, UPGRADE')
+    raw.send(lines)
+    expect((await raw.head()).status).toBe(101)
+  })
+
+  it('may come one byte at a time', async () => {
+    const raw = await house.connect()
+    await raw.trickle(handshake())
+    expect((await raw.head()).status).toBe(101)
+  })
+
+  it('may come after another request on the same connection', async () => {
+    const raw = await house.connect()
+    raw.send('GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
+    expect((await raw.answer()).status).toBe(200)
+    raw.send(handshake())
+    expect((await raw.head()).status).toBe(101)
+  })
+
+  it('may come from any origin', async () => {
+    for (const origin of ['https://example.com', 'null', 'http://127.0.0.1']) {
+      expect((await shake('/v1/ws', { origin })).status).toBe(101)
+    }
+  })
+
+  it('with a body is refused, or the body is read as frames that are illegal; never as a request', async () => {
+    const raw = await house.connect()
+    const body = 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'
+    raw.send(handshake('/v1/ws', { 'content-length': `${body.length}` }), body)
+    const { status } = await raw.head()
+    expect([101, 400]).toContain(status)
+    await raw.ended()
+    expect(raw.bytes.toString('latin1')).not.toContain('HTTP/1.1')
+  })
+
+  it('that is reset in the middle leaves nothing behind, a thousand times', async () => {
+    const whole = handshake('/v1/ws?symbols=AAPLc')
+    await house.deserted()
+    const before = openDescriptors()
+    for (let round = 0; round < RESETS; round += 1) {
+      const raw = await house.connect()
+      // Cut at every place in turn, and every fourth time when it is whole.
+      raw.send(round % 4 ? whole.slice(0, round % whole.length) : whole)
+      if (round % 8) await new Promise(setImmediate)
+      raw.reset()
+    }
+    await house.deserted()
+    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+  }, 60_000)
+
+  it('that is refused and reset leaves nothing behind', async () => {
+    const before = openDescriptors()
+    for (let round = 0; round < 200; round += 1) {
+      const raw = await house.connect()
+      raw.send(handshake('/v1/ws', { upgrade: 'h2c' }))
+      if (round % 2) await new Promise(setImmediate)
+      raw.reset()
+    }
+    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+  })
+
+  it('that is refused is let go of, though the client never closes its half', async () => {
+    const before = openDescriptors()
+    const raws = await Promise.all(Array.from({ length: 20 }, () => house.connect()))
+    for (const raw of raws) raw.send(handshake('/v1/ws', { upgrade: 'h2c' }))
+    await Promise.all(raws.map((raw) => raw.ended()))
+    await house.until(() => openDescriptors() <= before + raws.length, 'their descriptors alone')
+  })
+})

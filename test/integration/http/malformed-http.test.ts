@@ -1,0 +1,326 @@
+import { describe, expect, it } from 'vitest'
+import { documents } from '../../../src/docs/documents.ts'
+import { request } from './raw-connection.ts'
+import { houseOfFile } from './shared-relay.ts'
+
+const house = houseOfFile()
+
+const HEALTHZ = request('GET /healthz')
+const CLIENT_HELLO = Buffer.from(
+  '16030100c1010000bd0303' +
+    '5a'.repeat(32) +
+    '20' +
+    'a5'.repeat(32) +
+    '0026' +
+    '1301'.repeat(19) +
+    '0100004e' +
+    '00'.repeat(78),
+  'hex',
+)
+
+/** Sends bytes that are to be refused, finds that they are in one answer with an error record, and the connection ends. */
+async function refused(bytes: string | Uint8Array): Promise<number> {
+  const raw = await house.connect()
+  raw.send(bytes)
+  const { status, headers, body } = await raw.answer()
+  expect(headers.get('access-control-allow-origin')).toBe('*')
+  expect(JSON.parse(body)).toMatchObject({ code: status, message: expect.any(String), details: [{}] })
+  expect(body).not.toMatch(/HPE_|node:|\/src\/|at \w+ \(/)
+  await raw.ended()
+  expect(raw.bytes.toString('latin1')).toBe('')
+  return status
+}
+
+describe('what is no HTTP', () => {
+  it.each([
+    ['a TLS handshake', CLIENT_HELLO],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['bytes of any kind', Buffer.from(Array.from({ length: 512 }, (_, at) => (at * 167 + 13) % 256))],
+    ['zeros', Buffer.alloc(64)],
+    ['an SSH greeting', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    ['a PROXY line', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['a JSON-RPC request alone', '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}\r\n\r\n'],
+    ['HTTP/1.2', 'GET /healthz HTTP/1.2\r\nhost: relay\r\n\r\n'],
+    ['HTTP/9.9', 'GET /healthz HTTP/9.9\r\nhost: relay\r\n\r\n'],
+    ['a method that nobody has', 'FETCH /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['a method in small letters', 'get /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['a path without a slash', 'GET healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['a path with a space', 'GET /health z HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['a path with NUL', 'GET /health\0z HTTP/1.1\r\nhost: relay\r\n\r\n'],
+  ])('is answered with 400 where it is %s, and the connection ends', async (_, bytes) => {
+    expect(await refused(bytes)).toBe(400)
+  })
+})
+
+describe('a request of two meanings', () => {
+  const smuggled = 'GET /metrics HTTP/1.1\r\nhost: relay\r\n\r\n'
+  it.each([
+    ['a length and chunks', ['content-length: 5', 'transfer-encoding: chunked'], `0\r\n\r\n${smuggled}`],
+    ['chunks and a length', ['transfer-encoding: chunked', 'content-length: 5'], `0\r\n\r\n${smuggled}`],
+    ['two lengths', ['content-length: 0', `content-length: ${smuggled.length}`], smuggled],
+    ['two lengths in one line', [`content-length: 0, ${smuggled.length}`], smuggled],
+    ['a length with a sign', [`content-length: +${smuggled.length}`], smuggled],
+    ['a negative length', ['content-length: -1'], smuggled],
+    ['a length that is no number', ['content-length: 0x10'], smuggled],
+    ['an endless length', ['content-length: 99999999999999999999'], smuggled],
+    ['chunks of an unknown coding', ['transfer-encoding: chunked, cow'], `0\r\n\r\n${smuggled}`],
+    ['chunks said with a tab', ['transfer-encoding:\tchunked', 'content-length: 5'], `0\r\n\r\n${smuggled}`],
+    ['a folded header', ['x-folded: one', ' content-length: 5'], smuggled],
+    ['a folded length', ['content-length:', ' 5'], smuggled],
+    ['a space before the colon', ['content-length : 5'], smuggled],
+    ['a header without a colon', ['content-length'], smuggled],
+    ['a header without a name', [': 5'], smuggled],
+    ['a header with a space in its name', ['content length: 5'], smuggled],
+    ['a header with NUL in it', ['x-odd: a\0b'], smuggled],
+    ['a header with CR in it', ['x-odd: a\rcontent-length: 5'], smuggled],
+    ['a header that ends with LF alone', ['x-odd: a\ncontent-length: 5'], smuggled],
+  ])('for having %s is refused, and what it has behind it is no request', async (_, lines, behind) => {
+    expect(await refused(request('POST /healthz', lines, behind))).toBe(400)
+  })
+
+  it.each([
+    ['a chunk whose size is no number', `zz\r\n${smuggled}`],
+    ['a chunk whose size is endless', `ffffffffffffffffff\r\n${smuggled}`],
+    ['a chunk that is longer than it says', `1\r\nab\r\n0\r\n\r\n${smuggled}`],
+    ['a chunk that ends with LF alone', `1\na\n0\n\n${smuggled}`],
+  ])('for having %s is answered at most, and what it has behind it is no request', async (_, chunks) => {
+    const raw = await house.connect()
+    raw.send(request('POST /healthz', ['transfer-encoding: chunked'], chunks))
+    await raw.ended()
+    const answers = raw.bytes.toString('latin1').match(/HTTP\/1\.1 \d{3}/g) ?? []
+    expect(['HTTP/1.1 400', 'HTTP/1.1 405']).toEqual(expect.arrayContaining(answers))
+    expect(raw.bytes.toString()).not.toContain('stocktape_listeners')
+  })
+
+  it('for lines that all end with LF alone is refused', async () => {
+    expect(await refused('GET /healthz HTTP/1.1\nhost: relay\n\n')).toBe(400)
+  })
+
+  it('for having a second host is answered as of the first, or refused', async () => {
+    const raw = await house.connect()
+    raw.send(request('GET /docs', ['host: elsewhere', 'connection: close']))
+    const { status, body } = await raw.answer()
+    expect([200, 400]).toContain(status)
+    expect(body).not.toContain('elsewhere')
+  })
+
+  it.each([
+    ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
+    ['no host in HTTP/1.0', 'GET /nothing HTTP/1.0\r\n\r\n'],
+    ['no version', 'GET /healthz\r\n\r\n'],
+    ['a host that is none', 'GET /healthz HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
+    ['an absolute address that is none', request('GET http://relay:99999/healthz', ['connection: close'])],
+  ])('for having %s is refused', async (_, bytes) => {
+    expect(await refused(bytes)).toBe(400)
+  })
+})
+
+describe('a request that is too large', () => {
+  it.each([
+    ['one header', () => request('GET /healthz', [`x-long: ${'x'.repeat(9_000)}`])],
+    [
+      'all its headers',
+      () =>
+        request(
+          'GET /healthz',
+          Array.from({ length: 90 }, (_, at) => `x-${at}: ${'x'.repeat(100)}`),
+        ),
+    ],
+    ['its name of a header', () => request('GET /healthz', [`${'x'.repeat(9_000)}: 1`])],
+    ['a Last-Event-ID', () => request('GET /v1/stream/AAPLc', [`last-event-id: ${'x'.repeat(10_240)}`])],
+    ['its address', () => request(`GET /${'x'.repeat(9_000)}`)],
+    ['its query', () => request(`GET /v1/stream?symbols=${'AAPLc,'.repeat(2_000)}`)],
+    ['ten thousand symbols', () => request(`GET /v1/stream?${'symbols=AAPLc&'.repeat(10_000)}`)],
+    ['megabytes of header', () => request('GET /healthz', [`x-long: ${'x'.repeat(4 * 2 ** 20)}`])],
+  ])('by %s is answered with 431, and the connection ends', async (_, bytes) => {
+    const raw = await house.connect()
+    raw.send(bytes())
+    expect((await raw.answer()).status).toBe(431)
+    await raw.ended()
+  })
+
+  it('by more than a hundred headers is refused, or they count for nothing', async () => {
+    const raw = await house.connect()
+    raw.send(
+      request(
+        'GET /healthz',
+        Array.from({ length: 500 }, (_, at) => `x-${at}: 1`),
+      ),
+    )
+    const { status } = await raw.answer()
+    expect([200, 431]).toContain(status)
+  })
+
+  it.each([200, 500])('by %i symbols is answered with a sentence, or by hearing each once', async (count) => {
+    const raw = await house.connect()
+    raw.send(request(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
+    const { status } = await raw.head()
+    expect(status).toBe(count > 200 ? 400 : 200)
+  })
+
+  it('by the same parameter twice is answered with a sentence', async () => {
+    const raw = await house.connect()
+    raw.send(request(`GET /v1/stream?${'symbols=AAPLc&'.repeat(500)}`))
+    const { status, body } = await raw.answer()
+    expect(status).toBe(400)
+    expect(JSON.parse(body)).toMatchObject({ code: 400, message: expect.stringContaining('symbols') })
+  })
+})
+
+describe('an answer', () => {
+  it.each([
+    ['a symbol', '/v1/stream/%0d%0aset-cookie:%20a=b'],
+    ['a query', '/v1/stream?symbols=%0d%0aset-cookie:%20a=b'],
+    ['a parameter', '/v1/stream?symbols=AAPLc&types=%0d%0aset-cookie:%20a=b'],
+    ['a path', '/%0d%0aset-cookie:%20a=b'],
+    ['a Last-Event-ID in the query', '/v1/stream?symbols=AAPLc&since=%0d%0aset-cookie:%20a=b'],
+  ])('has no header that line breaks in %s would make', async (_, path) => {
+    const raw = await house.connect()
+    raw.send(request(`GET ${path}`))
+    const { status, headers, body } = await raw.answer()
+    expect([400, 404]).toContain(status)
+    expect(headers.has('set-cookie')).toBe(false)
+    expect(JSON.parse(body)).toMatchObject({ code: status })
+  })
+
+  it('never reflects an origin', async () => {
+    const raw = await house.connect()
+    for (const origin of ['https://evil.example', 'null', 'x"><script>']) {
+      raw.send(request('GET /healthz', [`origin: ${origin}`]))
+      const { headers } = await raw.answer()
+      expect(headers.get('access-control-allow-origin')).toBe('*')
+      expect(headers.has('access-control-allow-credentials')).toBe(false)
+    }
+  })
+})
+
+describe('a path', () => {
+  it.each([
+    ['/../etc/passwd', 404],
+    ['/../../../../etc/passwd', 404],
+    ['/%2e%2e/%2e%2e/etc/passwd', 404],
+    ['/..%2f..%2fetc%2fpasswd', 404],
+    ['/..%5c..%5cetc%5cpasswd', 404],
+    ['/%00', 404],
+    ['/healthz%00', 404],
+    ['/healthz%00.html', 404],
+    ['//healthz', 404],
+    ['//v1/stream?symbols=AAPLc', 404],
+    ['///', 404],
+    ['/v1//stream?symbols=AAPLc', 404],
+    ['/v1%2fstream?symbols=AAPLc', 404],
+    ['/v1/stream%2fAAPLc', 404],
+    ['/v1/stream/AAPLc/', 404],
+    ['/v1/stream/AAPLc/more', 404],
+    ['/V1/STREAM/AAPLc', 404],
+    ['/.env', 404],
+    ['/.git/config', 404],
+    ['/package.json', 404],
+    ['/src/main.ts', 404],
+    ['/v1/stream/..%2f..%2fmetrics', 404],
+    ['/v1/stream/%00', 404],
+    ['/v1/stream/%zz', 404],
+    ['/v1/stream/%ff', 404],
+    ['/v1/stream/__proto__', 404],
+    ['/v1/stream/constructor', 404],
+    ['/__proto__', 404],
+    ['/constructor', 404],
+    ['/%', 404],
+    ['/healthz/../metrics/../nothing', 404],
+  ])('of %s is answered with %i and an error record', async (path, status) => {
+    const raw = await house.connect()
+    raw.send(request(`GET ${path}`))
+    const answer = await raw.answer()
+    expect(answer.status).toBe(status)
+    expect(JSON.parse(answer.body)).toMatchObject({ code: status, details: [{}] })
+  })
+
+  it.each([
+    ['without a query', '/healthz', 200],
+    ['with an empty query', '/healthz?', 200],
+    ['with a query', '/healthz?a=%00', 200],
+    ['with a fragment', '/healthz#a', 200],
+    ['with dots in it', '/v1/../healthz', 200],
+    ['in percent signs', '/%68ealthz', 200],
+    ['in absolute form', 'http://relay/healthz', 200],
+  ])('that means one that there is, %s, is found or is not, and never fails', async (_, path, status) => {
+    const raw = await house.connect()
+    raw.send(request(`GET ${path}`))
+    expect([status, 400, 404]).toContain((await raw.answer()).status)
+  })
+
+  it.each([
+    ['of another host', 'http://elsewhere/healthz'],
+    ['of another scheme', 'ftp://relay/healthz'],
+    ['with a name and a password', 'http://user:password@relay/healthz'],
+    ['with a port that is none', 'http://relay:99999/healthz'],
+    ['that is *', '*'],
+  ])('in absolute form %s never fails', async (_, path) => {
+    const raw = await house.connect()
+    raw.send(request(`GET ${path}`))
+    expect([200, 400, 404]).toContain((await raw.answer()).status)
+  })
+})
+
+describe('a host', () => {
+  it.each([
+    '',
+    'a b',
+    'relay/..',
+    'relay:port',
+    'user@relay',
+    '[::1',
+    '<script>',
+    'relay\\',
+    `${'x'.repeat(300)}`,
+    '%00',
+    'réseau',
+  ])('called %j never fails', async (host) => {
+    const raw = await house.connect()
+    raw.send(`GET /docs HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
+    const { status, body } = await raw.answer()
+    expect([200, 400]).toContain(status)
+    // The page is the same for everybody.
+    if (status === 200) expect(body).toBe(documents.get('/docs')?.body)
+    else expect(body).not.toContain('<script>')
+  })
+})
+
+describe('a method', () => {
+  it.each([
+    ['HEAD', 200],
+    ['OPTIONS', 204],
+    ['POST', 405],
+    ['PUT', 405],
+    ['DELETE', 405],
+    ['PATCH', 405],
+    ['PROPFIND', 405],
+  ])('%s on a stream is answered with %i', async (method, status) => {
+    const raw = await house.connect()
+    raw.send(request(`${method} /v1/stream/AAPLc`, ['content-length: 0']), HEALTHZ)
+    const answer = await raw.answer({ toHead: method === 'HEAD' })
+    expect(answer.status).toBe(status)
+    if (status === 405) {
+      expect(JSON.parse(answer.body)).toMatchObject({ code: 405, details: [{}] })
+      expect(answer.headers.get('allow')).toContain('GET')
+    } else expect(answer.body).toBe('')
+    // The bytes after it are the next answer, from its first byte on.
+    expect((await raw.answer()).body).toBe('{"status":"ok"}')
+    expect(await house.listeners()).toBe(0)
+  })
+
+  it('TRACE is refused and echoes nothing', async () => {
+    const raw = await house.connect()
+    raw.send(request('TRACE /v1/stream/AAPLc', ['x-secret: of mine', 'connection: close']))
+    const { status, body } = await raw.answer()
+    expect([400, 404, 405]).toContain(status)
+    expect(body).not.toContain('of mine')
+  })
+
+  it('CONNECT opens no way to anywhere', async () => {
+    const raw = await house.connect()
+    raw.send('CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: 127.0.0.1:22\r\n\r\nGET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
+    await raw.ended()
+    expect(raw.bytes.toString('latin1')).not.toMatch(/^HTTP\/1\.1 2|SSH/)
+  })
+})

@@ -1,0 +1,157 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { launchRelay } from '../../support/in-process-relay.ts'
+import { ask, openDevnet, openWorld } from '../../support/test-stack.ts'
+import { listen, liveOn } from './stream-listeners.ts'
+
+const many = Array(201).fill('AAPLc').join()
+
+describe('a mistake in a parameter', () => {
+  it.each([
+    ['symbols', 'symbols=AAPLc&symbols=TSLAc'],
+    ['symbols', `symbols=${many}`],
+    ['symbols', `symbols=${'A'.repeat(129)}`],
+    ['symbols', 'symbols=,,'],
+    ['types', 'symbols=AAPLc&types='],
+    ['types', 'symbols=AAPLc&types=Transfer'],
+    ['types', 'symbols=AAPLc&types=transfer,hello'],
+    ['stage', 'symbols=AAPLc&stage=SEALED'],
+    ['since', 'symbols=AAPLc&since='],
+    ['since', 'symbols=AAPLc&since=5'],
+    ['since', 'symbols=AAPLc&since=1.5h'],
+    ['since', 'symbols=AAPLc&since=-5m'],
+    ['since', 'symbols=AAPLc&since=2026-02-30T00:00:00Z'],
+    ['since', 'symbols=AAPLc&since=2026-02-03T00:00:00'],
+    ['since', 'symbols=AAPLc&since=k.1.0'],
+    ['since', `symbols=AAPLc&since=${'a'.repeat(257)}`],
+    ['snapshot', 'symbols=AAPLc&snapshot='],
+    ['min_value', 'symbols=AAPLc&min_value='],
+    ['min_value', 'symbols=AAPLc&min_value=1,000'],
+    ['min_value', 'symbols=AAPLc&min_value=NaN'],
+    ['min_shares', 'symbols=AAPLc&min_shares=0x10'],
+    ['min_shares', 'symbols=AAPLc&min_shares=.5'],
+    ['party', 'symbols=AAPLc&party=AAPLc'],
+    ['heartbeat', 'symbols=AAPLc&heartbeat=0'],
+    ['heartbeat', 'symbols=AAPLc&heartbeat=61'],
+    ['heartbeat', 'symbols=AAPLc&heartbeat=1.5'],
+    ['heartbeat', 'symbols=AAPLc&heartbeat=-1'],
+    ['heartbeat', 'symbols=AAPLc&heartbeat=15s'],
+    ['heartbeat', 'symbols=AAPLc&heartbeat='],
+    ['format', 'symbols=AAPLc&format=JSON'],
+    ['events', 'symbols=AAPLc&events=all'],
+  ])('%s is a 400 that names it, with or without a body, in every format: %s', async (parameter, query) => {
+    const { relay } = await openWorld()
+    for (const accept of ['text/event-stream', 'application/x-ndjson', '*/*']) {
+      const { status, json, headers } = await ask(`${relay.url}/v1/stream?${query}`, { headers: { accept } })
+      expect({ status, type: headers.get('content-type') }).toEqual({ status: 400, type: 'application/json' })
+      expect(json).toEqual({
+        code: 400,
+        message: expect.stringMatching(new RegExp(`^${parameter}\\b`)),
+        details: [expect.objectContaining({ '@type': expect.stringMatching(/^stocktape\//), parameter })],
+      })
+      expect(headers.get('access-control-allow-origin')).toBe('*')
+    }
+    expect(await ask(`${relay.url}/v1/stream?${query}`, { method: 'HEAD' })).toMatchObject({ status: 400, text: '' })
+  })
+
+  it('that is none: a parameter that nobody knows, blanks in lists, and bounds just reached', async () => {
+    const world = await openWorld()
+    const just = Array(200).fill('AAPLc').join()
+    const ear = await listen(
+      world,
+      'ndjson',
+      `symbols=%20${just}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&colour=blue&heartbeat=60`,
+    )
+    expect(await ear.hear('subscribed')).toMatchObject({ symbols: ['AAPLc'], rejected: [] })
+    expect(ear.all('hello')).toMatchObject([{ heartbeat_s: 60, limits: { symbols: 200, message: 4_096 } }])
+  })
+})
+
+describe('the routes', () => {
+  it.each([
+    ['/v1/stream/AAPLc', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream?symbols=AAPLc', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream/aapl,TSLA', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream/*', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream/%2A', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream/isin:US0378331005', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream/0xb200000000000000000000c2e324d24d7eecd1fb?format=sse', 'text/event-stream; charset=utf-8'],
+    ['/v1/stream/AAPLc?format=ndjson', 'application/x-ndjson; charset=utf-8'],
+    ['/v1/stream/AAPLc?format=text', 'text/plain; charset=utf-8'],
+    ['/v1/tail/AAPLc', 'text/plain; charset=utf-8'],
+    ['/v1/tail/*', 'text/plain; charset=utf-8'],
+  ])('%s is answered at once, with the headers of a stream, to GET and to HEAD alike', async (path, type) => {
+    const { relay } = await openWorld()
+    const abort = new AbortController()
+    const { status, headers } = await fetch(`${relay.url}${path}`, { signal: abort.signal })
+    abort.abort()
+    const head = await ask(`${relay.url}${path}`, { method: 'HEAD' })
+    for (const answer of [{ status, headers }, head]) {
+      expect(answer.status).toBe(200)
+      expect(Object.fromEntries(answer.headers)).toMatchObject({
+        'content-type': type,
+        'cache-control': 'no-cache, no-transform',
+        'x-accel-buffering': 'no',
+        'access-control-allow-origin': '*',
+        'access-control-expose-headers': expect.stringMatching(/(?=.*\betag\b)(?=.*\bage\b)(?=.*\bretry-after\b)/i),
+      })
+      expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+    }
+    expect(head.text).toBe('')
+  })
+
+  it.each(['/', '/healthz', '/readyz', '/v1/ws', '/v1/stream', '/v1/stream/APPL', '/v1/tail/AAPLc', '/v1/nothing'])(
+    '%s answers OPTIONS, and lets a page of any origin read what it says, mistakes too',
+    async (path) => {
+      const { relay } = await openWorld()
+      const url = `${relay.url}${path}`
+      const preflight = await ask(url, {
+        method: 'OPTIONS',
+        headers: { origin: 'https://example.com', 'access-control-request-method': 'GET' },
+      })
+      expect(preflight.status).toBeLessThan(300)
+      expect(preflight.headers.get('access-control-allow-methods')).toMatch(/GET/)
+      expect(preflight.headers.get('access-control-allow-headers')?.toLowerCase()).toMatch(/content-type/)
+      expect(preflight.headers.get('access-control-allow-headers')?.toLowerCase()).toMatch(/last-event-id/)
+      const head = await ask(url, { method: 'HEAD', headers: { origin: 'https://example.com' } })
+      for (const { headers } of [preflight, head]) {
+        expect(headers.get('access-control-allow-origin')).toBe('*')
+        expect(headers.get('access-control-allow-credentials')).toBeNull()
+      }
+    },
+  )
+})
+
+describe('before the first list', () => {
+  it('every stream is 503 no_list, a socket stays with an error, and both are served once there is one', async () => {
+    const devnet = await openDevnet()
+    devnet.weather.list = { status: 500 }
+    const relay = await launchRelay(devnet)
+    onTestFinished(() => relay.stop())
+    for (const path of [
+      '/v1/stream/AAPLc',
+      '/v1/stream?symbols=*',
+      '/v1/stream/APPL?format=ndjson',
+      '/v1/tail/AAPLc',
+    ]) {
+      const { status, json, headers } = await ask(`${relay.url}${path}`)
+      expect({ status, json }, path).toMatchObject({
+        status: 503,
+        json: { code: 503, details: [{ '@type': 'stocktape/no_list' }] },
+      })
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+      expect(await ask(`${relay.url}${path}`, { method: 'HEAD' }), path).toMatchObject({ status: 503, text: '' })
+    }
+    // What is wrong with the request itself is said first: coming back would not mend it.
+    expect(await ask(`${relay.url}/v1/stream/AAPLc?types=dividends`)).toMatchObject({ status: 400 })
+    const ear = await listen({ relay }, 'ws', 'symbols=*')
+    expect(await ear.hear('error')).toMatchObject({ code: 503, reason: 'no_list' })
+    ear.send({ type: 'subscribe', req: 1, symbols: ['AAPLc'] })
+    expect(await ear.hear('error', ({ req }) => req === 1)).toMatchObject({ code: 503, reason: 'no_list' })
+    devnet.weather.list = undefined
+    await relay.listed
+    ear.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'], since: 'start', stage: 'sealed' })
+    await ear.hear('live')
+    expect(ear.all('subscribed')).toMatchObject([{ req: 2, symbols: ['AAPLc'] }])
+    await liveOn({ relay }, 'sse', 'symbols=AAPLc')
+  })
+})

@@ -1,0 +1,205 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openFolder } from '../../support/child-program.ts'
+import type { Ear } from '../../support/test-listener.ts'
+import {
+  hearAll,
+  openDevnet,
+  openWorld,
+  relayOn,
+  seqOf,
+  transfer,
+  typesOf,
+  type World,
+} from '../../support/test-stack.ts'
+import { carriers, listen, liveOn, toldTo, whole } from './stream-listeners.ts'
+
+const MEMO = `0x${'4d'.repeat(32)}` as const
+/** What a text from outside may try: to end the line, move the cursor, colour it, turn it round or hide in it. */
+const HOSTILE = 'a\nb\r\nc\u001b[31mred\u0000\u0007\u009b2J\u202eesrever\u2066x\u2069\u200f\u061c\u2028\u2029\ufeffz'
+const UNRULY = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u
+
+/** A tape with something of nearly every type on it, some of it with texts from outside that mean no good. */
+async function richWorld(): Promise<{ world: World; ear: Ear }> {
+  const world = await openWorld({ FINALITY_POLL_MS: '100' })
+  const { devnet } = world
+  const ear = await hearAll(world, 'start')
+  const symbol = 'AAPLc'
+  devnet.list.change('INTCc', { name: HOSTILE })
+  devnet.list.change('TSLAc', { nav_price: 500.25, nav_price_updated_at: new Date().toISOString() })
+  transfer(world, symbol, 2)
+  devnet.act.announce({ symbol, id: `id ${HOSTILE}`, description: HOSTILE, uri: HOSTILE, split: { to: '2' } })
+  devnet.act.pause({ symbol: 'NVDAc', features: [0, 7] })
+  devnet.act.seize({ symbol: 'MSFTc', raw: whole(3), memo: MEMO })
+  devnet.act.remit({ symbol: 'MSFTc', raw: whole(2), memo: MEMO })
+  devnet.transfer({ symbol: 'METAc', from: `0x${'0'.repeat(40)}`, raw: 5n })
+  devnet.transfer({ symbol: 'METAc', to: `0x${'0'.repeat(40)}`, raw: 5n })
+  devnet.emit({ address: devnet.list.addressOf('COINc'), topics: [MEMO], data: '0x01' })
+  const changed = devnet.transfer({ symbol: 'GOOGLc', raw: 1n })
+  const dropped = devnet.transfer({ symbol: 'CRCLc', raw: 9n })
+  const log = devnet.flash().find(({ transactionHash }) => transactionHash === changed)
+  if (!log) throw new Error('no log')
+  await ear.hear('transfer', ({ symbol }) => symbol === 'CRCLc')
+  devnet.weather.change(changed, [{ ...log, data: `0x${'7'.padStart(64, '0')}` }])
+  devnet.weather.drop(dropped)
+  devnet.seal()
+  for (const type of [
+    'action',
+    'multiplier',
+    'pause',
+    'seize',
+    'mint',
+    'burn',
+    'log',
+    'amend',
+    'retract',
+    'finality',
+  ] as const) {
+    await ear.hear(type)
+  }
+  await ear.hear('nav', ({ symbol, nav }) => symbol === 'TSLAc' && nav.price === '500.25')
+  await ear.hear('token', ({ symbol, change }) => symbol === 'INTCc' && change === 'changed')
+  await ear.until(() => ear.all('seal').length === 6, 'the seals')
+  return { world, ear }
+}
+
+/** Reads a streaming answer as text until it shows something. */
+async function textOf(url: string, shows: RegExp): Promise<string> {
+  const abort = new AbortController()
+  onTestFinished(() => abort.abort())
+  const response = await fetch(url, { signal: abort.signal })
+  let text = ''
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk
+    if (shows.test(text)) break
+  }
+  return text
+}
+
+describe('a message', () => {
+  it.each(['preconfirmed', 'sealed'])(
+    'has the same bytes on every carrier, live and later, in the view %s',
+    async (stage) => {
+      const { world, ear } = await richWorld()
+      const { id: end } = ear.all('seal').at(-1) ?? { id: '' }
+      const query = `symbols=*&types=*&snapshot=false&stage=${stage}&since=start`
+      const ears = await Promise.all(carriers.map((carrier) => liveOn(world, carrier, query)))
+      const named = await liveOn(world, 'sse', `${query}&events=named`)
+      const texts = [...ears, named].map((one) => {
+        const told = toldTo(one)
+        return told.slice(0, told.findIndex((text) => JSON.parse(text).id === end) + 1)
+      })
+      if (stage === 'preconfirmed') texts.push(toldTo(ear).slice(0, texts[0]?.length))
+      expect(texts[0]?.length).toBeGreaterThan(40)
+      for (const told of texts) expect(told).toEqual(texts[0])
+    },
+  )
+
+  it('is one readable line of text each, in the same order, in which no text from outside can do harm', async () => {
+    const { world, ear } = await richWorld()
+    const count = toldTo(ear).length
+    const text = await textOf(
+      `${world.relay.url}/v1/tail/*?types=*&since=start&heartbeat=1`,
+      /\n# \d{4}-.* source .*\n/,
+    )
+    const lines = text.trimEnd().split('\n')
+    for (const line of lines) expect(line).not.toMatch(UNRULY)
+    const told = lines.filter((line) => !line.startsWith('#'))
+    expect(told.length).toBeGreaterThanOrEqual(count)
+    for (const [at, line] of told.slice(0, count).entries()) {
+      const message = ear.messages.filter((one) => 'prev' in one)[at]
+      if (!message || !('prev' in message)) throw new Error('unreachable')
+      const [time, symbol, type] = line.split(/ +/)
+      expect({ time, symbol, type }).toEqual({
+        time: message.time.slice(11, 23),
+        symbol: message.symbol,
+        type: message.type,
+      })
+    }
+    expect(told.find((line) => / action /.test(line))).toMatch(/\ufffd/)
+    // What is said of the connection is marked as such.
+    expect(lines[0]).toMatch(/^# stocktape\.v1 /)
+    expect(lines[1]).toMatch(/^# hearing \*/)
+    expect(lines.some((line) => /^# live after \d+ replayed$/.test(line))).toBe(true)
+    const asked = await textOf(`${world.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`, /# live/)
+    const toldThere = asked.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    expect(toldThere.slice(0, count)).toEqual(told.slice(0, count))
+  })
+})
+
+describe('events=named', () => {
+  it('names every event after its type, heartbeats too, and loses no id by it', async () => {
+    const world = await openWorld({ HEARTBEAT_MS: '100' })
+    const ear = await liveOn(world, 'sse', 'symbols=AAPLc&events=named')
+    transfer(world)
+    await ear.hear('transfer')
+    await ear.hear('heartbeat')
+    expect(ear.heard.map(({ event }) => event)).toEqual(typesOf(ear.heard))
+    for (const { message, id } of ear.heard) expect(id).toBe('id' in message ? message.id : undefined)
+    const plain = await liveOn(world, 'sse', 'symbols=AAPLc')
+    transfer(world)
+    await plain.hear('transfer')
+    await plain.hear('heartbeat')
+    for (const { message, event } of plain.heard) {
+      expect(event).toBe(message.type === 'heartbeat' ? 'heartbeat' : undefined)
+    }
+  })
+})
+
+describe('a browser', () => {
+  it('is told a time of its own to come back after, and hears a comment before anything else', async () => {
+    const world = await openWorld()
+    const times = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const text = await textOf(`${world.relay.url}/v1/stream/AAPLc`, /data: /)
+        expect(text).toMatch(/^:[^\n]*\nretry: \d+\n\n(id: \S+\n)?data: \{"type":"hello"/)
+        return Number(/^retry: (\d+)$/m.exec(text)?.[1])
+      }),
+    )
+    for (const time of times) {
+      expect(time).toBeGreaterThanOrEqual(1_000)
+      expect(time).toBeLessThanOrEqual(3_000)
+    }
+    expect(new Set(times).size).toBeGreaterThan(1)
+  })
+})
+
+describe('the end of the relay', () => {
+  it('is a bye with a position on every carrier, from which the next relay on the tape goes on', async () => {
+    const devnet = await openDevnet()
+    const settings = { DATA_DIR: await openFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
+    const relay = await relayOn(devnet, settings)
+    await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
+    const query = 'symbols=AAPLc&types=transfer,seal'
+    const ears = await Promise.all(carriers.map((carrier) => liveOn({ relay }, carrier, query)))
+    transfer({ devnet }, 'AAPLc', 3)
+    for (const ear of ears) await ear.until(() => ear.all('transfer').length === 3)
+    await relay.stop()
+    const byes = await Promise.all(
+      ears.map(async (ear) => {
+        const ending = await ear.ended
+        const bye = ear.messages.at(-1)
+        if (bye?.type !== 'bye') throw new Error(`the last word is ${bye?.type}`)
+        expect(bye.reason).toBe('going_away')
+        expect(seqOf(bye.id)).toBeGreaterThanOrEqual(seqOf(ear.all('transfer')[2]?.id))
+        expect(bye.retry_ms).toBeGreaterThan(0)
+        return { bye, ending }
+      }),
+    )
+    expect(byes.map(({ ending }) => ending)).toEqual([
+      { code: 4200, reason: `going_away ${byes[0]?.bye.id}` },
+      { code: 0, reason: 'ended' },
+      { code: 0, reason: 'ended' },
+    ])
+    expect(ears[1]?.heard.at(-1)).toMatchObject({ id: byes[1]?.bye.id })
+    devnet.seal()
+    transfer({ devnet }, 'AAPLc', 1, 77n)
+    const next = await relayOn(devnet, settings)
+    for (const [at, carrier] of carriers.entries()) {
+      const back = await listen({ relay: next }, carrier, query, byes[at]?.bye.id ?? '')
+      await back.hear('transfer', ({ raw }) => raw === '77')
+      await back.hear('seal')
+      expect(back.all('subscribed')).toMatchObject([{ resume: 'full' }])
+      expect(back.all('transfer').map(({ raw }) => raw)).toEqual(['77'])
+    }
+  })
+})

@@ -1,0 +1,108 @@
+import { connect, type Socket } from 'node:net'
+import { opcodes } from '../integration/http/websocket-frames.ts'
+
+/** Takes one message, in the bytes in which it came; they are only lent. */
+export type Take = (message: Buffer) => void
+
+/** What a reader makes of the bytes that follow an answer's head. */
+interface Reader {
+  read(bytes: Buffer): void
+}
+
+const LINE_END = 0x0a
+const DATA = Buffer.from('data: ')
+const HEAD_END = '\r\n\r\n'
+
+/** The lines of NDJSON and text; of SSE those that carry a message. */
+export class LineReader implements Reader {
+  readonly #take: Take
+  readonly #prefix: Buffer
+  #rest = Buffer.alloc(0)
+
+  constructor(take: Take, carrier: Carrier) {
+    this.#take = take
+    this.#prefix = carrier.startsWith('sse') ? DATA : Buffer.alloc(0)
+  }
+
+  read(bytes: Buffer): void {
+    const all = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes
+    const prefix = this.#prefix
+    let at = 0
+    for (let end = all.indexOf(LINE_END); end >= 0; end = all.indexOf(LINE_END, at)) {
+      const carries = all.compare(prefix, 0, prefix.length, at, Math.min(at + prefix.length, end)) === 0
+      if (carries) this.#take(all.subarray(at + prefix.length, end))
+      at = end + 1
+    }
+    this.#rest = Buffer.from(all.subarray(at))
+  }
+}
+
+type FrameHandlers = { readonly text: Take; readonly ping: () => void; readonly close: Take }
+
+/** The frames of a WebSocket's server, which are neither masked nor fragmented. */
+export class FramesReader implements Reader {
+  readonly #handlers: FrameHandlers
+  #rest = Buffer.alloc(0)
+
+  constructor(handlers: FrameHandlers) {
+    this.#handlers = handlers
+  }
+
+  read(bytes: Buffer): void {
+    const all = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes
+    let at = 0
+    for (let end = frameEnd(all, at); end <= all.length; end = frameEnd(all, at)) {
+      const opcode = (all[at] ?? 0) & 0x0f
+      const payload = all.subarray(at + headerBytes(all[at + 1] ?? 0), end)
+      if (opcode === opcodes.text) this.#handlers.text(payload)
+      else if (opcode === opcodes.ping) this.#handlers.ping()
+      else if (opcode === opcodes.close) this.#handlers.close(payload)
+      at = end
+    }
+    this.#rest = Buffer.from(all.subarray(at))
+  }
+}
+
+const headerBytes = (size: number): number => (size < 126 ? 2 : size === 126 ? 4 : 10)
+
+/** Where the frame ends that begins here; endless while too little of it is there to say so. */
+function frameEnd(bytes: Buffer, at: number): number {
+  const size = bytes[at + 1] ?? 0
+  const header = headerBytes(size)
+  if (bytes.length < at + header) return Number.POSITIVE_INFINITY
+  if (size < 126) return at + header + size
+  return at + header + (size === 126 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2)))
+}
+
+export type Carrier = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
+
+/** Where a relay listens, and from which address of this machine it is called. */
+export type Way = { readonly port: number; readonly localAddress: string }
+
+export const call = ({ port, localAddress }: Way): Socket =>
+  connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true, noDelay: true })
+
+/** Cuts the head off an answer; what follows goes to the reader, once the status is what a stream begins with. */
+export class AnswerReader implements Reader {
+  readonly #body: Reader
+  readonly #refused: (head: string) => void
+  #head = ''
+  #isThrough = false
+
+  constructor(body: Reader, refused: (head: string) => void) {
+    this.#body = body
+    this.#refused = refused
+  }
+
+  read(bytes: Buffer): void {
+    if (this.#isThrough) return this.#body.read(bytes)
+    this.#head += bytes.toString('latin1')
+    const end = this.#head.indexOf(HEAD_END)
+    if (end < 0) return
+    this.#isThrough = true
+    if (!/^HTTP\/1\.1 (101|200) /.test(this.#head)) return this.#refused(this.#head)
+    const body = Buffer.from(this.#head.slice(end + HEAD_END.length), 'latin1')
+    this.#head = ''
+    if (body.length > 0) this.#body.read(body)
+  }
+}

@@ -1,0 +1,167 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { asapScheduler, map, of, Subject, timer } from 'rxjs'
+import { expect, it } from 'vitest'
+import type { Signal } from '../../src/chain/link/socket.ts'
+import type { Ask } from '../../src/chain/rpc/client.ts'
+import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import { openIngest } from '../../src/ingest/ingest.ts'
+import type { Hex } from '../../src/protocol/fields.ts'
+import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import { Clock } from '../simulation/virtual-clock.ts'
+import { blockHash, header, pendingLog, sealedLog, type WireLog } from '../unit/chain/node-json.ts'
+import { APPLE, apple, listOf } from '../unit/tokens/stock-records.ts'
+
+const HOUR_MS = 3_600_000
+const HOURS = 24
+const BLOCK_MS = 4_000
+const FLASH_MS = 1_000
+/** How much of the chain this node can still tell of. */
+const KEPT_BLOCKS = 256
+const FIRST = 1_000
+/** The tape and the ledger are full long before the memory is first measured. */
+const TAPE_BOUND = 5_000
+const FULL_AFTER_HOURS = 4
+/** What a day may leave behind; the half of it is noise of the collector. */
+const GROWTH_BOUND_BYTES = 4 * 2 ** 20
+
+const address = APPLE as Hex
+
+/** A chain that is always alike: three flashblocks of one log each, every seventh log not in its sealed block. */
+class Days {
+  readonly signals = new Subject<Signal>()
+  readonly #clock: Clock
+  readonly #kept = new Map<number, readonly WireLog[]>()
+  head = FIRST
+  dropped = 0
+  flashes = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    for (let number = FIRST - 10; number <= FIRST; number += 1) this.#kept.set(number, [])
+    clock.after(FLASH_MS, () => this.#flash(0))
+  }
+
+  readonly ask: Ask = (method, params) =>
+    timer(3, this.#clock).pipe(
+      map(() => {
+        const [about] = params as readonly [unknown]
+        if (method === 'eth_getBlockByNumber') return this.#block(about)
+        const { blockHash: hash, fromBlock, toBlock } = about as Record<string, string | undefined>
+        if (hash === undefined)
+          return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
+        const found = [...this.#kept.keys()].find((number) => blockHash(number) === hash)
+        if (found === undefined) throw new UpstreamError('behind', `block not found: hash ${hash}`)
+        return this.#kept.get(found)
+      }),
+    )
+
+  #block(about: unknown): unknown {
+    if (about === 'pending') return header(this.head + 1, { sealed: false })
+    if (about === 'safe' || about === 'finalized') return header(this.head - (about === 'safe' ? 3 : 8))
+    const number = about === 'latest' ? this.head : Number(about)
+    return number > this.head ? null : header(number, { transactions: 8 })
+  }
+
+  #range(from: number, to: number): readonly WireLog[] {
+    return [...this.#kept].flatMap(([number, logs]) => (number >= from && number <= to ? logs : []))
+  }
+
+  #flash(index: number): void {
+    const block = this.head + 1
+    this.#clock.after(FLASH_MS, () => (index < 2 ? this.#flash(index + 1) : this.#seal()))
+    this.flashes += 1
+    this.#push(pendingLog({ block, index, address }))
+  }
+
+  #seal(): void {
+    this.head += 1
+    const first = this.flashes - 3
+    const kept = [0, 1, 2].filter((index) => (first + index) % 7 !== 0)
+    this.dropped += 3 - kept.length
+    this.#kept.set(
+      this.head,
+      kept.map((index) => sealedLog({ block: this.head, index, address })),
+    )
+    this.#kept.delete(this.head - KEPT_BLOCKS)
+    this.signals.next({ type: 'head', header: header(this.head) })
+    this.#clock.after(BLOCK_MS - 3 * FLASH_MS, () => this.#flash(0))
+  }
+
+  #push(log: WireLog): void {
+    this.signals.next({ type: 'log', of: 'pendingLogs', log, receivedAt: this.#clock.now() })
+  }
+}
+
+const collect = (): number => {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  return process.memoryUsage().heapUsed
+}
+
+it('memory stays flat over a day, and every promise of it is kept', async () => {
+  const clock = new Clock()
+  const days = new Days(clock)
+  const tape = openSqliteTape({
+    dir: ':memory:',
+    retentionMs: HOURS * HOUR_MS,
+    bound: TAPE_BOUND,
+    now: () => clock.now(),
+    dice: () => 0.5,
+  })
+  const count = { told: 0, sealed: 0, retracted: 0, late: 0, statuses: 0 }
+  tape.follow((entries) => {
+    for (const { update } of entries) {
+      if (update.type === 'transfer') count.told += 1
+      if (update.type === 'transfer' && update.late) count.late += 1
+      if (update.type === 'seal') count.sealed += update.count
+      if (update.type === 'retract') count.retracted += 1
+      if (update.type === 'status') count.statuses += 1
+    }
+  })
+  const flow = await openIngest({
+    tape,
+    ask: days.ask,
+    link: () => days.signals,
+    overhear: () => {},
+    lists: () => of({ tokens: listOf(apple()), partial: false }),
+    clock,
+    turn: asapScheduler,
+    settings: {
+      pendingPollMs: 1_000,
+      silenceMs: 3_000,
+      finalityPollMs: 10_000,
+      backfillBoundMs: HOURS * HOUR_MS,
+      staleMs: 365 * 24 * HOUR_MS,
+      feeds: [],
+    },
+    say: () => {},
+    count: { repeated: () => {}, foreign: () => {}, unreadable: () => {} },
+  })
+  const running = flow.subscribe()
+  days.signals.next({ type: 'live', of: 'pendingLogs', addresses: [address] })
+  let full = 0
+  for (let hour = 1; hour <= HOURS; hour += 1) {
+    while (clock.due <= hour * HOUR_MS) {
+      clock.step()
+      await new Promise(setImmediate)
+    }
+    if (hour === FULL_AFTER_HOURS) full = collect()
+  }
+  const grown = collect() - full
+  running.unsubscribe()
+  expect(days.head).toBeGreaterThan(FIRST + (HOURS * HOUR_MS) / BLOCK_MS / 2)
+  expect(count.told).toBe(days.flashes)
+  expect(count.late).toBe(0)
+  expect(count.statuses).toBe(1)
+  const open = tape.notes('open/').size
+  expect(open).toBeLessThanOrEqual(6)
+  expect(count.sealed + count.retracted + open).toBe(days.flashes)
+  expect(Math.abs(count.retracted - days.dropped)).toBeLessThanOrEqual(3)
+  expect(grown).toBeLessThan(GROWTH_BOUND_BYTES)
+  await tape.close()
+  const kib = Math.round(grown / 1_024)
+  process.stdout.write(
+    `${days.flashes} logs in ${HOURS} hours; ${kib} KiB more at the end than after ${FULL_AFTER_HOURS}\n`,
+  )
+})

@@ -1,0 +1,43 @@
+import { availableParallelism } from 'node:os'
+import { described } from './shrink-failure.ts'
+import { type Run, run, runOf } from './simulation-run.ts'
+import { crowd } from './worker-pool.ts'
+
+/**
+ * Hunts by hand: `SEEDS=20000 npm run simulate` runs so many seeds, from `FROM` on. `SEED=25`, or `WORLD` with a line that
+ * a hunt printed, runs one world and prints what it writes, and what the relay says of itself.
+ */
+
+const { SEED, WORLD, SEEDS = '200', FROM = '1' } = process.env
+const print = (line: string) => process.stdout.write(`${line}\n`)
+
+// Whoever reads only the first lines is served.
+process.stdout.on('error', () => process.exit())
+
+if (SEED !== undefined || WORLD !== undefined) {
+  const { settings, faults }: Run = WORLD === undefined ? runOf(Number(SEED)) : JSON.parse(WORLD)
+  print(JSON.stringify(settings))
+  for (const fault of faults) print(JSON.stringify(fault))
+  const outcome = await run({
+    settings,
+    faults,
+    wrote: (at, text) => print(`${Math.round(at)} ${text}`),
+    say: (at, kind, detail) => print(`${at} says ${kind} ${JSON.stringify(detail)}`),
+  })
+  for (const { law, at, said } of outcome.broken) print(`${law} at ${Math.round(at)} ms: ${said}`)
+} else {
+  const began = performance.now()
+  let failed = 0
+  await crowd({
+    tasks: Array.from({ length: Number(SEEDS) }, (_, nth) => ({ seed: Number(FROM) + nth })),
+    workers: Math.max(1, Math.min(2, availableParallelism())),
+    done: ({ task, prey, traces }) => {
+      if (traces.length > 1 && new Set(traces).size > 1) print(`seed ${task.seed}: two runs, two traces`)
+      if (!prey) return
+      failed += 1
+      print(described(prey))
+    },
+  })
+  print(`${SEEDS} seeds, ${failed} broke a law, ${Math.round((performance.now() - began) / 1_000)} s`)
+  if (failed > 0) process.exitCode = 1
+}

@@ -1,0 +1,25 @@
+import type { Tape } from '../../src/tape/tape.ts'
+import type { Weather } from './active-faults.ts'
+import type { Clock } from './virtual-clock.ts'
+
+/** The same tape, but for some of its methods. */
+export const around = (tape: Tape, changes: Partial<Tape>): Tape =>
+  new Proxy(tape, {
+    get: (target, name) => {
+      const own = Reflect.get(changes, name) ?? Reflect.get(target, name)
+      return typeof own === 'function' ? own.bind(target) : own
+    },
+  })
+
+/**
+ * A tape that takes its time to write while the weather says so, as one over a network does. Not while new blocks seem
+ * empty or a token is delisted: a settling does not know what waits to be written, so it cannot ask or doubt because of it.
+ */
+export const slow = (tape: Tape, weather: Weather, clock: Clock): Tape =>
+  around(tape, {
+    append: async (drafts, notes) => {
+      const ms = weather.is('unindexed') || weather.is('delisted') ? null : weather.amount('slowTape')
+      if (ms !== null) await new Promise<void>((resolve) => clock.after(ms, resolve))
+      return tape.append(drafts, notes)
+    },
+  })

@@ -1,0 +1,161 @@
+import type { Hex } from '../../src/protocol/fields.ts'
+import type { Content } from './simulated-block.ts'
+
+/** What contracts say beside movements and approvals, each with what it means for whoever reads it. */
+export type Meaning =
+  | { readonly event: 'Memo'; readonly memo: Hex }
+  | { readonly event: 'Seized'; readonly from: Hex; readonly to: Hex; readonly raw: bigint }
+  | { readonly event: 'MultiplierUpdated'; readonly to: bigint }
+  /** In seconds. */
+  | { readonly event: 'UIMultiplierUpdated'; readonly from: bigint; readonly to: bigint; readonly at: number }
+  | { readonly event: 'UIMultiplierUpdateCancelled'; readonly to: bigint; readonly at: number }
+  | { readonly event: 'Paused' | 'Unpaused'; readonly features: readonly number[] }
+  | { readonly event: 'Announcement'; readonly id: string; readonly description: string; readonly uri: string }
+  | { readonly event: 'EndAnnouncement'; readonly id: string }
+  /** A field of the record; null where the log does not say its value. */
+  | { readonly event: 'FieldUpdated'; readonly field: string; readonly value: unknown }
+
+const topics = {
+  memo: '0x6989f5818dcfd11f8cd53b27c94cec33dae1589735f03e639cba54553a1825e8',
+  burnedBlocked: '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3',
+  seized: '0xa9aec5d8b86e2fa2fd6ac3af62f2622e3dfdab1967d4cbbb56a5df7d74cb887c',
+  paused: '0x3e849708b13f20dd0b87a503523c305e7604cd7e8f855e7a5ebe21397dfd7146',
+  unpaused: '0x086a815e5123cf1af5cb7a82f8b052bf96c622204c98b2f4f9782bf77f753c57',
+  multiplierUpdated: '0x4dbe4840d7465bd162f67814cea0b519567a2e0e578bcde61e7f4ced361e5a3d',
+  uiMultiplierUpdated: '0x2205df4534432b2f60654a3fdb48737ffdaf3e9edb1a498bd985bc026b15b055',
+  uiMultiplierUpdateCancelled: '0x883856335ba5f60c18b9817c4505d3c7d3f6223dcf39516b30c508c46a5e1cad',
+  announcement: '0xccebf8218a62875909564adef86a6f4df81503cb617221e793357d62f8e813f7',
+  endAnnouncement: '0x96d64dafe2c790596430196b982ad1da3221cb3b0f4e6e2df77f2e4f71a90037',
+  extraMetadataUpdated: '0xd7bb345be29e78d635203d40fe0567e7ef19d5cd5cc5fcd25f768b8063e82aa1',
+  nameUpdated: '0x74321da206c1b9fa34367f7ece59ca49371dcd13820b9a5c3767ae1ecceed51a',
+  symbolUpdated: '0x64e8b5c6dcea43dd79766bb3b8af7c45968d12b68c960cf2da23856f34d598d4',
+  contractURIUpdated: '0xa5d4097edda6d87cb9329af83fb3712ef77eeb13738ffe43cc35a4ce305ad962',
+  supplyCapUpdated: '0x6d14f44808ce024f263432bc38d019a9951fbe674e9898b54844dbc8dc09c23a',
+} as const
+
+const WORD_BYTES = 32
+/** Who keeps the books of a token. */
+const OPERATOR = 0xb00c
+/** What a contract says where there is no cap. */
+export const NO_CAP = 2n ** 128n - 1n
+
+type Part = bigint | number | string | readonly number[]
+
+const word = (value: bigint | number): string => value.toString(16).padStart(2 * WORD_BYTES, '0')
+const topicOf = (value: bigint | number): Hex => `0x${word(value)}`
+
+/** As the ABI has it: numbers in their place, texts and lists after all of them, and where they begin in their place. */
+function encoded(...parts: readonly Part[]): Hex {
+  const heads: string[] = []
+  let tail = ''
+  for (const part of parts) {
+    if (typeof part === 'bigint' || typeof part === 'number') {
+      heads.push(word(part))
+      continue
+    }
+    heads.push(word(parts.length * WORD_BYTES + tail.length / 2))
+    tail += typeof part === 'string' ? textOf(part) : [part.length, ...part].map(word).join('')
+  }
+  return `0x${heads.join('')}${tail}`
+}
+
+function textOf(text: string): string {
+  const bytes = Buffer.from(text)
+  const padded = Math.ceil(bytes.length / WORD_BYTES) * WORD_BYTES
+  return word(bytes.length) + bytes.toString('hex').padEnd(2 * padded, '0')
+}
+
+const operator = topicOf(OPERATOR)
+const wordOf = (address: Hex): Hex => `0x${address.slice(2).padStart(2 * WORD_BYTES, '0')}`
+
+export const memo = (address: Hex, text: Hex): Content => ({
+  address,
+  topics: [topics.memo, operator, text],
+  data: '0x',
+  means: { event: 'Memo', memo: text },
+})
+
+export const seized = (address: Hex, from: Hex, to: Hex, raw: bigint): Content => ({
+  address,
+  topics: [topics.seized, operator, wordOf(from), wordOf(to)],
+  data: encoded(raw),
+  means: { event: 'Seized', from, to, raw },
+})
+
+/** Known to the standard, and to nobody who reads it: told as it came. */
+export const burnedBlocked = (address: Hex, from: Hex, raw: bigint): Content => ({
+  address,
+  topics: [topics.burnedBlocked, operator, wordOf(from)],
+  data: encoded(raw),
+})
+
+export const multiplierUpdated = (address: Hex, to: bigint): Content => ({
+  address,
+  topics: [topics.multiplierUpdated],
+  data: encoded(to),
+  means: { event: 'MultiplierUpdated', to },
+})
+
+export const uiMultiplierUpdated = (address: Hex, from: bigint, to: bigint, at: number): Content => ({
+  address,
+  topics: [topics.uiMultiplierUpdated],
+  data: encoded(from, to, at),
+  means: { event: 'UIMultiplierUpdated', from, to, at },
+})
+
+export const uiMultiplierUpdateCancelled = (address: Hex, to: bigint, at: number): Content => ({
+  address,
+  topics: [topics.uiMultiplierUpdateCancelled],
+  data: encoded(to, at),
+  means: { event: 'UIMultiplierUpdateCancelled', to, at },
+})
+
+export const paused = (address: Hex, event: 'Paused' | 'Unpaused', features: readonly number[]): Content => ({
+  address,
+  topics: [event === 'Paused' ? topics.paused : topics.unpaused, operator],
+  data: encoded(features),
+  means: { event, features },
+})
+
+export const announcement = (address: Hex, id: string, description: string, uri: string): Content => ({
+  address,
+  topics: [topics.announcement, operator],
+  data: encoded(id, description, uri),
+  means: { event: 'Announcement', id, description, uri },
+})
+
+export const endAnnouncement = (address: Hex, id: string): Content => ({
+  address,
+  topics: [topics.endAnnouncement],
+  data: encoded(id),
+  means: { event: 'EndAnnouncement', id },
+})
+
+export const renamed = (address: Hex, field: 'name' | 'symbol', value: string): Content => ({
+  address,
+  topics: [field === 'name' ? topics.nameUpdated : topics.symbolUpdated, operator],
+  data: encoded(value),
+  means: { event: 'FieldUpdated', field, value },
+})
+
+/** An empty value takes the entry away. */
+export const described = (address: Hex, entry: string, value: string): Content => ({
+  address,
+  topics: [topics.extraMetadataUpdated],
+  data: encoded(entry, value),
+  means: { event: 'FieldUpdated', field: 'extra_metadata', value: value === '' ? {} : { [entry]: value } },
+})
+
+export const uriUpdated = (address: Hex): Content => ({
+  address,
+  topics: [topics.contractURIUpdated],
+  data: '0x',
+  means: { event: 'FieldUpdated', field: 'contract_uri', value: null },
+})
+
+export const supplyCapUpdated = (address: Hex, from: bigint, to: bigint): Content => ({
+  address,
+  topics: [topics.supplyCapUpdated, operator],
+  data: encoded(from, to),
+  means: { event: 'FieldUpdated', field: 'supply_cap', value: to === NO_CAP ? null : to.toString() },
+})

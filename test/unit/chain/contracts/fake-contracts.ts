@@ -1,0 +1,60 @@
+import { defer, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
+import type { Ask } from '../../../../src/chain/rpc/client.ts'
+import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
+import type { Hex } from '../../../../src/protocol/fields.ts'
+
+export const UI_MULTIPLIER = '0xa60bf13d'
+export const MULTIPLIER = '0x1b3ed722'
+export const NEW_UI_MULTIPLIER = '0xdc767007'
+export const EFFECTIVE_AT = '0x97a4064f'
+export const PAUSED_FEATURES = '0xde9997e3'
+export const AGGREGATOR = '0x245a7bfc'
+export const PHASE_ID = '0x58303b10'
+export const DECIMALS = '0x313ce567'
+export const LATEST_ROUND_DATA = '0xfeaf968c'
+
+const reverted = new UpstreamError('reverted', '3 execution reverted')
+
+/** Contracts as a node asks them: each answers what it was told to, and reverts at all else. */
+export class FakeContracts {
+  /** Everything that was asked, in words: the contract's question or the method, to whom, and as of when. */
+  readonly asked: string[] = []
+  /** What a method that is no call answers. */
+  readonly besides = new Map<string, unknown>()
+  /** Thrown instead of an answer. */
+  trouble: UpstreamError | null = null
+  delayMs = 0
+  inFlight = 0
+  mostInFlight = 0
+  readonly #answers = new Map<string, unknown>()
+  readonly #clock: SchedulerLike | null
+
+  constructor(clock: SchedulerLike | null = null) {
+    this.#clock = clock
+  }
+
+  says(address: Hex, answers: Readonly<Record<string, unknown>>): void {
+    for (const [selector, answer] of Object.entries(answers)) this.#answers.set(`${selector} ${address}`, answer)
+  }
+
+  readonly ask: Ask = (method, params) =>
+    defer(() => {
+      const [about, second, third] = params as readonly [unknown, unknown, unknown]
+      const call = method === 'eth_call' ? (about as { to: Hex; data: Hex }) : null
+      this.asked.push(call ? `${call.data} ${call.to} ${second}` : [method, about, second, third].join(' ').trim())
+      this.inFlight += 1
+      this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
+      const wait: Observable<unknown> = this.#clock ? timer(this.delayMs, this.#clock) : of(0)
+      return wait.pipe(
+        map(() => {
+          this.inFlight -= 1
+          if (call && this.trouble) throw this.trouble
+          const key = call ? `${call.data} ${call.to}` : method
+          const answers = call ? this.#answers : this.besides
+          const answer = answers.has(key) || !call ? answers.get(key) : reverted
+          if (answer instanceof Error) throw answer
+          return answer
+        }),
+      )
+    })
+}

@@ -1,0 +1,191 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { read } from '../../../../src/chain/logs/events.ts'
+import { Header, readLogs } from '../../../../src/chain/logs/log-schema.ts'
+import {
+  alice,
+  apple,
+  blockHash,
+  bob,
+  header,
+  keyOf,
+  pendingLog,
+  sealedLog,
+  TRANSFER,
+  word,
+  ZERO_WORD,
+} from '../node-json.ts'
+
+const one = (given: unknown) => {
+  const { logs, unreadable } = readLogs(given)
+  expect(unreadable).toBe(0)
+  expect(logs).toHaveLength(1)
+  const [log] = logs
+  if (!log) throw new Error('no log')
+  return log
+}
+
+describe('a log', () => {
+  it('is read in numbers, with the key that never changes', () => {
+    expect(one(pendingLog({ block: 100, index: 7, raw: 150_000_000n }))).toEqual({
+      key: keyOf({ block: 100, index: 7 }),
+      address: apple,
+      topics: [TRANSFER, word(alice), word(bob)],
+      data: word(150_000_000),
+      blockNumber: 100,
+      blockHash: null,
+      blockTimestamp: 1_795_000_020,
+      transactionHash: pendingLog({ block: 100, index: 7 }).transactionHash,
+      transactionIndex: 7,
+      logIndex: 7,
+      removed: false,
+    })
+  })
+
+  it('has the same key before and after its block is sealed', () => {
+    expect(one(pendingLog({ block: 5 })).key).toBe(one(sealedLog({ block: 5 })).key)
+  })
+
+  it('is read in both shapes: one, or an array of all that are pending', () => {
+    const wire = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 1 })]
+    expect(readLogs(wire)).toEqual({ logs: wire.flatMap((log) => readLogs(log).logs), unreadable: 0 })
+    expect(readLogs([])).toEqual({ logs: [], unreadable: 0 })
+  })
+
+  it.each<[string, unknown]>([
+    ['zero', ZERO_WORD],
+    ['null', null],
+    ['missing', undefined],
+  ])('has no block hash while it is %s', (_, hash) => {
+    expect(one({ ...pendingLog({ block: 5 }), blockHash: hash }).blockHash).toBeNull()
+  })
+
+  it('has the block hash that it came with', () => {
+    expect(one(sealedLog({ block: 5 })).blockHash).toBe(blockHash(5))
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['missing', undefined],
+    ['a number', 1_795_000_020],
+    ['beyond all numbers', '0xffffffffffffffff'],
+    ['beyond all dates', '0xffffffffffff'],
+    ['beyond all years of four digits', '0x3afff44180'],
+  ])('has no time where the timestamp is %s', (_, blockTimestamp) => {
+    expect(one({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['missing', undefined],
+    ['false', false],
+  ])('is not taken back where removed is %s', (_, removed) => {
+    expect(one({ ...pendingLog({ block: 5 }), removed }).removed).toBe(false)
+  })
+
+  it('says when it is taken back', () => {
+    expect(one({ ...sealedLog({ block: 5 }), removed: true }).removed).toBe(true)
+  })
+
+  it('is the same log in whatever case a node writes it', () => {
+    const wire = sealedLog({ block: 0xabc, index: 0xd })
+    const shouted = Object.fromEntries(
+      Object.entries(wire).map(([name, value]) => {
+        const shout = (text: unknown) => (typeof text === 'string' ? `0x${text.slice(2).toUpperCase()}` : text)
+        return [name, Array.isArray(value) ? value.map(shout) : shout(value)]
+      }),
+    )
+    expect(one(shouted)).toEqual(one(wire))
+  })
+
+  it('keeps what else the node says apart, as far as it is plain and short', () => {
+    const more = { blockTimestampMs: '0x1', final: null, parts: [1], long: 'x'.repeat(200) }
+    expect(one({ ...pendingLog({ block: 5 }), ...more })).toEqual({
+      ...one(pendingLog({ block: 5 })),
+      more: { blockTimestampMs: '0x1', final: null },
+    })
+  })
+
+  it('keeps no more than a few of the fields that nobody knows', () => {
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`field${at}`, at]))
+    expect(Object.keys(one({ ...pendingLog({ block: 5 }), ...many })?.more ?? {})).toHaveLength(8)
+  })
+
+  it('is no place for a prototype of somebody else', () => {
+    const polluted = JSON.parse(`{"__proto__":{"polluted":true},${JSON.stringify(pendingLog({ block: 5 })).slice(1)}`)
+    expect(one(polluted)).toEqual(one(pendingLog({ block: 5 })))
+    expect(one({ ...pendingLog({ block: 5 }), constructor: 'x' })?.more).toEqual({ constructor: 'x' })
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['odd hex', { data: '0x123' }],
+    ['no 0x', { data: '1234' }],
+    ['data that is not hex', { data: '0xzz' }],
+    ['no data', { data: undefined }],
+    ['five topics', { topics: Array(5).fill(word(1)) }],
+    ['a topic too short', { topics: ['0xdd'] }],
+    ['no topics', { topics: null }],
+    ['a short address', { address: '0xaa' }],
+    ['no address', { address: undefined }],
+    ['a block number that is a number', { blockNumber: 5 }],
+    ['a block number of 65 digits', { blockNumber: `0x${'1'.repeat(65)}` }],
+    ['a block number beyond what a number holds', { blockNumber: '0x20000000000000' }],
+    ['an empty quantity', { logIndex: '0x' }],
+    ['a log index that is null', { logIndex: null }],
+    ['no transaction', { transactionHash: null }],
+    ['a transaction index that is null', { transactionIndex: null }],
+    ['a short block hash', { blockHash: '0x12' }],
+    ['removed that is a word', { removed: 'yes' }],
+  ])('is unreadable with %s', (_, wrong) => {
+    expect(readLogs({ ...pendingLog({ block: 5 }), ...wrong })).toEqual({ logs: [], unreadable: 1 })
+  })
+
+  it('may have no topics and no data at all', () => {
+    const log = one({ ...pendingLog({ block: 5 }), topics: [], data: '0x' })
+    expect(log).toMatchObject({ topics: [], data: '0x' })
+    expect(read(log)).toEqual({ event: 'other' })
+  })
+
+  it('that is bad never drops the good ones beside it', () => {
+    const good = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 2 })]
+    const { logs, unreadable } = readLogs([good[0], { ...good[0], data: '0x1' }, null, good[1], 'log'])
+    expect(logs.map(({ key }) => key)).toEqual([keyOf({ block: 5 }), keyOf({ block: 5, index: 2 })])
+    expect(unreadable).toBe(3)
+  })
+
+  it('does not come from an answer that is out of all bounds', () => {
+    expect(readLogs(Array(200_001).fill(null))).toEqual({ logs: [], unreadable: 1 })
+  })
+
+  it('is read or counted, whatever JSON comes', () => {
+    const wire = pendingLog({ block: 5 })
+    const Spoilt = fc
+      .record(Object.fromEntries(Object.keys(wire).map((name) => [name, fc.option(fc.jsonValue())])))
+      .map((wrong) => ({ ...wire, ...wrong }))
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), Spoilt, fc.array(fc.oneof(Spoilt, fc.constant(wire)))), (given) => {
+        const { logs, unreadable } = readLogs(given)
+        if (Array.isArray(given)) expect(logs.length + unreadable).toBe(given.length)
+        else expect(logs.length + unreadable).toBe(1)
+        for (const log of logs) expect(() => read(log)).not.toThrow()
+      }),
+    )
+  })
+})
+
+describe('a header', () => {
+  it('may lack number and hash while its block is being built', () => {
+    expect(Header.parse({ ...header(5), number: null, hash: null })).toMatchObject({ number: null, hash: null })
+    const { number: _number, hash: _hash, ...bare } = header(5)
+    expect(Header.parse(bare)).toMatchObject({ number: null, hash: null, parentHash: blockHash(4) })
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['a word', 'block'],
+    ['of a number that is none', { ...header(5), number: 'five' }],
+    ['of a hash that is none', { ...header(5), hash: '0x12' }],
+  ])('is none when it is %s', (_, given) => {
+    expect(Header.safeParse(given).success).toBe(false)
+  })
+})

@@ -1,0 +1,82 @@
+import type { Hex } from '../../../src/protocol/fields.ts'
+
+/** What a node sends, as it sends it. */
+
+export const apple: Hex = `0x${'aa'.repeat(20)}`
+export const tesla: Hex = `0x${'7e'.repeat(20)}`
+export const alice: Hex = `0x${'a1'.repeat(20)}`
+export const bob: Hex = `0x${'b0'.repeat(20)}`
+
+export const TRANSFER: Hex = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+export const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
+
+export const word = (value: number | bigint | Hex): Hex =>
+  `0x${(typeof value === 'string' ? value.slice(2) : value.toString(16)).padStart(64, '0')}`
+/** Data of these words, one after the other. */
+export const words = (...values: readonly (number | bigint | Hex)[]): Hex =>
+  `0x${values.map((value) => word(value).slice(2)).join('')}`
+/** Data of these texts: where each begins, then of each its length and its bytes. */
+export const texts = (...some: readonly string[]): Hex => {
+  const tails = some.map((text) => {
+    const bytes = Buffer.from(text)
+    return words(bytes.length).slice(2) + bytes.toString('hex').padEnd(Math.ceil(bytes.length / 32) * 64, '0')
+  })
+  const begin = tails.map((_, at) => some.length * 32 + tails.slice(0, at).join('').length / 2)
+  return `${words(...begin)}${tails.join('')}`
+}
+const quantity = (value: number): Hex => `0x${value.toString(16)}`
+
+/** The hash of a sealed block, so that it can be told from its number. */
+export const blockHash = (block: number): Hex => word(0xb10c_0000_0000 + block)
+export const txHash = (block: number, index = 0): Hex => word(0x7a00_0000_0000 + block * 1_000 + index)
+/** Ten blocks in two seconds is how the chain goes today. */
+export const secondOf = (block: number): number => 1_795_000_000 + Math.floor(block / 5)
+
+export type WireLog = Record<string, unknown>
+
+type About = {
+  readonly block: number
+  /** The log's place in its block; so many transactions come before it. */
+  readonly index?: number
+  readonly address?: Hex
+  readonly raw?: bigint
+  readonly from?: Hex
+  readonly to?: Hex
+}
+
+/** A transfer that is pre-confirmed: its block has no hash yet, which nodes write as zeros. */
+export const pendingLog = ({
+  block,
+  index = 0,
+  address = apple,
+  raw = 1n,
+  from = alice,
+  to = bob,
+}: About): WireLog => ({
+  address,
+  topics: [TRANSFER, word(from), word(to)],
+  data: word(raw),
+  blockHash: ZERO_WORD,
+  blockNumber: quantity(block),
+  blockTimestamp: quantity(secondOf(block)),
+  transactionHash: txHash(block, index),
+  transactionIndex: quantity(index),
+  logIndex: quantity(index),
+  removed: false,
+})
+
+export const sealedLog = (about: About): WireLog => ({ ...pendingLog(about), blockHash: blockHash(about.block) })
+
+/** The name of the fact that such a log tells. */
+export const keyOf = ({ block, index = 0 }: { block: number; index?: number }): string =>
+  `${block}-${txHash(block, index)}-${index}`
+
+/** A block's header; the one being built has no hash. */
+export const header = (block: number, { sealed = true, transactions = 1 } = {}): Record<string, unknown> => ({
+  number: quantity(block),
+  hash: sealed ? blockHash(block) : ZERO_WORD,
+  parentHash: blockHash(block - 1),
+  timestamp: quantity(secondOf(block)),
+  gasUsed: quantity(21_000 * transactions),
+  transactions: Array.from({ length: transactions }, (_, index) => txHash(block, index)),
+})

@@ -1,0 +1,92 @@
+import fc from 'fast-check'
+import { firstValueFrom } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { resultText } from '../../../../src/chain/rpc/raw-result.ts'
+import { asker, endpoint } from './fake-endpoint.ts'
+
+const of = (answer: string, id = 1): string | null => resultText(Buffer.from(answer), id)?.toString() ?? null
+
+describe('the text of a result', () => {
+  it.each([
+    ['{"jsonrpc":"2.0","id":1,"result":"0x1"}', '"0x1"'],
+    ['{"id":1,"jsonrpc":"2.0","result":null}', 'null'],
+    ['{"jsonrpc":"2.0","result":{"a":[1, 2]},"id":1}', '{"a":[1, 2]}'],
+    ['{"result":[],"id":1,"jsonrpc":"2.0"}', '[]'],
+    [' { "jsonrpc" : "2.0" , "id" : 1 ,\n"result" : 7 } \n', '7'],
+    ['{"jsonrpc":"2.0","id":1,"result":{"id":1,"jsonrpc":"2.0"}}', '{"id":1,"jsonrpc":"2.0"}'],
+    ['{"jsonrpc":"2.0","id":1,"result":"{\\"id\\":1}"}', '"{\\"id\\":1}"'],
+    ['{"jsonrpc":"2.0","id":1,"result":{"x": 1.50, "y": "\\u00e9"}}', '{"x": 1.50, "y": "\\u00e9"}'],
+  ])('is what stands there, in its own bytes: %s', (answer, result) => {
+    expect(of(answer)).toBe(result)
+  })
+
+  it.each([
+    '',
+    'null',
+    '[]',
+    '{}',
+    'Bad Gateway',
+    '{"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}',
+    '{"jsonrpc":"1.0","id":1,"result":1}',
+    '{"jsonrpc":"2.0","id":"1","result":1}',
+    '{"jsonrpc":"2.0","id":null,"result":1}',
+    '{"jsonrpc":"2.0","id":1,"more":1,"result":1}',
+    '[{"jsonrpc":"2.0","id":1,"result":1}]',
+    '{"jsonrpc":"2.0","id":1,"result":1}x',
+    '{"jsonrpc":"2.0","id":1,"result":1',
+  ])('is not looked for in what does not look like an answer: %s', (answer) => {
+    expect(of(answer)).toBeNull()
+  })
+
+  it('is that of the answer to this question alone', () => {
+    expect(of('{"jsonrpc":"2.0","id":12,"result":1}', 12)).toBe('1')
+    expect(of('{"jsonrpc":"2.0","id":12,"result":1}', 1)).toBeNull()
+    expect(of('{"jsonrpc":"2.0","id":1,"result":1}', 12)).toBeNull()
+    expect(of('{"jsonrpc":"2.0","result":1,"id":12}', 1)).toBeNull()
+    expect(of('{"jsonrpc":"2.0","result":1}', 1)).toBeNull()
+  })
+
+  const envelope = (result: string, id: number, order: readonly string[]) =>
+    `{${order.map((name) => ({ jsonrpc: '"jsonrpc":"2.0"', id: `"id":${id}`, result: `"result":${result}` })[name]).join()}}`
+  const orders = fc.shuffledSubarray(['jsonrpc', 'id', 'result'], { minLength: 3 })
+
+  it('is found wherever it stands, whatever it is, and however long', () => {
+    const result = fc.oneof(
+      fc.json(),
+      fc.json().map((json) => JSON.stringify({ long: 'é'.repeat(40_000), json })),
+    )
+    fc.assert(
+      fc.property(result, fc.nat(10 ** 9), orders, (json, id, order) => {
+        expect(of(envelope(json, id, order), id)).toBe(json)
+      }),
+    )
+  })
+
+  it('is nothing but the result where a plain value stands beside it', () => {
+    const plain = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), fc.string())
+    const extra = fc.tuple(fc.constantFrom('error', 'usage', 'node'), plain, fc.nat(3))
+    fc.assert(
+      fc.property(fc.json(), orders, extra, (json, order, [name, value, at]) => {
+        const parts = order.map((part) => envelope(json, 1, [part]).slice(1, -1))
+        parts.splice(at, 0, `"${name}":${JSON.stringify(value)}`)
+        expect([json, null]).toContain(of(`{${parts.join()}}`))
+      }),
+    )
+  })
+})
+
+describe('what is passed on', () => {
+  it.each(['"error":null', '"usage":{"units":1}', '"node":"a"', '"tags":[]'])(
+    'is the result alone where the node says %s besides',
+    async (more) => {
+      for (const result of ['"0x1"', 'null', '{"number":"0x1"}', '[]']) {
+        const node = await endpoint(({ id }, response) => {
+          response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`)
+        })
+        const { rpc } = asker([node.url])
+        expect(String(await firstValueFrom(rpc.pass('eth_getBlockByNumber', ['latest', false])))).toBe(result)
+      }
+    },
+  )
+})

@@ -1,0 +1,153 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { SealedHeader } from '../../../../src/chain/logs/log-schema.ts'
+import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
+import { keyOf, word } from '../node-json.ts'
+import { HEAD, sealedHeader, walk } from './sealed-blocks-fixture.ts'
+
+/** What happens to the chain, to its node, and to whoever tells of its heads. */
+const happening = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      what: fc.constant('sealed' as const),
+      logs: fc.nat(3),
+      owed: fc.boolean(),
+      hidden: fc.constantFrom(0, 0, 0, 1, 2),
+      pushed: fc.boolean(),
+      afterMs: fc.constantFrom(0, 50, 200, 2_000),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ what: fc.constant('many' as const), blocks: fc.integer({ min: 60, max: 400 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ what: fc.constant('reorganised' as const), depth: fc.integer({ min: 1, max: 90 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      what: fc.constant('behind' as const),
+      lags: fc.array(fc.nat(5), { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ what: fc.constant('troubled' as const), ms: fc.constantFrom(100, 1_000, 8_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('slow' as const), delayMs: fc.constantFrom(0, 30, 300) }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('restarted' as const) }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('safe' as const), depth: fc.integer({ min: 0, max: 60 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ what: fc.constant('garbage' as const), number: fc.constantFrom(1, 5_000, 90_000_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('narrow' as const), bound: fc.constantFrom(3, 50, 2_000) }) },
+)
+
+it('whatever happens, what was told last of each block is what the chain holds in the end', () => {
+  fc.assert(
+    fc.property(fc.array(happening, { minLength: 1, maxLength: 40 }), (happenings) => {
+      const { chain, owed, told, life, raise, pass, restart } = walk({ remembers: true, backfillBoundMs: 1e12 })
+      const truth = new Map<number, string[]>()
+      let lags = [0]
+      let questions = 0
+      // What is safe stays, and is told when it is settled.
+      let safe = HEAD
+      const marks: SealedHeader[] = []
+      const toldSafe = () => {
+        const cursor = told.cursor()?.number ?? HEAD
+        const known = marks.filter((mark) => mark.number <= cursor && life.sealed.agrees(mark))
+        return Math.max(HEAD, ...known.map(({ number }) => number))
+      }
+      chain.instead = () => {
+        questions += 1
+        chain.lag = lags[questions % lags.length] ?? 0
+        return undefined
+      }
+      const put = (block: number, logs: number, owes: boolean) => {
+        const keys: string[] = []
+        for (let log = 0; log < logs; log += 1) {
+          const placed = chain.put(block)
+          if (owes) owed.owe(placed)
+          keys.push(keyOf(placed))
+        }
+        truth.set(block, [...(truth.get(block) ?? []), ...keys])
+      }
+      for (const one of happenings) {
+        switch (one.what) {
+          case 'sealed': {
+            chain.head += 1
+            put(chain.head, one.logs, one.owed)
+            // Only what was told before can be doubted for as long as that.
+            if (one.owed && one.logs > 0) chain.hide(chain.head, one.hidden)
+            if (one.pushed) raise()
+            pass(one.afterMs)
+            break
+          }
+          case 'many':
+            chain.head += one.blocks
+            put(chain.head - 7, 2, false)
+            break
+          case 'reorganised': {
+            const from = Math.max(safe + 1, chain.head - one.depth + 1)
+            if (from > chain.head) break
+            chain.reorganise(chain.head - from + 1)
+            for (const block of [...truth.keys()]) if (block >= from) truth.delete(block)
+            put(chain.head, 1, false)
+            put(from, 2, false)
+            raise()
+            break
+          }
+          case 'restarted':
+            restart(toldSafe())
+            break
+          case 'safe': {
+            safe = Math.max(safe, chain.head - one.depth)
+            const mark = sealedHeader(chain.headerOf(safe))
+            marks.push(mark)
+            life.sealed.safe(mark)
+            break
+          }
+          case 'garbage': {
+            const number = `0x${(chain.head + one.number).toString(16)}`
+            life.sealed.raise(sealedHeader({ ...chain.headerOf(chain.head), number, hash: word(one.number) }))
+            break
+          }
+          case 'behind':
+            lags = [...one.lags, 0]
+            break
+          case 'troubled':
+            chain.trouble = new UpstreamError('unreachable', 'ECONNREFUSED')
+            pass(one.ms)
+            chain.trouble = null
+            break
+          case 'slow':
+            chain.delayMs = one.delayMs
+            break
+          case 'narrow':
+            chain.rangeBound = one.bound
+            break
+        }
+      }
+      lags = [0]
+      chain.delayMs = 1
+      chain.head += 1
+      raise()
+      pass(120_000)
+      expect(life.sealed.settled).toEqual({ number: chain.head, hash: chain.hashOf(chain.head) })
+      expect(told.cursors().at(-1)).toBe(chain.head)
+      expect(told.holes()).toEqual([])
+      const last = new Map(told.blocks().map((block) => [block.number, block]))
+      for (const [number, { hash, logs }] of last) {
+        expect(logs.map(({ key }) => key)).toEqual(truth.get(number) ?? [])
+        // Of an empty block nothing was told, so its hash is nothing that anybody would have to hear of.
+        if (logs.length > 0) expect([number, hash]).toEqual([number, chain.hashOf(number)])
+      }
+      for (const [number, keys] of truth) if (keys.length > 0) expect(last.has(number)).toBe(true)
+    }),
+    { numRuns: 40 },
+  )
+})

@@ -1,0 +1,343 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Config, readConfig, settings } from '../../src/config.ts'
+
+type Env = Readonly<Record<string, string>>
+
+const names = Object.keys(settings) as (keyof typeof settings)[]
+const flagOf = (name: string): string => `--${name.toLowerCase().replaceAll('_', '-')}`
+
+const configOf = (args: readonly string[], env: Env = {}): Config => {
+  const reading = readConfig(args, env)
+  if (reading.kind !== 'settings') throw new Error(JSON.stringify(reading))
+  return reading.config
+}
+const mistakesOf = (args: readonly string[], env: Env = {}): readonly string[] => {
+  const reading = readConfig(args, env)
+  return reading.kind === 'mistakes' ? reading.lines : []
+}
+
+describe('without any settings', () => {
+  it('every default holds', () => {
+    expect(configOf([])).toMatchObject({
+      PORT: 8_080,
+      HOST: '127.0.0.1',
+      DATA_DIR: './data',
+      TAPE_RETENTION_MS: 86_400_000,
+      TAPE_BOUND: 1_000_000,
+      STOCKS_REFRESH_MS: 15_000,
+      NAV_STALE_MS: 93_600_000,
+      PENDING_POLL_MS: 200,
+      SILENCE_MS: 3_000,
+      BACKFILL_BOUND_MS: 21_600_000,
+      HEARTBEAT_MS: 15_000,
+      BACKLOG_BOUND_BYTES: 262_144,
+      CLIENTS_BOUND: 20_000,
+      SELECTIONS_BOUND: 2_000,
+      REPLAY_BOUND: 100_000,
+      DRAIN_MS: 10_000,
+      LOG_LEVEL: 'info',
+    })
+  })
+
+  it('what has no default is absent', () => {
+    const config = configOf([])
+    const absent = names.filter((name) => settings[name].default === null)
+    expect(absent.length).toBeGreaterThan(0)
+    for (const name of absent) expect(config[name]).toBeUndefined()
+  })
+
+  it('every default is one that the setting itself takes', () => {
+    for (const name of names) {
+      const { default: fallback, read } = settings[name]
+      if (fallback !== null) expect(() => read(fallback)).not.toThrow()
+    }
+  })
+})
+
+describe('a setting', () => {
+  it('comes from the environment', () => {
+    expect(configOf([], { PORT: '9000' }).PORT).toBe(9_000)
+  })
+
+  it('comes from a flag, whether its value follows = or stands alone', () => {
+    expect(configOf(['--port=9000']).PORT).toBe(9_000)
+    expect(configOf(['--port', '9000']).PORT).toBe(9_000)
+  })
+
+  it('comes from the flag where both are given', () => {
+    expect(configOf(['--port=9000'], { PORT: '9001' }).PORT).toBe(9_000)
+    expect(configOf(['--port=9000'], { PORT: 'wrong' }).PORT).toBe(9_000)
+  })
+
+  it('comes from the default where its variable is empty', () => {
+    expect(configOf([], { PORT: '', NETWORK: '' })).toMatchObject({ PORT: 8_080 })
+    expect(configOf([], { NETWORK: '' }).NETWORK).toBeUndefined()
+  })
+
+  it('is not touched by variables of other programs', () => {
+    expect(configOf([], { Port: '1', port: '2', STOCKTAPE_PORT: '3', NODE_ENV: 'x' })).toEqual(configOf([]))
+  })
+
+  it('may be a list of URLs, tried in order', () => {
+    const config = configOf([], {
+      UPSTREAM_RPC_URL: ' https://one.example/v2/key , https://two.example/ ',
+      UPSTREAM_WS_URL: 'wss://one.example',
+      STOCKS_API_URL: 'https://api.example/',
+    })
+    expect(config.UPSTREAM_RPC_URL).toEqual(['https://one.example/v2/key', 'https://two.example'])
+    expect(config.UPSTREAM_WS_URL).toEqual(['wss://one.example'])
+    expect(config.STOCKS_API_URL).toBe('https://api.example')
+  })
+
+  it('reaches to its bounds', () => {
+    expect(configOf([], { PORT: '0', DRAIN_MS: '0' })).toMatchObject({ PORT: 0, DRAIN_MS: 0 })
+    expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ PORT: 65_535, CHAIN_ID: 8_453 })
+  })
+
+  it('may be a list of addresses and ranges of them', () => {
+    const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).TRUSTED_PROXIES
+    const held = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
+    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => held(one))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+    expect(['fd12::1', 'fe80::1'].map((one) => held(one, 'ipv6'))).toEqual([true, false])
+  })
+
+  it('may be a list of origins, and of keys', () => {
+    const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
+    expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
+    expect(config.API_KEYS).toEqual(['one', 'two'])
+  })
+
+  it('may keep nothing at all', () => {
+    expect(configOf(['--data-dir', ':memory:']).DATA_DIR).toBe(':memory:')
+  })
+})
+
+describe('a bad value', () => {
+  it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not shown, since it is a secret', (name) => {
+    const lines = mistakesOf([], { [name]: 'almost a secret' })
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
+    expect(lines.join()).not.toContain('almost')
+  })
+
+  const stocks = { STOCKS_API_URL: 'https://api.example' }
+
+  it.each([
+    ['PORT', 'eighty', /whole number from 0 to 65,535/],
+    ['PORT', '65536', /whole number from 0 to 65,535/],
+    ['PORT', '-1', /whole number from 0 to 65,535/],
+    ['PORT', '80.5', /whole number/],
+    ['PORT', '0x50', /whole number/],
+    ['PORT', '8e3', /whole number/],
+    ['PORT', ' 80', /whole number/],
+    ['HOST', '  ', /must not be empty/],
+    ['DATA_DIR', ' ', /must not be empty/],
+    ['STOCKS_API_URL', 'api.example', /a URL that begins with http:\/\/ or https:\/\//],
+    ['STOCKS_API_URL', 'ftp://api.example', /a URL that begins with http:\/\/ or https:\/\//],
+    ['NETWORK', 'mainnet', /one of base, base-sepolia/],
+    ['NETWORK', 'Base', /one of base, base-sepolia/],
+    ['CHAIN_ID', '0', /whole number from 1 to /],
+    ['CHAIN_ID', '9007199254740993', /whole number from 1 to /],
+    ['TAPE_RETENTION_MS', '1h', /whole number from /],
+    ['BACKLOG_BOUND_BYTES', '256k', /whole number from /],
+    ['CLIENTS_BOUND', '0', /whole number from 1 to /],
+    ['FEEDS', 'AAPLc', /pairs such as/],
+    ['TRUSTED_PROXIES', 'proxy.example', /ranges such as 10\.0\.0\.0\/8, and "proxy\.example" is neither/],
+    ['TRUSTED_PROXIES', '10.0.0.0/33', /ranges such as/],
+    ['TRUSTED_PROXIES', '10.0.0.0/8/8', /ranges such as/],
+    ['TRUSTED_PROXIES', '10.0.0.0/', /ranges such as/],
+    ['TRUSTED_PROXIES', ' , ', /ranges such as/],
+    ['ORIGINS', 'example.com', /origins such as https:\/\/example\.com/],
+    ['ORIGINS', 'localhost:3000', /origins such as/],
+    ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
+  ])('of %s (%j) gives one line that names it and says what it must be', (name, value, must) => {
+    for (const lines of [mistakesOf([], { [name]: value }), mistakesOf([`${flagOf(name)}=${value}`])]) {
+      expect(lines).toHaveLength(1)
+      expect(lines[0]).toMatch(new RegExp(`^${name} must `))
+      expect(lines[0]).toMatch(must)
+      expect(lines[0]).toContain(JSON.stringify(value))
+    }
+  })
+
+  it.each([
+    ['UPSTREAM_RPC_URL', 'ws://one.example', /http:\/\/ or https:\/\//],
+    ['UPSTREAM_RPC_URL', 'https://one.example,two', /http:\/\/ or https:\/\//],
+    ['UPSTREAM_WS_URL', 'https://one.example', /ws:\/\/ or wss:\/\//],
+  ])('among the URLs of %s (%s) says what they begin with', (name, value, must) => {
+    const [line] = mistakesOf([], { ...stocks, [name]: value })
+    expect(line).toMatch(new RegExp(`^${name} must be a URL that begins with `))
+    expect(line).toMatch(must)
+  })
+
+  it('is one just beyond the bounds that the line itself names, and the bounds are not', () => {
+    for (const name of names) {
+      const bounds = /from ([\d,]+) to ([\d,]+);/.exec(mistakesOf([], { [name]: 'x' })[0] ?? '')
+      if (!bounds) continue
+      const [least = 0, most = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
+      for (const good of [least, most]) expect(configOf([], { [name]: `${good}` })[name]).toBe(good)
+      for (const bad of [least - 1, most + 1]) expect(mistakesOf([], { [name]: `${bad}` })).toHaveLength(1)
+    }
+  })
+
+  it('stands beside the other mistakes, one line for each', () => {
+    const lines = mistakesOf(['--heartbeat-ms=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN_MS: '5000' })
+    expect(lines.map((line) => line.split(' ')[0]).toSorted()).toEqual(['HEARTBEAT_MS', 'LOG_LEVEL', 'PORT'])
+  })
+
+  it('stays on its line, whatever is in it', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...names),
+        fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
+        (name, value) => {
+          for (const line of mistakesOf([], { [name]: value })) {
+            expect(line).toMatch(/^[A-Z_]+ (must|is missing)/)
+            expect(line.split(/[\n\r]/)).toHaveLength(1)
+          }
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('settings that make no sense together', () => {
+  it('are an upstream without the list', () => {
+    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'https://one.example' })).toEqual([
+      expect.stringMatching(/^STOCKS_API_URL is missing: /),
+    ])
+  })
+
+  it('are an upstream that can only be listened to', () => {
+    const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
+    expect(mistakesOf([], env)).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing: /)])
+  })
+
+  it('make sense where a network fills in what is missing', () => {
+    expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).NETWORK).toBe('base')
+  })
+})
+
+describe('--help', () => {
+  it.each([['--help'], ['-h'], ['--port=eighty', '--help']])('is given for %s', (...args) => {
+    expect(readConfig(args, { PORT: 'eighty' }).kind).toBe('help')
+  })
+
+  it('lists every setting on a line of its own, with its flag, its meaning and its default', () => {
+    const reading = readConfig(['--help'], {})
+    if (reading.kind !== 'help') throw new Error('no help')
+    for (const name of names) {
+      const lines = reading.text.split('\n').filter((line) => line.includes(`${flagOf(name)} `))
+      expect(lines).toHaveLength(1)
+      const { default: fallback, about } = settings[name]
+      expect(lines[0]).toContain(` ${name} `)
+      expect(lines[0]).toContain(about)
+      if (fallback !== null) expect(lines[0]?.endsWith(`(${fallback})`)).toBe(true)
+    }
+  })
+})
+
+describe('a flag', () => {
+  it('that is unknown does not hide another mistake: there is one line for each', () => {
+    expect(mistakesOf(['--prot=1', '--hots=2'], { LOG_LEVEL: 'x' })).toHaveLength(3)
+  })
+
+  it.each([[['--port', '--host', '::1']], [['--foo\nbar']]])('gives no line break away: %j', (args) => {
+    for (const line of mistakesOf(args)) expect(line).not.toContain('\n')
+  })
+
+  it.each([
+    [['--prot=80'], '--prot'],
+    [['-p'], '-p'],
+    [['--PORT=80'], '--PORT'],
+    [['--no-port'], '--no-port'],
+    [['start'], 'start'],
+    [['--port'], '--port'],
+  ])('that is unknown or half said is named in one line that points to --help: %s', (args, named) => {
+    const lines = mistakesOf(args)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toContain(`'${named}`)
+    expect(lines[0]).toMatch(/ Try --help\.$/)
+  })
+})
+
+describe('what belongs together', () => {
+  it('is asked for only once each value is good', () => {
+    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'https://x', STOCKS_API_URL: 'y' })).toHaveLength(1)
+    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'ftp://x', STOCKS_API_URL: 'https://y' })).toHaveLength(1)
+  })
+
+  it('is a chain and a list: one without the other is named', () => {
+    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([
+      expect.stringMatching(/^STOCKS_API_URL is missing/),
+    ])
+    expect(mistakesOf([], { STOCKS_API_URL: 'https://x' })).toEqual([
+      expect.stringMatching(/^UPSTREAM_RPC_URL is missing/),
+    ])
+  })
+})
+
+describe('a list of addresses', () => {
+  it('that names none is a mistake', () => {
+    expect(mistakesOf([], { UPSTREAM_RPC_URL: ' , ', STOCKS_API_URL: 'https://y' })).toEqual([
+      expect.stringMatching(/^UPSTREAM_RPC_URL must /),
+    ])
+  })
+
+  it.each(['wss://x.example/v2/SECRET', 'wss://user:SECRET@x.example', 'wss://x.example?key=SECRET'])(
+    'is never printed with its key: %s',
+    (url) => {
+      const lines = mistakesOf([], { UPSTREAM_RPC_URL: url, STOCKS_API_URL: 'https://y' })
+      expect(lines.join()).toContain('x.example')
+      expect(lines.join()).not.toContain('SECRET')
+    },
+  )
+})
+
+describe('the feeds', () => {
+  const one = `0x${'1a'.repeat(20)}`
+  const other = `0x${'2B'.repeat(20)}`
+  const feedsOf = (text: string) => configOf([], { FEEDS: text }).FEEDS
+
+  it('are pairs of a token, by its symbol or its address, and a proxy', () => {
+    expect(feedsOf(` AAPLc = ${one} ,${other}=${other},`)).toEqual([
+      { token: 'AAPLc', proxy: one },
+      { token: other.toLowerCase(), proxy: other.toLowerCase() },
+    ])
+  })
+
+  it('are not given where the variable is empty', () => {
+    expect(feedsOf('')).toBeUndefined()
+  })
+
+  it.each([
+    ['AAPLc', 'AAPLc', /pairs such as AAPLc=0x/],
+    [`AAPLc=${one},TSLAc`, 'TSLAc', /pairs/],
+    [`=${one}`, `=${one}`, /pairs/],
+    [',', '', /pairs/],
+    ['AAPLc=', 'AAPLc=', /pairs/],
+    ['AAPLc=0x12', 'AAPLc=0x12', /the address of a feed/],
+    [`AAPLc=${one}00`, `AAPLc=${one}00`, /the address of a feed/],
+    [`AAPLc=${one.replace('1a', 'zz')}`, `AAPLc=${one.replace('1a', 'zz')}`, /the address of a feed/],
+    [`AAPLc=0x${'0'.repeat(40)}`, `AAPLc=0x${'0'.repeat(40)}`, /the address of a feed/],
+    [`AAPLc=${one};TSLAc=${other}`, `AAPLc=${one};TSLAc=${other}`, /pairs/],
+    [`0xb2=${one}`, `0xb2=${one}`, /by its symbol or its address/],
+    [`AAPLc=${one},TSLAc=${one},aaplC=${other}`, 'aaplC', /each token once/],
+    [`${other}=${one},${other.toLowerCase()}=${other}`, other.toLowerCase(), /each token once/],
+  ])('%j are a mistake, and the line names %j', (given, bad, must) => {
+    const [line, ...others] = mistakesOf([], { FEEDS: given })
+    expect(others).toEqual([])
+    expect(line).toMatch(/^FEEDS must /)
+    expect(line).toMatch(must)
+    expect(line?.split('; it is ')[0]).toContain(JSON.stringify(bad))
+  })
+})
+
+it('--version is asked for instead of a start', () => {
+  expect(readConfig(['--version'], { PORT: 'x' })).toEqual({ kind: 'version' })
+})

@@ -1,0 +1,138 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { balanceOf } from '../../../../src/devnet/chain/transactions.ts'
+import { startDevnet } from '../../../../src/devnet/devnet.ts'
+import { amounts, CAROL, listen, manual, send } from '../devnet-client.ts'
+
+describe('a reorganisation', () => {
+  it('replaces blocks, sends their logs as removed and then those that stand now', async () => {
+    const devnet = await manual()
+    const link = await listen(devnet)
+    const [gone] = [send(devnet, 1n), send(devnet, 2n)]
+    devnet.flash()
+    devnet.seal()
+    const old = devnet.seal()
+    send(devnet, 4n)
+    devnet.flash()
+    await link.subscribe('logs')
+    await link.subscribe('newHeads')
+
+    const [first, second] = devnet.reorg(2, [gone])
+    await link.settled()
+    expect(second).toMatchObject({ number: old.number, parentHash: first?.hash })
+    expect(second?.hash).not.toBe(old.hash)
+    expect(link.results).toMatchObject([
+      { removed: true, data: `0x${'1'.padStart(64, '0')}` },
+      { removed: true, data: `0x${'2'.padStart(64, '0')}` },
+      { hash: first?.hash },
+      { removed: false, data: `0x${'2'.padStart(64, '0')}`, blockHash: first?.hash, logIndex: '0x0' },
+      { hash: second?.hash },
+    ])
+    const key = balanceOf(devnet.list.addressOf('AAPLc'), CAROL)
+    expect([devnet.chain.held(key, 'pending'), devnet.chain.held(key, old.number)]).toEqual([6n, 2n])
+    expect(devnet.chain.blockOfHash(old.hash)).toBeUndefined()
+    expect(devnet.seal()).toMatchObject({ parentHash: second?.hash })
+  })
+
+  it('goes no deeper than what is kept', async () => {
+    const devnet = await manual()
+    expect(() => devnet.reorg(5_000)).toThrow('cannot replace 5000 blocks')
+    expect(() => devnet.reorg(0)).toThrow('cannot replace 0 blocks')
+  })
+
+  it('can bring a transaction back in a later block', async () => {
+    const devnet = await manual()
+    const link = await listen(devnet)
+    const [gone, moved, kept] = [send(devnet, 1n), send(devnet, 2n), send(devnet, 3n)]
+    devnet.flash()
+    devnet.seal()
+    await link.subscribe('pendingLogs', {})
+    const [block] = devnet.reorg(1, [gone], [moved])
+    expect(block?.transactions.map(({ hash }) => hash)).toEqual([kept])
+    devnet.flash()
+    await link.settled()
+    expect(amounts(link.results)).toEqual([2])
+    expect(devnet.seal().transactions.map(({ hash }) => hash)).toEqual([moved])
+  })
+})
+
+describe('reorganisations in the weather', () => {
+  const Head = z.looseObject({ number: z.string(), hash: z.string(), parentHash: z.string() })
+  const Told = z.looseObject({ blockHash: z.string(), logIndex: z.string(), removed: z.boolean() })
+
+  it('come at every so many-th seal, so deep', async () => {
+    const devnet = await manual()
+    const link = await listen(devnet)
+    await link.subscribe('newHeads')
+    Object.assign(devnet.weather, { reorgEvery: 3, reorgDepth: 2 })
+    const { number } = devnet.chain.pending
+    for (let seals = 0; seals < 7; seals++) devnet.seal()
+    await link.settled()
+    const heights = z
+      .array(Head)
+      .parse(link.results)
+      .map((head) => Number(head.number) - number)
+    expect(heights).toEqual([0, 1, 2, 1, 2, 3, 4, 5, 4, 5, 6])
+  })
+
+  it('let transactions fare as at a seal', async () => {
+    const devnet = await manual()
+    const [gone, moved] = [send(devnet, 1n), send(devnet, 2n)]
+    send(devnet, 3n)
+    devnet.flash()
+    expect(devnet.seal().transactions).toHaveLength(3)
+    Object.assign(devnet.weather, { reorgEvery: 1, reorgDepth: 2 })
+    devnet.weather.drop(gone)
+    devnet.weather.move(moved)
+    const { parentHash } = devnet.seal()
+    expect(devnet.chain.blockOfHash(parentHash)).toBeUndefined()
+    expect(amounts(devnet.chain.block(devnet.chain.head.number - 1)?.logs ?? [])).toEqual([3])
+    expect(amounts(devnet.flash())).toEqual([2])
+  })
+
+  it('replace no more blocks than there are', async () => {
+    const devnet = await manual()
+    Object.assign(devnet.weather, { reorgEvery: 1, reorgDepth: 5_000 })
+    const { oldest } = devnet.chain
+    devnet.seal()
+    expect(devnet.chain.oldest).toBe(oldest)
+  })
+
+  it('leave who follows heads and logs at the clock where the chain stands', async () => {
+    const devnet = await startDevnet({ blockMs: 50, flashMs: 25 })
+    onTestFinished(() => devnet.stop())
+    const link = await listen(devnet)
+    await link.subscribe('newHeads')
+    await link.subscribe('logs')
+    Object.assign(devnet.weather, { reorgEvery: 4, reorgDepth: 3, dropEvery: 5 })
+    const first = devnet.chain.pending.number
+    await devnet.until(() => devnet.chain.head.number >= first + 12)
+    devnet.weather.clear()
+    await link.settled()
+
+    const hashes = new Map<number, string>()
+    const standing = new Map<string, unknown>()
+    let replaced = 0
+    for (const result of link.results) {
+      const log = Told.safeParse(result)
+      const key = log.data && `${log.data.blockHash} ${log.data.logIndex}`
+      if (key && log.data?.removed) {
+        const stood = standing.delete(key)
+        expect(stood || Number(log.data.blockNumber) < first).toBe(true)
+      } else if (key) standing.set(key, result)
+      else {
+        const head = Head.parse(result)
+        const number = Number(head.number)
+        expect(hashes.get(number - 1) ?? head.parentHash).toBe(head.parentHash)
+        if (hashes.has(number)) replaced += 1
+        hashes.set(number, head.hash)
+      }
+    }
+    expect(replaced).toBeGreaterThanOrEqual(6)
+    const numbers = [...hashes.keys()].filter((number) => number >= first)
+    const blocks = numbers.map((number) => devnet.chain.block(number))
+    expect(blocks.map((block) => block?.hash)).toEqual(numbers.map((number) => hashes.get(number)))
+    const told = [...standing.values()].filter((log) => Number(Told.parse(log).blockNumber) >= first)
+    expect(told).toEqual(blocks.flatMap((block) => block?.logs ?? []))
+  })
+})

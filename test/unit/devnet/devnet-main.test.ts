@@ -1,0 +1,92 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { on, once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { describe, expect, it, type TestContext } from 'vitest'
+import { WebSocket } from 'ws'
+import { startDevnet } from '../../../src/devnet/devnet.ts'
+
+const run = ({ onTestFinished }: TestContext, ...flags: string[]): ChildProcessByStdio<null, Readable, Readable> => {
+  const child = spawn(process.execPath, ['src/devnet/main.ts', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
+}
+
+const ended = async (child: ReturnType<typeof run>) => {
+  const texts = Promise.all([child.stdout, child.stderr].map((stream) => stream.setEncoding('utf8').toArray()))
+  const [code] = await once(child, 'exit')
+  const [out, complaint] = (await texts).map((chunks) => chunks.join(''))
+  return { code, out, complaint }
+}
+
+const settings = ['port', 'seed', 'block-ms', 'flash-ms', 'receipts', 'calls', 'calendar', 'help']
+const pushed = ['lose-every', 'shuffle', 'push-delay']
+const weather = ['sealed', 'drop-every', 'lag', 'lag-every', 'reorg-every', 'reorg-depth', ...pushed]
+
+describe.concurrent('npm run devnet', () => {
+  it.for([
+    ['an unknown flag', ['--bogus'], /^devnet: Unknown option '--bogus'.*\n$/],
+    [
+      'values that are no numbers',
+      ['--port', 'http', '--block-ms', '0'],
+      /^devnet: --port: a whole number from 0 to 65535; --block-ms: a whole number from 20 to 60000\n$/,
+    ],
+  ] as const)('ends with one line and code 2 for %s', async ([, flags, line], context) => {
+    const { code, out, complaint } = await ended(run(context, ...flags))
+    expect(code).toBe(2)
+    expect(out).toBe('')
+    expect(complaint).toMatch(line)
+  })
+
+  it('ends with one line and code 2 when the port is in use', async (context) => {
+    const devnet = await startDevnet({ pace: 'manual' })
+    context.onTestFinished(() => devnet.stop())
+    const { code, complaint } = await ended(run(context, '--port', new URL(devnet.url).port))
+    expect(code).toBe(2)
+    expect(complaint).toBe('devnet: the port is in use: choose another with --port\n')
+  })
+
+  it('says what it knows when it is asked for help', async (context) => {
+    const { code, out } = await ended(run(context, '--help'))
+    expect(code).toBe(0)
+    for (const flag of [...settings, ...weather]) expect(out).toContain(`  --${flag} `)
+  })
+
+  it('has the weather that it is told', async (context) => {
+    const fast = ['--block-ms', '200', '--flash-ms', '200', '--sealed', '--reorg-every', '2', '--reorg-depth', '3']
+    const child = run(context, '--port', '0', ...fast)
+    const [chunk] = await once(child.stdout.setEncoding('utf8'), 'data')
+    const socket = new WebSocket(/ws:\S+/.exec(String(chunk))?.[0] ?? '')
+    context.onTestFinished(() => socket.terminate())
+    await once(socket, 'open')
+    const asked = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber' }
+    socket.send(JSON.stringify(['latest', 'pending'].map((tag) => ({ ...asked, params: [tag, false] }))))
+    const [answers] = await once(socket, 'message')
+    const [latest, pending] = JSON.parse(String(answers))
+    expect(pending).toEqual(latest)
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads'] }))
+    const numbers: number[] = []
+    for await (const [message] of on(socket, 'message')) {
+      const { params } = JSON.parse(String(message))
+      if (params) numbers.push(Number(params.result.number))
+      if (new Set(numbers).size < numbers.length - 1) break
+    }
+    const again = numbers.findIndex((number, at) => number < (numbers[at - 1] ?? 0))
+    expect(numbers[again]).toBe((numbers[again - 1] ?? 0) - 2)
+  })
+
+  it.for(['SIGTERM', 'SIGINT'] as const)('says where it serves, and stops on %s', async (signal, context) => {
+    const child = run(context, '--port', '0', '--receipts')
+    const [chunk] = await once(child.stdout.setEncoding('utf8'), 'data')
+    const list = /http:\S+tokenized-stocks/.exec(String(chunk))?.[0] ?? ''
+    expect((await fetch(list)).status).toBe(200)
+    expect(
+      String(chunk)
+        .trim()
+        .split('\n')
+        .slice(-3)
+        .map((line) => line.split(' ')[0]),
+    ).toEqual(['curl', 'curl', 'node'])
+    child.kill(signal)
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+})

@@ -1,0 +1,179 @@
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { Block, Log } from '../../../../src/devnet/chain/block.ts'
+import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
+import { type DevnetOptions, startDevnet } from '../../../../src/devnet/devnet.ts'
+import { createNav } from '../../../../src/devnet/life/nav-curve.ts'
+import { TIDE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
+import { readingOf } from '../../../../src/devnet/node/list-record.ts'
+import { createList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
+import { feeds } from '../../../../src/devnet/tokens/feeds.ts'
+import { latecomer, tokens } from '../../../../src/devnet/tokens/listed.ts'
+import { type Laws, openWorld, type World } from '../../../../src/devnet/world.ts'
+import { namesOf, said } from '../decode-log.ts'
+
+const LAWS: Laws = {
+  seed: 'calendar',
+  chainId: 84_532_001,
+  blockMs: 2_000,
+  flashMs: 2_000,
+  transactionsPerFlash: 1,
+  calendar: true,
+}
+// 2026-11-18 is a Wednesday. The tide before it is whole.
+const TIDE = Math.floor((Date.UTC(2026, 10, 18) - GENESIS_MS) / (TIDE_BLOCKS * 2_000))
+const FIRST = TIDE * TIDE_BLOCKS + 1
+
+const symbolOf = new Map([...tokens, latecomer].map(({ address, symbol }) => [address, symbol]))
+const openAfter = (laws: Laws = LAWS) => openWorld(laws, GENESIS_MS + (TIDE + 1) * TIDE_BLOCKS * laws.blockMs)
+const blocksOf = (world: World) =>
+  Array.from({ length: TIDE_BLOCKS }, (_, at) => world.chain.block(FIRST + at)).flatMap((block) => block ?? [])
+
+// One tide for what only reads it, and the list at each of its blocks.
+let blocks: readonly Block[]
+let lists: readonly ReturnType<StockList['records']>[]
+beforeAll(() => {
+  const world = openWorld(LAWS, GENESIS_MS + TIDE * TIDE_BLOCKS * LAWS.blockMs)
+  const list = createList(
+    [...tokens, latecomer],
+    readingOf(world, () => undefined),
+  )
+  lists = Array.from({ length: TIDE_BLOCKS }, () => {
+    world.flash()
+    world.seal()
+    return list.records()
+  })
+  blocks = blocksOf(world)
+})
+
+const logsOf = (symbol: string, within = blocks): readonly Log[] =>
+  within.flatMap(({ logs }) => logs).filter(({ address }) => symbolOf.get(address) === symbol)
+/** The values one after another, each once. */
+const turns = <T>(values: readonly T[]): readonly T[] =>
+  values.filter((value, at) => at === 0 || value !== values[at - 1])
+
+describe('a tide of the calendar', () => {
+  it.each<[string, readonly string[]]>([
+    ['MSTRc', ['MultiplierUpdated', 'UIMultiplierUpdated', 'MultiplierUpdated', 'UIMultiplierUpdated']],
+    [
+      'AMZNc',
+      [
+        'UIMultiplierUpdated',
+        'UIMultiplierUpdated',
+        'UIMultiplierUpdateCancelled',
+        'MultiplierUpdated',
+        'UIMultiplierUpdated',
+      ],
+    ],
+    ['COINc', ['Paused', 'Paused', 'Unpaused']],
+    ['METAc', ['Memo', 'Memo', 'Memo', 'Memo', 'Seized']],
+    [
+      'SNDKc',
+      ['NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated', 'NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated'],
+    ],
+    ['CRCLc', ['Announcement', 'EndAnnouncement']],
+    [
+      'INTCc',
+      ['ExtraMetadataUpdated', 'ContractURIUpdated', 'SupplyCapUpdated', 'SupplyCapUpdated', 'ExtraMetadataUpdated'],
+    ],
+    ['AAPLc', []],
+    ['TSLAc', []],
+    ['NVDAc', []],
+    ['MSFTc', []],
+  ])('has its acts for %s', (symbol, names) => {
+    const told = namesOf(logsOf(symbol))
+    expect(told.filter((name) => name !== 'Transfer' && name !== 'unknown')).toEqual(names)
+  })
+
+  it('brackets a dividend, and has another id for it in each tide', () => {
+    const told = logsOf('GOOGLc').map(said)
+    const names = told.map(([name]) => name)
+    const at = names.indexOf('Announcement')
+    expect(names.slice(at, at + 4)).toEqual([
+      'Announcement',
+      'MultiplierUpdated',
+      'UIMultiplierUpdated',
+      'EndAnnouncement',
+    ])
+    expect(told[at]?.[2]).toContain(String(TIDE))
+  })
+
+  it('mints and burns nothing of a token while that is paused', () => {
+    const busy = blocksOf(openAfter({ ...LAWS, transactionsPerFlash: 20 }))
+    const transfers = logsOf('COINc', busy).filter((log) => said(log)[0] === 'Transfer')
+    expect(transfers.length).toBeGreaterThan(100)
+    for (const { topics } of transfers) for (const topic of topics) expect(BigInt(topic)).not.toBe(0n)
+  })
+
+  it('is on the list: a multiplier to the digit, a schedule by the clock, pauses, and a name some blocks later', () => {
+    const turnsOf = (symbol: string, field: string) => {
+      const address = tokens.find((token) => token.symbol === symbol)?.contractAddress
+      return turns(
+        lists.map((list) => JSON.stringify(list.find((record) => record.contract_address === address)?.[field])),
+      )
+    }
+    expect(turnsOf('AMZNc', 'multiplier')).toEqual(['"1"', '"20"', '"1"'])
+    expect(turnsOf('GOOGLc', 'multiplier')).toEqual([
+      '"1.000377118676784179"',
+      '"1.001102219403117862"',
+      '"1.000377118676784179"',
+    ])
+    expect(turnsOf('COINc', 'paused_features')).toEqual(['[]', '[1,2]', '[1,2,3]', '[]'])
+    expect(turnsOf('SNDKc', 'symbol')).toEqual(['"SNDKc"', '"SNDSKc"', '"SNDKc"'])
+    const renamedAt = blocks.findIndex(({ logs }) => namesOf(logs).includes('SymbolUpdated'))
+    const isListedAt = lists.findIndex((list) => list.some(({ symbol }) => symbol === 'SNDSKc'))
+    expect(isListedAt - renamedAt).toBe(10)
+  })
+
+  it('lists one more token for a part of it, which has a supply by then', () => {
+    expect(turns(lists.map((list) => list.length))).toEqual([13, 14, 13])
+    const record = lists.flat().find(({ symbol }) => symbol === latecomer.symbol)
+    expect(record).toMatchObject({ contract_address: latecomer.contractAddress, total_supply: 5_000, multiplier: '1' })
+    expect(record).not.toHaveProperty('nav_price')
+  })
+
+  it('tells every round of the feeds, when its block is begun', () => {
+    const navOf = createNav(LAWS.seed)
+    const feed = feeds.find(({ token }) => token.symbol === 'AAPLc')
+    if (!feed) throw new Error('no feed')
+    const told = blocks.flatMap(({ logs, number }) =>
+      logs
+        .filter((log) => log.address === feed.aggregator && said(log)[0] === 'AnswerUpdated')
+        .map((log) => ({ price: Number(log.topics[1]) / 1e8, updatedAtMs: Number(log.data) * 1_000, number })),
+    )
+    expect(told.length).toBeGreaterThan(1)
+    for (const { price, updatedAtMs, number } of told) {
+      const beginsMs = GENESIS_MS + (number - 1) * LAWS.blockMs
+      expect(navOf(feed.token, beginsMs)).toMatchObject({ price, updatedAtMs })
+      expect(beginsMs - updatedAtMs).toBeLessThan(LAWS.blockMs)
+    }
+  })
+})
+
+describe('a devnet', () => {
+  const namesHeard = async (options: DevnetOptions) => {
+    const devnet = await startDevnet({ blockMs: 2_000, flashMs: 2_000, ...options })
+    onTestFinished(() => devnet.stop())
+    const { head, oldest } = devnet.chain
+    const kept = Array.from({ length: head.number - oldest }, (_, at) => devnet.chain.block(oldest + at))
+    return new Set(kept.flatMap((block) => namesOf(block?.logs ?? [])))
+  }
+
+  it.each<[string, DevnetOptions]>([
+    ['at the pace of the clock', {}],
+    ['with fast blocks, when it is told to', { blockMs: 200, flashMs: 200, calendar: true }],
+  ])('keeps the calendar %s', async (_, options) => {
+    expect(await namesHeard(options)).toContain('Seized')
+  })
+
+  it.each<[string, DevnetOptions]>([
+    ['at manual pace', { pace: 'manual' }],
+    ['without a market', { transactionsPerFlash: 0 }],
+    ['when it is told to keep none', { calendar: false }],
+    ['with fast blocks', { blockMs: 200, flashMs: 200 }],
+  ])('has nothing of it %s', async (_, options) => {
+    const names = await namesHeard(options)
+    names.delete('Transfer')
+    names.delete('unknown')
+    expect([...names]).toEqual([])
+  })
+})

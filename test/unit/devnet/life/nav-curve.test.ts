@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { createNav, troubled } from '../../../../src/devnet/life/nav-curve.ts'
+import { tokens } from '../../../../src/devnet/tokens/listed.ts'
+
+const HOUR_MS = 3_600_000
+// 2026-11-16 is a Monday.
+const MONDAY_MS = Date.UTC(2026, 10, 16)
+const SATURDAY_MS = MONDAY_MS + 120 * HOUR_MS
+
+const roundsOf = (seed: string, symbol: string, fromMs: number, hours: number) => {
+  const token = tokens.find((one) => one.symbol === symbol)
+  if (!token) throw new Error(`no token ${symbol}`)
+  const navOf = createNav(seed)
+  const looks = Array.from({ length: hours * 720 }, (_, at) => navOf(token, fromMs + at * 5_000))
+  return [...new Map(looks.flatMap((round) => round ?? []).map((round) => [round.updatedAtMs, round])).values()]
+}
+
+describe('a reference value', () => {
+  it('has a round when it moved past the deviation, and at the heartbeat', () => {
+    const rounds = roundsOf('nav', 'AAPLc', MONDAY_MS, 3)
+    expect(rounds.length).toBeGreaterThan(20)
+    for (const [at, { price, updatedAtMs }] of rounds.entries()) {
+      const before = rounds[at - 1]
+      if (before && updatedAtMs % HOUR_MS !== 0)
+        expect(Math.abs(price / before.price - 1)).toBeGreaterThanOrEqual(0.001)
+      expect(price).toBeGreaterThan(300)
+      expect(price).toBeLessThan(350)
+    }
+  })
+
+  it('is the same for who looks first now and who looked all along', () => {
+    const [apple] = tokens
+    if (!apple) throw new Error('no token')
+    const all = createNav('nav')
+    for (let now = MONDAY_MS; now < MONDAY_MS + 2 * HOUR_MS; now += 777) {
+      const round = all(apple, now)
+      if (now % 100 === 0)
+        expect(createNav('nav')(apple, now)).toMatchObject({ price: round?.price, updatedAtMs: round?.updatedAtMs })
+    }
+  })
+
+  it('has nothing but heartbeats of the held value on a weekend', () => {
+    const rounds = roundsOf('nav', 'TSLAc', SATURDAY_MS, 6)
+    expect(rounds.map(({ updatedAtMs }) => (updatedAtMs - SATURDAY_MS) / HOUR_MS)).toEqual([0, 1, 2, 3, 4, 5])
+    expect(new Set(rounds.map(({ price }) => price)).size).toBe(1)
+  })
+
+  it('is absent for a new listing', () => {
+    expect(roundsOf('nav', 'INTCc', MONDAY_MS, 1)).toEqual([])
+  })
+})
+
+describe('a feed in trouble', () => {
+  const roundsAt = (symbol: string, looks: readonly number[]) => {
+    const token = tokens.find((one) => one.symbol === symbol)
+    if (!token) throw new Error(`no token ${symbol}`)
+    const navOf = troubled(createNav('nav'))
+    return looks.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))
+  }
+  const every = (stepMs: number, hours: number) =>
+    Array.from({ length: (hours * HOUR_MS) / stepMs }, (_, at) => MONDAY_MS + at * stepMs)
+
+  it('stops for longer than 26 hours, and is heard again', () => {
+    const ages = roundsAt('SPCXc', every(HOUR_MS, 144)).map(({ now, updatedAtMs }) => (now - updatedAtMs) / HOUR_MS)
+    expect(Math.max(...ages)).toBeGreaterThan(26)
+    expect(Math.max(...ages)).toBeLessThan(72)
+    expect(ages.filter((age) => age < 1).length).toBeGreaterThan(20)
+    expect(ages.filter((age) => age > 26).length).toBeGreaterThan(60)
+  })
+
+  it('says a fresh zero for some minutes, and then a newer price', () => {
+    const rounds = roundsAt('CRCLc', every(5_000, 1))
+    const zeros = rounds.filter(({ price }) => price === 0)
+    expect(zeros.length).toBe((2 * 3 * 60) / 5)
+    for (const { now, updatedAtMs } of zeros) expect(now - updatedAtMs).toBeLessThan(180_000)
+    for (const [at, { updatedAtMs }] of rounds.entries()) {
+      expect(updatedAtMs).toBeGreaterThanOrEqual(rounds[at - 1]?.updatedAtMs ?? 0)
+    }
+  })
+
+  it('is none of the others', () => {
+    const looks = every(HOUR_MS, 100)
+    const [apple] = tokens
+    if (!apple) throw new Error('no token')
+    const navOf = createNav('nav')
+    expect(roundsAt('AAPLc', looks)).toMatchObject(looks.map((now) => navOf(apple, now) ?? {}))
+  })
+})

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+import { listen, manual, post, read } from '../devnet-client.ts'
+
+describe('HTTP', () => {
+  it.each([
+    [429, -32016],
+    [403, -32601],
+    [503, -32011],
+  ])('is refused with %i for every call', async (status, code) => {
+    const devnet = await manual()
+    devnet.weather.rpc = { status, retryAfterSeconds: 2 }
+    const { json, headers, ...answer } = await post(devnet, {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'eth_chainId',
+      params: [],
+    })
+    expect(answer.status).toBe(status)
+    expect(headers.get('retry-after')).toBe('2')
+    expect(json).toMatchObject({ error: { code } })
+    expect((await fetch(devnet.stocksUrl)).status).toBe(200)
+    expect(devnet.requests).toMatchObject({ post: 1, eth_chainId: 0, list: 1 })
+  })
+
+  it('is answered with another body', async () => {
+    const devnet = await manual()
+    devnet.weather.rpc = { status: 502, body: '"bad gateway"' }
+    expect((await post(devnet, {})).json).toBe('bad gateway')
+  })
+
+  it('is answered late', async () => {
+    const devnet = await manual()
+    devnet.weather.delayMs = 30
+    const before = performance.now()
+    await read(devnet, 'eth_chainId')
+    expect(performance.now() - before).toBeGreaterThan(25)
+  })
+
+  it('hears and never answers, while sockets do', async () => {
+    const devnet = await manual()
+    const link = await listen(devnet)
+    devnet.weather.hangs = true
+    const patience = new AbortController()
+    const ends: unknown[] = []
+    const ask = async (url: string, init: RequestInit = {}) => {
+      const end = await fetch(url, { ...init, signal: patience.signal }).catch((error: unknown) => error)
+      ends.push(end)
+    }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
+    const asked = [
+      ask(devnet.rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body }),
+      ask(devnet.stocksUrl),
+    ]
+    await devnet.until(() => devnet.requests.eth_chainId === 1 && devnet.requests.list === 1)
+    expect((await link.call('eth_blockNumber')).error).toBeUndefined()
+    devnet.weather.clear()
+    await read(devnet, 'eth_chainId')
+    expect((await fetch(devnet.stocksUrl)).status).toBe(200)
+    expect(ends).toEqual([])
+    patience.abort()
+    await Promise.all(asked)
+    expect(ends).toMatchObject([{ name: 'AbortError' }, { name: 'AbortError' }])
+  })
+
+  it('breaks off in the middle of a body', async () => {
+    const devnet = await manual()
+    devnet.weather.cutBody = true
+    const whole = devnet.list.body().length
+    const response = await fetch(devnet.stocksUrl)
+    expect([response.status, response.headers.get('content-length')]).toEqual([200, String(whole)])
+    await expect(response.text()).rejects.toThrow('terminated')
+    await expect(read(devnet, 'eth_getBlockByNumber', 'latest', true)).rejects.toThrow('terminated')
+    devnet.weather.clear()
+    expect(await (await fetch(devnet.stocksUrl)).text()).toHaveLength(whole)
+  })
+})

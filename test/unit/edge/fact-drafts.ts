@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto'
+import type { Hex } from '../../../src/protocol/fields.ts'
+import { formatKey } from '../../../src/protocol/key.ts'
+import type { DraftOf } from '../../../src/protocol/updates.ts'
+import { apple, approval, transfer } from '../tape/update-drafts.ts'
+
+/** What is told of facts, by hand: as the ingest would write it, and as it never would where a test wants that. */
+
+export const at = 1_000_000
+
+/** A fact by its place: a token, a block, an index. */
+export type Place = { readonly address?: Hex; readonly block?: number; readonly index?: number }
+
+type Told = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
+type Content = DraftOf<'amend'>['update']
+type Change = Partial<Pick<DraftOf<'transfer'>, 'reference_value' | 'shares' | 'from' | 'to' | 'memo'>>
+
+const hash = (text: string): Hex => `0x${createHash('sha256').update(text).digest('hex')}`
+
+const place = ({ block = 7, index = 0, address = apple }: Place) => {
+  const tx = hash(`${address} ${index}`)
+  return {
+    key: formatKey(block, tx, index),
+    block: { number: block, hash: null, timestamp: null },
+    tx: { hash: tx, index, log_index: index },
+  }
+}
+
+const keyOf = (fact: Place): string => place(fact).key
+export const blockHash = (block: number, fork = 0): Hex => hash(`${block} ${fork}`)
+
+export const transferAt = (fact: Place, change: Change = {}): DraftOf<'transfer'> => ({
+  ...transfer({ at, ...fact }),
+  ...place(fact),
+  ...change,
+})
+export const approvalAt = (fact: Place): DraftOf<'approval'> => ({ ...approval({ at, ...fact }), ...place(fact) })
+export const pauseAt = (fact: Place): DraftOf<'pause'> => {
+  const { symbol, address, time } = approval({ at, ...fact })
+  const { key, block, tx } = place(fact)
+  return {
+    ...{ type: 'pause', symbol, address, time, paused: true, features: ['TRANSFER'], raw: [0], now: [0] },
+    ...{ source: 'log', key, stage: 'preconfirmed', late: false, block, tx },
+  }
+}
+
+/** The same telling, made when its block was sealed already. */
+export const sealedAt = <Draft extends Told>(told: Draft, fork = 0): Draft => ({
+  ...told,
+  stage: 'sealed',
+  block: { number: numberOf(told), hash: blockHash(numberOf(told), fork), timestamp: null },
+})
+
+const numberOf = (told: Told): number => Number(told.key?.split('-')[0])
+
+/** Corrects a telling; `update` is its new content. */
+export function amendOf(of: Told, update: Told): DraftOf<'amend'> {
+  const { symbol, address, time, key = '' } = of
+  const { time: _, ...content } = update
+  const amended: Content = content
+  const common = { symbol, address, time, key, of: of.type }
+  return { type: 'amend', ...common, was: 'k.1', changed: ['memo'], update: amended }
+}
+
+export function retractOf(told: Told, reason: DraftOf<'retract'>['reason'] = 'not_sealed'): DraftOf<'retract'> {
+  const { symbol, address, time, key = '', type } = told
+  const block = { number: numberOf(told), hash: blockHash(numberOf(told)), timestamp: null }
+  return { type: 'retract', symbol, address, time, key, of: type, was: 'k.1', reason, by: null, now: null, block }
+}
+
+/** Seals a block of one token: what it holds, in log order; a bare place is folded into another. */
+export function sealOf(held: readonly (Told | Place)[], block = 7, fork = 0, address: Hex = apple): DraftOf<'seal'> {
+  const { symbol, time } = approval({ at, address })
+  const keys = held.map((one) => ('type' in one ? (one.key ?? '') : keyOf({ address, block, ...one })))
+  const types = held.map((one) => ('type' in one ? one.type : 'part'))
+  const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
+  const sealed = { number: block, hash: blockHash(block, fork), timestamp: null }
+  return { type: 'seal', symbol, address, time, block: sealed, keys, types, late: [], count: keys.length, digest }
+}

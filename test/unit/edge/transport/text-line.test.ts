@@ -1,0 +1,138 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { examples } from '../../../../src/docs/examples.ts'
+import { readable } from '../../../../src/edge/transport/text-line.ts'
+import { type Message, Notice } from '../../../../src/protocol/notices.ts'
+import { Update } from '../../../../src/protocol/updates.ts'
+
+/** Every message that the contract's page shows: at least one of each type. */
+const messages = examples.flatMap((example): Message[] => {
+  const update = Update.safeParse(example)
+  if (update.success) return [update.data]
+  const notice = Notice.safeParse(example)
+  return notice.success ? [notice.data] : []
+})
+const one = <Type extends Message['type']>(type: Type): Extract<Message, { type: Type }> => {
+  const found = messages.find((message): message is Extract<Message, { type: Type }> => message.type === type)
+  if (!found) throw new Error(`no example of ${type}`)
+  return found
+}
+
+/** Control and escape characters, line and paragraph separators, and everything that turns the direction of writing. */
+const unruly = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
+
+describe('a readable line', () => {
+  it.each(messages.map((message) => [message.type, message] as const))('is one, of a %s', (_, message) => {
+    const line = readable(message)
+    expect(line).not.toBe('')
+    expect(line).not.toMatch(unruly)
+    expect(line).toBe(line.trimEnd())
+  })
+
+  it('is of a movement what a person asks for: when, what, how much, who, how firm', () => {
+    expect(readable(one('transfer'))).toBe(
+      '14:05:12.441 AAPLc    transfer   1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  preconfirmed in 52380564, 0xca97…48bb',
+    )
+  })
+
+  it('shows shares where they are not the amount, and no value where it is unknown', () => {
+    const line = readable(one('mint'))
+    expect(line).toContain('10 (10.00537939 shares)  ')
+    expect(line).not.toContain('USD')
+  })
+
+  it('shows what is raw where the decimals are unknown', () => {
+    expect(readable({ ...one('transfer'), amount: null, shares: null, reference_value: null })).toContain(
+      '150000000 raw',
+    )
+  })
+
+  it('says that something is late', () => {
+    expect(readable(one('burn'))).toContain('sealed, late in ')
+  })
+
+  it.each([
+    [
+      'multiplier',
+      'scheduled 1.000537939576369481 to 2.001075879152738962 at 2026-11-23T14:30:00.000Z  preconfirmed in 52380567, 0x252f…f111',
+    ],
+    ['retract', 'mint 52380564-0x3e23…009d-21 is not so: its block was sealed without it'],
+    [
+      'amend',
+      'transfer 52380564-0xca97…48bb-17 has another memo: transfer 1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  sealed in 52380564, 0xca97…48bb',
+    ],
+    ['seal', 'block 52380564: 2 logs, 1 of them late, digest fd3ca2824cfa3584fec5f8d99cd17c47'],
+    ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],
+    ['finality', 'safe up to block 52380524'],
+  ] as const)('says how a promise ended: %s', (type, content) => {
+    expect(readable(one(type)).endsWith(` ${content}`)).toBe(true)
+  })
+
+  it('says why something is not so', () => {
+    const retract = one('retract')
+    const by = `7-0x${'ab'.repeat(32)}-3`
+    expect(readable({ ...retract, reason: 'reorg' })).toContain('its block was replaced')
+    expect(readable({ ...retract, reason: 'replaced', by })).toContain('sealed as 7-0xabab…abab-3')
+  })
+
+  it.each(
+    messages
+      .filter((message) => !('time' in message && 'prev' in message))
+      .map((message) => [message.type, message] as const),
+  )('of a connection begins with #: %s', (_, message) => {
+    expect(readable(message)).toMatch(/^# /)
+  })
+
+  it('says that nothing on the built-in chain is real', () => {
+    expect(readable({ ...one('hello'), demo: true })).toContain('nothing here is real')
+    expect(readable(one('hello'))).not.toContain('nothing here is real')
+  })
+
+  it.each([
+    ['a colour', '\u001b[31mred\u001b[0m'],
+    ['a title', '\u001b]0;owned\u0007'],
+    ['an eight-bit escape', '\u009b31m'],
+    ['a carriage return', 'true\rfalse'],
+    ['a line break', 'one\ntwo'],
+    ['a line separator', 'one\u2028two\u2029three'],
+    ['a backspace', 'ab\b\bcd'],
+    ['a NUL', 'a\0b'],
+    ['a right-to-left override', '\u202egpj.exe\u202c'],
+    ['an isolate', '\u2066a\u2069'],
+    ['a mark', '\u200e\u200f\u061c'],
+  ])('shows %s from outside as replaced, and the rest of the text', (_, text) => {
+    const line = readable({ ...one('action'), description: `begin ${text} end` })
+    expect(line).not.toMatch(unruly)
+    expect(line).toMatch(/begin .*\ufffd.* end/)
+  })
+
+  it('leaves the letters of every language alone', () => {
+    const description = 'Tëst 株式分割 سهم 🍏'
+    expect(readable({ ...one('action'), description })).toContain(description)
+  })
+
+  it('is one and tame, whatever stands in any text of any message', () => {
+    const nasty = fc.string({
+      unit: fc.oneof(
+        fc.constantFrom('\u001b', '\r', '\n', '\t', '\0', '\u007f', '\u0085', '\u009b', '\u2028', '\u202e', '\u2067'),
+        fc.constantFrom('\u200f', '\u061c', '\ufeff', '\ud800', 'a', '0', ' '),
+      ),
+      maxLength: 6,
+    })
+    fc.assert(
+      fc.property(fc.constantFrom(...messages), nasty, nasty, (message, before, after) => {
+        const spoilt = everyText(message, (text) => `${before}${text}${after}`)
+        expect(readable(spoilt)).not.toMatch(unruly)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+/** The same message with every text in it changed, its type aside. */
+function everyText(message: Message, change: (text: string) => string): Message {
+  const text = JSON.stringify(message, (name, value: unknown) =>
+    typeof value === 'string' && name !== 'type' ? change(value) : value,
+  )
+  return JSON.parse(text)
+}

@@ -1,0 +1,211 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { methods } from '../../../src/chain/rpc/methods.ts'
+import { readQuestion } from '../../../src/gateway/call.ts'
+import { Moment } from '../../../src/gateway/chain-state.ts'
+import { Fault } from '../../../src/gateway/rpc-error.ts'
+import { heard } from './answers-fixture.ts'
+
+const ADDRESS = `0x${'a1'.repeat(20)}`
+const WORD = `0x${'0b'.repeat(32)}`
+
+/** A chain of which all is known: sealed up to 10,000, and one more being built. */
+function known(): Moment {
+  const moment = new Moment()
+  for (const one of [heard.head(10_000), heard.building(10_001), heard.finality('safe', 9_000)]) moment.hear(one)
+  moment.hear(heard.finality('finalized', 8_000))
+  return moment
+}
+
+const about = (method: string, ...params: unknown[]) => readQuestion(method, params, known()).about
+const keyOf = (method: string, ...params: unknown[]) => readQuestion(method, params, known()).key
+
+const faultOf = (method: string, params: unknown, moment = known()): Fault => {
+  try {
+    readQuestion(method, params, moment)
+  } catch (failure) {
+    if (failure instanceof Fault) return failure
+    throw failure
+  }
+  throw new Error(`${method} was read`)
+}
+
+describe('a question is about', () => {
+  it.each([
+    [['eth_chainId'], { at: 'chain' }],
+    [['eth_blockNumber'], { at: 'head' }],
+    [['eth_getBalance', ADDRESS, 'pending'], { at: 'pending' }],
+    [['eth_getBalance', ADDRESS, 'latest'], { at: 'head' }],
+    [['eth_getBalance', ADDRESS, 'safe'], { at: 'head' }],
+    [['eth_getBalance', ADDRESS, 'finalized'], { at: 'head' }],
+    [['eth_getBalance', ADDRESS, 'earliest'], { at: 'number', number: 0, several: false }],
+    [['eth_getBalance', ADDRESS, '0x1F'], { at: 'number', number: 31, several: false }],
+    [['eth_getCode', ADDRESS, WORD], { at: 'hash' }],
+    [['eth_getCode', ADDRESS, { blockHash: WORD }], { at: 'hash' }],
+    [['eth_getCode', ADDRESS, { blockHash: WORD, requireCanonical: true }], { at: 'hash' }],
+    [['eth_getCode', ADDRESS, { blockNumber: '0x1f' }], { at: 'number', number: 31, several: false }],
+    [['eth_getStorageAt', ADDRESS, '0x0', 'pending'], { at: 'pending' }],
+    [['eth_getTransactionCount', ADDRESS, '0x1'], { at: 'number', number: 1, several: false }],
+    [['eth_getBlockReceipts', WORD], { at: 'hash' }],
+    [['eth_getBlockByNumber', '0x1f', true], { at: 'number', number: 31, several: false }],
+    [['eth_getBlockByNumber', `0x${'1'.repeat(64)}`, true], { at: 'head' }],
+    [['eth_getLogs', { fromBlock: 'pending', toBlock: 'pending' }], { at: 'pending' }],
+    [['eth_getLogs', { fromBlock: '0x2700', toBlock: 'pending' }], { at: 'pending' }],
+    [['eth_getLogs', { fromBlock: '0x2700' }], { at: 'head' }],
+    [['eth_getLogs', { address: ADDRESS }], { at: 'head' }],
+    [['eth_getLogs', { fromBlock: '0x1', toBlock: '0x1' }], { at: 'number', number: 1, several: false }],
+    [['eth_getLogs', { fromBlock: '0x1', toBlock: '0x5' }], { at: 'number', number: 5, several: true }],
+    [['eth_getLogs', { fromBlock: 'earliest', toBlock: '0x5' }], { at: 'number', number: 5, several: true }],
+    [['eth_getLogs', { blockHash: WORD, fromBlock: 'pending' }], { at: 'hash' }],
+  ])('%j', ([method, ...params], expected) => {
+    expect(about(String(method), ...params)).toEqual(expected)
+  })
+})
+
+describe('the same question', () => {
+  it.each([
+    ['eth_getBalance', [ADDRESS, 'latest'], [ADDRESS.replaceAll('a', 'A'), 'latest']],
+    ['eth_getBalance', [ADDRESS, '0x1f'], [ADDRESS, '0x1F']],
+    ['eth_getLogs', [{ address: ADDRESS }], [{ address: ADDRESS, topics: null, fromBlock: null, more: 1 }]],
+    ['eth_getLogs', [{ blockHash: WORD }], [{ toBlock: '0x1', blockHash: WORD, fromBlock: '0x0' }]],
+    [
+      'eth_getLogs',
+      [{ address: ADDRESS, toBlock: '0x1', fromBlock: '0x1' }],
+      [{ fromBlock: '0x1', toBlock: '0x1', address: ADDRESS }],
+    ],
+  ])('of %s is known however it is written (%#)', (method, one, other) => {
+    expect(keyOf(method, ...one)).toBe(keyOf(method, ...other))
+  })
+
+  it.each([
+    ['eth_getBalance', [ADDRESS, 'latest'], [ADDRESS, 'pending']],
+    ['eth_getBalance', [ADDRESS, '0x1'], [ADDRESS, '0x10']],
+    ['eth_getBlockByNumber', ['latest', true], ['latest', false]],
+    ['eth_getLogs', [{ fromBlock: '0x1' }], [{ toBlock: '0x1', fromBlock: '0x0' }]],
+    ['eth_getLogs', [{ address: ADDRESS, topics: [WORD] }], [{ address: ADDRESS, topics: [null, WORD] }]],
+    ['eth_getCode', [ADDRESS, { blockHash: WORD }], [ADDRESS, { blockHash: WORD, requireCanonical: true }]],
+  ])('of %s is not another (%#)', (method, one, other) => {
+    const moment = new Moment()
+    const keys = [one, other].map((params) => readQuestion(method, params, moment).key)
+    expect(keys[0]).not.toBe(keys[1])
+  })
+
+  it('is not that of another method', () => {
+    expect(keyOf('eth_getBalance', ADDRESS, 'latest')).not.toBe(keyOf('eth_getCode', ADDRESS, 'latest'))
+  })
+})
+
+describe('the filter that is asked upstream', () => {
+  const asked = (filter: object) => readQuestion('eth_getLogs', [filter], known()).params[0]
+
+  it('has no range beside a hash', () => {
+    expect(asked({ blockHash: WORD, fromBlock: '0x0', toBlock: 'latest', address: ADDRESS })).toEqual({
+      blockHash: WORD,
+      address: ADDRESS,
+    })
+  })
+
+  it('says nothing that means nothing', () => {
+    expect(asked({ fromBlock: '0x2700', toBlock: null, topics: null, blockHash: null, other: 'x' })).toEqual({
+      fromBlock: '0x2700',
+    })
+  })
+})
+
+describe('a range', () => {
+  const range = (fromBlock: unknown, toBlock: unknown, moment = known()) =>
+    readQuestion('eth_getLogs', [{ fromBlock, toBlock }], moment)
+
+  it.each([
+    ['0x0', '0x7cf'],
+    ['earliest', '0x7cf'],
+    ['0x1f41', 'latest'],
+    ['0x1f42', 'pending'],
+    ['safe', 'latest'],
+    ['finalized', '0x270f'],
+    ['latest', '0x0'],
+    ['0x5', '0x1'],
+  ])('of at most 2,000 blocks is asked: %s to %s', (from, to) => {
+    expect(range(from, to).method).toBe('eth_getLogs')
+  })
+
+  it.each([
+    ['0x0', '0x7d0', '2001'],
+    ['earliest', '0x7d0', '2001'],
+    ['0x1f40', 'latest', '2001'],
+    ['0x1f41', 'pending', '2001'],
+    ['finalized', 'latest', '2001'],
+    ['0x0', undefined, '10001'],
+    ['0x0', `0x${'f'.repeat(64)}`, ''],
+  ])('of more is refused with the bound: %s to %s', (fromBlock, toBlock, count) => {
+    const fault = faultOf('eth_getLogs', [{ fromBlock, toBlock }])
+    expect(fault.code).toBe(-32602)
+    expect(fault.message).toContain('2,000')
+    expect(fault.message).toContain(count)
+  })
+
+  it('whose end nobody knows yet is asked', () => {
+    expect(range('0x0', 'latest', new Moment()).about).toEqual({ at: 'head' })
+  })
+
+  it('is not looked at beside a hash', () => {
+    const filter = { blockHash: WORD, fromBlock: '0x0', toBlock: 'latest' }
+    expect(readQuestion('eth_getLogs', [filter], known()).about).toEqual({ at: 'hash' })
+  })
+})
+
+describe('what cannot be asked', () => {
+  it.each(['', 'eth_call', 'eth_sendRawTransaction', 'toString', '__proto__', 'ETH_CHAINID'])(
+    'is the method %j',
+    (method) => {
+      const fault = faultOf(method, [])
+      expect(fault.code).toBe(-32601)
+      expect(fault.message).toContain(JSON.stringify(method))
+    },
+  )
+
+  it.each(['eth_subscribe', 'eth_unsubscribe'])('without a WebSocket is %s', (method) => {
+    expect(faultOf(method, ['newHeads'])).toMatchObject({ code: -32601, message: expect.stringContaining('ws://') })
+  })
+
+  it('is anything with named parameters', () => {
+    for (const method of Object.keys(methods)) expect(faultOf(method, {}).code).toBe(-32602)
+  })
+
+  it('is said with the place where it stands', () => {
+    const messages = [
+      ['eth_getBalance', [ADDRESS]],
+      ['eth_getBalance', ['0x12', 'latest']],
+      ['eth_getBalance', [ADDRESS, 'newest']],
+      ['eth_getBlockByNumber', ['latest', 'yes']],
+      ['eth_getLogs', [{}]],
+      ['eth_getLogs', [{ address: [ADDRESS, 'AAPLc'] }]],
+      ['eth_getLogs', [{ topics: [null, ['0x1']] }]],
+      ['eth_blockNumber', ['latest']],
+    ] as const
+    expect(messages.map(([method, params]) => faultOf(method, params).message)).toEqual([
+      expect.stringMatching(/eth_getBalance takes 2 parameters, this call has 1/),
+      expect.stringMatching(/params\[0\] .*address/),
+      expect.stringMatching(/params\[1\] .*block/),
+      expect.stringMatching(/params\[1\]/),
+      expect.stringMatching(/params\[0\] .*criterion/),
+      expect.stringMatching(/params\[0\]\.address.* .*address/),
+      expect.stringMatching(/params\[0\]\.topics\[1\].* .*word/),
+      expect.stringMatching(/eth_blockNumber takes 0 parameters, this call has 1/),
+    ])
+  })
+
+  it('is refused with a fault, whatever it is, and few words', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.constantFrom(...Object.keys(methods)), fc.string()), fc.jsonValue(), (method, params) => {
+        try {
+          readQuestion(method, params, known())
+        } catch (failure) {
+          expect(failure).toBeInstanceOf(Fault)
+          expect((failure as Fault).message.length).toBeLessThan(600)
+          expect([-32601, -32602]).toContain((failure as Fault).code)
+        }
+      }),
+    )
+  })
+})

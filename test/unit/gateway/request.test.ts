@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isMisfit, readEnvelope } from '../../../src/gateway/request.ts'
+import { Fault } from '../../../src/gateway/rpc-error.ts'
+
+const chain = '"jsonrpc":"2.0","method":"eth_chainId"'
+
+/** Each request of a body in few words: its id as it will be written, and its method or the code of what is wrong. */
+const read = (text: string) =>
+  readEnvelope(text).requests.map((one) => [one.id, isMisfit(one) ? one.fault.code : one.method])
+
+const codeOf = (text: string): number => {
+  try {
+    readEnvelope(text)
+  } catch (failure) {
+    if (failure instanceof Fault) return failure.code
+    throw failure
+  }
+  throw new Error('it was read')
+}
+
+describe('a body', () => {
+  it('holds one request', () => {
+    expect(readEnvelope(`{${chain},"params":[1,{"a":null}],"id":7}`)).toEqual({
+      batch: false,
+      requests: [{ id: '7', method: 'eth_chainId', params: [1, { a: null }] }],
+    })
+  })
+
+  it('holds several', () => {
+    const { batch, requests } = readEnvelope(`[{${chain},"id":7},{${chain}},3]`)
+    expect(batch).toBe(true)
+    expect(requests.map((one) => [one.id, isMisfit(one)])).toEqual([
+      ['7', false],
+      [null, false],
+      ['null', true],
+    ])
+  })
+
+  it.each(['', ' ', '{', 'nothing', '[1,]', '\ufeff{}', "{'a':1}", `[{${chain}`])('%j is no JSON', (text) => {
+    expect(codeOf(text)).toBe(-32700)
+  })
+
+  it('holds at least one request, and at most 50', () => {
+    const batch = (count: number) => `[${Array.from({ length: count }, () => `{${chain}}`).join()}]`
+    expect(codeOf(batch(0))).toBe(-32600)
+    expect(readEnvelope(batch(1)).requests.length).toBe(1)
+    expect(readEnvelope(batch(50)).requests.length).toBe(50)
+  })
+
+  it('of more than 50 is refused request by request, as libraries look for it, and as a whole beyond 1,000', () => {
+    const batch = (count: number) => `[${Array.from({ length: count }, (_, id) => `{${chain},"id":${id}}`).join()}]`
+    expect(read(batch(51))).toEqual(Array.from({ length: 51 }, (_, id) => [String(id), -32600]))
+    expect(read(batch(1_000))).toHaveLength(1_000)
+    expect(codeOf(batch(1_001))).toBe(-32600)
+  })
+
+  it('without parameters has none, as has one where they are null', () => {
+    for (const text of [`{${chain}}`, `{${chain},"params":null}`])
+      expect(readEnvelope(text).requests).toEqual([{ id: null, method: 'eth_chainId', params: [] }])
+  })
+
+  it('is read or refused with a fault, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
+        try {
+          for (const one of readEnvelope(text).requests)
+            if (one.id !== null) expect(['string', 'number', 'object']).toContain(typeof JSON.parse(one.id))
+        } catch (failure) {
+          expect(failure).toBeInstanceOf(Fault)
+        }
+      }),
+    )
+  })
+})
+
+describe('what is no request', () => {
+  it.each([
+    ['1', null],
+    ['null', null],
+    ['"text"', null],
+    ['{}', null],
+    [`{${chain.replace('2.0', '1.0')},"id":1}`, 1],
+    ['{"method":"eth_chainId","id":1}', 1],
+    ['{"jsonrpc":"2.0","id":"a"}', 'a'],
+    ['{"jsonrpc":"2.0","method":1,"id":"a"}', 'a'],
+    ['{"jsonrpc":"2.0","method":["eth_chainId"],"id":null}', null],
+    [`{${chain},"params":"latest","id":5}`, 5],
+    [`{${chain},"params":false}`, null],
+    [`{"__proto__":{${chain},"id":1}}`, null],
+  ])('is told so under its id, if it has one: %s', (text, id) => {
+    expect(read(text)).toEqual([[JSON.stringify(id), -32600]])
+    expect(read(`[${text},{${chain},"id":9}]`)).toEqual([
+      [JSON.stringify(id), -32600],
+      ['9', 'eth_chainId'],
+    ])
+  })
+
+  it.each(['true', 'false', '{}', '[]', '[1]', '{"id":1}'])('has the id %s', (id) => {
+    expect(read(`{${chain},"id":${id}}`)).toEqual([['null', -32600]])
+  })
+
+  it('has no method of its own where only its prototype would', () => {
+    expect(read('{"jsonrpc":"2.0","id":1,"method":{"toString":1}}')).toEqual([['1', -32600]])
+    expect(read('{"jsonrpc":"2.0","id":1}')).toEqual([['1', -32600]])
+  })
+})
+
+describe('an id', () => {
+  const both = (id: string) =>
+    [...read(`{"id":${id},${chain}}`), ...read(`[{${chain},"id":${id}}]`)].map(([one]) => one)
+
+  it('that is missing makes a notification; null is one that is there', () => {
+    expect(read(`{${chain}}`)).toEqual([[null, 'eth_chainId']])
+    expect(both('null')).toEqual(['null', 'null'])
+  })
+
+  it.each(['0', '-1', '1.5', '0.1', '9007199254740991', '-9007199254740991'])('keeps its text: %s', (id) => {
+    expect(both(id)).toEqual([id, id])
+  })
+
+  it.each(['9007199254740993', '12345678901234567890', '1000000000000000000000001', '0.12345678901234567891'])(
+    'keeps digits that no double holds: %s',
+    (id) => expect(both(id)).toEqual([id, id]),
+  )
+
+  it.each(['1e400', '-1e400', '1e-400', '1.00000000000000000001', '0.10000000000000000001', '4503599627370496.25'])(
+    'keeps what a double would lose without a trace: %s',
+    (id) => expect(both(id)).toEqual([id, id]),
+  )
+
+  it('is that of the request, not of what stands in its parameters', () => {
+    const id = '12345678901234567890'
+    const text = `{"params":[{"id":98765432109876543210}],"id":${id},${chain}}`
+    expect(read(text)).toEqual([[id, 'eth_chainId']])
+    expect(read(`[${text},{${chain},"id":1,"params":[{"id":98765432109876543210}]}]`).map(([one]) => one)).toEqual([
+      id,
+      '1',
+    ])
+  })
+
+  it('keeps its digits beside what is nested deeply', () => {
+    const nested = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const text = `{${chain},"id":12345678901234567890,"params":${nested}}`
+    expect(read(text)).toEqual([['12345678901234567890', 'eth_chainId']])
+    expect(read(`[${text}]`)).toEqual([['12345678901234567890', 'eth_chainId']])
+  })
+
+  it('that is a string comes back as that string, whatever stands in it', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.nat(0xffff).map((code) => String.fromCharCode(code)) }), (id) => {
+        for (const one of both(JSON.stringify(id))) expect(JSON.parse(String(one))).toBe(id)
+      }),
+    )
+    expect(both('"\\ud800"').map((one) => JSON.parse(String(one)))).toEqual(['\ud800', '\ud800'])
+  })
+
+  it('that is an integer comes back as it was written, however long', () => {
+    const integer = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }).map(String)
+    fc.assert(
+      fc.property(integer, (id) => {
+        expect(both(id)).toEqual([id, id])
+      }),
+    )
+  })
+})

@@ -1,0 +1,108 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Log } from '../../../src/chain/logs/log-schema.ts'
+import type { Arrival } from '../../../src/ingest/reducer.ts'
+import type { Hex } from '../../../src/protocol/fields.ts'
+import { Update } from '../../../src/protocol/updates.ts'
+import { meant, unmeant } from '../chain/logs/standard-events.ts'
+import { alice, bob, keyOf, txHash } from '../chain/node-json.ts'
+import { openEmbedded } from '../tape/test-tape.ts'
+import { APPLE, apple } from '../tokens/stock-records.ts'
+import { hearing, listed, logAt, restore, sealedWith, status, transaction } from './reducer-fixture.ts'
+
+const tx = txHash(0, 7)
+const here = { block: 0, index: 7, address: APPLE as Hex }
+const place = {
+  block: { number: 0, hash: null, timestamp: expect.any(String) },
+  tx: { hash: tx, index: 7, log_index: 7 },
+}
+const fact = { key: keyOf(here), stage: 'preconfirmed', late: false }
+const memo: Hex = `0x${'4d'.repeat(32)}`
+
+/** What each event of the token standard is told as, where it stands alone in its transaction. */
+const told: Readonly<Record<string, object>> = {
+  Transfer: { type: 'transfer', from: alice, to: bob, raw: '150000000', amount: '1.5', shares: '1.5', memo: null },
+  Approval: { type: 'approval', owner: alice, spender: bob, raw: '9', amount: '0.00000009' },
+  // These belong to a movement or an announcement, and there is none.
+  Memo: { type: 'log' },
+  Seized: { type: 'log' },
+  EndAnnouncement: { type: 'log' },
+  Paused: { type: 'pause', paused: true, features: ['TRANSFER', 'MINT'], raw: [0, 1], now: [0, 1], source: 'log' },
+  Unpaused: { type: 'pause', paused: false, features: ['UNKNOWN_255'], raw: [255], now: [], source: 'log' },
+  MultiplierUpdated: { type: 'multiplier', phase: 'effective', from: '1', to: '2', source: 'log' },
+  UIMultiplierUpdated: {
+    type: 'multiplier',
+    phase: 'scheduled',
+    from: '1',
+    to: '2',
+    effective_at: '2026-11-23T14:30:00.000Z',
+    source: 'log',
+  },
+  UIMultiplierUpdateCancelled: {
+    type: 'multiplier',
+    phase: 'cancelled',
+    from: '1',
+    to: '2',
+    effective_at: '2026-11-23T14:30:00.000Z',
+    source: 'log',
+  },
+  Announcement: { type: 'action', action_id: 'spt-001', description: '2-1 split', uri: '', keys: [], late: true },
+  ExtraMetadataUpdated: { type: 'token', change: 'changed', changed: ['extra_metadata'], was: {}, source: 'log' },
+  NameUpdated: {
+    type: 'token',
+    changed: ['name'],
+    token: { name: 'Äpfel <b>🍏' },
+    was: { name: 'Apple' },
+    source: 'log',
+  },
+  SymbolUpdated: { type: 'token', changed: ['symbol'], was: { symbol: 'AAPLc' }, source: 'log' },
+  ContractURIUpdated: { type: 'token', changed: ['contract_uri'], was: {}, source: 'log' },
+  SupplyCapUpdated: { type: 'token', changed: ['supply_cap'], source: 'log' },
+}
+
+const begin = async () => {
+  const embedded = await openEmbedded()
+  onTestFinished(() => embedded.close())
+  const house = await restore(embedded.tape)
+  await house.tell(listed(apple()), hearing, status('pendingLogs'))
+  const tell = async (...turn: Arrival[]) =>
+    (await house.tell(...turn)).map(({ update, text }) => {
+      expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
+      return update
+    })
+  return { ...house, tell }
+}
+const logOf = (name: Hex, indexed: readonly Hex[], data: Hex): Log => ({
+  ...logAt(here),
+  topics: [name, ...indexed],
+  data,
+})
+
+describe('an event of the token standard', () => {
+  it.each(meant.filter(([event]) => event !== 'AnswerUpdated'))('is told: %s', async (event, name, indexed, data) => {
+    const { tell } = await begin()
+    const log = logOf(name, indexed, data)
+    const expected = told[event]
+    if (event === 'Announcement') {
+      // It may hold more than was heard so far, so it waits for its block.
+      expect(await tell(transaction([log]))).toEqual([])
+      expect((await tell(sealedWith(0, [log])))[0]).toMatchObject({ ...expected, key: fact.key, stage: 'sealed' })
+      return
+    }
+    const [update, ...more] = await tell(transaction([log]))
+    expect(more).toEqual([])
+    expect(update).toMatchObject({ symbol: 'AAPLc', address: APPLE, ...fact, ...place, ...expected })
+    if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
+  })
+
+  it.each(unmeant)('that says nothing here is told as it came: %s', async (_, name, indexed, data) => {
+    const { tell } = await begin()
+    const log = logOf(name, indexed, data)
+    expect(await tell(transaction([log]))).toMatchObject([{ type: 'log', topics: log.topics, data, ...fact, ...place }])
+  })
+
+  it('that nobody knows is told as it came', async () => {
+    const { tell } = await begin()
+    const log = logOf(memo, [], '0x')
+    expect(await tell(transaction([log]))).toMatchObject([{ type: 'log', topics: [memo], data: '0x', ...fact }])
+  })
+})

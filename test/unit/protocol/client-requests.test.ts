@@ -1,0 +1,137 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../../src/protocol/refusal.ts'
+import { MESSAGE_BOUND_BYTES, Request } from '../../../src/protocol/requests.ts'
+import { readOr400 } from '../../../src/protocol/selection.ts'
+
+const read = (given: unknown) => readOr400(Request, given)
+const refusal = (given: unknown): Refusal => {
+  try {
+    read(given)
+  } catch (failure) {
+    if (failure instanceof Refusal) return failure
+    throw failure
+  }
+  throw new Error(`${JSON.stringify(given)} is read`)
+}
+
+const party = '0xb200000000000000000000c2e324d24d7eecd1fb'
+
+describe('a request', () => {
+  it('of the contract is read as it stands there', () => {
+    const subscribe = {
+      type: 'subscribe',
+      req: 1,
+      symbols: ['AAPLc', party, 'isin:US88160R1014', '*'],
+      types: ['transfer', 'nav'],
+      stage: 'preconfirmed',
+      since: 'k3f9a1.18000',
+      snapshot: true,
+      min_value: '10000',
+      min_shares: '1',
+      party,
+    }
+    expect(read(subscribe)).toEqual({
+      ...subscribe,
+      since: { from: 'position', text: 'k3f9a1.18000', position: { epoch: 'k3f9a1', seq: 18_000, n: null } },
+      min_value: { units: 10_000n, scale: 0 },
+      min_shares: { units: 1n, scale: 0 },
+    })
+    expect(read({ type: 'unsubscribe', req: 2, symbols: ['TSLAc'] })).toMatchObject({ symbols: ['TSLAc'] })
+    expect(read({ type: 'list', req: 3 })).toEqual({ type: 'list', req: 3 })
+    expect(read({ type: 'ping', req: 4 })).toEqual({ type: 'ping', req: 4 })
+  })
+
+  it('may be without a number, or have a word for one', () => {
+    expect(read({ type: 'ping' })).toEqual({ type: 'ping' })
+    expect(read({ type: 'ping', req: 'a1' })).toEqual({ type: 'ping', req: 'a1' })
+  })
+
+  it('to subscribe may name options alone', () => {
+    expect(read({ type: 'subscribe', types: ['nav'] })).toEqual({ type: 'subscribe', types: ['nav'] })
+  })
+
+  it('clears an option with null, and leaves alone what it does not name', () => {
+    const cleared = { types: null, since: null, min_value: null, min_shares: null, party: null }
+    expect(read({ type: 'subscribe', ...cleared })).toEqual({ type: 'subscribe', ...cleared })
+    expect(read({ type: 'subscribe' })).toEqual({ type: 'subscribe' })
+  })
+
+  it('may say more than this version knows', () => {
+    expect(read({ type: 'subscribe', symbols: ['*'], colour: 'blue' })).toEqual({ type: 'subscribe', symbols: ['*'] })
+  })
+
+  it.each([
+    ['symbols', 'AAPLc'],
+    ['symbols', [1]],
+    ['symbols', ['']],
+    ['symbols', ['x'.repeat(129)]],
+    ['symbols', Array.from({ length: 201 }, (_, index) => `S${index}`)],
+    ['types', 'transfer'],
+    ['types', []],
+    ['types', ['trade']],
+    ['stage', 'safe'],
+    ['since', 'yesterday'],
+    ['since', 18_000],
+    ['snapshot', 'yes'],
+    ['min_value', 10_000],
+    ['min_value', '1e4'],
+    ['min_value', '-1'],
+    ['min_shares', ''],
+    ['min_shares', '1,5'],
+    ['party', '0x12'],
+    ['party', 'alice'],
+    ['req', 1.5],
+    ['req', {}],
+    ['req', 'x'.repeat(65)],
+  ])('with a bad %s is refused by that name: %j', (name, value) => {
+    const { code, reason, message, details } = refusal({ type: 'subscribe', [name]: value })
+    expect([code, reason]).toEqual([400, 'bad_parameter'])
+    expect(message.startsWith(name)).toBe(true)
+    expect(String(details.parameter).split('.')[0]).toBe(name)
+  })
+
+  it('to unsubscribe names its symbols', () => {
+    expect(refusal({ type: 'unsubscribe' }).message).toMatch(/^symbols: /)
+  })
+
+  it('of an unknown type is refused with the types that there are', () => {
+    expect(refusal({ type: 'buy' }).message).toMatch(/^type: .*subscribe.*unsubscribe.*list.*ping/)
+  })
+
+  it('is at most 4 KiB long', () => {
+    expect(MESSAGE_BOUND_BYTES).toBe(4_096)
+  })
+
+  it('of any shape is read or refused, and nothing else happens', () => {
+    const types = fc.constantFrom('subscribe', 'unsubscribe', 'list', 'ping', 'other')
+    const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'req']
+    const fields = fc.dictionary(fc.constantFrom(...names), fc.jsonValue({ maxDepth: 2 }))
+    const anything = fc.oneof(
+      fc.jsonValue(),
+      fc.tuple(types, fields).map(([type, given]) => ({ type, ...given })),
+    )
+    fc.assert(
+      fc.property(anything, (given) => {
+        try {
+          expect(typeof read(given).type).toBe('string')
+        } catch (failure) {
+          if (!(failure instanceof Refusal)) throw failure
+          expect(failure.code).toBe(400)
+          expect(failure.message.split('\n')).toHaveLength(1)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('null', () => {
+  it('clears an option, and numbers no request', () => {
+    expect(read({ type: 'subscribe', req: null, symbols: ['AAPLc'], snapshot: null, stage: null })).toMatchObject({
+      req: undefined,
+      snapshot: null,
+      stage: null,
+    })
+  })
+})

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { closeReason, type Farewell, farewells } from '../../../src/protocol/close-codes.ts'
+import { Refusal } from '../../../src/protocol/refusal.ts'
+
+const words = Object.keys(farewells) as Farewell[]
+
+describe('a farewell', () => {
+  it('has the code of the contract', () => {
+    expect(farewells).toEqual({
+      protocol: 4000,
+      forbidden: 4003,
+      nothing_subscribed: 4009,
+      full: 4100,
+      too_many_messages: 4101,
+      too_many_connections: 4102,
+      going_away: 4200,
+      no_pong: 4201,
+      too_slow: 4202,
+    })
+  })
+
+  it.each(words)('%s gives a reason of a word and a position', (word) => {
+    expect(closeReason(word, 'k3f9a1.18422')).toBe(`${word} k3f9a1.18422`)
+    expect(closeReason(word, null)).toBe(word)
+  })
+
+  it('fits into a close frame with the longest position', () => {
+    const longest = `${'z'.repeat(32)}.${Number.MAX_SAFE_INTEGER}.999999999`
+    for (const word of words) expect(closeReason(word, longest)).toBe(`${word} ${longest}`)
+    expect(Buffer.byteLength(closeReason('too_many_connections', 'z'.repeat(500)))).toBe(123)
+  })
+})
+
+describe('a refusal', () => {
+  it('is the error record of the Read API', () => {
+    const refusal = new Refusal(404, 'unknown_symbol', "No tokenized stock 'APPL'. Did you mean AAPLc?", {
+      suggest: ['AAPLc'],
+    })
+    expect(JSON.stringify(refusal.record)).toBe(
+      `{"code":404,"message":"No tokenized stock 'APPL'. Did you mean AAPLc?","details":[{"@type":"stocktape/unknown_symbol","suggest":["AAPLc"]}]}`,
+    )
+  })
+})

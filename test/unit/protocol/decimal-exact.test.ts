@@ -1,0 +1,165 @@
+import Big from 'big.js'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  amountOf,
+  compareDecimals,
+  type Decimal,
+  formatDecimal,
+  parseDecimal,
+  referenceValueOf,
+  sharesOf,
+} from '../../../src/protocol/decimal.ts'
+
+/** An independent judge, who writes every digit. Powers of ten are moved in the exponent, so nothing is ever divided. */
+const Judge = Big()
+Judge.PE = 100_000
+Judge.NE = -100_000
+const DOWN = 0
+const HALF_UP = 1
+const judged = (units: bigint, scale = 0) => new Judge(`${units}e${-scale}`)
+
+const RUNS = { numRuns: 10_000 }
+const MOST = 2n ** 256n - 1n
+const DECIMALS_MOST = 77
+const MULTIPLIER_SCALE = 18
+
+/** As many small ones as large: drawn at random, nearly all would have every digit. */
+const wholes = fc
+  .tuple(fc.bigInt({ min: 0n, max: MOST }), fc.integer({ min: 0, max: 256 }))
+  .map(([bits, shift]) => bits >> BigInt(shift))
+const raws = fc.oneof(wholes, fc.constantFrom(0n, 1n, MOST, MOST - 1n, 10n ** 77n, 10n ** 77n - 1n))
+const decimals = fc.integer({ min: 0, max: DECIMALS_MOST })
+const multipliers = fc.oneof(wholes, fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MOST))
+/** Prices as JSON writes them: many digits, with a fraction, an exponent, both or neither. */
+const prices = fc
+  .tuple(
+    wholes,
+    fc.integer({ min: 0, max: 90 }),
+    fc.integer({ min: -60, max: 60 }),
+    fc.constantFrom('', 'e', 'E', 'e+'),
+  )
+  .map(([units, fraction, power, sign]) => {
+    const digits = units.toString().padStart(fraction + 1, '0')
+    const mantissa = fraction === 0 ? digits : `${digits.slice(0, -fraction)}.${digits.slice(-fraction)}`
+    if (sign === '') return mantissa
+    return `${mantissa}${sign}${sign === 'e+' ? Math.abs(power) : power}`
+  })
+
+const read = (text: string): Decimal => {
+  const value = parseDecimal(text)
+  if (!value) throw new Error(`${text} is not read`)
+  return value
+}
+
+describe('ten thousand movements, in big numbers and in small ones', () => {
+  it('have the amount, the shares and the reference value that big.js works out', () => {
+    fc.assert(
+      fc.property(raws, decimals, multipliers, prices, (raw, places, multiplier, price) => {
+        const factor = { units: multiplier, scale: MULTIPLIER_SCALE }
+        const shares = judged(raw).times(judged(multiplier, MULTIPLIER_SCALE)).round(0, DOWN)
+        const value = judged(raw, places).times(new Judge(price)).round(2, HALF_UP)
+        const worked = [
+          amountOf(raw, places),
+          sharesOf(raw, factor, places),
+          sharesOf(raw, read(formatDecimal(factor)), places),
+          referenceValueOf(raw, places, read(price)),
+        ]
+        const just = judged(BigInt(shares.toFixed()), places).toFixed()
+        const right = [judged(raw, places).toFixed(), just, just, value.toFixed(2)]
+        if (worked.some((one, index) => one !== right[index])) expect(worked).toEqual(right)
+      }),
+      RUNS,
+    )
+  })
+})
+
+describe('at the edge', () => {
+  const cents = fc.bigInt({ min: 0n, max: 10n ** 30n })
+
+  it('a reference value is rounded half up: exactly at .5 it goes up, a hair below it does not', () => {
+    fc.assert(
+      fc.property(cents, decimals, fc.integer({ min: 0, max: 60 }), (whole, places, more) => {
+        const half = { units: (whole * 10n + 5n) * 10n ** BigInt(more), scale: 3 + more }
+        const below = { units: half.units * 10n - 1n, scale: half.scale + 1 }
+        const one = 10n ** BigInt(places)
+        expect(referenceValueOf(one, places, half)).toBe(judged(whole + 1n, 2).toFixed(2))
+        expect(referenceValueOf(one, places, below)).toBe(judged(whole, 2).toFixed(2))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('shares are rounded down: a whole number of base units stays, a hair below it falls to the one before', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: 10n ** 59n }), decimals, (whole, places) => {
+        const factor = { units: whole * 10n ** 18n, scale: MULTIPLIER_SCALE }
+        const below = { ...factor, units: factor.units - 1n }
+        expect(sharesOf(1n, factor, places)).toBe(amountOf(whole, places))
+        expect(sharesOf(1n, below, places)).toBe(amountOf(whole - 1n, places))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it.each([
+    [MOST, 77, '1.15792089237316195423570985008687907853269984665640564039457584007913129639935'],
+    [MOST, 0, '115792089237316195423570985008687907853269984665640564039457584007913129639935'],
+    [1n, 77, `0.${'0'.repeat(76)}1`],
+    [0n, 77, '0'],
+  ])('the amount of %s at %s decimals is %s', (raw, places, amount) => {
+    expect(amountOf(raw, places)).toBe(amount)
+  })
+})
+
+describe('whatever was read once', () => {
+  /** Digits on both sides of the point, up to all that are ever read. */
+  const longest = fc
+    .tuple(
+      fc.constantFrom('', '-'),
+      fc.stringMatching(/^[1-9]?[0-9]{1,399}$/),
+      fc.stringMatching(/^[0-9]{0,400}$/),
+      fc.integer({ min: -400, max: 400 }),
+    )
+    .map(([sign, whole, fraction, power]) => `${sign}${whole}${fraction && `.${fraction}`}e${power}`)
+
+  it('is read again from what is written of it, and is the same', () => {
+    fc.assert(
+      fc.property(fc.oneof(prices, longest), (text) => {
+        const value = parseDecimal(text)
+        if (!value) return
+        const written = formatDecimal(value)
+        expect(compareDecimals(read(written), value)).toBe(0)
+        expect(formatDecimal(read(written))).toBe(written)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it.each([
+    ['the smallest', '1e-400', `0.${'0'.repeat(399)}1`],
+    ['one that is smaller than any double', '1e-399', `0.${'0'.repeat(398)}1`],
+    ['the smallest below zero', '-1e-400', `-0.${'0'.repeat(399)}1`],
+    ['the largest', '9.99e399', `999${'0'.repeat(397)}`],
+    ['the longest', `-${'9'.repeat(400)}.${'9'.repeat(400)}`, `-${'9'.repeat(400)}.${'9'.repeat(400)}`],
+    ['zero of any size', '-0.000e-397', '0'],
+    ['a power with zeros before it', '1e-0000000005', '0.00001'],
+  ])('is read again at its bounds: %s', (_, text, written) => {
+    expect(formatDecimal(read(text))).toBe(written)
+    expect(formatDecimal(read(written))).toBe(written)
+  })
+
+  it.each([
+    '1e400',
+    '10e399',
+    '1e-401',
+    '0.1e-400',
+    '9'.repeat(401),
+    `0.${'1'.repeat(401)}`,
+    `1e${'9'.repeat(700)}`,
+    `1e-${'9'.repeat(700)}`,
+    `0.${'0'.repeat(900)}`,
+  ])('is within its bounds: %s is not read', (text) => {
+    expect(parseDecimal(text)).toBeNull()
+  })
+})

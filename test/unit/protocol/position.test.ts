@@ -1,0 +1,148 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Key, PositionText } from '../../../src/protocol/fields.ts'
+import { formatKey } from '../../../src/protocol/key.ts'
+import { formatPosition, parsePosition, resumeAfter } from '../../../src/protocol/position.ts'
+
+const characters = [...'0123456789abcdefghijklmnopqrstuvwxyz']
+const epochs = fc
+  .array(fc.constantFrom(...characters), { minLength: 1, maxLength: 32 })
+  .map((letters) => letters.join(''))
+const numbers = fc.maxSafeNat()
+
+describe('a position', () => {
+  it('is read back as it was written', () => {
+    fc.assert(
+      fc.property(epochs, numbers, (epoch, seq) => {
+        const text = formatPosition(epoch, seq)
+        expect(text).toMatch(/^[0-9a-z.]+$/)
+        expect(PositionText.safeParse(text).success).toBe(true)
+        expect(parsePosition(text)).toEqual({ epoch, seq, n: null })
+      }),
+    )
+  })
+
+  it('of the sealed view is read with its place in the seal', () => {
+    fc.assert(
+      fc.property(epochs, numbers, fc.integer({ min: 1, max: 999_999_999 }), (epoch, seq, n) => {
+        expect(parsePosition(`${formatPosition(epoch, seq)}.${n}`)).toEqual({ epoch, seq, n })
+      }),
+    )
+  })
+
+  it('has one way of being written: what is read is written the same', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[0-9a-z]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$/), (text) => {
+        const position = parsePosition(text)
+        if (!position) return
+        const { epoch, seq, n } = position
+        expect(n === null ? formatPosition(epoch, seq) : `${formatPosition(epoch, seq)}.${n}`).toBe(text)
+      }),
+    )
+  })
+
+  it.each([
+    '',
+    '.',
+    'k3f9a1',
+    'k3f9a1.',
+    '.18422',
+    'k3f9a1.-1',
+    'k3f9a1.+1',
+    'k3f9a1.01',
+    'k3f9a1.1.0',
+    'k3f9a1.1.01',
+    'k3f9a1.1.',
+    'k3f9a1.1.2.3',
+    'K3F9A1.1',
+    'k3f9a1.1 ',
+    ' k3f9a1.1',
+    'k3f9a1.1\n',
+    'k3f9a1,1',
+    'k3f9a1.1e3',
+    `${'k'.repeat(33)}.1`,
+    'k3f9a1.١',
+    '-',
+    'null',
+    '12345',
+  ])('is not %j', (text) => {
+    expect(parsePosition(text)).toBeNull()
+  })
+
+  it('is read only from its own characters', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 12 }), (text) => {
+        if (!/^[0-9a-z]+\.[0-9.]+$/.test(text)) expect(parsePosition(text)).toBeNull()
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('with one character spoilt is another position or none', () => {
+    fc.assert(
+      fc.property(
+        epochs,
+        numbers,
+        fc.nat(),
+        fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+        (epoch, seq, at, wrong) => {
+          const text = formatPosition(epoch, seq)
+          const place = at % text.length
+          const spoilt = text.slice(0, place) + wrong + text.slice(place + 1)
+          const read = parsePosition(spoilt)
+          if (spoilt !== text) expect(read).not.toEqual({ epoch, seq, n: null })
+        },
+      ),
+    )
+  })
+})
+
+describe('a resume', () => {
+  const after = (text: string) => {
+    const position = parsePosition(text)
+    return position && resumeAfter(position)
+  }
+
+  it('goes on after a position', () => {
+    expect(after('k3f9a1.18422')).toBe(18_422)
+    expect(after('k3f9a1.0')).toBe(0)
+  })
+
+  it('after <p>.<n> goes on just before <p>, and never before the beginning', () => {
+    expect(after('k3f9a1.18422.3')).toBe(18_421)
+    expect(after('k3f9a1.0.1')).toBe(0)
+  })
+})
+
+describe('a key', () => {
+  it('is block number, transaction and log index, in decimal, hex, decimal', () => {
+    const tx = `0x${'ab'.repeat(32)}` as const
+    expect(formatKey(52_380_564, tx, 17)).toBe(`52380564-${tx}-17`)
+  })
+
+  it('is of the form that the schema reads', () => {
+    const hashes = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('hex'))
+    fc.assert(
+      fc.property(numbers, hashes, fc.nat(), (block, hash, index) => {
+        expect(Key.safeParse(formatKey(block, `0x${hash}`, index)).success).toBe(true)
+      }),
+    )
+  })
+
+  it.each([
+    `1-0x${'AB'.repeat(32)}-0`,
+    `01-0x${'ab'.repeat(32)}-0`,
+    `0x1-0x${'ab'.repeat(32)}-0`,
+    `1-0x${'ab'.repeat(31)}-0`,
+    `1-0x${'ab'.repeat(32)}`,
+    `-1-0x${'ab'.repeat(32)}-0`,
+  ])('is not %s', (text) => {
+    expect(Key.safeParse(text).success).toBe(false)
+  })
+})
+
+describe('a number that was never given', () => {
+  it.each(['9007199254740992', '99999999999999999999999999'])('is beyond every end, however long: %s', (digits) => {
+    expect(parsePosition(`k3f9a1.${digits}`)?.seq).toBe(Number.MAX_SAFE_INTEGER)
+  })
+})

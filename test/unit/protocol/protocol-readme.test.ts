@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { examples, examplesOf, page } from '../../../src/docs/examples.ts'
+import { farewells } from '../../../src/protocol/close-codes.ts'
+import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../../src/protocol/decimal.ts'
+import { formatKey } from '../../../src/protocol/key.ts'
+import { Notice } from '../../../src/protocol/notices.ts'
+import { Request } from '../../../src/protocol/requests.ts'
+import { type Movement, movementTypes, Update } from '../../../src/protocol/updates.ts'
+
+const typesOf = (union: { options: readonly { shape: { type: { value: string } } }[] }): string[] =>
+  union.options.map((schema) => schema.shape.type.value)
+
+const sent = [...Update.options, ...Notice.options]
+const asked = Request.options
+const isMovement = (update: Update): update is Movement => movementTypes.has(update.type)
+/** All decimals of tokenized stocks are eight. */
+const DECIMALS = 8
+
+describe("the contract's page", () => {
+  it.each([
+    ['message of the tape', typesOf(Update)],
+    ['message of a connection', typesOf(Notice)],
+    ['request of a client', typesOf(Request)],
+  ])('shows an example of every %s', (_, types) => {
+    expect(types.filter((type) => examplesOf(type).length === 0)).toEqual([])
+  })
+
+  it('shows nothing that the contract does not know', () => {
+    const known = new Set([...typesOf(Update), ...typesOf(Notice), ...typesOf(Request)])
+    expect(examples.map(({ type }) => type).filter((type) => !known.has(type))).toEqual([])
+  })
+
+  it('names every type of the tape and of a connection in a table', () => {
+    const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+    const missing = [...typesOf(Update), ...typesOf(Notice)].filter(
+      (type) => !rows.some((row) => row.split('|')[1]?.includes(`\`${type}\``)),
+    )
+    expect(missing).toEqual([])
+  })
+
+  it('names every farewell with its code', () => {
+    expect(Object.entries(farewells).filter(([word, code]) => !page.includes(`${code} \`${word}\``))).toEqual([])
+  })
+})
+
+describe('an example of a message', () => {
+  const messages = examples.filter(({ type }) => sent.some((schema) => schema.shape.type.value === type))
+
+  it.each(messages.map((example) => [example.type, example] as const))(
+    '%s is as its schema says, field by field and in order',
+    (type, example) => {
+      const schema = sent.find((one) => one.shape.type.value === type)
+      // A schema gives back the fields it names in its own order, inner objects included.
+      expect(JSON.stringify(schema?.parse(example))).toBe(JSON.stringify(example))
+    },
+  )
+
+  it('is written in order all the way down: a swapped field is seen', () => {
+    const [transfer] = examplesOf('transfer')
+    const { id, type, ...rest } = transfer ?? { type: '' }
+    const swapped = { id, type, ...rest }
+    expect(JSON.stringify(Update.parse(swapped))).not.toBe(JSON.stringify(swapped))
+  })
+})
+
+describe('an example of a request', () => {
+  const requests = examples.filter(({ type }) => asked.some((schema) => schema.shape.type.value === type))
+
+  it.each(requests.map((example) => [example.type, example] as const))('%s is read', (_, example) => {
+    expect(Request.parse(example)).toMatchObject({ type: example.type, req: example.req })
+  })
+
+  it('shows every option that a subscription has', () => {
+    const options = Object.keys(Request.options[0].shape)
+    expect(options.filter((option) => !examplesOf('subscribe').some((example) => option in example))).toEqual([])
+  })
+})
+
+describe('the numbers of the examples', () => {
+  const taped = examples.flatMap((example) => {
+    const read = Update.safeParse(example)
+    return read.success ? [read.data] : []
+  })
+
+  it('follow from raw, multiplier and NAV', () => {
+    for (const update of taped.filter(isMovement)) {
+      const raw = BigInt(update.raw)
+      const multiplier = parseDecimal(update.multiplier ?? '')
+      const price = parseDecimal(update.nav.price ?? '')
+      expect(update.amount).toBe(amountOf(raw, DECIMALS))
+      expect(update.shares).toBe(multiplier && sharesOf(raw, multiplier, DECIMALS))
+      expect(update.reference_value).toBe(price && referenceValueOf(raw, DECIMALS, price))
+    }
+  })
+
+  it('give every log the key of its place', () => {
+    for (const update of taped) {
+      if (!('tx' in update) || !update.tx || !update.block) continue
+      expect(update.key).toBe(formatKey(update.block.number, update.tx.hash, update.tx.log_index))
+    }
+  })
+
+  it("give a NAV the age it has at the message's time", () => {
+    for (const update of taped) {
+      if (!('nav' in update) || update.nav.updated_at === null) continue
+      const ageMs = Date.parse(update.time) - Date.parse(update.nav.updated_at)
+      expect(update.nav.age_s).toBe(Math.floor(ageMs / 1_000))
+    }
+  })
+
+  it('count and digest what a seal lists', () => {
+    const seals = taped.filter((update) => update.type === 'seal')
+    expect(seals.length).toBeGreaterThan(0)
+    for (const { keys, types, count, digest } of seals) {
+      expect([count, types.length]).toEqual([keys.length, keys.length])
+      expect(digest).toBe(createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32))
+    }
+  })
+})

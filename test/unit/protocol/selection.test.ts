@@ -1,0 +1,330 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { POSITION_BOUND_BYTES } from '../../../src/protocol/position.ts'
+import { Refusal } from '../../../src/protocol/refusal.ts'
+import {
+  Asked,
+  defaultOptions,
+  type Options,
+  readQuery,
+  replaceOptions,
+  SYMBOLS_BOUND,
+  sinceLastEventId,
+} from '../../../src/protocol/selection.ts'
+import { defaultTypes, updateTypes } from '../../../src/protocol/updates.ts'
+
+const query = (text: string) => readQuery(new URLSearchParams(text))
+const one = (name: string, value: string) => readQuery(new URLSearchParams([[name, value]]))
+const refusal = (act: () => unknown): Refusal => {
+  try {
+    act()
+  } catch (failure) {
+    if (failure instanceof Refusal) return failure
+    throw failure
+  }
+  throw new Error('nothing is refused')
+}
+
+const party = '0xb200000000000000000000c2e324d24d7eecd1fb'
+
+describe('a query', () => {
+  it.each([
+    ['symbols', 'AAPLc', ['AAPLc']],
+    ['symbols', 'aapl, TSLAc ,isin:US88160R1014,*', ['aapl', 'TSLAc', 'isin:US88160R1014', '*']],
+    ['symbols', ',,AAPLc,', ['AAPLc']],
+    ['types', 'nav,transfer', ['transfer', 'nav']],
+    ['types', 'transfer,transfer', ['transfer']],
+    ['types', 'approval,log', ['approval', 'log']],
+    ['types', '*', updateTypes],
+    ['types', 'nav,*', updateTypes],
+    ['stage', 'preconfirmed', 'preconfirmed'],
+    ['stage', 'sealed', 'sealed'],
+    ['snapshot', 'true', true],
+    ['snapshot', '1', true],
+    ['snapshot', 'false', false],
+    ['snapshot', '0', false],
+    ['min_value', '10000', { units: 10_000n, scale: 0 }],
+    ['min_value', '0', { units: 0n, scale: 0 }],
+    ['min_shares', '0.5', { units: 5n, scale: 1 }],
+    ['party', party, party],
+    ['party', party.toUpperCase().replace('0X', '0x'), party],
+    ['heartbeat', '1', 1],
+    ['heartbeat', '60', 60],
+    ['format', 'sse', 'sse'],
+    ['format', 'ndjson', 'ndjson'],
+    ['format', 'text', 'text'],
+    ['events', 'named', 'named'],
+  ] as const)('reads %s=%s', (name, text, value) => {
+    expect(one(name, text)).toEqual({ [name]: value })
+  })
+
+  it.each([
+    ['symbols', 'x'.repeat(129)],
+    ['symbols', Array.from({ length: SYMBOLS_BOUND + 1 }, (_, index) => `S${index}`).join()],
+    ['types', ''],
+    ['types', 'trade'],
+    ['types', 'transfer,trade'],
+    ['types', 'Transfer'],
+    ['stage', ''],
+    ['stage', 'finalized'],
+    ['since', ''],
+    ['since', 'yesterday'],
+    ['snapshot', ''],
+    ['snapshot', 'maybe'],
+    ['min_value', ''],
+    ['min_value', '1e4'],
+    ['min_value', '-1'],
+    ['min_value', '+1'],
+    ['min_value', 'NaN'],
+    ['min_value', '9'.repeat(41)],
+    ['min_shares', '.5'],
+    ['min_shares', '1,5'],
+    ['party', ''],
+    ['party', '0x12'],
+    ['party', party.slice(2)],
+    ['party', `${party}0`],
+    ['heartbeat', ''],
+    ['heartbeat', '0'],
+    ['heartbeat', '61'],
+    ['heartbeat', '1.5'],
+    ['heartbeat', '-1'],
+    ['format', ''],
+    ['format', 'xml'],
+    ['events', 'all'],
+  ])('refuses %s=%s and names it', (name, text) => {
+    const { code, reason, message, details } = refusal(() => one(name, text))
+    expect([code, reason]).toEqual([400, 'bad_parameter'])
+    expect(message).toMatch(new RegExp(`^${name}(\\.\\d+)?: .+\\.$`))
+    expect(String(details.parameter)).toMatch(new RegExp(`^${name}`))
+  })
+
+  it.each(['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'party', 'heartbeat', 'format', 'events'])(
+    'refuses %s when it is given twice',
+    (name) => {
+      const { code, message } = refusal(() => query(`${name}=a&${name}=a`))
+      expect(code).toBe(400)
+      expect(message).toBe(`${name}: given 2 times; give it once.`)
+    },
+  )
+
+  it('says which types there are when one is unknown', () => {
+    const { message } = refusal(() => one('types', 'trade'))
+    for (const type of updateTypes) expect(message).toContain(type)
+  })
+
+  it('shows no more of an unknown type than a line holds', () => {
+    expect(refusal(() => one('types', 'x'.repeat(4_000))).message.length).toBeLessThan(300)
+  })
+
+  it('ignores parameters that it does not know', () => {
+    expect(query('symbols=AAPLc&colour=blue&colour=red&__proto__=1')).toEqual({ symbols: ['AAPLc'] })
+  })
+
+  it('that says nothing asks for nothing', () => {
+    expect(query('')).toEqual({})
+  })
+
+  it('of any text is read or refused with one line', () => {
+    const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'heartbeat']
+    const pairs = fc.array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary', maxLength: 12 })), {
+      maxLength: 3,
+    })
+    fc.assert(
+      fc.property(pairs, (given) => {
+        try {
+          readQuery(new URLSearchParams(given))
+        } catch (failure) {
+          if (!(failure instanceof Refusal)) throw failure
+          expect(failure.message).toMatch(/^[a-z_]+(\.\d+)?: .+$/)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('since', () => {
+  const hour = 3_600_000
+
+  it.each([
+    ['now', { from: 'now' }],
+    ['start', { from: 'start' }],
+    ['90s', { from: 'duration', ms: 90_000 }],
+    ['5m', { from: 'duration', ms: 300_000 }],
+    ['2h', { from: 'duration', ms: 2 * hour }],
+    ['0s', { from: 'duration', ms: 0 }],
+    ['2026-11-20T14:00:00Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
+    ['2026-11-20T14:00:00.250Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14, 0, 0, 250) }],
+    ['2026-11-20T14:00:00.123456789Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14, 0, 0, 124) }],
+    ['2026-11-20T14:00:00.123000Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14, 0, 0, 123) }],
+    ['2016-12-31T23:59:60Z', { from: 'time', time: Date.UTC(2017, 0, 1) }],
+    ['2016-12-31T23:59:60.5+00:00', { from: 'time', time: Date.UTC(2017, 0, 1, 0, 0, 0, 500) }],
+    ['2026-11-20t14:00:00z', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
+    ['2026-11-20T14:00:00+02:00', { from: 'time', time: Date.UTC(2026, 10, 20, 12) }],
+    ['2026-11-20T14:00:00-05:30', { from: 'time', time: Date.UTC(2026, 10, 20, 19, 30) }],
+    ['2026-11-20T14:00:00-00:00', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
+  ])('reads %s', (text, since) => {
+    expect(one('since', text)).toEqual({ since })
+  })
+
+  it('reads an offset whose plus the query string turned into a space', () => {
+    const time = Date.UTC(2026, 10, 20, 12)
+    expect(query('since=2026-11-20T14:00:00+02:00')).toEqual({ since: { from: 'time', time } })
+  })
+
+  it('reads a position, with and without a place in a seal', () => {
+    expect(one('since', 'k3f9a1.18422').since).toEqual({
+      from: 'position',
+      text: 'k3f9a1.18422',
+      position: { epoch: 'k3f9a1', seq: 18_422, n: null },
+    })
+    expect(one('since', 'k3f9a1.18422.3').since).toMatchObject({ position: { seq: 18_422, n: 3 } })
+  })
+
+  it('bounds a duration, so that no number is too large to look for', () => {
+    expect(one('since', '999999999999h').since).toEqual({ from: 'duration', ms: 366 * 24 * hour })
+  })
+
+  it.each([
+    'tomorrow',
+    'Now',
+    ' now',
+    '90',
+    '90 s',
+    '-90s',
+    '1.5h',
+    '5min',
+    '5M',
+    'h',
+    'PT5M',
+    '1e3s',
+    '2026-11-20',
+    '2026-11-20T14:00',
+    '2026-11-20T14:00:00',
+    '2026-11-20T14:00:00+0200',
+    '2026-13-20T14:00:00Z',
+    '2026-11-20T25:00:00Z',
+    '2026-11-32T00:00:00Z',
+    '1763647200',
+    'k3f9a1',
+    'K3F9A1.1',
+    'k3f9a1.-1',
+    'k3f9a1.1.0',
+    'null',
+    '-',
+  ])('refuses %j with the forms that it may have', (text) => {
+    const { code, message } = refusal(() => one('since', text))
+    expect(code).toBe(400)
+    expect(message).toMatch(/^since: must be now, start, a position, a duration .* or an RFC 3339 time\.$/)
+  })
+
+  it('gives every time that a message bears back to the millisecond', () => {
+    const times = fc.date({ min: new Date('1970-01-01'), max: new Date('2999-12-31'), noInvalidDate: true })
+    fc.assert(
+      fc.property(times, (time) => {
+        expect(one('since', time.toISOString()).since).toEqual({ from: 'time', time: time.getTime() })
+      }),
+    )
+  })
+})
+
+describe('Last-Event-ID', () => {
+  it('is the position after which a browser goes on', () => {
+    expect(sinceLastEventId('k3f9a1.18422')).toEqual({
+      from: 'position',
+      text: 'k3f9a1.18422',
+      position: { epoch: 'k3f9a1', seq: 18_422, n: null },
+    })
+  })
+
+  it.each(['now', 'start', '5m', '2026-11-20T14:00:00Z', 'garbage', '18422', 'k3f9a1.18422 '])(
+    'that is not a position is none, whatever else it might mean: %s',
+    (header) => {
+      expect(sinceLastEventId(header)).toEqual({ from: 'position', text: header, position: null })
+    },
+  )
+
+  it('longer than 256 bytes is none, and is kept no longer than that', () => {
+    const long = `k3f9a1.1${'.1'.repeat(POSITION_BOUND_BYTES)}`
+    expect(sinceLastEventId(long)).toEqual({
+      from: 'position',
+      text: long.slice(0, POSITION_BOUND_BYTES),
+      position: null,
+    })
+  })
+
+  it('of any text never throws, and is a position only in its own characters', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (header) => {
+        const since = sinceLastEventId(header)
+        if (since.from !== 'position') throw new Error('unreachable')
+        expect(since.text.length).toBeLessThanOrEqual(POSITION_BOUND_BYTES)
+        if (since.position) expect(header).toMatch(/^[0-9a-z.]+$/)
+      }),
+    )
+  })
+})
+
+describe('the options of a selection', () => {
+  const held: Options = {
+    types: ['transfer'],
+    stage: 'sealed',
+    minValue: { units: 1n, scale: 0 },
+    minShares: { units: 2n, scale: 0 },
+    party,
+  }
+  const asked = (given: unknown) => Asked.parse(given)
+
+  it('are all types but approval and log, pre-confirmed, without filters, where nothing is said', () => {
+    expect(replaceOptions(defaultOptions, asked({}))).toEqual({
+      types: defaultTypes,
+      stage: 'preconfirmed',
+      minValue: null,
+      minShares: null,
+      party: null,
+    })
+  })
+
+  it('stay as they are where nothing is said', () => {
+    expect(replaceOptions(held, asked({}))).toEqual(held)
+  })
+
+  it('are replaced one by one by what is said', () => {
+    expect(replaceOptions(held, asked({ types: ['nav'], min_value: '5' }))).toEqual({
+      ...held,
+      types: ['nav'],
+      minValue: { units: 5n, scale: 0 },
+    })
+  })
+
+  it('are cleared one by one by null', () => {
+    expect(replaceOptions(held, asked({ min_value: null }))).toEqual({ ...held, minValue: null })
+    expect(replaceOptions(held, asked({ min_shares: null }))).toEqual({ ...held, minShares: null })
+    expect(replaceOptions(held, asked({ party: null }))).toEqual({ ...held, party: null })
+    expect(replaceOptions(held, asked({ types: null }))).toEqual({ ...held, types: defaultTypes })
+  })
+
+  it('are the same whether a query or a message says them', () => {
+    const said = asked({ types: ['nav', 'transfer'], stage: 'sealed', min_value: '10', min_shares: '0.5', party })
+    const queried = query(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
+    expect(replaceOptions(defaultOptions, queried)).toEqual(replaceOptions(defaultOptions, said))
+  })
+})
+
+describe('a value that cannot be read', () => {
+  it('of party says what an address is', () => {
+    expect(refusal(() => one('party', '0x12')).message).toBe('party: must be an address of 40 hex digits.')
+  })
+
+  it('of since may be a day that no calendar has', () => {
+    expect(refusal(() => one('since', '2026-02-30T00:00:00Z')).code).toBe(400)
+  })
+
+  it('given twice is named in the details too', () => {
+    expect(refusal(() => query('since=now&since=now')).details).toEqual({ parameter: 'since' })
+  })
+
+  it('inside a list is named as its parameter is called', () => {
+    expect(refusal(() => one('symbols', 'x'.repeat(200))).details).toEqual({ parameter: 'symbols' })
+  })
+})

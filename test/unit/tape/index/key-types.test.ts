@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import { type Draft, type Update, updateTypes } from '../../../../src/protocol/updates.ts'
+import { Lives, LOST, maskOf, namesOf } from '../../../../src/tape/index/key-types.ts'
+import type { Entry } from '../../../../src/tape/tape.ts'
+import { amend, approval, retract, seal, transfer } from '../update-drafts.ts'
+
+const at = Date.parse('2026-11-20T12:00:00Z')
+
+/** Lives beside a tape that holds what they followed, and counts how often it is asked. */
+function openLives() {
+  const entries: Entry[] = []
+  const asked: string[] = []
+  const lives = new Lives((key) => {
+    asked.push(key)
+    return entries.filter(({ update }) => 'key' in update && update.key === key)
+  })
+  const follow = (draft: Draft) => {
+    const update = { ...draft, id: 'k.1', prev: null } as Update
+    const entry = { seq: entries.length + 1, update, text: '' }
+    const told = lives.follow(entry)
+    entries.push(entry)
+    return { types: namesOf(told.types), since: told.since }
+  }
+  return { lives, follow, asked }
+}
+
+describe('as what a key was told', () => {
+  it('is known of what follows it, from the telling on', () => {
+    const { follow, asked } = openLives()
+    follow(transfer({ at, nth: 4 }))
+    follow(approval({ at, nth: 5 }))
+    const both = { ...seal({ at, nth: 4, types: ['transfer', 'approval', 'part'] }) }
+    const keys = [transfer({ at, nth: 4 }).key, approval({ at, nth: 5 }).key, transfer({ at, nth: 9 }).key]
+    expect(follow({ ...both, keys })).toEqual({ types: ['transfer', 'approval'], since: 1 })
+    expect(follow(amend({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], since: 2 })
+    expect(follow(retract({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], since: 2 })
+    expect(asked).toEqual([])
+  })
+
+  it('is lost where it was never told, or retracted', () => {
+    const { follow } = openLives()
+    expect(follow(retract({ at, nth: 4 })).types).toEqual(['lost'])
+    follow(transfer({ at, nth: 4 }))
+    follow(retract({ at, nth: 4 }))
+    expect(follow(seal({ at, nth: 4, types: ['transfer'] })).types).toEqual(['lost'])
+  })
+
+  it('is looked up where too much was told since, or where it was forgotten', () => {
+    const { lives, follow, asked } = openLives()
+    follow(transfer({ at, nth: 4 }))
+    follow(amend({ at, nth: 4 }))
+    follow(transfer({ at, nth: 5 }))
+    follow(retract({ at, nth: 5 }))
+    for (let nth = 10; nth < 20_000; nth += 1) follow(approval({ at, nth }))
+    expect(asked).toEqual([])
+    expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], since: 1 })
+    expect(follow(seal({ at, nth: 5, types: ['transfer'] })).types).toEqual(['lost'])
+    lives.forget()
+    expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], since: 1 })
+    expect(asked).toHaveLength(3)
+  })
+
+  it('is a number that its names give again', () => {
+    for (const type of updateTypes) expect(namesOf(maskOf([type]))).toEqual([type])
+    expect(namesOf(maskOf(updateTypes))).toEqual(updateTypes)
+    expect(maskOf(['of another time'])).toBe(LOST)
+  })
+})

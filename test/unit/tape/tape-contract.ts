@@ -1,0 +1,779 @@
+import fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Hex } from '../../../src/protocol/fields.ts'
+import { parsePosition } from '../../../src/protocol/position.ts'
+import { type Draft, type DraftOf, Update, type UpdateType } from '../../../src/protocol/updates.ts'
+import type { Entry, Stretch, Tape, Wanted } from '../../../src/tape/tape.ts'
+import { asPublished } from '../../support/message-validator.ts'
+import {
+  amend,
+  apple,
+  approval,
+  navChange,
+  oneOfEach,
+  otherLog,
+  pause,
+  retract,
+  seal,
+  status,
+  tesla,
+  token,
+  transfer,
+} from './update-drafts.ts'
+
+/** What bounds a tape, and the time it begins at. */
+type Bounds = { readonly retentionMs?: number; readonly bound?: number }
+
+/** A tape in its place, with all that may happen to it. */
+type Place = {
+  readonly tape: Tape
+  /** What the tape takes for the time; set by the test. */
+  readonly clock: { now: number }
+  /** Ends it cleanly and opens it again. */
+  reopen(): Promise<Tape>
+  /** Ends it as a killed process does, and opens what is left. */
+  crash(): Promise<Tape>
+  close(): Promise<void>
+}
+
+export type Open = (bounds?: Bounds) => Promise<Place>
+
+const NOON = Date.parse('2026-11-20T12:00:00Z')
+const HOUR_MS = 3_600_000
+
+/** What every tape must hold to, whatever it is made of. */
+export function tapeContract(name: string, openPlace: Open): void {
+  const open = async (bounds: Bounds = {}) => {
+    const place = await openPlace(bounds)
+    onTestFinished(() => place.close())
+    place.clock.now = NOON
+    return place
+  }
+  const all = async (tape: Tape): Promise<readonly Entry[]> => tape.since(0, 10_000)
+  const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
+  const at = NOON
+
+  describe(`${name}: an empty tape`, () => {
+    it('ends where nothing was evicted', async () => {
+      const { tape } = await open()
+      expect(tape.end()).toBe(tape.oldest())
+      expect(await all(tape)).toEqual([])
+      expect(await tape.before(0)).toBe(tape.end())
+    })
+
+    it('has an epoch that fits into a position', async () => {
+      const { tape } = await open()
+      expect(parsePosition(`${tape.epoch}.0`)).toEqual({ epoch: tape.epoch, seq: 0, n: null })
+    })
+  })
+
+  describe(`${name}: what is appended`, () => {
+    it('is numbered in its order, each with a number above the last', async () => {
+      const { tape } = await open()
+      const first = await tape.append([transfer({ at }), approval({ at })])
+      const second = await tape.append([navChange({ at })])
+      const numbers = seqs([...first, ...second])
+      expect(numbers).toEqual([...numbers].sort((a, b) => a - b))
+      expect(new Set(numbers).size).toBe(3)
+      expect([...first, ...second].map(({ update }) => update.type)).toEqual(['transfer', 'approval', 'nav'])
+      expect(tape.end()).toBe(numbers.at(-1))
+    })
+
+    it('keeps its order when nobody waits', async () => {
+      const { tape } = await open()
+      const strokes = await Promise.all([1, 2, 3, 4, 5].map((nth) => tape.append([transfer({ at, nth })])))
+      const told = (await all(tape)).map(({ update }) => (update.type === 'transfer' ? update.block.number : null))
+      expect(told).toEqual([1, 2, 3, 4, 5])
+      expect(seqs(strokes.flat())).toEqual(seqs(await all(tape)))
+    })
+
+    it('bears its position', async () => {
+      const { tape } = await open()
+      const entries = await tape.append(oneOfEach({ at }))
+      for (const { seq, update } of entries) expect(update.id).toBe(`${tape.epoch}.${seq}`)
+    })
+
+    it('begins with type, id, prev, symbol, address and time, and goes on as the contract says', async () => {
+      const { tape } = await open()
+      const entries = await tape.append(oneOfEach({ at }))
+      for (const { text, update } of entries) {
+        const fields = Object.keys(JSON.parse(text))
+        expect(fields.slice(0, 6)).toEqual(['type', 'id', 'prev', 'symbol', 'address', 'time'])
+        const schema = Update.options.find((option) => option.shape.type.value === update.type)
+        expect(fields).toEqual(Object.keys(schema?.shape ?? {}).filter((field) => fields.includes(field)))
+        expect(Update.parse(asPublished(JSON.parse(text)))).toEqual(update)
+      }
+    })
+
+    it('is read back in the very same text', async () => {
+      const { tape } = await open()
+      const entries = await tape.append(oneOfEach({ at }))
+      expect(await all(tape)).toEqual(entries)
+    })
+
+    it('survives a clean end and an unclean one in the same text', async () => {
+      const place = await open()
+      const entries = await place.tape.append(oneOfEach({ at }))
+      expect(await all(await place.reopen())).toEqual(entries)
+      expect(await all(await place.crash())).toEqual(entries)
+    })
+
+    it('may be nothing', async () => {
+      const { tape } = await open()
+      expect(await tape.append([])).toEqual([])
+      expect(tape.end()).toBe(tape.oldest())
+    })
+  })
+
+  describe(`${name}: prev`, () => {
+    const prevs = (entries: readonly Entry[]) => entries.map(({ update }) => update.prev)
+    const ids = (entries: readonly Entry[]) => entries.map(({ update }) => update.id)
+
+    it('names the message before with the same address and type, inside a turn too', async () => {
+      const { tape } = await open()
+      const entries = await tape.append([
+        transfer({ at }),
+        transfer({ at, address: tesla }),
+        approval({ at }),
+        transfer({ at }),
+        transfer({ at, address: tesla }),
+      ])
+      const [first, second] = ids(entries)
+      expect(prevs(entries)).toEqual([null, null, null, first, second])
+    })
+
+    it('goes on across turns', async () => {
+      const { tape } = await open()
+      const before = await tape.append([transfer({ at }), navChange({ at })])
+      const after = await tape.append([navChange({ at }), transfer({ at })])
+      expect(prevs(after)).toEqual(ids(before).reverse())
+    })
+
+    it('chains what concerns everyone by its type alone', async () => {
+      const { tape } = await open()
+      const [first] = await tape.append([status({ at })])
+      const [second] = await tape.append([status({ at })])
+      expect(second?.update.prev).toBe(first?.update.id)
+    })
+
+    it('goes on across a restart, clean or not', async () => {
+      const place = await open()
+      const [first] = await place.tape.append([transfer({ at })])
+      const [second] = await (await place.reopen()).append([transfer({ at })])
+      const [third] = await (await place.crash()).append([transfer({ at })])
+      expect(second?.update.prev).toBe(first?.update.id)
+      expect(third?.update.prev).toBe(second?.update.id)
+    })
+
+    it('names what has been evicted since', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const [first] = await place.tape.append([transfer({ at })])
+      place.clock.now = NOON + 2 * HOUR_MS
+      await place.tape.append([status({ at: place.clock.now })])
+      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual(['status'])
+      const [second] = await (await place.reopen()).append([transfer({ at: place.clock.now })])
+      expect(second?.update.prev).toBe(first?.update.id)
+    })
+  })
+
+  describe(`${name}: a follower`, () => {
+    it('hears what is appended once it is written, with the notes of the same stroke', async () => {
+      const { tape } = await open()
+      const heard: unknown[] = []
+      tape.follow((turn, notes) => {
+        heard.push({ turn, notes, end: tape.end(), note: tape.note('head'), stored: tape.since(0, 10) })
+      })
+      const turn = await tape.append([transfer({ at }), status({ at })], new Map([['head', 7]]))
+      const [{ stored, ...rest }] = heard as [{ stored: unknown }]
+      expect(heard).toHaveLength(1)
+      expect(rest).toEqual({ turn, notes: new Map([['head', 7]]), end: turn.at(-1)?.seq, note: 7 })
+      expect(await stored).toEqual(turn)
+    })
+
+    it('hears notes that come without updates', async () => {
+      const { tape } = await open()
+      const heard: unknown[] = []
+      tape.follow((turn, notes) => heard.push([turn, [...notes]]))
+      await tape.append([], new Map([['head', 1]]))
+      expect(heard).toEqual([[[], [['head', 1]]]])
+    })
+
+    it('hears every stroke in order, from when it began until it stops', async () => {
+      const { tape } = await open()
+      await tape.append([transfer({ at })])
+      const heard: number[] = []
+      const stop = tape.follow((turn) => heard.push(...seqs(turn)))
+      const entries = [
+        ...(await tape.append([transfer({ at })])),
+        ...(await tape.append([transfer({ at }), transfer({ at })])),
+      ]
+      stop()
+      await tape.append([transfer({ at })])
+      expect(heard).toEqual(seqs(entries))
+    })
+
+    it('stands beside others', async () => {
+      const { tape } = await open()
+      const heard: string[] = []
+      const stop = tape.follow(() => {
+        heard.push('one')
+        stop()
+      })
+      tape.follow(() => heard.push('other'))
+      await tape.append([transfer({ at })])
+      await tape.append([transfer({ at })])
+      expect(heard).toEqual(['one', 'other', 'other'])
+    })
+  })
+
+  describe(`${name}: reading`, () => {
+    it('goes page by page, each after the last number of the one before', async () => {
+      const { tape } = await open()
+      const entries = await tape.append([1, 2, 3, 4, 5].map((nth) => transfer({ at, nth })))
+      const pages: (readonly Entry[])[] = []
+      for (let seq = 0; ; ) {
+        const page = await tape.since(seq, 2)
+        if (page.length === 0) break
+        pages.push(page)
+        seq = page.at(-1)?.seq ?? seq
+      }
+      expect(pages.map((page) => page.length)).toEqual([2, 2, 1])
+      expect(pages.flat()).toEqual(entries)
+    })
+
+    it('finds nothing after the end', async () => {
+      const { tape } = await open()
+      await tape.append([transfer({ at })])
+      expect(await tape.since(tape.end(), 10)).toEqual([])
+      expect(await tape.since(tape.end() + 1_000, 10)).toEqual([])
+    })
+
+    it('finds where a time begins', async () => {
+      const { tape } = await open()
+      const entries = await tape.append([at, at + 1_000, at + 1_000, at + 3_000].map((time) => transfer({ at: time })))
+      const [first = 0, second = 0, , fourth = 0] = seqs(entries)
+      expect(await tape.before(at - 1)).toBe(first - 1)
+      expect(await tape.before(at)).toBe(first - 1)
+      expect(await tape.before(at + 1)).toBe(second - 1)
+      expect(await tape.before(at + 1_000)).toBe(second - 1)
+      expect(await tape.before(at + 2_000)).toBe(fourth - 1)
+      expect(await tape.before(at + 3_001)).toBe(tape.end())
+    })
+  })
+
+  describe(`${name}: history`, () => {
+    /** All that a reader finds of a stretch, and how often it had to be asked. */
+    const readAll = async (tape: Tape, wanted: Wanted, stretch: Stretch) => {
+      const read = tape.reader(wanted)
+      const found: Entry[] = []
+      let { after, before } = stretch
+      for (let asked = 1; ; asked += 1) {
+        const { entries, reached } = await read({ ...stretch, after, before })
+        expect(entries.length).toBeLessThanOrEqual(stretch.limit)
+        found.push(...entries)
+        if (reached === null) return { found, asked }
+        if (stretch.order === 'asc') after = reached
+        else before = reached
+      }
+    }
+    const whole = (tape: Tape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
+
+    it('is what is asked for, from either end, between any two numbers, whoever reads', async () => {
+      const place = await open()
+      for (let nth = 0; nth < 3_000; nth += 300) {
+        const kinds = Array.from({ length: 300 }, (_, index) => {
+          const about = { at, nth: nth + index, address: index % 3 === 0 ? tesla : apple }
+          return index % 100 === 0 ? pause(about) : index % 50 === 0 ? status({ at }) : transfer(about)
+        })
+        await place.tape.append(kinds)
+        if (nth === 1_500) await place.crash()
+      }
+      const { tape } = place
+      const entries = await tape.since(0, 10_000)
+      expect(entries).toHaveLength(3_000)
+      const type = fc.constantFrom<UpdateType>('transfer', 'pause', 'status', 'seal')
+      const number = fc.nat({ max: entries.length - 1 }).map((index) => entries[index]?.seq ?? 0)
+      const asked = fc.record({
+        tokens: fc.constantFrom<readonly Hex[] | null>(null, [apple], [tesla], [apple, tesla], []),
+        types: fc.uniqueArray(type, { minLength: 1 }),
+        after: fc.oneof(fc.constant(0), number),
+        before: fc.oneof(fc.constant(tape.end() + 1), number),
+        order: fc.constantFrom('asc' as const, 'desc' as const),
+        limit: fc.constantFrom(1, 7, 100, 5_000),
+      })
+      await fc.assert(
+        fc.asyncProperty(asked, async ({ tokens, types, after, before, order, limit }) => {
+          const wanted = { tokens: tokens && new Set(tokens), types: new Set(types) }
+          const expected = entries.filter(
+            ({ seq, update: { type, address } }) =>
+              seq > after &&
+              seq < before &&
+              types.includes(type) &&
+              (!tokens || address === null || tokens.includes(address)),
+          )
+          const { found } = await readAll(tape, wanted, { after, before, order, limit: Math.max(limit, 50) })
+          expect(seqs(found)).toEqual(seqs(order === 'asc' ? expected : expected.toReversed()))
+          const [first] = (await readAll(tape, wanted, { after, before: Math.min(before, after + 20), order, limit }))
+            .found
+          const near = expected.filter(({ seq }) => seq < after + 20)
+          expect(first).toEqual(order === 'asc' ? near[0] : near.at(-1))
+        }),
+        { numRuns: 100 },
+      )
+    })
+
+    it('with what follows a key holds all that may concern it, and of others no more than it must', async () => {
+      const { tape } = await open()
+      const [, , paused, sealedPause, sealedBoth] = await tape.append([
+        transfer({ at, nth: 1 }),
+        seal({ at, nth: 1, types: ['transfer'] }),
+        pause({ at, nth: 2 }),
+        seal({ at, nth: 2, types: ['pause', 'part'] }),
+        {
+          ...seal({ at, nth: 3, types: ['pause', 'transfer'] }),
+          keys: [pause({ at, nth: 2 }), transfer({ at })].map(({ key = '' }) => key),
+        },
+        transfer({ at, nth: 4 }),
+      ])
+      // Its content is another type since, and its seal comes to who was told that too.
+      const { time: _, ...content } = transfer({ at, nth: 4 })
+      const turned: DraftOf<'amend'> = { ...amend({ at, nth: 4 }), update: { ...content, type: 'seize' } }
+      const [amended, sealedAmended, gone] = await tape.append([
+        turned,
+        seal({ at, nth: 4, types: ['seize'] }),
+        retract({ at, nth: 4 }),
+      ])
+      // Nobody knows as what these were told.
+      const [lostSeal, lostRetract] = await tape.append([
+        seal({ at, nth: 4, types: ['transfer'] }),
+        retract({ at, nth: 9 }),
+      ])
+      await tape.append([
+        transfer({ at, nth: 6, address: tesla }),
+        seal({ at, nth: 6, address: tesla, types: ['transfer'] }),
+      ])
+      const found = async (type: UpdateType, tokens: readonly Hex[] | null = [apple]) => {
+        const wanted = { tokens: tokens && new Set(tokens), types: new Set([type]), followersOf: new Set([type]) }
+        return (await readAll(tape, wanted, { ...whole(tape), order: 'asc' })).found
+      }
+      const lost = [lostSeal, lostRetract]
+      expect(await found('pause')).toEqual([paused, sealedPause, sealedBoth, ...lost])
+      expect(await found('seize')).toEqual([amended, sealedAmended, gone, ...lost])
+      expect(await found('nav')).toEqual(lost)
+      expect(await found('nav', null)).toEqual(lost)
+      expect((await found('transfer')).map(({ update }) => update.type)).toEqual([
+        ...['transfer', 'seal', 'seal', 'transfer', 'amend', 'seal', 'retract', 'seal', 'retract'],
+      ])
+    })
+
+    it('with what follows a key holds what follows one whose telling is gone', async () => {
+      const { tape } = await open({ bound: 3 })
+      await tape.append([transfer({ at, nth: 4 }), transfer({ at, nth: 5 })])
+      const [kept] = await tape.append([retract({ at, nth: 4 })])
+      const [sealed] = await tape.append([seal({ at, nth: 5, types: ['transfer'] }), transfer({ at, nth: 6 })])
+      const types = new Set<UpdateType>(['pause'])
+      const wanted = { tokens: new Set([apple]), types, followersOf: types }
+      expect(tape.about(transfer({ at, nth: 5 }).key)).toEqual([])
+      expect((await readAll(tape, wanted, { ...whole(tape), order: 'desc' })).found).toEqual([sealed, kept])
+    })
+
+    it('of one token is found without reading the others', async () => {
+      const { tape } = await open()
+      const [rare] = await tape.append([pause({ at, address: tesla })])
+      for (let nth = 0; nth < 40; nth += 1) {
+        await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
+      }
+      const [newest] = await tape.append([transfer({ at, address: tesla })])
+      const wanted = { tokens: new Set([tesla]), types: new Set<UpdateType>(['pause', 'transfer', 'seal']) }
+      for (const order of ['asc', 'desc'] as const) {
+        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order })
+        expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([rare, newest])
+        expect(asked).toBeLessThan(5)
+      }
+    })
+
+    it('is told beforehand how much it is, until it is enough', async () => {
+      const { tape } = await open()
+      for (let nth = 0; nth < 6; nth += 1) {
+        await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
+      }
+      await tape.append([
+        pause({ at, nth: 1 }),
+        seal({ at, nth: 1, types: ['pause'] }),
+        transfer({ at, address: tesla }),
+      ])
+      const extent = (type: UpdateType, after = 0, enough = 10_000) => {
+        const types = new Set([type])
+        return tape.extent({ tokens: new Set([apple]), types, followersOf: types }, after, enough)
+      }
+      expect(await extent('transfer')).toEqual({ least: 3_000, most: 3_001 })
+      expect(await extent('transfer', 2_000)).toEqual({ least: 1_000, most: 1_001 })
+      expect(await extent('pause')).toEqual({ least: 1, most: 2 })
+      expect(await extent('nav')).toEqual({ least: 0, most: 0 })
+      expect((await extent('transfer', 0, 100)).least).toBeGreaterThan(100)
+    })
+
+    it('does not end where numbers have a hole', async () => {
+      const place = await open()
+      const [before] = await place.tape.append([pause({ at, nth: 1 })])
+      await place.crash()
+      await place.crash()
+      const tape = await place.crash()
+      const [after] = await tape.append([pause({ at, nth: 2 })])
+      const wanted = { tokens: null, types: new Set<UpdateType>(['pause']) }
+      for (const order of ['asc', 'desc'] as const) {
+        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order })
+        expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([before, after])
+        expect(asked).toBe(1)
+      }
+    })
+
+    it('stops at once where messages are long', async () => {
+      const { tape } = await open()
+      const long = { ...otherLog({ at }), data: `0x${'00'.repeat(400_000)}` as const }
+      await tape.append([long, long, long, long])
+      for (const tokens of [null, new Set([apple])]) {
+        const wanted = { tokens, types: new Set<UpdateType>(['log', 'transfer']) }
+        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order: 'asc' })
+        expect(found).toHaveLength(4)
+        expect(asked).toBeGreaterThan(2)
+      }
+    })
+
+    it('goes with its messages, and the rest stays', async () => {
+      const { tape } = await open({ bound: 2 })
+      const [kept] = await tape.append([pause({ at, nth: 4 }), transfer({ at, nth: 4 })])
+      const [newest] = await tape.append([transfer({ at, nth: 5 })])
+      const wanted = { tokens: new Set([apple]), types: new Set<UpdateType>(['transfer', 'pause']) }
+      expect((await readAll(tape, wanted, { ...whole(tape), order: 'asc' })).found).toEqual([kept, newest])
+    })
+  })
+
+  describe(`${name}: what is about a key`, () => {
+    const { key } = transfer({ at, nth: 4 })
+
+    it('is what told, amended and retracted it, oldest first, in the very same text', async () => {
+      const { tape } = await open()
+      const [told, , amended] = await tape.append([
+        transfer({ at, nth: 4 }),
+        transfer({ at, nth: 5 }),
+        amend({ at, nth: 4 }),
+        seal({ at, nth: 4, types: ['transfer'] }),
+        navChange({ at }),
+      ])
+      const [ended, again] = await tape.append([retract({ at, nth: 4 }), transfer({ at, nth: 4 })])
+      expect(tape.about(key)).toEqual([told, amended, ended, again])
+    })
+
+    it('is found in the turn in which it is told', async () => {
+      const { tape } = await open()
+      const found: number[] = []
+      tape.follow(() => found.push(tape.about(key).length))
+      await tape.append([transfer({ at, nth: 4 })])
+      await tape.append([amend({ at, nth: 4 }), retract({ at, nth: 4 })])
+      expect(found).toEqual([1, 3])
+    })
+
+    it('is nothing where nothing was told', async () => {
+      const { tape } = await open()
+      await tape.append([navChange({ at }), token({ at }), seal({ at, nth: 4, types: ['transfer'] })])
+      expect(tape.about(key)).toEqual([])
+      expect(tape.about('')).toEqual([])
+    })
+
+    it('survives both ends', async () => {
+      const place = await open()
+      const told = await place.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      expect((await place.reopen()).about(key)).toEqual(told)
+      expect((await place.crash()).about(key)).toEqual(told)
+    })
+
+    it('goes with its messages', async () => {
+      const place = await open({ bound: 2 })
+      const [, amended] = await place.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      await place.tape.append([transfer({ at, nth: 5 })])
+      expect(place.tape.about(key)).toEqual([amended])
+    })
+  })
+
+  describe(`${name}: the seals of a block`, () => {
+    it('are those of one token and number, oldest first', async () => {
+      const { tape } = await open()
+      const [first] = await tape.append([
+        seal({ at, nth: 4, types: ['transfer'] }),
+        seal({ at, nth: 4, address: tesla }),
+        seal({ at, nth: 5 }),
+        retract({ at, nth: 4 }),
+      ])
+      const [second] = await tape.append([seal({ at, nth: 4 })])
+      expect(tape.seals(apple, 4)).toEqual([first, second])
+      expect(tape.seals(apple, 6)).toEqual([])
+    })
+
+    it('are also found whichever token they are of', async () => {
+      const { tape } = await open()
+      const [first, other, , , more] = await tape.append([
+        seal({ at, nth: 4, types: ['transfer'] }),
+        seal({ at, nth: 4, address: tesla }),
+        seal({ at, nth: 40 }),
+        transfer({ at, nth: 4 }),
+        seal({ at, nth: 4 }),
+      ])
+      expect(tape.sealsOf(4)).toEqual([first, other, more])
+      expect(tape.sealsOf(5)).toEqual([])
+    })
+
+    it('stay as long as anything that they list may stay', async () => {
+      const place = await open({ bound: 2 })
+      const told = await place.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
+      await place.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
+      await place.tape.append([status({ at }), status({ at })])
+      expect((await all(place.tape)).slice(0, 2)).toEqual(told)
+      expect(place.tape.seals(apple, 5)).toEqual([])
+    })
+  })
+
+  describe(`${name}: a note`, () => {
+    it('is written with its updates, replaced, removed by null, and survives both ends', async () => {
+      const place = await open()
+      await place.tape.append([transfer({ at })], new Map<string, unknown>([['token/a', { symbol: 'A', paused: [] }]]))
+      await place.tape.append(
+        [],
+        new Map<string, unknown>([
+          ['token/b', 1],
+          ['head', { sealed: 3 }],
+        ]),
+      )
+      await place.tape.append(
+        [],
+        new Map<string, unknown>([
+          ['token/b', null],
+          ['head', { sealed: 4 }],
+        ]),
+      )
+      for (const tape of [place.tape, await place.reopen(), await place.crash()]) {
+        expect(tape.note('token/a')).toEqual({ symbol: 'A', paused: [] })
+        expect(tape.note('token/b')).toBeUndefined()
+        expect(tape.note('head')).toEqual({ sealed: 4 })
+        expect(new Map(tape.notes('token/'))).toEqual(new Map([['token/a', { symbol: 'A', paused: [] }]]))
+      }
+    })
+
+    it('outlives the updates it came with', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      await place.tape.append([transfer({ at })], new Map([['mark', 5]]))
+      place.clock.now = NOON + 2 * HOUR_MS
+      await place.tape.append([status({ at: place.clock.now })])
+      expect(place.tape.note('mark')).toBe(5)
+      expect((await place.reopen()).note('mark')).toBe(5)
+    })
+
+    it('that was never written is undefined', async () => {
+      const { tape } = await open()
+      expect(tape.note('head')).toBeUndefined()
+      expect([...tape.notes('token/')]).toEqual([])
+    })
+  })
+
+  describe(`${name}: a restart`, () => {
+    it('keeps the epoch, clean or not', async () => {
+      const place = await open()
+      const { epoch } = place.tape
+      expect((await place.reopen()).epoch).toBe(epoch)
+      expect((await place.crash()).epoch).toBe(epoch)
+      expect((await place.reopen()).epoch).toBe(epoch)
+    })
+
+    it('goes on with the number where a clean end left off', async () => {
+      const place = await open()
+      const [last] = await place.tape.append([transfer({ at })])
+      const tape = await place.reopen()
+      expect(tape.end()).toBe(last?.seq)
+      const [next] = await tape.append([transfer({ at })])
+      expect(next?.seq).toBe((last?.seq ?? 0) + 1)
+    })
+
+    it('never gives a number twice after an unclean end', async () => {
+      const place = await open()
+      const given = new Set<number>()
+      let tape = place.tape
+      for (let turn = 0; turn < 4; turn += 1) {
+        const end = tape.end()
+        for (const { seq } of await tape.append([transfer({ at }), navChange({ at })])) {
+          expect(given.has(seq)).toBe(false)
+          expect(seq).toBeGreaterThan(end)
+          given.add(seq)
+        }
+        tape = await place.crash()
+      }
+    })
+
+    it('remembers how far eviction has come', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      await place.tape.append([transfer({ at })])
+      place.clock.now = NOON + 2 * HOUR_MS
+      await place.tape.append([status({ at: place.clock.now })])
+      const oldest = place.tape.oldest()
+      expect((await place.reopen()).oldest()).toBe(oldest)
+      expect((await place.crash()).oldest()).toBe(oldest)
+    })
+
+    it('goes on above the last number where everything has been evicted', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const [first] = await place.tape.append([transfer({ at: NOON - 2 * HOUR_MS })])
+      const tape = await place.reopen()
+      const [second] = await tape.append([transfer({ at })])
+      expect(second?.seq).toBeGreaterThan(first?.seq ?? 0)
+    })
+  })
+
+  describe(`${name}: retention`, () => {
+    it('takes every type by age, and moves oldest to the last that went', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const old = await place.tape.append(oneOfEach({ at }))
+      expect(place.tape.oldest()).toBe(0)
+      place.clock.now = NOON + HOUR_MS + 1
+      const kept = await place.tape.append(oneOfEach({ at: place.clock.now }))
+      expect(await all(place.tape)).toEqual(kept)
+      expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
+    })
+
+    it('goes on where nothing new comes but a note', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      const old = await place.tape.append(oneOfEach({ at }))
+      place.clock.now = NOON + HOUR_MS + 1
+      await place.tape.append([], new Map([['head', { sealed: 1 }]]))
+      expect(await all(place.tape)).toEqual([])
+      expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
+      expect(place.tape.end()).toBe(old.at(-1)?.seq)
+    })
+
+    it('keeps what is exactly as old as the bound', async () => {
+      const place = await open({ retentionMs: HOUR_MS })
+      await place.tape.append([transfer({ at })])
+      place.clock.now = NOON + HOUR_MS
+      await place.tape.append([transfer({ at: place.clock.now })])
+      expect(await all(place.tape)).toHaveLength(2)
+      expect(place.tape.oldest()).toBe(0)
+    })
+
+    it('takes only movements, approvals, logs and seals by count, the oldest first', async () => {
+      const place = await open({ bound: 7 })
+      const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
+      const entries = await place.tape.append([
+        ...spared,
+        transfer({ at }),
+        approval({ at }),
+        otherLog({ at }),
+        seal({ at }),
+      ])
+      expect(await all(place.tape)).toEqual(entries)
+      expect(place.tape.oldest()).toBe(0)
+      await place.tape.append([navChange({ at })])
+      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual([
+        'nav',
+        'token',
+        'status',
+        'approval',
+        'log',
+        'seal',
+        'nav',
+      ])
+      expect(place.tape.oldest()).toBe(entries[3]?.seq)
+      await place.tape.append([navChange({ at }), navChange({ at })])
+      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual([
+        'nav',
+        'token',
+        'status',
+        'seal',
+        'nav',
+        'nav',
+        'nav',
+      ])
+      expect(place.tape.oldest()).toBe(entries[5]?.seq)
+    })
+
+    it('keeps a tape of movements at its count', async () => {
+      const place = await open({ bound: 10 })
+      for (let nth = 1; nth <= 25; nth += 1) await place.tape.append([transfer({ at, nth })])
+      expect(await all(place.tape)).toHaveLength(10)
+      expect(place.tape.oldest()).toBe((await all(place.tape))[0]?.seq ? place.tape.end() - 10 : -1)
+    })
+
+    it('counts on across a restart', async () => {
+      const place = await open({ bound: 3 })
+      await place.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
+      const tape = await place.reopen()
+      await tape.append([transfer({ at, nth: 4 })])
+      expect(await all(tape)).toHaveLength(3)
+    })
+  })
+
+  describe(`${name}: a stroke that fails`, () => {
+    // What no store can hold: it has no JSON.
+    const unwritable = new Map<string, unknown>([
+      ['head', 2],
+      ['mark', 1n],
+    ])
+
+    it('leaves nothing behind: no update, no number, no note, no follower told', async () => {
+      const place = await open()
+      const { tape } = place
+      const [first] = await tape.append([transfer({ at })], new Map([['head', 1]]))
+      const heard: number[] = []
+      tape.follow((turn) => heard.push(...seqs(turn)))
+      await expect(tape.append([transfer({ at }), navChange({ at })], unwritable)).rejects.toThrow()
+      expect(heard).toEqual([])
+      expect(tape.end()).toBe(first?.seq)
+      expect(tape.note('head')).toBe(1)
+      expect(tape.note('mark')).toBeUndefined()
+      expect(await all(tape)).toHaveLength(1)
+      const [second, third] = await tape.append([transfer({ at }), navChange({ at })])
+      expect(second?.update.prev).toBe(first?.update.id)
+      expect(third?.update.prev).toBeNull()
+      expect(second?.seq).toBe((first?.seq ?? 0) + 1)
+      const after = await place.crash()
+      expect(await all(after)).toHaveLength(3)
+      expect(after.note('head')).toBe(1)
+    })
+  })
+
+  it(`${name}: whatever happens to it, it is a chain of what was appended`, async () => {
+    const kinds = [transfer, approval, navChange, seal] as const
+    const Stroke = fc.record({
+      end: fc.constantFrom('none', 'none', 'none', 'clean', 'unclean'),
+      drafts: fc.array(fc.tuple(fc.nat(kinds.length - 1), fc.constantFrom(apple, tesla)), { maxLength: 4 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(Stroke, { maxLength: 8 }), async (strokes) => {
+        const place = await openPlace()
+        try {
+          place.clock.now = NOON
+          let tape = place.tape
+          const told: Entry[] = []
+          for (const { end, drafts } of strokes) {
+            if (end === 'clean') tape = await place.reopen()
+            if (end === 'unclean') tape = await place.crash()
+            told.push(
+              ...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))),
+            )
+          }
+          expect(await all(tape)).toEqual(told)
+          const heads = new Map<string, string>()
+          let last = 0
+          for (const { seq, update } of told) {
+            const head = `${update.address} ${update.type}`
+            expect(update.prev).toBe(heads.get(head) ?? null)
+            expect(seq).toBeGreaterThan(last)
+            heads.set(head, update.id)
+            last = seq
+          }
+          expect(tape.end()).toBeGreaterThanOrEqual(last)
+        } finally {
+          await place.close()
+        }
+      }),
+      { numRuns: 25 },
+    )
+  })
+}

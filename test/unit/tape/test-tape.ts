@@ -1,0 +1,46 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqliteTape } from '../../../src/tape/sqlite.ts'
+import type { Open } from './tape-contract.ts'
+
+const NOON = Date.parse('2026-11-20T12:00:00Z')
+
+export const folder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+
+export const unbounded = { retentionMs: 365 * 86_400_000, bound: 1_000_000, now: () => NOON, dice: () => 0.5 }
+
+/** An embedded tape in a folder of its own. */
+export const openEmbedded: Open = async (bounds = {}) => {
+  const root = folder()
+  const clock = { now: NOON }
+  let images = 0
+  let dir = join(root, 'tape')
+  const openTape = () => openSqliteTape({ ...unbounded, ...bounds, dir, now: () => clock.now })
+  let tape = openTape()
+  return {
+    get tape() {
+      return tape
+    },
+    clock,
+    async reopen() {
+      await tape.close()
+      tape = openTape()
+      return tape
+    },
+    async crash() {
+      // What a killed process leaves is what the disk holds at that moment.
+      images += 1
+      const image = join(root, `image-${images}`)
+      cpSync(dir, image, { recursive: true })
+      await tape.close()
+      dir = image
+      tape = openTape()
+      return tape
+    },
+    async close() {
+      await tape.close()
+      rmSync(root, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,147 @@
+import type { Hex } from '../../../src/protocol/fields.ts'
+import type { Draft, DraftOf } from '../../../src/protocol/updates.ts'
+
+/** Drafts of every kind that a tape treats differently, each as short as the contract lets it be. */
+
+export const apple: Hex = `0x${'aa'.repeat(20)}`
+export const tesla: Hex = `0x${'7e'.repeat(20)}`
+
+const word = (digit: string): Hex => `0x${digit.repeat(64)}`
+const hash = (number: number): Hex => `0x${number.toString(16).padStart(64, '0')}`
+
+type Seal = DraftOf<'seal'>
+type About = { readonly address?: Hex; readonly at: number; readonly nth?: number }
+
+const common = ({ address = apple, at }: About) => ({
+  symbol: address === apple ? 'AAPLc' : 'TSLAc',
+  address,
+  time: new Date(at).toISOString(),
+})
+
+const fact = (nth: number) => ({ key: `${nth}-${hash(nth)}-0`, stage: 'preconfirmed' as const, late: false })
+
+const place = (nth: number) => ({
+  block: { number: nth, hash: null, timestamp: null },
+  tx: { hash: hash(nth), index: 0, log_index: 0 },
+})
+
+const nav = { price: '231.5', updated_at: null, age_s: null, state: 'fresh' as const, bound_s: 93_600 }
+
+const ingest = {
+  source: 'poll' as const,
+  received_at: '2026-11-20T12:00:00.000Z',
+  published_at: '2026-11-20T12:00:00.000Z',
+}
+
+export const transfer = ({ nth = 1, ...about }: About): DraftOf<'transfer'> => ({
+  type: 'transfer',
+  ...common(about),
+  ...fact(nth),
+  from: tesla,
+  to: apple,
+  raw: '150000000',
+  amount: '1.5',
+  multiplier: '1',
+  shares: '1.5',
+  reference_value: '347.25',
+  nav,
+  memo: null,
+  ...place(nth),
+  ingest,
+})
+
+export const approval = ({ nth = 1, ...about }: About): DraftOf<'approval'> => ({
+  type: 'approval',
+  ...common(about),
+  ...fact(nth),
+  owner: tesla,
+  spender: apple,
+  raw: '1',
+  amount: '0.00000001',
+  ...place(nth),
+  ingest,
+})
+
+export const otherLog = ({ nth = 1, ...about }: About): DraftOf<'log'> => ({
+  type: 'log',
+  ...common(about),
+  ...fact(nth),
+  topics: [word('1')],
+  data: '0x',
+  ...place(nth),
+})
+
+export const seal = ({ nth = 1, types = [], ...about }: About & Pick<Partial<Seal>, 'types'>): Seal => ({
+  type: 'seal',
+  ...common(about),
+  block: { number: nth, hash: hash(nth), timestamp: null },
+  keys: types.map(() => fact(nth).key),
+  types,
+  late: [],
+  count: types.length,
+  digest: '0'.repeat(32),
+})
+
+export const retract = ({ nth = 1, ...about }: About): DraftOf<'retract'> => ({
+  type: 'retract',
+  ...common(about),
+  key: fact(nth).key,
+  of: 'transfer',
+  was: 'k.1',
+  reason: 'not_sealed',
+  by: null,
+  now: null,
+  block: { number: nth, hash: hash(nth), timestamp: null },
+})
+
+export const amend = ({ nth = 1, ...about }: About): DraftOf<'amend'> => {
+  const { time: _, ...update } = transfer({ nth, ...about })
+  return { type: 'amend', ...common(about), key: update.key, of: 'transfer', was: 'k.1', changed: ['memo'], update }
+}
+
+/** A corporate action: nothing that the count may take. */
+export const pause = ({ nth = 1, ...about }: About): DraftOf<'pause'> => ({
+  ...{ type: 'pause', ...common(about), paused: true, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' },
+  ...fact(nth),
+  ...place(nth),
+})
+
+export const navChange = (about: About): DraftOf<'nav'> => ({
+  type: 'nav',
+  ...common(about),
+  nav,
+  was: null,
+  source: 'list',
+})
+
+export const status = ({ at }: About): DraftOf<'status'> => ({
+  type: 'status',
+  symbol: '*',
+  address: null,
+  time: new Date(at).toISOString(),
+  source: 'poll',
+  since: new Date(at).toISOString(),
+  reason: 'ok',
+  head: { pending: null, sealed: null, safe: null, finalized: null },
+})
+
+export const token = (about: About): DraftOf<'token'> => ({
+  type: 'token',
+  ...common(about),
+  change: 'listed',
+  changed: [],
+  token: { symbol: 'AAPLc' },
+  was: null,
+  source: 'list',
+})
+
+/** One of each kind. */
+export const oneOfEach = (about: About): readonly Draft[] => [
+  transfer(about),
+  approval(about),
+  otherLog(about),
+  seal(about),
+  navChange(about),
+  token(about),
+  status(about),
+]

@@ -1,0 +1,334 @@
+import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../src/protocol/fields.ts'
+import { type Draft, Update } from '../../../src/protocol/updates.ts'
+import { type Change, compare, heard, type Moment, restate } from '../../../src/tokens/list-diff.ts'
+import { featureName } from '../../../src/tokens/messages.ts'
+import { withLog } from '../../../src/tokens/multiplier.ts'
+import { held, type Token } from '../../../src/tokens/token.ts'
+import { APPLE, apple, later, listOf, NOON, rule, type StockRecord, TESLA, tesla } from './stock-records.ts'
+
+const HOUR_MS = 3_600_000
+
+/** A board and what listeners are told as lists come in. */
+const open = () => {
+  const board = new Map<Hex, Token>()
+  const take = ({ drafts, tokens }: Change): readonly Draft[] => {
+    for (const token of tokens) board.set(token.address, token)
+    for (const draft of drafts) {
+      const told = Update.parse({ ...draft, id: 'a.1', prev: null })
+      expect(told).toMatchObject(draft)
+    }
+    return drafts
+  }
+  return {
+    board,
+    list: (records: readonly (StockRecord | string)[], now: Moment = rule) =>
+      take(compare(board, listOf(...records), now)),
+    hear: (addresses: readonly Hex[], now: Moment = rule) => take(heard(board, addresses, now)),
+    pass: (now: Moment) => take(restate(board, now)),
+    /** What is told of these records and then of others. */
+    change: (before: StockRecord | string, after: StockRecord | string, now: Moment = rule) => {
+      take(compare(board, listOf(before), rule))
+      take(heard(board, [APPLE], rule))
+      return take(compare(board, listOf(after), now))
+    },
+  }
+}
+const typesOf = (drafts: readonly Draft[]) => drafts.map(({ type }) => type)
+
+describe('a first list', () => {
+  it('is told once its logs are heard, each token with its NAV after all listings', () => {
+    const { list, hear } = open()
+    expect(list([apple(), tesla({ nav_price: undefined })])).toEqual([])
+    const drafts = hear([APPLE, TESLA])
+    expect(drafts).toEqual([
+      {
+        type: 'token',
+        symbol: 'AAPLc',
+        address: APPLE,
+        time: '2026-11-20T12:00:00.000Z',
+        change: 'listed',
+        changed: [],
+        token: apple(),
+        was: null,
+        source: 'list',
+      },
+      expect.objectContaining({ type: 'token', symbol: 'TSLAc', change: 'listed', was: null }),
+      {
+        type: 'nav',
+        symbol: 'AAPLc',
+        address: APPLE,
+        time: '2026-11-20T12:00:00.000Z',
+        nav: {
+          price: '324.3014',
+          updated_at: '2026-11-20T11:30:03.000Z',
+          age_s: 1_797,
+          state: 'fresh',
+          bound_s: 93_600,
+        },
+        was: null,
+        source: 'list',
+      },
+    ])
+  })
+
+  it('is told once, however often it is heard or said', () => {
+    const { list, hear } = open()
+    list([apple()])
+    hear([APPLE])
+    expect(hear([APPLE])).toEqual([])
+    expect(list([apple()])).toEqual([])
+    expect(list([apple()], later(1_000))).toEqual([])
+  })
+
+  it('is told of those whose logs are heard, and of no others', () => {
+    const { list, hear, board } = open()
+    list([apple(), tesla()])
+    expect(typesOf(hear([TESLA]))).toEqual(['token', 'nav'])
+    expect([...board.values()].map(({ symbol, state }) => [symbol, state])).toEqual([
+      ['AAPLc', 'awaited'],
+      ['TSLAc', 'listed'],
+    ])
+    expect(list([apple({ nav_price: 1, symbol: 'APPL' }), tesla()])).toEqual([])
+    expect(hear([APPLE, TESLA])).toMatchObject([
+      { type: 'token', symbol: 'APPL', change: 'listed' },
+      { type: 'nav', symbol: 'APPL' },
+    ])
+  })
+})
+
+describe('a token', () => {
+  it('that is new is told once its logs are heard', () => {
+    const { list, hear } = open()
+    list([apple()])
+    hear([APPLE])
+    expect(list([apple(), tesla()])).toEqual([])
+    expect(hear([APPLE, TESLA])).toMatchObject([
+      { type: 'token', symbol: 'TSLAc', change: 'listed' },
+      { type: 'nav', symbol: 'TSLAc', was: null },
+    ])
+  })
+
+  it('that is gone is delisted once, and listed anew when it comes back', () => {
+    const { list, hear, board } = open()
+    list([apple(), tesla()])
+    hear([APPLE, TESLA])
+    expect(list([tesla()])).toMatchObject([
+      { type: 'token', symbol: 'AAPLc', change: 'delisted', changed: [], was: null, token: apple() },
+    ])
+    expect(list([tesla()])).toEqual([])
+    expect(board.get(APPLE)?.state).toBe('delisted')
+    expect(list([apple(), tesla()])).toEqual([])
+    expect(hear([APPLE, TESLA])).toMatchObject([
+      { type: 'token', symbol: 'AAPLc', change: 'listed' },
+      { type: 'nav', symbol: 'AAPLc', was: null },
+    ])
+  })
+
+  it('that is gone before it was heard was never there', () => {
+    const { list, hear } = open()
+    list([apple(), tesla()])
+    expect(list([tesla()])).toEqual([])
+    expect(typesOf(hear([APPLE, TESLA]))).toEqual(['token', 'nav'])
+  })
+
+  it('that is renamed is the same token under another name, and keeps the former', () => {
+    const { change, list, board } = open()
+    expect(change(apple(), apple({ symbol: 'AAPL' }))).toEqual([
+      {
+        type: 'token',
+        symbol: 'AAPL',
+        address: APPLE,
+        time: '2026-11-20T12:00:00.000Z',
+        change: 'changed',
+        changed: ['symbol'],
+        token: apple({ symbol: 'AAPL' }),
+        was: { symbol: 'AAPLc' },
+        source: 'list',
+      },
+    ])
+    expect(board.get(APPLE)?.former).toEqual(['AAPLc'])
+    for (let nth = 0; nth < 20; nth += 1) list([apple({ symbol: `A${nth}` })])
+    expect(board.get(APPLE)?.former).toHaveLength(8)
+    expect(board.get(APPLE)?.former[0]).toBe('A18')
+  })
+
+  it('tells which fields changed and what they were, new and vanished ones too', () => {
+    const { change } = open()
+    const { isin: _isin, ...without } = apple({ name: 'Apple Inc.', total_supply: 1, website: 'https://apple.invalid' })
+    const [draft, ...others] = change(apple(), without)
+    expect(others).toEqual([])
+    expect(draft).toMatchObject({
+      change: 'changed',
+      changed: ['name', 'isin', 'total_supply', 'website'],
+      was: { name: 'Apple', isin: 'US0378331005', total_supply: 19_893.91 },
+      token: without,
+    })
+    expect(draft?.type === 'token' && Object.keys(draft.was ?? {})).toEqual(['name', 'isin', 'total_supply'])
+  })
+
+  it('never tells as changed what has a message of its own', () => {
+    const { change } = open()
+    const drafts = change(
+      apple(),
+      apple({ multiplier: 2, paused_features: [0], nav_price: 325, nav_price_updated_at: '2026-11-20T11:45:00Z' }),
+    )
+    expect(typesOf(drafts)).toEqual(['multiplier', 'pause', 'nav'])
+  })
+
+  it('whose record says the same in another order did not change', () => {
+    const { change } = open()
+    const reversed = Object.fromEntries(Object.entries(apple()).reverse())
+    expect(change(apple(), reversed)).toEqual([])
+  })
+})
+
+describe('a multiplier of the list', () => {
+  const written = (digits: string) => JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', digits)
+
+  it('is told when it changes, digit for digit, with what it was', () => {
+    expect(open().change(written('1'), written('1.000537939576369481'))).toEqual([
+      {
+        type: 'multiplier',
+        symbol: 'AAPLc',
+        address: APPLE,
+        time: '2026-11-20T12:00:00.000Z',
+        phase: 'effective',
+        from: '1',
+        to: '1.000537939576369481',
+        effective_at: null,
+        source: 'list',
+      },
+    ])
+  })
+
+  it('is not told when only its writing changes', () => {
+    expect(open().change(written('2'), written('2.0'))).toEqual([])
+  })
+
+  it.each(['0', '-1', 'null', '"2"'])('that becomes %s is not known any more', (digits) => {
+    const { change, board } = open()
+    expect(change(written('2'), written(digits))).toMatchObject([{ type: 'multiplier', from: '2', to: null }])
+    expect(board.get(APPLE)).toMatchObject({ multiplier: null, multiplierSource: null })
+  })
+
+  it('that merely goes on saying the old value never displaces one that came by other ways', () => {
+    const { board, list, change: begin } = open()
+    begin(written('1'), written('1'))
+    const token = board.get(APPLE)
+    const said = { block: 5, logIndex: 1, key: 'a', source: 'log', phase: 'effective', from: '1', to: '4' } as const
+    const change = { ...said, effectiveAt: null, timestamp: null, matured: false }
+    if (token) board.set(APPLE, held({ ...token, factor: withLog(token.factor, change) }, rule))
+    expect(list([written('1')])).toEqual([])
+    expect(board.get(APPLE)).toMatchObject({ multiplier: '4', multiplierSource: 'log' })
+    expect(list([written('4')])).toEqual([])
+    expect(list([written('8')], { ...rule, at: { block: 5, logIndex: 1 } })).toMatchObject([
+      { type: 'multiplier', from: '4', to: '8' },
+    ])
+  })
+})
+
+describe('paused features', () => {
+  it('are told by name when they come and when they go, with what holds now', () => {
+    const { change, list } = open()
+    expect(change(apple(), apple({ paused_features: [0, 3, 9] }))).toMatchObject([
+      {
+        type: 'pause',
+        paused: true,
+        features: ['TRANSFER', 'SEIZE', 'UNKNOWN_9'],
+        raw: [0, 3, 9],
+        now: [0, 3, 9],
+        source: 'list',
+      },
+    ])
+    expect(list([apple({ paused_features: [1, 9] })])).toMatchObject([
+      { type: 'pause', paused: true, features: ['MINT'], raw: [1], now: [1, 9] },
+      { type: 'pause', paused: false, features: ['TRANSFER', 'SEIZE'], raw: [0, 3], now: [1, 9] },
+    ])
+    expect(list([apple({ paused_features: undefined })])).toMatchObject([
+      { type: 'pause', paused: false, raw: [1, 9], now: [] },
+    ])
+  })
+
+  it('in another order are the same', () => {
+    expect(open().change(apple({ paused_features: [0, 1] }), apple({ paused_features: [1, 0] }))).toEqual([])
+  })
+
+  it('have these names', () => {
+    expect([0, 1, 2, 3, 4].map(featureName)).toEqual(['TRANSFER', 'MINT', 'BURN', 'SEIZE', 'UNKNOWN_4'])
+  })
+})
+
+describe('a NAV of the list', () => {
+  const nav = (nav_price: unknown, nav_price_updated_at: unknown) => apple({ nav_price, nav_price_updated_at })
+
+  it('is told when it changes, with what was told before', () => {
+    const drafts = open().change(apple(), nav(325, '2026-11-20T11:59:00Z'))
+    expect(drafts).toMatchObject([
+      { type: 'nav', nav: { price: '325', age_s: 60, state: 'fresh' }, was: { price: '324.3014', state: 'fresh' } },
+    ])
+  })
+
+  it('is told when its time changes and its value does not', () => {
+    expect(typesOf(open().change(apple(), nav(324.3014, '2026-11-20T11:59:00Z')))).toEqual(['nav'])
+  })
+
+  it('is not replaced by an older round, as an answer from another machine may be', () => {
+    const { change, list, board } = open()
+    expect(change(apple(), nav(300, '2026-11-20T11:00:00Z'))).toEqual([])
+    expect(board.get(APPLE)?.reading.price).toBe('324.3014')
+    expect(list([apple()])).toEqual([])
+    expect(list([nav(330, '2026-11-20T11:59:00Z')])).toMatchObject([
+      { nav: { price: '330' }, was: { price: '324.3014' } },
+    ])
+  })
+
+  it('that was invalid is replaced by an older one that is not', () => {
+    expect(open().change(nav(-1, '2026-11-20T11:59:00Z'), nav(300, '2026-11-20T11:00:00Z'))).toMatchObject([
+      { nav: { price: '300', state: 'fresh' }, was: { price: null, state: 'invalid' } },
+    ])
+  })
+
+  it.each<[string, unknown, unknown, string]>([
+    ['zero', 0, '2026-11-20T11:59:00Z', 'invalid'],
+    ['negative', -3, '2026-11-20T11:59:00Z', 'invalid'],
+    ['a word', 'much', '2026-11-20T11:59:00Z', 'invalid'],
+    ['of no time', 325, undefined, 'invalid'],
+    ['of the future', 325, '2026-11-20T12:10:00Z', 'invalid'],
+    ['missing', undefined, undefined, 'missing'],
+    ['null', null, '2026-11-20T11:59:00Z', 'missing'],
+  ])('that becomes %s is told as no price', (_, price, time, state) => {
+    expect(open().change(apple(), nav(price, time))).toMatchObject([
+      { type: 'nav', nav: { price: null, state }, was: { price: '324.3014', state: 'fresh' } },
+    ])
+  })
+
+  it('becomes stale by time alone, is told so once, and fresh again with the next round', () => {
+    const { list, hear, pass } = open()
+    list([apple()])
+    hear([APPLE])
+    const stale = later(26 * HOUR_MS)
+    expect(pass(later(25 * HOUR_MS))).toEqual([])
+    expect(pass(stale)).toMatchObject([
+      {
+        type: 'nav',
+        nav: { state: 'stale', price: '324.3014' },
+        was: { state: 'fresh' },
+        time: new Date(stale.now).toISOString(),
+      },
+    ])
+    expect(pass(later(27 * HOUR_MS))).toEqual([])
+    const next = new Date(NOON + 27 * HOUR_MS).toISOString()
+    expect(list([nav(330, next)], later(27 * HOUR_MS))).toMatchObject([
+      { nav: { state: 'fresh' }, was: { state: 'stale' } },
+    ])
+  })
+
+  it('of a token that is not listed does not become stale aloud', () => {
+    const { list, hear, pass } = open()
+    list([apple(), tesla()])
+    hear([TESLA])
+    list([apple()])
+    expect(pass(later(1_000 * HOUR_MS))).toEqual([])
+  })
+})

@@ -1,0 +1,273 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ListError, readList } from '../../../src/tokens/list-parser.ts'
+import { APPLE, apple, bodyOf, listOf, type StockRecord, TESLA, tesla } from './stock-records.ts'
+
+const only = (record: StockRecord | string) => {
+  const [token, ...others] = listOf(record)
+  if (!token || others.length > 0) throw new Error('not one token')
+  return token
+}
+
+describe('a list', () => {
+  it('is read record by record', () => {
+    const { tokens, skipped } = readList(bodyOf(apple(), tesla()))
+    expect(tokens.map(({ symbol, address }) => [symbol, address])).toEqual([
+      ['AAPLc', APPLE],
+      ['TSLAc', TESLA],
+    ])
+    expect(skipped).toEqual([])
+  })
+
+  it('is a list of none where it has none', () => {
+    expect(readList('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
+  })
+
+  it.each<[string, string]>([
+    ['HTML', '<!doctype html><title>maintenance</title>'],
+    ['an error record', '{"code":13,"message":"internal","details":[]}'],
+    ['cut', bodyOf(apple()).slice(0, -20)],
+    ['empty', ''],
+    ['null', 'null'],
+    ['an array', '[]'],
+    ['tokens that are no array', '{"tokens":{"0":{}}}'],
+    ['longer than anybody lists', `{"tokens":[${Array(100_001).fill('{}').join()}]}`],
+    ['deeper than anything that is meant', `{"tokens":[${'['.repeat(100_000)}${']'.repeat(100_000)}]}`],
+  ])('is none when it is %s', (_, text) => {
+    expect(() => readList(text)).toThrow(ListError)
+  })
+
+  it('drops bad records, says which, and keeps the others', () => {
+    const { tokens, skipped } = readList(
+      bodyOf(
+        'null',
+        '7',
+        '[]',
+        '"AAPLc"',
+        '{}',
+        apple(),
+        apple({ symbol: 'again' }),
+        tesla({ contract_address: '0x12' }),
+      ),
+    )
+    expect(tokens.map(({ symbol }) => symbol)).toEqual(['AAPLc'])
+    expect(skipped).toHaveLength(7)
+    expect(skipped[0]).toBe('record 0: not an object')
+    expect(skipped[4]).toBe('record 4: no usable contract_address')
+    expect(skipped[5]).toBe(`record 6: ${APPLE} is listed twice`)
+  })
+
+  it.each<[string, unknown]>([
+    ['missing', undefined],
+    ['null', null],
+    ['zero', `0x${'0'.repeat(40)}`],
+    ['short', '0xb2'],
+    ['a number', 178],
+    ['without 0x', 'b200000000000000000000C2e324d24d7eEcd1fb'],
+    ['not hex', `0x${'g'.repeat(40)}`],
+  ])('has no token whose address is %s', (_, contract_address) => {
+    expect(listOf(apple({ contract_address }))).toEqual([])
+  })
+
+  it('keeps the first of two records with one address, in whatever case', () => {
+    const list = listOf(apple(), apple({ contract_address: APPLE, symbol: 'second' }))
+    expect(list.map(({ symbol }) => symbol)).toEqual(['AAPLc'])
+  })
+
+  it('keeps two tokens with one symbol', () => {
+    expect(listOf(apple(), tesla({ symbol: 'AAPLc' })).map(({ address }) => address)).toEqual([APPLE, TESLA])
+  })
+})
+
+describe('a record', () => {
+  it('is kept as it came, with its own JSON types and fields that nobody knows', () => {
+    const given = { ...apple(), icon_url: 'https://icons.example/a.svg', nested: { a: [1, { b: null }] }, flag: false }
+    expect(only(given).record).toEqual(given)
+  })
+
+  it.each<[string, unknown]>([
+    ['a script', 'javascript:alert(1)'],
+    ['a script in disguise', ' \tJaVaScript:alert(1)//https://icons.example'],
+    ['data', 'data:image/svg+xml,<svg onload="alert(1)"/>'],
+    ['not encrypted', 'http://icons.example/a.svg'],
+    ['without a scheme', '//icons.example/a.svg'],
+    ['a path', '/a.svg'],
+    ['https and nothing else', 'https://'],
+    ['https in the wrong place', 'https:icons.example'],
+    ['behind a space', ' https://icons.example/a.svg'],
+    ['empty', ''],
+    ['null', null],
+    ['a number', 7],
+    ['a list', ['https://icons.example/a.svg']],
+    ['longer than any', `https://icons.example/${'a'.repeat(2_027)}`],
+    ['longer in bytes than in characters', `https://icons.example/${'é'.repeat(1_014)}`],
+    ['huge', `https://icons.example/${'a'.repeat(1_000_000)}`],
+  ])('is kept without an icon that is %s, and otherwise as it came', (_, icon_url) => {
+    const { icon_url: _icon, ...others } = { ...apple(), website: 'http://example.com', icon_url }
+    expect(only({ ...others, icon_url }).record).toEqual(others)
+  })
+
+  it.each(['https://icons.example/a.svg', 'HTTPS://icons.example', `https://icons.example/${'a'.repeat(2_026)}`])(
+    'keeps an icon that can be shown: %s',
+    (icon_url) => {
+      expect(only(apple({ icon_url })).record.icon_url).toBe(icon_url)
+    },
+  )
+
+  it('keeps a field named __proto__ to itself', () => {
+    const { record } = only(`{"contract_address":"${APPLE}","__proto__":{"polluted":1}}`)
+    expect(Object.keys(record)).toEqual(['contract_address', '__proto__'])
+    expect(({} as { polluted?: number }).polluted).toBeUndefined()
+  })
+
+  it('needs nothing but its address', () => {
+    expect(only({ contract_address: APPLE })).toEqual({
+      address: APPLE,
+      symbol: APPLE,
+      isin: null,
+      decimals: null,
+      multiplier: null,
+      supply: null,
+      paused: [],
+      nav: { price: null, updatedAt: null },
+      record: { contract_address: APPLE },
+    })
+  })
+
+  it.each(['', '   ', '*', ' * ', null, 7, ['AAPLc']])('whose symbol is %j goes by its address', (symbol) => {
+    expect(only(apple({ symbol })).symbol).toBe(APPLE)
+  })
+
+  it.each(['BRK.B', 'a b', 'é€😀', 'x\ny', 'A>B', '../..'])('may have the symbol %j', (symbol) => {
+    expect(only(apple({ symbol })).symbol).toBe(symbol)
+  })
+
+  it('whose symbol has no end is cut', () => {
+    expect(only(apple({ symbol: 'x'.repeat(10_000) })).symbol).toHaveLength(128)
+  })
+
+  it.each([
+    [`${'x'.repeat(127)}😀`, `${'x'.repeat(127)}\ufffd`],
+    ['\ud800AAPL', '\ufffdAAPL'],
+  ])('whose symbol holds half a character has a whole one in its place', (symbol, whole) => {
+    expect(only(apple({ symbol })).symbol).toBe(whole)
+  })
+
+  it.each([null, '8', -1, 78, 8.5, 1e21, true])('whose decimals are %j has none that are known', (decimals) => {
+    expect(only(apple({ decimals })).decimals).toBeNull()
+  })
+
+  it.each([0, 6, 8, 18, 77])('may have %i decimals', (decimals) => {
+    expect(only(apple({ decimals })).decimals).toBe(decimals)
+  })
+
+  it.each<[string, string]>([
+    ['1.000537939576369481', '1.000537939576369481'],
+    ['1', '1'],
+    ['1.0', '1'],
+    ['2.50', '2.5'],
+    ['1e0', '1'],
+    ['5e-1', '0.5'],
+    ['1.5E+1', '15'],
+    ['0.000000000000000001', '0.000000000000000001'],
+    ['123456789012345678901234567890.123456789', '123456789012345678901234567890.123456789'],
+  ])('keeps every digit of the multiplier %s', (written, exact) => {
+    const text = JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)
+    expect(only(text).multiplier).toBe(exact)
+  })
+
+  it.each(['0', '-1', '0.0', '-0', '"1"', 'null', 'true', '[1]', '1e-999', '1e999'])(
+    'whose multiplier is %s has none that is known',
+    (written) => {
+      expect(only(JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)).multiplier).toBeNull()
+    },
+  )
+
+  it.each<[unknown, readonly number[]]>([
+    [
+      [0, 1, 7],
+      [0, 1, 7],
+    ],
+    [undefined, []],
+    [null, []],
+    ['TRANSFER', []],
+    [
+      [0, 'MINT', null, 1.5, 2],
+      [0, 2],
+    ],
+  ])('whose paused features are %j has %j', (paused_features, paused) => {
+    expect(only(apple({ paused_features })).paused).toEqual(paused)
+  })
+
+  it.each<[unknown, string | null]>([
+    [19_893.91, '19893.91'],
+    [0, '0'],
+    [-1, null],
+    ['7', null],
+    [undefined, null],
+  ])('whose supply is %j has %j', (total_supply, supply) => {
+    expect(only(apple({ total_supply })).supply).toBe(supply)
+  })
+
+  it('keeps the very digits of its NAV', () => {
+    const text = JSON.stringify(apple({ nav_price: 'here' })).replace('"here"', '324.30140000000000001')
+    expect(only(text).nav.price).toBe('324.30140000000000001')
+  })
+
+  it.each<[unknown, number | null]>([
+    ['2026-11-20T11:30:03Z', Date.parse('2026-11-20T11:30:03Z')],
+    ['2026-11-20T11:30:03.123456Z', Date.parse('2026-11-20T11:30:03.123Z')],
+    ['2026-11-20T06:30:03-05:00', Date.parse('2026-11-20T11:30:03Z')],
+    ['1970-01-01T00:00:00Z', 0],
+    ['2026-11-20T11:30:03', null],
+    ['2026-11-20', null],
+    ['20 November 2026', null],
+    ['2026-13-40T99:99:99Z', null],
+    [1_795_000_000, null],
+    [null, null],
+    [undefined, null],
+    ['', null],
+    ['2026-02-30T10:00:00Z', null],
+    ['2026-02-28T10:00:00Z', Date.parse('2026-02-28T10:00:00Z')],
+    ['2026-11-20T24:00:00Z', null],
+    ['2026-00-10T10:00:00Z', null],
+  ])('published at %j is of the time %j', (nav_price_updated_at, updatedAt) => {
+    expect(only(apple({ nav_price_updated_at })).nav.updatedAt).toBe(updatedAt)
+  })
+})
+
+it('whatever JSON stands in a list, it is read or refused in words', () => {
+  const Value = fc.oneof(fc.jsonValue(), fc.double(), fc.string())
+  const Spoilt = fc
+    .record(Object.fromEntries(Object.keys(apple()).map((name) => [name, fc.option(Value)])))
+    .map((wrong) => JSON.stringify({ ...apple(), ...wrong }))
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.oneof(
+          Spoilt,
+          fc.jsonValue().map((value) => JSON.stringify(value)),
+        ),
+        { maxLength: 5 },
+      ),
+      (records) => {
+        const { tokens, skipped } = readList(bodyOf(...records, tesla()))
+        expect(tokens.length + skipped.length).toBe(records.length + 1)
+        for (const { record, multiplier, decimals } of tokens) {
+          expect(record).toEqual(JSON.parse(JSON.stringify(record)))
+          if (multiplier !== null) expect(multiplier).toMatch(/^(0|[1-9]\d*)(\.\d*[1-9])?$/)
+          if (decimals !== null) expect(Number.isInteger(decimals)).toBe(true)
+        }
+      },
+    ),
+  )
+  fc.assert(
+    fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
+      try {
+        readList(text)
+      } catch (failure) {
+        expect(failure).toBeInstanceOf(ListError)
+      }
+    }),
+  )
+})

@@ -1,0 +1,48 @@
+import { compare, heard, type Moment } from '../../../src/tokens/list-diff.ts'
+import { type Listed, readList } from '../../../src/tokens/list-parser.ts'
+import type { Token } from '../../../src/tokens/token.ts'
+
+/** A record as the list has it. */
+export type StockRecord = Record<string, unknown>
+
+export const APPLE = '0xb200000000000000000000c2e324d24d7eecd1fb'
+export const TESLA = '0xb2000000000000000000001e800a7f5189430cd0'
+
+export const NOON = Date.parse('2026-11-20T12:00:00Z')
+export const rule: Moment = { now: NOON, staleMs: 93_600_000, at: { block: 0, logIndex: 0 } }
+export const later = (ms: number): Moment => ({ ...rule, now: NOON + ms })
+
+export const apple = (overrides: StockRecord = {}): StockRecord => ({
+  contract_address: '0xb200000000000000000000C2e324d24d7eEcd1fb',
+  symbol: 'AAPLc',
+  name: 'Apple',
+  decimals: 8,
+  isin: 'US0378331005',
+  total_supply: 19_893.91,
+  multiplier: 1,
+  paused_features: [],
+  nav_price: 324.3014,
+  nav_price_updated_at: '2026-11-20T11:30:03Z',
+  ...overrides,
+})
+
+export const tesla = (overrides: StockRecord = {}): StockRecord => ({
+  ...apple({ contract_address: TESLA, symbol: 'TSLAc', name: 'Tesla', isin: 'US88160R1014', nav_price: 438.29 }),
+  ...overrides,
+})
+
+/** The list's text; a raw text stands as it is, since JavaScript would lose digits. */
+export const bodyOf = (...records: readonly (StockRecord | string)[]): string =>
+  `{"tokens":[${records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record))).join()}]}`
+
+export const listOf = (...records: readonly (StockRecord | string)[]): readonly Listed[] =>
+  readList(bodyOf(...records)).tokens
+
+/** The token that a record becomes once its logs are heard. */
+export function tokenOf(record: StockRecord | string = apple()): Token {
+  const [awaited] = compare(new Map(), listOf(record), rule).tokens
+  if (!awaited) throw new Error('no token')
+  const [token] = heard(new Map([[awaited.address, awaited]]), [awaited.address], rule).tokens.slice(-1)
+  if (!token) throw new Error('not listed')
+  return token
+}
