@@ -2,23 +2,23 @@ import { BlockList, isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 
 /** What one setting is: its default as it would be typed, what it means, and how its text is read. */
-type Setting<Value, Default extends string | null> = {
+type SettingDefinition<Value, Default extends string | null> = {
   readonly default: Default
-  readonly about: string
+  readonly description: string
   readonly read: (text: string) => Value
 }
 
 /** The text of a setting cannot be read; the message says what it must be. */
-class BadSetting extends Error {}
+class SettingError extends Error {}
 /** One whose text must not be printed. */
-class BadSecret extends BadSetting {}
+class SecretSettingError extends SettingError {}
 
-const whole =
-  (least: number, most: number) =>
+const integer =
+  (min: number, max: number) =>
   (text: string): number => {
     const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= least && value <= most) return value
-    throw new BadSetting(`must be a whole number from ${least.toLocaleString('en')} to ${most.toLocaleString('en')}`)
+    if (value >= min && value <= max) return value
+    throw new SettingError(`must be a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}`)
   }
 
 const url =
@@ -26,7 +26,7 @@ const url =
   (text: string): string => {
     const parsed = URL.canParse(text) ? new URL(text) : null
     if (parsed && schemes.includes(parsed.protocol)) return text.replace(/\/+$/, '')
-    throw new BadSetting(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
+    throw new SettingError(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
   }
 
 /** What a comma list names. Empty items are forgiven, an empty list is not: its one item is then found wanting. */
@@ -46,36 +46,36 @@ const oneOf =
   (text: string): Names[number] => {
     const name = names.find((known) => known === text)
     if (name !== undefined) return name
-    throw new BadSetting(`must be one of ${names.join(', ')}`)
+    throw new SettingError(`must be one of ${names.join(', ')}`)
   }
 
-function truth(text: string): boolean {
+function bool(text: string): boolean {
   if (text === 'true' || text === 'false') return text === 'true'
-  throw new BadSetting('must be true or false')
+  throw new SettingError('must be true or false')
 }
 
 /** A token by its symbol or its address, and the contract that publishes what it is worth. */
-type FeedSetting = { readonly token: string; readonly proxy: `0x${string}` }
+type FeedPair = { readonly token: string; readonly proxy: `0x${string}` }
 
-function feeds(text: string): readonly FeedSetting[] {
-  const named = itemsOf(text).map(feed)
-  const twice = named.find(({ token }, index) => named.findIndex((other) => sameName(other.token, token)) < index)
-  if (twice) throw new BadSetting(`must name each token once, and ${shown(twice.token)} comes twice`)
-  return named
+function feeds(text: string): readonly FeedPair[] {
+  const pairs = itemsOf(text).map(feed)
+  const duplicate = pairs.find(({ token }, index) => pairs.findIndex((other) => isSameName(other.token, token)) < index)
+  if (duplicate) throw new SettingError(`must name each token once, and ${redacted(duplicate.token)} comes twice`)
+  return pairs
 }
 
-function feed(item: string): FeedSetting {
+function feed(item: string): FeedPair {
   const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
   if (token === '' || proxy === '' || others.length > 0)
-    throw new BadSetting(`must be pairs such as AAPLc=0x…, and ${shown(item)} is none`)
+    throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is none`)
   const address = addressOf(proxy)
-  if (address === null) throw new BadSetting(`must name the address of a feed, and ${shown(item)} does not`)
+  if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
   if (/^0x/i.test(token) && addressOf(token) === null)
-    throw new BadSetting(`must name a token by its symbol or its address, and ${shown(item)} does not`)
+    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
   return { token: addressOf(token) ?? token, proxy: address }
 }
 
-const sameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
 const addressOf = (text: string): `0x${string}` | null =>
   /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
@@ -85,7 +85,7 @@ const origins = (text: string): readonly string[] =>
   itemsOf(text).map((item) => {
     const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
     if (origin !== 'null' && href === `${origin}/`) return origin
-    throw new BadSetting(`must be origins such as https://example.com, and ${shown(item)} is none`)
+    throw new SettingError(`must be origins such as https://example.com, and ${redacted(item)} is none`)
   })
 
 const keys = (given: string): readonly string[] => itemsOf(given).map(key)
@@ -93,7 +93,7 @@ const keys = (given: string): readonly string[] => itemsOf(given).map(key)
 /** Never shown, not even where it is wrong. */
 function key(given: string): string {
   if (/^[!-~]+$/.test(given)) return given
-  throw new BadSecret('must be letters, digits and signs without spaces')
+  throw new SecretSettingError('must be letters, digits and signs without spaces')
 }
 
 /** Addresses and ranges of them, in one list that can be asked whether it holds an address. */
@@ -102,34 +102,34 @@ function ranges(text: string): BlockList {
   for (const item of itemsOf(text)) {
     const [address = '', bits, ...others] = item.split('/')
     const version = isIP(address)
-    const most = version === 6 ? 128 : 32
-    const counted = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-    if (version === 0 || others.length > 0 || !(counted <= most))
-      throw new BadSetting(`must be addresses or ranges such as 10.0.0.0/8, and ${shown(item)} is neither`)
-    list.addSubnet(address, counted, version === 6 ? 'ipv6' : 'ipv4')
+    const maxBits = version === 6 ? 128 : 32
+    const prefixLength = bits === undefined ? maxBits : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+    if (version === 0 || others.length > 0 || !(prefixLength <= maxBits))
+      throw new SettingError(`must be addresses or ranges such as 10.0.0.0/8, and ${redacted(item)} is neither`)
+    list.addSubnet(address, prefixLength, version === 6 ? 'ipv6' : 'ipv4')
   }
   return list
 }
 
-const text = (value: string): string => {
-  if (value.trim() === '') throw new BadSetting('must not be empty')
+const nonEmptyText = (value: string): string => {
+  if (value.trim() === '') throw new SettingError('must not be empty')
   return value
 }
 
-const hour = 3_600_000
-const day = 24 * hour
-const bytes = 2 ** 30
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const gibibyte = 2 ** 30
 
 const setting = <Value, Default extends string | null>(
   fallback: Default,
-  about: string,
+  description: string,
   read: (text: string) => Value,
-): Setting<Value, Default> => ({ default: fallback, about, read })
+): SettingDefinition<Value, Default> => ({ default: fallback, description, read })
 
 /** Every setting: an environment variable, or the same as a flag. The help text and the README's table are this table. */
 export const settings = {
-  PORT: setting('8080', 'port to listen on; 0 takes any free one', whole(0, 65_535)),
-  HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', text),
+  PORT: setting('8080', 'port to listen on; 0 takes any free one', integer(0, 65_535)),
+  HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
   UPSTREAM_RPC_URL: setting(
     null,
     'JSON-RPC over HTTP, a comma list tried in order; without it and without NETWORK the built-in chain runs',
@@ -147,36 +147,36 @@ export const settings = {
   ),
   STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
   NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
-  CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', whole(1, 2 ** 53 - 1)),
+  CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', integer(1, 2 ** 53 - 1)),
   FEEDS: setting(
     null,
     'price feed proxies, AAPLc=0x… or 0x…=0x… for each token, a comma list; built in for the network base',
     feeds,
   ),
-  DATA_DIR: setting('./data', 'folder of the tape; :memory: keeps nothing', text),
-  TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', whole(1, 366 * day)),
-  TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', whole(1, 100_000_000)),
-  STOCKS_REFRESH_MS: setting('15000', 'how often the list and the NAVs are read', whole(100, hour)),
-  NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', whole(1, 366 * day)),
+  DATA_DIR: setting('./data', 'folder of the tape; :memory: keeps nothing', nonEmptyText),
+  TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', integer(1, 366 * dayMs)),
+  TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', integer(1, 100_000_000)),
+  STOCKS_REFRESH_MS: setting('15000', 'how often the list and the NAVs are read', integer(100, hourMs)),
+  NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
   PENDING_POLL_MS: setting(
     '200',
     'how often the pending state is asked for where nothing is pushed',
-    whole(10, 60_000),
+    integer(10, 60_000),
   ),
-  SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is called down', whole(100, hour)),
-  FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are asked for', whole(100, hour)),
-  BACKFILL_BOUND_MS: setting('21600000', 'how far back a restart catches up, in chain time', whole(0, 366 * day)),
-  HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', whole(100, 60_000)),
+  SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is called down', integer(100, hourMs)),
+  FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are asked for', integer(100, hourMs)),
+  BACKFILL_BOUND_MS: setting('21600000', 'how far back a restart catches up, in chain time', integer(0, 366 * dayMs)),
+  HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', integer(100, 60_000)),
   BACKLOG_BOUND_BYTES: setting(
     '262144',
     'a listener with more bytes unsent is shown out with its position',
-    whole(1, bytes),
+    integer(1, gibibyte),
   ),
-  CLIENTS_BOUND: setting('20000', 'how many listeners may be connected', whole(1, 1_000_000)),
+  CLIENTS_BOUND: setting('20000', 'how many listeners may be connected', integer(1, 1_000_000)),
   CLIENTS_PER_ADDRESS_BOUND: setting(
     '200',
     'how many of them from one address; IPv6 counts per /64',
-    whole(1, 1_000_000),
+    integer(1, 1_000_000),
   ),
   TRUSTED_PROXIES: setting(
     null,
@@ -186,11 +186,15 @@ export const settings = {
   RPC_RATE: setting(
     '50',
     'how many JSON-RPC requests an address may make in a second; of them a fifth eth_getLogs',
-    whole(1, 1_000_000),
+    integer(1, 1_000_000),
   ),
-  RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', truth),
-  SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters are served', whole(1, 1_000_000)),
-  REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', whole(1, 100_000_000)),
+  RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
+  SELECTIONS_BOUND: setting(
+    '2000',
+    'how many distinct selections with value filters are served',
+    integer(1, 1_000_000),
+  ),
+  REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', integer(1, 100_000_000)),
   API_KEYS: setting(null, 'whoever listens must bear one of these, a comma list; without it nobody needs a key', keys),
   ORIGINS: setting(
     null,
@@ -198,7 +202,7 @@ export const settings = {
     origins,
   ),
   METRICS_TOKEN: setting(null, 'whoever bears it is given the metrics on other machines too', key),
-  DRAIN_MS: setting('10000', 'how long stopping may take', whole(0, hour)),
+  DRAIN_MS: setting('10000', 'how long stopping may take', integer(0, hourMs)),
   LOG_LEVEL: setting(
     'info',
     'trace, debug, info, warn, error, fatal or silent',
@@ -207,38 +211,40 @@ export const settings = {
 } as const
 
 type Settings = typeof settings
-type Name = keyof Settings
-type Value<N extends Name> = ReturnType<Settings[N]['read']>
+type SettingName = keyof Settings
+type SettingValue<N extends SettingName> = ReturnType<Settings[N]['read']>
 
 /** The settings as read: those that have a default are always there. */
 export type Config = {
-  readonly [N in Name]: Settings[N]['default'] extends null ? Value<N> | undefined : Value<N>
+  readonly [N in SettingName]: Settings[N]['default'] extends null ? SettingValue<N> | undefined : SettingValue<N>
 }
 
 /** What the command line and the environment ask for: a start with settings, the help text, or one line per mistake. */
-export type Reading =
+export type ConfigResult =
   | { readonly kind: 'settings'; readonly config: Config }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'version' }
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
 
 const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
-const names = Object.keys(settings) as Name[]
+const settingNames = Object.keys(settings) as SettingName[]
 
 /** Reads flags first, then the environment, then the defaults. An empty variable counts as not given. */
-export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
-  const { flags, asked, lines } = readFlags(args)
-  if (asked === 'help') return { kind: 'help', text: helpText() }
-  if (asked === 'version') return { kind: 'version' }
+export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): ConfigResult {
+  const { flags, requestedInfo, lines } = readFlags(args)
+  if (requestedInfo === 'help') return { kind: 'help', text: helpText() }
+  if (requestedInfo === 'version') return { kind: 'version' }
   const values: Record<string, unknown> = {}
-  for (const name of names) {
+  for (const name of settingNames) {
     const given = flags.get(name) ?? (env[name] || settings[name].default)
     if (given === null) continue
     try {
       values[name] = settings[name].read(given)
     } catch (mistake) {
-      if (!(mistake instanceof BadSetting)) throw mistake
-      lines.push(`${name} ${mistake.message}${mistake instanceof BadSecret ? '' : `; it is ${shown(given)}`}`)
+      if (!(mistake instanceof SettingError)) throw mistake
+      lines.push(
+        `${name} ${mistake.message}${mistake instanceof SecretSettingError ? '' : `; it is ${redacted(given)}`}`,
+      )
     }
   }
   const config = values as Config
@@ -247,7 +253,7 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
 }
 
 /** A value as it may be printed: of a URL neither the user nor the path, which may hold a key. */
-const shown = (given: string): string =>
+const redacted = (given: string): string =>
   JSON.stringify(
     given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`),
   )
@@ -255,28 +261,28 @@ const shown = (given: string): string =>
 type Flags = {
   readonly flags: ReadonlyMap<string, string>
   /** What is wanted instead of a start. */
-  readonly asked: 'help' | 'version' | null
+  readonly requestedInfo: 'help' | 'version' | null
   readonly lines: string[]
 }
 
 function readFlags(args: readonly string[]): Flags {
-  const options = Object.fromEntries(names.map((name) => [flagOf(name), { type: 'string' as const }]))
+  const options = Object.fromEntries(settingNames.map((name) => [flagOf(name), { type: 'string' as const }]))
   const known = { ...options, help: { type: 'boolean' as const, short: 'h' }, version: { type: 'boolean' as const } }
   const { tokens } = parseArgs({ args: [...args], options: known, strict: false, allowPositionals: true, tokens: true })
   const flags = new Map<string, string>()
   const lines: string[] = []
-  let asked: Flags['asked'] = null
+  let requestedInfo: Flags['requestedInfo'] = null
   for (const token of tokens) {
     if (token.kind === 'positional') lines.push(`'${oneLine(token.value)}' is not a flag. Try --help.`)
     if (token.kind !== 'option') continue
-    const name = names.find((one) => flagOf(one) === token.name)
-    if (token.name === 'help' || token.name === 'version') asked ??= token.name
+    const name = settingNames.find((one) => flagOf(one) === token.name)
+    if (token.name === 'help' || token.name === 'version') requestedInfo ??= token.name
     else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting. Try --help.`)
     else if (token.value === undefined || token.value.startsWith('--'))
       lines.push(`'${token.rawName}' needs a value. Try --help.`)
     else flags.set(name, token.value)
   }
-  return { flags, asked, lines }
+  return { flags, requestedInfo, lines }
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
@@ -303,9 +309,9 @@ const helpText = (): string =>
     '',
     'Each setting is an environment variable or a flag. Without any, a built-in chain runs. --version says which this is.',
     '',
-    ...names.map((name) => {
-      const { default: fallback, about } = settings[name]
-      return `  --${flagOf(name).padEnd(22)} ${name.padEnd(20)} ${about}${fallback === null ? '' : ` (${fallback})`}`
+    ...settingNames.map((name) => {
+      const { default: fallback, description } = settings[name]
+      return `  --${flagOf(name).padEnd(22)} ${name.padEnd(20)} ${description}${fallback === null ? '' : ` (${fallback})`}`
     }),
     '',
   ].join('\n')

@@ -1,61 +1,61 @@
 import packageJson from '../package.json' with { type: 'json' }
 import { type Config, readConfig } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
-import { linesToPaste } from './docs/snippets.ts'
+import { quickStartLines } from './docs/snippets.ts'
 import { ListenError } from './edge/http/server.ts'
-import { type Log, openLog } from './log.ts'
+import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
-import { type Relay, startRelay, type Upstream } from './relay.ts'
+import { type Relay, startRelay, type UpstreamEndpoints } from './relay.ts'
 import { TapeError } from './tape/tape.ts'
-import { publishedFeeds } from './tokens/base-feeds.ts'
+import { baseFeeds } from './tokens/base-feeds.ts'
 
 /** The start was asked for in a way that cannot work. */
 const EXIT_USAGE = 2
 /** The process group may get one signal twice, within milliseconds; only a later one means impatience. */
-const IMPATIENCE_MS = 1_000
+const FORCED_EXIT_AFTER_MS = 1_000
 /** The three lines wait this long for the first list, so that they name a symbol that is there. */
-const FIRST_LIST_BOUND_MS = 5_000
+const FIRST_LIST_TIMEOUT_MS = 5_000
 
 /** The public endpoints of the networks that need no key. */
 const networks = {
-  base: { rpcUrls: ['https://mainnet.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: publishedFeeds },
+  base: { rpcUrls: ['https://mainnet.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: baseFeeds },
   'base-sepolia': { rpcUrls: ['https://sepolia.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: [] },
 } as const
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
-const complain = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
+const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
 
 async function main(): Promise<void> {
-  const reading = readConfig(process.argv.slice(2), process.env)
-  if (reading.kind === 'help') return void process.stdout.write(reading.text)
-  if (reading.kind === 'version') return void print(packageJson.version)
-  if (reading.kind === 'mistakes') {
-    for (const line of reading.lines) complain(line)
+  const result = readConfig(process.argv.slice(2), process.env)
+  if (result.kind === 'help') return void process.stdout.write(result.text)
+  if (result.kind === 'version') return void print(packageJson.version)
+  if (result.kind === 'mistakes') {
+    for (const line of result.lines) printError(line)
     process.exitCode = EXIT_USAGE
     return
   }
-  const { config } = reading
+  const { config } = result
   const log = openLog(config.LOG_LEVEL)
   const devnet = isDemo(config) ? await openDevnet() : null
-  const upstream = upstreamOf(config, devnet)
+  const upstream = resolveUpstream(config, devnet)
   let relay: Relay | null = null
-  const stop = stopper(log, async () => {
+  const shutdown = openShutdown(log, async () => {
     await relay?.stop()
     await devnet?.stop()
   })
-  process.on('uncaughtException', (failure) => stop.because(failure))
-  process.on('unhandledRejection', (failure) => stop.because(failure))
-  process.on('SIGTERM', stop.signalled)
-  process.on('SIGINT', stop.signalled)
+  process.on('uncaughtException', (failure) => shutdown.onFailure(failure))
+  process.on('unhandledRejection', (failure) => shutdown.onFailure(failure))
+  process.on('SIGTERM', shutdown.onSignal)
+  process.on('SIGINT', shutdown.onSignal)
   try {
-    relay = await startRelay({ config, upstream, log, metrics: openMetrics(), failed: stop.because })
+    relay = await startRelay({ config, upstream, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
-    complain(failure.message)
+    printError(failure.message)
     process.exit(EXIT_USAGE)
   }
-  await Promise.race([relay.listed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_BOUND_MS).unref())])
-  announce(config, relay, upstream)
+  await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
+  printBanner(config, relay, upstream)
 }
 
 const isDemo = (config: Config): boolean =>
@@ -68,13 +68,13 @@ async function openDevnet(): Promise<Devnet> {
   return startDevnet({ calls: true })
 }
 
-function upstreamOf(config: Config, devnet: Devnet | null): Upstream {
+function resolveUpstream(config: Config, devnet: Devnet | null): UpstreamEndpoints {
   if (devnet)
     return {
       rpcUrls: [devnet.rpcUrl],
       wsUrls: [devnet.wsUrl],
       stocksUrl: devnet.url,
-      feeds: feedsOf(devnet),
+      feeds: devnetFeeds(devnet),
       demo: true,
     }
   const network = config.NETWORK && networks[config.NETWORK]
@@ -87,24 +87,24 @@ function upstreamOf(config: Config, devnet: Devnet | null): Upstream {
   }
 }
 
-const feedsOf = ({ feeds }: Devnet): Upstream['feeds'] =>
+const devnetFeeds = ({ feeds }: Devnet): UpstreamEndpoints['feeds'] =>
   Object.entries(feeds).map(([token, { proxy }]) => ({ token, proxy }))
 
-function announce(config: Config, relay: Relay, { demo }: Upstream): void {
+function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
   const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`
   print(`stocktape listens on http://${host}, the tape is in ${config.DATA_DIR}`)
   if (demo)
     print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
   print('')
-  for (const line of linesToPaste(host, 'AAPLc')) print(`  ${line}`)
+  for (const line of quickStartLines(host, 'AAPLc')) print(`  ${line}`)
   print('')
 }
 
 /** A signal becomes a stop; a failure that nobody expected becomes a stop with exit code 1. */
-function stopper(log: Log, stop: () => Promise<void>) {
-  let begunAt: number | null = null
-  const begin = (exitCode: number) => {
-    begunAt = Date.now()
+function openShutdown(log: Logger, stop: () => Promise<void>) {
+  let startedAt: number | null = null
+  const start = (exitCode: number) => {
+    startedAt = Date.now()
     stop().then(
       () => process.exit(exitCode),
       (failure: unknown) => {
@@ -114,13 +114,13 @@ function stopper(log: Log, stop: () => Promise<void>) {
     )
   }
   return {
-    signalled: () => {
-      if (begunAt === null) return begin(0)
-      if (Date.now() - begunAt >= IMPATIENCE_MS) process.exit(1)
+    onSignal: () => {
+      if (startedAt === null) return start(0)
+      if (Date.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(1)
     },
-    because: (failure: unknown) => {
+    onFailure: (failure: unknown) => {
       log.fatal(failure instanceof Error ? failure : { failure }, 'the relay cannot go on')
-      if (begunAt === null) begin(1)
+      if (startedAt === null) start(1)
     },
   }
 }

@@ -12,20 +12,20 @@ export function openMetrics() {
       'Upstream messages and list records that could not be read',
     ),
     logsRepeated: counter('logs_repeated_total', 'Logs that had been told before'),
-    logsForeign: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
+    logsUnlisted: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
     updates: new Counter({
       name: 'stocktape_updates_total',
       help: 'Updates written to the tape',
       labelNames: ['type'],
       registers,
     }),
-    questionsPassed: new Counter({
+    requestsForwarded: new Counter({
       name: 'stocktape_rpc_passed_total',
       help: 'Questions that were passed on to the upstream, and not answered from memory or with others',
       labelNames: ['method'],
       registers,
     }),
-    shownOut: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
+    disconnectedAsSlow: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
     listeners: new Gauge({
       name: 'stocktape_listeners',
       help: 'Listeners connected now',

@@ -22,7 +22,7 @@ const options = {
 
 class UsageError extends Error {}
 
-function read(args: readonly string[]) {
+function readArguments(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true })
   } catch (mistake) {
@@ -31,7 +31,7 @@ function read(args: readonly string[]) {
 }
 
 async function tail(args: readonly string[]): Promise<void> {
-  const { values, positionals } = read(args)
+  const { values, positionals } = readArguments(args)
   if (values.help) return void process.stdout.write(usage)
   if (positionals.length === 0) throw new UsageError('name at least one symbol, or * for all')
   const base = values.url ?? process.env.STOCKTAPE_URL ?? 'http://127.0.0.1:8080'

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type Devnet, startDevnet } from './devnet.ts'
-import type { Weather } from './faults/faults.ts'
+import type { Faults } from './faults/faults.ts'
 
 const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a market, on a loopback port.
 
@@ -48,53 +48,53 @@ const flags = {
   help: { type: 'boolean' },
 } as const
 
-const whole = (least: number, most: number) => {
-  const error = `a whole number from ${least} to ${most}`
+const wholeNumber = (min: number, max: number) => {
+  const error = `a whole number from ${min} to ${max}`
   return z
     .stringFormat('whole', /^\d{1,9}$/, { error })
     .transform(Number)
-    .pipe(z.int({ error }).min(least, error).max(most, error))
+    .pipe(z.int({ error }).min(min, error).max(max, error))
 }
 
 const Settings = z.object({
-  port: whole(0, 65_535).default(9_545),
+  port: wholeNumber(0, 65_535).default(9_545),
   seed: z.string().default('stocktape'),
-  'block-ms': whole(20, 60_000).default(2_000),
-  'flash-ms': whole(5, 60_000).default(200),
+  'block-ms': wholeNumber(20, 60_000).default(2_000),
+  'flash-ms': wholeNumber(5, 60_000).default(200),
   receipts: z.boolean().default(false),
   calls: z.boolean().default(false),
   calendar: z.boolean().optional(),
   sealed: z.boolean().default(false),
-  'lose-every': whole(0, 1_000_000).default(0),
-  'drop-every': whole(0, 1_000_000).default(0),
+  'lose-every': wholeNumber(0, 1_000_000).default(0),
+  'drop-every': wholeNumber(0, 1_000_000).default(0),
   shuffle: z.boolean().default(false),
-  'push-delay': whole(0, 1_000).default(0),
-  lag: whole(0, 1_000).default(0),
-  'lag-every': whole(0, 1_000_000).default(0),
-  'reorg-every': whole(0, 1_000_000).default(0),
-  'reorg-depth': whole(1, 1_000).default(1),
+  'push-delay': wholeNumber(0, 1_000).default(0),
+  lag: wholeNumber(0, 1_000).default(0),
+  'lag-every': wholeNumber(0, 1_000_000).default(0),
+  'reorg-every': wholeNumber(0, 1_000_000).default(0),
+  'reorg-depth': wholeNumber(1, 1_000).default(1),
   help: z.boolean().default(false),
 })
 
 const main = async (): Promise<void> => {
   const settings = Settings.parse(parseArgs({ options: flags, allowNegative: true }).values)
-  if (settings.help) return say(HELP)
+  if (settings.help) return print(HELP)
   const devnet = await startDevnet({
     port: settings.port,
     seed: settings.seed,
     blockMs: settings['block-ms'],
-    flashMs: settings['flash-ms'],
+    flashblockMs: settings['flash-ms'],
     receipts: settings.receipts,
     calls: settings.calls,
     ...(settings.calendar !== undefined && { calendar: settings.calendar }),
   })
-  Object.assign(devnet.weather, weatherOf(settings))
-  say(served(devnet))
+  Object.assign(devnet.faults, faultsOf(settings))
+  print(startupText(devnet))
   // The second signal finds no listener and ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void devnet.stop())
 }
 
-const weatherOf = (settings: z.infer<typeof Settings>): Partial<Weather> => ({
+const faultsOf = (settings: z.infer<typeof Settings>): Partial<Faults> => ({
   ...(settings.sealed && { pending: 'latest', silent: ['pendingLogs'] }),
   loseEvery: settings['lose-every'],
   dropEvery: settings['drop-every'],
@@ -106,7 +106,7 @@ const weatherOf = (settings: z.infer<typeof Settings>): Partial<Weather> => ({
   reorgDepth: settings['reorg-depth'],
 })
 
-const served = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain }: Devnet): string => {
+const startupText = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain }: Devnet): string => {
   const subscribe = { jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['pendingLogs', {}] }
   const getBlock = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['pending', false] }
   return `devnet ${chainId}, block ${chain.head.number}
@@ -120,12 +120,12 @@ node -e 'const s = new WebSocket("${wsUrl}"); s.onopen = () => s.send(${JSON.str
 `
 }
 
-const say = (text: string): void => {
+const print = (text: string): void => {
   process.stdout.write(text)
 }
 
 /** One line that says what to change. */
-const complaint = (error: unknown): string => {
+const errorLine = (error: unknown): string => {
   if (error instanceof z.ZodError)
     return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
   if (!(error instanceof Error)) return String(error)
@@ -136,6 +136,6 @@ const complaint = (error: unknown): string => {
 try {
   await main()
 } catch (error) {
-  process.stderr.write(`devnet: ${complaint(error)}\n`)
+  process.stderr.write(`devnet: ${errorLine(error)}\n`)
   process.exitCode = 2
 }

@@ -1,24 +1,24 @@
 import packageJson from '../../package.json' with { type: 'json' }
-import { farewells } from '../protocol/close-codes.ts'
-import { Query } from '../protocol/selection.ts'
+import { closeCodes } from '../protocol/close-codes.ts'
+import { StreamQuery } from '../protocol/selection.ts'
 import { examplesOf } from './examples.ts'
-import { about, CAVEAT } from './openapi.ts'
-import { PLACE } from './route-table.ts'
-import { type JsonSchema, messageTypes, querySchema, schemasUnder } from './schemas.ts'
+import { CAVEAT, serviceDescription } from './openapi.ts'
+import { SCHEMA_REF_PREFIX } from './route-table.ts'
+import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
-const { taped, noticed, requested } = messageTypes
+const { updates, notices, requests } = messageTypes
 /** What a WebSocket says in answer to what a client says. */
 const replies = {
   subscribe: ['subscribed', 'snapshot', 'error'],
   unsubscribe: ['unsubscribed', 'error'],
   list: ['subscribed', 'error'],
   ping: ['pong', 'error'],
-} as const satisfies Record<(typeof requested)[number], readonly (typeof noticed)[number][]>
+} as const satisfies Record<(typeof requests)[number], readonly (typeof notices)[number][]>
 /** What is said on a WebSocket only. */
-const spokenOnly: readonly string[] = ['unsubscribed', 'pong']
-const streamed = [...taped, ...noticed.filter((type) => !spokenOnly.includes(type))]
+const webSocketOnly: readonly string[] = ['unsubscribed', 'pong']
+const streamTypes = [...updates, ...notices.filter((type) => !webSocketOnly.includes(type))]
 
-type Message = {
+type AsyncApiMessage = {
   readonly name: string
   readonly title: string
   readonly summary: string | undefined
@@ -58,24 +58,24 @@ const rpcMessages = {
 } as const
 
 /** How a WebSocket ends, and whether to come back. */
-export const closing = `The close code says whether to come back: 40xx not unchanged, 41xx with backoff, 42xx with your last position after bye.retry_ms (${Object.entries(
-  farewells,
+export const closeCodesText = `The close code says whether to come back: 40xx not unchanged, 41xx with backoff, 42xx with your last position after bye.retry_ms (${Object.entries(
+  closeCodes,
 )
-  .map(([word, code]) => `${code} ${word}`)
+  .map(([reason, code]) => `${code} ${reason}`)
   .join(', ')}); the close reason is the word and the position.`
 
-const listening =
+const streamDescription =
   'hello, subscribed, a gap if something is missing, a snapshot of each token, the replay, live; then everything is news.'
 
 /** The streams as AsyncAPI 3.0: every message, and who says it. Its default dialect is JSON Schema of draft 07. */
 export function asyncApi() {
-  const schemas = schemasUnder(PLACE, 'draft-07')
+  const schemas = namedSchemas(SCHEMA_REF_PREFIX, 'draft-07')
   return {
     asyncapi: '3.0.0',
     info: {
       title: 'stocktape',
       version: packageJson.version,
-      description: `${about} ${CAVEAT}`,
+      description: `${serviceDescription} ${CAVEAT}`,
       license: { name: 'MIT' },
     },
     defaultContentType: 'application/json',
@@ -87,17 +87,17 @@ export function asyncApi() {
       socket: {
         address: '/v1/ws',
         title: 'WebSocket',
-        description: `${listening} One selection for each connection; the query makes it, or a subscribe, and a client may change it by what it says. Subprotocol stocktape.v1, no compression. ${closing}`,
+        description: `${streamDescription} One selection for each connection; the query makes it, or a subscribe, and a client may change it by what it says. Subprotocol stocktape.v1, no compression. ${closeCodesText}`,
         servers: [{ $ref: '#/servers/socket' }],
-        bindings: { ws: { method: 'GET', query: querySchema(Query.omit({ format: true, events: true })) } },
-        messages: messagesOf([...taped, ...noticed, ...requested]),
+        bindings: { ws: { method: 'GET', query: querySchema(StreamQuery.omit({ format: true, events: true })) } },
+        messages: messagesOf([...updates, ...notices, ...requests]),
       },
       stream: {
         address: '/v1/stream',
         title: 'Server-sent events and NDJSON',
-        description: `${listening} What is heard stands in the query, and a client says nothing. As server-sent events the id line repeats the id; as NDJSON each message is a line.`,
+        description: `${streamDescription} What is heard stands in the query, and a client says nothing. As server-sent events the id line repeats the id; as NDJSON each message is a line.`,
         servers: [{ $ref: '#/servers/stream' }],
-        messages: messagesOf(streamed),
+        messages: messagesOf(streamTypes),
       },
       streamOne: {
         address: '/v1/stream/{symbol}',
@@ -105,7 +105,7 @@ export function asyncApi() {
         description: 'The token stands in the path.',
         parameters: { symbol: { description: 'A symbol, an address, or isin:…' } },
         servers: [{ $ref: '#/servers/stream' }],
-        messages: messagesOf(streamed),
+        messages: messagesOf(streamTypes),
       },
       rpc: {
         address: '/rpc',
@@ -117,14 +117,14 @@ export function asyncApi() {
       },
     },
     operations: {
-      tellOnSocket: operationOf('send', 'socket', 'What is told on a WebSocket.', [...taped, ...noticed]),
+      tellOnSocket: operationOf('send', 'socket', 'What is told on a WebSocket.', [...updates, ...notices]),
       tellOnStream: {
-        ...operationOf('send', 'stream', 'What is told on a stream.', streamed),
-        bindings: { http: { method: 'GET', query: querySchema(Query) } },
+        ...operationOf('send', 'stream', 'What is told on a stream.', streamTypes),
+        bindings: { http: { method: 'GET', query: querySchema(StreamQuery) } },
       },
       tellOfOne: {
-        ...operationOf('send', 'streamOne', 'What is told of one token.', streamed),
-        bindings: { http: { method: 'GET', query: querySchema(Query.omit({ symbols: true })) } },
+        ...operationOf('send', 'streamOne', 'What is told of one token.', streamTypes),
+        bindings: { http: { method: 'GET', query: querySchema(StreamQuery.omit({ symbols: true })) } },
       },
       askNode: {
         ...operationOf('receive', 'rpc', 'A client asks as it asks a node.', ['rpcRequest']),
@@ -132,7 +132,7 @@ export function asyncApi() {
       },
       notify: operationOf('send', 'rpc', 'What a subscription tells.', ['rpcNotification']),
       ...Object.fromEntries(
-        requested.map((type) => [
+        requests.map((type) => [
           type,
           {
             ...operationOf('receive', 'socket', `A client says ${type}.`, [type]),
@@ -143,21 +143,27 @@ export function asyncApi() {
     },
     components: {
       messages: Object.fromEntries([
-        ...[...taped, ...noticed, ...requested].map((type) => [
+        ...[...updates, ...notices, ...requests].map((type) => [
           type,
           {
             name: type,
             title: type,
             summary: schemas[type]?.description,
-            payload: { $ref: PLACE + type },
+            payload: { $ref: SCHEMA_REF_PREFIX + type },
             examples: examplesOf(type).map((payload) => ({ name: type, payload })),
           },
         ]),
         ...Object.entries(rpcMessages).map(([name, { summary, example }]) => [
           name,
-          { name, title: name, summary, payload: { $ref: PLACE + name }, examples: [{ name, payload: example }] },
+          {
+            name,
+            title: name,
+            summary,
+            payload: { $ref: SCHEMA_REF_PREFIX + name },
+            examples: [{ name, payload: example }],
+          },
         ]),
-      ]) as Readonly<Record<string, Message>>,
+      ]) as Readonly<Record<string, AsyncApiMessage>>,
       schemas: {
         ...schemas,
         ...Object.fromEntries(Object.entries(rpcMessages).map(([name, { schema }]) => [name, schema])),

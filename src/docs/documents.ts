@@ -9,33 +9,33 @@ import { publishedSchemas } from './schemas.ts'
 export type Document = {
   readonly type: string
   readonly body: string
-  readonly tag: string
+  readonly etag: string
   /** What a page may do; null for what is no page. */
-  readonly policy: string | null
+  readonly contentSecurityPolicy: string | null
 }
 
 const JSON_TYPE = 'application/json'
 const SCHEMA_TYPE = 'application/schema+json'
 /** Bytes of a digest that tell one edition from the next. */
-const TAG_BYTES = 16
+const ETAG_BYTES = 16
 
 /** Every document by its path. They are the same for everybody and as long as the process lives, so they are made once. */
 export const documents: ReadonlyMap<string, Document> = new Map([
-  ['/openapi.json', documentOf(JSON_TYPE, pretty(openApi()))],
-  ['/asyncapi.json', documentOf(JSON_TYPE, pretty(asyncApi()))],
+  ['/openapi.json', documentOf(JSON_TYPE, prettyJson(openApi()))],
+  ['/asyncapi.json', documentOf(JSON_TYPE, prettyJson(asyncApi()))],
   ['/llms.txt', documentOf('text/plain; charset=utf-8', llms())],
   ['/docs', documentOf('text/html; charset=utf-8', page.body, page.policy)],
   ...[...publishedSchemas()].map(
-    ([type, schema]) => [`/schemas/${type}.json`, documentOf(SCHEMA_TYPE, pretty(schema))] as const,
+    ([type, schema]) => [`/schemas/${type}.json`, documentOf(SCHEMA_TYPE, prettyJson(schema))] as const,
   ),
 ])
 
-function documentOf(type: string, body: string, policy: string | null = null): Document {
+function documentOf(type: string, body: string, contentSecurityPolicy: string | null = null): Document {
   const digest = createHash('sha256').update(body).digest('hex')
-  return { type, body, tag: `"${digest.slice(0, 2 * TAG_BYTES)}"`, policy }
+  return { type, body, etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"`, contentSecurityPolicy }
 }
 
 /** People read them, too. */
-function pretty(document: unknown): string {
+function prettyJson(document: unknown): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }

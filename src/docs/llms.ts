@@ -1,18 +1,18 @@
 import { defaultTypes } from '../protocol/updates.ts'
-import { closing } from './asyncapi.ts'
-import { about, CAVEAT, openApi } from './openapi.ts'
+import { closeCodesText } from './asyncapi.ts'
+import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
 import { routes } from './route-table.ts'
 import { messageTypes } from './schemas.ts'
-import { linesToPaste, ORIGIN } from './snippets.ts'
+import { ORIGIN, quickStartLines } from './snippets.ts'
 
 /** What a language model needs to know to use the service well, by the convention of llms.txt. */
 export function llms(): string {
   const { schemas } = openApi().components
   const describe = (type: string) => `- [${type}](/schemas/${type}.json): ${schemas[type]?.description}`
-  const { taped, noticed, requested } = messageTypes
+  const { updates, notices, requests } = messageTypes
   return `# stocktape
 
-> ${about} ${CAVEAT}
+> ${serviceDescription} ${CAVEAT}
 
 Every message is one JSON object with a \`type\`; the same bytes come over WebSocket, server-sent events and NDJSON. Ignore types and fields that you do not know.
 
@@ -25,15 +25,15 @@ Every message is one JSON object with a \`type\`; the same bytes come over WebSo
 - Amounts are decimal strings and exact: do not read them as floats. \`null\` is unknown, never 0.
 - \`amount\` is in tokens, \`shares\` are tokens × \`multiplier\`, \`reference_value\` is \`amount\` × \`nav.price\` in USD; the NAV holds the multiplier already, so never multiply shares by it.
 - A NAV has an age and a state; \`stale\`, \`missing\` and \`invalid\` mean what they say.
-- Without \`types\` you hear ${defaultTypes.length} of ${taped.length} types: all but \`approval\` and \`log\`.
-- ${closing}
+- Without \`types\` you hear ${defaultTypes.length} of ${updates.length} types: all but \`approval\` and \`log\`.
+- ${closeCodesText}
 
 ## Start here
 
 Put the place that served this text where \`127.0.0.1:8080\` stands.
 
 \`\`\`sh
-${linesToPaste(ORIGIN.replace('http://', ''), 'AAPLc').slice(0, 2).join('\n')}
+${quickStartLines(ORIGIN.replace('http://', ''), 'AAPLc').slice(0, 2).join('\n')}
 \`\`\`
 
 ## Routes
@@ -48,14 +48,14 @@ ${routes.map(({ method, path, summary }) => `- \`${method.toUpperCase()} ${path}
 
 ## Messages on the tape
 
-${taped.map(describe).join('\n')}
+${updates.map(describe).join('\n')}
 
 ## Messages of a connection
 
-${noticed.map(describe).join('\n')}
+${notices.map(describe).join('\n')}
 
 ## Messages from a client
 
-${requested.map(describe).join('\n')}
+${requests.map(describe).join('\n')}
 `
 }

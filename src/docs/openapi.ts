@@ -2,23 +2,25 @@ import type { z } from 'zod'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ErrorRecord } from '../protocol/refusal.ts'
 import { examplesOf } from './examples.ts'
-import { anyRefusal, json, type Media, PLACE, type Route, refusals, routes } from './route-table.ts'
-import { type JsonSchema, messageTypes, querySchema, schemasUnder } from './schemas.ts'
+import { anyRefusal, jsonContent, type Media, type Route, refusals, routes, SCHEMA_REF_PREFIX } from './route-table.ts'
+import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
 /** What whoever reads any of the documents must know about the records. */
 export const CAVEAT =
   'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
 
 /** What the service is, for the head of each document. */
-export const about = `The tape of tokenized stocks: what happens to them on chain, the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, everything stands once on one numbered tape, and whatever is missing is said to be missing. No key, no account; come back with the last id and go on behind it.`
+export const serviceDescription = `The tape of tokenized stocks: what happens to them on chain, the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, everything stands once on one numbered tape, and whatever is missing is said to be missing. No key, no account; come back with the last id and go on behind it.`
 
 /** The HTTP side of the contract as OpenAPI 3.1. */
 export function openApi() {
-  const { taped, noticed } = messageTypes
+  const { updates, notices } = messageTypes
   const schemas: Readonly<Record<string, JsonSchema>> = {
-    ...Object.fromEntries(Object.entries(schemasUnder(PLACE)).map(([id, schema]) => [id, withExamples(id, schema)])),
-    update: oneOf('A message of the tape.', taped),
-    message: oneOf('Anything that a listener can be told.', [...taped, ...noticed]),
+    ...Object.fromEntries(
+      Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => [id, withExamples(id, schema)]),
+    ),
+    update: oneOf('A message of the tape.', updates),
+    message: oneOf('Anything that a listener can be told.', [...updates, ...notices]),
   }
   return {
     openapi: '3.1.0',
@@ -26,7 +28,7 @@ export function openApi() {
       title: 'stocktape',
       version: packageJson.version,
       summary: 'A keyless, resumable feed of tokenized stocks.',
-      description: `${about} ${CAVEAT}`,
+      description: `${serviceDescription} ${CAVEAT}`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The relay that serves this document.' }],
@@ -39,7 +41,7 @@ export function openApi() {
       responses: Object.fromEntries(
         [...Object.entries(refusals), ['', anyRefusal] as const].map(([status, description]) => [
           `Refused${status}`,
-          { description, content: json(ErrorRecord) },
+          { description, content: jsonContent(ErrorRecord) },
         ]),
       ),
       securitySchemes: {
@@ -58,22 +60,34 @@ function withExamples(id: string, schema: JsonSchema): JsonSchema {
 /** One of several messages; which one, its `type` says. */
 const oneOf = (description: string, types: readonly string[]) => ({
   description,
-  oneOf: types.map((type) => ({ $ref: PLACE + type })),
+  oneOf: types.map((type) => ({ $ref: SCHEMA_REF_PREFIX + type })),
   discriminator: {
     propertyName: 'type',
-    mapping: Object.fromEntries(types.map((type) => [type, PLACE + type])),
+    mapping: Object.fromEntries(types.map((type) => [type, SCHEMA_REF_PREFIX + type])),
   },
 })
 
 function operationOf(route: Route) {
-  const { id, tag, summary, description, inPath = {}, heads = {}, query, body, answers, refusals, curl } = route
+  const {
+    id,
+    tag,
+    summary,
+    description,
+    pathParameters = {},
+    requestHeaders = {},
+    query,
+    body,
+    responses,
+    refusals,
+    curl,
+  } = route
   const parameters = [
-    ...Object.entries(inPath).map(([name, { description, example }]) => ({
+    ...Object.entries(pathParameters).map(([name, { description, example }]) => ({
       ...{ name, in: 'path', required: true, description, schema: { type: 'string' }, example },
     })),
     ...(query ? parametersOf(query) : []),
-    ...Object.entries(heads).map(([name, about]) => ({
-      ...{ name, in: 'header', description: about, schema: { type: 'string' } },
+    ...Object.entries(requestHeaders).map(([name, headerDescription]) => ({
+      ...{ name, in: 'header', description: headerDescription, schema: { type: 'string' } },
     })),
   ]
   return {
@@ -83,8 +97,8 @@ function operationOf(route: Route) {
     ...(description ? { description } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: { required: true, content: body } } : {}),
-    responses: Object.fromEntries<Response>([
-      ...answers.map((answer) => [answer.status, responseOf(answer)] as const),
+    responses: Object.fromEntries<OpenApiResponse>([
+      ...responses.map((answer) => [answer.status, responseOf(answer)] as const),
       ...[...refusals, ''].map(
         (status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const,
       ),
@@ -93,9 +107,9 @@ function operationOf(route: Route) {
   }
 }
 
-type Response = ReturnType<typeof responseOf> | { readonly $ref: string }
+type OpenApiResponse = ReturnType<typeof responseOf> | { readonly $ref: string }
 
-const responseOf = ({ description, content, headers }: Route['answers'][number]) => ({
+const responseOf = ({ description, content, headers }: Route['responses'][number]) => ({
   description,
   ...(content ? { content: content satisfies Media } : {}),
   ...(headers
@@ -112,15 +126,20 @@ function parametersOf(query: z.ZodObject) {
   const { properties = {} } = querySchema(query)
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     ...{ name, in: 'query', ...(description ? { description } : {}) },
-    ...(lists[name] ? { schema: lists[name], style: 'form', explode: false } : { schema: withoutNull(schema) }),
+    ...(listParameters[name]
+      ? { schema: listParameters[name], style: 'form', explode: false }
+      : { schema: withoutNull(schema) }),
   }))
 }
 
 /** What a query string says as a comma list is a list in a `subscribe`: there its members are described. */
-const { symbols, types } = (schemasUnder(PLACE).subscribe?.properties ?? {}) as Record<string, JsonSchema>
-const lists: Readonly<Record<string, JsonSchema>> = { symbols: bare(symbols), types: bare(types) }
+const { symbols, types } = (namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}) as Record<string, JsonSchema>
+const listParameters: Readonly<Record<string, JsonSchema>> = {
+  symbols: withoutDescription(symbols),
+  types: withoutDescription(types),
+}
 
-function bare(schema: JsonSchema | undefined): JsonSchema {
+function withoutDescription(schema: JsonSchema | undefined): JsonSchema {
   const { description: _description, ...rest } = withoutNull(schema ?? {})
   return rest
 }
@@ -128,10 +147,10 @@ function bare(schema: JsonSchema | undefined): JsonSchema {
 /** A query string can leave out, and cannot say null. */
 function withoutNull(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.type)) {
-    const [type] = schema.type.filter((one: unknown) => one !== 'null')
+    const [type] = schema.type.filter((candidate: unknown) => candidate !== 'null')
     return { ...schema, type }
   }
   const { anyOf, ...rest } = schema
-  const [only, ...more] = anyOf?.filter((one) => one.type !== 'null') ?? []
-  return only && more.length === 0 ? { ...rest, ...only } : schema
+  const [onlyForm, ...otherForms] = anyOf?.filter((one) => one.type !== 'null') ?? []
+  return onlyForm && otherForms.length === 0 ? { ...rest, ...onlyForm } : schema
 }

@@ -20,23 +20,23 @@ export function operations({ paths }: OpenApi): Markup {
   const byTag = Map.groupBy(all, ({ operation }) => operation?.tags[0] ?? '')
   return html`${[...byTag].map(
     ([tag, some]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
-${some.map(({ path, method, operation }) => operation && operationAt(path, method, operation))}`,
+${some.map(({ path, method, operation }) => operation && operationSection(path, method, operation))}`,
   )}`
 }
 
-const operationAt = (path: string, method: string, operation: NonNullable<Operation>): Markup =>
+const operationSection = (path: string, method: string, operation: NonNullable<Operation>): Markup =>
   html`<section id="${operation.operationId}">
 <h3><span class="verb">${method.toUpperCase()}</span><code>${path}</code></h3>
 <p>${operation.summary}.${operation.description ? ` ${operation.description}` : ''}</p>
-${operation['x-codeSamples'].map(({ source }) => line(operation.operationId, source))}
+${operation['x-codeSamples'].map(({ source }) => copyBlock(operation.operationId, source))}
 ${operation.parameters ? parametersTable(operation.parameters) : ''}
 <div class="scroll"><table><tr><th>answer</th><th>as</th><th></th></tr>
 ${Object.entries(operation.responses).map(([status, response]) => answerRow(status, response))}
-${refusedRow(operation.responses)}</table></div>
+${refusalRow(operation.responses)}</table></div>
 </section>`
 
 /** A line to copy, with a name by which it is found. */
-export const line = (name: string, source: string): Markup =>
+export const copyBlock = (name: string, source: string): Markup =>
   html`<div class="line"><pre data-line="${name}">${source}</pre></div>`
 
 const parametersTable = (parameters: NonNullable<NonNullable<Operation>['parameters']>): Markup =>
@@ -46,18 +46,18 @@ ${parameters.map(
     html`<tr><td><code>${name}</code></td><td>${typeOf(schema)}</td><td>${description ?? ''}</td></tr>`,
 )}</table></div>`
 
-type Response = NonNullable<Operation>['responses'][string]
+type OperationResponse = NonNullable<Operation>['responses'][string]
 
-function answerRow(status: string, response: Response): Markup {
+function answerRow(status: string, response: OperationResponse): Markup {
   if (!response || '$ref' in response) return html``
-  const as = Object.entries(response.content ?? {}).map(([type, { schema }]) => {
+  const mediaTypes = Object.entries(response.content ?? {}).map(([type, { schema }]) => {
     const { $ref } = schema as JsonSchema
-    return html`<code>${type}</code> ${$ref ? linkTo(lastOf($ref)) : ''}<br>`
+    return html`<code>${type}</code> ${$ref ? linkTo(lastSegment($ref)) : ''}<br>`
   })
-  return html`<tr><td>${status}</td><td>${as}</td><td>${response.description}</td></tr>`
+  return html`<tr><td>${status}</td><td>${mediaTypes}</td><td>${response.description}</td></tr>`
 }
 
-function refusedRow(responses: NonNullable<Operation>['responses']): Markup {
+function refusalRow(responses: NonNullable<Operation>['responses']): Markup {
   const refused = Object.entries(responses).filter(([, response]) => response && '$ref' in response)
   const statuses = refused.map(([status]) => (status === 'default' ? 'others' : status)).join(' ')
   return html`<tr><td>${statuses}</td><td>${linkTo('ErrorRecord')}</td><td><a href="#refused">Refused.</a></td></tr>`
@@ -73,10 +73,10 @@ export const refusalRows = ({ components }: OpenApi): Markup =>
 /** Every channel with what is said on it, and who says it. */
 export function channels({ channels, operations }: AsyncApi): Markup {
   const byAddress = Object.entries(channels).map(([name, channel]) => {
-    const said = Object.values(operations).filter(({ channel: { $ref } }) => $ref === `#/channels/${name}`)
+    const channelOperations = Object.values(operations).filter(({ channel: { $ref } }) => $ref === `#/channels/${name}`)
     return html`<h3 id="channel-${name}"><code>${channel.address}</code> ${channel.title}</h3>
 <p>${channel.description}</p>
-<div class="scroll"><table><tr><th>who</th><th>says</th><th></th></tr>${said.map(
+<div class="scroll"><table><tr><th>who</th><th>says</th><th></th></tr>${channelOperations.map(
       ({ action, summary, messages }) =>
         html`<tr><td>${action === 'send' ? 'the relay' : 'a client'}</td><td>${linksTo(messages)}</td><td>${summary}</td></tr>`,
     )}</table></div>`
@@ -86,7 +86,7 @@ export function channels({ channels, operations }: AsyncApi): Markup {
 
 const linksTo = (messages: readonly { readonly $ref: string }[]): readonly Markup[] =>
   messages.map(({ $ref }) => {
-    const name = lastOf($ref)
+    const name = lastSegment($ref)
     return html`<a href="#message-${name}"><code>${name}</code></a> `
   })
 
@@ -102,7 +102,7 @@ export function messages({ components }: AsyncApi, types: readonly string[]): Ma
 ${fieldsTable(schema)}
 ${message.examples.map(
   ({ payload }) =>
-    html`<details><summary>an example</summary>${line(`example-${type}`, JSON.stringify(payload, null, 2))}</details>`,
+    html`<details><summary>an example</summary>${copyBlock(`example-${type}`, JSON.stringify(payload, null, 2))}</details>`,
 )}</section>`
   })}`
 }
@@ -134,23 +134,23 @@ ${Object.entries(properties).map(
 function typeOf(schema: JsonSchema): Markup {
   const [first, ...more] = schema.allOf ?? []
   if (first && more.length === 0) return typeOf(first)
-  if (schema.$ref) return linkTo(lastOf(schema.$ref))
+  if (schema.$ref) return linkTo(lastSegment(schema.$ref))
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`
   if (schema.enum) return html`${schema.enum.map((one, at) => html`${at > 0 ? ' ' : ''}<code>${String(one)}</code>`)}`
-  const some = schema.anyOf ?? (schema as { oneOf?: readonly JsonSchema[] }).oneOf
-  if (some && some.length > FEW) return html`one of ${some.length} forms`
-  if (some) return html`${some.map((one, at) => html`${at > 0 ? ' or ' : ''}${typeOf(one)}`)}`
+  const alternatives = schema.anyOf ?? (schema as { oneOf?: readonly JsonSchema[] }).oneOf
+  if (alternatives && alternatives.length > ALTERNATIVES_BOUND) return html`one of ${alternatives.length} forms`
+  if (alternatives) return html`${alternatives.map((one, at) => html`${at > 0 ? ' or ' : ''}${typeOf(one)}`)}`
   if (schema.items) return html`list of ${typeOf(schema.items)}`
   if (schema.properties) return html`{ ${Object.keys(schema.properties).join(', ')} }`
   return html`${[schema.type ?? 'anything'].flat().join(' or ')}`
 }
 
 /** More alternatives than this are not spelled out. */
-const FEW = 4
+const ALTERNATIVES_BOUND = 4
 
 const linkTo = (name: string): Markup =>
   /^[A-Z]/.test(name)
     ? html`<a href="#part-${name}">${name}</a>`
     : html`<a href="#message-${name}"><code>${name}</code></a>`
 
-const lastOf = (ref: string): string => ref.split('/').at(-1) ?? ''
+const lastSegment = (ref: string): string => ref.split('/').at(-1) ?? ''

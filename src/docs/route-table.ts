@@ -1,9 +1,9 @@
 import type { z } from 'zod'
-import { named } from '../protocol/fields.ts'
+import { schemaRegistry } from '../protocol/fields.ts'
 import { EventsPage, EventsQuery, OneFact } from '../protocol/history.ts'
-import { Query } from '../protocol/selection.ts'
+import { StreamQuery } from '../protocol/selection.ts'
 import { Health, Readiness, ServiceStatus } from '../protocol/status.ts'
-import { TokenList, TokenStanding } from '../protocol/token-list.ts'
+import { TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { examplesOf, statusExample } from './examples.ts'
 import { ORIGIN } from './snippets.ts'
 
@@ -16,12 +16,12 @@ export type Route = {
   readonly summary: string
   readonly description?: string
   /** What stands in the path, each with its meaning and one that is there. */
-  readonly inPath?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
+  readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
   readonly query?: z.ZodObject
   /** Headers that mean something, each with what. */
-  readonly heads?: Readonly<Record<string, string>>
+  readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
-  readonly answers: readonly Answer[]
+  readonly responses: readonly RouteResponse[]
   /** Which refusals there are besides. */
   readonly refusals: readonly (keyof typeof refusals)[]
   /** A line to paste into a shell. */
@@ -30,7 +30,7 @@ export type Route = {
 
 export type Media = Readonly<Record<string, { readonly schema: unknown; readonly example?: unknown }>>
 
-type Answer = {
+type RouteResponse = {
   readonly status: number
   readonly description: string
   readonly content?: Media
@@ -54,46 +54,48 @@ export const anyRefusal =
   'As anywhere: 405 for another method than Allow names, 408 and 431 for a request that is too slow or has too many headers, 500 for a failure on our side.'
 
 /** Where a document of this kind keeps its schemas. */
-export const PLACE = '#/components/schemas/'
-const message = { $ref: `${PLACE}message` }
-const update = { $ref: `${PLACE}update` }
+export const SCHEMA_REF_PREFIX = '#/components/schemas/'
+const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
+const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
 
 /** An answer as JSON, by the schema that has its name. */
-export function json(schema: z.ZodType, example?: unknown): Media {
-  const { id } = named.get(schema) ?? { id: '' }
-  return { 'application/json': { schema: { $ref: PLACE + id }, ...(example === undefined ? {} : { example }) } }
+export function jsonContent(schema: z.ZodType, example?: unknown): Media {
+  const { id } = schemaRegistry.get(schema) ?? { id: '' }
+  return {
+    'application/json': { schema: { $ref: SCHEMA_REF_PREFIX + id }, ...(example === undefined ? {} : { example }) },
+  }
 }
-const text = { schema: { type: 'string' } }
+const textContent = { schema: { type: 'string' } }
 /** JSON-RPC has a contract of its own. */
-const rpc = (example?: unknown): Media => ({
+const rpcContent = (example?: unknown): Media => ({
   'application/json': { schema: { type: ['object', 'array'] }, ...(example === undefined ? {} : { example }) },
 })
 
 const [transfer, seal, retract] = (['transfer', 'seal', 'retract'] as const).map((type) => examplesOf(type)[0])
 const [snapshot] = examplesOf('snapshot')
-const { type: _type, id: _id, ...standing } = snapshot ?? { type: '' }
+const { type: _type, id: _id, ...tokenState } = snapshot ?? { type: '' }
 const record = snapshot?.token
 
-const symbol = {
+const symbolParameter = {
   symbol: {
     description: 'A symbol in any case, an address, or isin:…; several with commas, * for all.',
     example: 'AAPLc',
   },
 }
 
-const listening =
+const streamDescription =
   'First come hello, subscribed, a gap if something is missing, a snapshot of each token and the replay; after live everything is news. Come back with the last id, as Last-Event-ID or since, and nothing is missing and nothing comes twice.'
 
-const comingBack = {
+const resumeHeaders = {
   'Last-Event-ID': 'The last id that was seen, as a browser sends it by itself. It wins over since.',
 }
-const knowing = { 'If-None-Match': 'The ETag of what is known already.' }
-const unchanged: Answer = { status: 304, description: 'It is still the one that If-None-Match names.' }
-const kept = {
+const etagRequestHeaders = { 'If-None-Match': 'The ETag of what is known already.' }
+const notModified: RouteResponse = { status: 304, description: 'It is still the one that If-None-Match names.' }
+const keptSinceHeader = {
   'X-Kept-Since': 'The position after which nothing was gone: who goes on from before it has missed something.',
 }
 
-const streamed: Answer = {
+const streamResponse: RouteResponse = {
   status: 200,
   description: 'Messages for as long as the connection lasts.',
   content: {
@@ -102,7 +104,7 @@ const streamed: Answer = {
       example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n`,
     },
     'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
-    'text/plain': text,
+    'text/plain': textContent,
   },
 }
 
@@ -112,11 +114,15 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/v1/tail/{symbol}', id: 'tail', tag: 'Listen' },
     summary: 'Readable lines, one for each message',
     description: 'For people: the stream as text. Control, escape and bidirectional characters are replaced.',
-    inPath: symbol,
-    query: Query.omit({ symbols: true, format: true, events: true }),
-    heads: comingBack,
-    answers: [
-      { status: 200, description: 'Lines for as long as the connection lasts.', content: { 'text/plain': text } },
+    pathParameters: symbolParameter,
+    query: StreamQuery.omit({ symbols: true, format: true, events: true }),
+    requestHeaders: resumeHeaders,
+    responses: [
+      {
+        status: 200,
+        description: 'Lines for as long as the connection lasts.',
+        content: { 'text/plain': textContent },
+      },
     ],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N ${ORIGIN}/v1/tail/AAPLc`,
@@ -124,30 +130,30 @@ export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/stream/{symbol}', id: 'streamOne', tag: 'Listen' },
     summary: 'The messages of one token as server-sent events or NDJSON',
-    description: listening,
-    inPath: symbol,
-    query: Query.omit({ symbols: true }),
-    heads: comingBack,
-    answers: [streamed],
+    description: streamDescription,
+    pathParameters: symbolParameter,
+    query: StreamQuery.omit({ symbols: true }),
+    requestHeaders: resumeHeaders,
+    responses: [streamResponse],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N '${ORIGIN}/v1/stream/AAPLc?format=ndjson'`,
   },
   {
     ...{ method: 'get', path: '/v1/stream', id: 'stream', tag: 'Listen' },
     summary: 'The messages of some tokens, or of all, as server-sent events or NDJSON',
-    description: `${listening} A browser that finds no room gets 200, a retry and an error, since it would take any other answer for good.`,
-    query: Query,
-    heads: comingBack,
-    answers: [streamed],
+    description: `${streamDescription} A browser that finds no room gets 200, a retry and an error, since it would take any other answer for good.`,
+    query: StreamQuery,
+    requestHeaders: resumeHeaders,
+    responses: [streamResponse],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N '${ORIGIN}/v1/stream?symbols=*&types=transfer,seal,retract&since=5m'`,
   },
   {
     ...{ method: 'get', path: '/v1/ws', id: 'socket', tag: 'Listen' },
     summary: 'The same over WebSocket; what is said there is in asyncapi.json',
-    description: `${listening} The query says the same as a first subscribe; without symbols one is waited for.`,
-    query: Query.omit({ format: true, events: true }),
-    answers: [
+    description: `${streamDescription} The query says the same as a first subscribe; without symbols one is waited for.`,
+    query: StreamQuery.omit({ format: true, events: true }),
+    responses: [
       {
         status: 101,
         description:
@@ -163,15 +169,15 @@ export const routes: readonly Route[] = [
     description:
       'The very objects of the stream, heard by the same rules, in either view. next goes into after, with desc into before, in place of what the query says there, and is null once there is nothing more; a page may be short or empty and still not be the last. As NDJSON it is no page but all that was asked for, ended by the end of the answer.',
     query: EventsQuery,
-    answers: [
+    responses: [
       {
         status: 200,
         description: 'A page, or lines.',
         content: {
-          ...json(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
+          ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
           'application/x-ndjson': { schema: update, example: `${JSON.stringify(transfer)}\n` },
         },
-        headers: kept,
+        headers: keptSinceHeader,
       },
     ],
     refusals: [400, 401, 403, 404, 410, 429, 503],
@@ -182,12 +188,12 @@ export const routes: readonly Route[] = [
     summary: "One on-chain fact's life",
     description:
       'Everything that is kept about it, oldest first, with the seals that list it, and how firm it is by now.',
-    inPath: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
-    answers: [
+    pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
+    responses: [
       {
         status: 200,
         description: 'All that is kept of it.',
-        content: json(OneFact, { key: transfer?.key, updates: [transfer, seal], stage: 'sealed' }),
+        content: jsonContent(OneFact, { key: transfer?.key, updates: [transfer, seal], stage: 'sealed' }),
       },
     ],
     refusals: [400, 401, 403, 404],
@@ -197,15 +203,15 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/v1/tokenized-stocks', id: 'tokens', tag: 'What there is' },
     summary: 'The list of tokenized stocks',
     description: 'Exactly the list response of the Tokenized Stocks Read API, from the list as it was last read.',
-    heads: knowing,
-    answers: [
+    requestHeaders: etagRequestHeaders,
+    responses: [
       {
         status: 200,
         description: 'The list.',
-        content: json(TokenList, { tokens: [record] }),
+        content: jsonContent(TokenList, { tokens: [record] }),
         headers: { ETag: 'Which list it is.', Age: 'How many seconds ago it was read.' },
       },
-      unchanged,
+      notModified,
     ],
     refusals: [401, 403, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks`,
@@ -214,9 +220,13 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/v1/tokenized-stocks/{selector}', id: 'token', tag: 'What there is' },
     summary: 'One token as it stands now',
     description: 'The fields of a snapshot, and the position of the newest message about it.',
-    inPath: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
-    answers: [
-      { status: 200, description: 'The token.', content: json(TokenStanding, { ...standing, last: snapshot?.id }) },
+    pathParameters: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
+    responses: [
+      {
+        status: 200,
+        description: 'The token.',
+        content: jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }),
+      },
     ],
     refusals: [401, 403, 404, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
@@ -226,18 +236,26 @@ export const routes: readonly Route[] = [
     summary: 'JSON-RPC 2.0, as a node answers it',
     description:
       'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path has eth_subscribe (pendingLogs, logs, newHeads) besides. A batch holds up to 50 requests.',
-    body: rpc({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }),
-    answers: [
+    body: rpcContent({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }),
+    responses: [
       {
         status: 200,
         description: 'A result, or an error of JSON-RPC; a list of them for a batch.',
-        content: rpc({ jsonrpc: '2.0', id: 1, result: '0x31f4394' }),
+        content: rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' }),
       },
       { status: 204, description: 'There were only notifications.' },
-      { status: 403, description: 'The upstream refuses this method, or this place is not let in.', content: rpc() },
-      { status: 413, description: 'The body is too large.', content: rpc() },
-      { status: 429, description: 'Too many requests of your address: -32005, and Retry-After.', content: rpc() },
-      { status: 503, description: 'No room now.', content: rpc() },
+      {
+        status: 403,
+        description: 'The upstream refuses this method, or this place is not let in.',
+        content: rpcContent(),
+      },
+      { status: 413, description: 'The body is too large.', content: rpcContent() },
+      {
+        status: 429,
+        description: 'Too many requests of your address: -32005, and Retry-After.',
+        content: rpcContent(),
+      },
+      { status: 503, description: 'No room now.', content: rpcContent() },
     ],
     refusals: [401],
     curl: `curl -s ${ORIGIN}/rpc -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`,
@@ -245,26 +263,26 @@ export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/status', id: 'status', tag: 'How it is' },
     summary: 'Where the feed comes from now, and how well it keeps its promises',
-    answers: [{ status: 200, description: 'How it is.', content: json(ServiceStatus, statusExample) }],
+    responses: [{ status: 200, description: 'How it is.', content: jsonContent(ServiceStatus, statusExample) }],
     refusals: [401, 403],
     curl: `curl -s ${ORIGIN}/v1/status`,
   },
   {
     ...{ method: 'get', path: '/healthz', id: 'health', tag: 'How it is' },
     summary: 'Whether the process answers',
-    answers: [{ status: 200, description: 'It does.', content: json(Health, { status: 'ok' }) }],
+    responses: [{ status: 200, description: 'It does.', content: jsonContent(Health, { status: 'ok' }) }],
     refusals: [],
     curl: `curl -s ${ORIGIN}/healthz`,
   },
   {
     ...{ method: 'get', path: '/readyz', id: 'ready', tag: 'How it is' },
     summary: 'Whether it is of use now',
-    answers: [
-      { status: 200, description: 'It is.', content: json(Readiness, { status: 'ready', reasons: [] }) },
+    responses: [
+      { status: 200, description: 'It is.', content: jsonContent(Readiness, { status: 'ready', reasons: [] }) },
       {
         status: 503,
         description: 'It is not, and why.',
-        content: json(Readiness, { status: 'unready', reasons: ['the upstream is down'] }),
+        content: jsonContent(Readiness, { status: 'unready', reasons: ['the upstream is down'] }),
       },
     ],
     refusals: [],
@@ -274,30 +292,30 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/metrics', id: 'metrics', tag: 'How it is' },
     summary: 'What is counted, in Prometheus text',
     description: 'To this machine only, unless METRICS_TOKEN is set and borne.',
-    answers: [{ status: 200, description: 'Metrics.', content: { 'text/plain': text } }],
+    responses: [{ status: 200, description: 'Metrics.', content: { 'text/plain': textContent } }],
     refusals: [403],
     curl: `curl -s ${ORIGIN}/metrics`,
   },
   {
     ...{ method: 'get', path: '/', id: 'door', tag: 'Read about it' },
     summary: 'Leads to /docs',
-    answers: [{ status: 302, description: 'Where to read on.', headers: { Location: '/docs' } }],
+    responses: [{ status: 302, description: 'Where to read on.', headers: { Location: '/docs' } }],
     refusals: [],
     curl: `curl -sL ${ORIGIN}`,
   },
   {
     ...{ method: 'get', path: '/schemas/{type}.json', id: 'schema', tag: 'Read about it' },
     summary: 'The JSON Schema of one type of message',
-    inPath: { type: { description: 'A type of message.', example: 'transfer' } },
-    answers: [
+    pathParameters: { type: { description: 'A type of message.', example: 'transfer' } },
+    responses: [
       {
         status: 200,
         description: 'A schema that needs no other document, with examples.',
         content: { 'application/schema+json': { schema: { type: 'object' } } },
       },
-      unchanged,
+      notModified,
     ],
-    heads: knowing,
+    requestHeaders: etagRequestHeaders,
     refusals: [404],
     curl: `curl -s ${ORIGIN}/schemas/transfer.json`,
   },
@@ -311,15 +329,15 @@ export const routes: readonly Route[] = [
   ).map(
     ([path, id, summary, type]): Route => ({
       ...{ method: 'get', path, id, summary, tag: 'Read about it' },
-      answers: [
+      responses: [
         {
           status: 200,
           description: summary,
           content: { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } },
         },
-        unchanged,
+        notModified,
       ],
-      heads: knowing,
+      requestHeaders: etagRequestHeaders,
       refusals: [],
       curl: `curl -s ${ORIGIN}${path}`,
     }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { named } from '../protocol/fields.ts'
+import { schemaRegistry } from '../protocol/fields.ts'
 import { Notice } from '../protocol/notices.ts'
 import { Request } from '../protocol/requests.ts'
 import { Update } from '../protocol/updates.ts'
@@ -27,14 +27,14 @@ export type JsonSchema = {
 }
 
 type Schemas = Readonly<Record<string, JsonSchema>>
-type Drafts = 'draft-2020-12' | 'draft-07'
+type JsonSchemaDraft = 'draft-2020-12' | 'draft-07'
 
 /** Every schema that has a name, by it. `place` is where such names are found in the document at hand. */
-export function schemasUnder(place: string, target: Drafts = 'draft-2020-12'): Schemas {
-  const { schemas } = z.toJSONSchema(named, {
+export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft-2020-12'): Schemas {
+  const { schemas } = z.toJSONSchema(schemaRegistry, {
     target,
     io: 'input',
-    uri: (id) => `${place}${id}`,
+    uri: (id) => `${refPrefix}${id}`,
     unrepresentable: 'any',
     // That an integer is exact as a double needs no saying.
     override: ({ jsonSchema }) => {
@@ -62,22 +62,22 @@ export function querySchema(query: z.ZodObject): JsonSchema {
 
 /** The types of messages: those on the tape, those of a connection, and what a client may say. */
 export const messageTypes = {
-  taped: Update.options.map(({ shape }) => shape.type.value),
-  noticed: Notice.options.map(({ shape }) => shape.type.value),
-  requested: Request.options.map(({ shape }) => shape.type.value),
+  updates: Update.options.map(({ shape }) => shape.type.value),
+  notices: Notice.options.map(({ shape }) => shape.type.value),
+  requests: Request.options.map(({ shape }) => shape.type.value),
 } as const
 
 const DEFS = '#/$defs/'
 
 /** What is served for each type of message: a schema that needs no other document, with its examples. */
 export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
-  const schemas = schemasUnder(DEFS)
+  const schemas = namedSchemas(DEFS)
   return new Map(
     Object.values(messageTypes)
       .flat()
       .map((type) => {
-        const parts = [...partsOf(schemas[type], schemas)].sort()
-        const $defs = Object.fromEntries(parts.map((part) => [part, schemas[part]]))
+        const names = [...referencedNames(schemas[type], schemas)].sort()
+        const $defs = Object.fromEntries(names.map((name) => [name, schemas[name]]))
         const $schema = 'https://json-schema.org/draft/2020-12/schema'
         return [type, { $schema, title: type, ...schemas[type], examples: examplesOf(type), $defs }]
       }),
@@ -85,14 +85,14 @@ export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
 }
 
 /** The names that a schema refers to, and those that these refer to. */
-function partsOf(schema: unknown, schemas: Schemas, found = new Set<string>()): ReadonlySet<string> {
+function referencedNames(schema: unknown, schemas: Schemas, found = new Set<string>()): ReadonlySet<string> {
   if (typeof schema !== 'object' || schema === null) return found
   for (const [keyword, value] of Object.entries(schema)) {
-    if (keyword !== '$ref') partsOf(value, schemas, found)
+    if (keyword !== '$ref') referencedNames(value, schemas, found)
     else if (typeof value === 'string' && !found.has(value.slice(DEFS.length))) {
-      const part = value.slice(DEFS.length)
-      found.add(part)
-      partsOf(schemas[part], schemas, found)
+      const name = value.slice(DEFS.length)
+      found.add(name)
+      referencedNames(schemas[name], schemas, found)
     }
   }
   return found

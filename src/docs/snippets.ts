@@ -2,10 +2,10 @@
 
 /** Where they point until whoever shows them puts its own place there. */
 export const ORIGIN = 'http://127.0.0.1:8080'
-const SOCKET = ORIGIN.replace('http', 'ws')
+const WS_ORIGIN = ORIGIN.replace('http', 'ws')
 
 /** The three lines that everybody needs first: text, WebSocket, browser. */
-export const linesToPaste = (host: string, symbol: string): readonly string[] => [
+export const quickStartLines = (host: string, symbol: string): readonly string[] => [
   `curl -N http://${host}/v1/tail/${symbol}`,
   `npx wscat -c 'ws://${host}/v1/ws?symbols=${symbol}'`,
   `new EventSource('http://${host}/v1/stream/${symbol}').onmessage = (message) => console.log(JSON.parse(message.data))`,
@@ -14,16 +14,16 @@ export const linesToPaste = (host: string, symbol: string): readonly string[] =>
 export type Snippet = {
   readonly id: 'curl' | 'wscat' | 'browser' | 'typescript' | 'python' | 'go'
   readonly title: string
-  readonly about: string
+  readonly description: string
   readonly source: string
 }
 
-const [curl = '', wscat = '', browser = ''] = linesToPaste(ORIGIN.replace('http://', ''), 'AAPLc')
+const [curl = '', wscat = '', browser = ''] = quickStartLines(ORIGIN.replace('http://', ''), 'AAPLc')
 
 const typescript = `let since = 'now'
 
 function hear(): void {
-  const socket = new WebSocket(\`${SOCKET}/v1/ws?symbols=AAPLc&since=\${since}\`)
+  const socket = new WebSocket(\`${WS_ORIGIN}/v1/ws?symbols=AAPLc&since=\${since}\`)
   const giveUp = () => socket.close()
   let silence = setTimeout(giveUp, 45_000)
   let retryMs = 1_000
@@ -122,20 +122,20 @@ func main() {
 }
 `
 
-const returning =
+const resumeNote =
   'It comes back by itself, goes on behind the last id it saw, and gives up a connection that fell silent.'
 
 /** How to listen, in the languages that people have at hand. */
 export const snippets: readonly Snippet[] = [
-  { id: 'curl', title: 'curl', about: 'Readable lines, one for each message.', source: curl },
-  { id: 'wscat', title: 'wscat', about: 'The messages themselves, over WebSocket.', source: wscat },
-  { id: 'browser', title: 'A browser’s console', about: 'It resumes by itself.', source: browser },
+  { id: 'curl', title: 'curl', description: 'Readable lines, one for each message.', source: curl },
+  { id: 'wscat', title: 'wscat', description: 'The messages themselves, over WebSocket.', source: wscat },
+  { id: 'browser', title: 'A browser’s console', description: 'It resumes by itself.', source: browser },
   {
     id: 'typescript',
     title: 'TypeScript',
-    about: `Node 22, Deno, Bun or a browser; no package. ${returning}`,
+    description: `Node 22, Deno, Bun or a browser; no package. ${resumeNote}`,
     source: typescript,
   },
-  { id: 'python', title: 'Python', about: `3.8 or later; no package. ${returning}`, source: python },
-  { id: 'go', title: 'Go', about: `The standard library. ${returning}`, source: go },
+  { id: 'python', title: 'Python', description: `3.8 or later; no package. ${resumeNote}`, source: python },
+  { id: 'go', title: 'Go', description: `The standard library. ${resumeNote}`, source: go },
 ]

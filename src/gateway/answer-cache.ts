@@ -1,41 +1,42 @@
-import type { Moment } from './chain-state.ts'
+import type { ChainState } from './chain-state.ts'
 
 /** Answers held at most; beyond it those that were asked for longest ago go first. */
-const MEMORY_BOUND_BYTES = 64 * 2 ** 20
+const CACHE_BOUND_BYTES = 64 * 2 ** 20
 /** What an answer costs beside its bytes and its question. */
 const OVERHEAD_BYTES = 512
 
 /** What an answer outlives nothing of: moves of the pending state, new heads, or only blocks that are taken back. */
-export type Keeping = 'pending' | 'head' | 'sealed'
+export type Validity = 'pending' | 'head' | 'sealed'
 
 /** For how long since it was asked an answer may be given again, whatever the chain did or did not. */
-export const keptMs: Readonly<Record<Keeping, number>> = {
+export const maxAgeMs: Readonly<Record<Validity, number>> = {
   pending: 200,
   head: 60_000,
   sealed: 3_600_000,
 }
 
 /** How often the chain had moved when a question was asked. */
-export type Stamp = Pick<Moment, 'era' | 'heads' | 'moves'>
+export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendingCount'>
 
 /** Whether nothing happened between two moments that an answer would not outlive. */
-export const holds = (keeping: Keeping, one: Stamp, other: Stamp): boolean =>
-  one.era === other.era &&
-  (keeping === 'sealed' || (one.heads === other.heads && (keeping === 'head' || one.moves === other.moves)))
+export const isStillValid = (validity: Validity, one: ChainVersion, other: ChainVersion): boolean =>
+  one.reorgCount === other.reorgCount &&
+  (validity === 'sealed' ||
+    (one.headCount === other.headCount && (validity === 'head' || one.pendingCount === other.pendingCount)))
 
-type Kept = {
-  readonly text: Buffer
-  readonly keeping: Keeping
-  readonly stamp: Stamp
-  readonly until: number
+type CacheEntry = {
+  readonly result: Buffer
+  readonly validity: Validity
+  readonly version: ChainVersion
+  readonly expiresAt: number
   readonly bytes: number
 }
 
-type Asked = Pick<Kept, 'keeping' | 'stamp'> & { readonly askedAt: number }
+type AnswerOrigin = Pick<CacheEntry, 'validity' | 'version'> & { readonly requestedAt: number }
 
 /** Answers that may be given again. */
-export class Memory {
-  readonly #kept = new Map<string, Kept>()
+export class AnswerCache {
+  readonly #entries = new Map<string, CacheEntry>()
   #bytes = 0
 
   get bytes(): number {
@@ -43,44 +44,44 @@ export class Memory {
   }
 
   /** The answer to a question if it still holds. */
-  recall(key: string, now: Stamp, uptime: number): Buffer | null {
-    const kept = this.#kept.get(key)
-    if (!kept) return null
-    this.#drop(key, kept)
-    if (uptime >= kept.until || !holds(kept.keeping, kept.stamp, now)) return null
-    this.#put(key, kept)
-    return kept.text
+  get(key: string, now: ChainVersion, uptime: number): Buffer | null {
+    const entry = this.#entries.get(key)
+    if (!entry) return null
+    this.#delete(key, entry)
+    if (uptime >= entry.expiresAt || !isStillValid(entry.validity, entry.version, now)) return null
+    this.#insert(key, entry)
+    return entry.result
   }
 
   /** Keeps the answer to a question, and what was so when it was asked. */
-  keep(key: string, given: Buffer, { keeping, stamp, askedAt }: Asked): void {
-    const before = this.#kept.get(key)
-    if (before) this.#drop(key, before)
-    const text = alone(given)
-    const bytes = text.length + 2 * key.length + OVERHEAD_BYTES
-    this.#put(key, { text, keeping, stamp, until: askedAt + keptMs[keeping], bytes })
-    for (const [oldest, kept] of this.#kept) {
-      if (this.#bytes <= MEMORY_BOUND_BYTES) return
-      this.#drop(oldest, kept)
+  set(key: string, received: Buffer, { validity, version, requestedAt }: AnswerOrigin): void {
+    const previous = this.#entries.get(key)
+    if (previous) this.#delete(key, previous)
+    const result = compact(received)
+    const bytes = result.length + 2 * key.length + OVERHEAD_BYTES
+    this.#insert(key, { result, validity, version, expiresAt: requestedAt + maxAgeMs[validity], bytes })
+    for (const [oldest, entry] of this.#entries) {
+      if (this.#bytes <= CACHE_BOUND_BYTES) return
+      this.#delete(oldest, entry)
     }
   }
 
   /** Whoever was asked for last stands last. */
-  #put(key: string, kept: Kept): void {
-    this.#kept.set(key, kept)
-    this.#bytes += kept.bytes
+  #insert(key: string, entry: CacheEntry): void {
+    this.#entries.set(key, entry)
+    this.#bytes += entry.bytes
   }
 
-  #drop(key: string, kept: Kept): void {
-    this.#kept.delete(key)
-    this.#bytes -= kept.bytes
+  #delete(key: string, entry: CacheEntry): void {
+    this.#entries.delete(key)
+    this.#bytes -= entry.bytes
   }
 }
 
 /** A short text may lie in a larger block of memory, which it would keep from being freed. */
-function alone(text: Buffer): Buffer {
-  if (text.buffer.byteLength <= 2 * text.length) return text
-  const copy = Buffer.allocUnsafeSlow(text.length)
-  text.copy(copy)
+function compact(result: Buffer): Buffer {
+  if (result.buffer.byteLength <= 2 * result.length) return result
+  const copy = Buffer.allocUnsafeSlow(result.length)
+  result.copy(copy)
   return copy
 }

@@ -1,201 +1,212 @@
 import { firstValueFrom } from 'rxjs'
-import { ANSWER_BOUND_BYTES, type Pass } from '../chain/rpc/client.ts'
+import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/client.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
 import { methods } from '../chain/rpc/methods.ts'
-import { holds, type Keeping, keptMs, Memory, type Stamp } from './answer-cache.ts'
-import type { Question } from './call.ts'
-import type { Moment } from './chain-state.ts'
-import { Lane } from './fair-queue.ts'
-import { hidden } from './redact.ts'
-import { codes, Fault } from './rpc-error.ts'
-import { Allowance } from './upstream-quota.ts'
+import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
+import type { ValidatedCall } from './call.ts'
+import type { ChainState } from './chain-state.ts'
+import { FairQueue } from './fair-queue.ts'
+import { redactDeep } from './redact.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
+import { UpstreamQuota } from './upstream-quota.ts'
 
 /** So near to the head a node behind the same name may lack the last blocks of a range. */
 const LATEST_BLOCKS = 8
 /** So near to the head a block that was never heard of may be replaced without a word. */
 const RECENT_BLOCKS = 64
 /** That there is nothing is believed of what is safe, or lies so deep: a node that is far behind says so too. */
-const DEEP_BLOCKS = 1_024
+const FINAL_DEPTH_BLOCKS = 1_024
 /** Questions that are asked at once, and that wait for their turn; those that take long have a lane of their own. */
-const QUICK = { atOnce: 16, waiting: 500 }
-const SLOW = { atOnce: 8, waiting: 100 }
+const QUICK_BOUNDS = { runningBound: 16, queuedBound: 500 }
+const SLOW_BOUNDS = { runningBound: 8, queuedBound: 100 }
 /** What the relay itself asks, for all who hear of it. */
-const OWN = { atOnce: 8, waiting: 100 }
+const INTERNAL_BOUNDS = { runningBound: 8, queuedBound: 100 }
 
 /** What a node answers where there is nothing, and where it does not know better. */
-const nothing = /^(null|\[\]|"0x0*")$/
-const NOTHING_BOUND_BYTES = 68
+const emptyResult = /^(null|\[\]|"0x0*")$/
+const EMPTY_RESULT_BOUND_BYTES = 68
 
 /** The status by which a public endpoint refuses a method. */
-const FORBIDDEN = 403
+const FORBIDDEN_STATUS = 403
 
-const tooMuch = new Fault(codes.limit, 'the upstream is asked too much now; come back in a moment')
+const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is asked too much now; come back in a moment')
 
 type Options = {
-  readonly pass: Pass
+  readonly pass: RawRequestFn
   /** Who serves what public endpoints refuse; null where nobody else does. */
-  readonly receipts: Pass | null
-  readonly moment: Moment
+  readonly receipts: RawRequestFn | null
+  readonly chainState: ChainState
   /** The chain, once it is known. */
   readonly chainId: () => number | null
   /** Takes out of a text what nobody else may read. */
-  readonly hide: (text: string) => string
+  readonly redact: (text: string) => string
   readonly uptime: () => number
 }
 
 /** A question that is under way, and when it was asked. */
-type Flight = { readonly stamp: Stamp; readonly askedAt: number; readonly answer: Promise<Buffer> }
+type InFlightCall = { readonly version: ChainVersion; readonly requestedAt: number; readonly answer: Promise<Buffer> }
 
 /** Answers questions: from memory while that holds, once for all who ask the same at the same time, else from upstream. */
 export class Answers {
   readonly #options: Options
-  readonly #memory = new Memory()
-  readonly #flights = new Map<string, Flight>()
-  readonly #quick: Lane
-  readonly #slow: Lane
-  readonly #own: Lane
-  readonly #allowance = new Allowance()
-  readonly #receiptsAllowance = new Allowance()
+  readonly #cache = new AnswerCache()
+  readonly #inFlight = new Map<string, InFlightCall>()
+  readonly #quickQueue: FairQueue
+  readonly #slowQueue: FairQueue
+  readonly #internalQueue: FairQueue
+  readonly #quota = new UpstreamQuota()
+  readonly #receiptsQuota = new UpstreamQuota()
 
   constructor(options: Options) {
     this.#options = options
-    this.#quick = new Lane(QUICK, options.uptime)
-    this.#slow = new Lane(SLOW, options.uptime)
-    this.#own = new Lane(OWN, options.uptime)
+    this.#quickQueue = new FairQueue(QUICK_BOUNDS, options.uptime)
+    this.#slowQueue = new FairQueue(SLOW_BOUNDS, options.uptime)
+    this.#internalQueue = new FairQueue(INTERNAL_BOUNDS, options.uptime)
   }
 
   /** The result in JSON, for `who` asks; throws a `Fault` where there is none. */
-  answer(question: Question, who = ''): Buffer | Promise<Buffer> {
-    return this.#answer(question, () => this.#askFor(question, who))
+  answer(call: ValidatedCall, client = ''): Buffer | Promise<Buffer> {
+    return this.#answer(call, () => this.#requestForClient(call, client))
   }
 
   /** The same, asked for everybody: no other question of a client stands before it. */
-  answerAll(question: Question): Buffer | Promise<Buffer> {
-    return this.#answer(question, () => this.#own.pass(() => this.#ask(question), ''))
+  answerForAll(call: ValidatedCall): Buffer | Promise<Buffer> {
+    return this.#answer(call, () => this.#internalQueue.run(() => this.#request(call), ''))
   }
 
-  #answer(question: Question, ask: () => Promise<Buffer>): Buffer | Promise<Buffer> {
-    const { moment, chainId, uptime } = this.#options
-    const chain = question.method === 'eth_chainId' ? chainId() : null
-    if (chain !== null) return Buffer.from(`"0x${chain.toString(16)}"`)
-    return this.#memory.recall(question.key, moment, uptime()) ?? this.#share(question, ask)
+  #answer(call: ValidatedCall, request: () => Promise<Buffer>): Buffer | Promise<Buffer> {
+    const { chainState, chainId, uptime } = this.#options
+    const chainNumber = call.method === 'eth_chainId' ? chainId() : null
+    if (chainNumber !== null) return Buffer.from(`"0x${chainNumber.toString(16)}"`)
+    return this.#cache.get(call.key, chainState, uptime()) ?? this.#share(call, request)
   }
 
-  #share(question: Question, ask: () => Promise<Buffer>): Promise<Buffer> {
-    const { moment, uptime } = this.#options
-    const { key } = question
-    const flight = this.#flights.get(key)
-    const sharing = this.#sharing(question)
+  #share(call: ValidatedCall, request: () => Promise<Buffer>): Promise<Buffer> {
+    const { chainState, uptime } = this.#options
+    const { key } = call
+    const inFlight = this.#inFlight.get(key)
+    const sharedValidity = this.#sharedValidity(call)
     // Whoever asks after the chain moved must not be given what was asked before.
-    if (flight && holds(sharing, flight.stamp, moment) && uptime() < flight.askedAt + keptMs[sharing])
-      return flight.answer
-    const { head } = moment
-    const askedAt = uptime()
-    const stamp = { era: moment.era, heads: moment.heads, moves: moment.moves }
-    const answer = ask().then((text) => {
-      const lasting = this.#keeping(question, text, head)
-      // A head that nobody hears of must not make old answers new.
-      const keeping = lasting === 'head' && moment.isDeaf ? 'pending' : lasting
-      // What does not hold any more must not take the place of what does.
-      if (keeping && holds(keeping, stamp, moment)) this.#memory.keep(key, text, { keeping, stamp, askedAt })
-      return text
-    })
-    const mine = { stamp, askedAt, answer }
-    this.#flights.set(key, mine)
-    const landed = () => {
-      if (this.#flights.get(key) === mine) this.#flights.delete(key)
+    if (
+      inFlight &&
+      isStillValid(sharedValidity, inFlight.version, chainState) &&
+      uptime() < inFlight.requestedAt + maxAgeMs[sharedValidity]
+    )
+      return inFlight.answer
+    const { head } = chainState
+    const requestedAt = uptime()
+    const version = {
+      reorgCount: chainState.reorgCount,
+      headCount: chainState.headCount,
+      pendingCount: chainState.pendingCount,
     }
-    answer.then(landed, landed)
+    const answer = request().then((result) => {
+      const likelyValidity = this.#validityOf(call, result, head)
+      // A head that nobody hears of must not make old answers new.
+      const storedValidity = likelyValidity === 'head' && chainState.isDisconnected ? 'pending' : likelyValidity
+      // What does not hold any more must not take the place of what does.
+      if (storedValidity && isStillValid(storedValidity, version, chainState))
+        this.#cache.set(key, result, { validity: storedValidity, version, requestedAt })
+      return result
+    })
+    const ownCall = { version, requestedAt, answer }
+    this.#inFlight.set(key, ownCall)
+    const remove = () => {
+      if (this.#inFlight.get(key) === ownCall) this.#inFlight.delete(key)
+    }
+    answer.then(remove, remove)
     return answer
   }
 
-  #sharing({ about }: Question): Keeping {
-    if (about.at === 'pending') return 'pending'
-    const { head } = this.#options.moment
-    const isOld = about.at === 'number' && head !== null && about.number <= head - RECENT_BLOCKS
-    return about.at === 'chain' || isOld ? 'sealed' : 'head'
+  #sharedValidity({ scope }: ValidatedCall): Validity {
+    if (scope.at === 'pending') return 'pending'
+    const { head } = this.#options.chainState
+    const isOld = scope.at === 'number' && head !== null && scope.number <= head - RECENT_BLOCKS
+    return scope.at === 'chain' || isOld ? 'sealed' : 'head'
   }
 
   /** How long an answer keeps to a question that was asked when the head was this; null where it does not. */
-  #keeping({ method, about }: Question, text: Buffer, head: number | null): Keeping | null {
-    switch (about.at) {
+  #validityOf({ method, scope }: ValidatedCall, result: Buffer, head: number | null): Validity | null {
+    switch (scope.at) {
       case 'pending':
         return 'pending'
       case 'head':
-        return method === 'eth_blockNumber' && Number(JSON.parse(String(text))) < (head ?? 0) ? null : 'head'
+        return method === 'eth_blockNumber' && Number(JSON.parse(String(result))) < (head ?? 0) ? null : 'head'
       case 'chain':
         return 'sealed'
       case 'hash':
         // Whoever does not know a block yet may know it in a moment.
-        return isNull(text) ? null : isNothing(text) ? 'head' : 'sealed'
+        return isNull(result) ? null : isEmptyResult(result) ? 'head' : 'sealed'
       case 'number':
-        if (head === null || about.number > head) return null
-        if (isNothing(text) && about.number > head - LATEST_BLOCKS) return isNull(text) ? null : 'pending'
-        if (method === 'eth_getBlockByNumber' && this.#isAnother(about.number, text)) return null
-        return this.#isSure(about, text, head) ? 'sealed' : 'head'
+        if (head === null || scope.number > head) return null
+        if (isEmptyResult(result) && scope.number > head - LATEST_BLOCKS) return isNull(result) ? null : 'pending'
+        if (method === 'eth_getBlockByNumber' && this.#isOtherBlock(scope.number, result)) return null
+        return this.#isTrusted(scope, result, head) ? 'sealed' : 'head'
     }
   }
 
   /** Whether an answer is that of a node that knows what it was asked about, and it would be noticed if that changed. */
-  #isSure({ number, several }: { number: number; several: boolean }, text: Buffer, head: number): boolean {
-    const { moment } = this.#options
-    if (isNothing(text)) return number <= Math.max(moment.safe ?? 0, head - DEEP_BLOCKS)
+  #isTrusted({ number, several }: { number: number; several: boolean }, result: Buffer, head: number): boolean {
+    const { chainState } = this.#options
+    if (isEmptyResult(result)) return number <= Math.max(chainState.safe ?? 0, head - FINAL_DEPTH_BLOCKS)
     if (several) return number <= head - LATEST_BLOCKS
-    return moment.hashOf(number) !== null || number <= head - RECENT_BLOCKS
+    return chainState.hashOf(number) !== null || number <= head - RECENT_BLOCKS
   }
 
   /** Whether a block is not the one that was heard of: whoever gave it stands on a chain that is no more, or not yet. */
-  #isAnother(number: number, text: Buffer): boolean {
-    const hash = this.#options.moment.hashOf(number)
-    return hash !== null && !isNothing(text) && !text.includes(hash)
+  #isOtherBlock(number: number, result: Buffer): boolean {
+    const hash = this.#options.chainState.hashOf(number)
+    return hash !== null && !isEmptyResult(result) && !result.includes(hash)
   }
 
-  #askFor(question: Question, who: string): Promise<Buffer> {
+  #requestForClient(call: ValidatedCall, client: string): Promise<Buffer> {
     const { uptime } = this.#options
-    const isSlow = question.method === 'eth_getLogs' || !methods[question.method].public
-    return (isSlow ? this.#slow : this.#quick).pass(() => {
-      if (!this.#allowanceOf(question).take(uptime())) throw tooMuch
-      return this.#ask(question)
-    }, who)
+    const isSlow = call.method === 'eth_getLogs' || !methods[call.method].public
+    return (isSlow ? this.#slowQueue : this.#quickQueue).run(() => {
+      if (!this.#quotaFor(call).take(uptime())) throw upstreamBusy
+      return this.#request(call)
+    }, client)
   }
 
-  async #ask(question: Question): Promise<Buffer> {
+  async #request(call: ValidatedCall): Promise<Buffer> {
     const { uptime } = this.#options
-    const { method, params } = question
+    const { method, params } = call
     try {
-      return await firstValueFrom(this.#passOf(question)(method, params))
+      return await firstValueFrom(this.#upstreamFor(call)(method, params))
     } catch (failure) {
       if (!(failure instanceof UpstreamError)) throw failure
-      this.#allowanceOf(question).heard(failure, uptime())
-      throw this.#faultOf(failure)
+      this.#quotaFor(call).recordError(failure, uptime())
+      throw this.#errorFrom(failure)
     }
   }
 
-  #passOf({ method }: Question): Pass {
+  #upstreamFor({ method }: ValidatedCall): RawRequestFn {
     const { pass, receipts } = this.#options
     return methods[method].public ? pass : (receipts ?? pass)
   }
 
   /** Whose quota a question is of. */
-  #allowanceOf(question: Question): Allowance {
-    return this.#passOf(question) === this.#options.receipts ? this.#receiptsAllowance : this.#allowance
+  #quotaFor(call: ValidatedCall): UpstreamQuota {
+    return this.#upstreamFor(call) === this.#options.receipts ? this.#receiptsQuota : this.#quota
   }
 
   /** What the upstream said, in its own words; where it said nothing, in ours. */
-  #faultOf({ said, kind }: UpstreamError): Fault {
-    const { hide } = this.#options
-    if (said) {
-      const status = said.status === FORBIDDEN ? FORBIDDEN : 200
-      return new Fault(said.code, hide(said.message), status, hidden(said.data, hide))
+  #errorFrom({ detail, kind }: UpstreamError): RpcError {
+    const { redact } = this.#options
+    if (detail) {
+      const status = detail.status === FORBIDDEN_STATUS ? FORBIDDEN_STATUS : 200
+      return new RpcError(detail.code, redact(detail.message), status, redactDeep(detail.data, redact))
     }
-    if (kind === 'forbidden') return new Fault(codes.method, 'the upstream does not answer this method', FORBIDDEN)
+    if (kind === 'forbidden')
+      return new RpcError(errorCodes.methodNotFound, 'the upstream does not answer this method', FORBIDDEN_STATUS)
     if (kind === 'too_large')
-      return new Fault(codes.server, `the answer is longer than ${ANSWER_BOUND_BYTES} bytes; ask for less`)
-    if (kind === 'busy') return tooMuch
-    return new Fault(codes.server, 'the upstream does not answer now; try again in a moment')
+      return new RpcError(errorCodes.serverError, `the answer is longer than ${ANSWER_BOUND_BYTES} bytes; ask for less`)
+    if (kind === 'busy') return upstreamBusy
+    return new RpcError(errorCodes.serverError, 'the upstream does not answer now; try again in a moment')
   }
 }
 
-const isNull = (text: Buffer): boolean => text.length === 4 && text.toString('latin1') === 'null'
+const isNull = (result: Buffer): boolean => result.length === 4 && result.toString('latin1') === 'null'
 
-const isNothing = (text: Buffer): boolean => text.length <= NOTHING_BOUND_BYTES && nothing.test(text.toString('latin1'))
+const isEmptyResult = (result: Buffer): boolean =>
+  result.length <= EMPTY_RESULT_BOUND_BYTES && emptyResult.test(result.toString('latin1'))

@@ -1,18 +1,18 @@
 import { type AnyBlock, LOGS_RANGE_BOUND, type Method, methods, type Params } from '../chain/rpc/methods.ts'
-import type { Moment } from './chain-state.ts'
-import { codes, Fault } from './rpc-error.ts'
+import type { ChainState } from './chain-state.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** A question for the node, checked. */
-export type Question = {
+export type ValidatedCall = {
   readonly method: Method
   readonly params: Params<Method>
   /** The same for every way of writing the same question. */
   readonly key: string
-  readonly about: About
+  readonly scope: CallScope
 }
 
 /** What a question is about: how long its answer keeps follows from it. */
-type About =
+type CallScope =
   | { readonly at: 'pending' }
   | { readonly at: 'head' }
   /** A sealed block, or several up to it. */
@@ -21,23 +21,33 @@ type About =
   /** What never changes. */
   | { readonly at: 'chain' }
 
-type Range = Pick<Params<'eth_getLogs'>[0], 'fromBlock' | 'toBlock'>
+type LogsRange = Pick<Params<'eth_getLogs'>[0], 'fromBlock' | 'toBlock'>
 
 /** Reads one call by the table of methods; throws what is wrong with it. */
-export function readQuestion(name: string, params: unknown, moment: Moment): Question {
+export function readCall(name: string, params: unknown, chainState: ChainState): ValidatedCall {
   if (name === 'eth_subscribe' || name === 'eth_unsubscribe')
-    throw new Fault(codes.method, 'subscriptions need a WebSocket: connect to this path with ws:// or wss://')
-  if (!isMethod(name)) throw new Fault(codes.method, `the method ${shown(name)} does not exist or is not served here`)
-  if (!Array.isArray(params)) throw new Fault(codes.params, 'invalid params: they go by position, in an array')
-  const read = methods[name].params.safeParse(params)
-  if (!read.success) throw new Fault(codes.params, `invalid params: ${complaint(name, params, read.error.issues[0])}`)
-  const asked = name === 'eth_getLogs' ? [filterOf((read.data as Params<'eth_getLogs'>)[0], moment)] : read.data
+    throw new RpcError(
+      errorCodes.methodNotFound,
+      'subscriptions need a WebSocket: connect to this path with ws:// or wss://',
+    )
+  if (!isMethod(name))
+    throw new RpcError(errorCodes.methodNotFound, `the method ${quoted(name)} does not exist or is not served here`)
+  if (!Array.isArray(params))
+    throw new RpcError(errorCodes.invalidParams, 'invalid params: they go by position, in an array')
+  const parsed = methods[name].params.safeParse(params)
+  if (!parsed.success)
+    throw new RpcError(
+      errorCodes.invalidParams,
+      `invalid params: ${describeIssue(name, params, parsed.error.issues[0])}`,
+    )
+  const checkedParams =
+    name === 'eth_getLogs' ? [upstreamFilter((parsed.data as Params<'eth_getLogs'>)[0], chainState)] : parsed.data
   return {
     method: name,
-    params: asked as Params<Method>,
+    params: checkedParams as Params<Method>,
     // Every word of a question is hex or a tag.
-    key: `${name} ${JSON.stringify(asked)}`.toLowerCase(),
-    about: aboutOf(name, asked, moment),
+    key: `${name} ${JSON.stringify(checkedParams)}`.toLowerCase(),
+    scope: scopeOf(name, checkedParams, chainState),
   }
 }
 
@@ -46,59 +56,59 @@ const isMethod = (name: string): name is Method => Object.hasOwn(methods, name)
 /** How much of a name from outside is repeated. */
 const NAME_BOUND_CHARS = 64
 
-const shown = (name: string): string => JSON.stringify(name.slice(0, NAME_BOUND_CHARS))
+const quoted = (name: string): string => JSON.stringify(name.slice(0, NAME_BOUND_CHARS))
 
 type Issue = { readonly path: readonly PropertyKey[]; readonly message: string } | undefined
 
-function complaint(name: Method, params: readonly unknown[], issue: Issue): string {
-  const count = methods[name].params.def.items.length
-  if (params.length !== count)
-    return `${name} takes ${count} parameter${count === 1 ? '' : 's'}, this call has ${params.length}`
-  return `params${placeOf(issue?.path ?? [])} must be ${issue?.message ?? 'something else'}`
+function describeIssue(name: Method, params: readonly unknown[], issue: Issue): string {
+  const paramCount = methods[name].params.def.items.length
+  if (params.length !== paramCount)
+    return `${name} takes ${paramCount} parameter${paramCount === 1 ? '' : 's'}, this call has ${params.length}`
+  return `params${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'something else'}`
 }
 
 /** Where in a value something is wrong, as it would be written to reach it. */
-export const placeOf = (path: readonly PropertyKey[]): string =>
+export const formatPath = (path: readonly PropertyKey[]): string =>
   path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
 
 /** The filter as it is asked upstream: a block's hash wins over a range, and nothing is said that means nothing. */
-function filterOf(filter: Params<'eth_getLogs'>[0], moment: Moment): Params<'eth_getLogs'>[0] {
-  const { blockHash, fromBlock, toBlock, ...wanted } = filter
-  const where = blockHash ? { blockHash } : { fromBlock, toBlock }
-  if (!blockHash) checkRange({ fromBlock, toBlock }, moment)
-  return Object.fromEntries(Object.entries({ ...wanted, ...where }).filter(([, value]) => value != null))
+function upstreamFilter(filter: Params<'eth_getLogs'>[0], chainState: ChainState): Params<'eth_getLogs'>[0] {
+  const { blockHash, fromBlock, toBlock, ...criteria } = filter
+  const blocks = blockHash ? { blockHash } : { fromBlock, toBlock }
+  if (!blockHash) checkRange({ fromBlock, toBlock }, chainState)
+  return Object.fromEntries(Object.entries({ ...criteria, ...blocks }).filter(([, value]) => value != null))
 }
 
-function checkRange({ fromBlock, toBlock }: Range, moment: Moment): void {
-  const from = numberOf(fromBlock ?? 'latest', moment)
-  const to = numberOf(toBlock ?? 'latest', moment)
+function checkRange({ fromBlock, toBlock }: LogsRange, chainState: ChainState): void {
+  const from = numberOf(fromBlock ?? 'latest', chainState)
+  const to = numberOf(toBlock ?? 'latest', chainState)
   if (from === null || to === null || to - from + 1 <= LOGS_RANGE_BOUND) return
-  throw new Fault(
-    codes.params,
+  throw new RpcError(
+    errorCodes.invalidParams,
     `invalid params: the range holds ${to - from + 1} blocks; eth_getLogs is answered for at most ${LOGS_RANGE_BOUND.toLocaleString('en')} at once`,
   )
 }
 
 /** The number that a block parameter stands for now; null where nobody knows. */
-function numberOf(block: string, moment: Moment): number | null {
+function numberOf(block: string, chainState: ChainState): number | null {
   switch (block) {
     case 'earliest':
       return 0
     case 'latest':
-      return moment.head
+      return chainState.head
     case 'pending':
-      return moment.pending
+      return chainState.pending
     case 'safe':
-      return moment.safe
+      return chainState.safe
     case 'finalized':
-      return moment.finalized
+      return chainState.finalized
     default:
       return Number(block)
   }
 }
 
 /** Where in each method's parameters its block stands. */
-const blockAt: Partial<Record<Method, number>> = {
+const blockParamIndex: Partial<Record<Method, number>> = {
   eth_getBlockByNumber: 0,
   eth_getBlockReceipts: 0,
   eth_getStorageAt: 2,
@@ -107,28 +117,28 @@ const blockAt: Partial<Record<Method, number>> = {
   eth_getBalance: 1,
 }
 
-function aboutOf(method: Method, params: readonly unknown[], moment: Moment): About {
+function scopeOf(method: Method, params: readonly unknown[], chainState: ChainState): CallScope {
   if (method === 'eth_chainId') return { at: 'chain' }
   if (method === 'eth_blockNumber') return { at: 'head' }
-  if (method === 'eth_getLogs') return aboutLogs(params[0] as Params<'eth_getLogs'>[0], moment)
-  const about = aboutBlock(params[blockAt[method] ?? 0] as AnyBlock)
+  if (method === 'eth_getLogs') return scopeOfLogs(params[0] as Params<'eth_getLogs'>[0], chainState)
+  const scope = scopeOfBlock(params[blockParamIndex[method] ?? 0] as AnyBlock)
   // Where only a number can be meant, as many digits as a hash has are one that no chain reaches.
-  return about.at === 'hash' && method === 'eth_getBlockByNumber' ? { at: 'head' } : about
+  return scope.at === 'hash' && method === 'eth_getBlockByNumber' ? { at: 'head' } : scope
 }
 
-function aboutBlock(block: AnyBlock): About {
-  if (typeof block !== 'string') return 'blockHash' in block ? { at: 'hash' } : aboutBlock(block.blockNumber)
+function scopeOfBlock(block: AnyBlock): CallScope {
+  if (typeof block !== 'string') return 'blockHash' in block ? { at: 'hash' } : scopeOfBlock(block.blockNumber)
   if (block === 'pending') return { at: 'pending' }
   if (block === 'earliest') return { at: 'number', number: 0, several: false }
   if (!block.startsWith('0x')) return { at: 'head' }
   return block.length === 66 ? { at: 'hash' } : { at: 'number', number: Number(block), several: false }
 }
 
-function aboutLogs({ fromBlock, toBlock, blockHash }: Params<'eth_getLogs'>[0], moment: Moment): About {
+function scopeOfLogs({ fromBlock, toBlock, blockHash }: Params<'eth_getLogs'>[0], chainState: ChainState): CallScope {
   if (blockHash) return { at: 'hash' }
   const ends = [fromBlock ?? 'latest', toBlock ?? 'latest']
   if (ends.includes('pending')) return { at: 'pending' }
-  const [from, to] = ends.map((end) => numberOf(end, moment))
+  const [from, to] = ends.map((end) => numberOf(end, chainState))
   if (!ends.every((end) => end === 'earliest' || end.startsWith('0x')) || to == null) return { at: 'head' }
   return { at: 'number', number: Math.max(from ?? 0, to), several: from !== to }
 }

@@ -1,68 +1,72 @@
-import { codes, Fault } from './rpc-error.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** Whoever waited for longer has given up, or should. */
 const WAIT_BOUND_MS = 10_000
 
-const crowded = new Fault(codes.limit, 'too many questions wait for the upstream; come back in a moment', 503)
+const queueFull = new RpcError(
+  errorCodes.limitExceeded,
+  'too many questions wait for the upstream; come back in a moment',
+  503,
+)
 
-type Waiting = { readonly since: number; readonly go: () => void; readonly giveUp: (fault: Fault) => void }
+type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (fault: RpcError) => void }
 
 /** Lets so many questions be under way at once, and so many others wait: whoever asks has its turn in turn. */
-export class Lane {
-  readonly #bounds: { readonly atOnce: number; readonly waiting: number }
+export class FairQueue {
+  readonly #bounds: { readonly runningBound: number; readonly queuedBound: number }
   readonly #uptime: () => number
   /** Those who wait, by who asks; whose turn it is stands first. */
-  readonly #rows = new Map<string, Waiting[]>()
-  #waiting = 0
-  #underWay = 0
+  readonly #queues = new Map<string, QueuedCall[]>()
+  #queued = 0
+  #running = 0
 
-  constructor(bounds: { readonly atOnce: number; readonly waiting: number }, uptime: () => number) {
+  constructor(bounds: { readonly runningBound: number; readonly queuedBound: number }, uptime: () => number) {
     this.#bounds = bounds
     this.#uptime = uptime
   }
 
   /** Asks when there is room; throws a `Fault` where there is none, or none in time. */
-  async pass<Answer>(ask: () => Promise<Answer>, who: string): Promise<Answer> {
-    if (this.#underWay < this.#bounds.atOnce) this.#underWay += 1
-    else await this.#turn(who)
+  async run<Answer>(call: () => Promise<Answer>, client: string): Promise<Answer> {
+    if (this.#running < this.#bounds.runningBound) this.#running += 1
+    else await this.#enqueue(client)
     try {
-      return await ask()
+      return await call()
     } finally {
-      this.#next()
+      this.#startNext()
     }
   }
 
-  #turn(who: string): Promise<void> {
-    const row = this.#rows.get(who) ?? []
-    if (this.#waiting >= this.#bounds.waiting) this.#makeRoom(row.length)
-    this.#rows.set(who, row)
-    this.#waiting += 1
-    return new Promise((go, giveUp) => row.push({ since: this.#uptime(), go, giveUp }))
+  #enqueue(client: string): Promise<void> {
+    const queue = this.#queues.get(client) ?? []
+    if (this.#queued >= this.#bounds.queuedBound) this.#makeRoom(queue.length)
+    this.#queues.set(client, queue)
+    this.#queued += 1
+    return new Promise((start, reject) => queue.push({ queuedAt: this.#uptime(), start, reject }))
   }
 
   /** Whoever has most waiting gives a place up to one who has less. */
-  #makeRoom(has: number): void {
-    const longest = [...this.#rows.values()].reduce((one, other) => (other.length > one.length ? other : one), [])
-    if (longest.length <= has + 1) throw crowded
-    longest.pop()?.giveUp(crowded)
-    this.#waiting -= 1
+  #makeRoom(ownQueued: number): void {
+    const longest = [...this.#queues.values()].reduce((one, other) => (other.length > one.length ? other : one), [])
+    if (longest.length <= ownQueued + 1) throw queueFull
+    longest.pop()?.reject(queueFull)
+    this.#queued -= 1
   }
 
   /** Whoever is through hands its place on. */
-  #next(): void {
-    for (const [who, row] of this.#rows) {
-      this.#rows.delete(who)
-      for (let next = row.shift(); next; next = row.shift()) {
-        this.#waiting -= 1
-        if (this.#uptime() - next.since >= WAIT_BOUND_MS) {
-          next.giveUp(crowded)
+  #startNext(): void {
+    for (const [client, queue] of this.#queues) {
+      this.#queues.delete(client)
+      for (let next = queue.shift(); next; next = queue.shift()) {
+        this.#queued -= 1
+        if (this.#uptime() - next.queuedAt >= WAIT_BOUND_MS) {
+          next.reject(queueFull)
           continue
         }
         // The others of this row wait until all other rows had their turn.
-        if (row.length > 0) this.#rows.set(who, row)
-        return next.go()
+        if (queue.length > 0) this.#queues.set(client, queue)
+        return next.start()
       }
     }
-    this.#underWay -= 1
+    this.#running -= 1
   }
 }

@@ -1,35 +1,35 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
-import { type Pass, parseJson, Rpc } from '../chain/rpc/client.ts'
+import { parseJson, type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
-import type { Heard } from '../chain/source/source.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 import type { Config } from '../config.ts'
-import { Budget } from '../edge/limits/byte-budget.ts'
+import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { Hub } from '../edge/live/hub.ts'
 import type { View } from '../edge/select/view.ts'
 import type { Metrics } from '../metrics.ts'
 import { Answers } from './answers.ts'
-import { readQuestion } from './call.ts'
-import { Moment } from './chain-state.ts'
-import { RpcPosts } from './http.ts'
-import { Rates } from './rate-limit.ts'
-import { hiding } from './redact.ts'
-import { RpcLines } from './sockets.ts'
-import { Exchange } from './subscriptions.ts'
-import { Foreign } from './unlisted-contracts.ts'
+import { readCall } from './call.ts'
+import { ChainState } from './chain-state.ts'
+import { RpcHttpHandler } from './http.ts'
+import { RateLimiter } from './rate-limit.ts'
+import { createRedactor } from './redact.ts'
+import { RpcSockets } from './sockets.ts'
+import { Subscriptions } from './subscriptions.ts'
+import { UnlistedContracts } from './unlisted-contracts.ts'
 
 /** Long answers that were not taken yet, all together and of one address. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
 const UNSENT_SHARE_BYTES = 64 * 2 ** 20
 /** A head that the node does not have yet is asked for again after this. */
-const REST_MS = 50
+const HEAD_RETRY_MS = 50
 /** What the filters of one address may weigh: each so much, and as much as it names. */
-const FILTERS_SHARE = 50_000
+const FILTER_WEIGHT_BOUND = 50_000
 /** Bytes by which the subscriptions of one life of the relay are told from those of the next. */
 const ID_PREFIX_BYTES = 12
 
-type Asked = {
+type GatewayOptions = {
   readonly config: Config
   readonly upstream: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
   readonly view: View
@@ -39,65 +39,65 @@ type Asked = {
   readonly addressOf: (incoming: IncomingMessage) => string
   readonly now: () => number
   readonly uptime: () => number
-  readonly dice: () => number
-  readonly say: (kind: string, detail: unknown) => void
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** The relay as a node: what it is asked it passes on, once for all, and what the node says it says to all. */
-export function openAsking({ config, upstream, view, hub, metrics, addressOf, uptime, ...ports }: Asked) {
+export function openGateway({ config, upstream, view, hub, metrics, addressOf, uptime, ...ports }: GatewayOptions) {
   const { chain } = ports
   // What one client asks must not keep an endpoint from answering the others.
-  const blames = ({ kind }: UpstreamError) => kind === 'wrong_chain'
-  const receiptUrls = config.RECEIPTS_RPC_URL ?? []
-  const moment = new Moment()
-  const passTo = (urls: readonly string[]): Pass => {
-    const rpc = new Rpc({ urls, ...ports, blames })
+  const isEndpointFault = ({ kind }: UpstreamError) => kind === 'wrong_chain'
+  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
+  const chainState = new ChainState()
+  const openPass = (urls: readonly string[]): RawRequestFn => {
+    const rpc = new Rpc({ urls, ...ports, isEndpointFault })
     return (method, params) => {
-      metrics.questionsPassed.inc({ method })
-      return rpc.pass(method, params)
+      metrics.requestsForwarded.inc({ method })
+      return rpc.requestRaw(method, params)
     }
   }
   const answers = new Answers({
-    pass: passTo(upstream.rpcUrls),
-    receipts: receiptUrls.length > 0 ? passTo(receiptUrls) : null,
-    moment,
+    pass: openPass(upstream.rpcUrls),
+    receipts: receiptsUrls.length > 0 ? openPass(receiptsUrls) : null,
+    chainState,
     chainId: () => chain.id,
-    hide: hiding([...upstream.rpcUrls, ...upstream.wsUrls, ...receiptUrls]),
+    redact: createRedactor([...upstream.rpcUrls, ...upstream.wsUrls, ...receiptsUrls]),
     uptime,
   })
-  const foreign = config.RPC_OPEN ? new Foreign() : null
-  const exchange = new Exchange({
-    lists: (address) => view.lists(address),
+  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts() : null
+  const subscriptions = new Subscriptions({
+    isListed: (address) => view.isListed(address),
     hasList: () => view.tokens.length > 0,
-    foreign,
-    rest: () => new Promise((resolve) => setTimeout(resolve, REST_MS)),
-    block: async (number) => {
-      const question = readQuestion('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], moment)
-      return parseJson(String(await answers.answerAll(question)))
+    unlistedContracts,
+    delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
+    readBlock: async (number) => {
+      const call = readCall('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], chainState)
+      return parseJson(String(await answers.answerForAll(call)))
     },
   })
   const shared = {
-    service: { answers, moment },
-    rates: new Rates(config.RPC_RATE),
-    unsent: new Budget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
+    backend: { answers, chainState },
+    rates: new RateLimiter(config.RPC_RATE),
+    unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
   }
-  const lines = new RpcLines({
+  const rpcSockets = new RpcSockets({
     ...shared,
-    exchange,
-    filters: new Budget(Number.POSITIVE_INFINITY, FILTERS_SHARE),
-    attendance: hub.attendance,
+    subscriptions,
+    filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
+    connections: hub.connectionLimits,
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
-    shownOut: () => metrics.shownOut.inc(),
-    count: {
-      came: () => metrics.listeners.inc({ carrier: 'rpc' }),
-      went: () => metrics.listeners.dec({ carrier: 'rpc' }),
+    countSlowDisconnect: () => metrics.disconnectedAsSlow.inc(),
+    connectionMetrics: {
+      opened: () => metrics.listeners.inc({ carrier: 'rpc' }),
+      closed: () => metrics.listeners.dec({ carrier: 'rpc' }),
     },
   })
-  const hear = (heard: Heard): void => {
-    moment.hear(heard)
-    exchange.hear(heard)
+  const receive = (event: ChainEvent): void => {
+    chainState.receive(event)
+    subscriptions.receive(event)
   }
-  return { posts: new RpcPosts({ ...shared, addressOf }), lines, foreign, hear }
+  return { rpcHttp: new RpcHttpHandler({ ...shared, addressOf }), rpcSockets, unlistedContracts, receive }
 }

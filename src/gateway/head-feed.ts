@@ -1,128 +1,128 @@
 import { z } from 'zod'
 import { HexWord } from '../chain/logs/log-schema.ts'
-import type { Heard } from '../chain/source/source.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 
 /** Heads that were missed and are told all the same; of more, the newest. */
 const GAP_BOUND_BLOCKS = 128
 /** Heads that are remembered, to see where a chain parts from the one that was told. */
-const SENT_BOUND = 256
+const SENT_BOUND_BLOCKS = 256
 /** So often in a row a block is asked for that the node does not have yet, after each thing that is heard. */
 const RETRIES_BOUND = 20
 /** Steps of one walk: one that goes to and fro, since nodes disagree, is left for the next head. */
 const STEPS_BOUND = 512
 
-const Place = z.looseObject({ number: z.string(), hash: HexWord, parentHash: HexWord })
+const HeaderFields = z.looseObject({ number: z.string(), hash: HexWord, parentHash: HexWord })
 
 /** What a block has and its header has not. */
-const contents: ReadonlySet<string> = new Set(['transactions', 'uncles', 'withdrawals', 'size'])
+const bodyFields: ReadonlySet<string> = new Set(['transactions', 'uncles', 'withdrawals', 'size'])
 
 type Options = {
   /** Whether anybody listens: for nobody, nothing is asked. */
-  readonly listens: () => boolean
+  readonly hasListeners: () => boolean
   /** The sealed block of a number, as the node has it; null while it has none. */
-  readonly block: (number: number) => Promise<unknown>
-  readonly tell: (header: string) => void
+  readonly readBlock: (number: number) => Promise<unknown>
+  readonly publish: (header: string) => void
   /** Resolves a moment later. */
-  readonly rest: () => Promise<unknown>
+  readonly delay: () => Promise<unknown>
 }
 
 /** The headers of sealed blocks, without holes; where the chain goes back, so do they. */
-export class Heads {
+export class HeadFeed {
   readonly #options: Options
-  readonly #sent = new Map<number, string>()
-  #last: number | null = null
-  #goal: number | null = null
-  #walking = false
+  readonly #sentHashes = new Map<number, string>()
+  #lastSent: number | null = null
+  #target: number | null = null
+  #isRunning = false
   #retries = 0
   /** Whether something was heard since the last step, or that step led on. */
-  #news = false
+  #hasWork = false
 
   constructor(options: Options) {
     this.#options = options
   }
 
-  hear(heard: Heard): void {
-    if (heard.type === 'head' && heard.sealed !== null) this.#goal = heard.sealed
-    else if (heard.type === 'sealed') for (const { number, hash } of heard.blocks) this.#settled(number, hash)
+  receive(event: ChainEvent): void {
+    if (event.type === 'head' && event.sealed !== null) this.#target = event.sealed
+    else if (event.type === 'sealed') for (const { number, hash } of event.blocks) this.#receiveSettled(number, hash)
     else return
-    if (this.#options.listens()) void this.#walk()
-    else this.#rest()
+    if (this.#options.hasListeners()) void this.#run()
+    else this.#skipToTarget()
   }
 
   /** Nobody listens: whoever comes next hears from then on. */
-  #rest(): void {
-    this.#last = this.#goal
-    this.#sent.clear()
+  #skipToTarget(): void {
+    this.#lastSent = this.#target
+    this.#sentHashes.clear()
   }
 
   /** A block was settled; if it is not the one that was told, all from there on is told anew. */
-  #settled(number: number, hash: string): void {
-    const told = this.#sent.get(number)
-    if (told === undefined || told === hash) return
-    this.#goal = Math.max(number, this.#goal ?? 0)
-    this.#goBack(number)
+  #receiveSettled(number: number, hash: string): void {
+    const sentHash = this.#sentHashes.get(number)
+    if (sentHash === undefined || sentHash === hash) return
+    this.#target = Math.max(number, this.#target ?? 0)
+    this.#rollBackTo(number)
   }
 
-  #goBack(number: number): void {
-    this.#last = number - 1
+  #rollBackTo(number: number): void {
+    this.#lastSent = number - 1
   }
 
-  async #walk(): Promise<void> {
-    this.#news = true
+  async #run(): Promise<void> {
+    this.#hasWork = true
     this.#retries = 0
-    if (this.#walking) return
-    this.#walking = true
+    if (this.#isRunning) return
+    this.#isRunning = true
     try {
-      for (let step = 0; step < STEPS_BOUND && this.#news; step += 1) {
-        this.#news = false
+      for (let step = 0; step < STEPS_BOUND && this.#hasWork; step += 1) {
+        this.#hasWork = false
         // What is heard while it walks is one more reason to go on.
-        if (await this.#step()) this.#news = true
+        if (await this.#sendNext()) this.#hasWork = true
       }
     } catch {
       // The node does not answer now: the next thing that is heard of the chain begins again.
     } finally {
-      this.#walking = false
+      this.#isRunning = false
     }
   }
 
   /** Whoever answers may be a moment behind whoever told of the head. */
-  async #waits(): Promise<boolean> {
+  async #waitToRetry(): Promise<boolean> {
     if (this.#retries >= RETRIES_BOUND) return false
     this.#retries += 1
-    await this.#options.rest()
-    return this.#options.listens()
+    await this.#options.delay()
+    return this.#options.hasListeners()
   }
 
   /** Tells the next head, or goes back by one; false where there is nothing to do. */
-  async #step(): Promise<boolean> {
-    const goal = this.#goal
+  async #sendNext(): Promise<boolean> {
+    const target = this.#target
     // Whoever was there before any head begins with the first.
-    this.#last ??= goal === null ? null : goal - 1
-    if (goal === null || this.#last === null || this.#last >= goal) return false
-    const last = this.#last
-    const number = Math.max(last + 1, goal - GAP_BOUND_BLOCKS + 1)
-    const read = Place.safeParse(await this.#options.block(number))
+    this.#lastSent ??= target === null ? null : target - 1
+    if (target === null || this.#lastSent === null || this.#lastSent >= target) return false
+    const lastSent = this.#lastSent
+    const number = Math.max(lastSent + 1, target - GAP_BOUND_BLOCKS + 1)
+    const header = HeaderFields.safeParse(await this.#options.readBlock(number))
     // The chain may have gone back while the node thought.
-    if (this.#last !== last) return true
-    if (!read.success || Number(read.data.number) !== number) return this.#waits()
+    if (this.#lastSent !== lastSent) return true
+    if (!header.success || Number(header.data.number) !== number) return this.#waitToRetry()
     // Told already: whoever answers has not gone back yet, or need not.
-    if (this.#sent.get(number) === read.data.hash) {
-      this.#last = number
+    if (this.#sentHashes.get(number) === header.data.hash) {
+      this.#lastSent = number
       return false
     }
-    const before = this.#sent.get(number - 1)
-    if (before !== undefined && read.data.parentHash !== before) {
-      this.#goBack(number - 1)
+    const sentParentHash = this.#sentHashes.get(number - 1)
+    if (sentParentHash !== undefined && header.data.parentHash !== sentParentHash) {
+      this.#rollBackTo(number - 1)
       return true
     }
     this.#retries = 0
-    this.#last = number
-    for (const later of this.#sent.keys()) if (later > number) this.#sent.delete(later)
-    this.#sent.set(number, read.data.hash)
-    const [oldest] = this.#sent.keys()
-    if (this.#sent.size > SENT_BOUND && oldest !== undefined) this.#sent.delete(oldest)
-    this.#options.tell(
-      JSON.stringify(Object.fromEntries(Object.entries(read.data).filter(([name]) => !contents.has(name)))),
+    this.#lastSent = number
+    for (const later of this.#sentHashes.keys()) if (later > number) this.#sentHashes.delete(later)
+    this.#sentHashes.set(number, header.data.hash)
+    const [oldest] = this.#sentHashes.keys()
+    if (this.#sentHashes.size > SENT_BOUND_BLOCKS && oldest !== undefined) this.#sentHashes.delete(oldest)
+    this.#options.publish(
+      JSON.stringify(Object.fromEntries(Object.entries(header.data).filter(([name]) => !bodyFields.has(name)))),
     )
     return true
   }

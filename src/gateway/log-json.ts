@@ -2,16 +2,16 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import type { Hex } from '../protocol/fields.ts'
 
 /** What stands for a block's hash while it has none. */
-const NO_HASH: Hex = `0x${'0'.repeat(64)}`
+const ZERO_HASH: Hex = `0x${'0'.repeat(64)}`
 
 const hexOf = (number: number): Hex => `0x${number.toString(16)}`
 
 /** A log as a node sends it. `blockHash` is null while it is pre-confirmed, whatever the upstream said. */
-export function textOfLog(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
+export function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
   const { address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex } = log
   return JSON.stringify({
     ...{ address, topics, data },
-    blockHash: blockHash ?? NO_HASH,
+    blockHash: blockHash ?? ZERO_HASH,
     blockNumber: hexOf(blockNumber),
     ...(blockTimestamp !== null && { blockTimestamp: hexOf(blockTimestamp) }),
     transactionHash,
@@ -23,8 +23,8 @@ export function textOfLog(log: Log, { blockHash, removed }: { blockHash: Hex | n
 }
 
 /** Whether two logs of the same key say the same. */
-export const saysSame = (one: Log, other: Log): boolean =>
+export const isSameLog = (one: Log, other: Log): boolean =>
   one.address === other.address &&
   one.data === other.data &&
   one.topics.length === other.topics.length &&
-  one.topics.every((topic, at) => topic === other.topics[at])
+  one.topics.every((topic, index) => topic === other.topics[index])

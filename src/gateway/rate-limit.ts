@@ -1,14 +1,14 @@
-import { Bucket } from '../edge/limits/token-bucket.ts'
+import { TokenBucket } from '../edge/limits/token-bucket.ts'
 
 /** Addresses remembered at most; beyond it whoever asked longest ago is taken for somebody new. */
 const ADDRESSES_BOUND = 50_000
 /** Of all that somebody may ask, so much may be for logs: they are what costs a node most. */
 const LOGS_SHARE = 0.2
 
-type Buckets = { readonly all: Bucket; readonly logs: Bucket }
+type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
 
 /** How often each address may ask: a bucket of one second's worth. */
-export class Rates {
+export class RateLimiter {
   readonly #perSecond: number
   readonly #byAddress = new Map<string, Buckets>()
 
@@ -19,27 +19,27 @@ export class Rates {
   /** Counts requests by their methods; counts none if that are too many, and says so. */
   take(address: string, methods: readonly string[], now: number): boolean {
     const { all, logs } = this.#bucketsOf(address, now)
-    const forLogs = methods.filter((method) => method === 'eth_getLogs').length
-    if (all.left(now) < methods.length || logs.left(now) < forLogs) return false
-    return all.take(now, methods.length) && logs.take(now, forLogs)
+    const logRequests = methods.filter((method) => method === 'eth_getLogs').length
+    if (all.available(now) < methods.length || logs.available(now) < logRequests) return false
+    return all.take(now, methods.length) && logs.take(now, logRequests)
   }
 
   #bucketsOf(address: string, now: number): Buckets {
-    const known = this.#byAddress.get(address)
-    const buckets = known ?? this.#full(now)
+    const existing = this.#byAddress.get(address)
+    const buckets = existing ?? this.#createBuckets(now)
     // Whoever asked last stands last.
-    if (known) this.#byAddress.delete(address)
+    if (existing) this.#byAddress.delete(address)
     this.#byAddress.set(address, buckets)
-    const [longestAgo] = this.#byAddress.keys()
-    if (this.#byAddress.size > ADDRESSES_BOUND && longestAgo !== undefined) this.#byAddress.delete(longestAgo)
+    const [oldest] = this.#byAddress.keys()
+    if (this.#byAddress.size > ADDRESSES_BOUND && oldest !== undefined) this.#byAddress.delete(oldest)
     return buckets
   }
 
-  #full(now: number): Buckets {
-    const forLogs = Math.max(1, Math.floor(this.#perSecond * LOGS_SHARE))
+  #createBuckets(now: number): Buckets {
+    const logsPerSecond = Math.max(1, Math.floor(this.#perSecond * LOGS_SHARE))
     return {
-      all: new Bucket(this.#perSecond, this.#perSecond, now),
-      logs: new Bucket(forLogs, forLogs, now),
+      all: new TokenBucket(this.#perSecond, this.#perSecond, now),
+      logs: new TokenBucket(logsPerSecond, logsPerSecond, now),
     }
   }
 }

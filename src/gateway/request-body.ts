@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Budget } from '../edge/limits/byte-budget.ts'
+import type { ByteBudget } from '../edge/limits/byte-budget.ts'
 
 /** What is read and thrown away of a body that is too large, so that its sender gets to read why. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
@@ -8,34 +8,34 @@ const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 export type Body = Buffer | 'too_large' | 'no_room' | 'gone'
 
 /** Reads the body of a request up to a bound. While it is being read, it is held against the budget. */
-export function readBody(incoming: IncomingMessage, boundBytes: number, budget: Budget): Promise<Body> {
+export function readBody(incoming: IncomingMessage, boundBytes: number, budget: ByteBudget): Promise<Body> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = []
     let length = 0
-    let held = 0
-    let trouble: 'too_large' | 'no_room' | null = null
-    const drop = (why: 'too_large' | 'no_room') => {
-      trouble ??= why
+    let reservedBytes = 0
+    let failure: 'too_large' | 'no_room' | null = null
+    const discard = (reason: 'too_large' | 'no_room') => {
+      failure ??= reason
       chunks = []
-      budget.give(held)
-      held = 0
+      budget.release(reservedBytes)
+      reservedBytes = 0
     }
     incoming.on('data', (chunk: Buffer) => {
       length += chunk.length
       if (length > DISCARDED_BOUND_BYTES) incoming.destroy()
-      else if (length > boundBytes) drop('too_large')
-      else if (trouble === null && !budget.take(chunk.length)) drop('no_room')
-      else if (trouble === null) {
-        held += chunk.length
+      else if (length > boundBytes) discard('too_large')
+      else if (failure === null && !budget.reserve(chunk.length)) discard('no_room')
+      else if (failure === null) {
+        reservedBytes += chunk.length
         chunks.push(chunk)
       }
     })
-    const end = (body: Body) => {
-      budget.give(held)
-      held = 0
+    const finish = (body: Body) => {
+      budget.release(reservedBytes)
+      reservedBytes = 0
       resolve(body)
     }
-    incoming.on('end', () => end(trouble ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))))
-    incoming.on('close', () => end('gone'))
+    incoming.on('end', () => finish(failure ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))))
+    incoming.on('close', () => finish('gone'))
   })
 }

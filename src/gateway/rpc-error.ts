@@ -1,16 +1,16 @@
 /** The codes of JSON-RPC 2.0, and those of Ethereum's nodes beside them. */
-export const codes = {
-  parse: -32700,
-  request: -32600,
-  method: -32601,
-  params: -32602,
-  internal: -32603,
-  server: -32000,
-  limit: -32005,
+export const errorCodes = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  serverError: -32000,
+  limitExceeded: -32005,
 } as const
 
 /** What a call is answered with where there is no result: a JSON-RPC error, and the HTTP status if it is not 200. */
-export class Fault extends Error {
+export class RpcError extends Error {
   readonly code: number
   readonly status: number
   readonly data: unknown
@@ -23,7 +23,7 @@ export class Fault extends Error {
   }
 
   /** The error object as it is written. */
-  get text(): string {
+  get json(): string {
     const { code, message, data } = this
     return JSON.stringify({ code, message, ...(data !== undefined && { data }) })
   }

@@ -1,16 +1,16 @@
-import type { Budget } from '../edge/limits/byte-budget.ts'
-import { wsFrame, wsHead } from '../edge/transport/encode.ts'
-import type { Line, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
-import type { Farewell } from '../protocol/close-codes.ts'
-import type { Rates } from './rate-limit.ts'
-import { type Caller, type Reply, reply, type Service } from './rpc-batch.ts'
-import { codes, Fault } from './rpc-error.ts'
-import type { Notice } from './subscriber-index.ts'
-import type { Exchange } from './subscriptions.ts'
+import type { ByteBudget } from '../edge/limits/byte-budget.ts'
+import { wsFrame, wsHeader } from '../edge/transport/encode.ts'
+import type { ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
+import type { CloseReason } from '../protocol/close-codes.ts'
+import type { RateLimiter } from './rate-limit.ts'
+import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-batch.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
+import type { SubscriptionNotice } from './subscriber-index.ts'
+import type { Subscriptions } from './subscriptions.ts'
 
 /** Messages of one connection that are being answered, and what the others may hold that wait; while any do, none is read. */
-const ANSWERING_BOUND = 16
-const WAITING_BOUND_CHARS = 524_288
+const IN_PROGRESS_BOUND = 16
+const QUEUE_BOUND_CHARS = 524_288
 /** Subscriptions of one connection. */
 const SUBSCRIPTIONS_BOUND = 100
 /** What a filter weighs beside what it names; one that names nothing weighs nothing. */
@@ -24,160 +24,166 @@ const BURST_BOUND_BYTES = 8 * 2 ** 20
 const STALLED_BOUND_MS = 60_000
 
 /** What all conversations share. */
-export type RpcHouse = {
-  readonly service: Service
-  readonly exchange: Exchange
-  readonly rates: Rates
+export type RpcSessionContext = {
+  readonly backend: RpcBackend
+  readonly subscriptions: Subscriptions
+  readonly rates: RateLimiter
   /** What the filters of each address weigh. */
-  readonly filters: Budget
+  readonly filterBudget: ByteBudget
   /** What long answers hold until they are taken. */
-  readonly unsent: Budget
+  readonly unsentBudget: ByteBudget
   readonly backlogBoundBytes: number
   readonly uptime: () => number
   /** What every subscription's id begins with in this process. */
   readonly idPrefix: string
-  readonly shownOut: () => void
+  readonly countSlowDisconnect: () => void
 }
 
 /** JSON-RPC over one WebSocket: questions, answers, and what was subscribed to. */
-export class RpcConversation {
+export class RpcSession {
   readonly address: string
-  readonly #house: RpcHouse
-  readonly #line: Line
+  readonly #context: RpcSessionContext
+  readonly #webSocket: ServerWebSocket
   readonly #outlet: WebSocketOutlet
-  readonly #waiting: string[] = []
-  #waitingChars = 0
-  #answering = 0
-  readonly #subscriptions = new Map<string, () => void>()
+  readonly #queue: string[] = []
+  #queuedChars = 0
+  #inProgress = 0
+  readonly #closeById = new Map<string, () => void>()
   #lastId = 0
-  #overRate = 0
-  #over = false
-  #draining: Promise<void> | null = null
+  #overRateCount = 0
+  #isClosed = false
+  #drainPromise: Promise<void> | null = null
   /** Of all bytes ever written, those up to here are forgiven: whoever asks for much may take its time to read it. */
-  #forgivenUpTo = 0
+  #graceUpTo = 0
   /** Since when it has had more to read than it may. */
   #behindSince: number | null = null
-  #progress = 0
-  #movedAt: number
+  #lastProgress = 0
+  #progressedAt: number
   readonly #caller: Caller
 
-  constructor(line: Line, outlet: WebSocketOutlet, address: string, house: RpcHouse) {
+  constructor(webSocket: ServerWebSocket, outlet: WebSocketOutlet, address: string, context: RpcSessionContext) {
     this.address = address
-    this.#house = house
-    this.#line = line
+    this.#context = context
+    this.#webSocket = webSocket
     this.#outlet = outlet
-    this.#movedAt = house.uptime()
+    this.#progressedAt = context.uptime()
     this.#caller = {
-      who: address,
-      counts: (methods) => methods.map((method) => this.#counts(method)),
+      client: address,
+      takeRate: (methods) => methods.map((method) => this.#takeRate(method)),
       isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
-      carryOut: (method, params) =>
+      runLocal: (method, params) =>
         method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params)),
-      holds: (bytes) => !this.#over && this.#house.unsent.take(bytes, this.address),
-      hasStatus: false,
+      reserve: (bytes) => !this.#isClosed && this.#context.unsentBudget.reserve(bytes, this.address),
+      hasHttpStatus: false,
     }
   }
 
-  hear(text: string): void {
-    if (this.#over) return
-    this.#waiting.push(text)
-    this.#waitingChars += text.length
-    if (this.#waitingChars > WAITING_BOUND_CHARS && this.#waiting.length > 1) return this.part('too_many_messages')
+  receive(text: string): void {
+    if (this.#isClosed) return
+    this.#queue.push(text)
+    this.#queuedChars += text.length
+    if (this.#queuedChars > QUEUE_BOUND_CHARS && this.#queue.length > 1) return this.close('too_many_messages')
     this.#answerNext()
   }
 
   /** Counts one thing said that is no request, such as a ping. */
-  count(): void {
-    this.#counts('')
+  countControlFrame(): void {
+    this.#takeRate('')
   }
 
   /** A sign of life is asked for; whoever gave none, or takes nothing that it is owed, is gone. */
-  beat(): void {
-    const { uptime } = this.#house
+  heartbeat(): void {
+    const { uptime } = this.#context
     const { backlog, progress } = this.#outlet
-    if (backlog === 0 || progress !== this.#progress) this.#movedAt = uptime()
-    this.#progress = progress
-    if (uptime() - this.#movedAt >= STALLED_BOUND_MS) this.#showOut()
+    if (backlog === 0 || progress !== this.#lastProgress) this.#progressedAt = uptime()
+    this.#lastProgress = progress
+    if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.#disconnectSlow()
     // A ping would stand behind whatever is unread; while nothing is read from it, its pong would not be heard either.
-    else if (backlog === 0 && !this.#line.isPaused && this.#outlet.ping()) this.part('no_pong')
+    else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
   }
 
-  part(farewell: Farewell): void {
-    if (this.#over) return
-    this.over()
-    this.#outlet.end(farewell, null)
+  close(closeReason: CloseReason): void {
+    if (this.#isClosed) return
+    this.release()
+    this.#outlet.end(closeReason, null)
   }
 
   /** The connection is gone, or as good as gone. */
-  over(): void {
-    this.#over = true
-    this.#waiting.length = 0
-    for (const end of this.#subscriptions.values()) end()
-    this.#subscriptions.clear()
+  release(): void {
+    this.#isClosed = true
+    this.#queue.length = 0
+    for (const close of this.#closeById.values()) close()
+    this.#closeById.clear()
   }
 
-  #showOut(): void {
-    this.#house.shownOut()
-    this.part('too_slow')
+  #disconnectSlow(): void {
+    this.#context.countSlowDisconnect()
+    this.close('too_slow')
   }
 
   #answerNext(): void {
-    while (this.#waiting.length > 0 && this.#answering < ANSWERING_BOUND && this.#isRead) {
-      const text = this.#waiting.shift() ?? ''
-      this.#waitingChars -= text.length
-      this.#answering += 1
+    while (this.#queue.length > 0 && this.#inProgress < IN_PROGRESS_BOUND && this.#hasReadEnough) {
+      const text = this.#queue.shift() ?? ''
+      this.#queuedChars -= text.length
+      this.#inProgress += 1
       void this.#answer(text)
     }
-    if (this.#over) return
-    const isFull = this.#waiting.length > 0
-    if (isFull && !this.#line.isPaused) this.#line.pause()
-    if (!isFull && this.#line.isPaused) this.#line.resume()
+    if (this.#isClosed) return
+    const isQueued = this.#queue.length > 0
+    if (isQueued && !this.#webSocket.isPaused) this.#webSocket.pause()
+    if (!isQueued && this.#webSocket.isPaused) this.#webSocket.resume()
     // With nothing under way, it goes on when what was said is read.
-    if (isFull && this.#answering === 0) void this.#drained.then(() => this.#answerNext())
+    if (isQueued && this.#inProgress === 0) void this.#drained.then(() => this.#answerNext())
   }
 
   /** Whether it has read most of what it was answered: until then it is asked to wait. */
-  get #isRead(): boolean {
-    return this.#outlet.backlog <= this.#house.backlogBoundBytes || !this.#outlet.willDrain
+  get #hasReadEnough(): boolean {
+    return this.#outlet.backlog <= this.#context.backlogBoundBytes || !this.#outlet.willDrain
   }
 
   async #answer(text: string): Promise<void> {
-    await reply(text, this.#house.service, this.#caller, (said) => this.#write(said))
-    this.#answering -= 1
+    await answerBody(text, this.#context.backend, this.#caller, (answer) => this.#write(answer))
+    this.#inProgress -= 1
     this.#answerNext()
   }
 
-  #counts(method: string): boolean {
-    const { rates, uptime } = this.#house
-    const may = rates.take(this.address, [method], uptime())
-    this.#overRate = may ? 0 : this.#overRate + 1
-    if (this.#overRate > OVER_RATE_BOUND) this.part('too_many_messages')
-    return may
+  #takeRate(method: string): boolean {
+    const { rates, uptime } = this.#context
+    const isAllowed = rates.take(this.address, [method], uptime())
+    this.#overRateCount = isAllowed ? 0 : this.#overRateCount + 1
+    if (this.#overRateCount > OVER_RATE_BOUND) this.close('too_many_messages')
+    return isAllowed
   }
 
   #subscribe(params: unknown): string {
-    if (this.#over) return 'null'
-    if (this.#subscriptions.size >= SUBSCRIPTIONS_BOUND)
-      throw new Fault(codes.limit, `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
+    if (this.#isClosed) return 'null'
+    if (this.#closeById.size >= SUBSCRIPTIONS_BOUND)
+      throw new RpcError(
+        errorCodes.limitExceeded,
+        `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`,
+      )
     this.#lastId += 1
-    const id = this.#house.idPrefix + this.#lastId.toString(16).padStart(8, '0')
-    const { exchange, filters } = this.#house
+    const id = this.#context.idPrefix + this.#lastId.toString(16).padStart(8, '0')
+    const { subscriptions, filterBudget } = this.#context
     let weight = 0
-    const release = () => filters.give(weight, this.address)
-    const charge = (words: number): void => {
-      const asked = words === 0 ? 0 : FILTER_WEIGHT + words
-      if (!filters.take(asked, this.address))
-        throw new Fault(codes.limit, 'the subscriptions of your address name too much; end some, or name less')
-      weight = asked
+    const releaseWeight = () => filterBudget.release(weight, this.address)
+    const charge = (termCount: number): void => {
+      const newWeight = termCount === 0 ? 0 : FILTER_WEIGHT + termCount
+      if (!filterBudget.reserve(newWeight, this.address))
+        throw new RpcError(
+          errorCodes.limitExceeded,
+          'the subscriptions of your address name too much; end some, or name less',
+        )
+      weight = newWeight
     }
     try {
-      const end = exchange.open(params, { id, notify: (notice) => this.#notify(id, notice) }, charge)
-      this.#subscriptions.set(id, () => {
-        end()
-        release()
+      const close = subscriptions.open(params, { id, notify: (notice) => this.#notify(id, notice) }, charge)
+      this.#closeById.set(id, () => {
+        close()
+        releaseWeight()
       })
     } catch (failure) {
-      release()
+      releaseWeight()
       throw failure
     }
     return `"${id}"`
@@ -185,22 +191,23 @@ export class RpcConversation {
 
   #unsubscribe(params: unknown): boolean {
     const [id] = Array.isArray(params) ? params : []
-    if (typeof id !== 'string') throw new Fault(codes.params, "invalid params: params[0] must be a subscription's id")
-    this.#subscriptions.get(id)?.()
-    return this.#subscriptions.delete(id)
+    if (typeof id !== 'string')
+      throw new RpcError(errorCodes.invalidParams, "invalid params: params[0] must be a subscription's id")
+    this.#closeById.get(id)?.()
+    return this.#closeById.delete(id)
   }
 
-  #notify(id: string, notice: Notice): void {
-    if (this.#over) return
+  #notify(id: string, notice: SubscriptionNotice): void {
+    if (this.#isClosed) return
     // What was said in this very turn cannot have been read by now.
-    if (this.#outlet.gather() && this.#isTooSlow()) return this.#showOut()
-    this.#outlet.write(notice.bytes(id, frameOf))
-    const { taken, backlog } = this.#outlet
-    if (notice.isLate && backlog <= BURST_BOUND_BYTES) this.#forgivenUpTo = taken + backlog
+    if (this.#outlet.cork() && this.#isTooSlow()) return this.#disconnectSlow()
+    this.#outlet.write(notice.bytes(id, encodeFrame))
+    const { takenBytes, backlog } = this.#outlet
+    if (notice.isLate && backlog <= BURST_BOUND_BYTES) this.#graceUpTo = takenBytes + backlog
   }
 
   #isTooSlow(): boolean {
-    const { backlogBoundBytes, uptime } = this.#house
+    const { backlogBoundBytes, uptime } = this.#context
     const overdue = this.#overdueBytes
     if (overdue <= backlogBoundBytes) this.#behindSince = null
     else this.#behindSince ??= uptime()
@@ -210,31 +217,32 @@ export class RpcConversation {
 
   /** What it should have read by now. */
   get #overdueBytes(): number {
-    const { backlog, taken } = this.#outlet
-    return backlog - Math.max(0, Math.min(backlog, this.#forgivenUpTo - taken))
+    const { backlog, takenBytes } = this.#outlet
+    return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))
   }
 
   /** Resolves when everything said is read; of whoever is gone already, at once. */
-  get #allTaken(): Promise<void> {
+  get #allSent(): Promise<void> {
     return this.#outlet.isClosed ? Promise.resolve() : this.#drained
   }
 
   /** Resolves when everything said is read, or nobody reads any more. */
   get #drained(): Promise<void> {
-    this.#draining ??= this.#outlet.drained().then(() => {
-      this.#draining = null
+    this.#drainPromise ??= this.#outlet.drained().then(() => {
+      this.#drainPromise = null
     })
-    return this.#draining
+    return this.#drainPromise
   }
 
-  #write({ pieces, held }: Reply): void {
-    if (held > 0) void this.#allTaken.then(() => this.#house.unsent.give(held, this.address))
-    if (this.#over || pieces.length === 0) return
-    this.#outlet.gather()
-    this.#outlet.write(wsHead(pieces.reduce((sum, { length }) => sum + length, 0)))
-    for (const piece of pieces) this.#outlet.write(piece)
-    this.#forgivenUpTo = this.#outlet.taken + this.#outlet.backlog
+  #write({ chunks, reservedBytes }: Reply): void {
+    if (reservedBytes > 0)
+      void this.#allSent.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
+    if (this.#isClosed || chunks.length === 0) return
+    this.#outlet.cork()
+    this.#outlet.write(wsHeader(chunks.reduce((sum, { length }) => sum + length, 0)))
+    for (const piece of chunks) this.#outlet.write(piece)
+    this.#graceUpTo = this.#outlet.takenBytes + this.#outlet.backlog
   }
 }
 
-const frameOf = (text: string): Buffer => wsFrame(Buffer.from(text))
+const encodeFrame = (text: string): Buffer => wsFrame(Buffer.from(text))

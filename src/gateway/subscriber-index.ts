@@ -1,20 +1,20 @@
 import type { Log } from '../chain/logs/log-schema.ts'
-import { type LogFilter, matching } from '../chain/rpc/methods.ts'
-import { codes, Fault } from './rpc-error.ts'
+import { type LogFilter, logMatcher } from '../chain/rpc/methods.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** What can be subscribed to. */
-export const kinds = ['pendingLogs', 'logs', 'newHeads'] as const
-export type Kind = (typeof kinds)[number]
+export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
+export type SubscriptionName = (typeof subscriptionNames)[number]
 
 /** Different filters at once, and addresses and topics in all of them: each log is held against each filter. */
 const FILTERS_BOUND = 2_000
-const WORDS_BOUND = 100_000
+const TERMS_BOUND = 100_000
 
 /** Somebody who hears what it subscribed to, under the id that it was given. */
-export type Subscriber = { readonly id: string; notify(notice: Notice): void }
+export type Subscriber = { readonly id: string; notify(notice: SubscriptionNotice): void }
 
 /** One thing said to many: the same text, and for those who know it by the same id the same bytes. */
-export class Notice {
+export class SubscriptionNotice {
   /** Whether it was caught up: much may come at once that nobody was slow to read. */
   readonly isLate: boolean
   readonly #text: string
@@ -27,111 +27,119 @@ export class Notice {
 
   /** The notification under an id, in the bytes of a carrier. */
   bytes(id: string, encode: (text: string) => Buffer): Buffer {
-    const known = this.#bytes.get(id)
-    if (known) return known
+    const cached = this.#bytes.get(id)
+    if (cached) return cached
     const bytes = encode(
       `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${this.#text}}}`,
     )
-    if (this.#bytes.size < SHARED_BOUND) this.#bytes.set(id, bytes)
+    if (this.#bytes.size < SHARED_IDS_BOUND) this.#bytes.set(id, bytes)
     return bytes
   }
 }
 
 /** Ids whose bytes are shared; connections count from one, so that most of them know theirs by the first few. */
-const SHARED_BOUND = 64
+const SHARED_IDS_BOUND = 64
 
 /** A subscription, and since when it is one. */
 export type Subscription = {
-  readonly kind: Kind
+  readonly kind: SubscriptionName
   readonly subscriber: Subscriber
   /** What was told with a smaller number was told before. */
-  readonly since: number
+  readonly firstIndex: number
   /** Blocks up to this one were sealed before; null where no head was known. */
   head: number | null
   /** What that was before the chain went back, and for what had been told by then. */
-  before: { readonly head: number; readonly told: number } | null
+  beforeReorg: { readonly head: number; readonly sentCount: number } | null
 }
 
 /** All who want the same. */
-type Company = {
-  readonly kind: Kind
-  readonly words: number
-  readonly wants: (log: Log) => boolean
+type SubscriberGroup = {
+  readonly kind: SubscriptionName
+  readonly termCount: number
+  readonly matches: (log: Log) => boolean
   readonly members: Set<Subscription>
 }
 
 /** Who subscribed to what. */
-export class Subscribers {
-  readonly #companies = new Map<string, Company>()
-  readonly #nameOf = new Map<Subscription, string>()
-  #words = 0
+export class SubscriberIndex {
+  readonly #groups = new Map<string, SubscriberGroup>()
+  readonly #groupKeyOf = new Map<Subscription, string>()
+  #termCount = 0
 
-  has(kind: Kind): boolean {
-    return [...this.#companies.values()].some((company) => company.kind === kind)
+  has(kind: SubscriptionName): boolean {
+    return [...this.#groups.values()].some((group) => group.kind === kind)
   }
 
   /** Lets somebody hear from now on; throws where there is no room for one more filter. */
   add(subscription: Subscription, filter: LogFilter): void {
-    const name = nameOf(subscription.kind, filter)
-    const company = this.#companies.get(name) ?? this.#open(name, subscription.kind, filter)
-    company.members.add(subscription)
-    this.#nameOf.set(subscription, name)
+    const groupKey = groupKeyOf(subscription.kind, filter)
+    const group = this.#groups.get(groupKey) ?? this.#addGroup(groupKey, subscription.kind, filter)
+    group.members.add(subscription)
+    this.#groupKeyOf.set(subscription, groupKey)
   }
 
   remove(subscription: Subscription): void {
-    const name = this.#nameOf.get(subscription) ?? ''
-    this.#nameOf.delete(subscription)
-    const company = this.#companies.get(name)
-    company?.members.delete(subscription)
-    if (company?.members.size !== 0) return
-    this.#companies.delete(name)
-    this.#words -= company.words
+    const groupKey = this.#groupKeyOf.get(subscription) ?? ''
+    this.#groupKeyOf.delete(subscription)
+    const group = this.#groups.get(groupKey)
+    group?.members.delete(subscription)
+    if (group?.members.size !== 0) return
+    this.#groups.delete(groupKey)
+    this.#termCount -= group.termCount
   }
 
   /** Tells a log to all who want it, and of whom it is true that it concerns them. */
-  tellLog(kind: Kind, log: Log, notice: Notice, concerns: (subscription: Subscription) => boolean): void {
-    for (const company of this.#companies.values()) {
-      if (company.kind !== kind || !company.wants(log)) continue
-      for (const one of company.members) if (concerns(one)) one.subscriber.notify(notice)
+  publishLog(
+    kind: SubscriptionName,
+    log: Log,
+    notice: SubscriptionNotice,
+    isFor: (subscription: Subscription) => boolean,
+  ): void {
+    for (const group of this.#groups.values()) {
+      if (group.kind !== kind || !group.matches(log)) continue
+      for (const subscription of group.members) if (isFor(subscription)) subscription.subscriber.notify(notice)
     }
   }
 
   /** The blocks from this one on may be no more: those that come in their place are everybody's news. */
-  wentBack(from: number, told: number): void {
-    for (const subscription of this.#nameOf.keys()) {
+  rollBack(from: number, sentCount: number): void {
+    for (const subscription of this.#groupKeyOf.keys()) {
       const { head } = subscription
       if (head === null || head < from) continue
-      subscription.before ??= { head, told }
+      subscription.beforeReorg ??= { head, sentCount }
       subscription.head = from - 1
     }
   }
 
-  tellHead(text: string): void {
-    const notice = new Notice(text, false)
-    for (const { kind, members } of this.#companies.values()) {
+  publishHead(text: string): void {
+    const notice = new SubscriptionNotice(text, false)
+    for (const { kind, members } of this.#groups.values()) {
       if (kind === 'newHeads') for (const { subscriber } of members) subscriber.notify(notice)
     }
   }
 
-  #open(name: string, kind: Kind, filter: LogFilter): Company {
-    const words = wordsOf(filter)
+  #addGroup(groupKey: string, kind: SubscriptionName, filter: LogFilter): SubscriberGroup {
+    const termCount = countTerms(filter)
     // All that there is, is one filter, whoever asks for it.
-    if (words > 0 && (this.#companies.size >= FILTERS_BOUND || this.#words + words > WORDS_BOUND))
-      throw new Fault(codes.limit, 'too many different filters are in use now; come back later, or ask for less')
-    const company = { kind, words, wants: matching(filter), members: new Set<Subscription>() }
-    this.#companies.set(name, company)
-    this.#words += words
-    return company
+    if (termCount > 0 && (this.#groups.size >= FILTERS_BOUND || this.#termCount + termCount > TERMS_BOUND))
+      throw new RpcError(
+        errorCodes.limitExceeded,
+        'too many different filters are in use now; come back later, or ask for less',
+      )
+    const group = { kind, termCount, matches: logMatcher(filter), members: new Set<Subscription>() }
+    this.#groups.set(groupKey, group)
+    this.#termCount += termCount
+    return group
   }
 }
 
 /** How many addresses and topics a filter names. */
-export const wordsOf = ({ address, topics }: LogFilter): number =>
+export const countTerms = ({ address, topics }: LogFilter): number =>
   [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
 
 /** The same for every way of writing the same filter. */
-const nameOf = (kind: Kind, { address, topics }: LogFilter): string =>
-  `${kind} ${JSON.stringify([sorted(address), (topics ?? []).map(sorted)])}`
+const groupKeyOf = (kind: SubscriptionName, { address, topics }: LogFilter): string =>
+  `${kind} ${JSON.stringify([normalized(address), (topics ?? []).map(normalized)])}`
 
-const sorted = (words: string | readonly string[] | null | undefined): readonly string[] =>
-  [...new Set([words ?? []].flat().map((word) => word.toLowerCase()))].sort()
+const normalized = (terms: string | readonly string[] | null | undefined): readonly string[] =>
+  [...new Set([terms ?? []].flat().map((term) => term.toLowerCase()))].sort()

@@ -1,49 +1,54 @@
 import { BehaviorSubject, distinctUntilChanged, EMPTY, map, type Observable, switchMap } from 'rxjs'
-import type { Owed } from '../chain/sealed/block-logs.ts'
-import type { Heard } from '../chain/source/source.ts'
+import type { OpenKeys } from '../chain/sealed/block-logs.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
-import { Wire } from './log-feed.ts'
-import { codes, Fault } from './rpc-error.ts'
-import { Subscribers } from './subscriber-index.ts'
+import { LogFeed } from './log-feed.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
+import { SubscriberIndex } from './subscriber-index.ts'
 
 /** Contracts that are no listed tokens and are listened to all the same. */
 const CONTRACTS_BOUND = 256
 
 /** Contracts that are listened to for whoever subscribes to them, and only as long as somebody does. */
-export class Foreign {
-  readonly subscribers = new Subscribers()
-  readonly wire = new Wire({ subscribers: this.subscribers, lists: (address) => this.#wanted.has(address) })
-  readonly #wanted = new Map<Hex, number>()
+export class UnlistedContracts {
+  readonly subscribers = new SubscriberIndex()
+  readonly logFeed = new LogFeed({ subscribers: this.subscribers, isListed: (address) => this.#refCounts.has(address) })
+  readonly #refCounts = new Map<Hex, number>()
   readonly #contracts = new BehaviorSubject<readonly Hex[]>([])
 
   /** What is heard of them, from a source that is open only while there are any. */
-  heard(source: (addresses: Observable<readonly Hex[]>, owed: Owed) => Observable<Heard>): Observable<Heard> {
+  events(
+    source: (addresses: Observable<readonly Hex[]>, openKeys: OpenKeys) => Observable<ChainEvent>,
+  ): Observable<ChainEvent> {
     return this.#contracts.pipe(
       map((contracts) => contracts.length > 0),
       distinctUntilChanged(),
-      switchMap((any) => (any ? source(this.#contracts, this.wire) : EMPTY)),
+      switchMap((hasAny) => (hasAny ? source(this.#contracts, this.logFeed) : EMPTY)),
     )
   }
 
   /** Listens to these, until they are let go. */
-  want(addresses: readonly Hex[]): () => void {
-    const others = addresses.filter((address) => !this.#wanted.has(address))
-    if (this.#wanted.size + others.length > CONTRACTS_BOUND)
-      throw new Fault(codes.limit, 'too many contracts that are not listed are listened to now; come back later')
-    for (const address of addresses) this.#wanted.set(address, (this.#wanted.get(address) ?? 0) + 1)
-    this.#say()
+  watch(addresses: readonly Hex[]): () => void {
+    const added = addresses.filter((address) => !this.#refCounts.has(address))
+    if (this.#refCounts.size + added.length > CONTRACTS_BOUND)
+      throw new RpcError(
+        errorCodes.limitExceeded,
+        'too many contracts that are not listed are listened to now; come back later',
+      )
+    for (const address of addresses) this.#refCounts.set(address, (this.#refCounts.get(address) ?? 0) + 1)
+    this.#publishContracts()
     return () => {
       for (const address of addresses) {
-        const left = (this.#wanted.get(address) ?? 1) - 1
-        if (left > 0) this.#wanted.set(address, left)
-        else this.#wanted.delete(address)
+        const left = (this.#refCounts.get(address) ?? 1) - 1
+        if (left > 0) this.#refCounts.set(address, left)
+        else this.#refCounts.delete(address)
       }
-      this.#say()
+      this.#publishContracts()
     }
   }
 
-  #say(): void {
-    const contracts = [...this.#wanted.keys()].sort()
+  #publishContracts(): void {
+    const contracts = [...this.#refCounts.keys()].sort()
     if (contracts.join() !== this.#contracts.value.join()) this.#contracts.next(contracts)
   }
 }

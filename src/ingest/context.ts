@@ -4,53 +4,57 @@ import type { Draft, Update } from '../protocol/updates.ts'
 import { noteNames, type Tape } from '../tape/tape.ts'
 import type { FeedSetting } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
-import { corrected, type Hearing } from './enrich.ts'
+import { correctMultiplier, type PublishContext } from './enrich.ts'
 import { contentOf, detailOf, type FactDraft, isFact } from './fact.ts'
-import type { Ledger, Told } from './ledger.ts'
-import { Sheet } from './outbox.ts'
+import type { Ledger, PublishedFact } from './ledger.ts'
+import { Outbox } from './outbox.ts'
 import type { OpenNote } from './restore.ts'
-import { amendOf } from './settle.ts'
-import { Keeper } from './token-state.ts'
+import { amendDraft } from './settle.ts'
+import { TokenState } from './token-state.ts'
 
 /** What the ingest tells with. */
-export type DeskOptions = {
+export type IngestOptions = {
   readonly tape: Tape
   readonly staleMs: number
   readonly feeds: readonly FeedSetting[]
   readonly now: () => number
   readonly count: {
     readonly repeated: () => void
-    readonly foreign: () => void
+    readonly unlisted: () => void
     readonly unreadable: (n: number) => void
   }
 }
 
 /** A block and its time, in seconds. */
-type Timed = { readonly number: number; readonly timestamp: number | null }
+type BlockTime = { readonly number: number; readonly timestamp: number | null }
 
 /** Where everything is told: the sheet, what is known of keys and of tokens, and what becomes of a key that was told. */
-export class Desk {
-  readonly sheet: Sheet
+export class IngestContext {
+  readonly outbox: Outbox
   readonly ledger: Ledger
-  readonly keeper: Keeper
-  readonly count: DeskOptions['count']
+  readonly tokenState: TokenState
+  readonly count: IngestOptions['count']
   /** Up to here all is settled; null until it is known where to begin. */
-  #settled: number | null
+  #settledBlock: number | null
   /** A block of which the time is known, and before which more is still to be settled. */
-  #early: Timed | null = null
-  readonly #options: DeskOptions
+  #aheadBlock: BlockTime | null = null
+  readonly #options: IngestOptions
 
-  constructor(options: DeskOptions, ledger: Ledger, { sealed, pending }: Head, settled: number | null) {
+  constructor(options: IngestOptions, ledger: Ledger, { sealed, pending }: Head, settled: number | null) {
     this.#options = options
     this.count = options.count
-    this.#settled = settled
-    this.sheet = new Sheet(options.tape)
+    this.#settledBlock = settled
+    this.outbox = new Outbox(options.tape)
     this.ledger = ledger
-    this.keeper = new Keeper({ ...options, sheet: this.sheet, head: Math.max(sealed ?? 0, pending ?? 0) })
+    this.tokenState = new TokenState({
+      ...options,
+      outbox: this.outbox,
+      headBlock: Math.max(sealed ?? 0, pending ?? 0),
+    })
   }
 
   /** The end of the tape before this turn. */
-  get end(): number {
+  get tapeEnd(): number {
     return this.#options.tape.end()
   }
 
@@ -58,94 +62,101 @@ export class Desk {
     return this.#options.now()
   }
 
-  get time(): string {
+  get nowIso(): string {
     return new Date(this.now).toISOString()
   }
 
-  token(address: Hex): Token | undefined {
-    return this.keeper.board.get(address)
+  findToken(address: Hex): Token | undefined {
+    return this.tokenState.tokens.get(address)
   }
 
   /** How and when something is told, beside how it was heard. */
-  hearing(how: Pick<Hearing, 'via' | 'sealed' | 'late' | 'receivedAt'>): Hearing {
-    return { ...how, now: this.now, staleMs: this.#options.staleMs, chainTime: this.keeper.time }
+  publishContext(origin: Pick<PublishContext, 'via' | 'sealed' | 'late' | 'receivedAt'>): PublishContext {
+    return { ...origin, now: this.now, staleMs: this.#options.staleMs, chainTime: this.tokenState.chainTime }
   }
 
   /** What messages that follow a key say beside it. */
-  get setting() {
+  get messageContext() {
     const { epoch } = this.#options.tape
     return {
-      time: this.time,
-      symbolOf: (address: Hex, before: string) => this.token(address)?.symbol ?? before,
-      position: (seq: number) => formatPosition(epoch, seq),
-      now: ({ address, type }: Told) => this.keeper.holds(address, type),
+      time: this.nowIso,
+      symbolOf: (address: Hex, before: string) => this.findToken(address)?.symbol ?? before,
+      positionOf: (seq: number) => formatPosition(epoch, seq),
+      currentValue: ({ address, type }: PublishedFact) => this.tokenState.currentValue(address, type),
     }
   }
 
   /** The same key, other content: told as a message of its own. */
-  amend(told: Told, of: Told['type'], fact: FactDraft): void {
-    const before = this.#messageAt(told.seq, told.key)
+  amend(published: PublishedFact, of: PublishedFact['type'], fact: FactDraft): void {
+    const before = this.#publishedDraft(published.seq, published.key)
     const late = before !== null && 'late' in before && before.late === true
-    const draft = amendOf({ told, of, before, fact: { ...fact, late } }, this.setting)
-    told.seq = this.sheet.next
-    this.sheet.tell(draft)
-    this.ledger.amend(told, fact.type, contentOf(fact), detailOf(fact))
+    const draft = amendDraft({ told: published, of, before, fact: { ...fact, late } }, this.messageContext)
+    published.seq = this.outbox.nextSeq
+    this.outbox.publish(draft)
+    this.ledger.amend(published, fact.type, contentOf(fact), detailOf(fact))
   }
 
   /** Up to here all is settled. */
-  reaches(settled: number): void {
-    this.#settled = settled
-    const early = this.#early
-    if (!early || early.number > settled + 1) return
-    this.#early = null
-    this.passes(early.timestamp)
+  advanceSettled(settled: number): void {
+    this.#settledBlock = settled
+    const aheadBlock = this.#aheadBlock
+    if (!aheadBlock || aheadBlock.number > settled + 1) return
+    this.#aheadBlock = null
+    this.advanceTime(aheadBlock.timestamp)
   }
 
   /** A block's time is known. It has come once all before the block is settled, but for so many blocks at most. */
-  hears({ number, timestamp }: Timed, but = 0): void {
-    if (this.#settled === null || number <= this.#settled + 1 + but) this.passes(timestamp)
-    else if (number >= (this.#early?.number ?? 0)) this.#early = { number, timestamp }
+  observeBlockTime({ number, timestamp }: BlockTime, aheadBlocks = 0): void {
+    if (this.#settledBlock === null || number <= this.#settledBlock + 1 + aheadBlocks) this.advanceTime(timestamp)
+    else if (number >= (this.#aheadBlock?.number ?? 0)) this.#aheadBlock = { number, timestamp }
   }
 
   /** This time has come: what was scheduled until then is in force, also for what was told before that was known. */
-  passes(timestamp: number | null): void {
-    for (const address of this.keeper.passes(timestamp)) this.correct(address, () => true)
+  advanceTime(timestamp: number | null): void {
+    for (const address of this.tokenState.advanceTime(timestamp)) this.correctMultipliers(address, () => true)
   }
 
   /** Another multiplier was in force somewhere than was thought: what was told with the wrong one is amended. */
-  correct(address: Hex, reaches: (block: number, told: Told) => boolean): void {
-    const token = this.token(address)
+  correctMultipliers(address: Hex, isAffected: (block: number, published: PublishedFact) => boolean): void {
+    const token = this.findToken(address)
     if (!token) return
-    for (const { told, number, sealed } of this.ledger.from(0, address)) {
-      const before = told.detail === null || !reaches(number, told) ? null : this.#messageAt(told.seq, told.key)
+    for (const { published, number, sealed } of this.ledger.publishedFrom(0, address)) {
+      const before =
+        published.detail === null || !isAffected(number, published)
+          ? null
+          : this.#publishedDraft(published.seq, published.key)
       if (!before || !isFact(before)) continue
       const { timestamp } = before.block
       const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? timestamp } : { ...before.block, hash: null }
-      const tx = { ...before.tx, index: told.txIndex }
+      const tx = { ...before.tx, index: published.txIndex }
       const stage = sealed ? 'sealed' : 'preconfirmed'
-      const fact = corrected({ ...before, stage, block, tx, time: this.time }, token, this.keeper.time)
+      const fact = correctMultiplier(
+        { ...before, stage, block, tx, time: this.nowIso },
+        token,
+        this.tokenState.chainTime,
+      )
       if (!fact) continue
-      this.amend(told, told.type, fact)
-      if (!sealed) this.owe(told, number)
+      this.amend(published, published.type, fact)
+      if (!sealed) this.noteOpenKey(published, number)
     }
   }
 
   /** Keeps beside the tape that a promise is open: it outlives the message that made it. */
-  owe(told: Told, block: number): void {
-    this.sheet.note(noteNames.open + told.key, { told: { ...told }, block } satisfies OpenNote)
+  noteOpenKey(published: PublishedFact, block: number): void {
+    this.outbox.setNote(noteNames.open + published.key, { told: { ...published }, block } satisfies OpenNote)
   }
 
   /** What a key was told as before, if that is still kept. */
-  #messageAt(seq: number, key: string): Draft | null {
+  #publishedDraft(seq: number, key: string): Draft | null {
     const { tape } = this.#options
-    const message = this.sheet.at(seq) ?? tape.about(key).find((entry) => entry.seq === seq)?.update
+    const message = this.outbox.draftAt(seq) ?? tape.readKey(key).find((entry) => entry.seq === seq)?.update
     if (message?.type === 'amend') return { ...message.update, time: message.time }
-    return message ? untaped(message) : null
+    return message ? withoutTapeFields(message) : null
   }
 }
 
 /** A message as it was before the tape had numbered it. */
-const untaped = (message: Draft | Update): Draft => {
+const withoutTapeFields = (message: Draft | Update): Draft => {
   const { id: _id, prev: _prev, ...draft } = { id: '', prev: null, ...message }
   return draft as Draft
 }

@@ -1,21 +1,21 @@
-import type { Said } from '../chain/logs/events.ts'
-import type { Saying } from '../chain/logs/fold-transaction.ts'
+import type { DecodedEvent } from '../chain/logs/events.ts'
+import type { DecodedLog } from '../chain/logs/fold-transaction.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../protocol/decimal.ts'
 import type { Ingest, Nav } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
-import { capText, factorSaid, fieldSaid, type Word } from '../tokens/apply-log.ts'
-import { featureName, isoOfSecond } from '../tokens/messages.ts'
-import { factorAt } from '../tokens/multiplier.ts'
+import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../tokens/apply-log.ts'
+import { featureName, isoFromSecondsOrNull } from '../tokens/messages.ts'
+import { multiplierAt } from '../tokens/multiplier.ts'
 import { navAt } from '../tokens/nav.ts'
-import { heldAt } from '../tokens/nav-history.ts'
-import { after, pausedAt } from '../tokens/pauses.ts'
-import { recordWith } from '../tokens/record.ts'
+import { navReadingAt } from '../tokens/nav-history.ts'
+import { applyPauseChange, pausedAt } from '../tokens/pauses.ts'
+import { applyRecordChanges } from '../tokens/record.ts'
 import type { Token } from '../tokens/token.ts'
 import type { FactDraft, FactType } from './fact.ts'
 
 /** How a log came to be heard, and when it is told. */
-export type Hearing = {
+export type PublishContext = {
   readonly via: Ingest['source']
   readonly sealed: boolean
   readonly late: boolean
@@ -29,92 +29,117 @@ export type Hearing = {
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
 /** What every message of an on-chain fact has before what it says, and after. */
-type Common = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
-type Fact = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
-type Where = Pick<DraftOf<'transfer'>, 'block' | 'tx'>
-type Frame = { readonly common: Common; readonly fact: Fact; readonly where: Where; readonly hearing: Hearing }
+type CommonFields = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
+type KeyFields = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
+type LocationFields = Pick<DraftOf<'transfer'>, 'block' | 'tx'>
+type FactFields = {
+  readonly common: CommonFields
+  readonly keyFields: KeyFields
+  readonly location: LocationFields
+  readonly context: PublishContext
+}
 
 /** Joins what a log says with its token, as that was at the log's place in the chain: the update, as far as it is known now. */
-export function join(saying: Saying, token: Token, hearing: Hearing): FactDraft {
-  const { log, said } = saying
+export function enrich(decodedLog: DecodedLog, token: Token, context: PublishContext): FactDraft {
+  const { log, decoded } = decodedLog
   const { symbol, address } = token
-  const frame: Frame = {
-    common: { symbol, address, time: new Date(hearing.now).toISOString() },
-    fact: { key: log.key, stage: hearing.sealed ? 'sealed' : 'preconfirmed', late: hearing.late },
-    where: whereOf(log, hearing),
-    hearing,
+  const fields: FactFields = {
+    common: { symbol, address, time: new Date(context.now).toISOString() },
+    keyFields: { key: log.key, stage: context.sealed ? 'sealed' : 'preconfirmed', late: context.late },
+    location: locationOf(log, context),
+    context,
   }
-  switch (said.event) {
+  switch (decoded.event) {
     case 'Transfer':
-      return movement(saying, said, token, frame)
+      return buildMovement(decodedLog, decoded, token, fields)
     case 'Approval':
-      return approval(said, token, frame)
+      return buildApproval(decoded, token, fields)
     case 'MultiplierUpdated':
     case 'UIMultiplierUpdated':
     case 'UIMultiplierUpdateCancelled':
-      return multiplier(saying, token, frame)
+      return buildMultiplier(decodedLog, token, fields)
     case 'Paused':
     case 'Unpaused':
-      return pause(log, said, token, frame)
+      return buildPause(log, decoded, token, fields)
     case 'Announcement':
-      return action(saying, said, frame)
+      return buildAction(decodedLog, decoded, fields)
     case 'NameUpdated':
     case 'SymbolUpdated':
     case 'ContractURIUpdated':
     case 'ExtraMetadataUpdated':
     case 'SupplyCapUpdated':
-      return changed(saying, token, frame)
+      return buildTokenChange(decodedLog, token, fields)
     default:
-      return { type: 'log', ...frame.common, ...frame.fact, topics: [...log.topics], data: log.data, ...frame.where }
+      return {
+        type: 'log',
+        ...fields.common,
+        ...fields.keyFields,
+        topics: [...log.topics],
+        data: log.data,
+        ...fields.location,
+      }
   }
 }
 
-type SaidBy<Event extends Said['event']> = Extract<Said, { event: Event }>
+type DecodedEventOf<Event extends DecodedEvent['event']> = Extract<DecodedEvent, { event: Event }>
 
-function movement({ log, memo, seized }: Saying, said: SaidBy<'Transfer'>, token: Token, frame: Frame): FactDraft {
-  const { from, to, amount: raw } = said
+function buildMovement(
+  { log, memo, isSeized }: DecodedLog,
+  decoded: DecodedEventOf<'Transfer'>,
+  token: Token,
+  fields: FactFields,
+): FactDraft {
+  const { from, to, amount: raw } = decoded
   const { decimals } = token
-  const value = factorOf(token, log, frame.hearing.chainTime)
-  const factor = value === null ? null : parseDecimal(value)
-  const nav = navFor(token, log, frame.hearing)
+  const multiplierText = multiplierAtLog(token, log, fields.context.chainTime)
+  const parsedMultiplier = multiplierText === null ? null : parseDecimal(multiplierText)
+  const nav = navFor(token, log, fields.context)
   const price = nav.price === null ? null : parseDecimal(nav.price)
   return {
-    type: seized ? 'seize' : from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
-    ...frame.common,
-    ...frame.fact,
+    type: isSeized ? 'seize' : from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
+    ...fields.common,
+    ...fields.keyFields,
     from,
     to,
     raw: raw.toString(),
     amount: decimals === null ? null : amountOf(raw, decimals),
-    multiplier: value,
-    shares: decimals === null || !factor ? null : sharesOf(raw, factor, decimals),
+    multiplier: multiplierText,
+    shares: decimals === null || !parsedMultiplier ? null : sharesOf(raw, parsedMultiplier, decimals),
     reference_value: decimals === null || !price ? null : referenceValueOf(raw, decimals, price),
     nav,
     memo,
-    ...frame.where,
-    ingest: ingestOf(frame),
+    ...fields.location,
+    ingest: ingestOf(fields),
   }
 }
 
 /** The multiplier as of a log's place in the chain. */
-function factorOf(token: Token, log: Log, chainTime: number | null): string | null {
+function multiplierAtLog(token: Token, log: Log, chainTime: number | null): string | null {
   const timestamp = log.blockTimestamp ?? chainTime
-  return factorAt(token.factor, { block: log.blockNumber, logIndex: log.logIndex, timestamp }).value
+  return multiplierAt(token.multiplierHistory, { block: log.blockNumber, logIndex: log.logIndex, timestamp }).value
 }
 
-function approval({ owner, spender, amount: raw }: SaidBy<'Approval'>, { decimals }: Token, frame: Frame): FactDraft {
+function buildApproval(
+  { owner, spender, amount: raw }: DecodedEventOf<'Approval'>,
+  { decimals }: Token,
+  fields: FactFields,
+): FactDraft {
   const amount = decimals === null ? null : amountOf(raw, decimals)
-  const { common, fact, where } = frame
-  const ingest = ingestOf(frame)
-  return { type: 'approval', ...common, ...fact, owner, spender, raw: raw.toString(), amount, ...where, ingest }
+  const { common, keyFields, location } = fields
+  const ingest = ingestOf(fields)
+  return { type: 'approval', ...common, ...keyFields, owner, spender, raw: raw.toString(), amount, ...location, ingest }
 }
 
-function multiplier(saying: Saying, token: Token, { common, fact, where, hearing }: Frame): FactDraft {
-  const { log } = saying
-  const change = factorSaid(saying, hearing.chainTime)
+function buildMultiplier(
+  decodedLog: DecodedLog,
+  token: Token,
+  { common, keyFields, location, context }: FactFields,
+): FactDraft {
+  const { log } = decodedLog
+  const change = multiplierChangeIn(decodedLog, context.chainTime)
   const phase = change?.phase ?? 'effective'
-  const from = change?.from ?? factorOf(token, log, hearing.chainTime)
-  const effective_at = isoOfSecond(change?.effectiveAt ?? null)
+  const from = change?.from ?? multiplierAtLog(token, log, context.chainTime)
+  const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
   return {
     type: 'multiplier',
     ...common,
@@ -123,16 +148,21 @@ function multiplier(saying: Saying, token: Token, { common, fact, where, hearing
     to: change?.to ?? null,
     effective_at,
     source: 'log',
-    ...fact,
-    ...where,
+    ...keyFields,
+    ...location,
   }
 }
 
-function pause(log: Log, said: SaidBy<'Paused' | 'Unpaused'>, token: Token, { common, fact, where }: Frame): FactDraft {
-  const paused = said.event === 'Paused'
-  const features = said.features
-  const before = pausedAt(token.pauses, { block: log.blockNumber, logIndex: log.logIndex })
-  const now = after(before, { kind: paused ? 'paused' : 'unpaused', features })
+function buildPause(
+  log: Log,
+  decoded: DecodedEventOf<'Paused' | 'Unpaused'>,
+  token: Token,
+  { common, keyFields, location }: FactFields,
+): FactDraft {
+  const paused = decoded.event === 'Paused'
+  const features = decoded.features
+  const before = pausedAt(token.pauseHistory, { block: log.blockNumber, logIndex: log.logIndex })
+  const pausedFeatures = applyPauseChange(before, { kind: paused ? 'paused' : 'unpaused', features })
   const names = features.map(featureName)
   return {
     type: 'pause',
@@ -140,31 +170,44 @@ function pause(log: Log, said: SaidBy<'Paused' | 'Unpaused'>, token: Token, { co
     paused,
     features: names,
     raw: [...features],
-    now: [...now],
+    now: [...pausedFeatures],
     source: 'log',
-    ...fact,
-    ...where,
+    ...keyFields,
+    ...location,
   }
 }
 
-function action({ inside }: Saying, said: SaidBy<'Announcement'>, { common, fact, where }: Frame): FactDraft {
-  const { id, description, uri } = said
-  return { type: 'action', ...common, ...fact, action_id: id, description, uri, keys: [...inside], ...where }
+function buildAction(
+  { enclosedKeys }: DecodedLog,
+  decoded: DecodedEventOf<'Announcement'>,
+  { common, keyFields, location }: FactFields,
+): FactDraft {
+  const { id, description, uri } = decoded
+  return {
+    type: 'action',
+    ...common,
+    ...keyFields,
+    action_id: id,
+    description,
+    uri,
+    keys: [...enclosedKeys],
+    ...location,
+  }
 }
 
 /** A log says that a field of the record changed: told with the record as it was just before, and is just after it. */
-function changed(word: Word, token: Token, { common, fact, where }: Frame): FactDraft {
-  const { log, said } = word
-  const field = fieldSaid(word)
+function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyFields, location }: FactFields): FactDraft {
+  const { log, decoded } = decodedLog
+  const field = recordChangeIn(decodedLog)
   const name = field?.field ?? 'contract_uri'
-  const earlier = token.said.filter(
-    (one) => one.block < log.blockNumber || (one.block === log.blockNumber && one.logIndex < log.logIndex),
+  const earlierChanges = token.recordChanges.filter(
+    (change) => change.block < log.blockNumber || (change.block === log.blockNumber && change.logIndex < log.logIndex),
   )
-  const before = recordWith(token.listed.record, earlier)
-  const record = field ? recordWith(before, [field]) : before
-  const formerly =
-    said.event === 'SupplyCapUpdated'
-      ? { supply_cap: capText(said.from) }
+  const before = applyRecordChanges(token.lastListed.record, earlierChanges)
+  const record = field ? applyRecordChanges(before, [field]) : before
+  const previousFields =
+    decoded.event === 'SupplyCapUpdated'
+      ? { supply_cap: formatCap(decoded.from) }
       : name in before
         ? { [name]: before[name] }
         : {}
@@ -174,47 +217,51 @@ function changed(word: Word, token: Token, { common, fact, where }: Frame): Fact
     change: 'changed',
     changed: [name],
     token: record,
-    was: formerly,
+    was: previousFields,
     source: 'log',
-    ...fact,
-    ...where,
+    ...keyFields,
+    ...location,
   }
 }
 
-const ingestOf = ({ hearing, common }: Frame): Ingest => ({
-  source: hearing.via,
-  received_at: new Date(hearing.receivedAt).toISOString(),
+const ingestOf = ({ context, common }: FactFields): Ingest => ({
+  source: context.via,
+  received_at: new Date(context.receivedAt).toISOString(),
   published_at: common.time,
 })
 
 /** The NAV held now; for what is caught up later, the newest that was known when its block was made. */
-function navFor(token: Token, log: Log, { via, now, staleMs }: Hearing): Nav {
-  const madeAt = log.blockTimestamp
-  const reading = via === 'backfill' && madeAt !== null ? heldAt(token.rounds, madeAt * 1_000) : token.reading
+function navFor(token: Token, log: Log, { via, now, staleMs }: PublishContext): Nav {
+  const blockTime = log.blockTimestamp
+  const reading =
+    via === 'backfill' && blockTime !== null ? navReadingAt(token.navHistory, blockTime * 1_000) : token.navReading
   return navAt(reading, now, staleMs)
 }
 
-const whereOf = (log: Log, hearing: Hearing): Where => ({
+const locationOf = (log: Log, context: PublishContext): LocationFields => ({
   block: {
     number: log.blockNumber,
-    hash: hearing.sealed ? log.blockHash : null,
-    timestamp: isoOfSecond(log.blockTimestamp),
+    hash: context.sealed ? log.blockHash : null,
+    timestamp: isoFromSecondsOrNull(log.blockTimestamp),
   },
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 
 /** A movement that was told with another multiplier than holds at its place, told anew; null if it is right. */
-export function corrected(
-  told: FactDraft & { readonly type: FactType },
+export function correctMultiplier(
+  published: FactDraft & { readonly type: FactType },
   token: Token,
   chainTime: number | null,
 ): FactDraft | null {
-  if (!('shares' in told)) return null
-  const timestamp = told.block.timestamp === null ? chainTime : Date.parse(told.block.timestamp) / 1_000
-  const place = { block: told.block.number, logIndex: told.tx.log_index, timestamp }
-  const { value: multiplier } = factorAt(token.factor, place)
-  if (multiplier === told.multiplier) return null
-  const factor = multiplier === null ? null : parseDecimal(multiplier)
-  const shares = token.decimals === null || !factor ? null : sharesOf(BigInt(told.raw), factor, token.decimals)
-  return { ...told, multiplier, shares }
+  if (!('shares' in published)) return null
+  const timestamp = published.block.timestamp === null ? chainTime : Date.parse(published.block.timestamp) / 1_000
+  const position = { block: published.block.number, logIndex: published.tx.log_index, timestamp }
+  const { value: multiplier } = multiplierAt(token.multiplierHistory, position)
+  if (multiplier === published.multiplier) return null
+  const parsedMultiplier = multiplier === null ? null : parseDecimal(multiplier)
+  const shares =
+    token.decimals === null || !parsedMultiplier
+      ? null
+      : sharesOf(BigInt(published.raw), parsedMultiplier, token.decimals)
+  return { ...published, multiplier, shares }
 }

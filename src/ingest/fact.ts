@@ -2,7 +2,7 @@ import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 
 /** What a message says of the chain alone: not who carried it, when, in which block or at what NAV. */
-const said = {
+const contentFields = {
   transfer: ['from', 'to', 'raw', 'memo'],
   mint: ['from', 'to', 'raw', 'memo'],
   burn: ['from', 'to', 'raw', 'memo'],
@@ -16,22 +16,22 @@ const said = {
 } as const satisfies Partial<Record<UpdateType, readonly string[]>>
 
 /** Types of which a message tells one on-chain fact. */
-export type FactType = keyof typeof said
+export type FactType = keyof typeof contentFields
 
-type Keyed<Type extends UpdateType> = DraftOf<Type> & {
+type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
   readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
 }
 /** A message that tells one on-chain fact: of some types, those that a log and not the list or the clock has said. */
-export type FactDraft = { [Type in FactType]: Keyed<Type> }[FactType]
+export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
-const isFactType = (type: UpdateType): type is FactType => type in said
+const isFactType = (type: UpdateType): type is FactType => type in contentFields
 export const isFact = (draft: Draft): draft is FactDraft =>
   isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 
 /** The same on-chain content reads the same, wherever in its transaction it stands. */
 export const contentOf = (fact: FactDraft): string => {
   const fields = new Map<string, unknown>(Object.entries(fact))
-  const values = said[fact.type].map((name) => fields.get(name))
+  const values = contentFields[fact.type].map((name) => fields.get(name))
   const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }
@@ -44,7 +44,7 @@ export const detailOf = (fact: FactDraft): string | null => {
 }
 
 /** Fields that differ from one telling of a fact to the next although the fact is the same. */
-const passing: ReadonlySet<string> = new Set([
+const volatileFields: ReadonlySet<string> = new Set([
   'id',
   'prev',
   'time',
@@ -61,12 +61,12 @@ export function changedFields(before: object, now: object): string[] {
   const [old, fresh] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
   const names = new Set([...old.keys(), ...fresh.keys()])
   return [...names].filter(
-    (name) => !passing.has(name) && JSON.stringify(old.get(name)) !== JSON.stringify(fresh.get(name)),
+    (name) => !volatileFields.has(name) && JSON.stringify(old.get(name)) !== JSON.stringify(fresh.get(name)),
   )
 }
 
 /** Where a fact stands: its transaction, and its place in the block. */
-export type Place = {
+export type FactLocation = {
   readonly key: string
   readonly address: Hex
   readonly tx: Hex
@@ -75,7 +75,7 @@ export type Place = {
   readonly logIndex: number
 }
 
-export const placeOf = (fact: Pick<FactDraft, 'key' | 'address' | 'tx'>): Place => ({
+export const factLocation = (fact: Pick<FactDraft, 'key' | 'address' | 'tx'>): FactLocation => ({
   key: fact.key,
   address: fact.address,
   tx: fact.tx.hash,

@@ -1,8 +1,8 @@
-import type { Owed, Owing } from '../chain/sealed/block-logs.ts'
-import { type Cursor, DEPTH_BOUND_BLOCKS, LATELY_BLOCKS } from '../chain/sealed/recent-blocks.ts'
+import type { OpenKey, OpenKeys } from '../chain/sealed/block-logs.ts'
+import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { Hex } from '../protocol/fields.ts'
-import type { FactDraft, FactType, Place } from './fact.ts'
-import { byIndex, keysBySameness, movesOf, next } from './moved-facts.ts'
+import type { FactDraft, FactLocation, FactType } from './fact.ts'
+import { byLogIndex, findMoves, keysByContent, nextKey } from './moved-facts.ts'
 
 /** Keys remembered at most; beyond it the oldest settled block is forgotten first. */
 const KEYS_BOUND = 262_144
@@ -12,10 +12,10 @@ const OPEN_BOUND = 100_000
 const AHEAD_BOUND_BLOCKS = 100_000
 
 /** Where on the tape a restart finds the oldest of what is remembered. */
-export type Since = number
+export type RestartSeq = number
 
 /** A fact that has been told, and how its promise stands. */
-export type Told = Omit<Place, 'txIndex'> & {
+export type PublishedFact = Omit<FactLocation, 'txIndex'> & {
   txIndex: number
   readonly symbol: string
   type: FactType
@@ -28,54 +28,66 @@ export type Told = Omit<Place, 'txIndex'> & {
 }
 
 /** A fact as a sealed block says it. */
-export type Fact = Place & {
+export type SealedFact = FactLocation & {
   readonly content: string
   readonly detail: string | null
   readonly draft: FactDraft
 }
 
 /** What a sealed block says: its facts, and the places of what is folded into another. */
-export type Facts = { readonly told: readonly Fact[]; readonly parts: readonly Place[] }
+export type BlockContents = { readonly facts: readonly SealedFact[]; readonly parts: readonly FactLocation[] }
 
 /** One log as a seal lists it. */
-type Sealed = { readonly key: string; readonly type: FactType | 'part' }
+type SealedLogRef = { readonly key: string; readonly type: FactType | 'part' }
 
 type Retraction = {
-  readonly told: Told
+  readonly published: PublishedFact
   readonly reason: 'reorg' | 'replaced' | 'not_sealed'
   readonly by: string | null
 }
 
 /** How the promises of one block ended, in the order in which it is told. */
-export type Settling = {
+export type Settlement = {
   readonly retractions: readonly Retraction[]
   /** The same key, other content. `of`: as what it had been told. */
-  readonly amendments: readonly { readonly told: Told; readonly of: FactType; readonly fact: Fact }[]
+  readonly amendments: readonly {
+    readonly published: PublishedFact
+    readonly of: FactType
+    readonly fact: SealedFact
+  }[]
   /** Told only now. `moved`: the same content had been told under another index of its transaction. */
-  readonly tellings: readonly { readonly told: Told; readonly fact: Fact; readonly moved: boolean }[]
+  readonly additions: readonly {
+    readonly published: PublishedFact
+    readonly fact: SealedFact
+    readonly isMoved: boolean
+  }[]
   /** The tokens of which the block holds something that no seal has said yet. */
-  readonly seals: readonly { readonly address: Hex; readonly symbol: string | null; readonly logs: readonly Sealed[] }[]
+  readonly seals: readonly {
+    readonly address: Hex
+    readonly symbol: string | null
+    readonly logs: readonly SealedLogRef[]
+  }[]
 }
 
 /** A block as it is sealed. */
-type SealedAs = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
+type SealedBlockRef = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
 
-type Block = {
-  readonly told: Map<string, Told>
+type LedgerBlock = {
+  readonly facts: Map<string, PublishedFact>
   /** What was said last of each token in this block: its hash and its keys. */
   readonly seals: Map<Hex, string>
   /** The tape's end when the block was first heard of. */
-  readonly since: Since
+  readonly restartSeq: RestartSeq
   /** As what it was sealed last. */
-  sealed: SealedAs | null
+  sealed: SealedBlockRef | null
   open: number
 }
 
 /** Which logs have been told, and how each promise ended: sealed or retracted. */
-export class Ledger implements Owed {
-  readonly #blocks = new Map<number, Block>()
+export class Ledger implements OpenKeys {
+  readonly #blocks = new Map<number, LedgerBlock>()
   /** Everything told of a transaction, wherever: one that moves is found again. */
-  readonly #byTx = new Map<Hex, Set<Told>>()
+  readonly #factsByTx = new Map<Hex, Set<PublishedFact>>()
   #size = 0
   #open = 0
   #settled: number | null = null
@@ -87,7 +99,7 @@ export class Ledger implements Owed {
   }
 
   /** How many promises wait for their block. */
-  get open(): number {
+  get openCount(): number {
     return this.#open
   }
 
@@ -95,220 +107,237 @@ export class Ledger implements Owed {
     return this.#size
   }
 
-  at(number: number): readonly Owing[] {
-    return [...(this.#blocks.get(number)?.told.values() ?? [])]
+  at(number: number): readonly OpenKey[] {
+    return [...(this.#blocks.get(number)?.facts.values() ?? [])]
   }
 
-  toldBetween(from: number, to: number): readonly number[] {
-    const told = [...this.#blocks].filter(([number, block]) => number >= from && number <= to && block.told.size > 0)
-    return told.map(([number]) => number).sort((a, b) => a - b)
+  publishedBlocksBetween(from: number, to: number): readonly number[] {
+    const published = [...this.#blocks].filter(
+      ([number, block]) => number >= from && number <= to && block.facts.size > 0,
+    )
+    return published.map(([number]) => number).sort((a, b) => a - b)
   }
 
-  get sealedBefore(): readonly Cursor[] {
+  get sealedInPreviousRun(): readonly Cursor[] {
     const sealed = [...this.#blocks.values()].flatMap(({ sealed }) => sealed ?? [])
     return sealed.sort((a, b) => a.number - b.number)
   }
 
   /** Whether a pre-confirmed log is news: it was not told, and its block can still be open. */
-  admits(block: number, key: string): boolean {
+  canPublish(block: number, key: string): boolean {
     if (this.#settled !== null && (block <= this.#settled || block > this.#settled + AHEAD_BOUND_BLOCKS)) return false
-    return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.told.has(key)
+    return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
   }
 
   /** Remembers what was told. `end` is the tape's end before it. */
-  tell(block: number, told: Told, end: number): void {
-    const known = this.#blocks.get(block) ?? { told: new Map(), seals: new Map(), since: end, sealed: null, open: 0 }
-    this.#blocks.set(block, known)
-    this.#drop(known, told.key)
-    known.told.set(told.key, told)
+  add(block: number, published: PublishedFact, end: number): void {
+    const ledgerBlock = this.#blocks.get(block) ?? {
+      facts: new Map(),
+      seals: new Map(),
+      restartSeq: end,
+      sealed: null,
+      open: 0,
+    }
+    this.#blocks.set(block, ledgerBlock)
+    this.#remove(ledgerBlock, published.key)
+    ledgerBlock.facts.set(published.key, published)
     this.#size += 1
-    const others = this.#byTx.get(told.tx)
-    if (others) others.add(told)
-    else this.#byTx.set(told.tx, new Set([told]))
-    if (told.state === 'open') {
-      known.open += 1
+    const sameTransaction = this.#factsByTx.get(published.tx)
+    if (sameTransaction) sameTransaction.add(published)
+    else this.#factsByTx.set(published.tx, new Set([published]))
+    if (published.state === 'open') {
+      ledgerBlock.open += 1
       this.#open += 1
     }
     if (this.#size > KEYS_BOUND) this.#forgetOldest()
   }
 
   /** The same key, other content. */
-  amend(told: Told, type: FactType, content: string, detail: string | null): void {
-    told.type = type
-    told.content = content
-    told.detail = detail
+  amend(published: PublishedFact, type: FactType, content: string, detail: string | null): void {
+    published.type = type
+    published.content = content
+    published.detail = detail
   }
 
   /** What is told of a token from a block on, in the order of the chain. */
-  from(
+  publishedFrom(
     block: number,
     address: Hex,
-  ): readonly { readonly told: Told; readonly number: number; readonly sealed: SealedAs | null }[] {
+  ): readonly { readonly published: PublishedFact; readonly number: number; readonly sealed: SealedBlockRef | null }[] {
     const later = [...this.#blocks].filter(([number]) => number >= block).sort(([a], [b]) => a - b)
-    return later.flatMap(([number, { told, sealed }]) => {
-      const its = [...told.values()].filter((one) => one.address === address).sort(byIndex)
-      return its.map((one) => ({ told: one, number, sealed: one.state === 'sealed' ? sealed : null }))
+    return later.flatMap(([number, { facts, sealed }]) => {
+      const tokenFacts = [...facts.values()].filter((fact) => fact.address === address).sort(byLogIndex)
+      return tokenFacts.map((fact) => ({ published: fact, number, sealed: fact.state === 'sealed' ? sealed : null }))
     })
   }
 
   /** Whether anything is told of a transaction beside what is named. */
-  tellsMore(tx: Hex, keys: ReadonlyMap<string, unknown>): boolean {
-    return [...(this.#byTx.get(tx) ?? [])].some(({ key }) => !keys.has(key))
+  hasOtherKeys(tx: Hex, keys: ReadonlyMap<string, unknown>): boolean {
+    return [...(this.#factsByTx.get(tx) ?? [])].some(({ key }) => !keys.has(key))
   }
 
   /** What was told of a key, if it is not retracted. */
-  find(block: number, key: string): Told | undefined {
-    return this.#blocks.get(block)?.told.get(key)
+  find(block: number, key: string): PublishedFact | undefined {
+    return this.#blocks.get(block)?.facts.get(key)
   }
 
   retract(block: number, key: string): void {
-    const known = this.#blocks.get(block)
-    if (known) this.#drop(known, key)
+    const ledgerBlock = this.#blocks.get(block)
+    if (ledgerBlock) this.#remove(ledgerBlock, key)
   }
 
   /** Ends what is told of a block as sealed under a hash: so says a seal that was told in a former life. */
-  recallSeal(block: SealedAs, address: Hex, keys: readonly string[]): void {
-    const known = this.#blocks.get(block.number)
-    if (!known) return
-    known.sealed = block
-    known.seals.set(address, `${block.hash} ${keys.join()}`)
-    for (const key of keys) this.#end(known, known.told.get(key))
+  restoreSeal(block: SealedBlockRef, address: Hex, keys: readonly string[]): void {
+    const ledgerBlock = this.#blocks.get(block.number)
+    if (!ledgerBlock) return
+    ledgerBlock.sealed = block
+    ledgerBlock.seals.set(address, `${block.hash} ${keys.join()}`)
+    for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key))
   }
 
   /**
    * Up to this block all is settled, in the order of the chain; further back after a reorganisation. What lies above
    * `waiting` is still caught up beside it, so nothing of that is forgotten.
    */
-  reach(block: number, waiting: number = block): void {
+  setSettled(block: number, keepFrom: number = block): void {
     this.#settled = block
-    this.#forget(waiting)
+    this.#forgetSettled(keepFrom)
   }
 
   /** Nothing below this is settled anew. */
-  safe(block: number): void {
+  setSafe(block: number): void {
     this.#safe = Math.max(block, this.#safe ?? block)
   }
 
   /** Where on the tape the first of what is remembered may stand. */
-  since(end: number): Since {
-    let since = end
-    for (const block of this.#blocks.values()) since = Math.min(since, block.since)
-    return since
+  restartSeq(end: number): RestartSeq {
+    let oldestSeq = end
+    for (const block of this.#blocks.values()) oldestSeq = Math.min(oldestSeq, block.restartSeq)
+    return oldestSeq
   }
 
   /**
    * Settles a block, for the first time or anew. What holds the same content under the same key stays. `asked` says whose
    * facts these are: of nobody else can anything be concluded. `end` is the tape's end before it.
    */
-  settle(block: SealedAs, said: Facts, asked: ReadonlySet<Hex>, end: number): Settling {
-    const facts = said.told
-    const known = this.#blocks.get(block.number)
-    const told = [...(known?.told.values() ?? [])].filter(({ address }) => asked.has(address)).sort(byIndex)
-    const fresh = new Map(facts.map((fact) => [fact.key, fact]))
-    const amendments: { told: Told; of: FactType; fact: Fact }[] = []
-    const gone = told.filter((one) => {
-      const fact = fresh.get(one.key)
-      if (fact?.content !== one.content) return true
-      fresh.delete(one.key)
-      one.txIndex = fact.txIndex
-      if (fact.detail !== one.detail) amendments.push({ told: one, of: one.type, fact })
+  settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
+    const facts = contents.facts
+    const ledgerBlock = this.#blocks.get(block.number)
+    const publishedFacts = [...(ledgerBlock?.facts.values() ?? [])]
+      .filter(({ address }) => addresses.has(address))
+      .sort(byLogIndex)
+    const unmatched = new Map(facts.map((fact) => [fact.key, fact]))
+    const amendments: { published: PublishedFact; of: FactType; fact: SealedFact }[] = []
+    const missing = publishedFacts.filter((published) => {
+      const fact = unmatched.get(published.key)
+      if (fact?.content !== published.content) return true
+      unmatched.delete(published.key)
+      published.txIndex = fact.txIndex
+      if (fact.detail !== published.detail) amendments.push({ published: published, of: published.type, fact })
       return false
     })
-    const moves = movesOf(gone, [...fresh.values()], facts)
-    const taken = new Set([...moves.values()].filter((key) => fresh.has(key)))
+    const moves = findMoves(missing, [...unmatched.values()], facts)
+    const movedTo = new Set([...moves.values()].filter((key) => unmatched.has(key)))
     const retractions: Retraction[] = []
-    const elsewhere = this.#elsewhere(gone, block.number)
-    for (const one of gone) {
-      const fact = fresh.get(one.key)
-      if (!moves.has(one.key) && fact && !taken.has(one.key) && fact.address === one.address) {
-        amendments.push({ told: one, of: one.type, fact })
-        fresh.delete(one.key)
+    const sealedElsewhere = this.#sealedElsewhere(missing, block.number)
+    for (const published of missing) {
+      const fact = unmatched.get(published.key)
+      if (!moves.has(published.key) && fact && !movedTo.has(published.key) && fact.address === published.address) {
+        amendments.push({ published: published, of: published.type, fact })
+        unmatched.delete(published.key)
         continue
       }
-      const by = moves.get(one.key) ?? next(elsewhere, one) ?? null
-      const reason = by !== null ? 'replaced' : one.state === 'sealed' ? 'reorg' : 'not_sealed'
-      retractions.push({ told: one, reason, by })
+      const by = moves.get(published.key) ?? nextKey(sealedElsewhere, published) ?? null
+      const reason = by !== null ? 'replaced' : published.state === 'sealed' ? 'reorg' : 'not_sealed'
+      retractions.push({ published: published, reason, by })
     }
-    for (const { told: one } of retractions) this.retract(block.number, one.key)
-    for (const { told: one, fact } of amendments) this.amend(one, fact.draft.type, fact.content, fact.detail)
-    const tellings = [...fresh.values()].map((fact) => {
-      const { draft, ...place } = fact
+    for (const { published } of retractions) this.retract(block.number, published.key)
+    for (const { published, fact } of amendments) this.amend(published, fact.draft.type, fact.content, fact.detail)
+    const additions = [...unmatched.values()].map((fact) => {
+      const { draft, ...rest } = fact
       const { symbol, type } = draft
-      const one: Told = { ...place, symbol, type, state: 'sealed', seq: 0 }
-      this.tell(block.number, one, end)
-      return { told: one, fact, moved: taken.has(fact.key) }
+      const published: PublishedFact = { ...rest, symbol, type, state: 'sealed', seq: 0 }
+      this.add(block.number, published, end)
+      return { published: published, fact, isMoved: movedTo.has(fact.key) }
     })
-    amendments.sort((a, b) => byIndex(a.told, b.told))
-    return { retractions, amendments, tellings, seals: this.#seal(block, said) }
+    amendments.sort((a, b) => byLogIndex(a.published, b.published))
+    return { retractions, amendments, additions, seals: this.#seal(block, contents) }
   }
 
   /** Ends what the block holds, and finds the tokens of which no seal says so yet. */
-  #seal(block: SealedAs, { told, parts }: Facts): Settling['seals'] {
+  #seal(block: SealedBlockRef, { facts, parts }: BlockContents): Settlement['seals'] {
     const { number, hash } = block
-    const logs = [...told, ...parts].sort(byIndex)
-    const known = this.#blocks.get(number)
-    if (!known) return []
-    known.sealed = block
+    const logs = [...facts, ...parts].sort(byLogIndex)
+    const ledgerBlock = this.#blocks.get(number)
+    if (!ledgerBlock) return []
+    ledgerBlock.sealed = block
     const byAddress = Map.groupBy(logs, (log) => log.address)
-    const seals: { address: Hex; symbol: string | null; logs: readonly Sealed[] }[] = []
-    for (const [address, its] of byAddress) {
-      const ended = its.map(({ key }) => known.told.get(key))
-      for (const one of ended) this.#end(known, one)
-      const says = `${hash} ${its.map(({ key }) => key).join()}`
-      if (known.seals.get(address) === says) continue
-      known.seals.set(address, says)
-      const symbol = ended.find((one) => one)?.symbol ?? null
-      seals.push({ address, symbol, logs: its.map(({ key }, at) => ({ key, type: ended[at]?.type ?? 'part' })) })
+    const seals: { address: Hex; symbol: string | null; logs: readonly SealedLogRef[] }[] = []
+    for (const [address, tokenLogs] of byAddress) {
+      const published = tokenLogs.map(({ key }) => ledgerBlock.facts.get(key))
+      for (const fact of published) this.#markSealed(ledgerBlock, fact)
+      const signature = `${hash} ${tokenLogs.map(({ key }) => key).join()}`
+      if (ledgerBlock.seals.get(address) === signature) continue
+      ledgerBlock.seals.set(address, signature)
+      const symbol = published.find((one) => one)?.symbol ?? null
+      seals.push({
+        address,
+        symbol,
+        logs: tokenLogs.map(({ key }, index) => ({ key, type: published[index]?.type ?? 'part' })),
+      })
     }
-    for (const address of known.seals.keys()) if (!byAddress.has(address)) known.seals.delete(address)
+    for (const address of ledgerBlock.seals.keys()) if (!byAddress.has(address)) ledgerBlock.seals.delete(address)
     return seals
   }
 
   /** The keys of other blocks under which the same transactions are sealed now, by what they say. */
-  #elsewhere(gone: readonly Told[], block: number): ReadonlyMap<string, string[]> {
-    const here = this.#blocks.get(block)?.told
-    const others = [...new Set(gone.map(({ tx }) => tx))].flatMap((tx) => [...(this.#byTx.get(tx) ?? [])])
-    return keysBySameness(others.filter((one) => one.state === 'sealed' && here?.get(one.key) !== one))
+  #sealedElsewhere(missing: readonly PublishedFact[], block: number): ReadonlyMap<string, string[]> {
+    const blockFacts = this.#blocks.get(block)?.facts
+    const sameTransactions = [...new Set(missing.map(({ tx }) => tx))].flatMap((tx) => [
+      ...(this.#factsByTx.get(tx) ?? []),
+    ])
+    return keysByContent(sameTransactions.filter((one) => one.state === 'sealed' && blockFacts?.get(one.key) !== one))
   }
 
-  #end(block: Block, told: Told | undefined): void {
-    if (told?.state !== 'open') return
-    told.state = 'sealed'
+  #markSealed(block: LedgerBlock, published: PublishedFact | undefined): void {
+    if (published?.state !== 'open') return
+    published.state = 'sealed'
     block.open -= 1
     this.#open -= 1
   }
 
-  #drop(block: Block, key: string): void {
-    const told = block.told.get(key)
-    if (!told) return
-    block.told.delete(key)
+  #remove(block: LedgerBlock, key: string): void {
+    const published = block.facts.get(key)
+    if (!published) return
+    block.facts.delete(key)
     this.#size -= 1
-    if (told.state === 'open') {
+    if (published.state === 'open') {
       block.open -= 1
       this.#open -= 1
     }
-    const others = this.#byTx.get(told.tx)
-    others?.delete(told)
-    if (others?.size === 0) this.#byTx.delete(told.tx)
+    const sameTransaction = this.#factsByTx.get(published.tx)
+    sameTransaction?.delete(published)
+    if (sameTransaction?.size === 0) this.#factsByTx.delete(published.tx)
   }
 
   #forgetOldest(): void {
     for (const [number, block] of this.#blocks) {
-      if (block.open > 0 || block.told.size === 0) continue
+      if (block.open > 0 || block.facts.size === 0) continue
       return this.#forgetBlock(number, block)
     }
   }
 
   /** Forgets what no reorganisation can reach any more; what is open is never forgotten. */
-  #forget(waiting: number): void {
+  #forgetSettled(keepFrom: number): void {
     const settled = this.#settled ?? 0
-    const deep = Math.min(this.#safe ?? settled, settled - LATELY_BLOCKS)
-    const floor = Math.min(waiting, Math.max(deep, settled - DEPTH_BOUND_BLOCKS))
-    for (const [number, block] of this.#blocks) if (number < floor && block.open === 0) this.#forgetBlock(number, block)
+    const finalBlock = Math.min(this.#safe ?? settled, settled - RECENT_BLOCKS_BOUND)
+    const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
+    for (const [number, block] of this.#blocks)
+      if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
   }
 
-  #forgetBlock(number: number, block: Block): void {
-    for (const key of block.told.keys()) this.#drop(block, key)
+  #forgetBlock(number: number, block: LedgerBlock): void {
+    for (const key of block.facts.keys()) this.#remove(block, key)
     this.#blocks.delete(number)
   }
 }

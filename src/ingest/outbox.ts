@@ -2,10 +2,10 @@ import type { Draft } from '../protocol/updates.ts'
 import type { Notes, Tape } from '../tape/tape.ts'
 
 /** What a turn amounts to: what is told, and what is kept beside it. */
-export type Telling = { readonly drafts: readonly Draft[]; readonly notes: Notes }
+export type BatchOutput = { readonly drafts: readonly Draft[]; readonly notes: Notes }
 
 /** What is written of a turn before the tape has it: each draft under the number that it will have. */
-export class Sheet {
+export class Outbox {
   readonly #tape: Tape
   #drafts: Draft[] = []
   #notes = new Map<string, unknown>()
@@ -15,28 +15,28 @@ export class Sheet {
   }
 
   /** The number that the next draft will have: one teller writes a tape, and nothing comes between. */
-  get next(): number {
+  get nextSeq(): number {
     return this.#tape.end() + this.#drafts.length + 1
   }
 
-  tell(draft: Draft): void {
+  publish(draft: Draft): void {
     this.#drafts.push(draft)
   }
 
-  note(name: string, value: unknown): void {
+  setNote(name: string, value: unknown): void {
     this.#notes.set(name, value)
   }
 
   /** What will have a number, if it is of this turn. */
-  at(seq: number): Draft | undefined {
+  draftAt(seq: number): Draft | undefined {
     return this.#drafts[seq - this.#tape.end() - 1]
   }
 
   /** All of it, for the tape. */
-  take(): Telling {
-    const telling = { drafts: this.#drafts, notes: this.#notes }
+  take(): BatchOutput {
+    const output = { drafts: this.#drafts, notes: this.#notes }
     this.#drafts = []
     this.#notes = new Map()
-    return telling
+    return output
   }
 }

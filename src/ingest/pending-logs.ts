@@ -1,42 +1,42 @@
 import type { Log } from '../chain/logs/log-schema.ts'
-import type { Heard } from '../chain/source/source.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 
 /** A log as it was heard. */
-export type HeardLog = Omit<Extract<Heard, { type: 'log' }>, 'type'>
+export type ReceivedLog = Omit<Extract<ChainEvent, { type: 'log' }>, 'type'>
 /** What was heard of one transaction, by key. */
-export type Transaction = Map<string, HeardLog>
+export type PendingTransaction = Map<string, ReceivedLog>
 
 /** Logs remembered at most; beyond it the oldest block is forgotten, and its settling will say what belongs together. */
 const LOGS_BOUND = 100_000
 
 /** The pre-confirmed logs themselves, until their block is settled: what comes later may belong to what was told. */
-export class Overheard {
-  readonly #blocks = new Map<number, Map<Hex, Transaction>>()
+export class PendingLogs {
+  readonly #blocks = new Map<number, Map<Hex, PendingTransaction>>()
   #size = 0
 
   /** What was heard of the transaction of a log. */
-  of({ blockNumber, transactionHash }: Pick<Log, 'blockNumber' | 'transactionHash'>): Transaction {
+  ofTransaction({ blockNumber, transactionHash }: Pick<Log, 'blockNumber' | 'transactionHash'>): PendingTransaction {
     return this.#blocks.get(blockNumber)?.get(transactionHash) ?? new Map()
   }
 
-  add(heard: HeardLog): void {
-    const { blockNumber, transactionHash, key } = heard.log
-    const block = this.#blocks.get(blockNumber) ?? new Map<Hex, Transaction>()
-    const transaction = block.get(transactionHash) ?? new Map<string, HeardLog>()
+  add(received: ReceivedLog): void {
+    const { blockNumber, transactionHash, key } = received.log
+    const block = this.#blocks.get(blockNumber) ?? new Map<Hex, PendingTransaction>()
+    const transaction = block.get(transactionHash) ?? new Map<string, ReceivedLog>()
     if (!transaction.has(key)) this.#size += 1
-    this.#blocks.set(blockNumber, block.set(transactionHash, transaction.set(key, heard)))
+    this.#blocks.set(blockNumber, block.set(transactionHash, transaction.set(key, received)))
     if (this.#size <= LOGS_BOUND) return
     const [oldest] = this.#blocks.keys()
-    if (oldest !== undefined) this.#forget(oldest)
+    if (oldest !== undefined) this.#forgetBlock(oldest)
   }
 
   /** What is settled is known whole. */
-  settled(newest: number): void {
-    for (const block of this.#blocks.keys()) if (block <= newest) this.#forget(block)
+  forgetSettled(newest: number): void {
+    for (const block of this.#blocks.keys()) if (block <= newest) this.#forgetBlock(block)
   }
 
-  #forget(block: number): void {
+  #forgetBlock(block: number): void {
     for (const transaction of this.#blocks.get(block)?.values() ?? []) this.#size -= transaction.size
     this.#blocks.delete(block)
   }

@@ -13,65 +13,67 @@ import {
   scan,
   startWith,
 } from 'rxjs'
-import type { Heard } from '../chain/source/source.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list-diff.ts'
-import type { Reading } from '../tokens/list-poller.ts'
-import { addressesOf, type Feed, feedsAfter } from '../tokens/price-feeds.ts'
-import { together, type Unsorted } from './group-transactions.ts'
-import type { Answer, Teller } from './reducer.ts'
+import type { PolledList } from '../tokens/list-poller.ts'
+import { aggregatorAddresses, applyFeedCall, type PriceFeed } from '../tokens/price-feeds.ts'
+import { groupTransactions, type UngroupedEvent } from './group-transactions.ts'
+import type { Reducer, TokenOrFeedAnswer } from './reducer.ts'
 
 type Options = {
-  readonly lists: Observable<Reading | null>
+  readonly lists: Observable<PolledList | null>
   /** What contracts answer when they are asked: those of tokens, and the feeds. */
-  readonly answers: (tokens: Observable<readonly Hex[]>) => Observable<Answer>
-  readonly source: (addresses: Observable<readonly Hex[]>) => Observable<Heard>
-  readonly teller: Teller
+  readonly answers: (tokens: Observable<readonly Hex[]>) => Observable<TokenOrFeedAnswer>
+  readonly source: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
+  readonly reducer: Reducer
   readonly tape: Tape
   readonly clock: SchedulerLike
   /** Gathers what comes in one turn of the event loop. */
-  readonly turn: SchedulerLike
+  readonly tickScheduler: SchedulerLike
 }
 
 /**
  * The whole river: lists and logs come in, are told in the order in which they came, turn by turn, and end on the tape.
  * Nothing below the tape knows of it.
  */
-export const river = (options: Options): Observable<readonly Entry[]> => {
-  const { lists, answers, source, teller, tape, clock, turn } = options
+export const buildPipeline = (options: Options): Observable<readonly Entry[]> => {
+  const { lists, answers, source, reducer, tape, clock, tickScheduler } = options
   return lists.pipe(
-    connect((read) => {
-      const tokens = listedIn(read, teller)
+    connect((sharedLists) => {
+      const tokens = listedAddressesIn(sharedLists, reducer)
       return answers(tokens).pipe(
-        connect((answered) =>
+        connect((sharedAnswers) =>
           merge(
-            read.pipe(map((reading): Unsorted => ({ type: 'list', tokens: null, ...reading }))),
-            answered,
-            source(combineLatest([tokens, quotedBy(teller.feeds, answered)], (...addresses) => addresses.flat())),
+            sharedLists.pipe(map((list): UngroupedEvent => ({ type: 'list', tokens: null, ...list }))),
+            sharedAnswers,
+            source(
+              combineLatest([tokens, feedAddresses(reducer.feeds, sharedAnswers)], (...addresses) => addresses.flat()),
+            ),
           ),
         ),
       )
     }),
-    together(clock),
-    turns(turn),
-    concatMap((arrivals) => {
-      const { drafts, notes } = teller.tell(arrivals)
+    groupTransactions(clock),
+    batchByTick(tickScheduler),
+    concatMap((batch) => {
+      const { drafts, notes } = reducer.reduce(batch)
       return drafts.length > 0 || notes.size > 0 ? tape.append(drafts, notes) : []
     }),
   )
 }
 
 /** The tokens whose logs are to be heard: what the board knew before, then what each list says; a partial one only adds. */
-function listedIn(lists: Observable<Reading | null>, teller: Teller): Observable<readonly Hex[]> {
-  const known = listedAddresses(teller.board)
+function listedAddressesIn(lists: Observable<PolledList | null>, reducer: Reducer): Observable<readonly Hex[]> {
+  const knownAddresses = listedAddresses(reducer.tokens)
   return lists.pipe(
-    filter((reading) => reading !== null),
+    filter((list) => list !== null),
     scan((before: readonly Hex[], { tokens, partial }) => {
       const listed = tokens.map((token) => token.address)
       return [...new Set(partial ? [...before, ...listed] : listed)].sort()
-    }, known),
-    startWith(known.sort()),
+    }, knownAddresses),
+    startWith(knownAddresses.sort()),
     // An empty list is news as well: after it, the same tokens have to be heard anew.
     distinctUntilChanged((before, now) => before.join() === now.join()),
     filter((addresses) => addresses.length > 0),
@@ -79,17 +81,20 @@ function listedIn(lists: Observable<Reading | null>, teller: Teller): Observable
 }
 
 /** Whose logs are the rounds of the feeds: what stands behind a proxy may be replaced. */
-const quotedBy = (known: readonly Feed[], answered: Observable<Answer>): Observable<readonly Hex[]> =>
+const feedAddresses = (
+  known: readonly PriceFeed[],
+  answered: Observable<TokenOrFeedAnswer>,
+): Observable<readonly Hex[]> =>
   answered.pipe(
     filter((answer) => answer.type === 'feed'),
-    scan(feedsAfter, known),
+    scan(applyFeedCall, known),
     startWith(known),
-    map(addressesOf),
+    map(aggregatorAddresses),
     distinctUntilChanged((before, now) => before.join() === now.join()),
   )
 
 /** Gathers what arrives in one turn of the event loop, so that it is written and sent in one stroke. */
-const turns =
-  <T>(turn: SchedulerLike) =>
-  (arrivals: Observable<T>): Observable<readonly T[]> =>
-    arrivals.pipe(connect((shared) => shared.pipe(buffer(shared.pipe(auditTime(0, turn))))))
+const batchByTick =
+  <T>(tickScheduler: SchedulerLike) =>
+  (events: Observable<T>): Observable<readonly T[]> =>
+    events.pipe(connect((sharedEvents) => sharedEvents.pipe(buffer(sharedEvents.pipe(auditTime(0, tickScheduler))))))

@@ -1,202 +1,209 @@
-import type { Owed } from '../chain/sealed/block-logs.ts'
+import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
-import type { Heard } from '../chain/source/source.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 import type { Head } from '../protocol/fields.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
 import { type NewestNote, noteNames } from '../tape/tape.ts'
-import type { TokenAnswer } from '../tokens/apply-call.ts'
-import type { Board } from '../tokens/list-diff.ts'
-import type { Listed } from '../tokens/list-parser.ts'
-import type { Feed, FeedAnswer } from '../tokens/price-feeds.ts'
-import { Desk, type DeskOptions } from './context.ts'
+import type { TokenContractState } from '../tokens/apply-call.ts'
+import type { TokenTable } from '../tokens/list-diff.ts'
+import type { ListedToken } from '../tokens/list-parser.ts'
+import type { FeedContractState, PriceFeed } from '../tokens/price-feeds.ts'
+import { IngestContext, type IngestOptions } from './context.ts'
 import type { Ledger } from './ledger.ts'
-import type { Telling } from './outbox.ts'
-import type { HeardLog } from './pending-logs.ts'
-import { Preconfirmed } from './preconfirmed.ts'
-import { cursorOf, type Mark, markOf, restoreLedger } from './restore.ts'
+import type { BatchOutput } from './outbox.ts'
+import type { ReceivedLog } from './pending-logs.ts'
+import { PreconfirmedHandler } from './preconfirmed.ts'
+import { cursorOf, type RestartPoint, restartPointOf, restoreLedger } from './restore.ts'
 import { settleBlock } from './sealed-block.ts'
-import { placeOfBlock } from './settle.ts'
+import { blockFieldOf } from './settle.ts'
 
 /** A contract was asked what holds of it: that of a token, or a feed. */
-export type Answer = ({ readonly type: 'token' } & TokenAnswer) | ({ readonly type: 'feed' } & FeedAnswer)
+export type TokenOrFeedAnswer =
+  | ({ readonly type: 'token' } & TokenContractState)
+  | ({ readonly type: 'feed' } & FeedContractState)
 
 /** What one turn brings: from the chain, or a list (null where the last good one stays and only time passed). */
-export type Arrival =
-  | Exclude<Heard, { type: 'log' }>
+export type IngestEvent =
+  | Exclude<ChainEvent, { type: 'log' }>
   /** Logs of one transaction that were pre-confirmed, as far as they came together. */
-  | { readonly type: 'transaction'; readonly logs: readonly HeardLog[] }
-  | Answer
-  | { readonly type: 'list'; readonly tokens: readonly Listed[] | null; readonly partial?: boolean }
+  | { readonly type: 'transaction'; readonly logs: readonly ReceivedLog[] }
+  | TokenOrFeedAnswer
+  | { readonly type: 'list'; readonly tokens: readonly ListedToken[] | null; readonly partial?: boolean }
 
-type Status = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
+type StatusNote = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 /** Turns what arrives into what is told. What it knows of keys, of tokens and of the head outlives a restart. */
-export class Teller {
-  readonly #options: DeskOptions
-  readonly #desk: Desk
-  readonly #preconfirmed: Preconfirmed
+export class Reducer {
+  readonly #options: IngestOptions
+  readonly #context: IngestContext
+  readonly #preconfirmed: PreconfirmedHandler
   #head: Head
-  #newest: NewestNote | null
-  #status: Status | null
+  #newestSealed: NewestNote | null
+  #status: StatusNote | null
 
-  private constructor(options: DeskOptions, ledger: Ledger) {
+  private constructor(options: IngestOptions, ledger: Ledger) {
     const { tape } = options
     this.#options = options
     // The notes are what this class kept: they are read back, not checked again.
-    this.#head = (tape.note(noteNames.head) as Head | undefined) ?? unknownHead
-    this.#newest = (tape.note(noteNames.newest) as NewestNote | undefined) ?? null
-    this.#status = (tape.note(noteNames.status) as Status | undefined) ?? null
-    this.#desk = new Desk(options, ledger, this.#head, this.cursor?.number ?? null)
-    this.#preconfirmed = new Preconfirmed(this.#desk)
+    this.#head = (tape.readNote(noteNames.head) as Head | undefined) ?? unknownHead
+    this.#newestSealed = (tape.readNote(noteNames.newest) as NewestNote | undefined) ?? null
+    this.#status = (tape.readNote(noteNames.status) as StatusNote | undefined) ?? null
+    this.#context = new IngestContext(options, ledger, this.#head, this.cursor?.number ?? null)
+    this.#preconfirmed = new PreconfirmedHandler(this.#context)
   }
 
   /** Picks up where the tape ends: what was told is known again, and every promise that is open. */
-  static async restore(options: DeskOptions): Promise<Teller> {
-    return new Teller(options, await restoreLedger(options.tape))
+  static async restore(options: IngestOptions): Promise<Reducer> {
+    return new Reducer(options, await restoreLedger(options.tape))
   }
 
   /** The sealed block up to which everything had been settled when the tape was last written. */
   get cursor(): Cursor | null {
-    return cursorOf(markOf(this.#options.tape))
+    return cursorOf(restartPointOf(this.#options.tape))
   }
 
   get head(): Head {
     return this.#head
   }
 
-  get board(): Board {
-    return this.#desk.keeper.board
+  get tokens(): TokenTable {
+    return this.#context.tokenState.tokens
   }
 
   /** The feeds, with what is known to stand behind them. */
-  get feeds(): readonly Feed[] {
-    return this.#desk.keeper.feeds
+  get feeds(): readonly PriceFeed[] {
+    return this.#context.tokenState.feeds
   }
 
   get ledger(): Ledger {
-    return this.#desk.ledger
+    return this.#context.ledger
   }
 
   /** What waits for its block: promises, and rounds of the feeds. */
-  get owed(): Owed {
-    const { ledger, keeper } = this.#desk
+  get openKeys(): OpenKeys {
+    const { ledger, tokenState } = this.#context
     return {
-      at: (block) => [...ledger.at(block), ...keeper.quotedAt(block)],
-      toldBetween: (from, to) => ledger.toldBetween(from, to),
-      sealedBefore: ledger.sealedBefore,
+      at: (block) => [...ledger.at(block), ...tokenState.openRoundsAt(block)],
+      publishedBlocksBetween: (from, to) => ledger.publishedBlocksBetween(from, to),
+      sealedInPreviousRun: ledger.sealedInPreviousRun,
     }
   }
 
-  tell(turn: readonly Arrival[]): Telling {
-    for (const arrival of turn) this.#take(arrival)
-    return this.#desk.sheet.take()
+  reduce(batch: readonly IngestEvent[]): BatchOutput {
+    for (const event of batch) this.#apply(event)
+    return this.#context.outbox.take()
   }
 
-  #take(arrival: Arrival): void {
-    const { keeper, ledger } = this.#desk
-    switch (arrival.type) {
+  #apply(event: IngestEvent): void {
+    const { tokenState, ledger } = this.#context
+    switch (event.type) {
       case 'transaction':
-        if (this.#preconfirmed.tell(arrival.logs)) this.#raise({ pending: arrival.logs[0]?.log.blockNumber ?? null })
+        if (this.#preconfirmed.publish(event.logs)) this.#raiseHead({ pending: event.logs[0]?.log.blockNumber ?? null })
         return
       case 'list':
-        return keeper.list(arrival.tokens, arrival.partial ?? false)
+        return tokenState.applyList(event.tokens, event.partial ?? false)
       case 'token':
-        if (keeper.answered(arrival)) this.#desk.correct(arrival.address, () => true)
+        if (tokenState.applyTokenAnswer(event)) this.#context.correctMultipliers(event.address, () => true)
         return
       case 'feed':
-        return keeper.feedAnswered(arrival)
+        return tokenState.applyFeedAnswer(event)
       case 'hearing':
-        return keeper.hears(arrival.addresses)
+        return tokenState.markSubscribed(event.addresses)
       case 'head':
-        this.#desk.hears({ ...arrival, number: arrival.pending ?? arrival.sealed ?? 0 })
-        this.#date(arrival.sealed, arrival.timestamp)
-        return this.#raise(arrival)
+        this.#context.observeBlockTime({ ...event, number: event.pending ?? event.sealed ?? 0 })
+        this.#noteNewestSealed(event.sealed, event.timestamp)
+        return this.#raiseHead(event)
       case 'cursor':
-        ledger.reach(arrival.cursor.number)
-        return this.#mark(arrival.cursor)
+        ledger.setSettled(event.cursor.number)
+        return this.#noteRestartPoint(event.cursor)
       case 'sealed':
-        return this.#sealed(arrival)
+        return this.#applySealed(event)
       case 'finality':
-        return this.#final(arrival)
+        return this.#applyFinality(event)
       case 'status':
-        return this.#say(arrival)
+        return this.#applyStatus(event)
       case 'hole':
-        keeper.misses(arrival.blocks.to)
-        this.#all({ type: 'hole', blocks: arrival.blocks, reason: arrival.reason })
-        return this.#mark(arrival.cursor)
+        tokenState.markGap(event.blocks.to)
+        this.#broadcast({ type: 'hole', blocks: event.blocks, reason: event.reason })
+        return this.#noteRestartPoint(event.cursor)
       case 'doubted':
         // Until a block is settled anew, what was told of it stands.
         return
       case 'unreadable':
-        return this.#desk.count.unreadable(arrival.count)
+        return this.#context.count.unreadable(event.count)
     }
   }
 
-  #sealed({ blocks, newest, cursor }: Extract<Arrival, { type: 'sealed' }>): void {
-    const { ledger, keeper } = this.#desk
-    const isAnnounced = this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
-    ledger.reach(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
+  #applySealed({ blocks, newest, cursor }: Extract<IngestEvent, { type: 'sealed' }>): void {
+    const { ledger, tokenState } = this.#context
+    const isPreconfirming = this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
+    ledger.setSettled(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
     for (const block of blocks) {
       const isNext = block.number <= cursor.number
-      settleBlock(this.#desk, block, { late: isAnnounced || block.via === 'backfill', newest, isNext })
+      settleBlock(this.#context, block, { late: isPreconfirming || block.via === 'backfill', newest, isNext })
     }
-    this.#preconfirmed.settled(newest)
-    keeper.reaches({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
-    this.#mark(cursor)
+    this.#preconfirmed.forgetSettled(newest)
+    tokenState.advancePosition({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
+    this.#noteRestartPoint(cursor)
   }
 
-  #raise({ sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>): void {
-    const newest = higher(this.#head.sealed, sealed)
-    const built = higher(this.#head.pending, pending)
+  #raiseHead({ sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>): void {
+    const highestSealed = higher(this.#head.sealed, sealed)
+    const highestPending = higher(this.#head.pending, pending)
     const head = {
       // What is sealed is being built no more; what is built then, nobody has said.
-      pending: built !== null && newest !== null && built <= newest ? null : built,
-      sealed: newest,
+      pending:
+        highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
+      sealed: highestSealed,
       safe: higher(this.#head.safe, safe),
       finalized: higher(this.#head.finalized, finalized),
     }
     if (Object.entries(head).every(([name, number]) => this.#head[name as keyof Head] === number)) return
     this.#head = head
-    this.#desk.sheet.note(noteNames.head, head)
+    this.#context.outbox.setNote(noteNames.head, head)
   }
 
   /** Keeps the time of the newest sealed block: by it is said how far all that is known lags behind. */
-  #date(number: number | null, timestamp: number | null): void {
-    if (number === null || timestamp === null || number <= (this.#newest?.number ?? -1)) return
-    this.#newest = { number, timestamp }
-    this.#desk.sheet.note(noteNames.newest, this.#newest)
+  #noteNewestSealed(number: number | null, timestamp: number | null): void {
+    if (number === null || timestamp === null || number <= (this.#newestSealed?.number ?? -1)) return
+    this.#newestSealed = { number, timestamp }
+    this.#context.outbox.setNote(noteNames.newest, this.#newestSealed)
   }
 
-  #final({ stage, block }: Extract<Arrival, { type: 'finality' }>): void {
-    if (stage === 'safe') this.#desk.ledger.safe(block.number)
-    this.#date(block.number, block.timestamp)
-    this.#raise({ [stage]: block.number, sealed: block.number })
-    this.#all({ type: 'finality', stage, block: placeOfBlock(block) })
+  #applyFinality({ stage, block }: Extract<IngestEvent, { type: 'finality' }>): void {
+    if (stage === 'safe') this.#context.ledger.setSafe(block.number)
+    this.#noteNewestSealed(block.number, block.timestamp)
+    this.#raiseHead({ [stage]: block.number, sealed: block.number })
+    this.#broadcast({ type: 'finality', stage, block: blockFieldOf(block) })
   }
 
-  #mark({ number, hash }: Cursor): void {
-    this.#desk.reaches(number)
-    const mark: Mark = { block: number, hash, seq: this.#desk.ledger.since(this.#desk.end) }
-    this.#desk.sheet.note(noteNames.mark, mark)
+  #noteRestartPoint({ number, hash }: Cursor): void {
+    this.#context.advanceSettled(number)
+    const restartPoint: RestartPoint = {
+      block: number,
+      hash,
+      seq: this.#context.ledger.restartSeq(this.#context.tapeEnd),
+    }
+    this.#context.outbox.setNote(noteNames.mark, restartPoint)
   }
 
-  #say({ source, reason }: Pick<Status, 'source' | 'reason'>): void {
+  #applyStatus({ source, reason }: Pick<StatusNote, 'source' | 'reason'>): void {
     if (this.#status?.source === source && this.#status.reason === reason) return
-    this.#status = { source, reason, since: this.#desk.time }
-    this.#desk.sheet.note(noteNames.status, this.#status)
-    this.#all({ type: 'status', source, since: this.#status.since, reason, head: this.#head })
+    this.#status = { source, reason, since: this.#context.nowIso }
+    this.#context.outbox.setNote(noteNames.status, this.#status)
+    this.#broadcast({ type: 'status', source, since: this.#status.since, reason, head: this.#head })
   }
 
   /** Tells what concerns every listener. */
-  #all(told: AboutAll): void {
-    const { type, ...rest } = told
-    this.#desk.sheet.tell({ type, symbol: '*', address: null, time: this.#desk.time, ...rest } as Draft)
+  #broadcast(draft: BroadcastDraft): void {
+    const { type, ...rest } = draft
+    this.#context.outbox.publish({ type, symbol: '*', address: null, time: this.#context.nowIso, ...rest } as Draft)
   }
 }
 
-type AboutAll = {
+type BroadcastDraft = {
   [Type in 'status' | 'hole' | 'finality']: Omit<DraftOf<Type>, 'symbol' | 'address' | 'time'>
 }['status' | 'hole' | 'finality']
 

@@ -3,26 +3,26 @@ import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Block, Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
 import { changedFields, type FactDraft } from './fact.ts'
-import type { Settling, Told } from './ledger.ts'
+import type { PublishedFact, Settlement } from './ledger.ts'
 
 /** A digest of a block's keys is this long: enough to notice a difference, short enough to read out. */
 const DIGEST_BYTES = 16
 
 /** What messages that follow a key have in common. */
-type Setting = {
+type MessageContext = {
   readonly time: string
   /** A token's symbol now, or as it was when it was told. */
   readonly symbolOf: (address: Hex, before: string) => string
   /** The position of a message by its number. */
-  readonly position: (seq: number) => string
+  readonly positionOf: (seq: number) => string
   /** What holds again of a token where something that was told of it is not so. */
-  readonly now: (told: Told) => unknown
+  readonly currentValue: (published: PublishedFact) => unknown
 }
 
 /** The same for what a sealed block brings. */
-type Sealing = Setting & { readonly block: Block }
+type BlockMessageContext = MessageContext & { readonly block: Block }
 
-export const placeOfBlock = ({
+export const blockFieldOf = ({
   number,
   hash,
   timestamp,
@@ -33,20 +33,37 @@ export const placeOfBlock = ({
 })
 
 /** What was told is not so. */
-export function retractOf(
-  { told, reason, by }: Settling['retractions'][number],
-  { block, time, symbolOf, position, now }: Sealing,
+export function retractDraft(
+  { published, reason, by }: Settlement['retractions'][number],
+  { block, time, symbolOf, positionOf, currentValue }: BlockMessageContext,
 ): DraftOf<'retract'> {
-  const { address, key } = told
-  const symbol = symbolOf(address, told.symbol)
-  const was = position(told.seq)
-  return { type: 'retract', symbol, address, time, key, of: told.type, was, reason, by, now: now(told), block }
+  const { address, key } = published
+  const symbol = symbolOf(address, published.symbol)
+  const was = positionOf(published.seq)
+  return {
+    type: 'retract',
+    symbol,
+    address,
+    time,
+    key,
+    of: published.type,
+    was,
+    reason,
+    by,
+    now: currentValue(published),
+    block,
+  }
 }
 
 /** The same key, other content: the whole new message, and in what it differs from the one before. */
-export function amendOf(
-  { told, of, before, fact }: { told: Told; of: Told['type']; before: object | null; fact: FactDraft },
-  { time, symbolOf, position }: Setting,
+export function amendDraft(
+  {
+    told,
+    of,
+    before,
+    fact,
+  }: { told: PublishedFact; of: PublishedFact['type']; before: object | null; fact: FactDraft },
+  { time, symbolOf, positionOf }: MessageContext,
 ): DraftOf<'amend'> {
   const { time: _time, ...update } = fact
   const { address, key } = told
@@ -57,17 +74,17 @@ export function amendOf(
     time,
     key,
     of,
-    was: position(told.seq),
+    was: positionOf(told.seq),
     changed: before ? changedFields(before, update) : ['type'],
     update,
   }
 }
 
 /** A block holds these logs of a token. */
-export function sealOf(
-  { address, symbol, logs }: Settling['seals'][number],
-  late: ReadonlySet<string>,
-  { block, time, symbolOf }: Sealing,
+export function sealDraft(
+  { address, symbol, logs }: Settlement['seals'][number],
+  lateKeys: ReadonlySet<string>,
+  { block, time, symbolOf }: BlockMessageContext,
 ): DraftOf<'seal'> {
   const keys = logs.map(({ key }) => key)
   return {
@@ -78,7 +95,7 @@ export function sealOf(
     block,
     keys,
     types: logs.map(({ type }) => type),
-    late: keys.filter((key) => late.has(key)),
+    late: keys.filter((key) => lateKeys.has(key)),
     count: keys.length,
     digest: createHash('sha256')
       .update(keys.join('\n'))

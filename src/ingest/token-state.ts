@@ -1,208 +1,214 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../chain/logs/log-schema.ts'
-import type { Owing, SealedBlock } from '../chain/sealed/block-logs.ts'
+import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { txOf } from '../protocol/key.ts'
 import type { UpdateType } from '../protocol/updates.ts'
 import { type ListNote, noteNames, type Tape } from '../tape/tape.ts'
-import { type TokenAnswer, withAnswer } from '../tokens/apply-call.ts'
-import { type Word, withBlock, withWordOf } from '../tokens/apply-log.ts'
-import { isBefore, type Place } from '../tokens/chain-position.ts'
+import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
+import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
+import { type ChainPosition, isBefore } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
 import {
-  type Board,
-  type Change,
-  compare,
-  compareListed,
-  heard,
+  diffFullList,
+  diffPartialList,
+  type ListTiming,
   listedAddresses,
-  type Moment,
-  restate,
-  valued,
+  markListed,
+  refreshNavs,
+  type TokenChanges,
+  type TokenTable,
+  updateNav,
 } from '../tokens/list-diff.ts'
-import type { Listed } from '../tokens/list-parser.ts'
+import type { ListedToken } from '../tokens/list-parser.ts'
 import { multiplierDraft } from '../tokens/messages.ts'
-import { type FactorChange, waiting, withGap, withMatured } from '../tokens/multiplier.ts'
-import type { NavRule } from '../tokens/nav.ts'
-import { blockSays, roundSaid } from '../tokens/nav-history.ts'
+import { addUnreadGap, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
+import type { NavTiming } from '../tokens/nav.ts'
+import { addRound, applySealedRounds } from '../tokens/nav-history.ts'
 import {
-  type Feed,
-  type FeedAnswer,
+  applyFeedCall,
+  type FeedContractState,
   type FeedSetting,
-  feedOf,
-  feedsAfter,
+  findFeed,
   openFeeds,
-  roundAnswered,
-  roundSaidBy,
+  type PriceFeed,
+  roundFromCall,
+  roundFromLog,
 } from '../tokens/price-feeds.ts'
-import { held, type Token } from '../tokens/token.ts'
-import type { Sheet } from './outbox.ts'
+import { type Token, withDerivedState } from '../tokens/token.ts'
+import type { Outbox } from './outbox.ts'
 
 type Options = {
   readonly tape: Tape
-  readonly sheet: Sheet
+  readonly outbox: Outbox
   readonly staleMs: number
   readonly now: () => number
   /** The newest block of which a former life may have told something. */
-  readonly head: number
+  readonly headBlock: number
   readonly feeds: readonly FeedSetting[]
 }
 
 /** Keeps the board: takes in what the list, the chain and the clock say of tokens, and tells what is not an on-chain fact. */
-export class Keeper {
+export class TokenState {
   readonly #options: Options
-  readonly #board: Map<Hex, Token>
+  readonly #tokens: Map<Hex, Token>
   /** Whose multiplier is to change at a time that no block has reached yet. */
-  readonly #armed = new Set<Hex>()
+  readonly #scheduled = new Set<Hex>()
   /** The time of the newest block that was heard of, in seconds: the only clock that schedules know. */
-  #time: number | null = null
+  #chainTime: number | null = null
   /** The last log that was heard of: what the list says now comes after it. */
-  #at: Place
-  #feeds: readonly Feed[]
+  #position: ChainPosition
+  #feeds: readonly PriceFeed[]
   /** Of which token each feed is, once that is known: a symbol may become another's. */
-  readonly #quoted = new Map<Hex, Hex>()
+  readonly #tokenByFeed = new Map<Hex, Hex>()
 
   constructor(options: Options) {
     this.#options = options
-    this.#at = { block: options.head, logIndex: Number.MAX_SAFE_INTEGER }
+    this.#position = { block: options.headBlock, logIndex: Number.MAX_SAFE_INTEGER }
     // The notes are what this class kept: they are read back, not checked again.
-    this.#feeds = openFeeds(options.feeds, options.tape.note(noteNames.feeds) as readonly Feed[] | undefined)
-    const tokens = ([...options.tape.notes(noteNames.token).values()] as Token[]).filter(({ factor }) => factor)
-    this.#board = new Map(tokens.map((token) => [token.address, token]))
-    for (const token of tokens) this.#arm(token)
+    this.#feeds = openFeeds(options.feeds, options.tape.readNote(noteNames.feeds) as readonly PriceFeed[] | undefined)
+    const tokens = ([...options.tape.readNotes(noteNames.token).values()] as Token[]).filter(
+      ({ multiplierHistory }) => multiplierHistory,
+    )
+    this.#tokens = new Map(tokens.map((token) => [token.address, token]))
+    for (const token of tokens) this.#trackSchedules(token)
   }
 
-  get board(): Board {
-    return this.#board
+  get tokens(): TokenTable {
+    return this.#tokens
   }
 
-  get feeds(): readonly Feed[] {
+  get feeds(): readonly PriceFeed[] {
     return this.#feeds
   }
 
   /** The newest block's time, in seconds. */
-  get time(): number | null {
-    return this.#time
+  get chainTime(): number | null {
+    return this.#chainTime
   }
 
   /** A list; null where the last good one stays and only time passed. */
-  list(tokens: readonly Listed[] | null, partial: boolean): void {
+  applyList(tokens: readonly ListedToken[] | null, partial: boolean): void {
     if (tokens) {
-      this.#apply((partial ? compareListed : compare)(this.#board, tokens, this.#moment()))
-      this.#noteList(tokens.map(({ address }) => address))
+      this.#publishChange((partial ? diffPartialList : diffFullList)(this.#tokens, tokens, this.#listTiming()))
+      this.#saveListNote(tokens.map(({ address }) => address))
     }
     // What the list says nothing of grows older all the same.
-    this.#apply(restate(this.#board, this.#rule()))
+    this.#publishChange(refreshNavs(this.#tokens, this.#navTiming()))
   }
 
   /** What a list leaves out and is believed to be listed all the same stands behind what it names. */
-  #noteList(named: readonly Hex[]): void {
+  #saveListNote(listed: readonly Hex[]): void {
     const readAt = this.#options.now()
-    const note: ListNote = { readAt, order: [...new Set([...named, ...listedAddresses(this.#board)])] }
-    this.#options.sheet.note(noteNames.list, note)
+    const note: ListNote = { readAt, order: [...new Set([...listed, ...listedAddresses(this.#tokens)])] }
+    this.#options.outbox.setNote(noteNames.list, note)
   }
 
   /** The logs of these addresses are heard from now on. */
-  hears(addresses: readonly Hex[]): void {
-    this.#apply(heard(this.#board, addresses, this.#rule()))
+  markSubscribed(addresses: readonly Hex[]): void {
+    this.#publishChange(markListed(this.#tokens, addresses, this.#navTiming()))
   }
 
   /** A log was heard of, or all of a sealed block. */
-  reaches(place: Place): void {
-    if (isBefore(this.#at, place)) this.#at = place
+  advancePosition(position: ChainPosition): void {
+    if (isBefore(this.#position, position)) this.#position = position
   }
 
   /** A block has this time: what was scheduled until then takes effect, though the chain says nothing. Of which tokens. */
-  passes(timestamp: number | null): readonly Hex[] {
-    const time = Math.max(timestamp ?? 0, this.#time ?? 0)
-    if (time > 0) this.#time = time
-    return [...this.#armed].filter((address) => this.#ring(address, time))
+  advanceTime(timestamp: number | null): readonly Hex[] {
+    const time = Math.max(timestamp ?? 0, this.#chainTime ?? 0)
+    if (time > 0) this.#chainTime = time
+    return [...this.#scheduled].filter((address) => this.#applyDue(address, time))
   }
 
   /** A block of this time is about to be told: what it shows to have been scheduled until then is in force in it. */
-  ripens(timestamp: number | null): void {
-    if (timestamp !== null) for (const address of this.#armed) this.#ring(address, timestamp)
+  applyDueSchedules(timestamp: number | null): void {
+    if (timestamp !== null) for (const address of this.#scheduled) this.#applyDue(address, timestamp)
   }
 
   /** Blocks up to this one could not be read: whatever changed in them was not heard. */
-  misses(block: number): void {
-    for (const token of this.#board.values()) this.#set({ ...token, factor: withGap(token.factor, block) })
+  markGap(block: number): void {
+    for (const token of this.#tokens.values())
+      this.#setToken({ ...token, multiplierHistory: addUnreadGap(token.multiplierHistory, block) })
   }
 
   /** Something pre-confirmed says this of its token. Whether it is another multiplier than before, somewhere. */
-  says(word: Word): boolean {
-    const token = this.#board.get(word.log.address)
-    return token !== undefined && this.#set(withWordOf(token, word, this.#time, this.#rule()))
+  applyLog(decodedLog: TokenLog): boolean {
+    const token = this.#tokens.get(decodedLog.log.address)
+    return token !== undefined && this.#setToken(applyLog(token, decodedLog, this.#chainTime, this.#navTiming()))
   }
 
   /** A sealed block says this of a token, and nothing else. Whether it is another multiplier than before, somewhere. */
-  blockSays(block: number, address: Hex, words: readonly Word[]): boolean {
-    const token = this.#board.get(address)
-    return token !== undefined && this.#set(withBlock(token, block, words, this.#time, this.#rule()))
+  applySealedBlock(block: number, address: Hex, decodedLogs: readonly TokenLog[]): boolean {
+    const token = this.#tokens.get(address)
+    return (
+      token !== undefined &&
+      this.#setToken(applySealedBlock(token, block, decodedLogs, this.#chainTime, this.#navTiming()))
+    )
   }
 
   /** A contract was asked what holds of it. Whether it is another multiplier than before, somewhere. */
-  answered(answer: TokenAnswer): boolean {
-    const token = this.#board.get(answer.address)
+  applyTokenAnswer(answer: TokenContractState): boolean {
+    const token = this.#tokens.get(answer.address)
     if (!token) return false
-    const { after, drafts } = withAnswer(token, answer, this.#rule())
-    if (token.state === 'listed') for (const draft of drafts) this.#options.sheet.tell(draft)
-    return this.#set(after)
+    const { after, drafts } = applyCall(token, answer, this.#navTiming())
+    if (token.state === 'listed') for (const draft of drafts) this.#options.outbox.publish(draft)
+    return this.#setToken(after)
   }
 
   /** A feed was asked for what stands behind it, and for its newest round. */
-  feedAnswered(answer: FeedAnswer): void {
-    const feeds = feedsAfter(this.#feeds, answer)
-    if (!isDeepStrictEqual(feeds, this.#feeds)) this.#options.sheet.note(noteNames.feeds, feeds)
+  applyFeedAnswer(answer: FeedContractState): void {
+    const feeds = applyFeedCall(this.#feeds, answer)
+    if (!isDeepStrictEqual(feeds, this.#feeds)) this.#options.outbox.setNote(noteNames.feeds, feeds)
     this.#feeds = feeds
-    const round = roundAnswered(answer)
+    const round = roundFromCall(answer)
     const feed = this.#feeds.find(({ proxy }) => proxy === answer.proxy)
-    const token = feed && this.#tokenOf(feed)
-    if (token && round) this.#value({ ...token, rounds: roundSaid(token.rounds, round) })
+    const token = feed && this.#tokenOfFeed(feed)
+    if (token && round) this.#updateRounds({ ...token, navHistory: addRound(token.navHistory, round) })
   }
 
   /** Whether the logs of an address are rounds of a feed. */
-  quotes(address: Hex): boolean {
-    return feedOf(this.#feeds, address) !== null
+  isFeedAddress(address: Hex): boolean {
+    return findFeed(this.#feeds, address) !== null
   }
 
   /** A round that is pre-confirmed, or something else that its aggregator says. */
-  quote(log: Log): void {
-    const found = feedOf(this.#feeds, log.address)
-    const token = found && this.#tokenOf(found.feed)
-    const round = found && roundSaidBy(log, found.aggregator, false)
-    if (token && round) this.#value({ ...token, rounds: roundSaid(token.rounds, round) })
+  applyRoundLog(log: Log): void {
+    const match = findFeed(this.#feeds, log.address)
+    const token = match && this.#tokenOfFeed(match.feed)
+    const round = match && roundFromLog(log, match.aggregator, false)
+    if (token && round) this.#updateRounds({ ...token, navHistory: addRound(token.navHistory, round) })
   }
 
   /** A sealed block holds these rounds of the feeds that it was asked for, and no others. */
-  blockQuotes({ number, logs, asked }: Pick<SealedBlock, 'number' | 'logs' | 'asked'>): void {
+  applySealedRounds({ number, logs, addresses }: Pick<SealedBlock, 'number' | 'logs' | 'addresses'>): void {
     for (const feed of this.#feeds.filter(({ aggregators }) =>
-      aggregators.some(({ address }) => asked.includes(address)),
+      aggregators.some(({ address }) => addresses.includes(address)),
     )) {
-      const token = this.#tokenOf(feed)
+      const token = this.#tokenOfFeed(feed)
       if (!token) continue
       const rounds = logs.flatMap((log) => {
-        const by = feed.aggregators.find(({ address }) => address === log.address)
-        return (by && roundSaidBy(log, by, true)) ?? []
+        const aggregator = feed.aggregators.find(({ address }) => address === log.address)
+        return (aggregator && roundFromLog(log, aggregator, true)) ?? []
       })
-      this.#value({ ...token, rounds: blockSays(token.rounds, number, rounds) })
+      this.#updateRounds({ ...token, navHistory: applySealedRounds(token.navHistory, number, rounds) })
     }
   }
 
   /** The rounds of a block that were told and are not sealed: an answer that lacks them may be too early. */
-  quotedAt(block: number): readonly Owing[] {
+  openRoundsAt(block: number): readonly OpenKey[] {
     return this.#feeds.flatMap((feed) => {
       const address = feed.aggregators.at(-1)?.address
-      const rounds = this.#tokenOf(feed)?.rounds.feed ?? []
-      return rounds.flatMap(({ at, key, sealed }) =>
-        address && at?.block === block && key && !sealed ? [{ key, address, tx: txOf(key) }] : [],
+      const rounds = this.#tokenOfFeed(feed)?.navHistory.feed ?? []
+      return rounds.flatMap(({ position, key, sealed }) =>
+        address && position?.block === block && key && !sealed ? [{ key, address, tx: txOf(key) }] : [],
       )
     })
   }
 
   /** What holds of a token now, of what messages of a type tell. */
-  holds(address: Hex, type: UpdateType): unknown {
-    const token = this.#board.get(address)
+  currentValue(address: Hex, type: UpdateType): unknown {
+    const token = this.#tokens.get(address)
     if (!token) return null
     return type === 'multiplier'
       ? token.multiplier
@@ -213,67 +219,75 @@ export class Keeper {
           : null
   }
 
-  #tokenOf({ token, proxy }: Feed): Token | undefined {
-    const known = this.#quoted.get(proxy)
-    if (known) return this.#board.get(known)
-    const found = new Directory(this.#board.values()).find(token)
+  #tokenOfFeed({ token, proxy }: PriceFeed): Token | undefined {
+    const address = this.#tokenByFeed.get(proxy)
+    if (address) return this.#tokens.get(address)
+    const found = new Directory(this.#tokens.values()).find(token)
     if (found.kind !== 'found') return undefined
-    this.#quoted.set(proxy, found.token.address)
+    this.#tokenByFeed.set(proxy, found.token.address)
     return found.token
   }
 
-  #value(token: Token): void {
-    if (token.state === 'listed') this.#apply(valued(token, this.#rule()))
-    else this.#set(token)
+  #updateRounds(token: Token): void {
+    if (token.state === 'listed') this.#publishChange(updateNav(token, this.#navTiming()))
+    else this.#setToken(token)
   }
 
-  #ring(address: Hex, time: number): boolean {
-    const token = this.#board.get(address)
+  #applyDue(address: Hex, time: number): boolean {
+    const token = this.#tokens.get(address)
     const due = token
-      ? waiting(token.factor).filter(({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time)
+      ? pendingSchedules(token.multiplierHistory).filter(
+          ({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time,
+        )
       : []
-    for (const schedule of due) this.#mature(address, schedule)
+    for (const schedule of due) this.#applySchedule(address, schedule)
     return due.length > 0
   }
 
-  #mature(address: Hex, schedule: FactorChange): void {
-    const token = this.#board.get(address)
+  #applySchedule(address: Hex, schedule: MultiplierChange): void {
+    const token = this.#tokens.get(address)
     if (!token) return
-    const rule = this.#rule()
-    const after = held({ ...token, factor: withMatured(token.factor, schedule) }, rule)
+    const timing = this.#navTiming()
+    const after = withDerivedState(
+      { ...token, multiplierHistory: markScheduleApplied(token.multiplierHistory, schedule) },
+      timing,
+    )
     const { to, effectiveAt } = schedule
     // By now something else may be in force again.
     const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
     // What a log has scheduled was told, whether the listing is told only later or has ended since.
     if (token.state === 'listed' || schedule.key !== null)
-      this.#options.sheet.tell({ ...multiplierDraft(after, rule, { from, effectiveAt, source: 'clock' }), to })
-    this.#set(after)
+      this.#options.outbox.publish({ ...multiplierDraft(after, timing, { from, effectiveAt, source: 'clock' }), to })
+    this.#setToken(after)
   }
 
-  #apply({ drafts, tokens }: Change): void {
-    for (const draft of drafts) this.#options.sheet.tell(draft)
-    for (const token of tokens) this.#set(token)
+  #publishChange({ drafts, tokens }: TokenChanges): void {
+    for (const draft of drafts) this.#options.outbox.publish(draft)
+    for (const token of tokens) this.#setToken(token)
   }
 
-  #set(token: Token): boolean {
-    const before = this.#board.get(token.address)
+  #setToken(token: Token): boolean {
+    const before = this.#tokens.get(token.address)
     if (before === token || isDeepStrictEqual(before, token)) return false
-    this.#board.set(token.address, token)
-    this.#options.sheet.note(noteNames.token + token.address, token)
-    this.#arm(token)
-    return before?.factor !== token.factor && !isDeepStrictEqual(before?.factor, token.factor)
+    this.#tokens.set(token.address, token)
+    this.#options.outbox.setNote(noteNames.token + token.address, token)
+    this.#trackSchedules(token)
+    return (
+      before?.multiplierHistory !== token.multiplierHistory &&
+      !isDeepStrictEqual(before?.multiplierHistory, token.multiplierHistory)
+    )
   }
 
-  #arm({ address, factor }: Token): void {
-    if (waiting(factor).length > 0) this.#armed.add(address)
-    else this.#armed.delete(address)
+  #trackSchedules({ address, multiplierHistory }: Token): void {
+    if (pendingSchedules(multiplierHistory).length > 0) this.#scheduled.add(address)
+    else this.#scheduled.delete(address)
   }
 
-  #rule(): NavRule {
+  #navTiming(): NavTiming {
     return { now: this.#options.now(), staleMs: this.#options.staleMs }
   }
 
-  #moment(): Moment {
-    return { ...this.#rule(), at: this.#at }
+  #listTiming(): ListTiming {
+    return { ...this.#navTiming(), at: this.#position }
   }
 }

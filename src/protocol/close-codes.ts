@@ -2,7 +2,7 @@
  * How a connection ends. The code carries the rule: 40xx do not come back unchanged, 41xx come back with backoff,
  * 42xx come back with your last position.
  */
-export const farewells = {
+export const closeCodes = {
   protocol: 4000,
   forbidden: 4003,
   nothing_subscribed: 4009,
@@ -14,11 +14,11 @@ export const farewells = {
   too_slow: 4202,
 } as const
 
-export type Farewell = keyof typeof farewells
+export type CloseReason = keyof typeof closeCodes
 
 /** RFC 6455 leaves 123 bytes for a close reason. */
-const REASON_BOUND = 123
+const REASON_BOUND_BYTES = 123
 
 /** The close reason: a word, and the position from which to come back. */
-export const closeReason = (farewell: Farewell, position: string | null): string =>
-  (position ? `${farewell} ${position}` : farewell).slice(0, REASON_BOUND)
+export const formatCloseReason = (reason: CloseReason, position: string | null): string =>
+  (position ? `${reason} ${position}` : reason).slice(0, REASON_BOUND_BYTES)

@@ -6,13 +6,13 @@ const DIGITS_BOUND = 400
 /** The longest text that is ever written: what was read once is read again. */
 const TEXT_BOUND_CHARS = '-.'.length + 2 * DIGITS_BOUND
 
-const shape = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+const decimalPattern = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
 /** Reads a number's text as JSON writes it, exponent included, without ever passing through a float. */
 export function parseDecimal(text: string): Decimal | null {
-  const found = text.length > TEXT_BOUND_CHARS ? null : shape.exec(text)
-  if (!found) return null
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = found
+  const match = text.length > TEXT_BOUND_CHARS ? null : decimalPattern.exec(text)
+  if (!match) return null
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
   const scale = fraction.length - Number(exponent)
   if (scale > DIGITS_BOUND || whole.length + Number(exponent) > DIGITS_BOUND) return null
   const units = BigInt(`${sign}${whole}${fraction}`)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { Key, PositionText, publish } from './fields.ts'
+import { Key, PositionText, registerSchema } from './fields.ts'
 import { parsePosition } from './position.ts'
-import { Asked, oneOf, readParameters, Selecting } from './selection.ts'
+import { oneOf, readParameters, SelectionPatch, SelectionQuery } from './selection.ts'
 import { Update } from './updates.ts'
 
 /** What is asked of the tape's history over plain HTTP, and what is answered. */
@@ -10,7 +10,7 @@ import { Update } from './updates.ts'
 const LIMIT_BOUND = 1_000
 export const LIMIT_DEFAULT = 100
 
-const limitWords = `must be a number of messages, 1 to ${LIMIT_BOUND}`
+const limitMessage = `must be a number of messages, 1 to ${LIMIT_BOUND}`
 
 const PositionParameter = z.string().transform((text, context) => {
   const position = parsePosition(text)
@@ -19,14 +19,14 @@ const PositionParameter = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-const { since: Since } = Asked.shape
+const { since: SinceParameter } = SelectionPatch.shape
 
 /** The query string of `/v1/events`. */
-export const EventsQuery = Selecting.extend({
-  since: Since.describe(
+export const EventsQuery = SelectionQuery.extend({
+  since: SinceParameter.describe(
     'Where to begin: start, a position (exclusive), a duration back from now (90s, 5m, 2h), or an RFC 3339 time: the first message written at it or later. Without it start.',
   ),
-  until: Since.describe(
+  until: SinceParameter.describe(
     'Where to end, in the same forms, exclusive: with a time or a duration nothing that was written at it or later comes. Without it now.',
   ),
   after: PositionParameter.optional().describe('A position to begin after. It wins over since.'),
@@ -34,9 +34,9 @@ export const EventsQuery = Selecting.extend({
   limit: z
     .string()
     .meta({ type: 'integer', minimum: 1, maximum: LIMIT_BOUND })
-    .regex(/^\d{1,4}$/, limitWords)
+    .regex(/^\d{1,4}$/, limitMessage)
     .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= LIMIT_BOUND, limitWords)
+    .refine((limit) => limit >= 1 && limit <= LIMIT_BOUND, limitMessage)
     .optional()
     .describe(
       `How many messages at most, 1 to ${LIMIT_BOUND}. Without it ${LIMIT_DEFAULT}, as NDJSON all that there are.`,
@@ -53,7 +53,7 @@ export type EventsQuery = z.infer<typeof EventsQuery>
 export const readEventsQuery = (query: URLSearchParams): EventsQuery => readParameters(EventsQuery, query)
 
 /** A page of history. */
-export const EventsPage = publish(
+export const EventsPage = registerSchema(
   'EventsPage',
   'A page of history: it may be short or empty and still not be the last.',
   z.object({
@@ -68,7 +68,7 @@ export const FactStage = z.enum(['preconfirmed', 'sealed', 'safe', 'finalized', 
 export type FactStage = z.infer<typeof FactStage>
 
 /** Everything that is kept about one on-chain fact. */
-export const OneFact = publish(
+export const OneFact = registerSchema(
   'OneFact',
   'Everything that is kept about one on-chain fact.',
   z.object({

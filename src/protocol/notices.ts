@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { Address, DecimalText, Head, Nav, PositionText, publish, SourceName, Time, TokenRecord } from './fields.ts'
+import {
+  Address,
+  DecimalText,
+  Head,
+  Nav,
+  PositionText,
+  registerSchema,
+  SourceName,
+  Time,
+  TokenRecord,
+} from './fields.ts'
 import type { Update } from './updates.ts'
 
 /**
@@ -11,14 +21,14 @@ export const RequestId = z
   .union([z.int(), z.string().max(64)])
   .describe("A client's own number for its request, given back with the answer.")
 const req = RequestId.optional()
-const resumesHere = PositionText.describe('The position from which a resume continues.')
+const resumePosition = PositionText.describe('The position from which a resume continues.')
 
-const Hello = publish(
+const Hello = registerSchema(
   'hello',
   'Who is speaking, and where the tape ends. The first message of every connection.',
   z.object({
     type: z.literal('hello'),
-    id: resumesHere
+    id: resumePosition
       .nullable()
       .describe('Where this stream starts; null where a gap follows or nothing is selected yet.'),
     end: PositionText.describe('The end of the tape.'),
@@ -44,36 +54,36 @@ const Hello = publish(
   }),
 )
 
-const Rejected = z.object({
+const RejectedSymbol = z.object({
   symbol: z.string().describe('As it was asked for.'),
   reason: z.enum(['unknown_symbol', 'ambiguous_symbol']),
   suggest: z.array(z.string()).describe('What may have been meant.'),
 })
-export type Rejected = z.infer<typeof Rejected>
+export type RejectedSymbol = z.infer<typeof RejectedSymbol>
 
-const Subscribed = publish(
+const Subscribed = registerSchema(
   'subscribed',
   'What is heard now: the answer to subscribe and list, and the second message of a stream.',
   z.object({
     type: z.literal('subscribed'),
     req,
-    id: resumesHere.nullable().describe('Where its stream starts; null where a gap follows.'),
+    id: resumePosition.nullable().describe('Where its stream starts; null where a gap follows.'),
     symbols: z.array(z.string()).describe('The full set now.'),
-    rejected: z.array(Rejected),
+    rejected: z.array(RejectedSymbol),
     resume: z
       .enum(['none', 'full', 'gap'])
       .describe('full: a position was honoured, and no snapshots come; gap: it could not be, and a gap follows.'),
   }),
 )
 
-const Unsubscribed = publish(
+const Unsubscribed = registerSchema(
   'unsubscribed',
   'What is heard no longer.',
   z.object({ type: z.literal('unsubscribed'), req, symbols: z.array(z.string()) }),
 )
 
 /** How a token stands: what a snapshot and the record of one token share. */
-export const standing = {
+export const tokenStateFields = {
   symbol: z.string(),
   address: Address,
   as_of: PositionText.describe('The position that this state includes.'),
@@ -89,28 +99,28 @@ export const standing = {
   nav: Nav,
 }
 
-const Snapshot = publish(
+const Snapshot = registerSchema(
   'snapshot',
   'A token as it is at as_of.',
-  z.object({ type: z.literal('snapshot'), id: resumesHere.nullable(), ...standing }),
+  z.object({ type: z.literal('snapshot'), id: resumePosition.nullable(), ...tokenStateFields }),
 )
 
-const Live = publish(
+const Live = registerSchema(
   'live',
   'The replay is over; what follows happens now.',
   z.object({
     type: z.literal('live'),
-    id: resumesHere,
+    id: resumePosition,
     replayed: z.int().nonnegative().describe('How many messages were replayed.'),
   }),
 )
 
-const Heartbeat = publish(
+const Heartbeat = registerSchema(
   'heartbeat',
   'Still here, and this is how far you are.',
   z.object({
     type: z.literal('heartbeat'),
-    id: resumesHere.describe('The last position sent to this listener, or passed over as not concerning it.'),
+    id: resumePosition.describe('The last position sent to this listener, or passed over as not concerning it.'),
     end: PositionText.describe('The end of the tape.'),
     time: Time,
     head: Head,
@@ -120,12 +130,12 @@ const Heartbeat = publish(
   }),
 )
 
-const Gap = publish(
+const Gap = registerSchema(
   'gap',
   'Something is missing, and why. Never silence.',
   z.object({
     type: z.literal('gap'),
-    id: resumesHere.describe('Where the stream goes on.'),
+    id: resumePosition.describe('Where the stream goes on.'),
     reason: z
       .enum(['expired', 'epoch', 'ahead', 'long'])
       .describe(
@@ -137,7 +147,7 @@ const Gap = publish(
   }),
 )
 
-const ErrorMessage = publish(
+const ErrorMessage = registerSchema(
   'error',
   'A request was wrong, and what to do.',
   z.object({
@@ -150,18 +160,18 @@ const ErrorMessage = publish(
   }),
 )
 
-const Bye = publish(
+const Bye = registerSchema(
   'bye',
   'This connection ends now.',
   z.object({
     type: z.literal('bye'),
-    id: resumesHere.nullable(),
+    id: resumePosition.nullable(),
     reason: z.string().describe('The word of the close code.'),
     retry_ms: z.int().nonnegative().describe('Come back after so long.'),
   }),
 )
 
-const Pong = publish('pong', 'The answer to ping.', z.object({ type: z.literal('pong'), req, time: Time }))
+const Pong = registerSchema('pong', 'The answer to ping.', z.object({ type: z.literal('pong'), req, time: Time }))
 
 /** One thing that a connection says of itself. */
 export const Notice = z.discriminatedUnion('type', [

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { publish } from './fields.ts'
+import { registerSchema } from './fields.ts'
 
 /** The error record of the Read API, used for every refusal. */
-export const ErrorRecord = publish(
+export const ErrorRecord = registerSchema(
   'ErrorRecord',
   'Why a request is refused: the error record of the Read API.',
   z.object({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { publish } from './fields.ts'
+import { registerSchema } from './fields.ts'
 import { RequestId } from './notices.ts'
-import { Asked, Symbols } from './selection.ts'
+import { SelectionPatch, Symbols } from './selection.ts'
 
 /** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
@@ -11,17 +11,17 @@ const req = RequestId.nullish().transform((given) => given ?? undefined)
 
 /** What a client may say on a WebSocket. */
 export const Request = z.discriminatedUnion('type', [
-  publish(
+  registerSchema(
     'subscribe',
     'Adds symbols to what is heard; its options replace those that hold, null clears one.',
-    z.object({ type: z.literal('subscribe'), req, symbols: Symbols.optional(), ...Asked.shape }),
+    z.object({ type: z.literal('subscribe'), req, symbols: Symbols.optional(), ...SelectionPatch.shape }),
   ),
-  publish(
+  registerSchema(
     'unsubscribe',
     'Takes symbols out of what is heard.',
     z.object({ type: z.literal('unsubscribe'), req, symbols: Symbols }),
   ),
-  publish('list', 'Asks what is heard now.', z.object({ type: z.literal('list'), req })),
-  publish('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
+  registerSchema('list', 'Asks what is heard now.', z.object({ type: z.literal('list'), req })),
+  registerSchema('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
 ])
 export type Request = z.infer<typeof Request>

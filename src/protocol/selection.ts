@@ -17,7 +17,7 @@ const SYMBOL_BOUND_CHARS = 128
 const DURATION_BOUND_MS = 366 * 86_400_000
 
 /** Where a stream begins. */
-export type Since =
+export type StartPoint =
   | { readonly from: 'now' }
   | { readonly from: 'start' }
   | { readonly from: 'time'; readonly time: number }
@@ -27,17 +27,17 @@ export type Since =
 const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
-function readSince(text: string): Since | null {
+function parseStartPoint(text: string): StartPoint | null {
   if (text === 'now' || text === 'start') return { from: text }
   const duration = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text)
   if (duration) {
-    const ms = Number(duration[1]) * (durationUnits[duration[2] ?? ''] ?? 0)
-    return { from: 'duration', ms: Math.min(ms, DURATION_BOUND_MS) }
+    const durationMs = Number(duration[1]) * (durationUnits[duration[2] ?? ''] ?? 0)
+    return { from: 'duration', ms: Math.min(durationMs, DURATION_BOUND_MS) }
   }
   // A query string turns the plus of an offset into a space.
-  const stamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
-  if (rfc3339.test(stamp)) {
-    const time = timeOf(stamp)
+  const timestamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
+  if (rfc3339.test(timestamp)) {
+    const time = parseTimestamp(timestamp)
     return time === null ? null : { from: 'time', time }
   }
   const position = parsePosition(text)
@@ -45,28 +45,28 @@ function readSince(text: string): Since | null {
 }
 
 /** The first millisecond that is not before a time: times on the tape have no finer parts. */
-function timeOf(stamp: string): number | null {
+function parseTimestamp(timestamp: string): number | null {
   // A leap second has no place in `Date`; it is the one after the 59th.
-  const leap = /^(.{17})60/.exec(stamp)
-  const time = Date.parse(leap ? `${leap[1]}59${stamp.slice(19)}` : stamp)
-  if (Number.isNaN(time) || !isInCalendar(stamp)) return null
-  return time + (leap ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(stamp) ? 1 : 0)
+  const leapSecond = /^(.{17})60/.exec(timestamp)
+  const time = Date.parse(leapSecond ? `${leapSecond[1]}59${timestamp.slice(19)}` : timestamp)
+  if (Number.isNaN(time) || !isInCalendar(timestamp)) return null
+  return time + (leapSecond ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(timestamp) ? 1 : 0)
 }
 
 /** `Date` takes the 30th of February for the 2nd of March. */
-function isInCalendar(stamp: string): boolean {
-  const day = stamp.slice(0, 10)
+function isInCalendar(timestamp: string): boolean {
+  const day = timestamp.slice(0, 10)
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
 /** The position that a browser sends back after a break; it wins over `since`. Unreadable ones are a gap, never silence. */
-export const sinceLastEventId = (header: string): Since => ({
+export const startPointFromLastEventId = (header: string): StartPoint => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
   position: new TextEncoder().encode(header).length > POSITION_BOUND_BYTES ? null : parsePosition(header),
 })
 
-const known = new Set<string>(updateTypes)
+const knownTypes = new Set<string>(updateTypes)
 
 const Types = z
   .array(z.string().meta({ enum: [...updateTypes, '*'] }))
@@ -74,7 +74,7 @@ const Types = z
   .transform((names, context): readonly UpdateType[] => {
     if (names.includes('*')) return updateTypes
     for (const name of names) {
-      if (!known.has(name)) {
+      if (!knownTypes.has(name)) {
         context.addIssue(`unknown type ${JSON.stringify(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
         return z.NEVER
       }
@@ -82,15 +82,15 @@ const Types = z
     return updateTypes.filter((type) => names.includes(type))
   })
 
-const decimalWords = 'must be a decimal number such as 10000 or 0.5'
+const decimalMessage = 'must be a decimal number such as 10000 or 0.5'
 
-const AtLeast = z
+const MinimumDecimal = z
   .string()
-  .regex(/^\d{1,40}(\.\d{1,40})?$/, decimalWords)
+  .regex(/^\d{1,40}(\.\d{1,40})?$/, decimalMessage)
   .transform((text, context): Decimal => {
     const value = parseDecimal(text)
     if (value) return value
-    context.addIssue(decimalWords)
+    context.addIssue(decimalMessage)
     return z.NEVER
   })
 
@@ -110,14 +110,14 @@ export const Symbols = z
   .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
   .describe('Symbols in any case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.')
 
-const SinceText = z.string().transform((text, context): Since => {
-  const since = readSince(text)
-  if (since) return since
+const StartPointText = z.string().transform((text, context): StartPoint => {
+  const startPoint = parseStartPoint(text)
+  if (startPoint) return startPoint
   context.addIssue('must be now, start, a position, a duration such as 90s, 5m or 2h, or an RFC 3339 time')
   return z.NEVER
 })
 
-const about = {
+const descriptions = {
   types: 'Types of messages, or * for every one. Without it all but approval and log.',
   stage: 'sealed gives only what is certain, at the moment it becomes so. Without it preconfirmed.',
   since:
@@ -129,19 +129,19 @@ const about = {
 } as const
 
 /** The options of a selection, each as it was given: absent leaves what holds, null clears it. */
-export const Asked = z.object({
-  types: Types.nullish().describe(about.types),
-  stage: Stage.nullish().describe(about.stage),
-  since: SinceText.nullish().describe(about.since),
-  snapshot: z.boolean().nullish().describe(about.snapshot),
-  min_value: AtLeast.nullish().describe(about.min_value),
-  min_shares: AtLeast.nullish().describe(about.min_shares),
-  party: Party.nullish().describe(about.party),
+export const SelectionPatch = z.object({
+  types: Types.nullish().describe(descriptions.types),
+  stage: Stage.nullish().describe(descriptions.stage),
+  since: StartPointText.nullish().describe(descriptions.since),
+  snapshot: z.boolean().nullish().describe(descriptions.snapshot),
+  min_value: MinimumDecimal.nullish().describe(descriptions.min_value),
+  min_shares: MinimumDecimal.nullish().describe(descriptions.min_shares),
+  party: Party.nullish().describe(descriptions.party),
 })
-export type Asked = z.infer<typeof Asked>
+export type SelectionPatch = z.infer<typeof SelectionPatch>
 
 /** What an update must be like to be heard, symbols aside. */
-export type Options = {
+export type SelectionOptions = {
   readonly types: readonly UpdateType[]
   readonly stage: Stage
   readonly minValue: Decimal | null
@@ -149,7 +149,7 @@ export type Options = {
   readonly party: Hex | null
 }
 
-export const defaultOptions: Options = {
+export const defaultSelectionOptions: SelectionOptions = {
   types: defaultTypes,
   stage: 'preconfirmed',
   minValue: null,
@@ -158,15 +158,15 @@ export const defaultOptions: Options = {
 }
 
 /** The options that hold after `asked` was said over `held`. */
-export function replaceOptions(held: Options, asked: Asked): Options {
+export function patchOptions(current: SelectionOptions, patch: SelectionPatch): SelectionOptions {
   const pick = <Value>(given: Value | null | undefined, before: Value | null): Value | null =>
     given === undefined ? before : given
   return {
-    types: asked.types === undefined ? held.types : (asked.types ?? defaultTypes),
-    stage: asked.stage === undefined ? held.stage : (asked.stage ?? defaultOptions.stage),
-    minValue: pick(asked.min_value, held.minValue),
-    minShares: pick(asked.min_shares, held.minShares),
-    party: pick(asked.party, held.party),
+    types: patch.types === undefined ? current.types : (patch.types ?? defaultTypes),
+    stage: patch.stage === undefined ? current.stage : (patch.stage ?? defaultSelectionOptions.stage),
+    minValue: pick(patch.min_value, current.minValue),
+    minShares: pick(patch.min_shares, current.minShares),
+    party: pick(patch.party, current.party),
   }
 }
 
@@ -192,30 +192,30 @@ export const oneOf = <const Names extends readonly string[]>(names: Names) =>
   z.enum(names, { error: `must be ${names.join(' or ')}` })
 
 /** What a query string says of a selection. */
-export const Selecting = z.object({
+export const SelectionQuery = z.object({
   symbols: z
     .string()
     .transform(commaList)
     .pipe(Symbols)
     .optional()
     .describe(Symbols.description ?? ''),
-  types: z.string().transform(commaList).pipe(Types).optional().describe(about.types),
-  stage: oneOf(Stage.options).optional().describe(about.stage),
-  ...Asked.pick({ min_value: true, min_shares: true, party: true }).shape,
+  types: z.string().transform(commaList).pipe(Types).optional().describe(descriptions.types),
+  stage: oneOf(Stage.options).optional().describe(descriptions.stage),
+  ...SelectionPatch.pick({ min_value: true, min_shares: true, party: true }).shape,
 })
 
 /** The query string of every streaming route. */
-export const Query = Selecting.extend({
-  since: Asked.shape.since,
-  snapshot: Flag.optional().describe(about.snapshot),
+export const StreamQuery = SelectionQuery.extend({
+  since: SelectionPatch.shape.since,
+  snapshot: Flag.optional().describe(descriptions.snapshot),
   heartbeat: HeartbeatSeconds.optional().describe('Seconds between two heartbeats, 1 to 60. Without it 15.'),
   format: oneOf(['sse', 'ndjson', 'text']).optional().describe('Without it sse, or ndjson where Accept asks for it.'),
   events: oneOf(['named']).optional().describe('named: every SSE event carries its type; else heartbeats alone do.'),
 })
-export type Query = z.infer<typeof Query>
+export type StreamQuery = z.infer<typeof StreamQuery>
 
 /** Reads the query string of a stream. */
-export const readQuery = (query: URLSearchParams): Query => readParameters(Query, query)
+export const readStreamQuery = (query: URLSearchParams): StreamQuery => readParameters(StreamQuery, query)
 
 /** Reads a query string; names the parameter that is wrong. */
 export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {

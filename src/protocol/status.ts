@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { Head, PositionText, publish, SourceName, SourceReason, Time } from './fields.ts'
+import { Head, PositionText, registerSchema, SourceName, SourceReason, Time } from './fields.ts'
 
 /** What the service says of itself over plain HTTP. */
 
 const Count = z.int().nonnegative()
 const Seconds = z.number().nonnegative()
 
-export const HourScore = publish(
+export const HourScore = registerSchema(
   'HourScore',
   'One hour of what was told before it was sealed, and what became of it.',
   z.object({
@@ -36,7 +36,7 @@ export const HourScore = publish(
 )
 export type HourScore = z.infer<typeof HourScore>
 
-export const ServiceStatus = publish(
+export const ServiceStatus = registerSchema(
   'ServiceStatus',
   'How the service is: the answer of /v1/status.',
   z.object({
@@ -83,13 +83,13 @@ export const ServiceStatus = publish(
 )
 export type ServiceStatus = z.infer<typeof ServiceStatus>
 
-export const Health = publish(
+export const Health = registerSchema(
   'Health',
   'The answer of /healthz.',
   z.object({ status: z.literal('ok').describe('The process answers.') }),
 )
 
-export const Readiness = publish(
+export const Readiness = registerSchema(
   'Readiness',
   'The answer of /readyz: 200 when it is ready, else 503.',
   z.object({

@@ -3,28 +3,28 @@ import {
   Address,
   Block,
   BlockNumber,
+  Bytes32,
   DecimalText,
   Head,
   Ingest,
   Key,
   Nav,
   PositionText,
-  parts,
-  publish,
+  registerSchema,
   SourceName,
   SourceReason,
   Stage,
+  scalars,
   Time,
   TokenRecord,
   Tx,
-  Word,
 } from './fields.ts'
 
 /**
  * What is on the tape: one schema per message. Every message begins with the same six fields, and its fields stand in
  * the order in which they are written here, which is the order on the wire.
  */
-const onTape = <Type extends string>(type: Type) => ({
+const updateFields = <Type extends string>(type: Type) => ({
   type: z.literal(type),
   id: PositionText.describe('The position of this message: come back with it and hear what follows.'),
   prev: PositionText.nullable().describe(
@@ -36,17 +36,17 @@ const onTape = <Type extends string>(type: Type) => ({
 })
 
 /** The common fields of what concerns every token at once. */
-const ofAll = <Type extends string>(type: Type) => ({
-  ...onTape(type),
+const globalUpdateFields = <Type extends string>(type: Type) => ({
+  ...updateFields(type),
   symbol: z.literal('*'),
   address: z.null(),
 })
 
 const Late = z.boolean().describe('First told when it was sealed, though it could have been told before.')
-const fact = { key: Key, stage: Stage, late: Late }
-const place = { block: Block, tx: Tx }
+const factFields = { key: Key, stage: Stage, late: Late }
+const locationFields = { block: Block, tx: Tx }
 /** What a change carries beside its content when a log, and not the list or the clock, said so. */
-const saidByLog = {
+const optionalLogFields = {
   key: Key.optional(),
   stage: Stage.optional(),
   late: Late.optional(),
@@ -56,16 +56,16 @@ const saidByLog = {
 
 const Amount = DecimalText.nullable().describe('raw / 10^decimals; null where the decimals are unknown.')
 
-const movement = <Type extends string>(type: Type, description: string) =>
-  publish(
+const movementSchema = <Type extends string>(type: Type, description: string) =>
+  registerSchema(
     type,
     description,
     z.object({
-      ...onTape(type),
-      ...fact,
+      ...updateFields(type),
+      ...factFields,
       from: Address.describe('Who gave; the zero address for a mint.'),
       to: Address.describe('Who received; the zero address for a burn.'),
-      raw: parts.RawText,
+      raw: scalars.RawText,
       amount: Amount,
       multiplier: DecimalText.nullable().describe(
         "The scaling factor as of the log's place in the chain; 1 is none, null is unknown.",
@@ -73,124 +73,124 @@ const movement = <Type extends string>(type: Type, description: string) =>
       shares: DecimalText.nullable().describe(
         'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token itself does.',
       ),
-      reference_value: parts.MoneyText.nullable().describe(
+      reference_value: scalars.MoneyText.nullable().describe(
         'amount × nav.price, half up. The multiplier is in the NAV already. Not a price to trade at.',
       ),
       nav: Nav,
-      memo: Word.nullable().describe('What the sender wrote beside it.'),
-      ...place,
+      memo: Bytes32.nullable().describe('What the sender wrote beside it.'),
+      ...locationFields,
       ingest: Ingest,
     }),
   )
 
-const Transfer = movement('transfer', 'Tokens went from one holder to another.')
-const Mint = movement('mint', 'Tokens were issued.')
-const Burn = movement('burn', 'Tokens were taken out of the world.')
-const Seize = movement('seize', 'The issuer took tokens from a holder.')
+const Transfer = movementSchema('transfer', 'Tokens went from one holder to another.')
+const Mint = movementSchema('mint', 'Tokens were issued.')
+const Burn = movementSchema('burn', 'Tokens were taken out of the world.')
+const Seize = movementSchema('seize', 'The issuer took tokens from a holder.')
 
-const Approval = publish(
+const Approval = registerSchema(
   'approval',
   'An allowance was set. Told only to those who name the type.',
   z.object({
-    ...onTape('approval'),
-    ...fact,
+    ...updateFields('approval'),
+    ...factFields,
     owner: Address.describe('Whose tokens they are.'),
     spender: Address.describe('Who may move them.'),
-    raw: parts.RawText,
+    raw: scalars.RawText,
     amount: Amount,
-    ...place,
+    ...locationFields,
     ingest: Ingest,
   }),
 )
 
-const Multiplier = publish(
+const Multiplier = registerSchema(
   'multiplier',
   'A corporate action on the scaling factor. A scheduled one takes effect by chain time, before the first movement that uses it.',
   z.object({
-    ...onTape('multiplier'),
+    ...updateFields('multiplier'),
     phase: z.enum(['scheduled', 'effective', 'cancelled']),
     from: DecimalText.nullable().describe('The factor before.'),
     to: DecimalText.nullable().describe('The factor from effective_at on.'),
     effective_at: Time.nullable().describe("The block's own time from which on it holds."),
     source: z.enum(['log', 'clock', 'list']).describe('Who said so; clock is the chain’s own.'),
-    ...saidByLog,
+    ...optionalLogFields,
   }),
 )
 
-const Pause = publish(
+const Pause = registerSchema(
   'pause',
   'Features of a token were paused or unpaused.',
   z.object({
-    ...onTape('pause'),
+    ...updateFields('pause'),
     paused: z.boolean().describe('Whether they were paused, or set free again.'),
     features: z.array(z.string()).describe('Their names: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
     raw: z.array(z.int()).describe('Their ordinals.'),
     now: z.array(z.int()).describe('The ordinals of all that is paused from then on.'),
     source: z.enum(['log', 'list']).describe('Who said so.'),
-    ...saidByLog,
+    ...optionalLogFields,
   }),
 )
 
-const Action = publish(
+const Action = registerSchema(
   'action',
   'The issuer announced a corporate action, and why.',
   z.object({
-    ...onTape('action'),
-    ...fact,
+    ...updateFields('action'),
+    ...factFields,
     action_id: z.string(),
     description: z.string().describe("The issuer's words: text, never markup."),
     uri: z.string().describe("The issuer's words: text, never markup."),
     keys: z.array(Key).describe('What happened inside the announcement; each has a message of its own.'),
-    ...place,
+    ...locationFields,
   }),
 )
 
-const Token = publish(
+const Token = registerSchema(
   'token',
   'A token is listed, delisted, or its record changed.',
   z.object({
-    ...onTape('token'),
+    ...updateFields('token'),
     change: z.enum(['listed', 'delisted', 'changed']),
     changed: z.array(z.string()).describe('The fields that differ; what has a type of its own is not among them.'),
     token: TokenRecord,
     was: TokenRecord.nullable().describe('The changed fields as they were.'),
     source: z.enum(['list', 'log']).describe('Who said so.'),
-    ...saidByLog,
+    ...optionalLogFields,
   }),
 )
 
-const NavChange = publish(
+const NavChange = registerSchema(
   'nav',
   'The reference value of a token, its time or its state changed.',
   z.object({
-    ...onTape('nav'),
+    ...updateFields('nav'),
     nav: Nav,
     was: Nav.nullable().describe('The one before; null if there was none.'),
     source: z.enum(['list', 'log']).describe('Who said so.'),
   }),
 )
 
-const OtherLog = publish(
+const OtherLog = registerSchema(
   'log',
   'A listed token said something that has no type of its own. Told only to those who name the type.',
   z.object({
-    ...onTape('log'),
-    ...fact,
-    topics: z.array(Word).max(4),
-    data: parts.Data,
-    ...place,
+    ...updateFields('log'),
+    ...factFields,
+    topics: z.array(Bytes32).max(4),
+    data: scalars.Data,
+    ...locationFields,
   }),
 )
 
 /** What is told of one on-chain fact: all that a retraction can take back and an amendment can correct. */
-const facts = [Transfer, Mint, Burn, Seize, Approval, Multiplier, Pause, Action, Token, OtherLog] as const
-const FactType = z.enum(facts.map((schema) => schema.shape.type.value))
+const factSchemas = [Transfer, Mint, Burn, Seize, Approval, Multiplier, Pause, Action, Token, OtherLog] as const
+const FactType = z.enum(factSchemas.map((schema) => schema.shape.type.value))
 
-const Retract = publish(
+const Retract = registerSchema(
   'retract',
   'Something that was told is not so.',
   z.object({
-    ...onTape('retract'),
+    ...updateFields('retract'),
     key: Key,
     of: FactType.describe('As what it was told.'),
     was: PositionText.describe('The last message that told or amended it.'),
@@ -206,44 +206,44 @@ const Retract = publish(
 )
 
 /** A whole message as an amendment carries it: without the three fields that the tape gives. */
-const untaped = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => {
+const withoutTapeFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => {
   const { id: _id, prev: _prev, time: _time, ...rest } = schema.shape
   return z.object(rest as Omit<Shape, 'id' | 'prev' | 'time'>)
 }
 
-const Amended = z
+const AmendedMessage = z
   .union([
-    untaped(Transfer),
-    untaped(Mint),
-    untaped(Burn),
-    untaped(Seize),
-    untaped(Approval),
-    untaped(Multiplier),
-    untaped(Pause),
-    untaped(Action),
-    untaped(Token),
-    untaped(OtherLog),
+    withoutTapeFields(Transfer),
+    withoutTapeFields(Mint),
+    withoutTapeFields(Burn),
+    withoutTapeFields(Seize),
+    withoutTapeFields(Approval),
+    withoutTapeFields(Multiplier),
+    withoutTapeFields(Pause),
+    withoutTapeFields(Action),
+    withoutTapeFields(Token),
+    withoutTapeFields(OtherLog),
   ])
   .describe('The whole new message, but for id, prev and time.')
 
-const Amend = publish(
+const Amend = registerSchema(
   'amend',
   'A fact stands, and its content is another than was told; the type may change.',
   z.object({
-    ...onTape('amend'),
+    ...updateFields('amend'),
     key: Key,
     of: FactType.describe('As what it was told before.'),
     was: PositionText.describe('The last message that told or amended it.'),
     changed: z.array(z.string()).describe('The fields that differ.'),
-    update: Amended,
+    update: AmendedMessage,
   }),
 )
 
-const Seal = publish(
+const Seal = registerSchema(
   'seal',
   'A block that holds logs of this token was sealed: each of them, and how they hang together. It replaces an earlier one of the same block number.',
   z.object({
-    ...onTape('seal'),
+    ...updateFields('seal'),
     block: Block,
     keys: z.array(Key).describe('Every sealed log of the token in this block, in log order.'),
     types: z
@@ -258,31 +258,31 @@ const Seal = publish(
   }),
 )
 
-const Hole = publish(
+const Hole = registerSchema(
   'hole',
   'Sealed blocks could not be read: what they hold is not on the tape.',
   z.object({
-    ...ofAll('hole'),
+    ...globalUpdateFields('hole'),
     blocks: z.object({ from: BlockNumber, to: BlockNumber }).describe('Both of them are missing, too.'),
     reason: z.string(),
   }),
 )
 
-const Finality = publish(
+const Finality = registerSchema(
   'finality',
   'A watermark of the chain moved.',
   z.object({
-    ...ofAll('finality'),
+    ...globalUpdateFields('finality'),
     stage: z.enum(['safe', 'finalized']),
     block: Block.describe('The newest block that is that firm.'),
   }),
 )
 
-const Status = publish(
+const Status = registerSchema(
   'status',
   'Where pre-confirmations come from changed, or why.',
   z.object({
-    ...ofAll('status'),
+    ...globalUpdateFields('status'),
     source: SourceName,
     since: Time.describe('Since when it is so.'),
     reason: SourceReason,
@@ -314,9 +314,9 @@ export type Update = z.infer<typeof Update>
 export type UpdateType = Update['type']
 type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
 
-type Untaped<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
+type WithoutTapeFields<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
 /** An update that the tape has not numbered yet. */
-export type Draft = Untaped<Update>
+export type Draft = WithoutTapeFields<Update>
 export type DraftOf<Type extends UpdateType> = Extract<Draft, { type: Type }>
 
 export const updateTypes: readonly UpdateType[] = Update.options.map((schema) => schema.shape.type.value)

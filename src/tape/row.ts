@@ -2,9 +2,9 @@ import type { Update } from '../protocol/updates.ts'
 import type { Entry } from './tape.ts'
 
 /** A message as the file has it. */
-export type Row = { readonly seq: number; readonly text: string }
+export type TapeRow = { readonly seq: number; readonly text: string }
 
-export const entryOf = ({ seq, text }: Row): Entry => ({
+export const entryOf = ({ seq, text }: TapeRow): Entry => ({
   seq,
   text,
   // The text is what the tape wrote: it is read back, not checked again.

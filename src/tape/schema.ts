@@ -26,12 +26,12 @@ const schema = `
 `
 
 /** By what a message is looked up: an on-chain key, or the token's block that a seal is of. */
-const subjectIndex = 'CREATE INDEX IF NOT EXISTS tape_subject ON tape (subject) WHERE subject IS NOT NULL'
-const hasColumn = "SELECT 1 FROM pragma_table_info('tape') WHERE name = ?"
+const subjectIndexSql = 'CREATE INDEX IF NOT EXISTS tape_subject ON tape (subject) WHERE subject IS NOT NULL'
+const hasColumnSql = "SELECT 1 FROM pragma_table_info('tape') WHERE name = ?"
 /** Messages of a tape of before that which can be looked up from then on; what is older ended long ago. */
 const SUBJECTS_BOUND = 100_000
 /** Such a tape holds no seals, so all that can be looked up bears a key. */
-const addSubjects = `
+const addSubjectsSql = `
   BEGIN IMMEDIATE;
   ALTER TABLE tape ADD COLUMN subject TEXT;
   UPDATE tape SET subject = json_extract(text, '$.key')
@@ -43,14 +43,14 @@ const addSubjects = `
  * A tape of before was filed message by message, in a column that an index was made of. The column has to be filled still,
  * since taking it away would write the whole tape anew.
  */
-const dropChannelIndex = 'DROP INDEX IF EXISTS tape_channel'
-const FORMER_COLUMN = 'channel'
+const dropChannelIndexSql = 'DROP INDEX IF EXISTS tape_channel'
+const LEGACY_COLUMN = 'channel'
 
 /** How a message is written: its number, time, whether the count may take it, text and subject. */
-export const insertInto = (database: DatabaseSync): StatementSync =>
+export const prepareInsert = (database: DatabaseSync): StatementSync =>
   database.prepare(
-    database.prepare(hasColumn).get(FORMER_COLUMN)
-      ? `INSERT INTO tape (seq, time, evictable, text, subject, ${FORMER_COLUMN}) VALUES (?, ?, ?, ?, ?, 0)`
+    database.prepare(hasColumnSql).get(LEGACY_COLUMN)
+      ? `INSERT INTO tape (seq, time, evictable, text, subject, ${LEGACY_COLUMN}) VALUES (?, ?, ?, ?, ?, 0)`
       : 'INSERT INTO tape (seq, time, evictable, text, subject) VALUES (?, ?, ?, ?, ?)',
   )
 
@@ -61,9 +61,9 @@ export function openDatabase(dir: string): DatabaseSync {
     const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
     try {
       database.exec(schema)
-      if (!database.prepare(hasColumn).get('subject')) database.exec(addSubjects)
-      database.exec(subjectIndex)
-      database.exec(dropChannelIndex)
+      if (!database.prepare(hasColumnSql).get('subject')) database.exec(addSubjectsSql)
+      database.exec(subjectIndexSql)
+      database.exec(dropChannelIndexSql)
       // Takes the lock now, so that a second process on the same folder is told at its start.
       database.exec('BEGIN IMMEDIATE; COMMIT')
     } catch (failure) {
@@ -72,11 +72,11 @@ export function openDatabase(dir: string): DatabaseSync {
     }
     return database
   } catch (failure) {
-    const said = failure instanceof Error ? failure.message : String(failure)
+    const message = failure instanceof Error ? failure.message : String(failure)
     throw new TapeError(
-      said.includes('locked')
+      message.includes('locked')
         ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`
-        : `DATA_DIR ${dir} cannot hold the tape (${said}): name a folder that this user may write to`,
+        : `DATA_DIR ${dir} cannot hold the tape (${message}): name a folder that this user may write to`,
     )
   }
 }

@@ -2,22 +2,22 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import { Filing } from './index/index.ts'
-import { entryOf, type Row } from './row.ts'
-import { insertInto, openDatabase } from './schema.ts'
+import { TapeIndex } from './index/index.ts'
+import { entryOf, type TapeRow } from './row.ts'
+import { openDatabase, prepareInsert } from './schema.ts'
 import {
+  type CountEstimate,
   type Entry,
-  type Extent,
   type Follower,
+  type HistoryFilter,
+  type HistoryReader,
   type Notes,
-  type Reader,
   type Tape,
   TapeError,
-  type Wanted,
 } from './tape.ts'
 
 /** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
-const SKIP = 2 ** 20
+const UNCLEAN_SKIP = 2 ** 20
 /** How many updates one append takes off the old end at most, so that no turn waits for a clean-up. */
 const EVICTION_BOUND = 1_000
 const EPOCH_CHARS = 6
@@ -29,7 +29,7 @@ type Options = {
   readonly retentionMs: number
   readonly bound: number
   readonly now: () => number
-  readonly dice: () => number
+  readonly random: () => number
 }
 
 /** Opens the embedded tape: one SQLite file, written by one process. */
@@ -40,30 +40,31 @@ export function openSqliteTape(options: Options): Tape {
   } catch (failure) {
     database.close()
     if (failure instanceof TapeError) throw failure
-    const said = failure instanceof Error ? failure.message : String(failure)
-    throw new TapeError(`DATA_DIR ${options.dir} holds a tape that cannot be read (${said}): name another folder`)
+    const message = failure instanceof Error ? failure.message : String(failure)
+    throw new TapeError(`DATA_DIR ${options.dir} holds a tape that cannot be read (${message}): name another folder`)
   }
 }
 
 /** What stands before and behind the subjects of all seals of a block. */
-const [FIRST, BEYOND] = [' ', '!']
-const sealsOf = (address: Hex, block: number): string => `${block}${FIRST}${address}`
+const [SUBJECT_SEPARATOR, SUBJECT_END] = [' ', '!']
+const sealSubject = (address: Hex, block: number): string => `${block}${SUBJECT_SEPARATOR}${address}`
 /** The same on a tape of before. */
-const formerSealsOf = (address: Hex, block: number): string => `${address} ${block}`
+const legacySealSubject = (address: Hex, block: number): string => `${address} ${block}`
 
-const inOrder = (entries: readonly Entry[]): readonly Entry[] => entries.toSorted((one, other) => one.seq - other.seq)
+const sortedBySeq = (entries: readonly Entry[]): readonly Entry[] =>
+  entries.toSorted((one, other) => one.seq - other.seq)
 
 /** By what a message can be looked up, if by anything. */
 function subjectOf(update: Update): string | null {
-  if (update.type === 'seal') return sealsOf(update.address, update.block.number)
+  if (update.type === 'seal') return sealSubject(update.address, update.block.number)
   return 'key' in update ? (update.key ?? null) : null
 }
 
 /** What is left after eviction, and which numbers went. */
-type Kept = { readonly count: number; readonly oldest: number; readonly gone: readonly number[] }
+type EvictionResult = { readonly count: number; readonly oldest: number; readonly evicted: readonly number[] }
 
 /** A key begins with the number of its block, and so does the subject of a seal, but on a tape of before: with its token. */
-const hasFormerSeals = (database: DatabaseSync): boolean =>
+const hasLegacySeals = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM tape WHERE subject >= '0x' AND subject < '0y' LIMIT 1").get() !== undefined
 
 class SqliteTape implements Tape {
@@ -71,13 +72,13 @@ class SqliteTape implements Tape {
   readonly #database: DatabaseSync
   readonly #options: Options
   readonly #followers = new Set<Follower>()
-  readonly #heads = new Map<string, number>()
+  readonly #lastSeqs = new Map<string, number>()
   readonly #notes = new Map<string, unknown>()
   readonly #write: Record<'update' | 'head' | 'note' | 'meta' | 'forget', StatementSync>
   readonly #read: Record<'since' | 'about' | 'between' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
-  readonly #filing: Filing
+  readonly #index: TapeIndex
   /** Whether seals are kept that were written when they could be looked up by their token alone. */
-  readonly #hasFormerSeals: boolean
+  readonly #hasLegacySeals: boolean
   #end: number
   #oldest: number
   #count: number
@@ -88,7 +89,7 @@ class SqliteTape implements Tape {
     this.#database = database
     this.#options = options
     this.#write = {
-      update: insertInto(database),
+      update: prepareInsert(database),
       head: database.prepare('INSERT OR REPLACE INTO heads (address, type, seq) VALUES (?, ?, ?)'),
       note: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
       meta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
@@ -112,26 +113,26 @@ class SqliteTape implements Tape {
         row.value,
       ]),
     )
-    this.epoch = meta.get('epoch') ?? drawEpoch(options.dice)
+    this.epoch = meta.get('epoch') ?? randomEpoch(options.random)
     // The heads know the last number even where every update has been evicted since.
     const last = database
       .prepare('SELECT count(*) AS count, max(time) AS time, (SELECT max(seq) FROM heads) AS seq FROM tape')
       .get()
     const highest = Math.max(Number(last?.seq ?? 0), Number(meta.get('end') ?? 0))
-    this.#end = meta.get('closed') === 'no' && highest > 0 ? highest + SKIP : highest
+    this.#end = meta.get('closed') === 'no' && highest > 0 ? highest + UNCLEAN_SKIP : highest
     this.#oldest = Number(meta.get('oldest') ?? 0)
     this.#count = Number(last?.count ?? 0)
     this.#time = Number(last?.time ?? 0)
-    const about = (key: string) => this.about(key)
-    this.#filing = new Filing(database, { oldest: this.#oldest, end: this.#end, about })
-    this.#hasFormerSeals = hasFormerSeals(database)
+    const readKey = (key: string) => this.readKey(key)
+    this.#index = new TapeIndex(database, { oldest: this.#oldest, end: this.#end, readKey })
+    this.#hasLegacySeals = hasLegacySeals(database)
     for (const row of database.prepare('SELECT address, type, seq FROM heads').all()) {
-      this.#heads.set(`${row.address} ${row.type}`, Number(row.seq))
+      this.#lastSeqs.set(`${row.address} ${row.type}`, Number(row.seq))
     }
     for (const row of database.prepare('SELECT name, value FROM notes').all()) {
       this.#notes.set(String(row.name), JSON.parse(String(row.value)))
     }
-    this.#inOneStroke(() => {
+    this.#inTransaction(() => {
       this.#write.meta.run('epoch', this.epoch)
       this.#write.meta.run('end', String(this.#end))
       this.#write.meta.run('closed', 'no')
@@ -140,34 +141,34 @@ class SqliteTape implements Tape {
 
   async append(drafts: readonly Draft[], notes: Notes = new Map()): Promise<readonly Entry[]> {
     const first = this.#end + 1
-    const heads = new Map<string, number>()
-    const entries = drafts.map((draft, index) => this.#number(draft, first + index, heads))
-    let kept: Kept = { count: this.#count, oldest: this.#oldest, gone: [] }
+    const lastSeqs = new Map<string, number>()
+    const entries = drafts.map((draft, index) => this.#numbered(draft, first + index, lastSeqs))
+    let eviction: EvictionResult = { count: this.#count, oldest: this.#oldest, evicted: [] }
     let time = this.#time
-    this.#inOneStroke(() => {
+    this.#inTransaction(() => {
       for (const entry of entries) {
         const { seq, update, text } = entry
         time = Math.max(time, Date.parse(update.time))
-        this.#write.update.run(seq, time, this.#filing.file(entry) ? 1 : 0, text, subjectOf(update))
+        this.#write.update.run(seq, time, this.#index.add(entry) ? 1 : 0, text, subjectOf(update))
       }
-      for (const [head, seq] of heads) {
-        const [address = '', type = ''] = head.split(' ')
+      for (const [channel, seq] of lastSeqs) {
+        const [address = '', type = ''] = channel.split(' ')
         this.#write.head.run(address, type, seq)
       }
       for (const [name, value] of notes) {
         if (value === null) this.#write.forget.run(name)
         else this.#write.note.run(name, JSON.stringify(value))
       }
-      this.#filing.save()
+      this.#index.save()
       // What is too old goes also where nothing new comes: heads are noted all the time.
-      kept = this.#evict(entries.length)
+      eviction = this.#evict(entries.length)
     })
-    this.#filing.held(kept.gone, kept.oldest)
-    this.#count = kept.count
-    this.#oldest = kept.oldest
+    this.#index.onCommit(eviction.evicted, eviction.oldest)
+    this.#count = eviction.count
+    this.#oldest = eviction.oldest
     this.#time = time
     this.#end += entries.length
-    for (const [head, seq] of heads) this.#heads.set(head, seq)
+    for (const [head, seq] of lastSeqs) this.#lastSeqs.set(head, seq)
     for (const [name, value] of notes) {
       if (value === null) this.#notes.delete(name)
       else this.#notes.set(name, value)
@@ -181,42 +182,44 @@ class SqliteTape implements Tape {
     return () => this.#followers.delete(deliver)
   }
 
-  since(seq: number, limit: number): readonly Entry[] {
-    return (this.#read.since.all(seq, limit) as Row[]).map(entryOf)
+  readAfter(seq: number, limit: number): readonly Entry[] {
+    return (this.#read.since.all(seq, limit) as TapeRow[]).map(entryOf)
   }
 
-  reader(wanted: Wanted): Reader {
-    return this.#filing.reader(wanted)
+  openReader(wanted: HistoryFilter): HistoryReader {
+    return this.#index.openReader(wanted)
   }
 
-  extent(wanted: Wanted, after: number, enough: number): Extent {
-    return this.#filing.extent(wanted, after, enough)
+  estimateCount(wanted: HistoryFilter, after: number, enough: number): CountEstimate {
+    return this.#index.estimateCount(wanted, after, enough)
   }
 
-  about(key: string): readonly Entry[] {
-    return (this.#read.about.all(key) as Row[]).map(entryOf)
+  readKey(key: string): readonly Entry[] {
+    return (this.#read.about.all(key) as TapeRow[]).map(entryOf)
   }
 
-  seals(address: Hex, block: number): readonly Entry[] {
-    const seals = this.about(sealsOf(address, block))
-    return this.#hasFormerSeals ? inOrder([...this.about(formerSealsOf(address, block)), ...seals]) : seals
+  sealsOfToken(address: Hex, block: number): readonly Entry[] {
+    const seals = this.readKey(sealSubject(address, block))
+    return this.#hasLegacySeals ? sortedBySeq([...this.readKey(legacySealSubject(address, block)), ...seals]) : seals
   }
 
-  sealsOf(block: number): readonly Entry[] {
-    const seals = (this.#read.between.all(`${block}${FIRST}`, `${block}${BEYOND}`) as Row[]).map(entryOf)
-    return this.#hasFormerSeals ? inOrder([...this.#formerSealsOf(block), ...seals]) : seals
+  sealsOfBlock(block: number): readonly Entry[] {
+    const seals = (this.#read.between.all(`${block}${SUBJECT_SEPARATOR}`, `${block}${SUBJECT_END}`) as TapeRow[]).map(
+      entryOf,
+    )
+    return this.#hasLegacySeals ? sortedBySeq([...this.#legacySealsOf(block), ...seals]) : seals
   }
 
-  before(time: number): number {
+  seqBefore(time: number): number {
     const found = this.#read.before.get(time)
     return found ? Number(found.seq) - 1 : this.#end
   }
 
-  note(name: string): unknown {
+  readNote(name: string): unknown {
     return this.#notes.get(name)
   }
 
-  notes(prefix: string): Notes {
+  readNotes(prefix: string): Notes {
     return new Map([...this.#notes].filter(([name]) => name.startsWith(prefix)))
   }
 
@@ -230,7 +233,7 @@ class SqliteTape implements Tape {
 
   async close(): Promise<void> {
     this.#followers.clear()
-    this.#inOneStroke(() => {
+    this.#inTransaction(() => {
       this.#write.meta.run('end', String(this.#end))
       this.#write.meta.run('closed', 'yes')
     })
@@ -238,53 +241,55 @@ class SqliteTape implements Tape {
   }
 
   /** Gives a draft its number and its `prev`, in the order of fields that the contract names. */
-  #number(draft: Draft, seq: number, heads: Map<string, number>): Entry {
-    const head = `${draft.address ?? '*'} ${draft.type}`
-    const before = heads.get(head) ?? this.#heads.get(head)
-    heads.set(head, seq)
+  #numbered(draft: Draft, seq: number, lastSeqs: Map<string, number>): Entry {
+    const channel = `${draft.address ?? '*'} ${draft.type}`
+    const previousSeq = lastSeqs.get(channel) ?? this.#lastSeqs.get(channel)
+    lastSeqs.set(channel, seq)
     const { type, ...rest } = draft
     const update = {
       type,
       id: formatPosition(this.epoch, seq),
-      prev: before === undefined ? null : formatPosition(this.epoch, before),
+      prev: previousSeq === undefined ? null : formatPosition(this.epoch, previousSeq),
       ...rest,
     } as Update
     return { seq, update, text: JSON.stringify(update) }
   }
 
   /** On a tape of before each token is asked. */
-  #formerSealsOf(block: number): readonly Entry[] {
-    const addresses = [...this.#heads.keys()].flatMap((head) => (head.endsWith(' seal') ? [head.split(' ')[0]] : []))
-    return addresses.flatMap((address) => this.about(formerSealsOf(address as Hex, block)))
+  #legacySealsOf(block: number): readonly Entry[] {
+    const addresses = [...this.#lastSeqs.keys()].flatMap((channel) =>
+      channel.endsWith(' seal') ? [channel.split(' ')[0]] : [],
+    )
+    return addresses.flatMap((address) => this.readKey(legacySealSubject(address as Hex, block)))
   }
 
   /** Takes off what is too old, then what is too much; the count spares all but movements and what belongs to them. */
-  #evict(added: number): Kept {
-    const aged = this.#read.agedOut.all(this.#options.now() - this.#options.retentionMs, EVICTION_BOUND)
-    const count = this.#count + added - aged.length
+  #evict(added: number): EvictionResult {
+    const tooOld = this.#read.agedOut.all(this.#options.now() - this.#options.retentionMs, EVICTION_BOUND)
+    const count = this.#count + added - tooOld.length
     const excess = Math.min(count - this.#options.bound, EVICTION_BOUND)
-    const crowded = excess > 0 ? this.#read.crowdedOut.all(excess) : []
-    const gone = [...aged, ...crowded].map((row) => Number(row.seq))
-    const oldest = gone.reduce((highest, seq) => Math.max(highest, seq), this.#oldest)
+    const tooMany = excess > 0 ? this.#read.crowdedOut.all(excess) : []
+    const evicted = [...tooOld, ...tooMany].map((row) => Number(row.seq))
+    const oldest = evicted.reduce((highest, seq) => Math.max(highest, seq), this.#oldest)
     if (oldest !== this.#oldest) this.#write.meta.run('oldest', String(oldest))
-    return { count: count - crowded.length, oldest, gone }
+    return { count: count - tooMany.length, oldest, evicted }
   }
 
-  #inOneStroke(write: () => void): void {
+  #inTransaction(write: () => void): void {
     this.#database.exec('BEGIN IMMEDIATE')
     try {
       write()
       this.#database.exec('COMMIT')
     } catch (failure) {
-      this.#filing.undone()
+      this.#index.onRollback()
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
       throw new TapeError(`the tape cannot be written: ${failure instanceof Error ? failure.message : String(failure)}`)
     }
   }
 }
 
-function drawEpoch(dice: () => number): string {
+function randomEpoch(random: () => number): string {
   let epoch = ''
-  while (epoch.length < EPOCH_CHARS) epoch += Math.floor(dice() * 36).toString(36)
+  while (epoch.length < EPOCH_CHARS) epoch += Math.floor(random() * 36).toString(36)
   return epoch
 }

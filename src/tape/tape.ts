@@ -10,10 +10,10 @@ export type Entry = { readonly seq: number; readonly update: Update; readonly te
  */
 export type Notes = ReadonlyMap<string, unknown>
 
-export type Follower = (turn: readonly Entry[], notes: Notes) => void
+export type Follower = (batch: readonly Entry[], notes: Notes) => void
 
 /** Of what history is read: of these tokens (null for all) and of what concerns all of them, these types. */
-export type Wanted = {
+export type HistoryFilter = {
   readonly tokens: ReadonlySet<Hex> | null
   readonly types: ReadonlySet<UpdateType>
   /**
@@ -24,7 +24,7 @@ export type Wanted = {
 }
 
 /** Which stretch is read, both numbers exclusive, from which end, and how many messages at once at most. */
-export type Stretch = {
+export type SeqRange = {
   readonly after: number
   readonly before: number
   readonly order: 'asc' | 'desc'
@@ -32,13 +32,13 @@ export type Stretch = {
 }
 
 /** What was found, in the order that was asked for, and up to which number: null where the stretch is through. */
-export type Found = { readonly entries: readonly Entry[]; readonly reached: number | null }
+export type FoundEntries = { readonly entries: readonly Entry[]; readonly reached: number | null }
 
 /** Reads some of a stretch, with bounded work: it may find nothing and still not be through. */
-export type Reader = (stretch: Stretch) => Found | Promise<Found>
+export type HistoryReader = (range: SeqRange) => FoundEntries | Promise<FoundEntries>
 
 /** How many messages are found: at least so many of the types that are wanted, at most so many with what follows a key. */
-export type Extent = { readonly least: number; readonly most: number }
+export type CountEstimate = { readonly least: number; readonly most: number }
 
 /** The names of what is kept beside the tape. */
 export const noteNames = {
@@ -58,7 +58,7 @@ export const noteNames = {
   /** What stood behind the proxy of each feed when it was last asked. */
   feeds: 'feeds',
   /** How long it was listened in which way, hour by hour. */
-  watch: 'watch',
+  sourceUptime: 'watch',
 } as const
 
 /** What is kept of the list beside its tokens. `readAt` in milliseconds. */
@@ -68,7 +68,7 @@ export type ListNote = { readonly readAt: number; readonly order: readonly Hex[]
 export type NewestNote = { readonly number: number; readonly timestamp: number }
 
 /** How many milliseconds of an hour were listened through in each source; the hour as it begins, in milliseconds. */
-export type WatchNote = readonly { readonly hour: number; readonly ms: Readonly<Record<SourceName, number>> }[]
+export type SourceUptimeNote = readonly { readonly hour: number; readonly ms: Readonly<Record<SourceName, number>> }[]
 
 /** The ordered, durable record of what happened. Numbers what is appended; lets anyone follow from a position. */
 export interface Tape {
@@ -79,25 +79,25 @@ export interface Tape {
   /** Calls with what was appended and what was noted beside it, from now on; the answer stops it. */
   follow(deliver: Follower): () => void
   /** What stands after `seq`, oldest first. */
-  since(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
+  readAfter(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
   /** Reads what was appended until now without looking at much else. */
-  reader(wanted: Wanted): Reader
+  openReader(filter: HistoryFilter): HistoryReader
   /** How much a reader would find after a number, as far as it can be said without reading, and counted until it is enough. */
-  extent(wanted: Wanted, after: number, enough: number): Extent | Promise<Extent>
+  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate | Promise<CountEstimate>
   /**
    * Every kept message about an on-chain key, oldest first: what told, amended or retracted it. At once, since who hears
    * a retraction is asked in the very step in which it is delivered.
    */
-  about(key: string): readonly Entry[]
+  readKey(key: string): readonly Entry[]
   /** Every kept seal of a token's block, oldest first; none is gone as long as a telling that it lists is kept. */
-  seals(address: Hex, block: number): readonly Entry[]
+  sealsOfToken(address: Hex, block: number): readonly Entry[]
   /** Every kept seal of a block, whichever token's, oldest first. */
-  sealsOf(block: number): readonly Entry[]
+  sealsOfBlock(block: number): readonly Entry[]
   /** The number after which all that was written at `time` (ms) or later stands. */
-  before(time: number): number | Promise<number>
-  note(name: string): unknown
+  seqBefore(time: number): number | Promise<number>
+  readNote(name: string): unknown
   /** Every note whose name begins with `prefix`. */
-  notes(prefix: string): Notes
+  readNotes(prefix: string): Notes
   /** The number after which nothing has been evicted. */
   oldest(): number
   /** The last number given. */

@@ -1,15 +1,21 @@
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { multiplierText, secondOf } from './apply-log.ts'
-import { isBefore, type Place } from './chain-position.ts'
+import { clampSeconds, formatMultiplier } from './apply-log.ts'
+import { type ChainPosition, isBefore } from './chain-position.ts'
 import { multiplierDraft, pauseDrafts } from './messages.ts'
-import { type Factor, type FactorChange, factorAt, sameDouble, withWitness } from './multiplier.ts'
-import type { NavRule } from './nav.ts'
-import { after, type Pauses, pausedAt, withPause } from './pauses.ts'
-import { held, type Token } from './token.ts'
+import {
+  addReportedChange,
+  isSameDouble,
+  type MultiplierChange,
+  type MultiplierHistory,
+  multiplierAt,
+} from './multiplier.ts'
+import type { NavTiming } from './nav.ts'
+import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
+import { type Token, withDerivedState } from './token.ts'
 
 /** What a token's own contract answers when it is asked as of a block; null where it does not know the question. */
-export type TokenAnswer = {
+export type TokenContractState = {
   readonly address: Hex
   readonly block: number
   readonly multiplier: bigint | null
@@ -22,57 +28,76 @@ export type TokenAnswer = {
  * missed: then it is told, by the clock since no log says so and the list did not either. What a log said since every
  * block was read stands: whoever answers otherwise is a node that lags, whatever block it was asked about.
  */
-export function withAnswer(
+export function applyCall(
   token: Token,
-  answer: TokenAnswer,
-  rule: NavRule,
+  result: TokenContractState,
+  timing: NavTiming,
 ): { readonly after: Token; readonly drafts: readonly Draft[] } {
-  const place: Place = { block: answer.block, logIndex: Number.MAX_SAFE_INTEGER }
-  const factor = factorAnswered(token.factor, answer, place)
-  const pauses = pausesAnswered(token, answer, place)
-  const now = held({ ...token, factor, pauses }, rule)
-  const moved = !sameDouble(token.multiplier, now.multiplier)
+  const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
+  const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
+  const pauseHistory = pausesAfterCall(token, result, position)
+  const updated = withDerivedState({ ...token, multiplierHistory, pauseHistory }, timing)
+  const hasMultiplierChanged = !isSameDouble(token.multiplier, updated.multiplier)
   return {
-    after: now,
+    after: updated,
     drafts: [
-      ...(moved ? [multiplierDraft(now, rule, { from: token.multiplier, effectiveAt: null, source: 'clock' })] : []),
-      ...pauseDrafts(token, now, rule),
+      ...(hasMultiplierChanged
+        ? [multiplierDraft(updated, timing, { from: token.multiplier, effectiveAt: null, source: 'clock' })]
+        : []),
+      ...pauseDrafts(token, updated, timing),
     ],
   }
 }
 
-function pausesAnswered({ pauses, factor }: Token, { paused }: TokenAnswer, place: Place): Pauses {
-  if (paused === null) return pauses
-  const features = pauses.changes
-    .filter((change) => change.kind !== 'all' && isSince(change, factor.gap) && isBefore(change, place))
-    .reduce(after, paused)
-  if (features.join() === pausedAt(pauses, place).join()) return pauses
-  return withPause(pauses, { ...place, key: null, kind: 'all', features })
+function pausesAfterCall(
+  { pauseHistory, multiplierHistory }: Token,
+  { paused }: TokenContractState,
+  position: ChainPosition,
+): PauseHistory {
+  if (paused === null) return pauseHistory
+  const features = pauseHistory.changes
+    .filter(
+      (change) =>
+        change.kind !== 'all' && isAfterGap(change, multiplierHistory.lastUnreadBlock) && isBefore(change, position),
+    )
+    .reduce(applyPauseChange, paused)
+  if (features.join() === pausedAt(pauseHistory, position).join()) return pauseHistory
+  return addPauseChange(pauseHistory, { ...position, key: null, kind: 'all', features })
 }
 
 /** Whether all blocks since then were read. */
-const isSince = ({ block }: Place, gap: number | null): boolean => block > (gap ?? -1)
+const isAfterGap = ({ block }: ChainPosition, lastUnreadBlock: number | null): boolean =>
+  block > (lastUnreadBlock ?? -1)
 
-function factorAnswered(factor: Factor, { multiplier, scheduled }: TokenAnswer, place: Place): Factor {
-  const said = factor.changes.findLast((change) => change.source !== 'list' && isBefore(change, place))
-  if (multiplier === null || (said?.source === 'log' && isSince(said, factor.gap))) return factor
-  const before = factorAt(factor, { ...place, timestamp: null })
-  const common = { ...place, key: null, source: 'call', timestamp: null, matured: false } as const
-  const answered = (change: Pick<FactorChange, 'phase' | 'to' | 'effectiveAt'>): FactorChange => ({
-    ...common,
+function multiplierAfterCall(
+  history: MultiplierHistory,
+  { multiplier, scheduled }: TokenContractState,
+  position: ChainPosition,
+): MultiplierHistory {
+  const lastChange = history.changes.findLast((change) => change.source !== 'list' && isBefore(change, position))
+  if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock)))
+    return history
+  const before = multiplierAt(history, { ...position, timestamp: null })
+  const commonFields = { ...position, key: null, source: 'call', timestamp: null, isApplied: false } as const
+  const callChange = (change: Pick<MultiplierChange, 'phase' | 'to' | 'effectiveAt'>): MultiplierChange => ({
+    ...commonFields,
     from: null,
     ...change,
   })
-  const value = multiplierText(multiplier)
+  const value = formatMultiplier(multiplier)
   const isKnown = before.value === value && before.source !== 'list' && before.source !== null
-  const known = isKnown ? factor : withWitness(factor, answered({ phase: 'effective', to: value, effectiveAt: null }))
-  const planned = scheduled && { to: multiplierText(scheduled.to), effectiveAt: secondOf(scheduled.effectiveAt) }
-  const { scheduled: held } = before
-  if (planned?.to === held?.to && planned?.effectiveAt === held?.effectiveAt) return known
-  return withWitness(
-    known,
-    answered(
-      planned ? { phase: 'scheduled', ...planned } : { phase: 'cancelled', to: held?.to ?? null, effectiveAt: null },
+  const updated = isKnown
+    ? history
+    : addReportedChange(history, callChange({ phase: 'effective', to: value, effectiveAt: null }))
+  const schedule = scheduled && { to: formatMultiplier(scheduled.to), effectiveAt: clampSeconds(scheduled.effectiveAt) }
+  const { scheduled: currentSchedule } = before
+  if (schedule?.to === currentSchedule?.to && schedule?.effectiveAt === currentSchedule?.effectiveAt) return updated
+  return addReportedChange(
+    updated,
+    callChange(
+      schedule
+        ? { phase: 'scheduled', ...schedule }
+        : { phase: 'cancelled', to: currentSchedule?.to ?? null, effectiveAt: null },
     ),
   )
 }

@@ -1,44 +1,57 @@
-import type { Said } from '../chain/logs/events.ts'
+import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
-import { type FactorChange, factorKept, withLog } from './multiplier.ts'
-import type { NavRule } from './nav.ts'
-import { pausesKept, withPause } from './pauses.ts'
-import { type FieldSaid, fieldsKept, withField } from './record.ts'
-import { held, type Token } from './token.ts'
+import { addLogChange, dropUnsealedMultiplierChanges, type MultiplierChange } from './multiplier.ts'
+import type { NavTiming } from './nav.ts'
+import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
+import { addRecordChange, dropUnsealedRecordChanges, type RecordChange } from './record.ts'
+import { type Token, withDerivedState } from './token.ts'
 
 /** What one log says of its token. */
-export type Word = { readonly log: Log; readonly said: Said }
+export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
 /** A multiplier is kept on chain as a whole number of this many decimals. */
 const MULTIPLIER_DECIMALS = 18
 /** The last second that can be written as a date: what is to happen after it never does. */
-const LATEST_S = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
+const LATEST_SECONDS = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
 /** What a token without a cap says that its cap is. */
 const NO_CAP = 2n ** 128n - 1n
 
-export const multiplierText = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
+export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
 /** A second of the chain's own time as one that can be written. */
-export const secondOf = (second: bigint): number => (second > BigInt(LATEST_S) ? LATEST_S : Number(second))
+export const clampSeconds = (second: bigint): number =>
+  second > BigInt(LATEST_SECONDS) ? LATEST_SECONDS : Number(second)
 
 /** What a multiplier's event means at the time of its block; `chainTime` where the log does not say when that was. */
-export function factorSaid({ log, said }: Word, chainTime: number | null): FactorChange | null {
+export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {
   const timestamp = log.blockTimestamp ?? chainTime
-  const place = { block: log.blockNumber, logIndex: log.logIndex, key: log.key }
-  const common = { ...place, source: 'log', timestamp, matured: false } as const
-  switch (said.event) {
+  const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key }
+  const commonFields = { ...position, source: 'log', timestamp, isApplied: false } as const
+  switch (decoded.event) {
     case 'UIMultiplierUpdated': {
-      const effectiveAt = secondOf(said.effectiveAt)
+      const effectiveAt = clampSeconds(decoded.effectiveAt)
       const phase = timestamp !== null && effectiveAt <= timestamp ? 'effective' : 'scheduled'
-      return { ...common, phase, from: multiplierText(said.from), to: multiplierText(said.to), effectiveAt }
+      return {
+        ...commonFields,
+        phase,
+        from: formatMultiplier(decoded.from),
+        to: formatMultiplier(decoded.to),
+        effectiveAt,
+      }
     }
     // It does not say what was held before.
     case 'MultiplierUpdated':
-      return { ...common, phase: 'effective', from: null, to: multiplierText(said.to), effectiveAt: timestamp }
+      return {
+        ...commonFields,
+        phase: 'effective',
+        from: null,
+        to: formatMultiplier(decoded.to),
+        effectiveAt: timestamp,
+      }
     case 'UIMultiplierUpdateCancelled': {
-      const effectiveAt = secondOf(said.effectiveAt)
-      return { ...common, phase: 'cancelled', from: null, to: multiplierText(said.to), effectiveAt }
+      const effectiveAt = clampSeconds(decoded.effectiveAt)
+      return { ...commonFields, phase: 'cancelled', from: null, to: formatMultiplier(decoded.to), effectiveAt }
     }
     default:
       return null
@@ -46,69 +59,80 @@ export function factorSaid({ log, said }: Word, chainTime: number | null): Facto
 }
 
 /** What an event says of the record: the field's name, and its value where the event has one. */
-export function fieldSaid({ log, said }: Word): FieldSaid | null {
-  const place = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, entry: null }
-  switch (said.event) {
+export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null {
+  const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, entry: null }
+  switch (decoded.event) {
     case 'NameUpdated':
-      return { ...place, field: 'name', value: said.name }
+      return { ...position, field: 'name', value: decoded.name }
     case 'SymbolUpdated':
-      return { ...place, field: 'symbol', value: said.symbol }
+      return { ...position, field: 'symbol', value: decoded.symbol }
     case 'ExtraMetadataUpdated':
-      return { ...place, field: 'extra_metadata', entry: said.name, value: said.value }
+      return { ...position, field: 'extra_metadata', entry: decoded.name, value: decoded.value }
     case 'SupplyCapUpdated':
-      return { ...place, field: 'supply_cap', value: capText(said.to) }
+      return { ...position, field: 'supply_cap', value: formatCap(decoded.to) }
     default:
       return null
   }
 }
 
-export const capText = (cap: bigint): string | null => (cap === NO_CAP ? null : cap.toString())
+export const formatCap = (cap: bigint): string | null => (cap === NO_CAP ? null : cap.toString())
 
 /** The token with what one log says of it. */
-export function withWordOf(token: Token, word: Word, chainTime: number | null, rule: NavRule): Token {
-  const { log, said } = word
-  const factor = factorSaid(word, chainTime)
-  if (factor) return held({ ...token, factor: withLog(token.factor, factor) }, rule)
-  const field = fieldSaid(word)
-  if (field) return held({ ...token, said: withField(token.said, field) }, rule)
-  if (said.event !== 'Paused' && said.event !== 'Unpaused') return token
-  const kind = said.event === 'Paused' ? 'paused' : 'unpaused'
+export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | null, timing: NavTiming): Token {
+  const { log, decoded } = tokenLog
+  const multiplierChange = multiplierChangeIn(tokenLog, chainTime)
+  if (multiplierChange)
+    return withDerivedState(
+      { ...token, multiplierHistory: addLogChange(token.multiplierHistory, multiplierChange) },
+      timing,
+    )
+  const recordChange = recordChangeIn(tokenLog)
+  if (recordChange)
+    return withDerivedState({ ...token, recordChanges: addRecordChange(token.recordChanges, recordChange) }, timing)
+  if (decoded.event !== 'Paused' && decoded.event !== 'Unpaused') return token
+  const kind = decoded.event === 'Paused' ? 'paused' : 'unpaused'
   const change = {
     block: log.blockNumber,
     logIndex: log.logIndex,
     key: log.key,
     kind,
-    features: said.features,
+    features: decoded.features,
   } as const
-  return held({ ...token, pauses: withPause(token.pauses, change) }, rule)
+  return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
 /** The token with what a sealed block says of it, and nothing else that was said of that block before. */
-export function withBlock(
+export function applySealedBlock(
   token: Token,
   block: number,
-  words: readonly Word[],
+  tokenLogs: readonly TokenLog[],
   chainTime: number | null,
-  rule: NavRule,
+  timing: NavTiming,
 ) {
   // Under a key that had said something of the token may stand something else now.
-  const keysOf = (says: (word: Word) => boolean) => new Set(words.filter(says).map(({ log }) => log.key))
-  const factor = factorKept(
-    token.factor,
+  const keysOf = (isRelevant: (word: TokenLog) => boolean) =>
+    new Set(tokenLogs.filter(isRelevant).map(({ log }) => log.key))
+  const multiplierHistory = dropUnsealedMultiplierChanges(
+    token.multiplierHistory,
     block,
-    keysOf((word) => factorSaid(word, chainTime) !== null),
+    keysOf((word) => multiplierChangeIn(word, chainTime) !== null),
   )
-  const pauses = pausesKept(
-    token.pauses,
+  const pauseHistory = dropUnsealedPauseChanges(
+    token.pauseHistory,
     block,
-    keysOf(({ said: { event } }) => event === 'Paused' || event === 'Unpaused'),
+    keysOf(({ decoded: { event } }) => event === 'Paused' || event === 'Unpaused'),
   )
-  const said = fieldsKept(
-    token.said,
+  const recordChanges = dropUnsealedRecordChanges(
+    token.recordChanges,
     block,
-    keysOf((word) => fieldSaid(word) !== null),
+    keysOf((word) => recordChangeIn(word) !== null),
   )
-  const same = factor === token.factor && pauses === token.pauses && said === token.said
-  const kept = same ? token : held({ ...token, factor, pauses, said }, rule)
-  return words.reduce((known, word) => withWordOf(known, word, chainTime, rule), kept)
+  const isUnchanged =
+    multiplierHistory === token.multiplierHistory &&
+    pauseHistory === token.pauseHistory &&
+    recordChanges === token.recordChanges
+  const kept = isUnchanged
+    ? token
+    : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
+  return tokenLogs.reduce((known, word) => applyLog(known, word, chainTime, timing), kept)
 }

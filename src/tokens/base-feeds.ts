@@ -1,14 +1,14 @@
 import type { Hex } from '../protocol/fields.ts'
 
 /** A token, the contract that publishes what it is worth, and the one behind it that says each round in a log. */
-export type PublishedFeed = { readonly token: Hex; readonly proxy: Hex; readonly aggregator: Hex }
+export type BaseFeed = { readonly token: Hex; readonly proxy: Hex; readonly aggregator: Hex }
 
 /**
  * The price feeds on Base that are published: Chainlink's tokenized-equity feeds, of 8 decimals each. A token is bound
  * by its address, since symbols change. Aggregators are replaced now and then: these were read on 2026-09-02, and count
  * only until the proxy itself has said which one it is.
  */
-export const publishedFeeds: readonly PublishedFeed[] = [
+export const baseFeeds: readonly BaseFeed[] = [
   // AAPLc
   {
     token: '0xb200000000000000000000c2e324d24d7eecd1fb',

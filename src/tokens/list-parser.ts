@@ -5,7 +5,7 @@ import type { Hex, TokenRecord } from '../protocol/fields.ts'
 import type { NavReading } from './nav.ts'
 
 /** One record of the list, read: what can be relied on, beside the record itself. */
-export type Listed = {
+export type ListedToken = {
   readonly address: Hex
   readonly symbol: string
   readonly isin: string | null
@@ -20,7 +20,7 @@ export type Listed = {
 }
 
 /** The list as it came, and why some of it was left out. */
-export type List = { readonly tokens: readonly Listed[]; readonly skipped: readonly string[] }
+export type ParsedList = { readonly tokens: readonly ListedToken[]; readonly skipped: readonly string[] }
 
 /** Upstream text that becomes the name of a channel is kept to this length. */
 const SYMBOL_BOUND_CHARS = 128
@@ -39,13 +39,13 @@ const Body = z.union([
 export class ListError extends Error {}
 
 /** Reads the list record by record: one bad record never drops the others. */
-export function readList(text: string): List {
+export function parseList(text: string): ParsedList {
   const body = Body.safeParse(parseExact(text))
   if (!body.success) throw new ListError('the answer has no array of tokens')
-  const tokens = new Map<Hex, Listed>()
+  const tokens = new Map<Hex, ListedToken>()
   const skipped: string[] = []
   for (const [index, item] of body.data.tokens.entries()) {
-    const token = readRecord(item)
+    const token = parseRecord(item)
     if (typeof token === 'string') skipped.push(`record ${index}: ${token}`)
     else if (tokens.has(token.address)) skipped.push(`record ${index}: ${token.address} is listed twice`)
     else tokens.set(token.address, token)
@@ -65,7 +65,8 @@ class ExactNumber {
 }
 
 /** A number that no double holds is none to anybody else who reads the list. */
-const isNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
+const isFiniteNumber = (value: unknown): value is ExactNumber =>
+  value instanceof ExactNumber && Number.isFinite(value.value)
 
 function parseExact(text: string): unknown {
   try {
@@ -77,22 +78,22 @@ function parseExact(text: string): unknown {
   }
 }
 
-function readRecord(item: unknown): Listed | string {
+function parseRecord(item: unknown): ListedToken | string {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'not an object'
-  const exact = new Map<string, unknown>(Object.entries(item))
-  const address = HexAddress.safeParse(exact.get('contract_address')).data
+  const fields = new Map<string, unknown>(Object.entries(item))
+  const address = HexAddress.safeParse(fields.get('contract_address')).data
   if (!address || address === ZERO_ADDRESS) return 'no usable contract_address'
-  const symbol = readSymbol(exact.get('symbol'))
+  const symbol = parseSymbol(fields.get('symbol'))
   return {
     address,
     symbol: symbol ?? address,
-    isin: readText(exact.get('isin')),
-    decimals: readDecimals(exact.get('decimals')),
-    multiplier: readFactor(exact.get('multiplier')),
-    supply: readSupply(exact.get('total_supply')),
-    paused: readOrdinals(exact.get('paused_features')),
-    nav: { price: readPrice(exact.get('nav_price')), updatedAt: readTime(exact.get('nav_price_updated_at')) },
-    record: asWritten(withoutBadIcon(item)) as TokenRecord,
+    isin: parseText(fields.get('isin')),
+    decimals: parseDecimals(fields.get('decimals')),
+    multiplier: parseMultiplier(fields.get('multiplier')),
+    supply: parseSupply(fields.get('total_supply')),
+    paused: parseOrdinals(fields.get('paused_features')),
+    nav: { price: parsePrice(fields.get('nav_price')), updatedAt: parseTime(fields.get('nav_price_updated_at')) },
+    record: toPlainJson(withoutBadIcon(item)) as TokenRecord,
   }
 }
 
@@ -109,58 +110,60 @@ const isIcon = (value: unknown): boolean =>
   URL.canParse(value)
 
 /** The record with its own JSON types again. */
-function asWritten(value: unknown): unknown {
+function toPlainJson(value: unknown): unknown {
   // As JSON will write it again: no endless numbers, and no minus zero, which would look like news after a restart.
   if (value instanceof ExactNumber) return Number.isFinite(value.value) ? value.value + 0 : null
-  if (Array.isArray(value)) return value.map(asWritten)
+  if (Array.isArray(value)) return value.map(toPlainJson)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, asWritten(inner)]))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toPlainJson(inner)]))
 }
 
 /** What a text of the list or of a log is as a symbol; null where it is none. `*` means every token, so none is called that. */
-export function readSymbol(value: unknown): string | null {
-  const symbol = readText(value)
+export function parseSymbol(value: unknown): string | null {
+  const symbol = parseText(value)
   return symbol?.trim() === '*' ? null : symbol
 }
 
 /** Well formed, since half a character cannot be written into a URL. */
-const readText = (value: unknown): string | null =>
+const parseText = (value: unknown): string | null =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS).toWellFormed() : null
 
-function readSupply(value: unknown): string | null {
+function parseSupply(value: unknown): string | null {
   const supply = value instanceof ExactNumber ? parseDecimal(value.text) : null
   return supply && supply.units >= 0n ? formatDecimal(supply) : null
 }
 
 /** Whatever stands there is kept, so that garbage is called invalid and not missing. */
-const readPrice = (value: unknown): string | null => {
+const parsePrice = (value: unknown): string | null => {
   if (value === undefined || value === null) return null
-  return isNumber(value) ? value.text : typeof value
+  return isFiniteNumber(value) ? value.text : typeof value
 }
 
-function readDecimals(value: unknown): number | null {
+function parseDecimals(value: unknown): number | null {
   if (!(value instanceof ExactNumber)) return null
   return Number.isInteger(value.value) && value.value >= 0 && value.value <= DECIMALS_BOUND ? value.value : null
 }
 
-function readFactor(value: unknown): string | null {
-  const factor = isNumber(value) ? parseDecimal(value.text) : null
-  return factor && factor.units > 0n ? formatDecimal(factor) : null
+function parseMultiplier(value: unknown): string | null {
+  const multiplier = isFiniteNumber(value) ? parseDecimal(value.text) : null
+  return multiplier && multiplier.units > 0n ? formatDecimal(multiplier) : null
 }
 
-function readOrdinals(value: unknown): readonly number[] {
+function parseOrdinals(value: unknown): readonly number[] {
   const items: readonly unknown[] = Array.isArray(value) ? value : []
-  const ordinals = items.flatMap((item) => (isNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : []))
+  const ordinals = items.flatMap((item) =>
+    isFiniteNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : [],
+  )
   return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
 }
 
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
 /** RFC 3339 with its offset: a local time, which could mean any hour, is not a time. */
-function readTime(value: unknown): number | null {
-  const found = typeof value === 'string' ? rfc3339.exec(value) : null
-  if (!found) return null
-  const [text, year, month, day] = found
+function parseTime(value: unknown): number | null {
+  const match = typeof value === 'string' ? rfc3339.exec(value) : null
+  if (!match) return null
+  const [text, year, month, day] = match
   // A day that its month does not have would be read as one of the next.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return null
   const time = Date.parse(text)

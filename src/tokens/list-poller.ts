@@ -1,30 +1,30 @@
 import { catchError, defer, exhaustMap, expand, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
-import { addressed, readBounded, reasonOf } from '../chain/rpc/client.ts'
-import { type List, type Listed, readList } from './list-parser.ts'
+import { failureReason, readBodyText, splitCredentials } from '../chain/rpc/client.ts'
+import { type ListedToken, type ParsedList, parseList } from './list-parser.ts'
 
 /**
  * Fetches the list's text; the edge of the world, so that a simulation can stand in. `held` is the last text that could
  * be read: it is the answer where the upstream says that nothing changed.
  */
-export type FetchList = (held: string | null) => Promise<string>
+export type FetchList = (lastText: string | null) => Promise<string>
 
 /** The upstream answered, but with no list. */
-class ListRefusal extends Error {
+class ListFetchError extends Error {
   /** How long it wants to be left alone; nothing or less where it does not say. */
-  readonly restMs: number
+  readonly retryAfterMs: number
 
-  constructor(message: string, restMs: number) {
+  constructor(message: string, retryAfterMs: number) {
     super(message)
-    this.restMs = restMs
+    this.retryAfterMs = retryAfterMs
   }
 }
 
 const DEADLINE_MS = 10_000
 const LIST_BOUND_BYTES = 64 * 2 ** 20
 /** A longer tag is not worth sending back each time. */
-const TAG_BOUND_CHARS = 1_024
+const ETAG_BOUND_CHARS = 1_024
 /** An upstream may ask for a rest; not for longer than this. */
-const REST_BOUND_MS = 300_000
+const RETRY_AFTER_BOUND_MS = 300_000
 /** A list that lost tokens is believed after so many equal answers over at least so long. */
 const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
@@ -36,71 +36,71 @@ type Options = {
   readonly refreshMs: number
   readonly known: readonly string[]
   readonly clock: SchedulerLike
-  readonly dice: () => number
-  readonly say: (kind: string, detail: unknown) => void
-  readonly unreadable: (count: number) => void
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+  readonly onUnreadable: (count: number) => void
 }
 
 /** One answer: its tokens, and whether those that it lacks may still be there. */
-export type Reading = { readonly tokens: readonly Listed[]; readonly partial: boolean }
+export type PolledList = { readonly tokens: readonly ListedToken[]; readonly partial: boolean }
 
 /** The list at every refresh, or null where there was none to read and the last good one stays. */
-export function lists(options: Options): Observable<Reading | null> {
-  const { fetch, refreshMs, clock, dice, say, unreadable } = options
+export function pollList(options: Options): Observable<PolledList | null> {
+  const { fetch, refreshMs, clock, random, warn, onUnreadable } = options
   return defer(() => {
-    const doubt = new Doubt(new Set(options.known), clock)
-    let held: { readonly text: string; readonly list: List } | null = null
-    let restMs = 0
-    const take = (text: string): Reading => {
+    const shrinkGuard = new ShrinkGuard(new Set(options.known), clock)
+    let last: { readonly text: string; readonly list: ParsedList } | null = null
+    let retryAfterMs = 0
+    const accept = (text: string): PolledList => {
       // The same text is the same list, said once more: it confirms as any other does, and need not be read again.
-      held = held?.text === text ? held : { text, list: readList(text) }
-      const { list } = held
+      last = last?.text === text ? last : { text, list: parseList(text) }
+      const { list } = last
       if (list.skipped.length > 0) {
-        unreadable(list.skipped.length)
-        say('list records skipped', { count: list.skipped.length, first: list.skipped[0] })
+        onUnreadable(list.skipped.length)
+        warn('list records skipped', { count: list.skipped.length, first: list.skipped[0] })
       }
-      const believed = doubt.believes(list)
-      if (!believed) say('list shrank, waiting for confirmation', { tokens: list.tokens.length })
+      const isConfirmed = shrinkGuard.isConfirmed(list)
+      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: list.tokens.length })
       // What it does say is news at once, whatever it may have left out.
-      return { tokens: list.tokens, partial: !believed }
+      return { tokens: list.tokens, partial: !isConfirmed }
     }
     const read = () => {
-      restMs = 0
-      return defer(() => fetch(held?.text ?? null)).pipe(
-        map(take),
+      retryAfterMs = 0
+      return defer(() => fetch(last?.text ?? null)).pipe(
+        map(accept),
         catchError((failure: unknown) => {
-          if (failure instanceof ListRefusal) restMs = failure.restMs
-          say('list unreadable', { reason: reasonOf(failure) })
+          if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
+          warn('list unreadable', { reason: failureReason(failure) })
           return of(null)
         }),
       )
     }
-    const wait = () => {
-      const share = dice()
-      const rest = Math.min(restMs * (1 + JITTER * share), REST_BOUND_MS)
-      return Math.max(refreshMs * (1 - JITTER + 2 * JITTER * share), rest)
+    const nextDelayMs = () => {
+      const fraction = random()
+      const retryDelayMs = Math.min(retryAfterMs * (1 + JITTER * fraction), RETRY_AFTER_BOUND_MS)
+      return Math.max(refreshMs * (1 - JITTER + 2 * JITTER * fraction), retryDelayMs)
     }
-    return read().pipe(expand(() => timer(wait(), clock).pipe(exhaustMap(read))))
+    return read().pipe(expand(() => timer(nextDelayMs(), clock).pipe(exhaustMap(read))))
   })
 }
 
 /** Whether to believe a list: one that lost tokens only when it was said often enough for long enough. */
-class Doubt {
+class ShrinkGuard {
   readonly #clock: SchedulerLike
   #known: ReadonlySet<string>
   #candidate: string | null = null
-  #times = 0
-  #since = 0
+  #confirmations = 0
+  #candidateSince = 0
 
   constructor(known: ReadonlySet<string>, clock: SchedulerLike) {
     this.#known = known
     this.#clock = clock
   }
 
-  believes({ tokens }: List): boolean {
+  isConfirmed({ tokens }: ParsedList): boolean {
     const addresses = new Set<string>(tokens.map((token) => token.address))
-    const lost = [...this.#known].some((address) => !addresses.has(address)) || addresses.size === 0
-    if (lost && !this.#confirmed([...addresses].sort().join())) {
+    const hasLostTokens = [...this.#known].some((address) => !addresses.has(address)) || addresses.size === 0
+    if (hasLostTokens && !this.#confirm([...addresses].sort().join())) {
       // What it adds is listed at once, so it may not be lost without confirmation either.
       this.#known = new Set([...this.#known, ...addresses])
       return false
@@ -110,53 +110,55 @@ class Doubt {
     return true
   }
 
-  #confirmed(candidate: string): boolean {
+  #confirm(candidate: string): boolean {
     const now = this.#clock.now()
     if (candidate !== this.#candidate) {
       this.#candidate = candidate
-      this.#times = 0
-      this.#since = now
+      this.#confirmations = 0
+      this.#candidateSince = now
     }
-    this.#times += 1
-    return this.#times >= CONFIRMATIONS && now - this.#since >= CONFIRMATION_MS
+    this.#confirmations += 1
+    return this.#confirmations >= CONFIRMATIONS && now - this.#candidateSince >= CONFIRMATION_MS
   }
 }
 
 /** Reads the list over HTTP, in full only where it changed. */
 export function fetchList(baseUrl: string): FetchList {
-  const { address, login } = addressed(`${baseUrl}/v1/tokenized-stocks`)
-  let tagged: { readonly text: string; readonly tag: string } | null = null
-  return async (held) => {
+  const { address, authHeaders } = splitCredentials(`${baseUrl}/v1/tokenized-stocks`)
+  let cached: { readonly text: string; readonly etag: string } | null = null
+  return async (lastText) => {
     // The tag of a text that could not be read would bring that text again for ever.
-    const tag = tagged !== null && tagged.text === held ? tagged.tag : null
+    const etag = cached !== null && cached.text === lastText ? cached.etag : null
     const response = await fetch(address, {
-      headers: { accept: 'application/json', ...login, ...(tag !== null && { 'if-none-match': tag }) },
+      headers: { accept: 'application/json', ...authHeaders, ...(etag !== null && { 'if-none-match': etag }) },
       redirect: 'error',
       signal: AbortSignal.timeout(DEADLINE_MS),
     })
-    if (response.status === 304 && tag !== null && held !== null) return held
+    if (response.status === 304 && etag !== null && lastText !== null) return lastText
     if (response.status !== 200) {
       await response.body?.cancel()
-      throw new ListRefusal(`HTTP ${response.status}`, restOf(response.headers))
+      throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
     }
-    const text = await readBounded(response, LIST_BOUND_BYTES)
-    const given = tagOf(response.headers)
-    tagged = given === null ? null : { text, tag: given }
+    const text = await readBodyText(response, LIST_BOUND_BYTES)
+    const newEtag = etagOf(response.headers)
+    cached = newEtag === null ? null : { text, etag: newEtag }
     return text
   }
 }
 
 /** An entity tag, weak or strong, to be sent back as it came. Anything else may mean more: `*` stands for every list. */
-function tagOf(headers: Headers): string | null {
-  const tag = headers.get('etag') ?? ''
-  return tag.length <= TAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(tag) ? tag : null
+function etagOf(headers: Headers): string | null {
+  const etag = headers.get('etag') ?? ''
+  return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
 /** Seconds, or a date, which the answer's own date measures: nobody's clock need be right. */
-function restOf(headers: Headers): number {
-  const said = headers.get('retry-after') ?? ''
-  const ms = /^\d+$/.test(said) ? Number(said) * 1_000 : timeOf(said) - timeOf(headers.get('date') ?? '')
+function retryAfterOf(headers: Headers): number {
+  const retryAfter = headers.get('retry-after') ?? ''
+  const ms = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1_000
+    : parseHttpDate(retryAfter) - parseHttpDate(headers.get('date') ?? '')
   return Number.isNaN(ms) ? 0 : ms
 }
 
-const timeOf = (said: string): number => (said.endsWith(' GMT') ? Date.parse(said) : Number.NaN)
+const parseHttpDate = (date: string): number => (date.endsWith(' GMT') ? Date.parse(date) : Number.NaN)

@@ -1,40 +1,41 @@
 import type { DraftOf } from '../protocol/updates.ts'
-import type { NavRule } from './nav.ts'
+import type { NavTiming } from './nav.ts'
 import type { Token } from './token.ts'
 
 /** What is told of a token though no log of the chain says it: the list did, or the clock. */
-type Common = 'symbol' | 'address' | 'time'
-const commonOf = ({ symbol, address }: Token, rule: NavRule): Pick<DraftOf<'nav'>, Common> => ({
+type CommonField = 'symbol' | 'address' | 'time'
+const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<DraftOf<'nav'>, CommonField> => ({
   symbol,
   address,
-  time: new Date(rule.now).toISOString(),
+  time: new Date(timing.now).toISOString(),
 })
 
 const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
 export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
 
-export const isoOf = (second: number): string => new Date(second * 1_000).toISOString()
-export const isoOfSecond = (second: number | null): string | null => (second === null ? null : isoOf(second))
+export const isoFromSeconds = (second: number): string => new Date(second * 1_000).toISOString()
+export const isoFromSecondsOrNull = (second: number | null): string | null =>
+  second === null ? null : isoFromSeconds(second)
 
 export function tokenDraft(
   token: Token,
-  rule: NavRule,
+  timing: NavTiming,
   { change, changed, was }: Pick<DraftOf<'token'>, 'change' | 'changed' | 'was'>,
 ): DraftOf<'token'> {
-  return { type: 'token', ...commonOf(token, rule), change, changed, token: token.record, was, source: 'list' }
+  return { type: 'token', ...commonFields(token, timing), change, changed, token: token.record, was, source: 'list' }
 }
 
 /** The multiplier is now what the token holds. */
 export function multiplierDraft(
   token: Token,
-  rule: NavRule,
-  told: { readonly from: string | null; readonly effectiveAt: number | null; readonly source: 'clock' | 'list' },
+  timing: NavTiming,
+  change: { readonly from: string | null; readonly effectiveAt: number | null; readonly source: 'clock' | 'list' },
 ): DraftOf<'multiplier'> {
-  const { from, source } = told
-  const effective_at = isoOfSecond(told.effectiveAt)
+  const { from, source } = change
+  const effective_at = isoFromSecondsOrNull(change.effectiveAt)
   return {
     type: 'multiplier',
-    ...commonOf(token, rule),
+    ...commonFields(token, timing),
     phase: 'effective',
     from,
     to: token.multiplier,
@@ -44,24 +45,24 @@ export function multiplierDraft(
 }
 
 /** Whoever is no log says all that is paused: told as what was added, and what was taken away. */
-export function pauseDrafts(before: Token, after: Token, rule: NavRule): readonly DraftOf<'pause'>[] {
+export function pauseDrafts(before: Token, after: Token, timing: NavTiming): readonly DraftOf<'pause'>[] {
   const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
-  const gone = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
+  const removed = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
   return [
-    ...(added.length > 0 ? [pauseDraft(after, rule, { paused: true, raw: added })] : []),
-    ...(gone.length > 0 ? [pauseDraft(after, rule, { paused: false, raw: gone })] : []),
+    ...(added.length > 0 ? [pauseDraft(after, timing, { paused: true, raw: added })] : []),
+    ...(removed.length > 0 ? [pauseDraft(after, timing, { paused: false, raw: removed })] : []),
   ]
 }
 
 function pauseDraft(
   token: Token,
-  rule: NavRule,
+  timing: NavTiming,
   { paused, raw }: { readonly paused: boolean; readonly raw: readonly number[] },
 ): DraftOf<'pause'> {
   const features = raw.map(featureName)
   return {
     type: 'pause',
-    ...commonOf(token, rule),
+    ...commonFields(token, timing),
     paused,
     features,
     raw: [...raw],
@@ -72,6 +73,6 @@ function pauseDraft(
 
 export const navDraft = (
   token: Token,
-  rule: NavRule,
+  timing: NavTiming,
   { nav, was, source }: Pick<DraftOf<'nav'>, 'nav' | 'was' | 'source'>,
-): DraftOf<'nav'> => ({ type: 'nav', ...commonOf(token, rule), nav, was, source })
+): DraftOf<'nav'> => ({ type: 'nav', ...commonFields(token, timing), nav, was, source })

@@ -10,10 +10,10 @@ export type NavReading = {
 }
 
 /** What a NAV is measured by. */
-export type NavRule = { readonly now: number; readonly staleMs: number }
+export type NavTiming = { readonly now: number; readonly staleMs: number }
 
 /** A clock may be ahead of ours by this much before its time is called wrong. */
-const AHEAD_BOUND_MS = 120_000
+const CLOCK_SKEW_BOUND_MS = 120_000
 
 /** What a reading is worth at a time. Zero, negative, garbage and future values are never passed on as a price. */
 export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: number): Nav {
@@ -22,14 +22,14 @@ export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: nu
   const updated_at = updatedAt === null ? null : new Date(updatedAt).toISOString()
   const value = parseDecimal(price)
   const ageMs = updatedAt === null ? null : now - updatedAt
-  const ahead = ageMs !== null && ageMs < -AHEAD_BOUND_MS
-  const age_s = ageMs === null || ahead ? null : Math.max(0, Math.floor(ageMs / 1_000))
-  if (!value || value.units <= 0n || ageMs === null || ahead) {
+  const isInFuture = ageMs !== null && ageMs < -CLOCK_SKEW_BOUND_MS
+  const age_s = ageMs === null || isInFuture ? null : Math.max(0, Math.floor(ageMs / 1_000))
+  if (!value || value.units <= 0n || ageMs === null || isInFuture) {
     return { price: null, updated_at, age_s, state: 'invalid', bound_s }
   }
   return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', bound_s }
 }
 
 /** Whether two NAVs say the same, age aside: it grows by itself. */
-export const sameNav = (a: Nav, b: Nav): boolean =>
+export const isSameNav = (a: Nav, b: Nav): boolean =>
   a.price === b.price && a.updated_at === b.updated_at && a.state === b.state

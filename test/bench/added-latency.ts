@@ -10,7 +10,7 @@ import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
 import { startRelay } from '../../src/relay.ts'
-import type { Order, Report } from './latency-process.ts'
+import type { LatencyCommand, LatencyReply } from './latency-process.ts'
 
 /**
  * What the relay adds: from the moment that a log's bytes are handed to it by the upstream socket to the moment that it
@@ -22,8 +22,8 @@ const WARM_UP = 200
 const ROUNDS = 500
 const PAUSE_MS = 10
 /** Marks of what is looked for in the bytes: the Transfer event on its way in, the update on its way out. */
-const IN = '0xddf252ad'
-const OUT = '"type":"transfer"'
+const INCOMING_MARK = '0xddf252ad'
+const OUTGOING_MARK = '"type":"transfer"'
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -32,7 +32,7 @@ let added: number[] = []
 channel('net.client.socket').subscribe((message) => {
   const { socket } = message as { socket: Socket }
   socket.on('data', (bytes) => {
-    if (bytes.includes(IN)) receivedAt = performance.now()
+    if (bytes.includes(INCOMING_MARK)) receivedAt = performance.now()
   })
 })
 channel('net.server.socket').subscribe((message) => {
@@ -40,18 +40,18 @@ channel('net.server.socket').subscribe((message) => {
   const write = socket.write.bind(socket)
   socket.write = (...given: unknown[]) => {
     const taken = Reflect.apply(write, socket, given)
-    if (Buffer.isBuffer(given[0]) && given[0].includes(OUT)) added.push(performance.now() - receivedAt)
+    if (Buffer.isBuffer(given[0]) && given[0].includes(OUTGOING_MARK)) added.push(performance.now() - receivedAt)
     return taken
   }
 })
 
-const world = fork(new URL('latency-process.ts', import.meta.url), { stdio: 'inherit' })
+const environmentProcess = fork(new URL('latency-process.ts', import.meta.url), { stdio: 'inherit' })
 
-async function order<Done extends Report['done']>(
-  what: Extract<Order, { do: Done }>,
-): Promise<Extract<Report, { done: Done }>> {
-  world.send(what)
-  const [report] = await once(world, 'message')
+async function command<Done extends LatencyReply['done']>(
+  message: Extract<LatencyCommand, { do: Done }>,
+): Promise<Extract<LatencyReply, { done: Done }>> {
+  environmentProcess.send(message)
+  const [report] = await once(environmentProcess, 'message')
   return report
 }
 
@@ -62,32 +62,32 @@ function columns(values: readonly number[]): string {
 }
 
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
-const upstream = await order({ do: 'upstream' })
-const reading = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'warn'], {})
-if (reading.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
+const upstream = await command({ do: 'upstream' })
+const parsed = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'warn'], {})
+if (parsed.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
 const relay = await startRelay({
-  config: reading.config,
+  config: parsed.config,
   upstream: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
   log: openLog('warn'),
   metrics: openMetrics(),
-  failed: (failure) => {
+  onFailure: (failure) => {
     throw failure
   },
 })
-await relay.listed
+await relay.whenListed
 const url = `ws://127.0.0.1:${relay.port}/v1/ws?symbols=AAPLc&types=transfer&snapshot=false`
-await order({ do: 'listen', url, listeners: LISTENERS })
+await command({ do: 'listen', url, listeners: LISTENERS })
 
 const all: number[] = []
 const last: number[] = []
-const heard: number[] = []
+const received: number[] = []
 for (let round = -WARM_UP; round < ROUNDS; round += 1) {
   added = []
-  const { heardMs } = await order({ do: 'transfer', raw: 1_000_000 + round })
+  const { receivedMs } = await command({ do: 'transfer', raw: 1_000_000 + round })
   if (round >= 0) {
     all.push(...added)
     last.push(Math.max(...added))
-    heard.push(...heardMs)
+    received.push(...receivedMs)
   }
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 }
@@ -100,7 +100,7 @@ print('')
 print('                                             p50 ms   p99 ms   max ms')
 print(`added, log received to bytes written       ${columns(all)}`)
 print(`the same, the last of ${String(LISTENERS).padEnd(4)} listeners        ${columns(last)}`)
-print(`flashblock made to message heard           ${columns(heard)}`)
+print(`flashblock made to message heard           ${columns(received)}`)
 await relay.stop()
-world.disconnect()
+environmentProcess.disconnect()
 await rm(dir, { recursive: true })

@@ -1,176 +1,200 @@
-import { diceOf } from '../../src/devnet/life/random.ts'
-import { type Figures, Gathering, type Guests, type Joined, settledBytes, type Work } from './listener-load.ts'
-import type { Kind, Selection } from './listeners-process.ts'
-import { type Name, openPeer, openRelay, type Served } from './measured-servers.ts'
-import { FILES_SPARED, filesBound } from './pinned-processes.ts'
+import { seededRandom } from '../../src/devnet/life/random.ts'
+import {
+  type Figures,
+  type Joined,
+  type ListenerGroup,
+  ListenerLoad,
+  settledBytes,
+  type Work,
+} from './listener-load.ts'
+import type { Selection, StreamKind } from './listeners-process.ts'
+import { type MeasuredServer, openPeer, openRelay, type ServerName } from './measured-servers.ts'
+import { filesBound, RESERVED_FILES } from './pinned-processes.ts'
 import type { Sample } from './sample-messages.ts'
 
 /** What is measured, one round of each part. */
 
-export type Setting = { readonly listeners: number; readonly sample: Sample; readonly peers: ReadonlySet<Name> }
+export type BenchmarkSettings = {
+  readonly listeners: number
+  readonly sample: Sample
+  readonly peers: ReadonlySet<ServerName>
+}
 /** A server at some work, by a name that all rounds share. */
-export type Told = (who: string, figures: Figures) => void
+export type ReportFigures = (name: string, figures: Figures) => void
 
 /** A flashblock of twenty transfers every 200 ms, as long as two blocks. */
 const BURSTS: Work = { burst: 20, everyMs: 200, bursts: 20 }
 /** Nothing to put together: one transfer every 200 ms. */
-const LONE: Work = { burst: 1, everyMs: 200, bursts: 20 }
+const SINGLE_TRANSFERS: Work = { burst: 1, everyMs: 200, bursts: 20 }
 const TOKENS = 50
 const TOKENS_EACH = 5
 /** Over fifty tokens, so that five of them make twenty. */
-const MIXED: Work = { burst: (BURSTS.burst * TOKENS) / TOKENS_EACH, everyMs: 200, bursts: 20 }
+const MIXED_BURSTS: Work = { burst: (BURSTS.burst * TOKENS) / TOKENS_EACH, everyMs: 200, bursts: 20 }
 
 /** Whoever cannot keep up is given what it can deliver in a few seconds; what that costs per message is the same. */
-const bearable: Readonly<Partial<Record<Name, { readonly warmUp: number; readonly bursts: number }>>> = {
+const peerLimits: Readonly<Partial<Record<ServerName, { readonly warmUp: number; readonly bursts: number }>>> = {
   'naive ws': { warmUp: 1, bursts: 2 },
   'hono streamSSE': { warmUp: 1, bursts: 1 },
 }
 const WARM_UP_BURSTS = 10
 
 /** How many come in at once where that is not what is measured, and where it is. */
-const AT_ONCE = 200
-const RUSH = 500
+const CONCURRENT_JOINS = 200
+const RUSH_JOINS = 500
 /** Who has been there for long while others come in, and what they hear. */
-const REGULARS = 100
-const REGULARS_EVERY_MS = 100
+const STEADY_LISTENERS = 100
+const STEADY_INTERVAL_MS = 100
 
-const HELD_BOUND = 20_000
+const CAPACITY_BOUND = 20_000
 
 const query = (symbols: string) => `symbols=${symbols}&types=transfer&snapshot=false`
-const pathOf = (kind: Kind, symbols: string) => `${kind === 'ws' ? '/v1/ws' : '/v1/stream'}?${query(symbols)}`
-const everything = (kind: Kind, { saysLive }: Served): readonly Selection[] => [
+const pathOf = (kind: StreamKind, symbols: string) => `${kind === 'ws' ? '/v1/ws' : '/v1/stream'}?${query(symbols)}`
+const allMessages = (kind: StreamKind, { saysLive }: MeasuredServer): readonly Selection[] => [
   { path: saysLive ? pathOf(kind, '*') : '/' },
 ]
-const openNamed = (name: Name, kind: Kind, sample: Sample): Promise<Served> =>
+const openServer = (name: ServerName, kind: StreamKind, sample: Sample): Promise<MeasuredServer> =>
   name === 'relay' ? openRelay(1) : openPeer(name, kind, sample)
 
-async function withGuests<T>(served: Served, guests: Guests, act: (gathering: Gathering) => Promise<T>): Promise<T> {
-  const gathering = new Gathering(served)
+async function withListeners<T>(
+  server: MeasuredServer,
+  group: ListenerGroup,
+  act: (load: ListenerLoad) => Promise<T>,
+): Promise<T> {
+  const load = new ListenerLoad(server)
   try {
-    const { live } = await gathering.join(guests)
-    if (live < guests.listeners) throw new Error(`only ${live} of ${guests.listeners} listeners became live`)
-    return await act(gathering)
+    const { live } = await load.join(group)
+    if (live < group.listeners) throw new Error(`only ${live} of ${group.listeners} listeners became live`)
+    return await act(load)
   } finally {
-    await gathering.end()
+    await load.end()
   }
 }
 
 /** The same bursts from the relay and its peers to the same listeners; and lone transfers too, if they are wanted. */
-export async function fanOut(
-  kind: Kind,
-  wanted: { readonly bursts: boolean; readonly lone: boolean },
-  { listeners, sample, peers }: Setting,
-  told: Told,
+export async function benchmarkFanOut(
+  kind: StreamKind,
+  kinds: { readonly bursts: boolean; readonly lone: boolean },
+  { listeners, sample, peers }: BenchmarkSettings,
+  report: ReportFigures,
 ): Promise<void> {
-  const names: readonly Name[] =
+  const names: readonly ServerName[] =
     kind === 'ws' ? ['relay', 'C floor', 'naive ws'] : ['relay', 'C floor', 'hono streamSSE']
   for (const name of names.filter((one) => peers.has(one))) {
-    const served = await openNamed(name, kind, sample)
-    const { warmUp = WARM_UP_BURSTS, bursts = BURSTS.bursts } = bearable[name] ?? {}
-    const guests = { kind, listeners, selections: everything(kind, served), every: 1, atOnce: AT_ONCE }
-    await withGuests(served, guests, async (gathering) => {
-      await gathering.hear({ ...BURSTS, bursts: warmUp })
-      if (wanted.bursts) told(`${kind}, ${name}`, await gathering.hear({ ...BURSTS, bursts }))
-      if (wanted.lone) told(`lone ${kind}, ${name}`, await gathering.hear(LONE))
-    }).finally(() => served.end())
+    const server = await openServer(name, kind, sample)
+    const { warmUp = WARM_UP_BURSTS, bursts = BURSTS.bursts } = peerLimits[name] ?? {}
+    const group = { kind, listeners, selections: allMessages(kind, server), every: 1, atOnce: CONCURRENT_JOINS }
+    await withListeners(server, group, async (load) => {
+      await load.deliver({ ...BURSTS, bursts: warmUp })
+      if (kinds.bursts) report(`${kind}, ${name}`, await load.deliver({ ...BURSTS, bursts }))
+      if (kinds.lone) report(`lone ${kind}, ${name}`, await load.deliver(SINGLE_TRANSFERS))
+    }).finally(() => server.end())
   }
 }
 
 /** Each listener with its own five of fifty tokens, beside as many who all have the same five. */
-export async function mixed({ listeners }: Setting, told: Told): Promise<void> {
-  const dice = diceOf('mixed')
+export async function benchmarkMixed({ listeners }: BenchmarkSettings, report: ReportFigures): Promise<void> {
+  const random = seededRandom('mixed')
   const same = Array.from({ length: TOKENS_EACH }, (_, at) => (at * TOKENS) / TOKENS_EACH)
-  const own = Array.from({ length: listeners }, () => drawn(dice))
-  for (const [who, sets] of [['same', [same]] as const, ['own', own] as const]) {
-    const served = await openRelay(TOKENS)
+  const own = Array.from({ length: listeners }, () => randomTokens(random))
+  for (const [name, sets] of [['same', [same]] as const, ['own', own] as const]) {
+    const server = await openRelay(TOKENS)
     const selections = sets.map((hears) => ({
       hears,
-      path: pathOf('ws', hears.map((at) => served.symbols[at]).join(',')),
+      path: pathOf('ws', hears.map((at) => server.symbols[at]).join(',')),
     }))
-    const guests: Guests = { kind: 'ws', listeners, selections, every: TOKENS, atOnce: AT_ONCE }
-    await withGuests(served, guests, async (gathering) => {
-      await gathering.hear({ ...MIXED, bursts: WARM_UP_BURSTS })
-      told(`mixed, ${who} set`, await gathering.hear(MIXED))
-    }).finally(() => served.end())
+    const group: ListenerGroup = { kind: 'ws', listeners, selections, every: TOKENS, atOnce: CONCURRENT_JOINS }
+    await withListeners(server, group, async (load) => {
+      await load.deliver({ ...MIXED_BURSTS, bursts: WARM_UP_BURSTS })
+      report(`mixed, ${name} set`, await load.deliver(MIXED_BURSTS))
+    }).finally(() => server.end())
   }
 }
 
-function drawn(dice: () => number): readonly number[] {
+function randomTokens(random: () => number): readonly number[] {
   const set = new Set<number>()
-  while (set.size < TOKENS_EACH) set.add(Math.floor(dice() * TOKENS))
+  while (set.size < TOKENS_EACH) set.add(Math.floor(random() * TOKENS))
   return [...set]
 }
 
-export type Memory = { readonly who: string; readonly bytesPerListener: number; readonly baseBytes: number }
+export type MemoryFigures = { readonly who: string; readonly bytesPerListener: number; readonly baseBytes: number }
 
 /** What a listener costs that hears nothing: the growth of the server's memory, shared out. */
-export async function memory({ listeners, sample, peers }: Setting, told: (memory: Memory) => void): Promise<void> {
-  const servers: readonly (readonly [Kind, Name])[] = [
+export async function benchmarkMemory(
+  { listeners, sample, peers }: BenchmarkSettings,
+  report: (memory: MemoryFigures) => void,
+): Promise<void> {
+  const servers: readonly (readonly [StreamKind, ServerName])[] = [
     ['ws', 'relay'],
     ['ws', 'naive ws'],
     ['sse', 'relay'],
     ['sse', 'hono streamSSE'],
   ]
   for (const [kind, name] of servers.filter(([, one]) => peers.has(one))) {
-    const served = await openNamed(name, kind, sample)
-    const baseBytes = await settledBytes(served)
-    const guests = { kind, listeners, selections: everything(kind, served), every: 1, atOnce: AT_ONCE }
-    await withGuests(served, guests, async () => {
-      const bytesPerListener = ((await settledBytes(served)) - baseBytes) / listeners
-      told({ who: `${kind}, ${name}`, bytesPerListener, baseBytes })
-    }).finally(() => served.end())
+    const server = await openServer(name, kind, sample)
+    const baseBytes = await settledBytes(server)
+    const group = { kind, listeners, selections: allMessages(kind, server), every: 1, atOnce: CONCURRENT_JOINS }
+    await withListeners(server, group, async () => {
+      const bytesPerListener = ((await settledBytes(server)) - baseBytes) / listeners
+      report({ who: `${kind}, ${name}`, bytesPerListener, baseBytes })
+    }).finally(() => server.end())
   }
 }
 
-export type Joining = Joined & { readonly worstMs: number; readonly missing: number }
+export type JoiningFigures = Joined & { readonly worstMs: number; readonly missing: number }
 
 /** A token of which nothing is told, so that those who come in cost nothing but their coming. */
-const ANOTHER: Selection = { path: pathOf('ws', 'MSFTc'), hears: [] }
+const QUIET_SELECTION: Selection = { path: pathOf('ws', 'MSFTc'), receives: [] }
 
 /** Everybody comes in at once, and those who are there go on hearing. */
-export async function joining({ listeners }: Setting): Promise<Joining> {
-  const served = await openRelay(1)
-  const selections = everything('ws', served)
-  const regulars: Guests = { kind: 'ws', listeners: REGULARS, selections, every: 1, atOnce: AT_ONCE }
-  const newcomers = new Gathering(served)
+export async function benchmarkJoining({ listeners }: BenchmarkSettings): Promise<JoiningFigures> {
+  const server = await openRelay(1)
+  const selections = allMessages('ws', server)
+  const steady: ListenerGroup = {
+    kind: 'ws',
+    listeners: STEADY_LISTENERS,
+    selections,
+    every: 1,
+    atOnce: CONCURRENT_JOINS,
+  }
+  const newcomers = new ListenerLoad(server)
   let joined: Joined = { live: 0, seconds: 0, cpuSeconds: 0 }
-  return withGuests(served, regulars, async (gathering) => {
-    const heard = await gathering.during(1, REGULARS_EVERY_MS, async () => {
-      joined = await newcomers.join({ ...regulars, listeners, selections: [ANOTHER], atOnce: RUSH })
+  return withListeners(server, steady, async (load) => {
+    const received = await load.deliverDuring(1, STEADY_INTERVAL_MS, async () => {
+      joined = await newcomers.join({ ...steady, listeners, selections: [QUIET_SELECTION], atOnce: RUSH_JOINS })
     })
     if (joined.live < listeners) throw new Error(`only ${joined.live} of ${listeners} listeners became live`)
-    return { ...joined, worstMs: heard.maxMs, missing: heard.missing }
+    return { ...joined, worstMs: received.maxMs, missing: received.missing }
   }).finally(async () => {
     await newcomers.end()
-    await served.end()
+    await server.end()
   })
 }
 
-export type Held = Joined & {
+export type CapacityFigures = Joined & {
   readonly filesBound: number
   readonly bytesPerListener: number
   readonly figures: Figures
 }
 
 /** As many listeners as this machine's files allow, and a transfer that all of them hear. */
-export async function held(): Promise<Held> {
-  const served = await openRelay(1)
-  const gathering = new Gathering(served)
+export async function benchmarkCapacity(): Promise<CapacityFigures> {
+  const server = await openRelay(1)
+  const load = new ListenerLoad(server)
   const bound = filesBound()
   try {
-    const baseBytes = await settledBytes(served)
-    const joined = await gathering.join({
+    const baseBytes = await settledBytes(server)
+    const joined = await load.join({
       kind: 'ws',
-      listeners: Math.min(HELD_BOUND, bound - FILES_SPARED),
-      selections: everything('ws', served),
+      listeners: Math.min(CAPACITY_BOUND, bound - RESERVED_FILES),
+      selections: allMessages('ws', server),
       every: 1,
-      atOnce: AT_ONCE,
+      atOnce: CONCURRENT_JOINS,
     })
-    const bytesPerListener = ((await settledBytes(served)) - baseBytes) / joined.live
-    const figures = await gathering.hear({ ...LONE, bursts: 1 })
+    const bytesPerListener = ((await settledBytes(server)) - baseBytes) / joined.live
+    const figures = await load.deliver({ ...SINGLE_TRANSFERS, bursts: 1 })
     return { ...joined, filesBound: bound, bytesPerListener, figures }
   } finally {
-    await gathering.end()
-    await served.end()
+    await load.end()
+    await server.end()
   }
 }

@@ -1,11 +1,11 @@
 import { Agent, get } from 'node:http'
-import { obey } from './pinned-processes.ts'
+import { serveCommands } from './pinned-processes.ts'
 
 /** Whoever asks about the past, in a process of its own: one question at a time over a connection that is kept. */
 
-export type PastOrder = Question | { readonly do: 'read'; readonly port: number; readonly path: string }
+export type HistoryCommand = HistoryQueryCommand | { readonly do: 'read'; readonly port: number; readonly path: string }
 
-type Question = {
+type HistoryQueryCommand = {
   readonly do: 'ask'
   readonly port: number
   /** Asked in turn. */
@@ -13,11 +13,11 @@ type Question = {
   /** How long it is asked; once at least. */
   readonly forMs: number
   /** The parameter that the next page goes into; null for a question that has no pages. */
-  readonly goesInto: 'after' | 'before' | null
+  readonly cursorParameter: 'after' | 'before' | null
 }
-export type PastReport = Answers | Lines
+export type HistoryReply = QueryResult | ReadResult
 
-export type Answers = {
+export type QueryResult = {
   readonly done: 'ask'
   /** Of each first page, from the question to its last byte. */
   readonly tookMs: readonly number[]
@@ -28,10 +28,15 @@ export type Answers = {
   readonly wrong: number
 }
 
-export type Lines = { readonly done: 'read'; readonly lines: number; readonly bytes: number; readonly seconds: number }
+export type ReadResult = {
+  readonly done: 'read'
+  readonly lines: number
+  readonly bytes: number
+  readonly seconds: number
+}
 
 /** What a page holds that names no limit. */
-const ENOUGH = 100
+const MESSAGES_WANTED = 100
 const REQUESTS_BOUND = 40
 
 type Page = { readonly events?: readonly unknown[]; readonly next?: string | null }
@@ -39,7 +44,7 @@ type Answer = { readonly status: number; readonly body: string }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
-function ask(port: number, path: string): Promise<Answer> {
+function fetchPath(port: number, path: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = get({ host: '127.0.0.1', port, path, agent }, (response) => {
       const chunks: Buffer[] = []
@@ -50,14 +55,14 @@ function ask(port: number, path: string): Promise<Answer> {
   })
 }
 
-async function askAll({ port, paths, forMs, goesInto }: Question): Promise<Answers> {
+async function runQuery({ port, paths, forMs, cursorParameter }: HistoryQueryCommand): Promise<QueryResult> {
   const began = performance.now()
   const tookMs: number[] = []
   let wrong = 0
   let first: Page = {}
   for (let nth = 0; nth === 0 || performance.now() - began < forMs; nth += 1) {
     const from = performance.now()
-    const { status, body } = await ask(port, paths[nth % paths.length] ?? '/')
+    const { status, body } = await fetchPath(port, paths[nth % paths.length] ?? '/')
     tookMs.push(performance.now() - from)
     if (status !== 200) wrong += 1
     if (nth === 0) first = JSON.parse(body)
@@ -65,16 +70,20 @@ async function askAll({ port, paths, forMs, goesInto }: Question): Promise<Answe
   const messages = first.events?.length ?? 1
   let requests = 1
   let page = first
-  for (let heard = messages; goesInto && page.next && heard < ENOUGH && requests < REQUESTS_BOUND; requests += 1) {
-    page = JSON.parse((await ask(port, `${paths[0]}&${goesInto}=${page.next}`)).body)
-    heard += page.events?.length ?? 0
+  for (
+    let received = messages;
+    cursorParameter && page.next && received < MESSAGES_WANTED && requests < REQUESTS_BOUND;
+    requests += 1
+  ) {
+    page = JSON.parse((await fetchPath(port, `${paths[0]}&${cursorParameter}=${page.next}`)).body)
+    received += page.events?.length ?? 0
   }
   return { done: 'ask', tookMs, messages, requests, wrong }
 }
 
 const NEW_LINE = 10
 
-function read(port: number, path: string): Promise<Lines> {
+function readLines(port: number, path: string): Promise<ReadResult> {
   const from = performance.now()
   let [lines, bytes] = [0, 0]
   return new Promise((resolve, reject) => {
@@ -89,4 +98,6 @@ function read(port: number, path: string): Promise<Lines> {
   })
 }
 
-obey<PastOrder, PastReport>((order) => (order.do === 'ask' ? askAll(order) : read(order.port, order.path)))
+serveCommands<HistoryCommand, HistoryReply>((command) =>
+  command.do === 'ask' ? runQuery(command) : readLines(command.port, command.path),
+)

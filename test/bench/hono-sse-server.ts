@@ -14,12 +14,12 @@ const app = new Hono().get('/', (c) =>
     streams.delete(stream)
   }),
 )
-const fed = await openFeed((record) => {
+const feedPort = await openFeed((record) => {
   for (const data of linesOf(record)) {
     const id = String(JSON.parse(data).id)
     for (const stream of streams) void stream.writeSSE({ id, data })
   }
 })
 serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }, ({ port }: AddressInfo) => {
-  process.stdout.write(`listens on ${port}, is fed on ${fed}\n`)
+  process.stdout.write(`listens on ${port}, is fed on ${feedPort}\n`)
 })

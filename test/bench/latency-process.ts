@@ -7,55 +7,55 @@ import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
  * other. Takes orders from its parent.
  */
 
-export type Order =
+export type LatencyCommand =
   | { readonly do: 'upstream' }
   | { readonly do: 'listen'; readonly url: string; readonly listeners: number }
   | { readonly do: 'transfer'; readonly raw: number }
-export type Report =
+export type LatencyReply =
   | { readonly done: 'upstream'; readonly rpcUrl: string; readonly wsUrl: string; readonly url: string }
   | { readonly done: 'listen' }
   /** How long after the flashblock each listener had it. */
-  | { readonly done: 'transfer'; readonly heardMs: readonly number[] }
+  | { readonly done: 'transfer'; readonly receivedMs: readonly number[] }
 
 let devnet: Devnet | null = null
 let sockets: WebSocket[] = []
 
 /** When the next message that holds this word arrives. */
-function next(socket: WebSocket, word: string): Promise<number> {
+function timeOfNextMessage(socket: WebSocket, text: string): Promise<number> {
   return new Promise((resolve) => {
-    const hear = (data: Buffer) => {
+    const onMessage = (data: Buffer) => {
       const at = performance.now()
-      if (!data.includes(word)) return
-      socket.off('message', hear)
+      if (!data.includes(text)) return
+      socket.off('message', onMessage)
       resolve(at)
     }
-    socket.on('message', hear)
+    socket.on('message', onMessage)
   })
 }
 
-async function carryOut(order: Order): Promise<Report> {
-  switch (order.do) {
+async function runCommand(command: LatencyCommand): Promise<LatencyReply> {
+  switch (command.do) {
     case 'upstream': {
       devnet = await startDevnet({ pace: 'manual' })
       return { done: 'upstream', rpcUrl: devnet.rpcUrl, wsUrl: devnet.wsUrl, url: devnet.url }
     }
     case 'listen': {
-      sockets = Array.from({ length: order.listeners }, () => new WebSocket(order.url))
-      await Promise.all(sockets.map((socket) => next(socket, '"live"')))
+      sockets = Array.from({ length: command.listeners }, () => new WebSocket(command.url))
+      await Promise.all(sockets.map((socket) => timeOfNextMessage(socket, '"live"')))
       await devnet?.until(() => devnet?.subscriptions().pendingLogs === 1)
       return { done: 'listen' }
     }
     case 'transfer': {
-      const heard = sockets.map((socket) => next(socket, '"transfer"'))
-      devnet?.transfer({ symbol: 'AAPLc', raw: BigInt(order.raw) })
+      const received = sockets.map((socket) => timeOfNextMessage(socket, '"transfer"'))
+      devnet?.transfer({ symbol: 'AAPLc', raw: BigInt(command.raw) })
       const from = performance.now()
-      devnet?.flash()
-      return { done: 'transfer', heardMs: (await Promise.all(heard)).map((at) => at - from) }
+      devnet?.makeFlashblock()
+      return { done: 'transfer', receivedMs: (await Promise.all(received)).map((at) => at - from) }
     }
   }
 }
 
-process.on('message', (order: Order) => {
-  void carryOut(order).then((report) => process.send?.(report))
+process.on('message', (command: LatencyCommand) => {
+  void runCommand(command).then((report) => process.send?.(report))
 })
 process.on('disconnect', () => process.exit(0))

@@ -3,9 +3,9 @@ const STEPS = 64
 const POWERS = 32
 
 /** How long what was heard took to come: counted in steps, since it is millions. */
-export class Tally {
+export class LatencyTally {
   readonly #counts = new Uint32Array(STEPS * POWERS)
-  heard = 0
+  count = 0
   maxMicros = 0
 
   add(micros: number): void {
@@ -13,13 +13,13 @@ export class Tally {
     const power = whole < STEPS ? 0 : 26 - Math.clz32(whole)
     const step = power * STEPS + (whole >>> power)
     this.#counts[step] = (this.#counts[step] ?? 0) + 1
-    this.heard += 1
+    this.count += 1
     if (whole > this.maxMicros) this.maxMicros = whole
   }
 
   /** What this share of them did not exceed. */
-  micros(share: number): number {
-    let left = Math.min(this.heard - 1, Math.floor(this.heard * share))
+  microsAt(share: number): number {
+    let left = Math.min(this.count - 1, Math.floor(this.count * share))
     for (const [step, count] of this.#counts.entries()) {
       left -= count
       if (left < 0) return (step % STEPS) * 2 ** Math.floor(step / STEPS)

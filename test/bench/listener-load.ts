@@ -1,14 +1,14 @@
-import type { CrowdOrder, CrowdReport, Heard, Kind, Selection } from './listeners-process.ts'
-import type { Served } from './measured-servers.ts'
-import { FIRST } from './message-stamp.ts'
-import { Worker } from './pinned-processes.ts'
+import type { DeliveryResult, ListenersCommand, ListenersReply, Selection, StreamKind } from './listeners-process.ts'
+import type { MeasuredServer } from './measured-servers.ts'
+import { FIRST_NUMBER } from './message-stamp.ts'
+import { PinnedWorker } from './pinned-processes.ts'
 
 /** One server, its listeners and its work: what it delivered, and what that cost. */
 
 /** Memory is read once it has not grown for this long. */
 const SETTLED_MS = 1_000
 const SETTLING_BOUND_MS = 10_000
-const LOOK_MS = 100
+const POLL_MS = 100
 /** Growth below this is no growth. */
 const GROWTH_BYTES = 1_024 * 1_024
 
@@ -36,8 +36,8 @@ export type Figures = {
 }
 
 /** Who comes in: how many, where to, and how many may be on their way at once. */
-export type Guests = {
-  readonly kind: Kind
+export type ListenerGroup = {
+  readonly kind: StreamKind
   readonly listeners: number
   readonly selections: readonly Selection[]
   readonly every: number
@@ -45,76 +45,76 @@ export type Guests = {
 }
 
 /** Listeners that are connected to a server, and the work that they hear. */
-export class Gathering {
-  readonly #served: Served
-  readonly #crowd = new Worker<CrowdOrder, CrowdReport>('listeners-process.ts')
-  #last = FIRST - 1
+export class ListenerLoad {
+  readonly #server: MeasuredServer
+  readonly #listeners = new PinnedWorker<ListenersCommand, ListenersReply>('listeners-process.ts')
+  #lastNumber = FIRST_NUMBER - 1
 
-  constructor(served: Served) {
-    this.#served = served
+  constructor(measured: MeasuredServer) {
+    this.#server = measured
   }
 
   /** Lets listeners in: how many became live, and what that took. */
-  async join(guests: Guests): Promise<Joined> {
-    const { server, port, saysLive } = this.#served
+  async join(group: ListenerGroup): Promise<Joined> {
+    const { server, port, saysLive } = this.#server
     const cpuBefore = server.cpuSeconds()
-    const { live, seconds } = await this.#crowd.order({ do: 'join', port, saysLive, ...guests })
+    const { live, seconds } = await this.#listeners.command({ do: 'join', port, saysLive, ...group })
     return { live, seconds, cpuSeconds: server.cpuSeconds() - cpuBefore }
   }
 
   /** Gives the server work and waits until everybody has heard it. */
-  async hear({ burst, everyMs, bursts }: Work): Promise<Figures> {
-    const { server, source } = this.#served
-    await this.#crowd.order({ do: 'mark', from: this.#last + 1 })
+  async deliver({ burst, everyMs, bursts }: Work): Promise<Figures> {
+    const { server, traffic } = this.#server
+    await this.#listeners.command({ do: 'mark', from: this.#lastNumber + 1 })
     const cpuBefore = server.cpuSeconds()
-    this.#last += burst * bursts
-    const hearing = this.#crowd.order({ do: 'hear', to: this.#last })
-    await source.order({ do: 'work', burst, everyMs, bursts })
-    const heard = await hearing
-    return figuresOf(heard, server.cpuSeconds() - cpuBefore, (bursts * everyMs) / 1_000)
+    this.#lastNumber += burst * bursts
+    const delivering = this.#listeners.command({ do: 'hear', to: this.#lastNumber })
+    await traffic.command({ do: 'work', burst, everyMs, bursts })
+    const result = await delivering
+    return figuresOf(result, server.cpuSeconds() - cpuBefore, (bursts * everyMs) / 1_000)
   }
 
   /** What work without an end does to those who are here, while something else happens. */
-  async during(burst: number, everyMs: number, something: () => Promise<void>): Promise<Heard> {
-    const { source } = this.#served
-    await this.#crowd.order({ do: 'mark', from: this.#last + 1 })
-    const working = source.order({ do: 'work', burst, everyMs, bursts: null })
+  async deliverDuring(burst: number, everyMs: number, something: () => Promise<void>): Promise<DeliveryResult> {
+    const { traffic } = this.#server
+    await this.#listeners.command({ do: 'mark', from: this.#lastNumber + 1 })
+    const working = traffic.command({ do: 'work', burst, everyMs, bursts: null })
     await something()
-    await source.order({ do: 'rest' })
+    await traffic.command({ do: 'rest' })
     const { to } = await working
-    this.#last = to
-    return this.#crowd.order({ do: 'hear', to })
+    this.#lastNumber = to
+    return this.#listeners.command({ do: 'hear', to })
   }
 
   end(): Promise<void> {
-    return this.#crowd.end()
+    return this.#listeners.end()
   }
 }
 
-function figuresOf(heard: Heard, cpuSeconds: number, offeredSeconds: number): Figures {
+function figuresOf(result: DeliveryResult, cpuSeconds: number, offeredSeconds: number): Figures {
   return {
-    pace: Math.min(1, offeredSeconds / heard.seconds),
-    deliveriesPerSecond: heard.heard / Math.max(heard.seconds, offeredSeconds),
-    deliveriesPerCpuSecond: heard.heard / cpuSeconds,
-    cpuSecondsPerMillion: (cpuSeconds * 1e6) / heard.heard,
-    p50Ms: heard.p50Ms,
-    p99Ms: heard.p99Ms,
-    maxMs: heard.maxMs,
-    missing: heard.missing,
-    wrong: heard.wrong,
-    lost: heard.lost,
-    bytesPerMessage: heard.bytes / heard.heard,
-    listenersLoad: heard.load,
+    pace: Math.min(1, offeredSeconds / result.seconds),
+    deliveriesPerSecond: result.received / Math.max(result.seconds, offeredSeconds),
+    deliveriesPerCpuSecond: result.received / cpuSeconds,
+    cpuSecondsPerMillion: (cpuSeconds * 1e6) / result.received,
+    p50Ms: result.p50Ms,
+    p99Ms: result.p99Ms,
+    maxMs: result.maxMs,
+    missing: result.missing,
+    wrong: result.wrong,
+    lost: result.lost,
+    bytesPerMessage: result.bytes / result.received,
+    listenersLoad: result.load,
   }
 }
 
 /** The memory of a server once it has stopped growing, as the system counts it: nothing is collected for the occasion. */
-export async function settledBytes({ server }: Served): Promise<number> {
+export async function settledBytes({ server }: MeasuredServer): Promise<number> {
   const from = performance.now()
   let bytes = server.residentBytes()
   let sameSince = from
   while (performance.now() - sameSince < SETTLED_MS && performance.now() - from < SETTLING_BOUND_MS) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     const now = server.residentBytes()
     if (Math.abs(now - bytes) <= GROWTH_BYTES) continue
     bytes = now

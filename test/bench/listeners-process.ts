@@ -1,24 +1,24 @@
 import { connect, type Socket } from 'node:net'
-import { Tally } from './latency-tally.ts'
-import { FIRST, nowMicros, numberOf, stampAt, timeOf } from './message-stamp.ts'
-import { obey } from './pinned-processes.ts'
+import { LatencyTally } from './latency-tally.ts'
+import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
+import { serveCommands } from './pinned-processes.ts'
 import { ChunkReader, EventReader } from './sse-reader.ts'
-import { FrameReader, type Hear, type Reader } from './websocket-frame-reader.ts'
+import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
 
 /**
  * Many listeners in one process: bare sockets that read into one buffer, so that hearing costs less than telling.
  * Each message is counted and timed, and each listener's numbers must grow.
  */
 
-export type Kind = 'ws' | 'sse'
+export type StreamKind = 'ws' | 'sse'
 /** Where a listener goes, and what it may hear of `every` numbers in turn; all of them where it does not say. */
-export type Selection = { readonly path: string; readonly hears?: readonly number[] }
+export type Selection = { readonly path: string; readonly receives?: readonly number[] }
 
-export type CrowdOrder =
+export type ListenersCommand =
   | {
       readonly do: 'join'
       readonly port: number
-      readonly kind: Kind
+      readonly kind: StreamKind
       readonly listeners: number
       /** The listeners have them in turn. */
       readonly selections: readonly Selection[]
@@ -33,9 +33,9 @@ export type CrowdOrder =
   /** Waits until everybody has heard all up to this number, or nobody hears anything any more. */
   | { readonly do: 'hear'; readonly to: number }
 
-export type Heard = {
+export type DeliveryResult = {
   readonly done: 'hear'
-  readonly heard: number
+  readonly received: number
   readonly missing: number
   /** Messages that came twice, out of order or to the wrong listener. */
   readonly wrong: number
@@ -50,114 +50,115 @@ export type Heard = {
   readonly load: number
 }
 
-export type CrowdReport =
+export type ListenersReply =
   | { readonly done: 'join'; readonly live: number; readonly seconds: number }
   | { readonly done: 'mark' }
-  | Heard
+  | DeliveryResult
 
 const BUFFER_BYTES = 256 * 1_024
 const HEAD_BOUND_BYTES = 8_192
 /** Nobody has heard anything for this long: what is missing will not come. */
 const SILENCE_MS = 20_000
-const LOOK_MS = 10
+const POLL_MS = 10
 const LIVE = '"type":"live"'
 /** An empty masked pong (RFC 6455 §5.5.3). */
 const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0])
 
 const buffer = Buffer.allocUnsafe(BUFFER_BYTES)
-let tally = new Tally()
+let tally = new LatencyTally()
 let wrong = 0
-let bytesHeard = 0
+let bytesReceived = 0
 let now = 0
 let markedAt = 0
 let markedCpu = process.cpuUsage()
 let markedFrom = 0
-let heardAt = 0
+let receivedAt = 0
 let live = 0
 let lost = 0
 /** How many listeners hear each of the numbers in turn. */
-let hearers: number[] = [0]
+let listenersByNumber: number[] = [0]
 /** Where the stamp was in the last message: mostly it is there again. */
 let guess = 0
 
-function join(order: Extract<CrowdOrder, { do: 'join' }>): Promise<CrowdReport> {
-  const { listeners, selections, atOnce, every } = order
+function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promise<ListenersReply> {
+  const { listeners, selections, atOnce, every } = command
   const from = performance.now()
-  let dialled = 0
+  let startedCount = 0
   let settled = 0
-  hearers = Array.from({ length: every }, () => 0)
+  listenersByNumber = Array.from({ length: every }, () => 0)
   return new Promise((resolve) => {
-    const dial = () => {
-      while (dialled < listeners && dialled - settled < atOnce) {
-        const selection = selections[dialled % selections.length] ?? { path: '/' }
-        dialled += 1
-        listen(order, selection, done)
+    const connectMore = () => {
+      while (startedCount < listeners && startedCount - settled < atOnce) {
+        const selection = selections[startedCount % selections.length] ?? { path: '/' }
+        startedCount += 1
+        openListener(command, selection, done)
       }
     }
     const done = () => {
       settled += 1
-      if (settled < listeners) return dial()
+      if (settled < listeners) return connectMore()
       resolve({ done: 'join', live, seconds: (performance.now() - from) / 1_000 })
     }
-    dial()
+    connectMore()
   })
 }
 
 /** One listener. `settled` is called once: when it is live, or when it is clear that it never will be. */
-function listen(
-  { port, kind, every, saysLive }: Extract<CrowdOrder, { do: 'join' }>,
+function openListener(
+  { port, kind, every, saysLive }: Extract<ListenersCommand, { do: 'join' }>,
   selection: Selection,
   settled: () => void,
 ) {
-  const wanted = Array.from({ length: every }, (_, turn) => selection.hears?.includes(turn) ?? true)
+  const wanted = Array.from({ length: every }, (_, turn) => selection.receives?.includes(turn) ?? true)
   let last = 0
   let isLive = false
   let head = ''
-  let reader: Reader | null = null
-  const begin = () => {
+  let reader: BufferReader | null = null
+  const goLive = () => {
     isLive = true
     live += 1
-    for (const [turn, hears] of wanted.entries()) if (hears) hearers[turn] = (hearers[turn] ?? 0) + 1
+    for (const [turn, hears] of wanted.entries())
+      if (hears) listenersByNumber[turn] = (listenersByNumber[turn] ?? 0) + 1
     settled()
   }
-  const hear: Hear = (bytes, from, to) => {
+  const onMessage: OnMessage = (bytes, from, to) => {
     const at = stampAt(bytes, from, to, from + guess)
     if (at < 0) {
-      if (!isLive && bytes.toString('latin1', from, to).includes(LIVE)) begin()
+      if (!isLive && bytes.toString('latin1', from, to).includes(LIVE)) goLive()
       return
     }
     guess = at - from
-    const number = numberOf(bytes, at)
-    if (number <= last || !wanted[(number - FIRST) % every]) wrong += 1
-    else if (number >= markedFrom) tally.add(now - timeOf(bytes, at))
+    const number = stampNumber(bytes, at)
+    if (number <= last || !wanted[(number - FIRST_NUMBER) % every]) wrong += 1
+    else if (number >= markedFrom) tally.add(now - stampTime(bytes, at))
     last = number
   }
-  const shakeHands = (bytes: Buffer, count: number): number => {
+  const readHandshake = (bytes: Buffer, count: number): number => {
     const before = head.length
     head += bytes.toString('latin1', 0, count)
     const end = head.indexOf('\r\n\r\n')
     if (end < 0 && head.length < HEAD_BOUND_BYTES) return count
     if (!head.startsWith(kind === 'ws' ? 'HTTP/1.1 101' : 'HTTP/1.1 200')) throw new Error(`refused: ${head}`)
-    if (kind === 'ws') reader = new FrameReader(hear, () => socket.write(PONG))
+    if (kind === 'ws') reader = new LentFrameReader(onMessage, () => socket.write(PONG))
     else {
-      const events = new EventReader(hear)
+      const events = new EventReader(onMessage)
       reader = /^transfer-encoding: *chunked/im.test(head) ? new ChunkReader(events) : events
     }
-    if (!saysLive) begin()
+    if (!saysLive) goLive()
     return end + 4 - before
   }
-  const take = (count: number, bytes: Buffer): boolean => {
+  const takeBytes = (count: number, bytes: Buffer): boolean => {
     now = nowMicros()
-    heardAt = now
-    bytesHeard += count
-    const from = reader ? 0 : shakeHands(bytes, count)
+    receivedAt = now
+    bytesReceived += count
+    const from = reader ? 0 : readHandshake(bytes, count)
     reader?.read(bytes, from, count)
     return true
   }
   const socket: Socket = connect({
     port,
     host: '127.0.0.1',
-    onread: { buffer, callback: (count, bytes) => take(count, bytes as Buffer) },
+    onread: { buffer, callback: (count, bytes) => takeBytes(count, bytes as Buffer) },
   })
   socket.setNoDelay(true)
   socket.write(request(kind, selection.path))
@@ -168,7 +169,7 @@ function listen(
   })
 }
 
-const request = (kind: Kind, path: string): string => {
+const request = (kind: StreamKind, path: string): string => {
   const lines =
     kind === 'sse'
       ? ['accept: text/event-stream']
@@ -181,60 +182,61 @@ const request = (kind: Kind, path: string): string => {
   return `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines.join('\r\n')}\r\n\r\n`
 }
 
-function mark(from: number): CrowdReport {
-  tally = new Tally()
+function resetCounts(from: number): ListenersReply {
+  tally = new LatencyTally()
   wrong = 0
-  bytesHeard = 0
+  bytesReceived = 0
   markedFrom = from
   markedAt = nowMicros()
-  heardAt = markedAt
+  receivedAt = markedAt
   markedCpu = process.cpuUsage()
   return { done: 'mark' }
 }
 
 /** How often the numbers up to this one are to be heard, by all who hear them. */
-function owed(to: number): number {
+function expectedCount(to: number): number {
   let sum = 0
-  for (let number = markedFrom; number <= to; number += 1) sum += hearers[(number - FIRST) % hearers.length] ?? 0
+  for (let number = markedFrom; number <= to; number += 1)
+    sum += listenersByNumber[(number - FIRST_NUMBER) % listenersByNumber.length] ?? 0
   return sum
 }
 
-function hear(to: number): Promise<CrowdReport> {
-  const expected = owed(to)
+function waitForDelivery(to: number): Promise<ListenersReply> {
+  const expected = expectedCount(to)
   return new Promise((resolve) => {
-    const look = setInterval(() => {
-      if (tally.heard < expected && nowMicros() - heardAt < SILENCE_MS * 1_000) return
-      clearInterval(look)
+    const timer = setInterval(() => {
+      if (tally.count < expected && nowMicros() - receivedAt < SILENCE_MS * 1_000) return
+      clearInterval(timer)
       resolve(report(expected))
-    }, LOOK_MS)
+    }, POLL_MS)
   })
 }
 
-function report(expected: number): Heard {
+function report(expected: number): DeliveryResult {
   const { user, system } = process.cpuUsage(markedCpu)
-  const ended = Math.max(heardAt, markedAt + 1)
+  const ended = Math.max(receivedAt, markedAt + 1)
   return {
     done: 'hear',
-    heard: tally.heard,
-    missing: expected - tally.heard,
+    received: tally.count,
+    missing: expected - tally.count,
     wrong,
     lost,
-    p50Ms: tally.micros(0.5) / 1_000,
-    p99Ms: tally.micros(0.99) / 1_000,
+    p50Ms: tally.microsAt(0.5) / 1_000,
+    p99Ms: tally.microsAt(0.99) / 1_000,
     maxMs: tally.maxMicros / 1_000,
     seconds: (ended - markedAt) / 1e6,
-    bytes: bytesHeard,
+    bytes: bytesReceived,
     load: (user + system) / (nowMicros() - markedAt),
   }
 }
 
-obey<CrowdOrder, CrowdReport>(async (order) => {
-  switch (order.do) {
+serveCommands<ListenersCommand, ListenersReply>(async (command) => {
+  switch (command.do) {
     case 'join':
-      return join(order)
+      return addListeners(command)
     case 'mark':
-      return mark(order.from)
+      return resetCounts(command.from)
     case 'hear':
-      return hear(order.to)
+      return waitForDelivery(command.to)
   }
 })

@@ -1,39 +1,39 @@
 import { Agent, get } from 'node:http'
 import { WebSocket } from 'ws'
-import { FIRST, nowMicros, numberOf, stampAt, timeOf } from './message-stamp.ts'
-import { obey } from './pinned-processes.ts'
+import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
+import { serveCommands } from './pinned-processes.ts'
 
 /**
  * One who listens live, and one who keeps asking whether the relay is well, in a process of their own: what holds up its
  * event loop is seen by both.
  */
 
-export type EarOrder =
+export type ProbeCommand =
   | { readonly do: 'listen'; readonly port: number }
   /** What was heard since it was asked last. */
   | { readonly do: 'look' }
-export type EarReport =
+export type ProbeReply =
   | { readonly done: 'listen' }
   | {
       readonly done: 'look'
-      readonly heard: number
+      readonly received: number
       readonly liveP99Ms: number
       readonly liveWorstMs: number
       readonly probes: number
-      readonly heldUpP99Ms: number
-      readonly heldUpMs: number
+      readonly stallP99Ms: number
+      readonly maxStallMs: number
     }
 
 const PATH = '/v1/ws?symbols=*&types=transfer&snapshot=false'
 /** Transfers made at once: each but the last goes out as soon as the next is there, so that its delay is the relay's. */
-export const PAIR = 2
+export const PAIR_SIZE = 2
 const PROBE_PAUSE_MS = 1
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-let tookMs: number[] = []
+let deliveryMs: number[] = []
 let probesMs: number[] = []
 
-async function listen(port: number): Promise<EarReport> {
+async function listen(port: number): Promise<ProbeReply> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}${PATH}`)
   await new Promise<void>((resolve, reject) => {
     socket.on('error', reject)
@@ -41,8 +41,8 @@ async function listen(port: number): Promise<EarReport> {
       const now = nowMicros()
       if (bytes.includes('"type":"live"')) resolve()
       const at = stampAt(bytes, 0, bytes.length, 0)
-      if (at < 0 || (numberOf(bytes, at) - FIRST) % PAIR === PAIR - 1) return
-      tookMs.push((now - timeOf(bytes, at)) / 1_000)
+      if (at < 0 || (stampNumber(bytes, at) - FIRST_NUMBER) % PAIR_SIZE === PAIR_SIZE - 1) return
+      deliveryMs.push((now - stampTime(bytes, at)) / 1_000)
     })
   })
   void probe(port)
@@ -62,24 +62,26 @@ async function probe(port: number): Promise<void> {
   }
 }
 
-function look(): EarReport {
-  const report: EarReport = {
+function summarize(): ProbeReply {
+  const report: ProbeReply = {
     done: 'look',
-    heard: tookMs.length,
-    liveP99Ms: at(tookMs, 0.99),
-    liveWorstMs: at(tookMs, 1),
+    received: deliveryMs.length,
+    liveP99Ms: percentile(deliveryMs, 0.99),
+    liveWorstMs: percentile(deliveryMs, 1),
     probes: probesMs.length,
-    heldUpP99Ms: at(probesMs, 0.99),
-    heldUpMs: at(probesMs, 1),
+    stallP99Ms: percentile(probesMs, 0.99),
+    maxStallMs: percentile(probesMs, 1),
   }
-  tookMs = []
+  deliveryMs = []
   probesMs = []
   return report
 }
 
-function at(values: readonly number[], share: number): number {
+function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-obey<EarOrder, EarReport>(async (order) => (order.do === 'listen' ? listen(order.port) : look()))
+serveCommands<ProbeCommand, ProbeReply>(async (command) =>
+  command.do === 'listen' ? listen(command.port) : summarize(),
+)

@@ -6,20 +6,20 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '../../src/protocol/fields.ts'
 import { startCommand, startFlags } from '../support/child-program.ts'
-import type { Named } from './full-tape-generator.ts'
-import type { Kind } from './listeners-process.ts'
-import { Runner, Worker } from './pinned-processes.ts'
+import type { TokenName } from './full-tape-generator.ts'
+import type { StreamKind } from './listeners-process.ts'
+import { PinnedProcess, PinnedWorker } from './pinned-processes.ts'
 import type { Sample } from './sample-messages.ts'
-import type { SourceOrder, SourceReport } from './traffic-process.ts'
+import type { TrafficCommand, TrafficReply } from './traffic-process.ts'
 
 /** Who is measured: our relay as it is started in production, and the peers on the same work. */
 
-export type Name = 'relay' | 'naive ws' | 'hono streamSSE' | 'C floor'
+export type ServerName = 'relay' | 'naive ws' | 'hono streamSSE' | 'C floor'
 
 /** A server at work, and who gives it work. */
-export type Served = {
-  readonly server: Runner
-  readonly source: Worker<SourceOrder, SourceReport>
+export type MeasuredServer = {
+  readonly server: PinnedProcess
+  readonly traffic: PinnedWorker<TrafficCommand, TrafficReply>
   readonly port: number
   /** What the work is about, where it is said. */
   readonly symbols: readonly string[]
@@ -28,24 +28,31 @@ export type Served = {
 }
 
 const CLIENTS_BOUND = 100_000
-const heads: Readonly<Record<Kind, string>> = {
+const responseHeads: Readonly<Record<StreamKind, string>> = {
   ws: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
   sse: 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n',
 }
 
-const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-const openSource = () => new Worker<SourceOrder, SourceReport>('traffic-process.ts')
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
 
 /** Puts a tape where the relay will look for it. */
-type Fill = (dir: string, upstream: { readonly tokens: readonly Named[]; readonly head: number }) => Promise<void>
+type FillTape = (
+  dir: string,
+  upstream: { readonly tokens: readonly TokenName[]; readonly head: number },
+) => Promise<void>
 
 /** The relay, with a chain behind it whose transfers are spread over so many tokens. */
-export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}, fill?: Fill): Promise<Served> {
-  const source = openSource()
-  const { rpcUrl, wsUrl, url, symbols } = await source.order({ do: 'chain', tokens })
+export async function openRelay(
+  tokens: number,
+  settings: NodeJS.ProcessEnv = {},
+  fill?: FillTape,
+): Promise<MeasuredServer> {
+  const traffic = openTraffic()
+  const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens })
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
-  if (fill) await fill(dir, { tokens: await namedBy(url), head: await headOf(rpcUrl) })
-  const server = new Runner('server', startCommand, {
+  if (fill) await fill(dir, { tokens: await fetchTokenNames(url), head: await fetchHead(rpcUrl) })
+  const server = new PinnedProcess('server', startCommand, {
     PORT: '0',
     UPSTREAM_RPC_URL: rpcUrl,
     UPSTREAM_WS_URL: wsUrl,
@@ -56,17 +63,17 @@ export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}
     LOG_LEVEL: 'error',
     ...settings,
   })
-  const [, port] = await server.says(/listens on http:\/\/[^:]+:(\d+),/)
-  await source.order({ do: 'subscribed' })
+  const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
+  await traffic.command({ do: 'subscribed' })
   const end = async () => {
-    await Promise.all([server.end(), source.end()])
+    await Promise.all([server.end(), traffic.end()])
     await rm(dir, { recursive: true })
   }
-  return { server, source, port: Number(port), symbols, saysLive: true, end }
+  return { server, traffic, port: Number(port), symbols, saysLive: true, end }
 }
 
 /** The tokens that a list names. */
-async function namedBy(url: string): Promise<readonly Named[]> {
+async function fetchTokenNames(url: string): Promise<readonly TokenName[]> {
   const { tokens } = (await (await fetch(`${url}/v1/tokenized-stocks`)).json()) as {
     tokens: { symbol: string; contract_address: string }[]
   }
@@ -74,69 +81,78 @@ async function namedBy(url: string): Promise<readonly Named[]> {
 }
 
 /** The newest block of a chain. */
-async function headOf(rpcUrl: string): Promise<number> {
-  const question = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] }
-  const asked = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(question) }
-  const { result } = (await (await fetch(rpcUrl, asked)).json()) as { result: { number: string } }
+async function fetchHead(rpcUrl: string): Promise<number> {
+  const request = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] }
+  const requestOptions = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(request),
+  }
+  const { result } = (await (await fetch(rpcUrl, requestOptions)).json()) as { result: { number: string } }
   return Number(result.number)
 }
 
 /** A peer that is fed what the relay was heard saying. */
-export async function openPeer(name: Exclude<Name, 'relay'>, kind: Kind, sample: Sample): Promise<Served> {
-  const source = openSource()
-  const server = new Runner('server', commandOf(name, kind, sample))
-  const [, port, fed] = await server.says(/listens on (\d+), is fed on (\d+)/)
-  await source.order({ do: 'feed', port: Number(fed), wire: name === 'C floor' ? kind : 'lines', sample })
+export async function openPeer(
+  name: Exclude<ServerName, 'relay'>,
+  kind: StreamKind,
+  sample: Sample,
+): Promise<MeasuredServer> {
+  const traffic = openTraffic()
+  const server = new PinnedProcess('server', commandOf(name, kind, sample))
+  const [, port, fed] = await server.waitForOutput(/listens on (\d+), is fed on (\d+)/)
+  await traffic.command({ do: 'feed', port: Number(fed), format: name === 'C floor' ? kind : 'lines', sample })
   const end = async () => {
-    await Promise.all([server.end(), source.end()])
+    await Promise.all([server.end(), traffic.end()])
   }
-  return { server, source, port: Number(port), symbols: [], saysLive: false, end }
+  return { server, traffic, port: Number(port), symbols: [], saysLive: false, end }
 }
 
-function commandOf(name: Exclude<Name, 'relay'>, kind: Kind, { isChunked }: Sample): [string, ...string[]] {
-  if (name === 'naive ws') return [process.execPath, ...startFlags, here('ws-broadcast-server.ts')]
-  if (name === 'hono streamSSE') return [process.execPath, ...startFlags, here('hono-sse-server.ts')]
+function commandOf(name: Exclude<ServerName, 'relay'>, kind: StreamKind, { isChunked }: Sample): [string, ...string[]] {
+  if (name === 'naive ws') return [process.execPath, ...startFlags, pathOf('ws-broadcast-server.ts')]
+  if (name === 'hono streamSSE') return [process.execPath, ...startFlags, pathOf('hono-sse-server.ts')]
   const chunked = isChunked ? 'transfer-encoding: chunked\r\n\r\n' : '\r\n'
-  return [floor(), kind === 'ws' ? heads.ws : heads.sse + chunked]
+  return [fanOutPath(), kind === 'ws' ? responseHeads.ws : responseHeads.sse + chunked]
 }
 
-let floorDir: string | null = null
-const floor = (): string => join(floorDir ?? '', 'floor')
+let fanOutDir: string | null = null
+const fanOutPath = (): string => join(fanOutDir ?? '', 'floor')
 
 /** Compiles the floor; whether that went well. */
-export async function buildFloor(): Promise<boolean> {
-  floorDir = await mkdtemp(join(tmpdir(), 'stocktape-floor-'))
+export async function buildMinimalFanOut(): Promise<boolean> {
+  fanOutDir = await mkdtemp(join(tmpdir(), 'stocktape-floor-'))
   return (
-    spawnSync('cc', ['-O2', '-o', floor(), here('minimal-fan-out.c')], { stdio: ['ignore', 'ignore', 'inherit'] })
-      .status === 0
+    spawnSync('cc', ['-O2', '-o', fanOutPath(), pathOf('minimal-fan-out.c')], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    }).status === 0
   )
 }
 
-export async function dropFloor(): Promise<void> {
-  if (floorDir !== null) await rm(floorDir, { recursive: true })
+export async function removeMinimalFanOut(): Promise<void> {
+  if (fanOutDir !== null) await rm(fanOutDir, { recursive: true })
 }
 
 /** Hears one block of transfers at the relay, so that the peers can say the same. */
 export async function takeSample(burst: number, bursts: number): Promise<Sample> {
-  const served = await openRelay(1)
+  const server = await openRelay(1)
   try {
-    const path = `http://127.0.0.1:${served.port}/v1/stream?symbols=*&types=transfer&snapshot=false`
-    const heard = listenFor(path, '"type":"seal"')
-    await heard.live
-    await served.source.order({ do: 'work', burst, bursts, everyMs: 2_000 / bursts })
-    const { text, isChunked } = await heard.whole
+    const path = `http://127.0.0.1:${server.port}/v1/stream?symbols=*&types=transfer&snapshot=false`
+    const stream = listenUntil(path, '"type":"seal"')
+    await stream.live
+    await server.traffic.command({ do: 'work', burst, bursts, everyMs: 2_000 / bursts })
+    const { text, isChunked } = await stream.whole
     const events = text.split('\n\n')
     const dataOf = (type: string) => /^data: (.*)$/m.exec(events.find((event) => event.includes(type)) ?? '')?.[1] ?? ''
     const transfer = events.find((event) => event.includes('"type":"transfer"')) ?? ''
     const id = /^id: (.*)$/m.exec(transfer)?.[1] ?? ''
     return { transfer: dataOf('"type":"transfer"'), seal: dataOf('"type":"seal"'), id, isChunked }
   } finally {
-    await served.end()
+    await server.end()
   }
 }
 
 /** Listens to a stream until an event holds this mark. */
-function listenFor(url: string, mark: string) {
+function listenUntil(url: string, mark: string) {
   const live = Promise.withResolvers<void>()
   const whole = Promise.withResolvers<{ readonly text: string; readonly isChunked: boolean }>()
   let text = ''

@@ -4,11 +4,11 @@
  */
 
 /** The first number, so that all have ten digits. */
-export const FIRST = 1_000_000_000
+export const FIRST_NUMBER = 1_000_000_000
 
 /** The mark, and where the time and the number stand after its beginning. */
-export const MARK = Buffer.from('"to":"0x000000000000000000000000')
-const TIME_AT = MARK.length
+export const STAMP_MARK = Buffer.from('"to":"0x000000000000000000000000')
+const TIME_AT = STAMP_MARK.length
 const TIME_DIGITS = 16
 const NUMBER_AT = TIME_AT + TIME_DIGITS + '","raw":"'.length
 const NUMBER_DIGITS = 10
@@ -19,12 +19,12 @@ const STAMP_BYTES = NUMBER_AT + NUMBER_DIGITS
 export const nowMicros = (): number => Math.round((performance.timeOrigin + performance.now()) * 1_000)
 
 /** The receiver's address that says when a message was made. */
-export const addressOf = (micros: number): `0x${string}` => `0x${String(micros).padStart(40, '0')}`
+export const timeAsAddress = (micros: number): `0x${string}` => `0x${String(micros).padStart(40, '0')}`
 
 /** Where the stamp of a message begins, or -1. Mostly it is where it was in the last message: that is looked at first. */
 export function stampAt(bytes: Buffer, from: number, to: number, guess: number): number {
   if (isStamp(bytes, guess) && guess + STAMP_BYTES <= to) return guess
-  const at = bytes.indexOf(MARK, from)
+  const at = bytes.indexOf(STAMP_MARK, from)
   return at < 0 || at + STAMP_BYTES > to ? -1 : at
 }
 
@@ -36,11 +36,11 @@ const isStamp = (bytes: Buffer, at: number): boolean =>
   bytes[at + 3] === 0x22 &&
   bytes[at + 31] === 0x30
 
-export const timeOf = (bytes: Buffer, at: number): number => digits(bytes, at + TIME_AT, TIME_DIGITS)
+export const stampTime = (bytes: Buffer, at: number): number => parseDigits(bytes, at + TIME_AT, TIME_DIGITS)
 
-export const numberOf = (bytes: Buffer, at: number): number => digits(bytes, at + NUMBER_AT, NUMBER_DIGITS)
+export const stampNumber = (bytes: Buffer, at: number): number => parseDigits(bytes, at + NUMBER_AT, NUMBER_DIGITS)
 
-function digits(bytes: Buffer, from: number, count: number): number {
+function parseDigits(bytes: Buffer, from: number, count: number): number {
   let value = 0
   for (let at = from; at < from + count; at += 1) value = value * 10 + (bytes[at] ?? 0) - 0x30
   return value

@@ -6,16 +6,16 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 const LENGTH_BYTES = 4
 
 /** Opens the way in; each record is handed on once it is whole. */
-export async function openFeed(take: (record: Buffer) => void): Promise<number> {
+export async function openFeed(takeRecord: (record: Buffer) => void): Promise<number> {
   const server = createServer((socket) => {
-    let held = Buffer.alloc(0)
+    let buffered = Buffer.alloc(0)
     socket.on('data', (bytes) => {
-      held = Buffer.concat([held, bytes])
-      while (held.length >= LENGTH_BYTES) {
-        const end = LENGTH_BYTES + held.readUInt32BE(0)
-        if (held.length < end) return
-        take(held.subarray(LENGTH_BYTES, end))
-        held = held.subarray(end)
+      buffered = Buffer.concat([buffered, bytes])
+      while (buffered.length >= LENGTH_BYTES) {
+        const end = LENGTH_BYTES + buffered.readUInt32BE(0)
+        if (buffered.length < end) return
+        takeRecord(buffered.subarray(LENGTH_BYTES, end))
+        buffered = buffered.subarray(end)
       }
     })
   })

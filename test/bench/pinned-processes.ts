@@ -16,7 +16,7 @@ const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: '
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
 
 /** Files that a process of ours has open beside its sockets. */
-export const FILES_SPARED = 150
+export const RESERVED_FILES = 150
 
 /** How many files a process of ours may have open. */
 export const filesBound = (): number => {
@@ -31,10 +31,10 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
 /** A process of the measurement, on its core. */
-export class Runner {
+export class PinnedProcess {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
-  #said = ''
+  #output = ''
 
   constructor(core: Core, command: readonly [string, ...string[]], env: NodeJS.ProcessEnv = {}, stdio?: StdioOptions) {
     const [file, ...args] = canPin ? (['taskset', '-c', CORES[core], ...command] as const) : command
@@ -43,17 +43,17 @@ export class Runner {
     this.#ended = once(this.#child, 'exit').then(() => running.delete(this.#child))
     running.add(this.#child)
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      this.#said += text
+      this.#output += text
     })
   }
 
   /** What it prints, once it is that. */
-  async says(what: RegExp): Promise<readonly string[]> {
+  async waitForOutput(pattern: RegExp): Promise<readonly string[]> {
     for (;;) {
-      const found = what.exec(this.#said)
+      const found = pattern.exec(this.#output)
       if (found) return found
       if (this.#child.exitCode !== null)
-        throw new Error(`${this.#child.spawnargs.join(' ')} ended early: ${this.#said}`)
+        throw new Error(`${this.#child.spawnargs.join(' ')} ended early: ${this.#output}`)
       await Promise.race([once(this.#child.stdout ?? this.#child, 'data'), this.#ended])
     }
   }
@@ -80,7 +80,10 @@ export class Runner {
 }
 
 /** One of our own scripts, which carries out orders one after the other and reports on each. */
-export class Worker<Order extends { readonly do: string }, Report extends { readonly done: string }> extends Runner {
+export class PinnedWorker<
+  Order extends { readonly do: string },
+  Report extends { readonly done: string },
+> extends PinnedProcess {
   constructor(script: string) {
     super('world', [process.execPath, fileURLToPath(new URL(script, import.meta.url))], {}, [
       'ignore',
@@ -90,29 +93,29 @@ export class Worker<Order extends { readonly do: string }, Report extends { read
     ])
   }
 
-  async order<Name extends Order['do'] & Report['done']>(
-    order: Extract<Order, { do: Name }>,
+  async command<Name extends Order['do'] & Report['done']>(
+    command: Extract<Order, { do: Name }>,
   ): Promise<Extract<Report, { done: Name }>> {
     const reported = new Promise<Extract<Report, { done: Name }>>((resolve, reject) => {
-      const hear = (report: Report) => {
-        if (report.done !== order.do) return
-        this.child.off('message', hear)
+      const onReply = (report: Report) => {
+        if (report.done !== command.do) return
+        this.child.off('message', onReply)
         this.child.off('exit', fail)
         resolve(report as Extract<Report, { done: Name }>)
       }
-      const fail = () => reject(new Error(`the process that should ${order.do} has ended`))
-      this.child.on('message', hear)
+      const fail = () => reject(new Error(`the process that should ${command.do} has ended`))
+      this.child.on('message', onReply)
       this.child.once('exit', fail)
     })
-    this.child.send(order)
+    this.child.send(command)
     return reported
   }
 }
 
 /** The other side of a worker: carries out what its parent orders, and ends with it. */
-export function obey<Order, Report>(carryOut: (order: Order) => Promise<Report>): void {
-  process.on('message', (order: Order) => {
-    void carryOut(order).then((report) => process.send?.(report))
+export function serveCommands<Order, Report>(runCommand: (command: Order) => Promise<Report>): void {
+  process.on('message', (command: Order) => {
+    void runCommand(command).then((report) => process.send?.(report))
   })
   process.on('disconnect', () => process.exit(0))
 }

@@ -11,8 +11,8 @@ export function median(values: readonly number[]): number {
 }
 
 /** Below this a server was behind: what waited went out together, so it cost less than the same work in time. */
-const IN_TIME = 0.95
-const isBehind = ({ pace }: Figures): boolean => pace < IN_TIME
+const KEEPING_UP_PACE = 0.95
+const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
 
 /** A figure of two servers, as a ratio; how it was in the rounds in which those who must keep up did, if there were any. */
 export function ratioOf(
@@ -30,8 +30,13 @@ export function ratioOf(
   const ratios = (inTime.length > 0 ? inTime : rounds).map(({ ratio }) => ratio)
   if (ratios.length === 0) return null
   const spread = ratios.length > 1 ? `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})` : ''
-  const spoilt = rounds.length - inTime.length
-  const note = spoilt === rounds.length ? ' *' : spoilt > 0 ? ` without ${spoilt} of ${rounds.length} rounds` : ''
+  const skippedRounds = rounds.length - inTime.length
+  const note =
+    skippedRounds === rounds.length
+      ? ' *'
+      : skippedRounds > 0
+        ? ` without ${skippedRounds} of ${rounds.length} rounds`
+        : ''
   return `${median(ratios).toFixed(2).padStart(6)} ${spread}${note}`
 }
 
@@ -50,15 +55,16 @@ const columns: readonly Column[] = [
   { name: 'bytes', of: (one) => one.bytesPerMessage, digits: 0 },
   { name: 'ears %', of: (one) => one.listenersLoad * 100, digits: 0 },
 ]
-const WHO_CHARS = 24
+const NAME_CHARS = 24
 const COLUMN_CHARS = 13
 
-export const head = (): string => ''.padEnd(WHO_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join('')
+export const head = (): string =>
+  ''.padEnd(NAME_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join('')
 
 /** One line: the medians of these rounds. */
-export const row = (who: string, rounds: readonly Figures[]): string =>
-  `${who}${rounds.some(isBehind) ? ' *' : ''}`.padEnd(WHO_CHARS) +
-  columns.map(({ of, digits }) => shown(median(rounds.map(of)), digits).padStart(COLUMN_CHARS)).join('')
+export const row = (name: string, rounds: readonly Figures[]): string =>
+  `${name}${rounds.some(isBehind) ? ' *' : ''}`.padEnd(NAME_CHARS) +
+  columns.map(({ of, digits }) => formatNumber(median(rounds.map(of)), digits).padStart(COLUMN_CHARS)).join('')
 
-export const shown = (value: number, digits: number): string =>
+export const formatNumber = (value: number, digits: number): string =>
   value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })

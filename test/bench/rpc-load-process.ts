@@ -1,17 +1,17 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { obey } from './pinned-processes.ts'
+import { serveCommands } from './pinned-processes.ts'
 
 /** Whoever asks, in a process of its own: the same question again and again over so many connections. */
 
-export type AskerOrder = {
+export type LoadCommand = {
   readonly do: 'ask'
   readonly port: number
   readonly connections: number
   readonly body: string
   readonly answers: number
 }
-export type AskerReport = {
+export type LoadReply = {
   readonly done: 'ask'
   readonly seconds: number
   readonly p50Ms: number
@@ -23,12 +23,12 @@ export type AskerReport = {
 const END = '\r\n\r\n'
 
 /** One question at a time, over a connection that is kept for as long as the server keeps it. */
-class Asker {
+class RpcLoadConnection {
   readonly #port: number
   readonly #request: Buffer
   #socket: Socket | null = null
-  #held: Buffer = Buffer.alloc(0)
-  #answered: (body: string) => void = () => {}
+  #buffered: Buffer = Buffer.alloc(0)
+  #onAnswer: (body: string) => void = () => {}
 
   constructor(port: number, body: string) {
     this.#port = port
@@ -36,10 +36,10 @@ class Asker {
     this.#request = Buffer.from(head + body)
   }
 
-  async ask(): Promise<string> {
+  async call(): Promise<string> {
     const socket = this.#socket ?? (await this.#connect())
     return new Promise((resolve) => {
-      this.#answered = resolve
+      this.#onAnswer = resolve
       socket.write(this.#request)
     })
   }
@@ -52,49 +52,49 @@ class Asker {
   async #connect(): Promise<Socket> {
     const socket = connect(this.#port, '127.0.0.1')
     socket.setNoDelay(true)
-    socket.on('data', (bytes) => this.#hear(bytes))
+    socket.on('data', (bytes) => this.#receive(bytes))
     await once(socket, 'connect')
     this.#socket = socket
     return socket
   }
 
-  #hear(bytes: Buffer): void {
-    this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
-    const end = this.#held.indexOf(END)
+  #receive(bytes: Buffer): void {
+    this.#buffered = this.#buffered.length === 0 ? bytes : Buffer.concat([this.#buffered, bytes])
+    const end = this.#buffered.indexOf(END)
     if (end < 0) return
-    const head = this.#held.toString('latin1', 0, end).toLowerCase()
+    const head = this.#buffered.toString('latin1', 0, end).toLowerCase()
     const [, length = '0'] = /content-length: (\d+)/.exec(head) ?? []
     const from = end + END.length
-    if (this.#held.length < from + Number(length)) return
-    const body = this.#held.toString('utf8', from)
-    this.#held = Buffer.alloc(0)
+    if (this.#buffered.length < from + Number(length)) return
+    const body = this.#buffered.toString('utf8', from)
+    this.#buffered = Buffer.alloc(0)
     if (head.includes('connection: close')) this.end()
-    this.#answered(body)
+    this.#onAnswer(body)
   }
 }
 
-async function carryOut({ port, connections, body, answers }: AskerOrder): Promise<AskerReport> {
-  const askers = Array.from({ length: connections }, () => new Asker(port, body))
-  const [expected] = await Promise.all(askers.map((asker) => asker.ask()))
+async function runCommand({ port, connections, body, answers }: LoadCommand): Promise<LoadReply> {
+  const clients = Array.from({ length: connections }, () => new RpcLoadConnection(port, body))
+  const [expected] = await Promise.all(clients.map((client) => client.call()))
   const tookMs: number[] = []
   let left = answers
   let wrong = 0
   const began = performance.now()
   await Promise.all(
-    askers.map(async (asker) => {
+    clients.map(async (client) => {
       while (left > 0) {
         left -= 1
         const from = performance.now()
-        if ((await asker.ask()) !== expected) wrong += 1
+        if ((await client.call()) !== expected) wrong += 1
         tookMs.push(performance.now() - from)
       }
     }),
   )
   const seconds = (performance.now() - began) / 1_000
-  for (const asker of askers) asker.end()
+  for (const client of clients) client.end()
   tookMs.sort((a, b) => a - b)
   const at = (share: number) => tookMs[Math.floor(tookMs.length * share)] ?? Number.NaN
   return { done: 'ask', seconds, p50Ms: at(0.5), p99Ms: at(0.99), wrong }
 }
 
-obey(carryOut)
+serveCommands(runCommand)

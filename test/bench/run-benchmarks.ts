@@ -3,22 +3,22 @@ import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import {
-  fanOut,
-  type Held,
-  held,
-  type Joining,
-  joining,
-  type Memory,
-  memory,
-  mixed,
-  type Setting,
+  type BenchmarkSettings,
+  benchmarkCapacity,
+  benchmarkFanOut,
+  benchmarkJoining,
+  benchmarkMemory,
+  benchmarkMixed,
+  type CapacityFigures,
+  type JoiningFigures,
+  type MemoryFigures,
 } from './benchmarks.ts'
-import { history } from './history-benchmark.ts'
+import { benchmarkHistory } from './history-benchmark.ts'
 import type { Figures } from './listener-load.ts'
-import { buildFloor, dropFloor, type Name, takeSample } from './measured-servers.ts'
-import { canPin, FILES_SPARED, filesBound } from './pinned-processes.ts'
-import { head, median, print, ratioOf, row, shown } from './result-table.ts'
-import { type Reads, reads, reportReads } from './rpc-reads-benchmark.ts'
+import { buildMinimalFanOut, removeMinimalFanOut, type ServerName, takeSample } from './measured-servers.ts'
+import { canPin, filesBound, RESERVED_FILES } from './pinned-processes.ts'
+import { formatNumber, head, median, print, ratioOf, row } from './result-table.ts'
+import { measureReads, type ReadFigures, reportReads } from './rpc-reads-benchmark.ts'
 
 const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
 
@@ -57,18 +57,18 @@ if (values.help || unknown.length > 0 || !(rounds >= 1) || !(listeners >= 1) || 
   process.stdout.write(HELP)
   process.exit(values.help ? 0 : 2)
 }
-const picked = new Set<Part>(positionals.length > 0 ? positionals.filter(isPart) : parts)
-const picks = (...some: readonly Part[]) => some.some((part) => picked.has(part))
+const selected = new Set<Part>(positionals.length > 0 ? positionals.filter(isPart) : parts)
+const isSelected = (...some: readonly Part[]) => some.some((part) => selected.has(part))
 
 /** What was measured of each, round by round. */
-const told = new Map<string, Figures[]>()
-const joinings: Joining[] = []
-const memories: Memory[] = []
-let holding: Held | null = null
+const figuresByName = new Map<string, Figures[]>()
+const joiningRounds: JoiningFigures[] = []
+const memoryRounds: MemoryFigures[] = []
+let capacity: CapacityFigures | null = null
 
-const tell = (who: string, figures: Figures): void => {
-  told.set(who, [...(told.get(who) ?? []), figures])
-  print(row(who, [figures]))
+const addFigures = (name: string, figures: Figures): void => {
+  figuresByName.set(name, [...(figuresByName.get(name) ?? []), figures])
+  print(row(name, [figures]))
 }
 
 print(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`)
@@ -78,86 +78,87 @@ print(
     : 'Nothing is pinned: taskset or a second core is missing.',
 )
 
-print(`Load of the machine before: ${shown(loadavg()[0] ?? 0, 1)}. Whatever else runs now is in the figures.`)
-if (listeners + FILES_SPARED > filesBound()) {
+print(`Load of the machine before: ${formatNumber(loadavg()[0] ?? 0, 1)}. Whatever else runs now is in the figures.`)
+if (listeners + RESERVED_FILES > filesBound()) {
   print(`Only ${filesBound()} files may be open: raise it (ulimit -n), or have fewer --listeners.`)
   process.exit(2)
 }
 
-const hasFloor = await buildFloor()
+const hasFloor = await buildMinimalFanOut()
 if (!hasFloor) print('There is no C compiler (cc), so the floor is not measured.')
-const peers = new Set<Name>(['relay', 'naive ws', 'hono streamSSE', ...(hasFloor ? (['C floor'] as const) : [])])
+const peers = new Set<ServerName>(['relay', 'naive ws', 'hono streamSSE', ...(hasFloor ? (['C floor'] as const) : [])])
 const began = performance.now()
 try {
-  if (picks('ws', 'sse', 'lone', 'mixed', 'join', 'memory'))
+  if (isSelected('ws', 'sse', 'lone', 'mixed', 'join', 'memory'))
     await measure({ listeners, peers, sample: await takeSample(20, 10) })
-  if (picks('held')) holding = await held()
+  if (isSelected('held')) capacity = await benchmarkCapacity()
 } finally {
-  await dropFloor()
+  await removeMinimalFanOut()
 }
 report()
-if (picks('rpc')) {
-  const measured: (readonly Reads[])[] = []
-  for (let round = 1; round <= rounds; round += 1) measured.push(await reads())
+if (isSelected('rpc')) {
+  const measured: (readonly ReadFigures[])[] = []
+  for (let round = 1; round <= rounds; round += 1) measured.push(await measureReads())
   reportReads(measured)
 }
-if (picks('history')) {
+if (isSelected('history')) {
   print()
-  await history(updates)
+  await benchmarkHistory(updates)
 }
-if (picks('latency')) {
+if (isSelected('latency')) {
   print()
   spawnSync(process.execPath, [fileURLToPath(new URL('added-latency.ts', import.meta.url))], { stdio: 'inherit' })
 }
 print()
-print(`${shown((performance.now() - began) / 60_000, 1)} minutes`)
+print(`${formatNumber((performance.now() - began) / 60_000, 1)} minutes`)
 process.exit()
 
-async function measure(setting: Setting): Promise<void> {
+async function measure(setting: BenchmarkSettings): Promise<void> {
   print()
   print(head())
   for (let round = 1; round <= rounds; round += 1) {
-    if (picks('ws', 'lone')) await fanOut('ws', { bursts: picks('ws'), lone: picks('lone') }, setting, tell)
-    if (picks('sse')) await fanOut('sse', { bursts: true, lone: false }, setting, tell)
-    if (picks('mixed')) await mixed(setting, tell)
-    if (picks('join')) joinings.push(await joining(setting))
+    if (isSelected('ws', 'lone'))
+      await benchmarkFanOut('ws', { bursts: isSelected('ws'), lone: isSelected('lone') }, setting, addFigures)
+    if (isSelected('sse')) await benchmarkFanOut('sse', { bursts: true, lone: false }, setting, addFigures)
+    if (isSelected('mixed')) await benchmarkMixed(setting, addFigures)
+    if (isSelected('join')) joiningRounds.push(await benchmarkJoining(setting))
   }
-  if (picks('memory')) await memory(setting, (one) => memories.push(one))
+  if (isSelected('memory')) await benchmarkMemory(setting, (one) => memoryRounds.push(one))
 }
 
 function report(): void {
-  if (told.size > 0) {
+  if (figuresByName.size > 0) {
     print()
-    print(`Medians of ${rounds} rounds, ${shown(listeners, 0)} listeners`)
+    print(`Medians of ${rounds} rounds, ${formatNumber(listeners, 0)} listeners`)
     print(head())
-    for (const [who, figures] of told) print(row(who, figures))
+    for (const [name, figures] of figuresByName) print(row(name, figures))
     print('ears: the share of its core that the listeners’ own process used')
     print('wrong: twice, out of order or not asked for; lost: listeners whose connection ended')
     print('*: was behind; what waits goes out together, so it costs less than the same work in time')
     print()
     reportRatios()
   }
-  if (joinings.length > 0) {
-    const all = (figure: keyof Joining) => median(joinings.map((one) => one[figure]))
+  if (joiningRounds.length > 0) {
+    const all = (figure: keyof JoiningFigures) => median(joiningRounds.map((one) => one[figure]))
     print()
     print(
-      `${shown(listeners, 0)} join at once: all live in ${shown(all('seconds'), 2)} s, ${shown((all('cpuSeconds') * 1e6) / listeners, 0)} µs of processor time each;`,
+      `${formatNumber(listeners, 0)} join at once: all live in ${formatNumber(all('seconds'), 2)} s, ${formatNumber((all('cpuSeconds') * 1e6) / listeners, 0)} µs of processor time each;`,
     )
     print(
-      `  meanwhile a transfer every 100 ms reached 100 others after ${shown(all('worstMs'), 1)} ms at worst, ${all('missing')} missing`,
+      `  meanwhile a transfer every 100 ms reached 100 others after ${formatNumber(all('worstMs'), 1)} ms at worst, ${all('missing')} missing`,
     )
   }
-  for (const { who, bytesPerListener, baseBytes } of memories)
+  for (const { who, bytesPerListener, baseBytes } of memoryRounds)
     print(
-      `idle ${who.padEnd(22)} ${shown(bytesPerListener / 1_024, 1).padStart(6)} KiB for each of ${shown(listeners, 0)} listeners, beside ${shown(baseBytes / 2 ** 20, 0)} MiB without any`,
+      `idle ${who.padEnd(22)} ${formatNumber(bytesPerListener / 1_024, 1).padStart(6)} KiB for each of ${formatNumber(listeners, 0)} listeners, beside ${formatNumber(baseBytes / 2 ** 20, 0)} MiB without any`,
     )
-  if (holding) {
-    const { live, filesBound, bytesPerListener, figures, seconds } = holding
+  if (capacity) {
+    const { live, filesBound, bytesPerListener, figures, seconds } = capacity
     print()
     print(
-      `held ${shown(live, 0)} WebSocket listeners (of ${shown(filesBound, 0)} files), in ${shown(seconds, 1)} s, ${shown(bytesPerListener / 1_024, 1)} KiB each;`,
+      `held ${formatNumber(live, 0)} WebSocket listeners (of ${formatNumber(filesBound, 0)} files), in ${formatNumber(seconds, 1)} s, ${formatNumber(bytesPerListener / 1_024, 1)} KiB each;`,
     )
-    print(`  a transfer reached all of them within ${shown(figures.maxMs, 0)} ms, ${figures.missing} missing`)
+    print(`  a transfer reached all of them within ${formatNumber(figures.maxMs, 0)} ms, ${figures.missing} missing`)
   }
 }
 
@@ -175,9 +176,9 @@ function reportRatios(): void {
   ]
   print('medians of the ratios within each round (least to most), of the rounds in which relay and floor kept up')
   // A peer that cannot keep up is what its ratio is about.
-  const mustKeepUp = (who: string) => /relay|floor|mixed/.test(who)
+  const mustKeepUp = (name: string) => /relay|floor|mixed/.test(name)
   for (const [what, figure, one, other] of ratios) {
-    const pair = [told.get(one) ?? [], told.get(other) ?? []] as const
+    const pair = [figuresByName.get(one) ?? [], figuresByName.get(other) ?? []] as const
     const ratio = ratioOf(figure, pair, [mustKeepUp(one), mustKeepUp(other)])
     if (ratio !== null) print(`  ${what.padEnd(48)} ${ratio}`)
   }

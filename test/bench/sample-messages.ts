@@ -1,4 +1,4 @@
-import { addressOf, nowMicros } from './message-stamp.ts'
+import { nowMicros, timeAsAddress } from './message-stamp.ts'
 
 /** A transfer and a seal as the relay said them, and whether its streams come in chunks: what its peers have to say too. */
 export type Sample = {
@@ -8,31 +8,31 @@ export type Sample = {
   readonly isChunked: boolean
 }
 /** How a peer is fed: lines of JSON that it frames itself, or the very bytes that go out. */
-export type Wire = 'lines' | 'ws' | 'sse'
+export type FeedFormat = 'lines' | 'ws' | 'sse'
 
-const STAMP = /"to":"0x[0-9a-f]{40}","raw":"\d+"/
+const STAMP_PATTERN = /"to":"0x[0-9a-f]{40}","raw":"\d+"/
 
 /** The sampled transfer with another number, made now. */
-export const transferOf = ({ transfer }: Sample, number: number): string =>
-  transfer.replace(STAMP, `"to":"${addressOf(nowMicros())}","raw":"${number}"`)
+export const transferMessage = ({ transfer }: Sample, number: number): string =>
+  transfer.replace(STAMP_PATTERN, `"to":"${timeAsAddress(nowMicros())}","raw":"${number}"`)
 
 /** The sampled seal, of so many transfers. */
-export function sealOf({ seal }: Sample, transfers: number): string {
+export function sealMessage({ seal }: Sample, transfers: number): string {
   const whole: { keys: string[]; types: string[]; count: number } = JSON.parse(seal)
   const fill = (list: readonly string[]) => Array.from({ length: transfers }, (_, at) => list[at % list.length] ?? '')
   return JSON.stringify({ ...whole, keys: fill(whole.keys), types: fill(whole.types), count: transfers })
 }
 
 /** Messages that go out together, in the bytes of a wire. */
-export function bytesOf(messages: readonly string[], wire: Wire, { id, isChunked }: Sample): Buffer {
-  if (wire === 'lines') return Buffer.from(messages.join('\n'))
-  if (wire === 'ws') return Buffer.concat(messages.map(frameOf))
+export function encodeMessages(messages: readonly string[], format: FeedFormat, { id, isChunked }: Sample): Buffer {
+  if (format === 'lines') return Buffer.from(messages.join('\n'))
+  if (format === 'ws') return Buffer.concat(messages.map(encodeTextFrame))
   const events = Buffer.from(messages.map((message) => `id: ${id}\ndata: ${message}\n\n`).join(''))
   if (!isChunked) return events
   return Buffer.concat([Buffer.from(`${events.length.toString(16)}\r\n`), events, Buffer.from('\r\n')])
 }
 
-function frameOf(text: string): Buffer {
+function encodeTextFrame(text: string): Buffer {
   const payload = Buffer.from(text)
   const { length } = payload
   if (length < 126) return Buffer.concat([Buffer.from([0x81, length]), payload])

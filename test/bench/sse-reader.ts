@@ -1,4 +1,4 @@
-import type { Hear, Reader } from './websocket-frame-reader.ts'
+import type { BufferReader, OnMessage } from './websocket-frame-reader.ts'
 
 const LINE = 0x0a
 const RETURN = 0x0d
@@ -6,35 +6,35 @@ const RETURN = 0x0d
 const EVENT_BOUND_BYTES = 4 * 1_024 * 1_024
 
 /** Reads a body that comes in chunks (RFC 9112 §7.1) and hands on what is in them. */
-export class ChunkReader implements Reader {
-  readonly #body: Reader
+export class ChunkReader implements BufferReader {
+  readonly #body: BufferReader
   /** Bytes left of the chunk; its line break is still to come where it is 0. */
   #left = 0
   #size = 0
-  #where: 'size' | 'body' | 'end' = 'size'
+  #state: 'size' | 'body' | 'end' = 'size'
 
-  constructor(body: Reader) {
+  constructor(body: BufferReader) {
     this.#body = body
   }
 
   read(bytes: Buffer, from: number, to: number): void {
     let at = from
     while (at < to) {
-      if (this.#where === 'body') {
+      if (this.#state === 'body') {
         const end = Math.min(to, at + this.#left)
         this.#body.read(bytes, at, end)
         this.#left -= end - at
         at = end
-        if (this.#left === 0) this.#where = 'end'
+        if (this.#left === 0) this.#state = 'end'
         continue
       }
       const byte = bytes[at] ?? 0
       at += 1
       if (byte === RETURN) continue
       if (byte !== LINE) this.#size = this.#size * 16 + Number.parseInt(String.fromCharCode(byte), 16)
-      else if (this.#where === 'end') this.#where = 'size'
+      else if (this.#state === 'end') this.#state = 'size'
       else {
-        this.#where = 'body'
+        this.#state = 'body'
         this.#left = this.#size
         this.#size = 0
       }
@@ -43,41 +43,42 @@ export class ChunkReader implements Reader {
 }
 
 /** Finds the events of a stream (an empty line ends each) wherever chunks are cut. */
-export class EventReader implements Reader {
-  readonly #hear: Hear
-  #held = Buffer.alloc(0)
-  #used = 0
+export class EventReader implements BufferReader {
+  readonly #onMessage: OnMessage
+  #buffered = Buffer.alloc(0)
+  #bufferedBytes = 0
 
-  constructor(hear: Hear) {
-    this.#hear = hear
+  constructor(onMessage: OnMessage) {
+    this.#onMessage = onMessage
   }
 
   read(bytes: Buffer, from: number, to: number): void {
     let at = from
-    if (this.#used > 0) at = this.#complete(bytes, from, to)
+    if (this.#bufferedBytes > 0) at = this.#complete(bytes, from, to)
     while (at < to) {
       const end = eventEnd(bytes, at, to)
-      if (end < 0) return this.#hold(bytes, at, to)
-      this.#hear(bytes, at, end)
+      if (end < 0) return this.#buffer(bytes, at, to)
+      this.#onMessage(bytes, at, end)
       at = end
     }
   }
 
-  #hold(bytes: Buffer, from: number, to: number): void {
-    const wanted = this.#used + to - from
+  #buffer(bytes: Buffer, from: number, to: number): void {
+    const wanted = this.#bufferedBytes + to - from
     if (wanted > EVENT_BOUND_BYTES) throw new Error('an event does not end')
-    if (this.#held.length < wanted) this.#held = Buffer.concat([this.#held.subarray(0, this.#used)], 2 * wanted)
-    this.#used += bytes.copy(this.#held, this.#used, from, to)
+    if (this.#buffered.length < wanted)
+      this.#buffered = Buffer.concat([this.#buffered.subarray(0, this.#bufferedBytes)], 2 * wanted)
+    this.#bufferedBytes += bytes.copy(this.#buffered, this.#bufferedBytes, from, to)
   }
 
   /** Adds to what is held until it is a whole event; says where the chunk goes on. */
   #complete(bytes: Buffer, from: number, to: number): number {
-    const isCut = this.#held[this.#used - 1] === LINE && bytes[from] === LINE
+    const isCut = this.#buffered[this.#bufferedBytes - 1] === LINE && bytes[from] === LINE
     const end = isCut ? from + 1 : eventEnd(bytes, from, to)
-    this.#hold(bytes, from, end < 0 ? to : end)
+    this.#buffer(bytes, from, end < 0 ? to : end)
     if (end < 0) return to
-    this.#hear(this.#held, 0, this.#used)
-    this.#used = 0
+    this.#onMessage(this.#buffered, 0, this.#bufferedBytes)
+    this.#bufferedBytes = 0
     return end
   }
 }

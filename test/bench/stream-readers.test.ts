@@ -1,23 +1,27 @@
 import { expect, test } from 'vitest'
-import { Tally } from './latency-tally.ts'
-import { addressOf, numberOf, stampAt, timeOf } from './message-stamp.ts'
-import { bytesOf, type Sample, sealOf, transferOf } from './sample-messages.ts'
+import { LatencyTally } from './latency-tally.ts'
+import { stampAt, stampNumber, stampTime, timeAsAddress } from './message-stamp.ts'
+import { encodeMessages, type Sample, sealMessage, transferMessage } from './sample-messages.ts'
 import { ChunkReader, EventReader } from './sse-reader.ts'
-import { FrameReader, type Hear, type Reader } from './websocket-frame-reader.ts'
+import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
 
 const sample: Sample = {
-  transfer: `{"type":"transfer","id":"e.1","from":"0xab","to":"${addressOf(1)}","raw":"1000000000","amount":"10"}`,
+  transfer: `{"type":"transfer","id":"e.1","from":"0xab","to":"${timeAsAddress(1)}","raw":"1000000000","amount":"10"}`,
   seal: '{"type":"seal","id":"e.2","keys":["1-0xab-0","1-0xab-1"],"types":["transfer","transfer"],"count":2}',
   id: 'e.1',
   isChunked: true,
 }
 const long = `{"type":"long","text":"${'x'.repeat(70_000)}"}`
-const messages = [sample.transfer, '{}', sealOf(sample, 20), long, sample.transfer]
+const messages = [sample.transfer, '{}', sealMessage(sample, 20), long, sample.transfer]
 
 /** What is heard when the bytes come in two pieces, or one by one. */
-function heardOf(bytes: Buffer, cuts: readonly number[], readerOf: (hear: Hear) => Reader): readonly string[] {
-  const heard: string[] = []
-  const reader = readerOf((lent, from, to) => heard.push(lent.toString('utf8', from, to)))
+function readMessages(
+  bytes: Buffer,
+  cuts: readonly number[],
+  readerOf: (hear: OnMessage) => BufferReader,
+): readonly string[] {
+  const received: string[] = []
+  const reader = readerOf((lent, from, to) => received.push(lent.toString('utf8', from, to)))
   const lent = Buffer.alloc(bytes.length + 1)
   let from = 0
   for (const to of [...cuts, bytes.length]) {
@@ -26,58 +30,58 @@ function heardOf(bytes: Buffer, cuts: readonly number[], readerOf: (hear: Hear) 
     lent.fill(0)
     from = to
   }
-  return heard
+  return received
 }
 
 /** Every place near the beginning and the end, and some of those between. */
-const places = (bytes: Buffer): readonly number[] =>
+const cutPositions = (bytes: Buffer): readonly number[] =>
   Array.from({ length: bytes.length + 1 }, (_, at) => at).filter(
     (at) => at < 1_500 || at > bytes.length - 200 || at % 997 === 0,
   )
-const small = (bytes: Buffer): readonly number[] => Array.from({ length: bytes.length }, (_, at) => at)
+const everyPosition = (bytes: Buffer): readonly number[] => Array.from({ length: bytes.length }, (_, at) => at)
 
-const eventsOf = (said: readonly string[]) => said.map((message) => `id: ${sample.id}\ndata: ${message}\n\n`)
-const frameReader = (hear: Hear) => new FrameReader(hear, () => {})
+const asEvents = (events: readonly string[]) => events.map((message) => `id: ${sample.id}\ndata: ${message}\n\n`)
+const frameReader = (hear: OnMessage) => new LentFrameReader(hear, () => {})
 
 test('listeners of the bench hear each frame once, wherever the bytes are cut', () => {
-  const bytes = bytesOf(messages, 'ws', sample)
-  for (const at of places(bytes)) expect(heardOf(bytes, [at], frameReader)).toEqual(messages)
-  expect(heardOf(bytes, small(bytes), frameReader)).toEqual(messages)
+  const bytes = encodeMessages(messages, 'ws', sample)
+  for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], frameReader)).toEqual(messages)
+  expect(readMessages(bytes, everyPosition(bytes), frameReader)).toEqual(messages)
 })
 
 test('listeners of the bench hear each event once, wherever the bytes are cut, in chunks or not', () => {
   for (const isChunked of [true, false]) {
-    const readerOf = (hear: Hear) => (isChunked ? new ChunkReader(new EventReader(hear)) : new EventReader(hear))
+    const readerOf = (hear: OnMessage) => (isChunked ? new ChunkReader(new EventReader(hear)) : new EventReader(hear))
     const bytes = Buffer.concat([
-      bytesOf(messages, 'sse', { ...sample, isChunked }),
-      bytesOf([sample.seal], 'sse', { ...sample, isChunked }),
+      encodeMessages(messages, 'sse', { ...sample, isChunked }),
+      encodeMessages([sample.seal], 'sse', { ...sample, isChunked }),
     ])
-    const said = eventsOf([...messages, sample.seal])
-    for (const at of places(bytes)) expect(heardOf(bytes, [at], readerOf)).toEqual(said)
-    expect(heardOf(bytes, small(bytes), readerOf)).toEqual(said)
+    const events = asEvents([...messages, sample.seal])
+    for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], readerOf)).toEqual(events)
+    expect(readMessages(bytes, everyPosition(bytes), readerOf)).toEqual(events)
   }
 })
 
 test('a listener of the bench answers a ping and hears nothing in it', () => {
   let pings = 0
-  const ping = Buffer.concat([Buffer.from([0x89, 2, 1, 2]), bytesOf(['{}'], 'ws', sample)])
-  const reader = (hear: Hear) => new FrameReader(hear, () => (pings += 1))
-  expect(heardOf(ping, [1], reader)).toEqual(['{}'])
+  const ping = Buffer.concat([Buffer.from([0x89, 2, 1, 2]), encodeMessages(['{}'], 'ws', sample)])
+  const reader = (hear: OnMessage) => new LentFrameReader(hear, () => (pings += 1))
+  expect(readMessages(ping, [1], reader)).toEqual(['{}'])
   expect(pings).toBe(1)
 })
 
 test('bytes that are no frame end the bench instead of being counted', () => {
-  expect(() => heardOf(Buffer.from('HTTP/1.1 200 OK'), [], frameReader)).toThrow('no frame begins with 72')
+  expect(() => readMessages(Buffer.from('HTTP/1.1 200 OK'), [], frameReader)).toThrow('no frame begins with 72')
 })
 
 test('what a message says of its number and its time is read as it was written', () => {
   const before = Date.now() * 1_000
-  const message = Buffer.from(transferOf(sample, 1_234_567_890))
+  const message = Buffer.from(transferMessage(sample, 1_234_567_890))
   const at = stampAt(message, 0, message.length, 0)
   expect(stampAt(message, 0, message.length, at)).toBe(at)
-  expect(numberOf(message, at)).toBe(1_234_567_890)
-  expect(timeOf(message, at)).toBeGreaterThanOrEqual(before - 1_000_000)
-  expect(timeOf(message, at)).toBeLessThanOrEqual(Date.now() * 1_000 + 1_000_000)
+  expect(stampNumber(message, at)).toBe(1_234_567_890)
+  expect(stampTime(message, at)).toBeGreaterThanOrEqual(before - 1_000_000)
+  expect(stampTime(message, at)).toBeLessThanOrEqual(Date.now() * 1_000 + 1_000_000)
 })
 
 test('a message without a number is not taken for what stands behind it', () => {
@@ -90,12 +94,12 @@ test('a message without a number is not taken for what stands behind it', () => 
 })
 
 test('shares of what was timed are told to within four percent', () => {
-  const tally = new Tally()
+  const tally = new LatencyTally()
   for (let micros = 1; micros <= 100_000; micros += 1) tally.add(micros)
   for (const share of [0.01, 0.5, 0.99]) {
-    expect(tally.micros(share) / (share * 100_000)).toBeGreaterThan(0.96)
-    expect(tally.micros(share) / (share * 100_000)).toBeLessThan(1.04)
+    expect(tally.microsAt(share) / (share * 100_000)).toBeGreaterThan(0.96)
+    expect(tally.microsAt(share) / (share * 100_000)).toBeLessThan(1.04)
   }
   expect(tally.maxMicros).toBe(100_000)
-  expect(tally.heard).toBe(100_000)
+  expect(tally.count).toBe(100_000)
 })

@@ -1,23 +1,23 @@
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
-import { addressOf, FIRST, nowMicros } from './message-stamp.ts'
+import { FIRST_NUMBER, nowMicros, timeAsAddress } from './message-stamp.ts'
 import { connectFeed } from './peer-feed.ts'
-import { obey } from './pinned-processes.ts'
-import { bytesOf, type Sample, sealOf, transferOf, type Wire } from './sample-messages.ts'
+import { serveCommands } from './pinned-processes.ts'
+import { encodeMessages, type FeedFormat, type Sample, sealMessage, transferMessage } from './sample-messages.ts'
 
 /** Where the work comes from, in a process of its own: a chain for the relay, the same messages for its peers. */
 
-export type SourceOrder =
+export type TrafficCommand =
   /** A chain whose transfers are spread over so many tokens. */
   | { readonly do: 'chain'; readonly tokens: number }
   /** Waits until a relay hears the chain. */
   | { readonly do: 'subscribed' }
-  | { readonly do: 'feed'; readonly port: number; readonly wire: Wire; readonly sample: Sample }
+  | { readonly do: 'feed'; readonly port: number; readonly format: FeedFormat; readonly sample: Sample }
   /** Bursts of transfers, one every so often; without an end unless it says how many. */
   | { readonly do: 'work'; readonly burst: number; readonly everyMs: number; readonly bursts: number | null }
   /** Ends work that has no end. */
   | { readonly do: 'rest' }
 
-export type SourceReport =
+export type TrafficReply =
   | {
       readonly done: 'chain'
       readonly rpcUrl: string
@@ -35,26 +35,26 @@ export type SourceReport =
 const BLOCK_MS = 2_000
 
 /** Whoever makes bursts of transfers out of numbers, and seals what was made. */
-type Maker = { readonly make: (from: number, count: number) => void; readonly seal: () => void }
+type TrafficMaker = { readonly make: (from: number, count: number) => void; readonly seal: () => void }
 
 let devnet: Devnet | null = null
-let maker: Maker | null = null
-let last = FIRST - 1
+let maker: TrafficMaker | null = null
+let last = FIRST_NUMBER - 1
 let isResting = false
 
-async function openChain(count: number): Promise<SourceReport> {
+async function openChain(count: number): Promise<TrafficReply> {
   const chain = await startDevnet({ pace: 'manual', blockMs: BLOCK_MS })
   const known = chain.tokens.map(({ symbol }) => symbol)
-  const more = Array.from({ length: Math.max(0, count - known.length) }, (_, at) => `X${at + 10}c`)
-  for (const [at, symbol] of more.entries()) chain.list.add(listing(symbol, at))
-  const symbols = [...known, ...more].slice(0, count)
+  const extraSymbols = Array.from({ length: Math.max(0, count - known.length) }, (_, at) => `X${at + 10}c`)
+  for (const [at, symbol] of extraSymbols.entries()) chain.list.add(listRecord(symbol, at))
+  const symbols = [...known, ...extraSymbols].slice(0, count)
   maker = {
     make: (from, transfers) => {
       for (let number = from; number < from + transfers; number += 1) {
-        const symbol = symbols[(number - FIRST) % symbols.length]
-        chain.transfer({ ...(symbol !== undefined && { symbol }), raw: BigInt(number), to: addressOf(nowMicros()) })
+        const symbol = symbols[(number - FIRST_NUMBER) % symbols.length]
+        chain.transfer({ ...(symbol !== undefined && { symbol }), raw: BigInt(number), to: timeAsAddress(nowMicros()) })
       }
-      chain.flash()
+      chain.makeFlashblock()
     },
     seal: () => void chain.seal(),
   }
@@ -62,7 +62,7 @@ async function openChain(count: number): Promise<SourceReport> {
   return { done: 'chain', rpcUrl: chain.rpcUrl, wsUrl: chain.wsUrl, url: chain.url, symbols }
 }
 
-const listing = (symbol: string, at: number) => ({
+const listRecord = (symbol: string, at: number) => ({
   contract_address: `0xb2${String(at).padStart(38, '0')}`,
   symbol,
   name: `Example ${symbol}`,
@@ -73,25 +73,25 @@ const listing = (symbol: string, at: number) => ({
   nav_price_updated_at: new Date().toISOString(),
 })
 
-async function openFeeder(order: Extract<SourceOrder, { do: 'feed' }>): Promise<SourceReport> {
-  const { port, wire, sample } = order
+async function openPeerFeed(command: Extract<TrafficCommand, { do: 'feed' }>): Promise<TrafficReply> {
+  const { port, format, sample } = command
   const send = await connectFeed(port)
   let unsealed = 0
   maker = {
     make: (from, count) => {
       unsealed += count
-      const transfers = Array.from({ length: count }, (_, at) => transferOf(sample, from + at))
-      send(bytesOf(transfers, wire, sample))
+      const transfers = Array.from({ length: count }, (_, at) => transferMessage(sample, from + at))
+      send(encodeMessages(transfers, format, sample))
     },
     seal: () => {
-      send(bytesOf([sealOf(sample, unsealed)], wire, sample))
+      send(encodeMessages([sealMessage(sample, unsealed)], format, sample))
       unsealed = 0
     },
   }
   return { done: 'feed' }
 }
 
-async function work({ burst, everyMs, bursts }: Extract<SourceOrder, { do: 'work' }>): Promise<SourceReport> {
+async function sendBursts({ burst, everyMs, bursts }: Extract<TrafficCommand, { do: 'work' }>): Promise<TrafficReply> {
   const from = performance.now()
   const perBlock = BLOCK_MS / everyMs
   isResting = false
@@ -106,17 +106,17 @@ async function work({ burst, everyMs, bursts }: Extract<SourceOrder, { do: 'work
   return { done: 'work', to: last }
 }
 
-obey<SourceOrder, SourceReport>(async (order) => {
-  switch (order.do) {
+serveCommands<TrafficCommand, TrafficReply>(async (command) => {
+  switch (command.do) {
     case 'chain':
-      return openChain(order.tokens)
+      return openChain(command.tokens)
     case 'subscribed':
       await devnet?.until(() => devnet?.subscriptions().pendingLogs === 1)
       return { done: 'subscribed' }
     case 'feed':
-      return openFeeder(order)
+      return openPeerFeed(command)
     case 'work':
-      return work(order)
+      return sendBursts(command)
     case 'rest':
       isResting = true
       return { done: 'rest' }

@@ -1,7 +1,7 @@
 /** Hears a whole message: where it stands in these bytes. */
-export type Hear = (bytes: Buffer, from: number, to: number) => void
+export type OnMessage = (bytes: Buffer, from: number, to: number) => void
 /** Reads what a socket says, chunk by chunk; the bytes are only lent. */
-export interface Reader {
+export interface BufferReader {
   read(bytes: Buffer, from: number, to: number): void
 }
 
@@ -11,55 +11,56 @@ const CLOSE = 0x88
 const TEXT = 0x81
 
 /** Walks the frames of a WebSocket's server. Allocates only for a frame that ends in a later chunk. */
-export class FrameReader implements Reader {
-  readonly #hear: Hear
-  readonly #pinged: () => void
-  #held = Buffer.alloc(0)
-  #used = 0
+export class LentFrameReader implements BufferReader {
+  readonly #onMessage: OnMessage
+  readonly #onPing: () => void
+  #buffered = Buffer.alloc(0)
+  #bufferedBytes = 0
 
-  constructor(hear: Hear, pinged: () => void) {
-    this.#hear = hear
-    this.#pinged = pinged
+  constructor(onMessage: OnMessage, onPing: () => void) {
+    this.#onMessage = onMessage
+    this.#onPing = onPing
   }
 
   read(bytes: Buffer, from: number, to: number): void {
     let at = from
-    if (this.#used > 0) at = this.#complete(bytes, at, to)
+    if (this.#bufferedBytes > 0) at = this.#complete(bytes, at, to)
     while (at < to) {
       const kind = bytes[at]
       if (kind !== TEXT && kind !== PING && kind !== CLOSE) throw new Error(`no frame begins with ${kind}`)
       const end = at + frameBytes(bytes, at, to)
-      if (end > to) return this.#hold(bytes, at, to, end - at)
-      this.#frame(bytes, at, end)
+      if (end > to) return this.#buffer(bytes, at, to, end - at)
+      this.#readFrame(bytes, at, end)
       at = end
     }
   }
 
-  #frame(bytes: Buffer, at: number, end: number): void {
+  #readFrame(bytes: Buffer, at: number, end: number): void {
     const kind = bytes[at]
-    if (kind === TEXT) this.#hear(bytes, at + headerBytes(bytes[at + 1] ?? 0), end)
-    else if (kind === PING) this.#pinged()
+    if (kind === TEXT) this.#onMessage(bytes, at + headerBytes(bytes[at + 1] ?? 0), end)
+    else if (kind === PING) this.#onPing()
   }
 
-  #hold(bytes: Buffer, from: number, to: number, size: number): void {
-    const room = Number.isFinite(size) ? size : HEADER_BOUND_BYTES
-    if (this.#held.length < room) this.#held = Buffer.allocUnsafe(room)
-    this.#used = bytes.copy(this.#held, 0, from, to)
+  #buffer(bytes: Buffer, from: number, to: number, size: number): void {
+    const capacity = Number.isFinite(size) ? size : HEADER_BOUND_BYTES
+    if (this.#buffered.length < capacity) this.#buffered = Buffer.allocUnsafe(capacity)
+    this.#bufferedBytes = bytes.copy(this.#buffered, 0, from, to)
   }
 
   /** Adds to what is held until it is a whole frame; says where the chunk goes on. */
   #complete(bytes: Buffer, from: number, to: number): number {
     let at = from
     while (at < to) {
-      const size = frameBytes(this.#held, 0, this.#used)
-      const wanted = Number.isFinite(size) ? size : this.#used + 1
-      if (this.#held.length < wanted) this.#held = Buffer.concat([this.#held.subarray(0, this.#used)], wanted)
-      const taken = bytes.copy(this.#held, this.#used, at, Math.min(to, at + wanted - this.#used))
+      const size = frameBytes(this.#buffered, 0, this.#bufferedBytes)
+      const wanted = Number.isFinite(size) ? size : this.#bufferedBytes + 1
+      if (this.#buffered.length < wanted)
+        this.#buffered = Buffer.concat([this.#buffered.subarray(0, this.#bufferedBytes)], wanted)
+      const taken = bytes.copy(this.#buffered, this.#bufferedBytes, at, Math.min(to, at + wanted - this.#bufferedBytes))
       at += taken
-      this.#used += taken
-      if (this.#used !== frameBytes(this.#held, 0, this.#used)) continue
-      this.#used = 0
-      this.#frame(this.#held, 0, size)
+      this.#bufferedBytes += taken
+      if (this.#bufferedBytes !== frameBytes(this.#buffered, 0, this.#bufferedBytes)) continue
+      this.#bufferedBytes = 0
+      this.#readFrame(this.#buffered, 0, size)
       return at
     }
     return at

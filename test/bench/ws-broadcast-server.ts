@@ -7,7 +7,7 @@ import { linesOf, openFeed } from './peer-feed.ts'
 
 const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
 await once(server, 'listening')
-const fed = await openFeed((record) => {
+const feedPort = await openFeed((record) => {
   for (const message of linesOf(record)) for (const client of server.clients) client.send(message)
 })
-process.stdout.write(`listens on ${(server.address() as AddressInfo).port}, is fed on ${fed}\n`)
+process.stdout.write(`listens on ${(server.address() as AddressInfo).port}, is fed on ${feedPort}\n`)

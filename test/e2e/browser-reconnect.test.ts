@@ -1,39 +1,39 @@
 import { EventSource } from 'eventsource'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Message } from '../../src/protocol/notices.ts'
-import { openFolder } from '../support/child-program.ts'
-import { openDevnet, relayOn, transfer } from '../support/test-stack.ts'
+import { createTempFolder } from '../support/child-program.ts'
+import { openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 
 it('a reader that does as browsers do comes back by itself after a restart, with nothing missing and nothing twice', async () => {
   const devnet = await openDevnet()
-  const DATA_DIR = await openFolder({ onTestFinished })
-  const first = await relayOn(devnet, { DATA_DIR })
+  const DATA_DIR = await createTempFolder({ onTestFinished })
+  const first = await openRelayFor(devnet, { DATA_DIR })
   const { port } = new URL(first.url)
-  const heard: Message[] = []
+  const received: Message[] = []
   const watchers = new Set<() => void>()
   const reader = new EventSource(`${first.url}/v1/stream?symbols=AAPLc`)
   onTestFinished(() => reader.close())
   reader.onmessage = ({ data }) => {
-    heard.push(JSON.parse(data))
-    for (const look of watchers) look()
+    received.push(JSON.parse(data))
+    for (const check of watchers) check()
   }
   const until = (holds: () => boolean) =>
     new Promise<void>((resolve) => {
-      const look = () => holds() && resolve()
-      watchers.add(look)
-      look()
+      const check = () => holds() && resolve()
+      watchers.add(check)
+      check()
     })
-  const raws = () => heard.flatMap((message) => (message.type === 'transfer' ? [message.raw] : []))
+  const raws = () => received.flatMap((message) => (message.type === 'transfer' ? [message.raw] : []))
 
-  await until(() => heard.some(({ type }) => type === 'live'))
+  await until(() => received.some(({ type }) => type === 'live'))
   transfer({ devnet }, 'AAPLc', 2, 10n)
   await until(() => raws().length === 2)
   await first.stop()
   transfer({ devnet }, 'AAPLc', 2, 20n)
-  await relayOn(devnet, { DATA_DIR, PORT: port })
+  await openRelayFor(devnet, { DATA_DIR, PORT: port })
   await until(() => raws().length === 4)
   transfer({ devnet }, 'AAPLc', 1, 30n)
   await until(() => raws().length === 5)
   expect(raws()).toEqual(['10', '11', '20', '21', '30'])
-  expect(heard.filter(({ type }) => type === 'subscribed')).toMatchObject([{ resume: 'none' }, { resume: 'full' }])
+  expect(received.filter(({ type }) => type === 'subscribed')).toMatchObject([{ resume: 'none' }, { resume: 'full' }])
 })

@@ -2,14 +2,14 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { documents } from '../../src/docs/documents.ts'
 import { openApi } from '../../src/docs/openapi.ts'
 import { openApp } from '../../src/edge/http/routes.ts'
-import { ask, openWorld, type World } from '../support/test-stack.ts'
+import { fetchDocumented, openTestStack, type TestStack } from '../support/test-stack.ts'
 
 /** A relay for all of these tests: documents are the same whatever happens. */
-let world: World
+let stack: TestStack
 
 beforeAll(async () => {
   const ends: (() => unknown)[] = []
-  world = await openWorld({}, { onTestFinished: (end) => void ends.push(() => end({} as never)) })
+  stack = await openTestStack({}, { onTestFinished: (end) => void ends.push(() => end({} as never)) })
   return async () => {
     for (const end of ends.reverse()) await end()
   }
@@ -17,8 +17,8 @@ beforeAll(async () => {
 
 describe('a document', () => {
   it.each([...documents.keys()])('is served at %s as it was made, and only once to who keeps it', async (path) => {
-    const url = `${world.relay.url}${path}`
-    const { status, headers, text } = await ask(url)
+    const url = `${stack.relay.url}${path}`
+    const { status, headers, text } = await fetchDocumented(url)
     expect([status, text]).toEqual([200, documents.get(path)?.body])
     expect(headers.get('content-type')).toBe(documents.get(path)?.type)
     expect(headers.get('access-control-allow-origin')).toBe('*')
@@ -31,15 +31,15 @@ describe('a document', () => {
   })
 
   it('that is a page comes with what it may do', async () => {
-    const { headers } = await ask(`${world.relay.url}/docs`)
-    expect(headers.get('content-security-policy')).toBe(documents.get('/docs')?.policy)
-    const { headers: plain } = await ask(`${world.relay.url}/llms.txt`)
+    const { headers } = await fetchDocumented(`${stack.relay.url}/docs`)
+    expect(headers.get('content-security-policy')).toBe(documents.get('/docs')?.contentSecurityPolicy)
+    const { headers: plain } = await fetchDocumented(`${stack.relay.url}/llms.txt`)
     expect(plain.get('content-security-policy')).toBeNull()
   })
 
   it('is only read: anything but GET is refused', async () => {
     for (const path of ['/docs', '/openapi.json', '/schemas/transfer.json', '/schemas/dividend.json']) {
-      const { status, headers } = await ask(`${world.relay.url}${path}`, { method: 'POST' })
+      const { status, headers } = await fetchDocumented(`${stack.relay.url}${path}`, { method: 'POST' })
       expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
     }
   })
@@ -47,7 +47,7 @@ describe('a document', () => {
   it.each(['dividend.json', 'transfer', 'toString.json', '%00.json', `${'x'.repeat(500)}.json`])(
     'that there is not, /schemas/%s, is a 404 that says where there is one',
     async (name) => {
-      const { status, json } = await ask(`${world.relay.url}/schemas/${name}`)
+      const { status, json } = await fetchDocumented(`${stack.relay.url}/schemas/${name}`)
       expect(status).toBe(404)
       expect(json).toMatchObject({ message: expect.stringContaining('/schemas/transfer.json') })
       expect(JSON.stringify(json).length).toBeLessThan(500)
@@ -56,12 +56,12 @@ describe('a document', () => {
 })
 
 it('the way in leads to the page', async () => {
-  const response = await fetch(world.relay.url, { redirect: 'manual' })
+  const response = await fetch(stack.relay.url, { redirect: 'manual' })
   expect([response.status, response.headers.get('location')]).toEqual([302, '/docs'])
 })
 
 it('the routes that there are are those that the document names', () => {
-  const streams = { house: { view: {}, now: Date.now } }
+  const streams = { edge: { view: {}, now: Date.now } }
   const { routes } = openApp({ streams } as never)
   const served = routes
     .filter(({ method, path }) => (method === 'GET' || method === 'POST') && !path.includes('*'))

@@ -2,79 +2,81 @@ import { Agent, request } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ServiceStatus } from '../../src/protocol/status.ts'
 import { listenNdjson } from '../support/test-listener.ts'
-import { ask, openWorld, transfer, type World } from '../support/test-stack.ts'
-import { linesAt, textsOf } from './history-reader.ts'
+import { fetchDocumented, openTestStack, type TestStack, transfer } from '../support/test-stack.ts'
+import { readLines, tapeTexts } from './history-reader.ts'
 
 const ndjson = { accept: 'application/x-ndjson' }
 
 /** A world in which something was told. */
-async function openTape(settings: Record<string, string> = {}): Promise<World & { readonly told: readonly string[] }> {
-  const world = await openWorld(settings)
-  const ear = await listenNdjson(`${world.relay.url}/v1/stream?symbols=*&since=start&snapshot=false`)
-  onTestFinished(() => ear.close())
-  transfer(world, 'AAPLc', 3)
-  await ear.until(() => ear.all('transfer').length === 3)
-  return { ...world, told: textsOf(ear) }
+async function openStackWithTape(
+  settings: Record<string, string> = {},
+): Promise<TestStack & { readonly published: readonly string[] }> {
+  const stack = await openTestStack(settings)
+  const listener = await listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&since=start&snapshot=false`)
+  onTestFinished(() => listener.close())
+  transfer(stack, 'AAPLc', 3)
+  await listener.until(() => listener.messagesOf('transfer').length === 3)
+  return { ...stack, published: tapeTexts(listener) }
 }
 
 /** What comes for a request, as lines or as a page. */
-async function come(url: string, headers: Record<string, string> = {}) {
+async function fetchText(url: string, headers: Record<string, string> = {}) {
   const response = await fetch(url, { headers })
   return { type: response.headers.get('content-type'), text: await response.text() }
 }
 
 describe('history as lines', () => {
   it('is asked for by the URL or by the header, and the URL wins', async () => {
-    const { relay, told } = await openTape()
+    const { relay, published } = await openStackWithTape()
     const url = `${relay.url}/v1/events`
-    const lines = { type: 'application/x-ndjson; charset=utf-8', text: told.map((text) => `${text}\n`).join('') }
-    const page = { type: 'application/json', text: `{"events":[${told.join(',')}],"next":null}` }
-    expect(await come(`${url}?format=ndjson`)).toEqual(lines)
-    expect(await come(`${url}?format=ndjson`, { accept: 'application/json' })).toEqual(lines)
-    expect(await come(url, ndjson)).toEqual(lines)
-    expect(await come(url, { accept: 'application/x-ndjson, */*;q=0.1' })).toEqual(lines)
-    expect(await come(`${url}?format=json`, ndjson)).toEqual(page)
-    expect(await come(url)).toEqual(page)
-    expect(await come(url, { accept: '*/*' })).toEqual(page)
-    expect(await come(url, { accept: 'application/*' })).toEqual(page)
-    expect(await come(url, { accept: 'text/html' })).toEqual(page)
+    const lines = { type: 'application/x-ndjson; charset=utf-8', text: published.map((text) => `${text}\n`).join('') }
+    const page = { type: 'application/json', text: `{"events":[${published.join(',')}],"next":null}` }
+    expect(await fetchText(`${url}?format=ndjson`)).toEqual(lines)
+    expect(await fetchText(`${url}?format=ndjson`, { accept: 'application/json' })).toEqual(lines)
+    expect(await fetchText(url, ndjson)).toEqual(lines)
+    expect(await fetchText(url, { accept: 'application/x-ndjson, */*;q=0.1' })).toEqual(lines)
+    expect(await fetchText(`${url}?format=json`, ndjson)).toEqual(page)
+    expect(await fetchText(url)).toEqual(page)
+    expect(await fetchText(url, { accept: '*/*' })).toEqual(page)
+    expect(await fetchText(url, { accept: 'application/*' })).toEqual(page)
+    expect(await fetchText(url, { accept: 'text/html' })).toEqual(page)
   })
 
   it('may be some of the first or of the last, and goes on behind its last line', async () => {
-    const { relay, told } = await openTape()
-    const at = (query: string) => linesAt({ relay }, `/v1/events?format=ndjson&${query}`)
-    expect(await at('limit=2')).toEqual(told.slice(0, 2))
-    expect(await at(`limit=1000&after=${JSON.parse(told[1] ?? '').id}`)).toEqual(told.slice(2))
+    const { relay, published } = await openStackWithTape()
+    const at = (query: string) => readLines({ relay }, `/v1/events?format=ndjson&${query}`)
+    expect(await at('limit=2')).toEqual(published.slice(0, 2))
+    expect(await at(`limit=1000&after=${JSON.parse(published[1] ?? '').id}`)).toEqual(published.slice(2))
     const last = await at('limit=2&order=desc')
-    expect(last).toEqual(told.slice(-2).toReversed())
-    expect(await at(`order=desc&before=${JSON.parse(last[1] ?? '').id}`)).toEqual(told.slice(0, -2).toReversed())
+    expect(last).toEqual(published.slice(-2).toReversed())
+    expect(await at(`order=desc&before=${JSON.parse(last[1] ?? '').id}`)).toEqual(published.slice(0, -2).toReversed())
     expect(await at('since=now')).toEqual([])
   })
 
   it('and a page as well say after which position nothing is gone', async () => {
-    const world = await openTape({ TAPE_BOUND: '100' })
-    const url = `${world.relay.url}/v1/events`
+    const stack = await openStackWithTape({ TAPE_BOUND: '100' })
+    const url = `${stack.relay.url}/v1/events`
     const keptSince = async (query = '') => {
       const { headers, body } = await fetch(`${url}${query}`)
       await body?.cancel()
       return headers.get('x-kept-since') ?? ''
     }
     expect(await keptSince()).toMatch(/^[0-9a-z]+\.0$/)
-    const ear = await listenNdjson(`${world.relay.url}/v1/stream/AAPLc?types=transfer`)
-    onTestFinished(() => ear.close())
-    await ear.hear('live')
-    transfer(world, 'AAPLc', 150)
-    await ear.until(() => ear.all('transfer').length === 150)
-    const { oldest } = ServiceStatus.parse((await ask(`${world.relay.url}/v1/status`)).json).tape
+    const listener = await listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?types=transfer`)
+    onTestFinished(() => listener.close())
+    await listener.waitFor('live')
+    transfer(stack, 'AAPLc', 150)
+    await listener.until(() => listener.messagesOf('transfer').length === 150)
+    const { oldest } = ServiceStatus.parse((await fetchDocumented(`${stack.relay.url}/v1/status`)).json).tape
     expect(oldest).not.toMatch(/\.0$/)
     expect([await keptSince(), await keptSince('?format=ndjson')]).toEqual([oldest, oldest])
   })
 
   it('is open to every origin, kept by nobody and held back by no proxy; its head comes alone', async () => {
-    const { relay } = await openTape()
+    const { relay } = await openStackWithTape()
     const url = `${relay.url}/v1/events?format=ndjson`
     for (const method of ['GET', 'HEAD']) {
-      const { status, headers, text } = await ask(`${url}&types=status&limit=1`, {
+      const { status, headers, text } = await fetchDocumented(`${url}&types=status&limit=1`, {
         method,
         headers: { origin: 'https://example.com' },
       })
@@ -88,12 +90,12 @@ describe('history as lines', () => {
       })
       expect(headers.get('content-encoding')).toBeNull()
     }
-    const preflight = await ask(url, {
+    const preflight = await fetchDocumented(url, {
       method: 'OPTIONS',
       headers: { origin: 'https://example.com', 'access-control-request-method': 'GET' },
     })
     expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
-    const posted = await ask(url, { method: 'POST', headers: ndjson })
+    const posted = await fetchDocumented(url, { method: 'POST', headers: ndjson })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
   })
 
@@ -103,9 +105,12 @@ describe('history as lines', () => {
     ['until=zzzzz9.1', 410, 'epoch'],
     ['symbols=APPL', 404, 'unknown_symbol'],
   ])('is refused in the words of a page: %s', async (query, code, reason) => {
-    const { relay } = await openWorld()
+    const { relay } = await openTestStack()
     for (const method of ['GET', 'HEAD']) {
-      const { status, headers, json } = await ask(`${relay.url}/v1/events?${query}`, { method, headers: ndjson })
+      const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events?${query}`, {
+        method,
+        headers: ndjson,
+      })
       expect([status, headers.get('content-type')]).toEqual([code, 'application/json'])
       expect(headers.get('access-control-allow-origin')).toBe('*')
       if (method === 'GET') expect(json).toMatchObject({ code, details: [{ '@type': `stocktape/${reason}` }] })
@@ -113,34 +118,34 @@ describe('history as lines', () => {
   })
 
   it('is given to whoever bears a key, where one is needed', async () => {
-    const { relay } = await openWorld({ API_KEYS: 'secret' })
+    const { relay } = await openTestStack({ API_KEYS: 'secret' })
     const url = `${relay.url}/v1/events?format=ndjson`
-    expect((await ask(url)).status).toBe(401)
-    expect((await ask(`${url}&key=secret&types=nav&limit=1`)).status).toBe(200)
+    expect((await fetchDocumented(url)).status).toBe(401)
+    expect((await fetchDocumented(`${url}&key=secret&types=nav&limit=1`)).status).toBe(200)
   })
 
   it('counts as one connection of its address while it lasts', async () => {
-    const { relay } = await openWorld({ CLIENTS_PER_ADDRESS_BOUND: '1' })
+    const { relay } = await openTestStack({ CLIENTS_PER_ADDRESS_BOUND: '1' })
     const url = `${relay.url}/v1/events?format=ndjson`
-    const ear = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
-    const { status, headers, json } = await ask(url)
+    const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
+    const { status, headers, json } = await fetchDocumented(url)
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([429, true])
     expect(json).toMatchObject({ code: 429, details: [{ '@type': 'stocktape/too_many_connections' }] })
-    ear.close()
+    listener.close()
     while ((await fetch(url)).status !== 200);
   })
 
   it('is refused where the house is full', async () => {
-    const { relay } = await openWorld({ CLIENTS_BOUND: '1' })
-    const ear = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
-    onTestFinished(() => ear.close())
-    const { status, headers, json } = await ask(`${relay.url}/v1/events`, { headers: ndjson })
+    const { relay } = await openTestStack({ CLIENTS_BOUND: '1' })
+    const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
+    onTestFinished(() => listener.close())
+    const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events`, { headers: ndjson })
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([503, true])
     expect(json).toMatchObject({ code: 503, details: [{ '@type': 'stocktape/full' }] })
   })
 
   it('comes twice on one connection, one after the other', async () => {
-    const { relay, told } = await openTape()
+    const { relay, published } = await openStackWithTape()
     const { port } = new URL(relay.url)
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     onTestFinished(() => agent.destroy())
@@ -157,6 +162,6 @@ describe('history as lines', () => {
       })
     const [first, second] = [await get(), await get()]
     expect(second).toEqual(first)
-    expect([first.complete, first.text]).toEqual([true, told.map((text) => `${text}\n`).join('')])
+    expect([first.complete, first.text]).toEqual([true, published.map((text) => `${text}\n`).join('')])
   })
 })

@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import { EventsPage } from '../../src/protocol/history.ts'
-import type { Ear } from '../support/test-listener.ts'
-import { ask, type World } from '../support/test-stack.ts'
+import type { TestListener } from '../support/test-listener.ts'
+import { fetchDocumented, type TestStack } from '../support/test-stack.ts'
 
 /** Nothing here is kept on so many pages; more of them go round in a circle. */
 const PAGES_BOUND = 500
 
 /** The lines of a path, each of them ended; fails where the answer does not end as it should. */
-export async function linesAt({ relay }: Pick<World, 'relay'>, path: string): Promise<readonly string[]> {
+export async function readLines({ relay }: Pick<TestStack, 'relay'>, path: string): Promise<readonly string[]> {
   const response = await fetch(`${relay.url}${path}`)
   const text = await response.text()
   expect([response.status, text.at(-1) ?? '\n']).toEqual([200, '\n'])
@@ -16,33 +16,33 @@ export async function linesAt({ relay }: Pick<World, 'relay'>, path: string): Pr
 }
 
 /** Follows `next` from a path on until it is null; `between` happens between two pages, and may ask for more or fewer. */
-export async function follow(
-  { relay }: Pick<World, 'relay'>,
+export async function readAllPages(
+  { relay }: Pick<TestStack, 'relay'>,
   path: string,
-  between: (url: URL) => Promise<unknown> = async () => {},
+  betweenPages: (url: URL) => Promise<unknown> = async () => {},
 ): Promise<readonly string[]> {
   const texts: string[] = []
   const url = new URL(path, relay.url)
-  const goesInto = url.searchParams.get('order') === 'desc' ? 'before' : 'after'
+  const cursorParameter = url.searchParams.get('order') === 'desc' ? 'before' : 'after'
   for (let pages = 0; pages < PAGES_BOUND; pages += 1) {
-    const { status, text, json } = await ask(url.href)
+    const { status, text, json } = await fetchDocumented(url.href)
     expect(status).toBe(200)
     const page = EventsPage.parse(json)
-    texts.push(...textsIn(text, page))
+    texts.push(...pageTexts(text, page))
     if (page.next === null) return texts
-    url.searchParams.set(goesInto, page.next)
-    await between(url)
+    url.searchParams.set(cursorParameter, page.next)
+    await betweenPages(url)
   }
   throw new Error('the pages have no end')
 }
 
 /** The messages of a page in the very bytes in which they came. */
-export function textsIn(body: string, { events }: EventsPage): readonly string[] {
+export function pageTexts(body: string, { events }: EventsPage): readonly string[] {
   const texts = events.map((event) => JSON.stringify(event))
   expect(body.startsWith(`{"events":[${texts.join(',')}],"next":`)).toBe(true)
   return texts
 }
 
 /** What a listener heard of the tape, word for word. */
-export const textsOf = (ear: Ear): readonly string[] =>
-  ear.heard.filter(({ message }) => 'prev' in message).map(({ text }) => text)
+export const tapeTexts = (listener: TestListener): readonly string[] =>
+  listener.received.filter(({ message }) => 'prev' in message).map(({ text }) => text)

@@ -1,88 +1,92 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { EventsPage, OneFact } from '../../src/protocol/history.ts'
-import { type Ear, listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
-import { ask, openWorld, tapeOf, transfer, type World } from '../support/test-stack.ts'
-import { follow, linesAt, textsIn, textsOf } from './history-reader.ts'
+import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import { fetchDocumented, openTestStack, type TestStack, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
+import { pageTexts, readAllPages, readLines, tapeTexts } from './history-reader.ts'
 
 /** Longer replays than this are left out. */
 const REPLAY_BOUND = 3
 
-const heldBy = async (opening: Promise<Ear>): Promise<Ear> => {
-  const ear = await opening
-  onTestFinished(() => ear.close())
-  await ear.hear('live')
-  return ear
+const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListener> => {
+  const listener = await opening
+  onTestFinished(() => listener.close())
+  await listener.waitFor('live')
+  return listener
 }
 describe('what happened before', () => {
   it('is read page by page in the bytes of the stream, in both views', async () => {
-    const world = await openWorld()
+    const stack = await openTestStack()
     for (const query of ['symbols=*&types=*', 'symbols=AAPLc,TSLAc', 'symbols=*&stage=sealed']) {
-      const ear = await heldBy(listenNdjson(`${world.relay.url}/v1/stream?${query}&snapshot=false&since=start`))
-      const before = ear.all('seal').length
-      transfer(world, 'AAPLc', 3)
-      transfer(world, 'TSLAc', 2)
-      world.devnet.seal()
-      await ear.until(() => ear.all('seal').length >= before + 2)
-      const told = textsOf(ear)
-      const read = await follow(world, `/v1/events?${query}&limit=4`)
-      expect(read.slice(0, told.length)).toEqual(told)
+      const listener = await closeAfterTest(
+        listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false&since=start`),
+      )
+      const before = listener.messagesOf('seal').length
+      transfer(stack, 'AAPLc', 3)
+      transfer(stack, 'TSLAc', 2)
+      stack.devnet.seal()
+      await listener.until(() => listener.messagesOf('seal').length >= before + 2)
+      const published = tapeTexts(listener)
+      const read = await readAllPages(stack, `/v1/events?${query}&limit=4`)
+      expect(read.slice(0, published.length)).toEqual(published)
     }
   })
 
   it('is all tokens where none is named, and may come newest first', async () => {
-    const world = await openWorld()
-    const ear = await heldBy(listenNdjson(`${world.relay.url}/v1/stream?symbols=*&types=transfer`))
-    transfer(world, 'AAPLc', 2)
-    transfer(world, 'TSLAc', 1)
-    await ear.until(() => tapeOf(ear).length === 3)
-    const { text, json } = await ask(`${world.relay.url}/v1/events?types=transfer&order=desc&limit=2`)
+    const stack = await openTestStack()
+    const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=transfer`))
+    transfer(stack, 'AAPLc', 2)
+    transfer(stack, 'TSLAc', 1)
+    await listener.until(() => tapeUpdatesOf(listener).length === 3)
+    const { text, json } = await fetchDocumented(`${stack.relay.url}/v1/events?types=transfer&order=desc&limit=2`)
     const page = EventsPage.parse(json)
-    expect(textsIn(text, page)).toEqual(textsOf(ear).slice(1).toReversed())
-    const rest = await ask(`${world.relay.url}/v1/events?types=transfer&order=desc&limit=2&before=${page.next}`)
-    expect(rest.json).toMatchObject({ events: [tapeOf(ear)[0]], next: null })
+    expect(pageTexts(text, page)).toEqual(tapeTexts(listener).slice(1).toReversed())
+    const rest = await fetchDocumented(
+      `${stack.relay.url}/v1/events?types=transfer&order=desc&limit=2&before=${page.next}`,
+    )
+    expect(rest.json).toMatchObject({ events: [tapeUpdatesOf(listener)[0]], next: null })
   })
 
   it('of one fact is everything about it, and how firm it is', async () => {
-    const world = await openWorld()
-    const ear = await heldBy(listenNdjson(`${world.relay.url}/v1/stream/AAPLc?snapshot=false`))
-    transfer(world)
-    const { key } = await ear.hear('transfer')
+    const stack = await openTestStack()
+    const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false`))
+    transfer(stack)
+    const { key } = await listener.waitFor('transfer')
     const factNow = async () => {
-      const { status, json, text } = await ask(`${world.relay.url}/v1/events/${key}`)
+      const { status, json, text } = await fetchDocumented(`${stack.relay.url}/v1/events/${key}`)
       expect(status).toBe(200)
       const fact = OneFact.parse(json)
       expect(text).toBe(JSON.stringify(fact))
       return { stage: fact.stage, texts: fact.updates.map((update) => JSON.stringify(update)) }
     }
-    expect(await factNow()).toEqual({ stage: 'preconfirmed', texts: textsOf(ear) })
-    world.devnet.seal()
-    await ear.hear('seal', ({ keys }) => keys.includes(key))
-    expect(await factNow()).toEqual({ stage: 'sealed', texts: textsOf(ear) })
+    expect(await factNow()).toEqual({ stage: 'preconfirmed', texts: tapeTexts(listener) })
+    stack.devnet.seal()
+    await listener.waitFor('seal', ({ keys }) => keys.includes(key))
+    expect(await factNow()).toEqual({ stage: 'sealed', texts: tapeTexts(listener) })
   })
 })
 
 describe('the door to history', () => {
   it.each(['/v1/events', '/v1/events?types=status', '/v1/events/7'])('is open to every origin: %s', async (path) => {
-    const { relay } = await openWorld()
+    const { relay } = await openTestStack()
     const url = `${relay.url}${path}`
-    const got = await ask(url, { headers: { origin: 'https://example.com' } })
+    const got = await fetchDocumented(url, { headers: { origin: 'https://example.com' } })
     expect(got.headers.get('access-control-allow-origin')).toBe('*')
     expect(got.headers.get('content-type')).toBe('application/json')
-    const head = await ask(url, { method: 'HEAD' })
+    const head = await fetchDocumented(url, { method: 'HEAD' })
     expect([head.status, head.text]).toEqual([got.status, ''])
-    const preflight = await ask(url, {
+    const preflight = await fetchDocumented(url, {
       method: 'OPTIONS',
       headers: { origin: 'https://example.com', 'access-control-request-method': 'GET' },
     })
     expect(preflight.status).toBeLessThan(300)
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
-    const posted = await ask(url, { method: 'POST', body: '{}' })
+    const posted = await fetchDocumented(url, { method: 'POST', body: '{}' })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
   })
 
   it('lets nobody keep what may be more in a moment', async () => {
-    const { relay } = await openWorld()
-    expect((await ask(`${relay.url}/v1/events`)).headers.get('cache-control')).toBe('no-store')
+    const { relay } = await openTestStack()
+    expect((await fetchDocumented(`${relay.url}/v1/events`)).headers.get('cache-control')).toBe('no-store')
   })
 
   it.each([
@@ -94,8 +98,8 @@ describe('the door to history', () => {
     ['/v1/events/%E0%A4%A', 400, 'bad_parameter'],
     [`/v1/events/7-0x${'a'.repeat(64)}-0`, 404, 'unknown_key'],
   ])('says what is wrong with %s', async (path, code, reason) => {
-    const { relay } = await openWorld()
-    const { status, json } = await ask(`${relay.url}${path}`)
+    const { relay } = await openTestStack()
+    const { status, json } = await fetchDocumented(`${relay.url}${path}`)
     expect(status).toBe(code)
     expect(json).toMatchObject({ code, details: [{ '@type': `stocktape/${reason}` }] })
   })
@@ -103,9 +107,9 @@ describe('the door to history', () => {
 
 describe('what a too long replay left out', () => {
   const carriers = {
-    SSE: ({ relay }: World, query: string) => listenSse(`${relay.url}/v1/stream?${query}`),
-    NDJSON: ({ relay }: World, query: string) => listenNdjson(`${relay.url}/v1/stream?${query}`),
-    WebSocket: ({ relay }: World, query: string) => listenWs(`${relay.wsUrl}?${query}`),
+    SSE: ({ relay }: TestStack, query: string) => listenSse(`${relay.url}/v1/stream?${query}`),
+    NDJSON: ({ relay }: TestStack, query: string) => listenNdjson(`${relay.url}/v1/stream?${query}`),
+    WebSocket: ({ relay }: TestStack, query: string) => listenWs(`${relay.wsUrl}?${query}`),
   }
   const selections = [
     'symbols=*&types=*',
@@ -119,62 +123,62 @@ describe('what a too long replay left out', () => {
   it.each(Object.entries(carriers).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)))(
     'is found where the gap says, page by page and as lines, and with what comes live is the whole tape: %s, %s',
     async (_, query, open) => {
-      const world = await openWorld({ REPLAY_BOUND: String(REPLAY_BOUND) })
-      const all = await heldBy(listenNdjson(`${world.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
-      const steady = await heldBy(listenNdjson(`${world.relay.url}/v1/stream?${query}&snapshot=false`))
-      const { id: start } = await steady.hear('live')
-      const transfers = () => all.all('transfer').length
+      const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
+      const all = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
+      const steady = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false`))
+      const { id: start } = await steady.waitFor('live')
+      const transfers = () => all.messagesOf('transfer').length
       /** Some of every kind, in a block that is then sealed; resolves once all of it is told. */
       const round = async () => {
-        const before = all.all('seal').length
+        const before = all.messagesOf('seal').length
         for (const symbol of ['AAPLc', 'TSLAc']) {
-          transfer(world, symbol, 3)
-          transfer(world, symbol, 3, 500_000_000n)
+          transfer(stack, symbol, 3)
+          transfer(stack, symbol, 3, 500_000_000n)
         }
-        world.devnet.seal()
-        await all.until(() => all.all('seal').length >= before + 2)
+        stack.devnet.seal()
+        await all.until(() => all.messagesOf('seal').length >= before + 2)
       }
       await round()
       // In the sealed view this is open where the stream goes on, and belongs to what comes live.
-      transfer(world, 'AAPLc', 2, 900_000_000n)
+      transfer(stack, 'AAPLc', 2, 900_000_000n)
       await all.until(() => transfers() === 14)
-      const back = await heldBy(open(world, `${query}&snapshot=false&since=${start}`))
-      const gap = await back.hear('gap')
+      const back = await closeAfterTest(open(stack, `${query}&snapshot=false&since=${start}`))
+      const gap = await back.waitFor('gap')
       expect(gap).toMatchObject({ reason: 'long', from: start })
-      expect(await back.hear('live')).toMatchObject({ replayed: 0, id: gap.to })
+      expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.to })
       // The tape goes on while what was left out is read: now seals what was open, now tells more.
       let fillings = 0
       const between = async () => {
         fillings += 1
         const before = transfers()
-        if (fillings === 2) world.devnet.seal()
-        transfer(world, 'AAPLc', 1, 700_000_000n)
+        if (fillings === 2) stack.devnet.seal()
+        transfer(stack, 'AAPLc', 1, 700_000_000n)
         await all.until(() => transfers() > before)
       }
-      const leftOut = await follow(world, `${gap.backfill}&limit=3`, between)
+      const leftOut = await readAllPages(stack, `${gap.backfill}&limit=3`, between)
       expect([fillings > 0, leftOut.length > REPLAY_BOUND]).toEqual([true, true])
-      expect(await linesAt(world, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
+      expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
       await round()
-      expect(await linesAt(world, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
+      expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
       // Whatever is selected, the seal of what was told comes.
-      const last = all.all('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
-      const heardOf = async (ear: Ear) => {
-        await ear.hear('seal', ({ id }) => id === last)
-        return textsOf(ear).slice(0, tapeOf(ear).findIndex(({ id }) => id === last) + 1)
+      const last = all.messagesOf('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
+      const heardOf = async (listener: TestListener) => {
+        await listener.waitFor('seal', ({ id }) => id === last)
+        return tapeTexts(listener).slice(0, tapeUpdatesOf(listener).findIndex(({ id }) => id === last) + 1)
       }
       expect([...leftOut, ...(await heardOf(back))]).toEqual(await heardOf(steady))
     },
   )
 
   it('is asked for by addresses, so that a token may change its name meanwhile', async () => {
-    const world = await openWorld({ REPLAY_BOUND: String(REPLAY_BOUND) })
-    const ear = await heldBy(listenNdjson(`${world.relay.url}/v1/stream/AAPLc?snapshot=false`))
-    const { id: start } = await ear.hear('live')
-    transfer(world, 'AAPLc', 4)
-    await ear.until(() => ear.all('transfer').length === 4)
-    const back = await heldBy(listenNdjson(`${world.relay.url}/v1/stream/AAPLc?snapshot=false&since=${start}`))
-    const { backfill } = await back.hear('gap')
-    const { searchParams } = new URL(backfill ?? '', world.relay.url)
-    expect(searchParams.get('symbols')).toBe(ear.all('transfer')[0]?.address)
+    const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
+    const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false`))
+    const { id: start } = await listener.waitFor('live')
+    transfer(stack, 'AAPLc', 4)
+    await listener.until(() => listener.messagesOf('transfer').length === 4)
+    const back = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false&since=${start}`))
+    const { backfill } = await back.waitFor('gap')
+    const { searchParams } = new URL(backfill ?? '', stack.relay.url)
+    expect(searchParams.get('symbols')).toBe(listener.messagesOf('transfer')[0]?.address)
   })
 })

@@ -1,24 +1,33 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { launchRelay } from '../support/in-process-relay.ts'
-import type { Ear } from '../support/test-listener.ts'
+import { openRelayBeforeList } from '../support/in-process-relay.ts'
+import type { TestListener } from '../support/test-listener.ts'
 import { listenNdjson, listenSse } from '../support/test-listener.ts'
-import { ask, openDevnet, openWorld, seqOf, tapeOf, transfer, typesOf, type World } from '../support/test-stack.ts'
+import {
+  fetchDocumented,
+  messageTypesOf,
+  openDevnet,
+  openTestStack,
+  sequenceOf,
+  type TestStack,
+  tapeUpdatesOf,
+  transfer,
+} from '../support/test-stack.ts'
 
 const PARTY = `0x${'ab'.repeat(20)}`
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
 /** Listens, and leaves with the test. */
-const sse = async (world: World, path: string, headers: Record<string, string> = {}): Promise<Ear> => {
-  const ear = await listenSse(`${world.relay.url}${path}`, headers)
-  onTestFinished(() => ear.close())
-  return ear
+const sse = async (stack: TestStack, path: string, headers: Record<string, string> = {}): Promise<TestListener> => {
+  const listener = await listenSse(`${stack.relay.url}${path}`, headers)
+  onTestFinished(() => listener.close())
+  return listener
 }
-const ndjson = async (world: World, path: string): Promise<Ear> => {
-  const ear = await listenNdjson(`${world.relay.url}${path}`)
-  onTestFinished(() => ear.close())
-  return ear
+const ndjson = async (stack: TestStack, path: string): Promise<TestListener> => {
+  const listener = await listenNdjson(`${stack.relay.url}${path}`)
+  onTestFinished(() => listener.close())
+  return listener
 }
 
 /** The first bytes of a stream as they come, up to the first that show what is looked for. */
@@ -36,64 +45,74 @@ const firstText = async (url: string, shows: RegExp, headers: Record<string, str
 }
 
 /** The position of the newest thing on the tape. */
-const endOf = async (world: World): Promise<string> => {
-  const ear = await listenNdjson(`${world.relay.url}/v1/stream?symbols=*&snapshot=false`)
-  const { end } = await ear.hear('hello')
-  ear.close()
+const tapeEnd = async (stack: TestStack): Promise<string> => {
+  const listener = await listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&snapshot=false`)
+  const { end } = await listener.waitFor('hello')
+  listener.close()
   return end
 }
 
 describe('a stream', () => {
   it('says hello, what is heard, how things stand, what was missed and that it is live, in this order', async () => {
-    const world = await openWorld()
-    const first = await sse(world, '/v1/stream/AAPLc')
-    await first.hear('live')
-    transfer(world)
-    await first.hear('transfer')
-    const ear = await sse(world, '/v1/stream?symbols=AAPLc,TSLAc&since=start')
-    const live = await ear.hear('live')
-    transfer(world)
-    const last = await ear.hear('transfer', ({ id }) => seqOf(id) > seqOf(live.id))
-    const types = typesOf(ear.heard)
+    const stack = await openTestStack()
+    const first = await sse(stack, '/v1/stream/AAPLc')
+    await first.waitFor('live')
+    transfer(stack)
+    await first.waitFor('transfer')
+    const listener = await sse(stack, '/v1/stream?symbols=AAPLc,TSLAc&since=start')
+    const live = await listener.waitFor('live')
+    transfer(stack)
+    const last = await listener.waitFor('transfer', ({ id }) => sequenceOf(id) > sequenceOf(live.id))
+    const types = messageTypesOf(listener.received)
     expect(types.slice(0, 4)).toEqual(['hello', 'subscribed', 'snapshot', 'snapshot'])
     expect(types.indexOf('live')).toBe(4 + live.replayed)
-    const told = tapeOf(ear)
-    expect(told.length).toBe(live.replayed + 1)
-    expect(told.filter(({ symbol }) => symbol === 'AAPLc').map(({ type }) => type)).toEqual([
+    const published = tapeUpdatesOf(listener)
+    expect(published.length).toBe(live.replayed + 1)
+    expect(published.filter(({ symbol }) => symbol === 'AAPLc').map(({ type }) => type)).toEqual([
       'token',
       'nav',
       'transfer',
       'transfer',
     ])
-    expect(ear.all('hello')[0]).toMatchObject({ protocol: 'stocktape.v1', chain_id: world.devnet.chainId, demo: false })
-    expect(ear.all('subscribed')[0]).toMatchObject({ symbols: ['AAPLc', 'TSLAc'], rejected: [], resume: 'none' })
-    expect(last.id).toBe(told.at(-1)?.id)
+    expect(listener.messagesOf('hello')[0]).toMatchObject({
+      protocol: 'stocktape.v1',
+      chain_id: stack.devnet.chainId,
+      demo: false,
+    })
+    expect(listener.messagesOf('subscribed')[0]).toMatchObject({
+      symbols: ['AAPLc', 'TSLAc'],
+      rejected: [],
+      resume: 'none',
+    })
+    expect(last.id).toBe(published.at(-1)?.id)
   })
 
   it('gives every message that has an id an id line of the same, and no event line', async () => {
-    const world = await openWorld()
-    const ear = await sse(world, '/v1/stream?symbols=*&since=start')
-    const { id: liveAt } = await ear.hear('live')
-    const hello = await ear.hear('hello')
+    const stack = await openTestStack()
+    const listener = await sse(stack, '/v1/stream?symbols=*&since=start')
+    const { id: liveAt } = await listener.waitFor('live')
+    const hello = await listener.waitFor('hello')
     expect(hello.id).toBe(hello.oldest)
     expect(liveAt).toBe(hello.end)
-    for (const { message, id, event } of ear.heard) {
+    for (const { message, id, event } of listener.received) {
       expect(id).toBe('id' in message ? message.id : undefined)
       expect(event).toBeUndefined()
     }
-    expect(ear.all('subscribed')[0]?.id).toBe(hello.id)
-    expect(ear.all('snapshot').map(({ id }) => id)).toEqual(ear.all('snapshot').map(() => hello.id))
-    expect(ear.all('snapshot').length).toBe(world.devnet.tokens.length)
-    expect(tapeOf(ear).map(({ id }) => seqOf(id))).toEqual(
-      tapeOf(ear)
-        .map(({ id }) => seqOf(id))
+    expect(listener.messagesOf('subscribed')[0]?.id).toBe(hello.id)
+    expect(listener.messagesOf('snapshot').map(({ id }) => id)).toEqual(
+      listener.messagesOf('snapshot').map(() => hello.id),
+    )
+    expect(listener.messagesOf('snapshot').length).toBe(stack.devnet.tokens.length)
+    expect(tapeUpdatesOf(listener).map(({ id }) => sequenceOf(id))).toEqual(
+      tapeUpdatesOf(listener)
+        .map(({ id }) => sequenceOf(id))
         .toSorted((a, b) => a - b),
     )
   })
 
   it('begins at once, with its headers, a comment and a time to come back after', async () => {
-    const world = await openWorld()
-    const { text, headers, status } = await firstText(`${world.relay.url}/v1/stream/aapl`, /data: /)
+    const stack = await openTestStack()
+    const { text, headers, status } = await firstText(`${stack.relay.url}/v1/stream/aapl`, /data: /)
     expect(status).toBe(200)
     expect(text).toMatch(/^:[^\n]*\n/)
     const retry = Number(/^retry: (\d+)$/m.exec(text)?.[1])
@@ -108,34 +127,34 @@ describe('a stream', () => {
   })
 
   it('names heartbeats alone, and gives them the position up to which nothing is missing', async () => {
-    const world = await openWorld({ HEARTBEAT_MS: '1000' })
-    const quiet = await ndjson(world, '/v1/stream/AAPLc')
-    const asked = await ndjson(world, '/v1/stream/AAPLc?heartbeat=1')
-    const ear = await sse(world, '/v1/stream/AAPLc')
-    await ear.hear('live')
-    transfer(world, 'AAPLc')
-    transfer(world, 'TSLAc', 3)
-    const heartbeat = await ear.hear('heartbeat')
-    await asked.hear('heartbeat')
-    const heard = ear.heard.find(({ message }) => message.type === 'heartbeat')
-    expect(heard).toMatchObject({ event: 'heartbeat', id: heartbeat.id })
+    const stack = await openTestStack({ HEARTBEAT_MS: '1000' })
+    const quiet = await ndjson(stack, '/v1/stream/AAPLc')
+    const asked = await ndjson(stack, '/v1/stream/AAPLc?heartbeat=1')
+    const listener = await sse(stack, '/v1/stream/AAPLc')
+    await listener.waitFor('live')
+    transfer(stack, 'AAPLc')
+    transfer(stack, 'TSLAc', 3)
+    const heartbeat = await listener.waitFor('heartbeat')
+    await asked.waitFor('heartbeat')
+    const received = listener.received.find(({ message }) => message.type === 'heartbeat')
+    expect(received).toMatchObject({ event: 'heartbeat', id: heartbeat.id })
     expect(heartbeat).toMatchObject({ sent: 1, source: 'pendingLogs' })
-    expect(seqOf(heartbeat.id)).toBe(seqOf(ear.all('transfer')[0]?.id) + 3)
-    expect(quiet.all('heartbeat')).toEqual([])
+    expect(sequenceOf(heartbeat.id)).toBe(sequenceOf(listener.messagesOf('transfer')[0]?.id) + 3)
+    expect(quiet.messagesOf('heartbeat')).toEqual([])
   })
 
   it('names every event where that is asked for', async () => {
-    const world = await openWorld()
-    const ear = await sse(world, '/v1/stream/AAPLc?events=named')
-    await ear.hear('live')
-    transfer(world)
-    await ear.hear('transfer')
-    expect(ear.heard.map(({ event }) => event)).toEqual(typesOf(ear.heard))
+    const stack = await openTestStack()
+    const listener = await sse(stack, '/v1/stream/AAPLc?events=named')
+    await listener.waitFor('live')
+    transfer(stack)
+    await listener.waitFor('transfer')
+    expect(listener.received.map(({ event }) => event)).toEqual(messageTypesOf(listener.received))
   })
 
   it('is NDJSON or text where that is asked for', async () => {
-    const world = await openWorld()
-    const { url } = world.relay
+    const stack = await openTestStack()
+    const { url } = stack.relay
     const byFormat = await firstText(`${url}/v1/stream/AAPLc?format=ndjson`, /"live"/)
     const byAccept = await firstText(`${url}/v1/stream/AAPLc`, /"live"/, { accept: 'application/x-ndjson' })
     for (const { text, headers } of [byFormat, byAccept]) {
@@ -143,7 +162,9 @@ describe('a stream', () => {
       for (const line of text.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('type')
     }
     const accepts = async (accept: string) =>
-      (await ask(`${url}/v1/stream/AAPLc`, { method: 'HEAD', headers: { accept } })).headers.get('content-type')
+      (await fetchDocumented(`${url}/v1/stream/AAPLc`, { method: 'HEAD', headers: { accept } })).headers.get(
+        'content-type',
+      )
     expect(await accepts('application/X-NDJSON')).toMatch(/ndjson/)
     for (const other of [
       'text/html, application/x-ndjson;q=0',
@@ -152,70 +173,70 @@ describe('a stream', () => {
     ]) {
       expect(await accepts(other)).toMatch(/event-stream/)
     }
-    transfer(world)
+    transfer(stack)
     const tail = await firstText(`${url}/v1/tail/AAPLc?since=start`, /transfer .*\n/)
     expect(tail.headers.get('content-type')).toMatch(/^text\/plain/)
     expect(tail.text).toMatch(/AAPLc +transfer +1 /)
   })
 
   it('gives several symbols in one order, that of the tape', async () => {
-    const world = await openWorld()
-    const ear = await sse(world, '/v1/stream/AAPLc,TSLAc?types=transfer')
-    const all = await sse(world, '/v1/stream?symbols=*&types=transfer')
-    await Promise.all([ear.hear('live'), all.hear('live')])
+    const stack = await openTestStack()
+    const listener = await sse(stack, '/v1/stream/AAPLc,TSLAc?types=transfer')
+    const all = await sse(stack, '/v1/stream?symbols=*&types=transfer')
+    await Promise.all([listener.waitFor('live'), all.waitFor('live')])
     const symbols = ['AAPLc', 'TSLAc', 'NVDAc', 'TSLAc', 'AAPLc', 'TSLAc']
-    for (const symbol of symbols) world.devnet.transfer({ symbol, raw: 1n })
-    world.devnet.flash()
+    for (const symbol of symbols) stack.devnet.transfer({ symbol, raw: 1n })
+    stack.devnet.makeFlashblock()
     await Promise.all([
-      ear.until(() => tapeOf(ear).length === 5),
-      all.until(() => tapeOf(all).length === symbols.length),
+      listener.until(() => tapeUpdatesOf(listener).length === 5),
+      all.until(() => tapeUpdatesOf(all).length === symbols.length),
     ])
-    expect(tapeOf(ear).map(({ symbol }) => symbol)).toEqual(['AAPLc', 'TSLAc', 'TSLAc', 'AAPLc', 'TSLAc'])
-    expect(tapeOf(all).map(({ symbol }) => symbol)).toEqual(symbols)
+    expect(tapeUpdatesOf(listener).map(({ symbol }) => symbol)).toEqual(['AAPLc', 'TSLAc', 'TSLAc', 'AAPLc', 'TSLAc'])
+    expect(tapeUpdatesOf(all).map(({ symbol }) => symbol)).toEqual(symbols)
   })
 })
 
 describe('what a stream lets through', () => {
   it('is the types that were named, and all but approvals and other logs where none were', async () => {
-    const world = await openWorld()
+    const stack = await openTestStack()
     const [plain, transfers, all, logs] = await Promise.all(
-      ['', '?types=transfer', '?types=*', '?types=log,approval'].map((query) => sse(world, `/v1/stream/AAPLc${query}`)),
+      ['', '?types=transfer', '?types=*', '?types=log,approval'].map((query) => sse(stack, `/v1/stream/AAPLc${query}`)),
     )
-    for (const ear of [plain, transfers, all, logs]) await ear?.hear('live')
-    const address = world.devnet.list.addressOf('AAPLc')
-    world.devnet.emit({ address, topics: [TOPIC], data: '0x01' })
-    world.devnet.transfer({ symbol: 'AAPLc', from: `0x${'0'.repeat(40)}`, raw: 7n })
-    transfer(world)
-    for (const ear of [plain, transfers, all]) await ear?.hear('transfer')
-    await logs?.hear('log')
-    expect(tapeOf(plain as Ear).map(({ type }) => type)).toEqual(['mint', 'transfer'])
-    expect(tapeOf(transfers as Ear).map(({ type }) => type)).toEqual(['transfer'])
-    expect(tapeOf(all as Ear).map(({ type }) => type)).toEqual(['log', 'mint', 'transfer'])
-    expect(tapeOf(logs as Ear).map(({ type }) => type)).toEqual(['log'])
+    for (const listener of [plain, transfers, all, logs]) await listener?.waitFor('live')
+    const address = stack.devnet.list.addressOf('AAPLc')
+    stack.devnet.emit({ address, topics: [TOPIC], data: '0x01' })
+    stack.devnet.transfer({ symbol: 'AAPLc', from: `0x${'0'.repeat(40)}`, raw: 7n })
+    transfer(stack)
+    for (const listener of [plain, transfers, all]) await listener?.waitFor('transfer')
+    await logs?.waitFor('log')
+    expect(tapeUpdatesOf(plain as TestListener).map(({ type }) => type)).toEqual(['mint', 'transfer'])
+    expect(tapeUpdatesOf(transfers as TestListener).map(({ type }) => type)).toEqual(['transfer'])
+    expect(tapeUpdatesOf(all as TestListener).map(({ type }) => type)).toEqual(['log', 'mint', 'transfer'])
+    expect(tapeUpdatesOf(logs as TestListener).map(({ type }) => type)).toEqual(['log'])
   })
 
   it('is movements of a value, of a number of shares and of a party, all at once; what is unknown never passes', async () => {
-    const world = await openWorld()
-    const ears = await Promise.all(
+    const stack = await openTestStack()
+    const listeners = await Promise.all(
       [
         '?types=transfer&min_value=1000',
         '?types=transfer&min_shares=10.5',
         `?types=transfer&party=${PARTY.toUpperCase().replace('X', 'x')}`,
         `?types=transfer&min_shares=5&party=${PARTY}`,
-      ].map((query) => sse(world, `/v1/stream${query}&symbols=AAPLc,INTCc`)),
+      ].map((query) => sse(stack, `/v1/stream${query}&symbols=AAPLc,INTCc`)),
     )
-    for (const ear of ears) await ear.hear('live')
+    for (const listener of listeners) await listener.waitFor('live')
     const share = 100_000_000n
     const give = (symbol: string, raw: bigint, to?: string) =>
-      world.devnet.transfer({ symbol, raw, ...(to ? { to } : {}) })
+      stack.devnet.transfer({ symbol, raw, ...(to ? { to } : {}) })
     give('AAPLc', 1n * share)
     give('AAPLc', 1n * share, PARTY)
     give('AAPLc', (105n * share) / 10n)
     give('INTCc', 1_000n * share)
     give('AAPLc', 20n * share, PARTY)
-    world.devnet.flash()
-    for (const ear of ears) await ear.hear('transfer', ({ amount }) => amount === '20')
-    expect(ears.map((ear) => ear.all('transfer').map(({ amount }) => amount))).toEqual([
+    stack.devnet.makeFlashblock()
+    for (const listener of listeners) await listener.waitFor('transfer', ({ amount }) => amount === '20')
+    expect(listeners.map((listener) => listener.messagesOf('transfer').map(({ amount }) => amount))).toEqual([
       ['10.5', '20'],
       ['10.5', '1000', '20'],
       ['1', '20'],
@@ -224,16 +245,19 @@ describe('what a stream lets through', () => {
   })
 
   it('is other types too, whatever value is asked for', async () => {
-    const world = await openWorld()
-    const ear = await sse(world, '/v1/stream/AAPLc?min_value=1000000000000&since=start')
-    await ear.hear('live')
-    expect(tapeOf(ear).map(({ type }) => type)).toEqual(expect.arrayContaining(['token', 'nav', 'status']))
+    const stack = await openTestStack()
+    const listener = await sse(stack, '/v1/stream/AAPLc?min_value=1000000000000&since=start')
+    await listener.waitFor('live')
+    expect(tapeUpdatesOf(listener).map(({ type }) => type)).toEqual(expect.arrayContaining(['token', 'nav', 'status']))
   })
 
   it('names what it does not know and goes on with the rest', async () => {
-    const world = await openWorld()
-    const ear = await sse(world, '/v1/stream?symbols=APPL,isin:us88160r1014,0xB200000000000000000000C2E324D24D7EECD1FB')
-    expect(await ear.hear('subscribed')).toMatchObject({
+    const stack = await openTestStack()
+    const listener = await sse(
+      stack,
+      '/v1/stream?symbols=APPL,isin:us88160r1014,0xB200000000000000000000C2E324D24D7EECD1FB',
+    )
+    expect(await listener.waitFor('subscribed')).toMatchObject({
       symbols: ['AAPLc', 'TSLAc'],
       rejected: [{ symbol: 'APPL', reason: 'unknown_symbol', suggest: ['AAPLc'] }],
     })
@@ -242,130 +266,130 @@ describe('what a stream lets through', () => {
 
 describe('since', () => {
   it('begins now, at the start, after a position, so long ago or at a time', async () => {
-    const world = await openWorld()
-    const first = await sse(world, '/v1/stream/AAPLc?types=transfer')
-    await first.hear('live')
-    transfer(world, 'AAPLc', 3)
-    await first.until(() => tapeOf(first).length === 3)
-    const told = tapeOf(first)
+    const stack = await openTestStack()
+    const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
+    await first.waitFor('live')
+    transfer(stack, 'AAPLc', 3)
+    await first.until(() => tapeUpdatesOf(first).length === 3)
+    const published = tapeUpdatesOf(first)
     const replayed = async (since: string) => {
-      const ear = await sse(world, `/v1/stream/AAPLc?types=transfer&since=${encodeURIComponent(since)}`)
-      const { id } = await ear.hear('live')
-      expect(seqOf(id)).toBeGreaterThanOrEqual(seqOf(told[2]?.id))
-      return { ids: tapeOf(ear).map((update) => update.id), ear }
+      const listener = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${encodeURIComponent(since)}`)
+      const { id } = await listener.waitFor('live')
+      expect(sequenceOf(id)).toBeGreaterThanOrEqual(sequenceOf(published[2]?.id))
+      return { ids: tapeUpdatesOf(listener).map((update) => update.id), ear: listener }
     }
-    const ids = told.map(({ id }) => id)
+    const ids = published.map(({ id }) => id)
     expect((await replayed('now')).ids).toEqual([])
     expect((await replayed('start')).ids).toEqual(ids)
     expect((await replayed('2h')).ids).toEqual(ids)
-    expect((await replayed(told[0]?.time ?? '')).ids).toEqual(ids)
+    expect((await replayed(published[0]?.time ?? '')).ids).toEqual(ids)
     expect((await replayed('2000-01-01T00:00:00+02:00')).ids).toEqual(ids)
     expect((await replayed('2100-01-01T00:00:00Z')).ids).toEqual([])
     const { ear, ids: after } = await replayed(ids[0] ?? '')
     expect(after).toEqual(ids.slice(1))
-    expect(await ear.hear('hello')).toMatchObject({ id: ids[0] })
-    expect(await ear.hear('subscribed')).toMatchObject({ id: ids[0], resume: 'full' })
-    expect(ear.all('snapshot')).toEqual([])
+    expect(await ear.waitFor('hello')).toMatchObject({ id: ids[0] })
+    expect(await ear.waitFor('subscribed')).toMatchObject({ id: ids[0], resume: 'full' })
+    expect(ear.messagesOf('snapshot')).toEqual([])
   })
 
   it('gives way to a Last-Event-ID, unless that is empty', async () => {
-    const world = await openWorld()
-    const first = await sse(world, '/v1/stream/AAPLc?types=transfer')
-    await first.hear('live')
-    transfer(world, 'AAPLc', 2)
-    await first.until(() => tapeOf(first).length === 2)
-    const ids = tapeOf(first).map(({ id }) => id)
-    const resumed = await sse(world, '/v1/stream/AAPLc?types=transfer&since=now', { 'last-event-id': ids[0] ?? '' })
-    await resumed.hear('live')
-    expect(tapeOf(resumed).map(({ id }) => id)).toEqual(ids.slice(1))
-    const empty = await sse(world, `/v1/stream/AAPLc?types=transfer&since=${ids[0]}`, { 'last-event-id': '' })
-    await empty.hear('live')
-    expect(tapeOf(empty).map(({ id }) => id)).toEqual(ids.slice(1))
-    expect(empty.all('gap')).toEqual([])
+    const stack = await openTestStack()
+    const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
+    await first.waitFor('live')
+    transfer(stack, 'AAPLc', 2)
+    await first.until(() => tapeUpdatesOf(first).length === 2)
+    const ids = tapeUpdatesOf(first).map(({ id }) => id)
+    const resumed = await sse(stack, '/v1/stream/AAPLc?types=transfer&since=now', { 'last-event-id': ids[0] ?? '' })
+    await resumed.waitFor('live')
+    expect(tapeUpdatesOf(resumed).map(({ id }) => id)).toEqual(ids.slice(1))
+    const empty = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${ids[0]}`, { 'last-event-id': '' })
+    await empty.waitFor('live')
+    expect(tapeUpdatesOf(empty).map(({ id }) => id)).toEqual(ids.slice(1))
+    expect(empty.messagesOf('gap')).toEqual([])
   })
 })
 
 describe('a gap', () => {
   /** Hears a gap, and checks what is so with every one. */
-  const gapOf = async (world: World, path: string, headers: Record<string, string> = {}) => {
-    const ear = await sse(world, path, headers)
-    await ear.hear('live')
-    const types = typesOf(ear.heard)
+  const gapOf = async (stack: TestStack, path: string, headers: Record<string, string> = {}) => {
+    const listener = await sse(stack, path, headers)
+    await listener.waitFor('live')
+    const types = messageTypesOf(listener.received)
     expect(types.slice(0, 4)).toEqual(['hello', 'subscribed', 'gap', 'snapshot'])
-    const gap = await ear.hear('gap')
+    const gap = await listener.waitFor('gap')
     expect(gap.to).toBe(gap.id)
-    expect(await ear.hear('hello')).toMatchObject({ id: null })
-    expect(await ear.hear('subscribed')).toMatchObject({ id: null, resume: 'gap' })
-    expect(ear.heard.slice(0, 3).map(({ id }) => id)).toEqual([undefined, undefined, gap.id])
-    expect(ear.all('snapshot')[0]?.id).toBe(gap.id)
-    return { gap, ear }
+    expect(await listener.waitFor('hello')).toMatchObject({ id: null })
+    expect(await listener.waitFor('subscribed')).toMatchObject({ id: null, resume: 'gap' })
+    expect(listener.received.slice(0, 3).map(({ id }) => id)).toEqual([undefined, undefined, gap.id])
+    expect(listener.messagesOf('snapshot')[0]?.id).toBe(gap.id)
+    return { gap, ear: listener }
   }
 
   it('of another epoch goes on at the oldest', async () => {
-    const world = await openWorld()
-    const { gap, ear } = await gapOf(world, '/v1/stream/AAPLc?since=zzzzzz9.7')
-    expect(gap).toMatchObject({ reason: 'epoch', from: 'zzzzzz9.7', to: ear.all('hello')[0]?.oldest })
-    expect(tapeOf(ear).length).toBeGreaterThan(1)
+    const stack = await openTestStack()
+    const { gap, ear } = await gapOf(stack, '/v1/stream/AAPLc?since=zzzzzz9.7')
+    expect(gap).toMatchObject({ reason: 'epoch', from: 'zzzzzz9.7', to: ear.messagesOf('hello')[0]?.oldest })
+    expect(tapeUpdatesOf(ear).length).toBeGreaterThan(1)
   })
 
   it.each([
     ['that cannot be read', 'yesterday'],
     ['that is too long', `${'a'.repeat(20)}.${'1'.repeat(250)}`],
   ])('of a Last-Event-ID %s is one of another epoch', async (_, header) => {
-    const world = await openWorld()
-    const { gap } = await gapOf(world, '/v1/stream/AAPLc', { 'last-event-id': header })
+    const stack = await openTestStack()
+    const { gap } = await gapOf(stack, '/v1/stream/AAPLc', { 'last-event-id': header })
     expect(gap.reason).toBe('epoch')
   })
 
   it('of a position beyond the end goes on at the end', async () => {
-    const world = await openWorld()
-    const end = await endOf(world)
-    const ahead = `${end.split('.')[0]}.${seqOf(end) + 5_000}`
-    const { gap, ear } = await gapOf(world, `/v1/stream/AAPLc?since=${ahead}`)
-    expect(gap).toMatchObject({ reason: 'ahead', from: ahead, to: ear.all('hello')[0]?.end })
-    expect(await ear.hear('live')).toMatchObject({ replayed: 0, id: gap.id })
+    const stack = await openTestStack()
+    const end = await tapeEnd(stack)
+    const ahead = `${end.split('.')[0]}.${sequenceOf(end) + 5_000}`
+    const { gap, ear } = await gapOf(stack, `/v1/stream/AAPLc?since=${ahead}`)
+    expect(gap).toMatchObject({ reason: 'ahead', from: ahead, to: ear.messagesOf('hello')[0]?.end })
+    expect(await ear.waitFor('live')).toMatchObject({ replayed: 0, id: gap.id })
   })
 
   it('of a replay that would be too long goes on at the end', async () => {
-    const world = await openWorld({ REPLAY_BOUND: '5' })
-    const first = await sse(world, '/v1/stream/AAPLc?types=transfer')
-    const { id: before } = await first.hear('live')
-    transfer(world, 'AAPLc', 6)
-    await first.until(() => tapeOf(first).length === 6)
-    const end = await endOf(world)
-    const { gap, ear } = await gapOf(world, `/v1/stream/AAPLc?types=transfer&since=${before}`)
+    const stack = await openTestStack({ REPLAY_BOUND: '5' })
+    const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
+    const { id: before } = await first.waitFor('live')
+    transfer(stack, 'AAPLc', 6)
+    await first.until(() => tapeUpdatesOf(first).length === 6)
+    const end = await tapeEnd(stack)
+    const { gap, ear } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${before}`)
     expect(gap).toMatchObject({ reason: 'long', from: before, to: end })
-    expect(await ear.hear('live')).toMatchObject({ replayed: 0 })
-    const fitting = await sse(world, `/v1/stream/AAPLc?types=transfer&since=${tapeOf(first)[0]?.id}`)
-    expect(await fitting.hear('live')).toMatchObject({ replayed: 5 })
-    const other = await sse(world, `/v1/stream/TSLAc?types=transfer&since=${before}`)
-    expect(await other.hear('live')).toMatchObject({ replayed: 0 })
-    expect(other.all('gap')).toEqual([])
+    expect(await ear.waitFor('live')).toMatchObject({ replayed: 0 })
+    const fitting = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${tapeUpdatesOf(first)[0]?.id}`)
+    expect(await fitting.waitFor('live')).toMatchObject({ replayed: 5 })
+    const other = await sse(stack, `/v1/stream/TSLAc?types=transfer&since=${before}`)
+    expect(await other.waitFor('live')).toMatchObject({ replayed: 0 })
+    expect(other.messagesOf('gap')).toEqual([])
   })
 
   it('of what was evicted goes on at the oldest, which is no gap for who asks for the start', async () => {
-    const world = await openWorld({ TAPE_BOUND: '1000', FINALITY_POLL_MS: '3600000' })
+    const stack = await openTestStack({ TAPE_BOUND: '1000', FINALITY_POLL_MS: '3600000' })
     // Whatever else is written takes the place of a transfer.
-    const others = await sse(world, '/v1/stream?symbols=*&types=finality&since=start')
-    await others.until(() => others.all('finality').length === 2)
-    const first = await sse(world, '/v1/stream/AAPLc?types=transfer')
-    await first.hear('live')
-    transfer(world, 'AAPLc', 1_100)
-    await first.until(() => tapeOf(first).length === 1_100)
-    const from = tapeOf(first)[0]?.id
-    const { gap, ear } = await gapOf(world, `/v1/stream/AAPLc?types=transfer&since=${from}`)
-    const hello = await ear.hear('hello')
+    const others = await sse(stack, '/v1/stream?symbols=*&types=finality&since=start')
+    await others.until(() => others.messagesOf('finality').length === 2)
+    const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
+    await first.waitFor('live')
+    transfer(stack, 'AAPLc', 1_100)
+    await first.until(() => tapeUpdatesOf(first).length === 1_100)
+    const from = tapeUpdatesOf(first)[0]?.id
+    const { gap, ear } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${from}`)
+    const hello = await ear.waitFor('hello')
     expect(gap).toMatchObject({ reason: 'expired', from, to: hello.oldest })
-    const kept = tapeOf(first).filter(({ id }) => seqOf(id) > seqOf(hello.oldest))
+    const kept = tapeUpdatesOf(first).filter(({ id }) => sequenceOf(id) > sequenceOf(hello.oldest))
     expect(kept.length).toBeLessThan(1_000)
-    expect(tapeOf(ear).map(({ id }) => id)).toEqual(kept.map(({ id }) => id))
+    expect(tapeUpdatesOf(ear).map(({ id }) => id)).toEqual(kept.map(({ id }) => id))
     for (const since of ['start', '1h', '2001-01-01T00:00:00Z']) {
-      const whole = await sse(world, `/v1/stream/AAPLc?types=transfer&since=${since}`)
-      await whole.hear('live')
-      expect(whole.all('gap')).toEqual([])
-      const { oldest } = await whole.hear('hello')
-      const still = kept.filter(({ id }) => seqOf(id) > seqOf(oldest))
-      expect(tapeOf(whole).map(({ id }) => id)).toEqual(still.map(({ id }) => id))
+      const whole = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${since}`)
+      await whole.waitFor('live')
+      expect(whole.messagesOf('gap')).toEqual([])
+      const { oldest } = await whole.waitFor('hello')
+      const still = kept.filter(({ id }) => sequenceOf(id) > sequenceOf(oldest))
+      expect(tapeUpdatesOf(whole).map(({ id }) => id)).toEqual(still.map(({ id }) => id))
     }
   })
 })
@@ -385,16 +409,16 @@ describe('a mistake', () => {
     ['/v1/stream/AAPLc?heartbeat=61', /heartbeat/],
     ['/v1/stream/AAPLc?format=xml', /format/],
   ])('in %s is a 400 that names it', async (path, names) => {
-    const { relay } = await openWorld()
-    const { status, json, headers } = await ask(`${relay.url}${path}`)
+    const { relay } = await openTestStack()
+    const { status, json, headers } = await fetchDocumented(`${relay.url}${path}`)
     expect(status).toBe(400)
     expect(json).toMatchObject({ code: 400, message: expect.stringMatching(names), details: expect.any(Array) })
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
 
   it('in the only symbol is a 404 that says what may have been meant', async () => {
-    const { relay } = await openWorld()
-    const { status, json } = await ask(`${relay.url}/v1/stream/APPL`)
+    const { relay } = await openTestStack()
+    const { status, json } = await fetchDocumented(`${relay.url}/v1/stream/APPL`)
     expect(status).toBe(404)
     expect(json).toEqual({
       code: 404,
@@ -404,18 +428,18 @@ describe('a mistake', () => {
   })
 
   it('of method is a 405, and of path a 404', async () => {
-    const { relay } = await openWorld()
-    const posted = await ask(`${relay.url}/v1/stream/AAPLc`, { method: 'POST', body: '{}' })
+    const { relay } = await openTestStack()
+    const posted = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'POST', body: '{}' })
     expect(posted).toMatchObject({ status: 405, json: { code: 405 } })
     expect(posted.headers.get('allow')).toContain('GET')
-    expect(await ask(`${relay.url}/v1/nothing`)).toMatchObject({ status: 404, json: { code: 404 } })
+    expect(await fetchDocumented(`${relay.url}/v1/nothing`)).toMatchObject({ status: 404, json: { code: 404 } })
   })
 })
 
 describe('the door', () => {
   it('answers OPTIONS for every origin, and HEAD without a body', async () => {
-    const { relay } = await openWorld()
-    const preflight = await ask(`${relay.url}/v1/stream/AAPLc`, {
+    const { relay } = await openTestStack()
+    const preflight = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, {
       method: 'OPTIONS',
       headers: {
         origin: 'https://example.com',
@@ -429,37 +453,40 @@ describe('the door', () => {
       /content-type.*last-event-id|last-event-id.*content-type/,
     )
     expect(preflight.headers.get('access-control-allow-credentials')).toBeNull()
-    const head = await ask(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })
+    const head = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })
     expect(head).toMatchObject({ status: 200, text: '' })
     expect(head.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-    expect(await ask(`${relay.url}/v1/stream/APPL`, { method: 'HEAD' })).toMatchObject({ status: 404, text: '' })
+    expect(await fetchDocumented(`${relay.url}/v1/stream/APPL`, { method: 'HEAD' })).toMatchObject({
+      status: 404,
+      text: '',
+    })
   })
 
   it('says 503 before the first list', async () => {
     const devnet = await openDevnet()
-    devnet.weather.list = { status: 500 }
-    const relay = await launchRelay(devnet)
+    devnet.faults.list = { status: 500 }
+    const relay = await openRelayBeforeList(devnet)
     onTestFinished(() => relay.stop())
-    const { status, json, headers } = await ask(`${relay.url}/v1/stream/AAPLc`)
+    const { status, json, headers } = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`)
     expect(status).toBe(503)
     expect(json).toMatchObject({ code: 503, details: [{ '@type': 'stocktape/no_list' }] })
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-    devnet.weather.list = undefined
+    devnet.faults.list = undefined
     await relay.listed
-    expect((await ask(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })).status).toBe(200)
+    expect((await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })).status).toBe(200)
   })
 
   it('sends a browser away with a time to come back after, and everybody else with 503, where the house is full', async () => {
-    const world = await openWorld({ CLIENTS_BOUND: '1' })
-    const ear = await sse(world, '/v1/stream/AAPLc')
-    await ear.hear('live')
-    const url = `${world.relay.url}/v1/stream/AAPLc`
-    const browser = await ask(url, { headers: { accept: 'text/event-stream' } })
+    const stack = await openTestStack({ CLIENTS_BOUND: '1' })
+    const listener = await sse(stack, '/v1/stream/AAPLc')
+    await listener.waitFor('live')
+    const url = `${stack.relay.url}/v1/stream/AAPLc`
+    const browser = await fetchDocumented(url, { headers: { accept: 'text/event-stream' } })
     expect(browser.status).toBe(200)
     expect(browser.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     expect(browser.text).toMatch(/^retry: 30000$/m)
     expect(JSON.parse(/^data: (.*)$/m.exec(browser.text)?.[1] ?? '')).toMatchObject({ type: 'error', code: 503 })
-    const other = await ask(url)
+    const other = await fetchDocumented(url)
     expect(other).toMatchObject({ status: 503, json: { code: 503 } })
     expect(Number(other.headers.get('retry-after'))).toBeGreaterThan(0)
   })
@@ -467,50 +494,53 @@ describe('the door', () => {
 
 describe('a selection for which there is no room', () => {
   it('is a 429, and to a browser a stream that says when to come back', async () => {
-    const world = await openWorld({ SELECTIONS_BOUND: '1' })
-    const ear = await sse(world, '/v1/stream/AAPLc?min_value=1')
-    await ear.hear('live')
-    const url = `${world.relay.url}/v1/stream/AAPLc?min_value=2`
-    const other = await ask(url)
+    const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
+    const listener = await sse(stack, '/v1/stream/AAPLc?min_value=1')
+    await listener.waitFor('live')
+    const url = `${stack.relay.url}/v1/stream/AAPLc?min_value=2`
+    const other = await fetchDocumented(url)
     expect(other).toMatchObject({
       status: 429,
       json: { code: 429, details: [{ '@type': 'stocktape/too_many_selections' }] },
     })
     expect(Number(other.headers.get('retry-after'))).toBeGreaterThan(0)
-    const browser = await ask(url, { headers: { accept: 'text/event-stream' } })
+    const browser = await fetchDocumented(url, { headers: { accept: 'text/event-stream' } })
     expect(browser.text).toMatch(/^retry: 30000$/m)
   })
 })
 
 describe('a listener that reads too slowly', () => {
   it('is shown out with its position, from which nothing is missing, while another hears everything', async () => {
-    const world = await openWorld({ BACKLOG_BOUND_BYTES: '16384' })
-    const { devnet, relay } = world
-    const other = await sse(world, '/v1/stream/AAPLc?types=log')
-    await other.hear('live')
+    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
+    const { devnet, relay } = stack
+    const other = await sse(stack, '/v1/stream/AAPLc?types=log')
+    await other.waitFor('live')
     const slow = connect(Number(new URL(relay.url).port), '127.0.0.1')
     onTestFinished(() => void slow.destroy())
     slow.write('GET /v1/stream/AAPLc?types=log&format=ndjson HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')
     await once(slow, 'readable')
-    const shownOut = async () => /stocktape_shown_out_total 1\b/.test((await ask(`${relay.url}/metrics`)).text)
+    const disconnectedAsSlow = async () =>
+      /stocktape_shown_out_total 1\b/.test((await fetchDocumented(`${relay.url}/metrics`)).text)
     const address = devnet.list.addressOf('AAPLc')
     let sent = 0
-    while (!(await shownOut())) {
+    while (!(await disconnectedAsSlow())) {
       for (let log = 0; log < 20; log += 1) {
         devnet.emit({ address, topics: [TOPIC], data: `0x${'5a'.repeat(16_000)}` })
       }
-      devnet.flash()
+      devnet.makeFlashblock()
       sent += 20
-      await other.until(() => other.all('log').length === sent)
+      await other.until(() => other.messagesOf('log').length === sent)
     }
     let text = ''
     for await (const chunk of slow.setEncoding('utf8')) text += chunk
-    const told = [...text.matchAll(/^(\{"type":"log".*\})$/gm)].map(([line]) => JSON.parse(line).id as string)
+    const published = [...text.matchAll(/^(\{"type":"log".*\})$/gm)].map(([line]) => JSON.parse(line).id as string)
     const bye = JSON.parse(/^\{"type":"bye".*\}$/m.exec(text)?.[0] ?? '{}')
     expect(bye).toMatchObject({ reason: 'too_slow', id: expect.any(String), retry_ms: expect.any(Number) })
-    const resumed = await sse(world, `/v1/stream/AAPLc?types=log&since=${bye.id}`)
-    await resumed.hear('live')
-    expect([...told, ...tapeOf(resumed).map(({ id }) => id)]).toEqual(tapeOf(other).map(({ id }) => id))
-    expect(tapeOf(resumed).length).toBeGreaterThan(0)
+    const resumed = await sse(stack, `/v1/stream/AAPLc?types=log&since=${bye.id}`)
+    await resumed.waitFor('live')
+    expect([...published, ...tapeUpdatesOf(resumed).map(({ id }) => id)]).toEqual(
+      tapeUpdatesOf(other).map(({ id }) => id),
+    )
+    expect(tapeUpdatesOf(resumed).length).toBeGreaterThan(0)
   })
 })

@@ -1,19 +1,19 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ACCOUNTS, type Anvil, serveList, startAnvil } from '../support/anvil-node.ts'
 import { openRelay } from '../support/in-process-relay.ts'
-import { aliveIn } from '../support/key-states.ts'
-import { type Ear, listenSse } from '../support/test-listener.ts'
-import { movedKeys, seqOf } from '../support/test-stack.ts'
+import { keysInState } from '../support/key-states.ts'
+import { listenSse, type TestListener } from '../support/test-listener.ts'
+import { movementKeysOf, sequenceOf } from '../support/test-stack.ts'
 
 const ZERO = `0x${'0'.repeat(40)}`
 const [ALICE, BOB] = ACCOUNTS
-const WAYS = [
+const CONNECTIONS = [
   ['polled alone', false],
   ['with a socket that refuses pendingLogs', true],
 ] as const
 
 /** A node with a token, a list that names it, a relay on both, and one who hears everything. */
-async function open(hasSocket: boolean, record: Record<string, unknown> = {}) {
+async function openRealNode(hasSocket: boolean, record: Record<string, unknown> = {}) {
   const anvil = await startAnvil()
   onTestFinished(() => anvil.kill())
   const list = await serveList({
@@ -32,11 +32,11 @@ async function open(hasSocket: boolean, record: Record<string, unknown> = {}) {
     hasSocket ? {} : { UPSTREAM_WS_URL: '' },
   )
   onTestFinished(() => relay.stop())
-  const ear = await listenSse(`${relay.url}/v1/stream?symbols=*&types=*&since=start`)
-  onTestFinished(() => ear.close())
-  await ear.hear('status', ({ source }) => source !== 'down')
-  await ear.hear('token', ({ change }) => change === 'listed')
-  return { anvil, relay, ear }
+  const listener = await listenSse(`${relay.url}/v1/stream?symbols=*&types=*&since=start`)
+  onTestFinished(() => listener.close())
+  await listener.waitFor('status', ({ source }) => source !== 'down')
+  await listener.waitFor('token', ({ change }) => change === 'listed')
+  return { anvil, relay, ear: listener }
 }
 
 const sealed = (
@@ -47,36 +47,37 @@ const sealed = (
 ) => anvil.send({ functionName, args: [to, raw] })
 
 /** As what the newest movement of a type was told last: a poll may bring it before what lies under it is settled. */
-const lastOf = (ear: Ear, type: 'mint' | 'transfer' | 'seize') => {
-  const told = ear.all(type).at(-1)
-  const amended = ear.all('amend').findLast(({ key }) => key === told?.key)
-  return amended ? amended.update : told
+const lastMovementOf = (listener: TestListener, type: 'mint' | 'transfer' | 'seize') => {
+  const published = listener.messagesOf(type).at(-1)
+  const amended = listener.messagesOf('amend').findLast(({ key }) => key === published?.key)
+  return amended ? amended.update : published
 }
 
 /** What the source was when something was told. */
-const sourceAt = (ear: Ear, id: string) => ear.all('status').findLast((status) => seqOf(status.id) < seqOf(id))?.source
+const sourceAt = (listener: TestListener, id: string) =>
+  listener.messagesOf('status').findLast((status) => sequenceOf(status.id) < sequenceOf(id))?.source
 
-describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
+describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
   beforeAll(async () => {
     // Compiles the token, so that no test waits for it.
     await (await startAnvil()).kill()
   })
 
   it('has its mints, transfers, burns and approvals told once, with the right amounts', async () => {
-    const { anvil, ear } = await open(hasSocket)
+    const { anvil, ear } = await openRealNode(hasSocket)
     const hashes = [
       await sealed(anvil, 'mint', ALICE, 1_000_000_000n),
       await sealed(anvil, 'transfer', BOB, 150_000_000n),
       await anvil.send({ functionName: 'burn', args: [1n] }),
       await sealed(anvil, 'approve', BOB, 300_000_000n),
     ]
-    await ear.hear('approval')
-    await ear.until(() => movedKeys(ear).length >= 3)
+    await ear.waitFor('approval')
+    await ear.until(() => movementKeysOf(ear).length >= 3)
     const last = await sealed(anvil, 'transfer', BOB, 2n)
-    await ear.hear('transfer', ({ tx }) => tx.hash === last)
-    expect(movedKeys(ear).length).toBe(4)
-    expect(new Set(movedKeys(ear)).size).toBe(4)
-    expect(ear.all('mint')).toMatchObject([
+    await ear.waitFor('transfer', ({ tx }) => tx.hash === last)
+    expect(movementKeysOf(ear).length).toBe(4)
+    expect(new Set(movementKeysOf(ear)).size).toBe(4)
+    expect(ear.messagesOf('mint')).toMatchObject([
       {
         from: ZERO,
         to: ALICE,
@@ -87,12 +88,19 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
         reference_value: '105.00',
       },
     ])
-    expect(ear.all('transfer')[0]).toMatchObject({ from: ALICE, to: BOB, amount: '1.5', shares: '3' })
-    expect(ear.all('burn')).toMatchObject([{ from: ALICE, to: ZERO, amount: '0.00000001', reference_value: '0.00' }])
-    expect(ear.all('approval')).toMatchObject([{ owner: ALICE, spender: BOB, amount: '3' }])
-    const told = [...ear.all('mint'), ...ear.all('transfer').slice(0, 1), ...ear.all('burn'), ...ear.all('approval')]
-    expect(told.map(({ tx }) => tx.hash)).toEqual(hashes)
-    for (const { id, key, stage, late, block, tx } of told) {
+    expect(ear.messagesOf('transfer')[0]).toMatchObject({ from: ALICE, to: BOB, amount: '1.5', shares: '3' })
+    expect(ear.messagesOf('burn')).toMatchObject([
+      { from: ALICE, to: ZERO, amount: '0.00000001', reference_value: '0.00' },
+    ])
+    expect(ear.messagesOf('approval')).toMatchObject([{ owner: ALICE, spender: BOB, amount: '3' }])
+    const published = [
+      ...ear.messagesOf('mint'),
+      ...ear.messagesOf('transfer').slice(0, 1),
+      ...ear.messagesOf('burn'),
+      ...ear.messagesOf('approval'),
+    ]
+    expect(published.map(({ tx }) => tx.hash)).toEqual(hashes)
+    for (const { id, key, stage, late, block, tx } of published) {
       expect(late).toBe(stage === 'sealed' && ['pendingLogs', 'poll'].includes(sourceAt(ear, id) ?? ''))
       expect(key).toBe(`${block.number}-${tx.hash}-0`)
       const truth = await anvil.block(block.number)
@@ -101,7 +109,7 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
   })
 
   it('has its issuer acting: a split that is announced, a pause, a seizure, and a split that the clock brings', async () => {
-    const { anvil, ear } = await open(hasSocket)
+    const { anvil, ear } = await openRealNode(hasSocket)
     const WAD = 10n ** 18n
     const memo = `0x${'4d'.repeat(32)}` as const
     await sealed(anvil, 'mint', ALICE, 1_000_000_000n)
@@ -109,86 +117,88 @@ describe.each(WAYS)('a real node, %s', (_, hasSocket) => {
     await sealed(anvil, 'transfer', BOB, 100_000_000n)
     await anvil.send({ functionName: 'pause', args: [[0, 2]] })
     await anvil.send({ functionName: 'seizeWithMemo', args: [BOB, ALICE, 100_000_000n, memo] })
-    expect(await ear.hear('seize')).toMatchObject({ from: BOB, to: ALICE, memo })
-    await ear.hear('seal', ({ types }) => types.includes('seize'))
-    expect(lastOf(ear, 'mint')).toMatchObject({ multiplier: '2', shares: '20' })
-    expect(lastOf(ear, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
-    expect(lastOf(ear, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
-    expect(ear.all('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
-    expect(ear.all('action')).toMatchObject([{ action_id: 'spt-1', keys: [ear.all('multiplier')[0]?.key] }])
-    expect(ear.all('pause')).toMatchObject([{ paused: true, features: ['TRANSFER', 'BURN'], now: [0, 2] }])
-    expect(ear.all('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
-    expect(ear.all('seal').map(({ types }) => types)).toContainEqual(['action', 'part', 'multiplier', 'part'])
+    expect(await ear.waitFor('seize')).toMatchObject({ from: BOB, to: ALICE, memo })
+    await ear.waitFor('seal', ({ types }) => types.includes('seize'))
+    expect(lastMovementOf(ear, 'mint')).toMatchObject({ multiplier: '2', shares: '20' })
+    expect(lastMovementOf(ear, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
+    expect(lastMovementOf(ear, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
+    expect(ear.messagesOf('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
+    expect(ear.messagesOf('action')).toMatchObject([
+      { action_id: 'spt-1', keys: [ear.messagesOf('multiplier')[0]?.key] },
+    ])
+    expect(ear.messagesOf('pause')).toMatchObject([{ paused: true, features: ['TRANSFER', 'BURN'], now: [0, 2] }])
+    expect(ear.messagesOf('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
+    expect(ear.messagesOf('seal').map(({ types }) => types)).toContainEqual(['action', 'part', 'multiplier', 'part'])
 
     const soon = BigInt(Math.floor(Date.now() / 1_000) + 1_000)
     await anvil.send({ functionName: 'announce', args: ['spt-2', 8n * WAD, soon] })
-    await ear.hear('multiplier', ({ phase }) => phase === 'scheduled')
+    await ear.waitFor('multiplier', ({ phase }) => phase === 'scheduled')
     await anvil.rpc('evm_setNextBlockTimestamp', Number(soon))
     await anvil.rpc('evm_mine')
-    expect(await ear.hear('multiplier', ({ source }) => source === 'clock')).toMatchObject({
+    expect(await ear.waitFor('multiplier', ({ source }) => source === 'clock')).toMatchObject({
       ...{ phase: 'effective', from: '4', to: '8', effective_at: new Date(Number(soon) * 1_000).toISOString() },
     })
     const last = await sealed(anvil, 'transfer', BOB, 1n)
-    await ear.hear('seal', ({ keys }) => keys.some((key) => key.includes(last)))
-    expect(lastOf(ear, 'transfer')).toMatchObject({ raw: '1', multiplier: '8' })
+    await ear.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
+    expect(lastMovementOf(ear, 'transfer')).toMatchObject({ raw: '1', multiplier: '8' })
   })
 
   it('is asked for what the list has wrong', async () => {
-    const { anvil, relay, ear } = await open(hasSocket, { multiplier: 3 })
-    const change = await ear.hear('multiplier')
+    const { anvil, relay, ear } = await openRealNode(hasSocket, { multiplier: 3 })
+    const change = await ear.waitFor('multiplier')
     expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2', source: 'clock' })
     await sealed(anvil, 'mint', ALICE, 100_000_000n)
-    expect(await ear.hear('mint')).toMatchObject({ multiplier: '2', shares: '2' })
+    expect(await ear.waitFor('mint')).toMatchObject({ multiplier: '2', shares: '2' })
     const other = await listenSse(`${relay.url}/v1/stream?symbols=TESTc`)
     onTestFinished(() => other.close())
-    expect(await other.hear('snapshot')).toMatchObject({ multiplier: '2', multiplier_source: 'call' })
+    expect(await other.waitFor('snapshot')).toMatchObject({ multiplier: '2', multiplier_source: 'call' })
   })
 
   it('has every block sealed, and what a reorganisation takes out retracted', async () => {
-    const { anvil, ear } = await open(hasSocket)
+    const { anvil, ear } = await openRealNode(hasSocket)
     await sealed(anvil, 'mint', ALICE, 1_000n)
     const lost = [await sealed(anvil, 'transfer', BOB, 1n), await sealed(anvil, 'transfer', BOB, 2n)]
-    await ear.until(() => aliveIn(ear.messages, 'sealed').length === 3, 'three sealed keys')
+    await ear.until(() => keysInState(ear.messages, 'sealed').length === 3, 'three sealed keys')
     await anvil.rpc('anvil_reorg', 2, [])
-    await ear.until(() => ear.all('retract').length === 2, 'two retractions')
-    expect(ear.all('retract').map(({ key, reason }) => [key.split('-')[1], reason])).toEqual(
+    await ear.until(() => ear.messagesOf('retract').length === 2, 'two retractions')
+    expect(ear.messagesOf('retract').map(({ key, reason }) => [key.split('-')[1], reason])).toEqual(
       lost.map((hash) => [hash, 'reorg']),
     )
     const last = await sealed(anvil, 'transfer', BOB, 3n)
-    await ear.hear('seal', ({ keys }) => keys.some((key) => key.includes(last)))
-    expect(aliveIn(ear.messages, 'preconfirmed')).toEqual([])
-    for (const { block } of ear.all('seal').slice(-1)) {
+    await ear.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
+    expect(keysInState(ear.messages, 'preconfirmed')).toEqual([])
+    for (const { block } of ear.messagesOf('seal').slice(-1)) {
       expect(block.hash).toBe((await anvil.block(block.number)).hash)
     }
   })
 
   it('says which source it is', async () => {
-    const { ear } = await open(hasSocket)
+    const { ear } = await openRealNode(hasSocket)
     const reason = hasSocket ? 'refused' : 'ok'
-    await ear.hear(
+    await ear.waitFor(
       'status',
       (status) => status.source === 'sealed' || (status.source === 'poll' && status.reason === reason),
     )
   })
 
   it('is waited for when it is gone, and what was sealed meanwhile is told', async () => {
-    const { anvil, ear } = await open(hasSocket)
+    const { anvil, ear } = await openRealNode(hasSocket)
     await sealed(anvil, 'mint', ALICE, 100n)
-    await ear.hear('mint')
+    await ear.waitFor('mint')
     const state = await anvil.rpc('anvil_dumpState')
     await anvil.kill()
-    await ear.hear('status', ({ source, reason }) => source === 'down' && reason === 'unreachable')
+    await ear.waitFor('status', ({ source, reason }) => source === 'down' && reason === 'unreachable')
     const again = await startAnvil({ port: anvil.port })
     onTestFinished(() => again.kill())
     await again.rpc('anvil_loadState', state)
     await again.send({ functionName: 'transfer', args: [BOB, 7n] })
-    const back = await ear.hear('transfer', ({ raw }) => raw === '7')
-    await ear.until(() => ear.all('status').at(-1)?.source !== 'down', 'that the source is back')
+    const back = await ear.waitFor('transfer', ({ raw }) => raw === '7')
+    await ear.until(() => ear.messagesOf('status').at(-1)?.source !== 'down', 'that the source is back')
     await again.send({ functionName: 'transfer', args: [BOB, 8n] })
-    await ear.hear('transfer', ({ raw }) => raw === '8')
+    await ear.waitFor('transfer', ({ raw }) => raw === '8')
     // Told as sealed where the relay was back too late to hear it pending; sealed it is in any case.
-    if (back.stage !== 'sealed') await ear.hear('seal', ({ keys }) => keys.includes(back.key))
-    expect(ear.all('transfer').map(({ raw }) => raw)).toEqual(['7', '8'])
-    expect(ear.all('mint').length).toBe(1)
+    if (back.stage !== 'sealed') await ear.waitFor('seal', ({ keys }) => keys.includes(back.key))
+    expect(ear.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['7', '8'])
+    expect(ear.messagesOf('mint').length).toBe(1)
   })
 })

@@ -4,35 +4,37 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openRelay } from '../support/in-process-relay.ts'
-import { aliveIn, livesOf, sealedKeysOf } from '../support/key-states.ts'
-import type { Ear, MessageOf } from '../support/test-listener.ts'
-import { hearAll, openDevnet, transfer } from '../support/test-stack.ts'
+import { keyStatesFrom, keysInState, sealedKeysOnChain } from '../support/key-states.ts'
+import type { MessageOf, TestListener } from '../support/test-listener.ts'
+import { listenToAll, openDevnet, transfer } from '../support/test-stack.ts'
 
-const source = (ear: Ear, name: string) => ear.until(() => ear.all('status').at(-1)?.source === name)
+const waitForSource = (listener: TestListener, name: string) =>
+  listener.until(() => listener.messagesOf('status').at(-1)?.source === name)
 
 /** A relay that tells two transfers before it ends; then `away` blocks are sealed, every seventh with a transfer. */
-async function endAndComeBack(devnet: Devnet, away: number, settings: Record<string, string> = {}) {
+async function restartAfterDowntime(devnet: Devnet, away: number, settings: Record<string, string> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-absence-'))
   onTestFinished(() => rm(dir, { recursive: true }))
   const before = await openRelay(devnet, { DATA_DIR: dir, ...settings })
-  const ear = await hearAll({ relay: before }, 'start')
-  await source(ear, 'pendingLogs')
+  const listener = await listenToAll({ relay: before }, 'start')
+  await waitForSource(listener, 'pendingLogs')
   const begin = devnet.chain.head.number
   const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 1n })
   transfer({ devnet }, 'AAPLc')
-  await ear.until(() => ear.all('transfer').length === 2)
+  await listener.until(() => listener.messagesOf('transfer').length === 2)
   await before.stop()
-  devnet.weather.drop(dropped)
+  devnet.faults.drop(dropped)
   for (let block = 0; block < away; block += 1) {
     if (block % 7 === 0) transfer({ devnet }, 'NVDAc', 1, BigInt(block) + 1n)
     devnet.seal()
   }
   const relay = await openRelay(devnet, { DATA_DIR: dir, ...settings })
   onTestFinished(() => relay.stop())
-  return { begin, relay, ear: await hearAll({ relay }, 'start') }
+  return { begin, relay, listener: await listenToAll({ relay }, 'start') }
 }
 
-const endedAt = (ear: Ear, number: number) => ear.hear('seal', ({ block }) => block.number >= number)
+const waitForSealAt = (listener: TestListener, number: number) =>
+  listener.waitFor('seal', ({ block }) => block.number >= number)
 
 describe('what happened while the relay was away', () => {
   it.each([
@@ -44,56 +46,60 @@ describe('what happened while the relay was away', () => {
     ['longer, behind two nodes of which one lags', 300, { lagBlocks: 3, lagEvery: 3 }],
   ])('for %s is told as late, and what was open gets its end', async (_, away, weather) => {
     const devnet = await openDevnet()
-    Object.assign(devnet.weather, weather)
-    const { begin, ear } = await endAndComeBack(devnet, away)
-    await ear.until(() => aliveIn(ear.messages, 'sealed').join() === sealedKeysOf(devnet, begin).join())
-    expect(aliveIn(ear.messages, 'preconfirmed')).toEqual([])
-    expect([...livesOf(ear.messages).values()].filter((state) => state === 'retracted')).toHaveLength(2)
-    const missed = ear.all('transfer').filter(({ symbol }) => symbol === 'NVDAc')
+    Object.assign(devnet.faults, weather)
+    const { begin, listener } = await restartAfterDowntime(devnet, away)
+    await listener.until(
+      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
+    )
+    expect(keysInState(listener.messages, 'preconfirmed')).toEqual([])
+    expect([...keyStatesFrom(listener.messages).values()].filter((state) => state === 'retracted')).toHaveLength(2)
+    const missed = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'NVDAc')
     // What shares a block with what was told before the end is told of that block; the rest was first seen now.
     expect(new Set(missed.map(({ stage, late, ingest }) => `${stage} ${late} ${ingest.source}`))).toEqual(
       new Set(['sealed true backfill']),
     )
     expect(missed).toHaveLength(Math.ceil(away / 7))
-    expect(ear.all('hole')).toEqual([])
+    expect(listener.messagesOf('hole')).toEqual([])
   })
 
   it('is told as new where it is new, before all of it is caught up', async () => {
     const devnet = await openDevnet()
-    devnet.weather.rangeBound = 2
-    const { ear, begin } = await endAndComeBack(devnet, 400)
+    devnet.faults.rangeBound = 2
+    const { listener, begin } = await restartAfterDowntime(devnet, 400)
     transfer({ devnet }, 'MSFTc')
-    const first = await ear.hear('transfer', ({ symbol }) => symbol === 'MSFTc')
+    const first = await listener.waitFor('transfer', ({ symbol }) => symbol === 'MSFTc')
     expect(first).toMatchObject({ stage: 'preconfirmed', late: false })
-    const told = ear.all('transfer').length
+    const published = listener.messagesOf('transfer').length
     devnet.seal()
-    await ear.until(() => aliveIn(ear.messages, 'sealed').join() === sealedKeysOf(devnet, begin).join())
-    expect(ear.all('transfer').length).toBeGreaterThan(told)
+    await listener.until(
+      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
+    )
+    expect(listener.messagesOf('transfer').length).toBeGreaterThan(published)
   })
 
   it('further back than the bound is a hole that names the blocks, around those of which something was told before', async () => {
     const devnet = await openDevnet()
-    const { begin, ear } = await endAndComeBack(devnet, 100, { BACKFILL_BOUND_MS: '60000' })
-    await endedAt(ear, devnet.chain.head.number - 1)
-    const holes: readonly MessageOf<'hole'>[] = ear.all('hole')
+    const { begin, listener } = await restartAfterDowntime(devnet, 100, { BACKFILL_BOUND_MS: '60000' })
+    await waitForSealAt(listener, devnet.chain.head.number - 1)
+    const holes: readonly MessageOf<'hole'>[] = listener.messagesOf('hole')
     expect(holes).toMatchObject([{ blocks: { from: begin + 2, to: begin + 69 }, reason: 'backfill_bound' }])
-    await ear.until(() => aliveIn(ear.messages, 'preconfirmed').length === 0)
-    const outside = sealedKeysOf(devnet, begin).filter((key) => {
+    await listener.until(() => keysInState(listener.messages, 'preconfirmed').length === 0)
+    const outside = sealedKeysOnChain(devnet, begin).filter((key) => {
       const block = Number(key.split('-')[0])
       return block === begin + 1 || block > begin + 69
     })
-    await ear.until(() => aliveIn(ear.messages, 'sealed').join() === outside.join())
+    await listener.until(() => keysInState(listener.messages, 'sealed').join() === outside.join())
   })
 
   it('and that the node has forgotten is a hole too', async () => {
     const devnet = await openDevnet()
-    const { begin, ear } = await endAndComeBack(devnet, 2_100)
-    const [hole] = [await ear.hear('hole')]
+    const { begin, listener } = await restartAfterDowntime(devnet, 2_100)
+    const [hole] = [await listener.waitFor('hole')]
     const { oldest } = devnet.chain
     expect(hole).toMatchObject({ blocks: { from: begin + 1, to: oldest - 1 }, reason: 'pruned' })
-    await ear.until(() => {
-      const sealed = aliveIn(ear.messages, 'sealed')
-      return sealedKeysOf(devnet, oldest - 1).every((key) => sealed.includes(key))
+    await listener.until(() => {
+      const sealed = keysInState(listener.messages, 'sealed')
+      return sealedKeysOnChain(devnet, oldest - 1).every((key) => sealed.includes(key))
     })
   })
 
@@ -105,8 +111,8 @@ describe('what happened while the relay was away', () => {
     const dir = await mkdtemp(join(tmpdir(), 'stocktape-absence-'))
     onTestFinished(() => rm(dir, { recursive: true }))
     const first = await openRelay(devnet, { DATA_DIR: dir })
-    const before = await hearAll({ relay: first }, 'start')
-    await source(before, 'pendingLogs')
+    const before = await listenToAll({ relay: first }, 'start')
+    await waitForSource(before, 'pendingLogs')
     const begin = devnet.chain.head.number
     const gone: `0x${string}`[] = []
     for (let block = 0; block < 6; block += 1) {
@@ -114,17 +120,19 @@ describe('what happened while the relay was away', () => {
       transfer({ devnet }, 'AAPLc')
       devnet.seal()
     }
-    await before.until(() => aliveIn(before.messages, 'sealed').length === 12)
+    await before.until(() => keysInState(before.messages, 'sealed').length === 12)
     await first.stop()
     if (meanwhile) devnet.reorg(4, gone.slice(2))
     const second = await openRelay(devnet, { DATA_DIR: dir })
     onTestFinished(() => second.stop())
-    const ear = await hearAll({ relay: second }, 'start')
+    const listener = await listenToAll({ relay: second }, 'start')
     devnet.seal()
     if (!meanwhile) devnet.reorg(5, gone.slice(2))
-    await ear.until(() => aliveIn(ear.messages, 'sealed').join() === sealedKeysOf(devnet, begin).join())
-    const retracted = ear.all('retract').filter(({ reason }) => reason === 'reorg')
+    await listener.until(
+      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
+    )
+    const retracted = listener.messagesOf('retract').filter(({ reason }) => reason === 'reorg')
     expect(retracted.map(({ key }) => key.split('-')[1])).toEqual(gone.slice(2))
-    expect(ear.all('hole')).toEqual([])
+    expect(listener.messagesOf('hole')).toEqual([])
   })
 })

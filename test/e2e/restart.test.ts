@@ -4,12 +4,19 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { freePort, openFolder, spawnRelay } from '../support/child-program.ts'
-import { type Ear, listenSse, listenWs } from '../support/test-listener.ts'
-import { ask, movedKeys, openDevnet, seqOf, tapeOf, transfer } from '../support/test-stack.ts'
+import { createTempFolder, freePort, spawnRelay } from '../support/child-program.ts'
+import { listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import {
+  fetchDocumented,
+  movementKeysOf,
+  openDevnet,
+  sequenceOf,
+  tapeUpdatesOf,
+  transfer,
+} from '../support/test-stack.ts'
 
 /** The settings of a relay on a devnet. */
-const settingsOn = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, dataDir: string) => ({
+const relaySettings = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, dataDir: string) => ({
   PORT: '0',
   DATA_DIR: dataDir,
   UPSTREAM_RPC_URL: rpcUrl,
@@ -21,93 +28,96 @@ const settingsOn = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'u
   DRAIN_MS: '1000',
 })
 
-const listen = async (test: TestContext, url: string, query: string, lastEventId = ''): Promise<Ear> => {
-  const ear = await listenSse(`${url}/v1/stream?symbols=*&snapshot=false${query}`, { 'last-event-id': lastEventId })
-  test.onTestFinished(() => ear.close())
-  await ear.hear('live')
-  return ear
+const listen = async (test: TestContext, url: string, query: string, lastEventId = ''): Promise<TestListener> => {
+  const listener = await listenSse(`${url}/v1/stream?symbols=*&snapshot=false${query}`, {
+    'last-event-id': lastEventId,
+  })
+  test.onTestFinished(() => listener.close())
+  await listener.waitFor('live')
+  return listener
 }
 
 describe.concurrent('a relay that is started again on its tape', () => {
   it('goes on after kill -9 without a hole and without a repeat, and tells what happened meanwhile', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
-    const settings = settingsOn(devnet, await openFolder(test))
+    const settings = relaySettings(devnet, await createTempFolder(test))
     const first = spawnRelay(test, settings)
-    const firstUrl = await first.url()
+    const firstUrl = await first.listeningUrl()
     const before = await listen(test, firstUrl, '&since=start')
-    await before.until(() => before.all('status').at(-1)?.source === 'pendingLogs')
+    await before.until(() => before.messagesOf('status').at(-1)?.source === 'pendingLogs')
     transfer({ devnet }, 'AAPLc', 2, 1n)
     devnet.seal()
     transfer({ devnet }, 'AAPLc', 2, 3n)
-    await before.until(() => movedKeys(before).length === 4)
-    const middle = before.all('transfer')[1]?.id ?? ''
-    const last = tapeOf(before).at(-1)?.id ?? ''
+    await before.until(() => movementKeysOf(before).length === 4)
+    const middle = before.messagesOf('transfer')[1]?.id ?? ''
+    const last = tapeUpdatesOf(before).at(-1)?.id ?? ''
     await first.kill()
-    await before.ended
+    await before.closed
     devnet.seal()
     transfer({ devnet }, 'TSLAc', 2, 5n)
     devnet.seal()
     transfer({ devnet }, 'TSLAc', 1, 7n)
     const second = spawnRelay(test, settings)
-    const url = await second.url()
+    const url = await second.listeningUrl()
     const after = await listen(test, url, '', last)
-    await after.until(() => movedKeys(after).length === 3)
+    await after.until(() => movementKeysOf(after).length === 3)
     transfer({ devnet }, 'NVDAc', 1, 8n)
-    await after.until(() => movedKeys(after).length === 4)
-    expect(after.all('gap')).toEqual([])
+    await after.until(() => movementKeysOf(after).length === 4)
+    expect(after.messagesOf('gap')).toEqual([])
     // What is new does not wait for what is caught up.
-    const told = [...before.all('transfer'), ...after.all('transfer')]
-    expect(told.map(({ raw }) => raw).toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map(String))
+    const published = [...before.messagesOf('transfer'), ...after.messagesOf('transfer')]
+    expect(published.map(({ raw }) => raw).toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map(String))
     expect(
       after
-        .all('transfer')
+        .messagesOf('transfer')
         .map(({ raw, stage, late }) => `${raw} ${stage} ${late}`)
         .toSorted(),
     ).toEqual(['5 sealed true', '6 sealed true', '7 preconfirmed false', '8 preconfirmed false'])
-    const backfilled = after.all('transfer').filter(({ ingest }) => ingest.source === 'backfill')
+    const backfilled = after.messagesOf('transfer').filter(({ ingest }) => ingest.source === 'backfill')
     expect(backfilled.map(({ raw }) => raw).toSorted()).toEqual(['5', '6'])
     // What was pre-confirmed before the end gets its own.
-    const [third, fourth] = before.all('transfer').slice(2)
-    await after.hear('seal', ({ keys }) => keys.join() === [third?.key, fourth?.key].join())
-    expect(seqOf(tapeOf(after)[0]?.id)).toBeGreaterThan(seqOf(last))
-    expect((await after.hear('live')).id.split('.')[0]).toBe(last.split('.')[0])
-    expect(after.all('token')).toEqual([])
+    const [third, fourth] = before.messagesOf('transfer').slice(2)
+    await after.waitFor('seal', ({ keys }) => keys.join() === [third?.key, fourth?.key].join())
+    expect(sequenceOf(tapeUpdatesOf(after)[0]?.id)).toBeGreaterThan(sequenceOf(last))
+    expect((await after.waitFor('live')).id.split('.')[0]).toBe(last.split('.')[0])
+    expect(after.messagesOf('token')).toEqual([])
     // What was heard before the end is still there, byte for byte, for who comes back from further behind.
     const again = await listen(test, url, '', middle)
-    const texts = (ear: Ear) => ear.heard.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
-    const since = texts(before).slice(tapeOf(before).findIndex(({ id }) => id === middle) + 1)
-    await again.until(() => movedKeys(again).length === 6)
+    const texts = (listener: TestListener) =>
+      listener.received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
+    const since = texts(before).slice(tapeUpdatesOf(before).findIndex(({ id }) => id === middle) + 1)
+    await again.until(() => movementKeysOf(again).length === 6)
     expect(texts(again).slice(0, since.length)).toEqual(since)
   })
 
   it('goes on after SIGTERM, having said bye to everybody, and repeats nothing', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
-    const settings = settingsOn(devnet, await openFolder(test))
+    const settings = relaySettings(devnet, await createTempFolder(test))
     const first = spawnRelay(test, settings)
-    const url = await first.url()
+    const url = await first.listeningUrl()
     const sse = await listen(test, url, '&since=start')
     const ws = await listenWs(`${url.replace('http', 'ws')}/v1/ws?symbols=AAPLc`)
-    await ws.hear('live')
-    await sse.until(() => sse.all('status').at(-1)?.source === 'pendingLogs')
+    await ws.waitFor('live')
+    await sse.until(() => sse.messagesOf('status').at(-1)?.source === 'pendingLogs')
     transfer({ devnet }, 'AAPLc', 1, 1n)
-    const { id } = await ws.hear('transfer')
-    await sse.until(() => movedKeys(sse).length === 1)
+    const { id } = await ws.waitFor('transfer')
+    await sse.until(() => movementKeysOf(sse).length === 1)
     // The process group may be signalled beside the process: twice within a second is once.
     first.signal('SIGTERM')
     first.signal('SIGTERM')
     first.signal('SIGINT')
-    expect(await first.exit()).toBe(0)
-    expect(await ws.ended).toEqual({ code: 4200, reason: `going_away ${id}` })
-    expect(await sse.hear('bye')).toMatchObject({ id, reason: 'going_away', retry_ms: expect.any(Number) })
-    expect(await sse.ended).toMatchObject({ reason: 'ended' })
+    expect(await first.waitForExit()).toBe(0)
+    expect(await ws.closed).toEqual({ code: 4200, reason: `going_away ${id}` })
+    expect(await sse.waitFor('bye')).toMatchObject({ id, reason: 'going_away', retry_ms: expect.any(Number) })
+    expect(await sse.closed).toMatchObject({ reason: 'ended' })
     const second = spawnRelay(test, settings)
-    const after = await listen(test, await second.url(), '', id)
+    const after = await listen(test, await second.listeningUrl(), '', id)
     transfer({ devnet }, 'AAPLc', 1, 2n)
-    await after.until(() => movedKeys(after).length === 1)
-    expect(after.all('transfer').map(({ raw }) => raw)).toEqual(['2'])
-    expect(seqOf(tapeOf(after)[0]?.id)).toBeLessThanOrEqual(seqOf(id) + 3)
+    await after.until(() => movementKeysOf(after).length === 1)
+    expect(after.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['2'])
+    expect(sequenceOf(tapeUpdatesOf(after)[0]?.id)).toBeLessThanOrEqual(sequenceOf(id) + 3)
     second.signal('SIGINT')
-    expect(await second.exit()).toBe(0)
+    expect(await second.waitForExit()).toBe(0)
   })
 })
 
@@ -116,7 +126,7 @@ describe.concurrent('a start that cannot work', () => {
 
   it('because settings are wrong ends with a line for each and code 2', async (test) => {
     const relay = spawnRelay(test, { PORT: 'http', TAPE_BOUND: 'many' }, ['--stocks-api-url', 'ftp://list'])
-    expect(await relay.exit()).toBe(2)
+    expect(await relay.waitForExit()).toBe(2)
     expect(relay.stdout).toBe('')
     expect(complaint(relay.stderr)).toEqual([
       expect.stringMatching(/^stocktape: PORT .*"http"/),
@@ -132,27 +142,27 @@ describe.concurrent('a start that cannot work', () => {
     const address = server.address()
     const port = typeof address === 'object' ? String(address?.port) : ''
     const relay = spawnRelay(test, {}, ['--port', port, '--data-dir', ':memory:'])
-    expect(await relay.exit()).toBe(2)
+    expect(await relay.waitForExit()).toBe(2)
     expect(complaint(relay.stderr)).toEqual([expect.stringMatching(new RegExp(`^stocktape: .*${port}.*in use`))])
   })
 
   it('because DATA_DIR cannot be written ends with one line and code 2', async (test) => {
-    const file = join(await openFolder(test), 'file')
+    const file = join(await createTempFolder(test), 'file')
     await writeFile(file, '')
     const relay = spawnRelay(test, { PORT: '0', DATA_DIR: join(file, 'data') })
-    expect(await relay.exit()).toBe(2)
+    expect(await relay.waitForExit()).toBe(2)
     expect(complaint(relay.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*file/)])
   })
 
   it('because another relay holds DATA_DIR ends with one line and code 2, and the other goes on', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
-    const settings = settingsOn(devnet, await openFolder(test))
+    const settings = relaySettings(devnet, await createTempFolder(test))
     const first = spawnRelay(test, settings)
-    const url = await first.url()
+    const url = await first.listeningUrl()
     const second = spawnRelay(test, settings)
-    expect(await second.exit()).toBe(2)
+    expect(await second.waitForExit()).toBe(2)
     expect(complaint(second.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*in use/)])
-    expect((await ask(`${url}/healthz`)).status).toBe(200)
+    expect((await fetchDocumented(`${url}/healthz`)).status).toBe(200)
   })
 })
 
@@ -161,27 +171,27 @@ describe.concurrent('a start', () => {
     const [port, upstreamPort] = [await freePort(), await freePort()]
     const upstream = `127.0.0.1:${upstreamPort}`
     const where = { rpcUrl: `http://${upstream}/rpc`, wsUrl: `ws://${upstream}/`, url: `http://${upstream}` }
-    const relay = spawnRelay(test, { ...settingsOn(where, await openFolder(test)), PORT: String(port) })
-    await relay.says('stderr', /list unreadable/)
+    const relay = spawnRelay(test, { ...relaySettings(where, await createTempFolder(test)), PORT: String(port) })
+    await relay.waitForOutput('stderr', /list unreadable/)
     const url = `http://127.0.0.1:${port}`
-    expect((await ask(`${url}/healthz`)).status).toBe(200)
-    const unready = await ask(`${url}/readyz`)
+    expect((await fetchDocumented(`${url}/healthz`)).status).toBe(200)
+    const unready = await fetchDocumented(`${url}/readyz`)
     expect(unready.status).toBe(503)
     expect(JSON.stringify(unready.json)).toMatch(/list/)
-    expect((await ask(`${url}/v1/stream/AAPLc`)).status).toBe(503)
+    expect((await fetchDocumented(`${url}/v1/stream/AAPLc`)).status).toBe(503)
     const devnet = await openDevnet({ pace: 'manual', port: upstreamPort }, test)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const ear = await listen(test, url, '&since=start')
+    const listener = await listen(test, url, '&since=start')
     transfer({ devnet })
-    await ear.hear('transfer')
-    await ear.until(() => ear.all('status').at(-1)?.source === 'pendingLogs')
-    expect((await ask(`${url}/readyz`)).status).toBe(200)
+    await listener.waitFor('transfer')
+    await listener.until(() => listener.messagesOf('status').at(-1)?.source === 'pendingLogs')
+    expect((await fetchDocumented(`${url}/readyz`)).status).toBe(200)
   })
 
   it('without settings runs the built-in chain, and prints three lines to paste that work', async (test) => {
-    const relay = spawnRelay(test, {}, ['--port', '0', '--data-dir', await openFolder(test)])
-    const url = await relay.url()
-    await relay.says('stdout', /EventSource\(.*\n/)
+    const relay = spawnRelay(test, {}, ['--port', '0', '--data-dir', await createTempFolder(test)])
+    const url = await relay.listeningUrl()
+    await relay.waitForOutput('stdout', /EventSource\(.*\n/)
     const { host } = new URL(url)
     const lines = relay.stdout.split('\n').filter((line) => line.startsWith('  '))
     expect(lines).toEqual([
@@ -190,12 +200,12 @@ describe.concurrent('a start', () => {
       expect.stringContaining(`new EventSource('http://${host}/v1/stream/`),
     ])
     expect(relay.stdout).toMatch(/built-in chain/)
-    const ear = await listenSse(/'(http:[^']*)'/.exec(lines[2] ?? '')?.[1] ?? '')
-    test.onTestFinished(() => ear.close())
-    expect(await ear.hear('hello')).toMatchObject({ demo: true })
+    const listener = await listenSse(/'(http:[^']*)'/.exec(lines[2] ?? '')?.[1] ?? '')
+    test.onTestFinished(() => listener.close())
+    expect(await listener.waitFor('hello')).toMatchObject({ demo: true })
     const all = await listen(test, url, '')
-    await all.until(() => movedKeys(all).length > 0)
+    await all.until(() => movementKeysOf(all).length > 0)
     relay.signal('SIGTERM')
-    expect(await relay.exit()).toBe(0)
+    expect(await relay.waitForExit()).toBe(0)
   })
 })

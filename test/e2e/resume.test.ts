@@ -1,34 +1,34 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Ear, listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
-import { openDevnet, relayOn, seqOf, tapeOf } from '../support/test-stack.ts'
+import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import { openDevnet, openRelayFor, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
 
 /** What the one who never leaves hears of the tape before the others may stop. */
-const ENOUGH = 800
+const UPDATE_COUNT = 800
 /** A connection says hello, subscribed and live beside the tape, and now and then a heartbeat. */
 const NOTICES = 3
 
 /** Dice that fall the same way each time. */
-const dice = (seed: number) => () => {
+const random = (seed: number) => () => {
   seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
   return seed / 2 ** 31
 }
 
-type Open = (since: string) => Promise<Ear>
+type OpenFrom = (since: string) => Promise<TestListener>
 
 describe('who cuts and comes back again and again', () => {
   it('hears the same as one who never left, on every carrier, while the tape is being written', async () => {
-    const devnet = await openDevnet({ pace: 'clock', flashMs: 20, blockMs: 200, transactionsPerFlash: 8 })
-    const { url, wsUrl } = await relayOn(devnet)
+    const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
+    const { url, wsUrl } = await openRelayFor(devnet)
     const query = 'symbols=*&types=*&snapshot=false'
     const steady = await listenSse(`${url}/v1/stream?${query}&since=start`)
     onTestFinished(() => steady.close())
-    const { id: start } = await steady.hear('hello')
-    const enough = steady.until(() => steady.heard.length >= ENOUGH + 2 * NOTICES, `${ENOUGH} updates`)
+    const { id: start } = await steady.waitFor('hello')
+    const enough = steady.until(() => steady.received.length >= UPDATE_COUNT + 2 * NOTICES, `${UPDATE_COUNT} updates`)
     let isEnough = false
     void enough.then(() => {
       isEnough = true
     })
-    const carriers: readonly Open[] = [
+    const carriers: readonly OpenFrom[] = [
       (since) => listenSse(`${url}/v1/stream?${query}`, { 'last-event-id': since }),
       (since) => listenNdjson(`${url}/v1/stream?${query}&since=${since}`),
       (since) => listenWs(`${wsUrl}?${query}&since=${since}`),
@@ -36,50 +36,50 @@ describe('who cuts and comes back again and again', () => {
     const restless = carriers
       .flatMap((open) => [open, open, open])
       .map(async (open, index) => {
-        const roll = dice(index + 1)
+        const roll = random(index + 1)
         const texts: string[] = []
         let last = start ?? ''
         let visits = 0
-        const visit = async (leaves: (heard: number) => boolean) => {
-          const ear = await open(last)
-          onTestFinished(() => ear.close())
-          await ear.until(() => leaves(ear.heard.length - NOTICES), 'enough to leave')
-          ear.close()
-          for (const { message, text } of ear.heard) {
+        const visit = async (leaves: (received: number) => boolean) => {
+          const listener = await open(last)
+          onTestFinished(() => listener.close())
+          await listener.until(() => leaves(listener.received.length - NOTICES), 'enough to leave')
+          listener.close()
+          for (const { message, text } of listener.received) {
             if (!('prev' in message)) continue
             texts.push(text)
             last = message.id
           }
-          expect(ear.all('gap')).toEqual([])
+          expect(listener.messagesOf('gap')).toEqual([])
           visits += 1
         }
         while (!isEnough) {
           const patience = Math.floor(roll() ** 3 * 150)
-          await visit((heard) => heard >= patience || isEnough)
+          await visit((received) => received >= patience || isEnough)
         }
-        const end = seqOf(tapeOf(steady)[ENOUGH - 1]?.id)
-        while (seqOf(last) < end) await visit((heard) => heard > 0)
+        const end = sequenceOf(tapeUpdatesOf(steady)[UPDATE_COUNT - 1]?.id)
+        while (sequenceOf(last) < end) await visit((received) => received > 0)
         return { texts, visits }
       })
     await enough
-    const told = steady.heard.filter(({ message }) => 'prev' in message).map(({ text }) => text)
+    const published = steady.received.filter(({ message }) => 'prev' in message).map(({ text }) => text)
     for (const { texts, visits } of await Promise.all(restless)) {
       expect(visits).toBeGreaterThan(3)
-      expect(texts.slice(0, ENOUGH)).toEqual(told.slice(0, ENOUGH))
+      expect(texts.slice(0, UPDATE_COUNT)).toEqual(published.slice(0, UPDATE_COUNT))
     }
   })
 
   it('can show that nothing is missing: each message names the one before it of its token and type', async () => {
-    const devnet = await openDevnet({ pace: 'clock', flashMs: 20, blockMs: 200, transactionsPerFlash: 8 })
-    const { url } = await relayOn(devnet)
+    const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
+    const { url } = await openRelayFor(devnet)
     const all = await listenSse(`${url}/v1/stream?symbols=*&types=*&since=start`)
     const some = await listenNdjson(`${url}/v1/stream/AAPLc,TSLAc?types=transfer,mint&since=start`)
-    for (const ear of [all, some]) onTestFinished(() => ear.close())
-    await all.until(() => tapeOf(all).length >= 600)
-    await some.until(() => tapeOf(some).length >= 30)
-    for (const ear of [all, some]) {
+    for (const listener of [all, some]) onTestFinished(() => listener.close())
+    await all.until(() => tapeUpdatesOf(all).length >= 600)
+    await some.until(() => tapeUpdatesOf(some).length >= 30)
+    for (const listener of [all, some]) {
       const newest = new Map<string, string>()
-      for (const { address, type, prev, id } of tapeOf(ear)) {
+      for (const { address, type, prev, id } of tapeUpdatesOf(listener)) {
         const chain = `${address} ${type}`
         expect(prev).toBe(newest.get(chain) ?? null)
         newest.set(chain, id)
@@ -91,12 +91,12 @@ describe('who cuts and comes back again and again', () => {
 describe('who joins while the tape is being written', () => {
   it('hears everything after its hello, once', async () => {
     const devnet = await openDevnet({ pace: 'manual' })
-    const { url, wsUrl } = await relayOn(devnet)
+    const { url, wsUrl } = await openRelayFor(devnet)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
     const steady = await listenSse(`${url}/v1/stream?symbols=*&types=transfer`)
     onTestFinished(() => steady.close())
-    await steady.hear('live')
-    const joined: Promise<Ear>[] = []
+    await steady.waitFor('live')
+    const joined: Promise<TestListener>[] = []
     for (let round = 1; round <= 60; round += 1) {
       const open =
         round % 2 === 0
@@ -105,17 +105,17 @@ describe('who joins while the tape is being written', () => {
       joined.push(open)
       for (let flash = 0; flash < 3; flash += 1) {
         devnet.transfer({ symbol: 'AAPLc', raw: BigInt(round) })
-        devnet.flash()
+        devnet.makeFlashblock()
       }
-      await steady.until(() => tapeOf(steady).length === round * 3)
+      await steady.until(() => tapeUpdatesOf(steady).length === round * 3)
     }
-    const ids = tapeOf(steady).map(({ id }) => id)
-    for (const ear of await Promise.all(joined)) {
-      onTestFinished(() => ear.close())
-      const { id } = await ear.hear('hello')
-      const expected = ids.filter((one) => seqOf(one) > seqOf(id))
-      await ear.until(() => tapeOf(ear).length >= expected.length, 'all after hello')
-      expect(tapeOf(ear).map((update) => update.id)).toEqual(expected)
+    const ids = tapeUpdatesOf(steady).map(({ id }) => id)
+    for (const listener of await Promise.all(joined)) {
+      onTestFinished(() => listener.close())
+      const { id } = await listener.waitFor('hello')
+      const expected = ids.filter((one) => sequenceOf(one) > sequenceOf(id))
+      await listener.until(() => tapeUpdatesOf(listener).length >= expected.length, 'all after hello')
+      expect(tapeUpdatesOf(listener).map((update) => update.id)).toEqual(expected)
     }
   })
 })

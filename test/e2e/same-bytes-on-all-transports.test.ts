@@ -6,7 +6,7 @@ import { listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
 let devnet: Devnet
 let relay: TestRelay
 
-const begin = async (settings: Record<string, string> = {}) => {
+const openRelayWith = async (settings: Record<string, string> = {}) => {
   devnet = await startDevnet({ pace: 'manual' })
   relay = await openRelay(devnet, settings)
 }
@@ -18,25 +18,27 @@ afterEach(async () => {
 
 describe('a transfer', () => {
   it('is heard on every carrier in the same bytes and under the same id', async () => {
-    await begin()
-    const ears = await Promise.all([
+    await openRelayWith()
+    const listeners = await Promise.all([
       listenSse(`${relay.url}/v1/stream/AAPLc`),
       listenNdjson(`${relay.url}/v1/stream?symbols=*`),
       listenWs(`${relay.wsUrl}?symbols=*`),
     ])
-    for (const ear of ears) await ear.hear('live')
+    for (const listener of listeners) await listener.waitFor('live')
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
     devnet.transfer({ symbol: 'AAPLc', raw: 150_000_000n })
-    devnet.flash()
-    for (const ear of ears) await ear.hear('transfer')
-    const texts = ears.map((ear) => ear.heard.find(({ message }) => message.type === 'transfer')?.text)
+    devnet.makeFlashblock()
+    for (const listener of listeners) await listener.waitFor('transfer')
+    const texts = listeners.map(
+      (listener) => listener.received.find(({ message }) => message.type === 'transfer')?.text,
+    )
     expect(new Set(texts).size).toBe(1)
-    expect(await ears[0]?.hear('transfer')).toMatchObject({
+    expect(await listeners[0]?.waitFor('transfer')).toMatchObject({
       amount: '1.5',
       shares: '1.5',
       multiplier: '1',
       stage: 'preconfirmed',
     })
-    for (const ear of ears) ear.close()
+    for (const listener of listeners) listener.close()
   })
 })

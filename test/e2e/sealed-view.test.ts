@@ -1,13 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openApp } from '../../src/edge/http/routes.ts'
 import { listen } from '../../src/edge/http/server.ts'
-import type { Streams } from '../../src/edge/live/http-stream.ts'
+import type { StreamServices } from '../../src/edge/live/http-stream.ts'
 import { noteNames } from '../../src/tape/tape.ts'
-import { compare } from '../../src/tokens/list-diff.ts'
-import { readList } from '../../src/tokens/list-parser.ts'
-import { type Ear, listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
-import { seqOf, tapeOf, typesOf } from '../support/test-stack.ts'
-import { ownHouse } from '../unit/edge/edge-fixture.ts'
+import { diffFullList } from '../../src/tokens/list-diff.ts'
+import { parseList } from '../../src/tokens/list-parser.ts'
+import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import { messageTypesOf, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
+import { openTestEdge } from '../unit/edge/edge-fixture.ts'
 import { amendOf, approvalAt, retractOf, sealedAt, sealOf, transferAt } from '../unit/edge/fact-drafts.ts'
 import { apple, tesla } from '../unit/tape/update-drafts.ts'
 
@@ -16,37 +16,37 @@ const second = transferAt({ index: 2 }, { reference_value: '5000.00' })
 const allowance = approvalAt({ index: 3 })
 
 /** An edge over a tape that the test writes itself, with two tokens on its board. */
-async function openEdge() {
-  const { tape, house } = ownHouse()
+async function openRelayOnWrittenTape() {
+  const { tape, context: edge } = openTestEdge()
   const records = [
     { symbol: 'AAPLc', contract_address: apple, decimals: 8 },
     { symbol: 'TSLAc', contract_address: tesla, decimals: 8 },
   ]
-  const { tokens } = compare(new Map(), readList(JSON.stringify({ tokens: records })).tokens, {
+  const { tokens } = diffFullList(new Map(), parseList(JSON.stringify({ tokens: records })).tokens, {
     now: 0,
     staleMs: 1_000,
     at: { block: 0, logIndex: 0 },
   })
   await tape.append([], new Map(tokens.map((token) => [noteNames.token + token.address, token])))
   let connections = 0
-  const connectionId = () => {
+  const createConnectionId = () => {
     connections += 1
     return String(connections)
   }
-  const streams: Streams = {
-    house,
-    dice: () => 0.5,
-    connectionId,
-    addressOf: () => 'here',
-    admit: () => null,
-    say: () => {},
+  const streams: StreamServices = {
+    edge,
+    random: () => 0.5,
+    createConnectionId,
+    clientAddressOf: () => 'here',
+    authorize: () => null,
+    warn: () => {},
   }
-  const [posts, lines] = [null as never, null as never]
+  const [rpcHttp, lines] = [null as never, null as never]
   const app = openApp({
-    ...{ streams, posts, listCaching: '' },
+    ...{ streams, rpcHttp, listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
-    unready: () => [],
+    unreadyReasons: () => [],
     status: () => null as never,
   })
   const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
@@ -55,55 +55,56 @@ async function openEdge() {
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }
 }
 
-const present = async (opening: Promise<Ear>): Promise<Ear> => {
-  const ear = await opening
-  onTestFinished(() => ear.close())
-  await ear.hear('live')
-  return ear
+const waitUntilLive = async (opening: Promise<TestListener>): Promise<TestListener> => {
+  const listener = await opening
+  onTestFinished(() => listener.close())
+  await listener.waitFor('live')
+  return listener
 }
-const placed = (ear: Ear) => tapeOf(ear).map(({ type, id }) => `${type} ${id.slice(id.indexOf('.') + 1)}`)
+const typesAndPositions = (listener: TestListener) =>
+  tapeUpdatesOf(listener).map(({ type, id }) => `${type} ${id.slice(id.indexOf('.') + 1)}`)
 
 describe('the sealed view', () => {
   it('is the same on every carrier, live and for who comes later, each with its id', async () => {
-    const { tape, url, wsUrl } = await openEdge()
+    const { tape, url, wsUrl } = await openRelayOnWrittenTape()
     const query = 'symbols=*&types=*&stage=sealed&snapshot=false'
     const listenAll = (since: string) => [
       listenSse(`${url}?${query}${since}`),
       listenNdjson(`${url}?${query}${since}`),
       listenWs(`${wsUrl}?${query}${since}`),
     ]
-    const live = await Promise.all(listenAll('').map(present))
+    const live = await Promise.all(listenAll('').map(waitUntilLive))
     await tape.append([first, second])
     await tape.append([sealedAt(allowance), sealOf([first, second, allowance])])
     await tape.append([retractOf(first, 'reorg')])
-    for (const ear of live) await ear.hear('retract')
-    const later = await Promise.all(listenAll('&since=start').map(present))
-    const told = ['approval 3', 'transfer 4.1', 'transfer 4.2', 'seal 4', 'retract 5']
-    const texts = [...live, ...later].map((ear) => {
-      expect(placed(ear)).toEqual(told)
-      return ear.heard.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
+    for (const listener of live) await listener.waitFor('retract')
+    const later = await Promise.all(listenAll('&since=start').map(waitUntilLive))
+    const published = ['approval 3', 'transfer 4.1', 'transfer 4.2', 'seal 4', 'retract 5']
+    const texts = [...live, ...later].map((listener) => {
+      expect(typesAndPositions(listener)).toEqual(published)
+      return listener.received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
     })
     expect(new Set(texts.map((text) => text.join('\n'))).size).toBe(1)
-    for (const { message, id } of live[0]?.heard ?? []) expect(id).toBe('id' in message ? message.id : undefined)
-    expect(later[1]?.all('live')[0]).toMatchObject({ replayed: 5, id: `${tape.epoch}.5` })
+    for (const { message, id } of live[0]?.received ?? []) expect(id).toBe('id' in message ? message.id : undefined)
+    expect(later[1]?.messagesOf('live')[0]).toMatchObject({ replayed: 5, id: `${tape.epoch}.5` })
   })
 
   it('goes on for a browser that lost its stream inside a seal', async () => {
-    const { tape, url } = await openEdge()
+    const { tape, url } = await openRelayOnWrittenTape()
     await tape.append([first, second])
     await tape.append([sealOf([first, second])])
     const id = `${tape.epoch}.3.1`
-    const ear = await present(listenSse(`${url}/AAPLc?stage=sealed`, { 'last-event-id': id }))
-    expect(typesOf(ear.heard)).toEqual(['hello', 'subscribed', 'transfer', 'seal', 'live'])
-    expect(ear.all('subscribed')[0]).toMatchObject({ resume: 'full', id })
-    expect(placed(ear)).toEqual(['transfer 3.2', 'seal 3'])
-    const outside = await present(listenSse(`${url}/AAPLc`, { 'last-event-id': id }))
-    expect(placed(outside)).toEqual(['seal 3'])
-    expect(seqOf(outside.all('hello')[0]?.id)).toBe(2)
+    const listener = await waitUntilLive(listenSse(`${url}/AAPLc?stage=sealed`, { 'last-event-id': id }))
+    expect(messageTypesOf(listener.received)).toEqual(['hello', 'subscribed', 'transfer', 'seal', 'live'])
+    expect(listener.messagesOf('subscribed')[0]).toMatchObject({ resume: 'full', id })
+    expect(typesAndPositions(listener)).toEqual(['transfer 3.2', 'seal 3'])
+    const outside = await waitUntilLive(listenSse(`${url}/AAPLc`, { 'last-event-id': id }))
+    expect(typesAndPositions(outside)).toEqual(['seal 3'])
+    expect(sequenceOf(outside.messagesOf('hello')[0]?.id)).toBe(2)
   })
 
   it('is read by a person as what became certain', async () => {
-    const { tape, tailUrl } = await openEdge()
+    const { tape, tailUrl } = await openRelayOnWrittenTape()
     await tape.append([first])
     await tape.append([sealOf([first])])
     const abort = new AbortController()
@@ -121,40 +122,40 @@ describe('the sealed view', () => {
 
 describe('one who was told', () => {
   it('hears how it ended, on every carrier and on coming back, and nobody else does', async () => {
-    const { tape, url, wsUrl } = await openEdge()
+    const { tape, url, wsUrl } = await openRelayOnWrittenTape()
     const query = 'symbols=AAPLc&types=transfer&min_value=1000&snapshot=false'
     const live = await Promise.all(
-      [listenSse(`${url}?${query}`), listenNdjson(`${url}?${query}`), listenWs(`${wsUrl}?${query}`)].map(present),
+      [listenSse(`${url}?${query}`), listenNdjson(`${url}?${query}`), listenWs(`${wsUrl}?${query}`)].map(waitUntilLive),
     )
     await tape.append([first, second])
     await tape.append([amendOf(second, sealedAt(second)), retractOf(first), sealOf([second])])
     await tape.append([retractOf(second, 'reorg')])
-    const told = ['transfer 2', 'amend 3', 'seal 5', 'retract 6']
-    for (const ear of live) {
-      await ear.hear('retract')
-      expect(placed(ear)).toEqual(told)
+    const published = ['transfer 2', 'amend 3', 'seal 5', 'retract 6']
+    for (const listener of live) {
+      await listener.waitFor('retract')
+      expect(typesAndPositions(listener)).toEqual(published)
     }
     for (const [place, rest] of [2, 3, 5].entries()) {
-      const back = await present(listenNdjson(`${url}?${query}&since=${tape.epoch}.${rest}`))
-      expect(placed(back)).toEqual(told.slice(place + 1))
+      const back = await waitUntilLive(listenNdjson(`${url}?${query}&since=${tape.epoch}.${rest}`))
+      expect(typesAndPositions(back)).toEqual(published.slice(place + 1))
     }
   })
 
   it('is asked anew when the selection changes', async () => {
-    const { tape, wsUrl } = await openEdge()
-    const ear = await present(listenWs(`${wsUrl}?symbols=AAPLc,TSLAc&types=transfer&snapshot=false`))
+    const { tape, wsUrl } = await openRelayOnWrittenTape()
+    const listener = await waitUntilLive(listenWs(`${wsUrl}?symbols=AAPLc,TSLAc&types=transfer&snapshot=false`))
     const other = transferAt({ address: tesla })
     await tape.append([first, second, other])
-    ear.send({ type: 'unsubscribe', req: 1, symbols: ['TSLAc'] })
-    await ear.hear('unsubscribed')
+    listener.send({ type: 'unsubscribe', req: 1, symbols: ['TSLAc'] })
+    await listener.waitFor('unsubscribed')
     await tape.append([retractOf(other)])
-    ear.send({ type: 'subscribe', req: 2, min_value: '1000' })
-    await ear.hear('subscribed', ({ req }) => req === 2)
+    listener.send({ type: 'subscribe', req: 2, min_value: '1000' })
+    await listener.waitFor('subscribed', ({ req }) => req === 2)
     await tape.append([retractOf(first)])
-    ear.send({ type: 'subscribe', req: 3, types: ['nav', 'retract'], min_value: null })
-    await ear.hear('subscribed', ({ req }) => req === 3)
+    listener.send({ type: 'subscribe', req: 3, types: ['nav', 'retract'], min_value: null })
+    await listener.waitFor('subscribed', ({ req }) => req === 3)
     await tape.append([sealOf([second]), retractOf(second, 'reorg')])
-    await ear.hear('retract')
-    expect(placed(ear)).toEqual(['transfer 1', 'transfer 2', 'transfer 3', 'retract 7'])
+    await listener.waitFor('retract')
+    expect(typesAndPositions(listener)).toEqual(['transfer 1', 'transfer 2', 'transfer 3', 'retract 7'])
   })
 })

@@ -7,23 +7,31 @@ import { SourceName } from '../../src/protocol/fields.ts'
 import { Health, Readiness, ServiceStatus } from '../../src/protocol/status.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
-import { launchRelay, type TestRelay } from '../support/in-process-relay.ts'
-import { type Ear, listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
-import { ask, hearAll, openDevnet, openWorld, relayOn, tapeOf, transfer } from '../support/test-stack.ts'
+import { openRelayBeforeList, type TestRelay } from '../support/in-process-relay.ts'
+import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import {
+  fetchDocumented,
+  listenToAll,
+  openDevnet,
+  openRelayFor,
+  openTestStack,
+  tapeUpdatesOf,
+  transfer,
+} from '../support/test-stack.ts'
 import { transferAt } from '../unit/edge/fact-drafts.ts'
-import { RpcEar } from './gateway/rpc-test-client.ts'
+import { RpcTestClient } from './gateway/rpc-test-client.ts'
 
 const HOUR_MS = 3_600_000
 /** Of a time, so much says which hour it is. */
 const HOUR_DIGITS = '2026-11-20T14'.length
 /** Nothing that is waited for takes so many questions. */
-const LOOKS_BOUND = 1_000
+const ATTEMPTS_BOUND = 1_000
 
-type Answering = { readonly relay: TestRelay }
+type HasRelay = { readonly relay: TestRelay }
 
 /** What the relay says of itself, read by its schema: every field, in order, and no other. */
-async function statusOf({ relay }: Answering): Promise<ServiceStatus> {
-  const { status, text, json } = await ask(`${relay.url}/v1/status`)
+async function statusOf({ relay }: HasRelay): Promise<ServiceStatus> {
+  const { status, text, json } = await fetchDocumented(`${relay.url}/v1/status`)
   expect(status).toBe(200)
   const read = ServiceStatus.parse(json)
   expect(JSON.stringify(read)).toBe(text)
@@ -31,26 +39,26 @@ async function statusOf({ relay }: Answering): Promise<ServiceStatus> {
 }
 
 /** What is said to somebody who comes now. */
-async function helloOf({ relay }: Answering) {
-  const ear = await hearAll({ relay })
-  ear.close()
-  return ear.hear('hello')
+async function fetchHello({ relay }: HasRelay) {
+  const listener = await listenToAll({ relay })
+  listener.close()
+  return listener.waitFor('hello')
 }
 
 /** Asks until it is so. */
 async function until(
-  world: Answering,
+  stack: HasRelay,
   holds: (status: ServiceStatus) => boolean | Promise<boolean>,
 ): Promise<ServiceStatus> {
-  for (let looks = 0; looks < LOOKS_BOUND; looks += 1) {
-    const status = await statusOf(world)
+  for (let looks = 0; looks < ATTEMPTS_BOUND; looks += 1) {
+    const status = await statusOf(stack)
     if (await holds(status)) return status
   }
   throw new Error('it never came to that')
 }
 
-const source = (ear: Ear, name: string) =>
-  ear.until(() => ear.all('status').at(-1)?.source === name, `that the source is ${name}`)
+const waitForSource = (listener: TestListener, name: string) =>
+  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `that the source is ${name}`)
 
 /** Without the seconds: what the tape alone says. */
 const countsOf = ({ score }: ServiceStatus) => score?.map(({ seconds: _, ...counts }) => counts)
@@ -65,24 +73,24 @@ function secondsOf({ score }: ServiceStatus) {
 }
 
 /** The tape up to its end, as it is heard. */
-async function heardUntil(end: string, ear: Ear): Promise<readonly Update[]> {
+async function receivedUntil(end: string, listener: TestListener): Promise<readonly Update[]> {
   const isEnd = ({ id }: Update) => id === end
-  await ear.until(() => tapeOf(ear).some(isEnd), 'the end of the tape')
-  return tapeOf(ear).slice(0, tapeOf(ear).findIndex(isEnd) + 1)
+  await listener.until(() => tapeUpdatesOf(listener).some(isEnd), 'the end of the tape')
+  return tapeUpdatesOf(listener).slice(0, tapeUpdatesOf(listener).findIndex(isEnd) + 1)
 }
 
 /** The score, held against that of a client who has heard everything until then. */
-async function counted(world: Answering, ear: Ear): Promise<ServiceStatus> {
-  const status = await statusOf(world)
-  const heard = await heardUntil(status.tape.end, ear)
-  expect(countsOf(status)).toEqual(status.score?.map(({ hour }) => countedIn(hour, heard)))
+async function expectMatchingScore(stack: HasRelay, listener: TestListener): Promise<ServiceStatus> {
+  const status = await statusOf(stack)
+  const received = await receivedUntil(status.tape.end, listener)
+  expect(countsOf(status)).toEqual(status.score?.map(({ hour }) => countHour(hour, received)))
   return status
 }
 
-function countedIn(hour: string, heard: readonly Update[]) {
-  const during = heard.filter(({ time }) => time.slice(0, HOUR_DIGITS) === hour.slice(0, HOUR_DIGITS))
+function countHour(hour: string, received: readonly Update[]) {
+  const during = received.filter(({ time }) => time.slice(0, HOUR_DIGITS) === hour.slice(0, HOUR_DIGITS))
   const number = (holds: (update: Update) => boolean) => during.filter(holds).length
-  const leads = during.flatMap((update) => leadsOf(update, heard)).toSorted((a, b) => a - b)
+  const leads = during.flatMap((update) => leadsOf(update, received)).toSorted((a, b) => a - b)
   return {
     hour,
     told: number((update) => 'stage' in update && update.stage === 'preconfirmed'),
@@ -98,9 +106,9 @@ const nearest = (leads: readonly number[], percent: number) =>
   leads[Math.ceil((percent * leads.length) / 100) - 1] ?? null
 
 /** By how much each key that a seal is the first to list was told before it. */
-function leadsOf(seal: Update, heard: readonly Update[]): readonly number[] {
+function leadsOf(seal: Update, received: readonly Update[]): readonly number[] {
   if (seal.type !== 'seal') return []
-  const before = heard.slice(0, heard.indexOf(seal))
+  const before = received.slice(0, received.indexOf(seal))
   return seal.keys.flatMap((key) => {
     const telling = before.findLast((update) => update.type === 'transfer' && update.key === key)
     if (telling?.type !== 'transfer' || telling.stage !== 'preconfirmed') return []
@@ -111,7 +119,7 @@ function leadsOf(seal: Update, heard: readonly Update[]): readonly number[] {
 }
 
 /** A folder for a tape, gone with the test. */
-function ownFolder(): string {
+function createTempFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'stocktape-status-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   return dir
@@ -119,26 +127,28 @@ function ownFolder(): string {
 
 describe('how the service is', () => {
   it('is said in every field', async () => {
-    const world = await openWorld()
-    const { devnet, relay } = world
-    const ear = await hearAll(world, 'start')
-    transfer(world)
+    const stack = await openTestStack()
+    const { devnet, relay } = stack
+    const listener = await listenToAll(stack, 'start')
+    transfer(stack)
     devnet.seal()
-    await ear.hear('seal')
-    let hello = await helloOf(world)
+    await listener.waitFor('seal')
+    let hello = await fetchHello(stack)
     // Where something was told between the two, they are asked again.
-    const status = await until(world, async ({ tape, head }) => {
-      hello = await helloOf(world)
+    const status = await until(stack, async ({ tape, head }) => {
+      hello = await fetchHello(stack)
       return tape.end === hello.end && isDeepStrictEqual(head, hello.head)
     })
-    const said = await heardUntil(status.tape.end, ear).then((heard) => heard.findLast(({ type }) => type === 'status'))
+    const said = await receivedUntil(status.tape.end, listener).then((received) =>
+      received.findLast(({ type }) => type === 'status'),
+    )
     if (said?.type !== 'status') throw new Error('nothing was said of the source')
     expect(status).toMatchObject({
       ...{ chain_id: devnet.chainId, source: said.source, reason: said.reason, since: said.since },
       tape: { epoch: hello.end.split('.')[0], oldest: hello.oldest },
     })
     expect(status.head.sealed).toBe(devnet.chain.head.number)
-    const { headers, json } = await ask(`${relay.url}/v1/tokenized-stocks`)
+    const { headers, json } = await fetchDocumented(`${relay.url}/v1/tokenized-stocks`)
     const { tokens } = json as { tokens: readonly unknown[] }
     expect(status.stocks.count).toBe(tokens.length)
     expect(status.stocks.age_s).toBe(Number(headers.get('age')))
@@ -146,41 +156,41 @@ describe('how the service is', () => {
   })
 
   it('is for everybody, of this moment, and only to be read', async () => {
-    const { relay } = await openWorld()
+    const { relay } = await openTestStack()
     const url = `${relay.url}/v1/status`
-    const got = await ask(url, { headers: { origin: 'https://example.com' } })
+    const got = await fetchDocumented(url, { headers: { origin: 'https://example.com' } })
     expect(got.headers.get('access-control-allow-origin')).toBe('*')
     expect(got.headers.get('cache-control')).toBe('no-store')
     expect(got.headers.get('content-type')).toBe('application/json')
-    const head = await ask(url, { method: 'HEAD' })
+    const head = await fetchDocumented(url, { method: 'HEAD' })
     expect([head.status, head.text]).toEqual([200, ''])
-    const posted = await ask(url, { method: 'POST', body: '{}' })
+    const posted = await fetchDocumented(url, { method: 'POST', body: '{}' })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
   })
 
   it('is asked for with a key where everything is', async () => {
-    const { relay } = await openWorld({ API_KEYS: 'one' })
-    expect((await ask(`${relay.url}/v1/status`)).status).toBe(401)
-    expect((await ask(`${relay.url}/v1/status?key=one`)).status).toBe(200)
+    const { relay } = await openTestStack({ API_KEYS: 'one' })
+    expect((await fetchDocumented(`${relay.url}/v1/status`)).status).toBe(401)
+    expect((await fetchDocumented(`${relay.url}/v1/status?key=one`)).status).toBe(200)
   })
 
   it('is said before there is a list', async () => {
     const devnet = await openDevnet()
-    const relay = await launchRelay(devnet, { STOCKS_API_URL: 'http://127.0.0.1:1' })
+    const relay = await openRelayBeforeList(devnet, { STOCKS_API_URL: 'http://127.0.0.1:1' })
     onTestFinished(() => relay.stop())
     const status = await statusOf({ relay })
     expect(status.stocks).toEqual({ read_at: null, age_s: null, count: null })
     expect(status).toMatchObject({ source: 'down', since: null, lag_ms: null })
     expect(countsOf(status)).toMatchObject([{ told: 0, sealed: 0, lead_ms: { p50: null, p95: null } }])
-    expect(Health.parse((await ask(`${relay.url}/healthz`)).json)).toEqual({ status: 'ok' })
-    expect(Readiness.parse((await ask(`${relay.url}/readyz`)).json).reasons).not.toEqual([])
+    expect(Health.parse((await fetchDocumented(`${relay.url}/healthz`)).json)).toEqual({ status: 'ok' })
+    expect(Readiness.parse((await fetchDocumented(`${relay.url}/readyz`)).json).reasons).not.toEqual([])
   })
 
   it('counts who is connected, by carrier', async () => {
-    const world = await openWorld()
-    const { relay } = world
+    const stack = await openTestStack()
+    const { relay } = stack
     const stream = `${relay.url}/v1/stream/AAPLc`
-    const ears = [
+    const listeners = [
       ...(await Promise.all([listenWs(relay.wsUrl), listenWs(`${relay.wsUrl}?symbols=*`)])),
       ...(await Promise.all([listenSse(stream), listenSse(`${stream}?events=named`), listenSse(stream)])),
       await listenNdjson(stream),
@@ -188,30 +198,30 @@ describe('how the service is', () => {
     const abort = new AbortController()
     onTestFinished(() => abort.abort())
     await fetch(`${relay.url}/v1/tail/AAPLc`, { signal: abort.signal })
-    const rpc = await RpcEar.open(world)
-    expect((await statusOf(world)).clients).toEqual({ ws: 2, sse: 3, ndjson: 1, text: 1, rpc: 1 })
-    for (const ear of ears.slice(1)) ear.close()
-    rpc.line.socket.close()
+    const rpc = await RpcTestClient.open(stack)
+    expect((await statusOf(stack)).clients).toEqual({ ws: 2, sse: 3, ndjson: 1, text: 1, rpc: 1 })
+    for (const listener of listeners.slice(1)) listener.close()
+    rpc.rawSocket.socket.close()
     abort.abort()
     const { clients } = await until(
-      world,
+      stack,
       ({ clients: { ws, sse, ndjson, text, rpc: lines } }) => ws + sse + ndjson + text + lines <= 1,
     )
     expect(clients).toEqual({ ws: 1, sse: 0, ndjson: 0, text: 0, rpc: 0 })
-    ears[0]?.close()
+    listeners[0]?.close()
   })
 
   it('says how far what is known lags behind the clock', async () => {
     const behindMs = 60_000
     const devnet = await openDevnet({ pace: 'manual', now: () => Date.now() - behindMs })
-    const relay = await relayOn(devnet)
-    const ear = await hearAll({ relay }, 'start')
-    await source(ear, 'pendingLogs')
+    const relay = await openRelayFor(devnet)
+    const listener = await listenToAll({ relay }, 'start')
+    await waitForSource(listener, 'pendingLogs')
     for (let block = 0; block < 2; block += 1) {
       transfer({ devnet })
       devnet.seal()
-      await ear.until(() => ear.all('seal').length === block + 1)
-      const sealedAt = Date.parse(ear.all('seal').at(-1)?.block.timestamp ?? '')
+      await listener.until(() => listener.messagesOf('seal').length === block + 1)
+      const sealedAt = Date.parse(listener.messagesOf('seal').at(-1)?.block.timestamp ?? '')
       const [from, { lag_ms }, to] = [Date.now(), await statusOf({ relay }), Date.now()]
       expect(lag_ms).toBeGreaterThanOrEqual(from - sealedAt)
       expect(lag_ms).toBeLessThanOrEqual(to - sealedAt)
@@ -221,86 +231,86 @@ describe('how the service is', () => {
 
 describe('the score', () => {
   it('is what one counts who heard everything', async () => {
-    const world = await openWorld()
-    const { devnet } = world
-    const ear = await hearAll(world, 'start')
+    const stack = await openTestStack()
+    const { devnet } = stack
+    const listener = await listenToAll(stack, 'start')
     for (let block = 1; block <= 3; block += 1) {
-      transfer(world, 'AAPLc', 2)
-      transfer(world, 'TSLAc', block)
-      await ear.until(() => ear.all('transfer').length === 2 * block + (block * (block + 1)) / 2)
+      transfer(stack, 'AAPLc', 2)
+      transfer(stack, 'TSLAc', block)
+      await listener.until(() => listener.messagesOf('transfer').length === 2 * block + (block * (block + 1)) / 2)
       devnet.seal()
-      await ear.until(() => ear.all('seal').length === 2 * block)
+      await listener.until(() => listener.messagesOf('seal').length === 2 * block)
     }
-    const status = await counted(world, ear)
+    const status = await expectMatchingScore(stack, listener)
     expect(status.score?.reduce((sum, { sealed }) => sum + sealed, 0)).toBe(12)
   })
 
   it('tells what was taken back, amended and late from what was kept, also by a reorganisation', async () => {
-    const world = await openWorld()
-    const { devnet } = world
-    const ear = await hearAll(world, 'start')
+    const stack = await openTestStack()
+    const { devnet } = stack
+    const listener = await listenToAll(stack, 'start')
     const changed = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     const gone = devnet.transfer({ symbol: 'AAPLc', raw: 2n })
     const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 3n })
-    const [log] = devnet.flash()
+    const [log] = devnet.makeFlashblock()
     if (!log) throw new Error('no log')
-    await ear.until(() => ear.all('transfer').length === 3)
-    devnet.weather.lostFlashes = 1
-    transfer(world, 'NVDAc')
-    devnet.weather.drop(dropped)
-    devnet.weather.change(changed, [{ address: log.address, topics: log.topics, data: `0x${'7'.padStart(64, '0')}` }])
+    await listener.until(() => listener.messagesOf('transfer').length === 3)
+    devnet.faults.lostFlashes = 1
+    transfer(stack, 'NVDAc')
+    devnet.faults.drop(dropped)
+    devnet.faults.change(changed, [{ address: log.address, topics: log.topics, data: `0x${'7'.padStart(64, '0')}` }])
     devnet.seal()
-    const sealsOf = (name: string) => ear.all('seal').filter(({ symbol }) => symbol === name)
-    await ear.until(() => sealsOf('NVDAc').length === 1)
+    const sealsOf = (name: string) => listener.messagesOf('seal').filter(({ symbol }) => symbol === name)
+    await listener.until(() => sealsOf('NVDAc').length === 1)
     devnet.reorg(1, [gone])
-    await ear.hear('retract', ({ reason }) => reason === 'reorg')
+    await listener.waitFor('retract', ({ reason }) => reason === 'reorg')
     const { hash } = devnet.chain.head
-    await ear.until(() => sealsOf('NVDAc').at(-1)?.block.hash === hash)
-    await counted(world, ear)
-    const [retracts, amends] = [ear.all('retract').length, ear.all('amend').length]
+    await listener.until(() => sealsOf('NVDAc').at(-1)?.block.hash === hash)
+    await expectMatchingScore(stack, listener)
+    const [retracts, amends] = [listener.messagesOf('retract').length, listener.messagesOf('amend').length]
     expect([retracts >= 2, amends >= 1, sealsOf('AAPLc').length]).toEqual([true, true, 2])
   })
 
   it('says how long it was listened in which way', async () => {
     const from = performance.now()
-    const world = await openWorld()
-    const { devnet } = world
-    const ear = await hearAll(world, 'start')
+    const stack = await openTestStack()
+    const { devnet } = stack
+    const listener = await listenToAll(stack, 'start')
     /** The seconds of this source grow once it is told, and those of no other. */
     const grows = async (name: SourceName) => {
-      await source(ear, name)
-      const before = await statusOf(world)
-      const { source: now, reason, since } = ear.all('status').at(-1) ?? {}
+      await waitForSource(listener, name)
+      const before = await statusOf(stack)
+      const { source: now, reason, since } = listener.messagesOf('status').at(-1) ?? {}
       expect(before).toMatchObject({ source: now, reason, since })
       const was = secondsOf(before)
-      const is = secondsOf(await until(world, (status) => secondsOf(status)[name] > was[name]))
+      const is = secondsOf(await until(stack, (status) => secondsOf(status)[name] > was[name]))
       expect(is).toEqual({ ...was, [name]: is[name] })
       return is
     }
     await grows('pendingLogs')
-    devnet.weather.dropSockets()
+    devnet.faults.dropSockets()
     await grows('poll')
-    devnet.weather.sockets = undefined
+    devnet.faults.sockets = undefined
     const { pendingLogs, poll, sealed, down } = await grows('pendingLogs')
     expect(pendingLogs + poll + sealed + down).toBeLessThanOrEqual((performance.now() - from) / 1_000)
   })
 
   it('goes on where it was when the relay is started again on its tape', async () => {
     const devnet = await openDevnet()
-    const dir = ownFolder()
+    const dir = createTempFolder()
     const round = async (relay: TestRelay, nth: number) => {
-      const ear = await hearAll({ relay }, 'start')
-      await source(ear, 'pendingLogs')
+      const listener = await listenToAll({ relay }, 'start')
+      await waitForSource(listener, 'pendingLogs')
       transfer({ devnet }, 'AAPLc', 3)
-      await ear.until(() => ear.all('transfer').length === 3 * nth)
+      await listener.until(() => listener.messagesOf('transfer').length === 3 * nth)
       devnet.seal()
-      await ear.until(() => ear.all('seal').length === nth)
-      return counted({ relay }, ear)
+      await listener.until(() => listener.messagesOf('seal').length === nth)
+      return expectMatchingScore({ relay }, listener)
     }
-    const first = await relayOn(devnet, { DATA_DIR: dir })
+    const first = await openRelayFor(devnet, { DATA_DIR: dir })
     const before = await round(first, 1)
     await first.stop()
-    const second = await relayOn(devnet, { DATA_DIR: dir })
+    const second = await openRelayFor(devnet, { DATA_DIR: dir })
     const after = await statusOf({ relay: second })
     expect(countsOf(after)?.slice(0, before.score?.length)).toEqual(countsOf(before))
     const [was, is] = [secondsOf(before), secondsOf(after)]
@@ -310,13 +320,13 @@ describe('the score', () => {
   })
 
   it('is of all that a long tape holds, as soon as it is read', async () => {
-    const dir = ownFolder()
-    const given = { dir, retentionMs: HOUR_MS, bound: 10_000, now: Date.now, dice: Math.random }
+    const dir = createTempFolder()
+    const given = { dir, retentionMs: HOUR_MS, bound: 10_000, now: Date.now, random: Math.random }
     const tape = openSqliteTape(given)
     const time = new Date().toISOString()
     await tape.append(Array.from({ length: 3_000 }, (_, index) => ({ ...transferAt({ index }), time })))
     await tape.close()
-    const relay = await relayOn(await openDevnet(), { DATA_DIR: dir })
+    const relay = await openRelayFor(await openDevnet(), { DATA_DIR: dir })
     const { score } = await until({ relay }, (status) => status.score !== null)
     expect(score?.[0]).toMatchObject({ told: 3_000, sealed: 0 })
   })

@@ -1,59 +1,69 @@
-import { farewells } from '../../src/protocol/close-codes.ts'
-import { request } from '../integration/http/raw-connection.ts'
-import { handshake } from '../integration/http/raw-websocket-client.ts'
-import type { Dice } from '../simulation/seeded-random.ts'
-import { Connection, type Over } from './crowd-connection.ts'
-import { CHANGING_SYMBOLS, EVERYTHING, type Offer, pick } from './crowd-selections.ts'
-import { AnswerReader, type Carrier, call, FramesReader, type Way } from './crowd-stream-readers.ts'
-import { pranks } from './hostile-requests.ts'
-import type { TookOne } from './latency-recorder.ts'
-import { orderOfPosition, type Story } from './received-history.ts'
+import { closeCodes } from '../../src/protocol/close-codes.ts'
+import { formatRequest } from '../integration/http/raw-connection.ts'
+import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
+import type { SeededRandom } from '../simulation/seeded-random.ts'
+import { type ConnectionEnd, CrowdConnection } from './crowd-connection.ts'
+import { CHANGING_SYMBOL_COUNT, EVERYTHING_QUERY, pickFrom, type SelectionChoices } from './crowd-selections.ts'
+import {
+  type CrowdTransport,
+  connectToRelay,
+  FramesReader,
+  type RelayAddress,
+  ResponseReader,
+} from './crowd-stream-readers.ts'
+import { hostileRequests } from './hostile-requests.ts'
+import type { RecordLatency } from './latency-recorder.ts'
+import { orderOfPosition, type ReceivedHistory } from './received-history.ts'
 
 /** How each of the crowd behaves, until it is over. */
 
 /** Where one of them stands, and with whom it speaks of what it hears. */
-type Setting = {
-  readonly way: Way
-  readonly dice: Dice
+type ClientContext = {
+  readonly way: RelayAddress
+  readonly random: SeededRandom
   readonly pool: readonly [string, ...string[]]
-  readonly offer: Offer
-  readonly story: Story
-  readonly over: AbortSignal
-  readonly took: TookOne
+  readonly offer: SelectionChoices
+  readonly story: ReceivedHistory
+  readonly stopSignal: AbortSignal
+  readonly recordLatency: RecordLatency
   /** Whether it stops reading now and then. */
-  readonly stalls: boolean
+  readonly isStaller: boolean
   /** Counts how a connection ended that was not ended by us. */
-  readonly count: (what: string) => void
+  readonly countEnding: (action: string) => void
 }
 
-const carriersHeard = ['ws', 'sse', 'sse-named', 'ndjson'] as const
+const streamTransports = ['ws', 'sse', 'sse-named', 'ndjson'] as const
 /** How many of those who stop reading for a while want what is told fastest. */
 const EVERYTHING_PERCENT = 40
 
 /** Resolves when the time has passed, or when it is over. */
-const pause = (ms: number, { over }: Setting): Promise<void> =>
+const pause = (ms: number, { stopSignal }: ClientContext): Promise<void> =>
   new Promise((resolve) => {
-    if (over.aborted) return resolve()
+    if (stopSignal.aborted) return resolve()
     const done = () => {
       clearTimeout(timer)
-      over.removeEventListener('abort', done)
+      stopSignal.removeEventListener('abort', done)
       resolve()
     }
     const timer = setTimeout(done, ms)
-    over.addEventListener('abort', done)
+    stopSignal.addEventListener('abort', done)
   })
 
-const whenOver = ({ over }: Setting): Promise<void> =>
+const untilStopped = ({ stopSignal }: ClientContext): Promise<void> =>
   new Promise((resolve) => {
-    if (over.aborted) resolve()
-    else over.addEventListener('abort', () => resolve())
+    if (stopSignal.aborted) resolve()
+    else stopSignal.addEventListener('abort', () => resolve())
   })
 
 /** Stays for so long, or until the other side ends it; then how it ended, and null while it has not. */
-async function stay(connection: Connection, ms: number | null, setting: Setting): Promise<Over | null> {
-  const time = ms === null ? whenOver(setting) : pause(ms, setting)
-  const over = await Promise.race([connection.over, time.then(() => null)])
-  if (over) note(over, setting)
+async function stayFor(
+  connection: CrowdConnection,
+  ms: number | null,
+  context: ClientContext,
+): Promise<ConnectionEnd | null> {
+  const waiting = ms === null ? untilStopped(context) : pause(ms, context)
+  const over = await Promise.race([connection.ended, waiting.then(() => null)])
+  if (over) checkEnding(over, context)
   return over
 }
 
@@ -61,100 +71,111 @@ async function stay(connection: Connection, ms: number | null, setting: Setting)
  * Whoever is sent away without having asked for it read too slowly or did not answer, and was told so. Who reads nothing
  * for longer than a farewell waits may find the connection cut, and its last word with it.
  */
-function note({ bye, code }: Over, { story, count, over, stalls }: Setting): void {
-  if (over.aborted) return
+function checkEnding({ bye, code }: ConnectionEnd, { story, countEnding, stopSignal, isStaller }: ClientContext): void {
+  if (stopSignal.aborted) return
   const reason = bye?.reason
-  if (reason === undefined && code === null && stalls) return count('cut')
-  if (reason !== 'too_slow' && reason !== 'no_pong') return story.fault(`ended with ${code}, ${JSON.stringify(bye)}`)
-  if (code !== null && code !== farewells[reason]) story.fault(`was ${reason}, and was closed with ${code}`)
-  count(`${reason} ${code ?? 'without a code'}`)
+  if (reason === undefined && code === null && isStaller) return countEnding('cut')
+  if (reason !== 'too_slow' && reason !== 'no_pong') return story.addFault(`ended with ${code}, ${JSON.stringify(bye)}`)
+  if (code !== null && code !== closeCodes[reason]) story.addFault(`was ${reason}, and was closed with ${code}`)
+  countEnding(`${reason} ${code ?? 'without a code'}`)
 }
 
-type Habit = {
+type ListeningHabit = {
   /** How long it stays; null for all the time. */
-  readonly stays: (dice: Dice) => number | null
+  readonly stayMs: (random: SeededRandom) => number | null
   /** How long it reads nothing before it goes on, where it does so at all. */
-  readonly stalls?: (dice: Dice) => number
+  readonly stallMs?: (random: SeededRandom) => number
 }
 
-const leavings = ['reset', 'close', 'half', 'farewell'] as const
+const leaveModes = ['reset', 'close', 'half', 'farewell'] as const
 
 /** Listens, leaves somehow, and comes back with the last position: over and over, as its habit is. */
-const listener =
-  ({ stays, stalls }: Habit) =>
-  async (setting: Setting): Promise<void> => {
-    const { way, dice, story, over, took } = setting
-    const query = stalls && dice.chance(EVERYTHING_PERCENT) ? EVERYTHING : dice.pick(setting.pool)
-    const carrier = dice.pick(carriersHeard)
-    while (!over.aborted) {
-      const connection = new Connection(way, story, {
-        ...{ carrier, query, heartbeatS: dice.int(1, 15), byHeader: dice.chance(50), snapshot: dice.chance(10) },
-        ...(stalls || query.includes('stage=sealed') ? {} : { took }),
+const listeningClient =
+  ({ stayMs, stallMs }: ListeningHabit) =>
+  async (context: ClientContext): Promise<void> => {
+    const { way, random, story, stopSignal, recordLatency } = context
+    const query = stallMs && random.chance(EVERYTHING_PERCENT) ? EVERYTHING_QUERY : random.pick(context.pool)
+    const transport = random.pick(streamTransports)
+    while (!stopSignal.aborted) {
+      const connection = new CrowdConnection(way, story, {
+        ...{
+          transport,
+          query,
+          heartbeatS: random.int(1, 15),
+          resumesByHeader: random.chance(50),
+          snapshot: random.chance(10),
+        },
+        ...(stallMs || query.includes('stage=sealed') ? {} : { recordLatency }),
       })
-      let ended = await stay(connection, stays(dice), setting)
-      if (!ended && stalls && !over.aborted) {
+      let ended = await stayFor(connection, stayMs(random), context)
+      if (!ended && stallMs && !stopSignal.aborted) {
         connection.socket.pause()
-        await pause(stalls(dice), setting)
+        await pause(stallMs(random), context)
         connection.socket.resume()
-        ended = await stay(connection, stays(dice), setting)
+        ended = await stayFor(connection, stayMs(random), context)
       }
-      if (!ended) await connection.leave(over.aborted ? 'close' : dice.pick(leavings))
-      await pause(dice.int(50, 3_000), setting)
+      if (!ended) await connection.leave(stopSignal.aborted ? 'close' : random.pick(leaveModes))
+      await pause(random.int(50, 3_000), context)
     }
   }
 
 /** Reads lines, and comes back as somebody new. */
-async function reader(setting: Setting): Promise<void> {
-  const { way, dice, story, over } = setting
-  while (!over.aborted) {
-    const query = `symbols=${pick(dice, setting.offer.symbols)}`
-    const connection = new Connection(way, story, { carrier: 'text', query, heartbeatS: 15 })
-    if (!(await stay(connection, dice.int(5_000, 60_000), setting))) await connection.leave('reset')
-    await pause(dice.int(50, 3_000), setting)
+async function textReader(context: ClientContext): Promise<void> {
+  const { way, random, story, stopSignal } = context
+  while (!stopSignal.aborted) {
+    const query = `symbols=${pickFrom(random, context.offer.symbols)}`
+    const connection = new CrowdConnection(way, story, { transport: 'text', query, heartbeatS: 15 })
+    if (!(await stayFor(connection, random.int(5_000, 60_000), context))) await connection.leave('reset')
+    await pause(random.int(50, 3_000), context)
   }
 }
 
 /** Asks for everything, and never reads any of it. */
-async function mute(setting: Setting): Promise<void> {
-  const { way, dice, over } = setting
-  const carrier: Carrier = dice.pick(carriersHeard)
-  const query = `${EVERYTHING}&format=${carrier === 'ndjson' ? 'ndjson' : 'sse'}`
-  while (!over.aborted) {
-    const socket = call(way)
+async function nonReader(context: ClientContext): Promise<void> {
+  const { way, random, stopSignal } = context
+  const transport: CrowdTransport = random.pick(streamTransports)
+  const query = `${EVERYTHING_QUERY}&format=${transport === 'ndjson' ? 'ndjson' : 'sse'}`
+  while (!stopSignal.aborted) {
+    const socket = connectToRelay(way)
     socket.on('error', () => socket.destroy())
-    socket.write(carrier === 'ws' ? handshake(`/v1/ws?${EVERYTHING}`) : request(`GET /v1/stream?${query}`))
-    await pause(dice.int(40_000, 90_000), setting)
+    socket.write(
+      transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`),
+    )
+    await pause(random.int(40_000, 90_000), context)
     socket.destroy()
   }
 }
 
 /** Says too much at once, is sent away, and comes back with its position. */
-async function flooder(setting: Setting): Promise<void> {
-  const { way, dice, story, over, count } = setting
-  const query = dice.pick(setting.pool)
-  while (!over.aborted) {
-    const connection = new Connection(way, story, { carrier: 'ws', query, heartbeatS: 15 })
-    await Promise.race([connection.live, connection.over])
-    if (await stay(connection, dice.int(500, 8_000), setting)) continue
-    for (let said = 0; said < FLOOD && !over.aborted; said += 1) connection.say({ type: 'ping', req: said })
-    const ended = over.aborted ? null : await Promise.race([connection.over, whenOver(setting).then(() => null)])
+async function floodingClient(context: ClientContext): Promise<void> {
+  const { way, random, story, stopSignal, countEnding } = context
+  const query = random.pick(context.pool)
+  while (!stopSignal.aborted) {
+    const connection = new CrowdConnection(way, story, { transport: 'ws', query, heartbeatS: 15 })
+    await Promise.race([connection.live, connection.ended])
+    if (await stayFor(connection, random.int(500, 8_000), context)) continue
+    for (let sent = 0; sent < FLOOD_MESSAGES && !stopSignal.aborted; sent += 1)
+      connection.sendJson({ type: 'ping', req: sent })
+    const ended = stopSignal.aborted
+      ? null
+      : await Promise.race([connection.ended, untilStopped(context).then(() => null)])
     if (!ended) await connection.leave('close')
     else if (
       ended.bye?.reason !== 'too_many_messages' ||
-      (ended.code !== null && ended.code !== farewells.too_many_messages)
+      (ended.code !== null && ended.code !== closeCodes.too_many_messages)
     )
-      story.fault(`said ${FLOOD} things at once, and ended with ${ended.code} ${JSON.stringify(ended.bye)}`)
-    else count(`too_many_messages ${ended.code ?? 'without a code'}`)
-    await pause(dice.int(200, 3_000), setting)
+      story.addFault(`said ${FLOOD_MESSAGES} things at once, and ended with ${ended.code} ${JSON.stringify(ended.bye)}`)
+    else countEnding(`too_many_messages ${ended.code ?? 'without a code'}`)
+    await pause(random.int(200, 3_000), context)
   }
 }
 
-const FLOOD = 120
+const FLOOD_MESSAGES = 120
 
 /** Changes what it hears over and over, and makes mistakes between; each selection is a piece of its story. */
-async function changer(setting: Setting): Promise<void> {
-  const { way, dice, story, over } = setting
-  const symbols = new Set([pick(dice, setting.offer.symbols.slice(0, CHANGING_SYMBOLS))])
+async function selectionChanger(context: ClientContext): Promise<void> {
+  const { way, random, story, stopSignal } = context
+  const symbols = new Set([pickFrom(random, context.offer.symbols.slice(0, CHANGING_SYMBOL_COUNT))])
   let types: string | null = null
   let minValue: string | null = null
   const queryOf = (): string => {
@@ -164,101 +185,106 @@ async function changer(setting: Setting): Promise<void> {
     return query.toString()
   }
   let req = 0
-  while (!over.aborted) {
-    const connection = new Connection(way, story, { carrier: 'ws', query: queryOf(), heartbeatS: dice.int(1, 15) })
-    await Promise.race([connection.live, connection.over, whenOver(setting)])
-    const changes = dice.int(3, 20)
-    let ended: Over | null = null
-    for (let change = 0; change < changes && !ended && !over.aborted; change += 1) {
+  while (!stopSignal.aborted) {
+    const connection = new CrowdConnection(way, story, {
+      transport: 'ws',
+      query: queryOf(),
+      heartbeatS: random.int(1, 15),
+    })
+    await Promise.race([connection.live, connection.ended, untilStopped(context)])
+    const changes = random.int(3, 20)
+    let ended: ConnectionEnd | null = null
+    for (let change = 0; change < changes && !ended && !stopSignal.aborted; change += 1) {
       req += 1
-      const symbol = pick(dice, setting.offer.symbols.slice(0, CHANGING_SYMBOLS))
-      const what = dice.int(0, 4)
-      if (what === 0) {
-        await connection.ask({ type: 'nonsense', req }, 'error', () => {})
-      } else if (what === 1 && symbols.size > 1 && symbols.has(symbol)) {
-        await connection.ask({ type: 'unsubscribe', symbols: [symbol], req }, 'unsubscribed', () => {
+      const symbol = pickFrom(random, context.offer.symbols.slice(0, CHANGING_SYMBOL_COUNT))
+      const action = random.int(0, 4)
+      if (action === 0) {
+        await connection.sendRequest({ type: 'nonsense', req }, 'error', () => {})
+      } else if (action === 1 && symbols.size > 1 && symbols.has(symbol)) {
+        await connection.sendRequest({ type: 'unsubscribe', symbols: [symbol], req }, 'unsubscribed', () => {
           symbols.delete(symbol)
           // It names no position: the piece before ends with what was heard, and so begins the next.
-          story.begin(queryOf(), null)
+          story.beginSegment(queryOf(), null)
         })
       } else {
-        const others = what === 2
-        const nextTypes = others ? dice.pick([null, '*', 'transfer']) : types
-        const nextValue = others ? dice.pick([null, '1000']) : minValue
+        const others = action === 2
+        const nextTypes = others ? random.pick([null, '*', 'transfer']) : types
+        const nextValue = others ? random.pick([null, '1000']) : minValue
         const options = others ? { types: nextTypes?.split(',') ?? null, min_value: nextValue } : { symbols: [symbol] }
-        await connection.ask(
-          { type: 'subscribe', snapshot: dice.chance(10), ...options, req },
+        await connection.sendRequest(
+          { type: 'subscribe', snapshot: random.chance(10), ...options, req },
           'subscribed',
           ({ id }) => {
             if (!others) symbols.add(symbol)
             types = nextTypes
             minValue = nextValue
-            story.pass(id ?? '')
-            story.begin(queryOf(), orderOfPosition(id ?? ''))
+            story.passPosition(id ?? '')
+            story.beginSegment(queryOf(), orderOfPosition(id ?? ''))
           },
         )
       }
-      ended = await stay(connection, dice.int(150, 1_500), setting)
+      ended = await stayFor(connection, random.int(150, 1_500), context)
     }
-    if (!ended) await connection.leave(over.aborted ? 'close' : dice.pick(leavings))
-    await pause(dice.int(50, 3_000), setting)
+    if (!ended) await connection.leave(stopSignal.aborted ? 'close' : random.pick(leaveModes))
+    await pause(random.int(50, 3_000), context)
   }
 }
 
 /** Plays one prank after the other, and stays for none to be over. */
-async function prankster(setting: Setting): Promise<void> {
-  const { way, dice, story, over } = setting
-  while (!over.aborted) {
-    const { says, code } = dice.pick(pranks)
-    const socket = call(way)
+async function hostileClient(context: ClientContext): Promise<void> {
+  const { way, random, story, stopSignal } = context
+  while (!stopSignal.aborted) {
+    const { bytesFor, code } = random.pick(hostileRequests)
+    const socket = connectToRelay(way)
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     const frames = new FramesReader({
       text: () => {},
       ping: () => {},
       close: (payload) => {
-        const told = payload.readUInt16BE(0)
-        if (code !== undefined && told !== code) story.fault(`played a prank of ${code}, and was closed with ${told}`)
+        const published = payload.readUInt16BE(0)
+        if (code !== undefined && published !== code)
+          story.addFault(`played a prank of ${code}, and was closed with ${published}`)
       },
     })
-    const answer = new AnswerReader(frames, () => {})
+    const answer = new ResponseReader(frames, () => {})
     socket.on('data', (came: Buffer) => {
       if (code !== undefined) answer.read(came)
     })
     socket.on('end', () => socket.end())
     socket.on('error', () => socket.destroy())
-    for (const piece of says(dice)) socket.write(piece)
-    await Promise.race([closed, pause(dice.int(20, 4_000), setting)])
-    if (dice.chance(50)) socket.resetAndDestroy()
+    for (const piece of bytesFor(random)) socket.write(piece)
+    await Promise.race([closed, pause(random.int(20, 4_000), context)])
+    if (random.chance(50)) socket.resetAndDestroy()
     else socket.destroy()
-    await pause(dice.int(500, 4_000), setting)
+    await pause(random.int(500, 4_000), context)
   }
 }
 
-type Character = {
+type ClientBehavior = {
   readonly name: string
   readonly percent: number
-  readonly live: (setting: Setting) => Promise<void>
+  readonly run: (context: ClientContext) => Promise<void>
 }
 
 /** Of a hundred, so many are such. */
-const characters: readonly Character[] = [
-  { name: 'steady', percent: 35, live: listener({ stays: () => null }) },
-  { name: 'comer', percent: 25, live: listener({ stays: (dice) => dice.int(200, 20_000) }) },
+const behaviors: readonly ClientBehavior[] = [
+  { name: 'steady', percent: 35, run: listeningClient({ stayMs: () => null }) },
+  { name: 'comer', percent: 25, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
   {
     name: 'staller',
     percent: 12,
-    live: listener({ stays: (dice) => dice.int(500, 6_000), stalls: (dice) => dice.int(500, 40_000) }),
+    run: listeningClient({ stayMs: (random) => random.int(500, 6_000), stallMs: (random) => random.int(500, 40_000) }),
   },
-  { name: 'changer', percent: 8, live: changer },
-  { name: 'prankster', percent: 6, live: prankster },
-  { name: 'mute', percent: 5, live: mute },
-  { name: 'reader', percent: 5, live: reader },
-  { name: 'flooder', percent: 4, live: flooder },
+  { name: 'changer', percent: 8, run: selectionChanger },
+  { name: 'prankster', percent: 6, run: hostileClient },
+  { name: 'mute', percent: 5, run: nonReader },
+  { name: 'reader', percent: 5, run: textReader },
+  { name: 'flooder', percent: 4, run: floodingClient },
 ]
 
-export function characterOf(nth: number): Character {
+export function behaviorOf(nth: number): ClientBehavior {
   let left = nth % 100
-  for (const character of characters) {
+  for (const character of behaviors) {
     left -= character.percent
     if (left < 0) return character
   }

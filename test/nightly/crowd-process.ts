@@ -1,32 +1,32 @@
 import { setMaxListeners } from 'node:events'
-import { obey } from '../bench/pinned-processes.ts'
-import { Dice } from '../simulation/seeded-random.ts'
-import { characterOf } from './crowd-behaviors.ts'
-import { type Offer, selectionsOf } from './crowd-selections.ts'
-import type { Way } from './crowd-stream-readers.ts'
-import { Latency, type Took } from './latency-recorder.ts'
-import { Story } from './received-history.ts'
-import { Judge } from './tape-comparison.ts'
+import { serveCommands } from '../bench/pinned-processes.ts'
+import { SeededRandom } from '../simulation/seeded-random.ts'
+import { behaviorOf } from './crowd-behaviors.ts'
+import { randomSelections, type SelectionChoices } from './crowd-selections.ts'
+import type { RelayAddress } from './crowd-stream-readers.ts'
+import { LatencyRecorder, type LatencySummary } from './latency-recorder.ts'
+import { ReceivedHistory } from './received-history.ts'
+import { TapeComparison } from './tape-comparison.ts'
 
 /** The crowd, in a process of its own: comes, behaves each in its way, leaves, and is then judged by the tape. */
 
-export type CrowdOrder =
+export type CrowdCommand =
   | {
       readonly do: 'enter'
       readonly seed: string
       readonly port: number
-      readonly guests: number
-      readonly offer: Offer
+      readonly clients: number
+      readonly choices: SelectionChoices
     }
   | { readonly do: 'look' }
   | { readonly do: 'leave' }
   | { readonly do: 'judge' }
 
-export type Look = {
+export type CrowdSummary = {
   readonly done: 'look'
-  readonly heard: number
+  readonly received: number
   /** How long transfers took to those who never stall, since the last look. */
-  readonly took: Took
+  readonly latency: LatencySummary
   /** The share of a core that this process used since the last look. */
   readonly load: number
   readonly endings: Readonly<Record<string, number>>
@@ -34,101 +34,118 @@ export type Look = {
 
 export type CrowdReport =
   | { readonly done: 'enter' }
-  | Look
-  | { readonly done: 'leave'; readonly heard: number }
+  | CrowdSummary
+  | { readonly done: 'leave'; readonly received: number }
   | {
       readonly done: 'judge'
       readonly faults: readonly string[]
-      readonly faultsInAll: number
-      readonly stories: number
-      readonly pieces: number
+      readonly faultCount: number
+      readonly histories: number
+      readonly segments: number
       readonly compared: number
-      readonly questions: number
+      readonly queries: number
     }
 
 /** Each address of this machine is shared by so many, far fewer than may come from one. */
-const GUESTS_PER_ADDRESS = 50
+const CLIENTS_PER_ADDRESS = 50
 /** Nobody enters later than this. */
-const ENTERING_MS = 4_000
-const FAULTS_SHOWN = 20
+const ENTRY_SPREAD_MS = 4_000
+const FAULTS_REPORTED = 20
 
-const wayOf = (port: number, nth: number): Way => ({
+const relayAddressOf = (port: number, nth: number): RelayAddress => ({
   port,
-  localAddress: `127.0.1.${1 + Math.floor(nth / GUESTS_PER_ADDRESS)}`,
+  localAddress: `127.0.1.${1 + Math.floor(nth / CLIENTS_PER_ADDRESS)}`,
 })
 
-let stories: Story[] = []
-let ways: Way[] = []
-let lives: Promise<void>[] = []
-let leaving = new AbortController()
-const latency = new Latency()
+let histories: ReceivedHistory[] = []
+let addresses: RelayAddress[] = []
+let running: Promise<void>[] = []
+let stopController = new AbortController()
+const latency = new LatencyRecorder()
 let endings: Record<string, number> = {}
-let looked = { at: performance.now(), cpu: process.cpuUsage() }
+let lastSummary = { at: performance.now(), cpu: process.cpuUsage() }
 
-function enter({ seed, port, guests, offer }: Extract<CrowdOrder, { do: 'enter' }>): CrowdReport {
-  const dice = new Dice(seed)
-  const pool = selectionsOf(dice.beside('selections'), offer)
-  leaving = new AbortController()
+function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { do: 'enter' }>): CrowdReport {
+  const random = new SeededRandom(seed)
+  const selections = randomSelections(random.fork('selections'), choices)
+  stopController = new AbortController()
   // Everybody waits for the end of it.
-  setMaxListeners(0, leaving.signal)
-  ways = Array.from({ length: guests }, (_, nth) => wayOf(port, nth))
+  setMaxListeners(0, stopController.signal)
+  addresses = Array.from({ length: count }, (_, nth) => relayAddressOf(port, nth))
   endings = {}
-  const come = ways.map((way, nth) => {
-    const { name, live } = characterOf(nth)
-    const own = new Dice(seed, nth)
-    const story = new Story(`${nth}, a ${name}`)
-    const setting = {
-      ...{ way, dice: own, pool, offer, story, over: leaving.signal },
-      took: latency.take,
-      stalls: name === 'staller',
-      count: (what: string) => {
+  const clients = addresses.map((address, nth) => {
+    const { name, run } = behaviorOf(nth)
+    const clientRandom = new SeededRandom(seed, nth)
+    const history = new ReceivedHistory(`${nth}, a ${name}`)
+    const context = {
+      ...{
+        way: address,
+        random: clientRandom,
+        pool: selections,
+        offer: choices,
+        story: history,
+        stopSignal: stopController.signal,
+      },
+      recordLatency: latency.record,
+      isStaller: name === 'staller',
+      countEnding: (what: string) => {
         endings[what] = (endings[what] ?? 0) + 1
       },
     }
-    const comes = new Promise<void>((resolve) => setTimeout(resolve, own.int(0, ENTERING_MS)))
-    return { story, life: comes.then(() => live(setting)).catch((failure) => story.fault(String(failure?.stack))) }
+    const entered = new Promise<void>((resolve) => setTimeout(resolve, clientRandom.int(0, ENTRY_SPREAD_MS)))
+    return {
+      story: history,
+      life: entered.then(() => run(context)).catch((failure) => history.addFault(String(failure?.stack))),
+    }
   })
-  stories = come.map(({ story }) => story)
-  lives = come.map(({ life }) => life)
-  look()
+  histories = clients.map(({ story }) => story)
+  running = clients.map(({ life }) => life)
+  check()
   return { done: 'enter' }
 }
 
-const heardInAll = (): number => stories.reduce((sum, { heard }) => sum + heard, 0)
+const totalReceived = (): number => histories.reduce((sum, { messageCount }) => sum + messageCount, 0)
 
-function look(): Look {
-  const [now, { user, system }] = [performance.now(), process.cpuUsage(looked.cpu)]
-  const load = (user + system) / 1_000 / (now - looked.at)
-  looked = { at: now, cpu: process.cpuUsage() }
-  return { done: 'look', heard: heardInAll(), took: latency.look(), load, endings }
+function check(): CrowdSummary {
+  const [now, { user, system }] = [performance.now(), process.cpuUsage(lastSummary.cpu)]
+  const load = (user + system) / 1_000 / (now - lastSummary.at)
+  lastSummary = { at: now, cpu: process.cpuUsage() }
+  return { done: 'look', received: totalReceived(), latency: latency.takeSummary(), load, endings }
 }
 
 async function leave(): Promise<CrowdReport> {
-  leaving.abort()
-  await Promise.all(lives)
-  return { done: 'leave', heard: heardInAll() }
+  stopController.abort()
+  await Promise.all(running)
+  return { done: 'leave', received: totalReceived() }
 }
 
 async function judge(): Promise<CrowdReport> {
-  const judging = new Judge()
-  const faults = stories.flatMap((story) => story.faults)
-  const pieces = stories.flatMap((story) => story.pieces)
-  const [epoch = ''] = stories.find(({ last }) => last !== null)?.last?.split('.') ?? []
-  await judging.read(
+  const comparison = new TapeComparison()
+  const faults = histories.flatMap((history) => history.faults)
+  const pieces = histories.flatMap((history) => history.segments)
+  const [epoch = ''] = histories.find(({ lastPosition }) => lastPosition !== null)?.lastPosition?.split('.') ?? []
+  await comparison.readTapes(
     pieces,
-    ways.filter((_, nth) => nth % GUESTS_PER_ADDRESS === 0),
+    addresses.filter((_, nth) => nth % CLIENTS_PER_ADDRESS === 0),
     epoch,
   )
   for (const piece of pieces) {
-    const fault = judging.fault(piece)
+    const fault = comparison.findFault(piece)
     if (fault) faults.push(fault)
   }
   return {
-    ...{ done: 'judge', faults: faults.slice(0, FAULTS_SHOWN), faultsInAll: faults.length },
-    ...{ stories: stories.length, pieces: pieces.length, compared: judging.compared, questions: judging.questions },
+    ...{ done: 'judge', faults: faults.slice(0, FAULTS_REPORTED), faultCount: faults.length },
+    ...{
+      histories: histories.length,
+      segments: pieces.length,
+      compared: comparison.comparedCount,
+      queries: comparison.queryCount,
+    },
   }
 }
 
-const acts = { enter, look, leave, judge }
+const commandHandlers = { enter, look: check, leave, judge }
 
-obey<CrowdOrder, CrowdReport>(async (order) => (order.do === 'enter' ? acts.enter(order) : acts[order.do]()))
+serveCommands<CrowdCommand, CrowdReport>(async (order) =>
+  order.do === 'enter' ? commandHandlers.enter(order) : commandHandlers[order.do](),
+)

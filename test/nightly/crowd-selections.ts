@@ -1,13 +1,13 @@
-import type { Dice } from '../simulation/seeded-random.ts'
+import type { SeededRandom } from '../simulation/seeded-random.ts'
 
 /** What they may ask for. */
-export type Offer = {
+export type SelectionChoices = {
   readonly symbols: readonly string[]
   /** Somebody who is an end of most movements. */
   readonly party: string
 }
 
-const typesAsked = [
+const typeChoices = [
   null,
   null,
   null,
@@ -17,31 +17,35 @@ const typesAsked = [
   'seal,retract,amend',
   'nav,status,finality,transfer',
 ] as const
-const valuesAsked = ['min_value=1000', 'min_shares=3', 'party='] as const
+const filterChoices = ['min_value=1000', 'min_shares=3', 'party='] as const
 /** Distinct selections of all that do not change theirs: the judge reads the tape once for each. */
-const SELECTIONS = 90
-const SYMBOLS_MOST = 4
+const SELECTION_COUNT = 90
+const MAX_SYMBOLS = 4
 /** What is told fastest. */
-export const EVERYTHING = 'symbols=*&types=*'
+export const EVERYTHING_QUERY = 'symbols=*&types=*'
 /** Those who change their selections choose among so many symbols. */
-export const CHANGING_SYMBOLS = 4
+export const CHANGING_SYMBOL_COUNT = 4
 
 /** The selections that there are in one crowd. */
-export function selectionsOf(dice: Dice, { symbols, party }: Offer): readonly [string, ...string[]] {
+export function randomSelections(
+  random: SeededRandom,
+  { symbols, party }: SelectionChoices,
+): readonly [string, ...string[]] {
   const one = (): string => {
     const query = new URLSearchParams()
-    const named = Array.from({ length: dice.int(1, SYMBOLS_MOST) }, () => pick(dice, symbols))
-    query.set('symbols', dice.chance(15) ? '*' : [...new Set(named)].toSorted().join(','))
-    const types = dice.pick(typesAsked)
+    const named = Array.from({ length: random.int(1, MAX_SYMBOLS) }, () => pickFrom(random, symbols))
+    query.set('symbols', random.chance(15) ? '*' : [...new Set(named)].toSorted().join(','))
+    const types = random.pick(typeChoices)
     if (types !== null) query.set('types', types)
-    if (dice.chance(20)) query.set('stage', 'sealed')
-    if (dice.chance(20)) {
-      const [name = '', value = ''] = dice.pick(valuesAsked).split('=')
+    if (random.chance(20)) query.set('stage', 'sealed')
+    if (random.chance(20)) {
+      const [name = '', value = ''] = random.pick(filterChoices).split('=')
       query.set(name, value || party)
     }
     return query.toString()
   }
-  return [one(), ...Array.from({ length: SELECTIONS - 1 }, one)]
+  return [one(), ...Array.from({ length: SELECTION_COUNT - 1 }, one)]
 }
 
-export const pick = (dice: Dice, from: readonly string[]): string => from[dice.int(0, from.length - 1)] ?? ''
+export const pickFrom = (random: SeededRandom, items: readonly string[]): string =>
+  items[random.int(0, items.length - 1)] ?? ''

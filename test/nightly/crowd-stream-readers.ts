@@ -2,10 +2,10 @@ import { connect, type Socket } from 'node:net'
 import { opcodes } from '../integration/http/websocket-frames.ts'
 
 /** Takes one message, in the bytes in which it came; they are only lent. */
-export type Take = (message: Buffer) => void
+export type TakeMessage = (message: Buffer) => void
 
 /** What a reader makes of the bytes that follow an answer's head. */
-interface Reader {
+interface ByteReader {
   read(bytes: Buffer): void
 }
 
@@ -14,14 +14,14 @@ const DATA = Buffer.from('data: ')
 const HEAD_END = '\r\n\r\n'
 
 /** The lines of NDJSON and text; of SSE those that carry a message. */
-export class LineReader implements Reader {
-  readonly #take: Take
+export class LineReader implements ByteReader {
+  readonly #takeMessage: TakeMessage
   readonly #prefix: Buffer
   #rest = Buffer.alloc(0)
 
-  constructor(take: Take, carrier: Carrier) {
-    this.#take = take
-    this.#prefix = carrier.startsWith('sse') ? DATA : Buffer.alloc(0)
+  constructor(takeMessage: TakeMessage, transport: CrowdTransport) {
+    this.#takeMessage = takeMessage
+    this.#prefix = transport.startsWith('sse') ? DATA : Buffer.alloc(0)
   }
 
   read(bytes: Buffer): void {
@@ -29,18 +29,18 @@ export class LineReader implements Reader {
     const prefix = this.#prefix
     let at = 0
     for (let end = all.indexOf(LINE_END); end >= 0; end = all.indexOf(LINE_END, at)) {
-      const carries = all.compare(prefix, 0, prefix.length, at, Math.min(at + prefix.length, end)) === 0
-      if (carries) this.#take(all.subarray(at + prefix.length, end))
+      const hasPrefix = all.compare(prefix, 0, prefix.length, at, Math.min(at + prefix.length, end)) === 0
+      if (hasPrefix) this.#takeMessage(all.subarray(at + prefix.length, end))
       at = end + 1
     }
     this.#rest = Buffer.from(all.subarray(at))
   }
 }
 
-type FrameHandlers = { readonly text: Take; readonly ping: () => void; readonly close: Take }
+type FrameHandlers = { readonly text: TakeMessage; readonly ping: () => void; readonly close: TakeMessage }
 
 /** The frames of a WebSocket's server, which are neither masked nor fragmented. */
-export class FramesReader implements Reader {
+export class FramesReader implements ByteReader {
   readonly #handlers: FrameHandlers
   #rest = Buffer.alloc(0)
 
@@ -74,33 +74,33 @@ function frameEnd(bytes: Buffer, at: number): number {
   return at + header + (size === 126 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2)))
 }
 
-export type Carrier = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
+export type CrowdTransport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
 
 /** Where a relay listens, and from which address of this machine it is called. */
-export type Way = { readonly port: number; readonly localAddress: string }
+export type RelayAddress = { readonly port: number; readonly localAddress: string }
 
-export const call = ({ port, localAddress }: Way): Socket =>
+export const connectToRelay = ({ port, localAddress }: RelayAddress): Socket =>
   connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true, noDelay: true })
 
 /** Cuts the head off an answer; what follows goes to the reader, once the status is what a stream begins with. */
-export class AnswerReader implements Reader {
-  readonly #body: Reader
-  readonly #refused: (head: string) => void
+export class ResponseReader implements ByteReader {
+  readonly #body: ByteReader
+  readonly #onRefused: (head: string) => void
   #head = ''
-  #isThrough = false
+  #isHeadRead = false
 
-  constructor(body: Reader, refused: (head: string) => void) {
+  constructor(body: ByteReader, refused: (head: string) => void) {
     this.#body = body
-    this.#refused = refused
+    this.#onRefused = refused
   }
 
   read(bytes: Buffer): void {
-    if (this.#isThrough) return this.#body.read(bytes)
+    if (this.#isHeadRead) return this.#body.read(bytes)
     this.#head += bytes.toString('latin1')
     const end = this.#head.indexOf(HEAD_END)
     if (end < 0) return
-    this.#isThrough = true
-    if (!/^HTTP\/1\.1 (101|200) /.test(this.#head)) return this.#refused(this.#head)
+    this.#isHeadRead = true
+    if (!/^HTTP\/1\.1 (101|200) /.test(this.#head)) return this.#onRefused(this.#head)
     const body = Buffer.from(this.#head.slice(end + HEAD_END.length), 'latin1')
     this.#head = ''
     if (body.length > 0) this.#body.read(body)

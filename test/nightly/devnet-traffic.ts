@@ -1,10 +1,10 @@
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { addressOf, FIRST, nowMicros } from '../bench/message-stamp.ts'
-import type { Test } from '../e2e/slow/deployed-relay.ts'
+import { FIRST_NUMBER, nowMicros, timeAsAddress } from '../bench/message-stamp.ts'
+import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
 /** What happens on the chain, at which pace. */
-export type Traffic = {
-  readonly flashMs: number
+export type TrafficSettings = {
+  readonly flashblockMs: number
   readonly transfersPerFlash: number
   /** Other logs, which those hear who ask for all types; so many hex digits each. */
   readonly logsPerFlash: number
@@ -17,20 +17,20 @@ export type Traffic = {
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
 /** Keeps the chain busy. Each transfer says when it was made; each flashblock ends with a log that is none. */
-export class Market {
+export class DevnetTraffic {
   readonly #devnet: Devnet
-  readonly #traffic: Traffic
+  readonly #settings: TrafficSettings
   readonly #symbols: readonly string[]
   #flashes = 0
   #blocks = 0
   #transfers = 0
   #timer: NodeJS.Timeout | null = null
 
-  constructor(test: Test, devnet: Devnet, traffic: Traffic) {
+  constructor(test: TestLifecycle, devnet: Devnet, settings: TrafficSettings) {
     this.#devnet = devnet
-    this.#traffic = traffic
+    this.#settings = settings
     this.#symbols = devnet.tokens.map(({ symbol }) => symbol)
-    test.onTestFinished(() => this.close())
+    test.onTestFinished(() => this.stop())
   }
 
   /** How many flashblocks and blocks there were. */
@@ -38,34 +38,34 @@ export class Market {
     return this.#flashes
   }
 
-  open(): void {
+  start(): void {
     const begun = performance.now()
     const before = this.#flashes
     const next = () => {
-      this.flash()
-      const dueMs = begun + (this.#flashes - before) * this.#traffic.flashMs
+      this.produceFlashblock()
+      const dueMs = begun + (this.#flashes - before) * this.#settings.flashblockMs
       this.#timer = setTimeout(next, Math.max(0, dueMs - performance.now()))
     }
     next()
   }
 
-  close(): void {
+  stop(): void {
     if (this.#timer) clearTimeout(this.#timer)
     this.#timer = null
   }
 
-  flash(): void {
-    const { transfersPerFlash, logsPerFlash, logBytes, flashesPerBlock } = this.#traffic
-    const to = addressOf(nowMicros())
+  produceFlashblock(): void {
+    const { transfersPerFlash, logsPerFlash, logBytes, flashesPerBlock } = this.#settings
+    const to = timeAsAddress(nowMicros())
     for (let at = 0; at < transfersPerFlash; at += 1) {
       this.#transfers += 1
-      this.#devnet.transfer({ symbol: this.#symbol(this.#transfers), to, raw: BigInt(FIRST + this.#transfers) })
+      this.#devnet.transfer({ symbol: this.#symbol(this.#transfers), to, raw: BigInt(FIRST_NUMBER + this.#transfers) })
     }
     for (let at = 0; at < logsPerFlash; at += 1) {
       const address = this.#devnet.list.addressOf(this.#symbol(this.#flashes + at))
       this.#devnet.emit({ address, topics: [TOPIC], data: `0x${'5a'.repeat(logBytes)}` })
     }
-    this.#devnet.flash()
+    this.#devnet.makeFlashblock()
     this.#flashes += 1
     if (this.#flashes % flashesPerBlock === 0) this.#seal()
   }
@@ -73,8 +73,8 @@ export class Market {
   #seal(): void {
     this.#devnet.seal()
     this.#blocks += 1
-    if (this.#blocks % this.#traffic.reorgEveryBlocks !== 0) return
-    const depth = 1 + ((this.#blocks / this.#traffic.reorgEveryBlocks) % 2)
+    if (this.#blocks % this.#settings.reorgEveryBlocks !== 0) return
+    const depth = 1 + ((this.#blocks / this.#settings.reorgEveryBlocks) % 2)
     const hashes = new Set(this.#devnet.chain.head.logs.map(({ transactionHash }) => transactionHash))
     const [lost, later] = [[...hashes].slice(0, 3), [...hashes].slice(3, 5)]
     this.#devnet.reorg(depth, lost, later)

@@ -1,23 +1,23 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Test } from '../e2e/slow/deployed-relay.ts'
+import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
 /** One of our own scripts in a process of its own, which carries out orders one after the other and reports on each. */
-export class Child<Order extends { readonly do: string }, Report extends { readonly done: string }> {
+export class ForkedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> {
   readonly #child: ChildProcess
 
-  constructor(test: Test, script: URL) {
+  constructor(test: TestLifecycle, script: URL) {
     this.#child = fork(fileURLToPath(script), { execArgv: [] })
     test.onTestFinished(() => void this.#child.kill('SIGKILL'))
   }
 
-  async order<Name extends Order['do'] & Report['done']>(
-    order: Extract<Order, { do: Name }>,
+  async command<Name extends Order['do'] & Report['done']>(
+    command: Extract<Order, { do: Name }>,
   ): Promise<Extract<Report, { done: Name }>> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const fail = () => reject(new Error(`the process that should ${order.do} has ended`))
+    const fail = () => reject(new Error(`the process that should ${command.do} has ended`))
     this.#child.once('message', resolve).once('exit', fail)
-    this.#child.send(order)
+    this.#child.send(command)
     const report = await promise
     this.#child.off('exit', fail)
     return report as Extract<Report, { done: Name }>

@@ -2,40 +2,44 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import type { Test } from '../e2e/slow/deployed-relay.ts'
-import { openFolder, Program } from '../support/child-program.ts'
+import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
+import { ChildProgram, createTempFolder } from '../support/child-program.ts'
 
 const TICKS_PER_SECOND = 100
 /** How often something is asked that is waited for. */
-const LOOK_MS = 50
+const POLL_MS = 50
 /** Errors are from here on, as pino counts. */
-const ERROR = 50
+const ERROR_LEVEL = 50
 
 /** A relay in a process of its own, as `npm start` runs it, and what can be seen of that process from outside. */
-export class Watched {
-  readonly #program: Program
+export class MonitoredRelay {
+  readonly #program: ChildProgram
   readonly port: number
   readonly url: string
   readonly #pid: number
 
-  static async open(test: Test, devnet: Devnet, settings: Record<string, string> = {}): Promise<Watched> {
+  static async open(
+    test: TestLifecycle,
+    devnet: Devnet,
+    settings: Record<string, string> = {},
+  ): Promise<MonitoredRelay> {
     const env = {
       PATH: process.env.PATH,
       PORT: '0',
-      DATA_DIR: await openFolder(test),
+      DATA_DIR: await createTempFolder(test),
       UPSTREAM_RPC_URL: devnet.rpcUrl,
       UPSTREAM_WS_URL: devnet.wsUrl,
       STOCKS_API_URL: devnet.url,
       ...settings,
     }
     const node = [process.execPath, '--max-semi-space-size=8', '--inspect-port=0', 'src/main.ts'] as const
-    const program = new Program(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...node], { env })
+    const program = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...node], { env })
     test.onTestFinished(() => program.kill())
-    const [, pid] = await program.says('stdout', /process (\d+)/)
-    return new Watched(program, Number(pid), await program.url())
+    const [, pid] = await program.waitForOutput('stdout', /process (\d+)/)
+    return new MonitoredRelay(program, Number(pid), await program.listeningUrl())
   }
 
-  private constructor(program: Program, pid: number, url: string) {
+  private constructor(program: ChildProgram, pid: number, url: string) {
     this.#program = program
     this.#pid = pid
     this.url = url
@@ -70,9 +74,9 @@ export class Watched {
    * What it holds once its garbage is collected, in bytes and in sockets: whoever is still known holds one, though it be
    * closed. Asked over the inspector, which is listened to for that alone.
    */
-  async held(): Promise<{ readonly bytes: number; readonly sockets: number }> {
+  async retained(): Promise<{ readonly bytes: number; readonly sockets: number }> {
     process.kill(this.#pid, 'SIGUSR1')
-    const [, inspector = ''] = await this.#program.says('stderr', /Debugger listening on (ws:\S+)/)
+    const [, inspector = ''] = await this.#program.waitForOutput('stderr', /Debugger listening on (ws:\S+)/)
     const socket = new WebSocket(inspector)
     await once(socket, 'open')
     const ask = async (method: string, params = {}) => {
@@ -97,12 +101,12 @@ export class Watched {
   }
 
   /** Asks until it is so; how long that may take is the test's own patience. */
-  async until(holds: () => boolean | Promise<boolean>): Promise<void> {
-    while (!(await holds())) await pause(LOOK_MS)
+  async until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    while (!(await condition())) await pause(POLL_MS)
   }
 
   /** Resolves once it counts no listener, on any carrier. */
-  deserted(): Promise<void> {
+  waitForNoListeners(): Promise<void> {
     return this.until(async () => [...(await this.metric('listeners')).values()].every((count) => count === 0))
   }
 
@@ -110,17 +114,17 @@ export class Watched {
     this.#program.signal(name)
   }
 
-  exit(): Promise<number | null> {
-    return this.#program.exit()
+  waitForExit(): Promise<number | null> {
+    return this.#program.waitForExit()
   }
 
   /** What it complained of, as far as that was an error. */
-  get errors(): readonly string[] {
-    return this.complaints.filter((line) => JSON.parse(line).level >= ERROR)
+  get errorLines(): readonly string[] {
+    return this.logLines.filter((line) => JSON.parse(line).level >= ERROR_LEVEL)
   }
 
   /** What it logged, line by line. */
-  get complaints(): readonly string[] {
+  get logLines(): readonly string[] {
     return this.#program.stderr.split('\n').filter((line) => line.startsWith('{'))
   }
 }

@@ -2,15 +2,15 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { asapScheduler, map, of, Subject, timer } from 'rxjs'
 import { expect, it } from 'vitest'
-import type { Signal } from '../../src/chain/link/socket.ts'
-import type { Ask } from '../../src/chain/rpc/client.ts'
+import type { LinkSignal } from '../../src/chain/link/socket.ts'
+import type { RequestFn } from '../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { openIngest } from '../../src/ingest/ingest.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
-import { Clock } from '../simulation/virtual-clock.ts'
-import { blockHash, header, pendingLog, sealedLog, type WireLog } from '../unit/chain/node-json.ts'
-import { APPLE, apple, listOf } from '../unit/tokens/stock-records.ts'
+import { VirtualClock } from '../simulation/virtual-clock.ts'
+import { blockHash, header, type NodeLog, pendingLog, sealedLog } from '../unit/chain/node-json.ts'
+import { APPLE, apple, parsedList } from '../unit/tokens/stock-records.ts'
 
 const HOUR_MS = 3_600_000
 const HOURS = 24
@@ -28,21 +28,21 @@ const GROWTH_BOUND_BYTES = 4 * 2 ** 20
 const address = APPLE as Hex
 
 /** A chain that is always alike: three flashblocks of one log each, every seventh log not in its sealed block. */
-class Days {
-  readonly signals = new Subject<Signal>()
-  readonly #clock: Clock
-  readonly #kept = new Map<number, readonly WireLog[]>()
+class DayTraffic {
+  readonly signals = new Subject<LinkSignal>()
+  readonly #clock: VirtualClock
+  readonly #kept = new Map<number, readonly NodeLog[]>()
   head = FIRST
   dropped = 0
   flashes = 0
 
-  constructor(clock: Clock) {
+  constructor(clock: VirtualClock) {
     this.#clock = clock
     for (let number = FIRST - 10; number <= FIRST; number += 1) this.#kept.set(number, [])
-    clock.after(FLASH_MS, () => this.#flash(0))
+    clock.runAfter(FLASH_MS, () => this.#flash(0))
   }
 
-  readonly ask: Ask = (method, params) =>
+  readonly ask: RequestFn = (method, params) =>
     timer(3, this.#clock).pipe(
       map(() => {
         const [about] = params as readonly [unknown]
@@ -63,13 +63,13 @@ class Days {
     return number > this.head ? null : header(number, { transactions: 8 })
   }
 
-  #range(from: number, to: number): readonly WireLog[] {
+  #range(from: number, to: number): readonly NodeLog[] {
     return [...this.#kept].flatMap(([number, logs]) => (number >= from && number <= to ? logs : []))
   }
 
   #flash(index: number): void {
     const block = this.head + 1
-    this.#clock.after(FLASH_MS, () => (index < 2 ? this.#flash(index + 1) : this.#seal()))
+    this.#clock.runAfter(FLASH_MS, () => (index < 2 ? this.#flash(index + 1) : this.#seal()))
     this.flashes += 1
     this.#push(pendingLog({ block, index, address }))
   }
@@ -85,11 +85,11 @@ class Days {
     )
     this.#kept.delete(this.head - KEPT_BLOCKS)
     this.signals.next({ type: 'head', header: header(this.head) })
-    this.#clock.after(BLOCK_MS - 3 * FLASH_MS, () => this.#flash(0))
+    this.#clock.runAfter(BLOCK_MS - 3 * FLASH_MS, () => this.#flash(0))
   }
 
-  #push(log: WireLog): void {
-    this.signals.next({ type: 'log', of: 'pendingLogs', log, receivedAt: this.#clock.now() })
+  #push(log: NodeLog): void {
+    this.signals.next({ type: 'log', subscription: 'pendingLogs', log, receivedAt: this.#clock.now() })
   }
 }
 
@@ -100,14 +100,14 @@ const collect = (): number => {
 }
 
 it('memory stays flat over a day, and every promise of it is kept', async () => {
-  const clock = new Clock()
-  const days = new Days(clock)
+  const clock = new VirtualClock()
+  const days = new DayTraffic(clock)
   const tape = openSqliteTape({
     dir: ':memory:',
     retentionMs: HOURS * HOUR_MS,
     bound: TAPE_BOUND,
     now: () => clock.now(),
-    dice: () => 0.5,
+    random: () => 0.5,
   })
   const count = { told: 0, sealed: 0, retracted: 0, late: 0, statuses: 0 }
   tape.follow((entries) => {
@@ -121,12 +121,12 @@ it('memory stays flat over a day, and every promise of it is kept', async () => 
   })
   const flow = await openIngest({
     tape,
-    ask: days.ask,
+    request: days.ask,
     link: () => days.signals,
-    overhear: () => {},
-    lists: () => of({ tokens: listOf(apple()), partial: false }),
+    onChainEvent: () => {},
+    lists: () => of({ tokens: parsedList(apple()), partial: false }),
     clock,
-    turn: asapScheduler,
+    tickScheduler: asapScheduler,
     settings: {
       pendingPollMs: 1_000,
       silenceMs: 3_000,
@@ -135,14 +135,14 @@ it('memory stays flat over a day, and every promise of it is kept', async () => 
       staleMs: 365 * 24 * HOUR_MS,
       feeds: [],
     },
-    say: () => {},
-    count: { repeated: () => {}, foreign: () => {}, unreadable: () => {} },
+    warn: () => {},
+    count: { repeated: () => {}, unlisted: () => {}, unreadable: () => {} },
   })
   const running = flow.subscribe()
-  days.signals.next({ type: 'live', of: 'pendingLogs', addresses: [address] })
+  days.signals.next({ type: 'live', subscription: 'pendingLogs', addresses: [address] })
   let full = 0
   for (let hour = 1; hour <= HOURS; hour += 1) {
-    while (clock.due <= hour * HOUR_MS) {
+    while (clock.nextDueAt <= hour * HOUR_MS) {
       clock.step()
       await new Promise(setImmediate)
     }
@@ -154,7 +154,7 @@ it('memory stays flat over a day, and every promise of it is kept', async () => 
   expect(count.told).toBe(days.flashes)
   expect(count.late).toBe(0)
   expect(count.statuses).toBe(1)
-  const open = tape.notes('open/').size
+  const open = tape.readNotes('open/').size
   expect(open).toBeLessThanOrEqual(6)
   expect(count.sealed + count.retracted + open).toBe(days.flashes)
   expect(Math.abs(count.retracted - days.dropped)).toBeLessThanOrEqual(3)

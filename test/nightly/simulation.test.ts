@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { plants } from '../simulation/planted-bugs.ts'
-import { described } from '../simulation/shrink-failure.ts'
-import { crowd, type Done } from '../simulation/worker-pool.ts'
+import { plantedBugs } from '../simulation/planted-bugs.ts'
+import { describeFailure } from '../simulation/shrink-failure.ts'
+import { runTasks, type WorkerResult } from '../simulation/worker-pool.ts'
 
 /** So many worlds, each run twice; planted bugs have to be found within as many. */
 const SEEDS = 200
@@ -13,11 +13,11 @@ describe(`${SEEDS} worlds`, () => {
   it('keep every law, and each does the same when it runs again', async () => {
     const broken: string[] = []
     const uneven: (number | undefined)[] = []
-    await crowd({
+    await runTasks({
       tasks: Array.from({ length: SEEDS }, (_, nth) => ({ seed: nth + 1, twice: true, runsBound: RUNS_BOUND })),
       workers: WORKERS,
-      done: ({ task, prey, traces }) => {
-        if (prey) broken.push(described(prey))
+      onResult: ({ task, failure, traces }) => {
+        if (failure) broken.push(describeFailure(failure))
         if (new Set(traces).size > 1) uneven.push(task.seed)
       },
     })
@@ -28,13 +28,13 @@ describe(`${SEEDS} worlds`, () => {
 
 describe('a bug that is planted', () => {
   it(`is found within ${SEEDS} worlds, whichever it is`, async () => {
-    const names = Object.keys(plants)
-    const found: Done[] = []
-    await crowd({
+    const names = Object.keys(plantedBugs)
+    const found: WorkerResult[] = []
+    await runTasks({
       tasks: names.map((plant) => ({ plant, seeds: SEEDS })),
       workers: WORKERS,
-      done: (done) => found.push(done),
+      onResult: (done) => found.push(done),
     })
-    expect(found.filter((done) => done.found !== null).map(({ task }) => task.plant)).toHaveLength(names.length)
+    expect(found.filter((done) => done.found !== null).map(({ task }) => task.plantedBug)).toHaveLength(names.length)
   })
 })

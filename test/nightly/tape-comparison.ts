@@ -1,97 +1,108 @@
 import { crc32 } from 'node:zlib'
-import { request } from '../integration/http/raw-connection.ts'
-import { AnswerReader, call, LineReader, type Way } from './crowd-stream-readers.ts'
-import { isRemark, keptOf, type Order, type Piece, sayPlace, seqOfOrder } from './received-history.ts'
+import { formatRequest } from '../integration/http/raw-connection.ts'
+import { connectToRelay, LineReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
+import {
+  formatOrder,
+  isComment,
+  parseTapeMessage,
+  type ReceivedSegment,
+  seqOfOrder,
+  type TapeOrder,
+} from './received-history.ts'
 
 /** How many readings of the tape go on at once. */
-const READINGS = 6
+const CONCURRENT_READS = 6
 
 /** What the tape gives for a selection, asked for when it is at rest. */
-type Given = { readonly orders: readonly Order[]; readonly sums: readonly number[] }
+type TapeContent = { readonly orders: readonly TapeOrder[]; readonly checksums: readonly number[] }
 
 /** The stretch of the tape on which everybody was judged: after a position, and up to a place. */
-type Stretch = { readonly since: string; readonly to: Order }
+type TapeRange = { readonly since: string; readonly to: TapeOrder }
 
 /** Reads that stretch for a selection; text from where its query says up to the present. */
-function tapeOf(way: Way, query: string, { since, to }: Stretch): Promise<Given> {
+function readTapeRange(address: RelayAddress, query: string, { since, to }: TapeRange): Promise<TapeContent> {
   const isText = query.endsWith('format=text')
   const path = `/v1/stream?${query}&snapshot=false${isText ? '' : `&format=ndjson&since=${since}`}`
-  const orders: Order[] = []
-  const sums: number[] = []
+  const orders: TapeOrder[] = []
+  const checksums: number[] = []
   return new Promise((resolve, reject) => {
-    const socket = call(way)
+    const socket = connectToRelay(address)
     const done = (fault?: string) => {
       socket.destroy()
-      if (fault === undefined) resolve({ orders, sums })
+      if (fault === undefined) resolve({ orders, checksums })
       else reject(new Error(`${path}: ${fault}`))
     }
-    const take = (line: Buffer) => {
+    const takeLine = (line: Buffer) => {
       const isLive = line.toString('latin1', 0, 13) === (isText ? '# live after ' : '{"type":"live')
       if (isLive) return done()
-      const kept = isText ? null : keptOf(line)
-      if (kept && kept.order > to) return done()
-      if (!kept && (!isText || isRemark(line))) return
-      orders.push(kept?.order ?? orders.length + 1)
-      sums.push(crc32(line))
+      const tapeMessage = isText ? null : parseTapeMessage(line)
+      if (tapeMessage && tapeMessage.order > to) return done()
+      if (!tapeMessage && (!isText || isComment(line))) return
+      orders.push(tapeMessage?.order ?? orders.length + 1)
+      checksums.push(crc32(line))
     }
-    const answer = new AnswerReader(new LineReader(take, isText ? 'text' : 'ndjson'), (head) => done(head))
+    const answer = new ResponseReader(new LineReader(takeLine, isText ? 'text' : 'ndjson'), (head) => done(head))
     socket.on('data', (bytes: Buffer) => answer.read(bytes))
     socket.on('close', () => done('ended early'))
     socket.on('error', () => socket.destroy())
-    socket.write(request(`GET ${path}`))
+    socket.write(formatRequest(`GET ${path}`))
   })
 }
 
 /** Holds what was heard against the tape: what speaks against it, and how many messages were compared. */
-export class Judge {
-  readonly #tapes = new Map<string, Given>()
-  compared = 0
+export class TapeComparison {
+  readonly #tapes = new Map<string, TapeContent>()
+  comparedCount = 0
 
   /** Reads the tape once for every selection, some at a time. */
-  async read(pieces: readonly Piece[], ways: readonly Way[], epoch: string): Promise<void> {
-    const places = pieces.flatMap(({ query, from, to }) => (query.endsWith('format=text') ? [] : [from, to]))
-    const told = places.filter((place) => place !== null)
-    const since = `${epoch}.${seqOfOrder(told.reduce((least, place) => Math.min(least, place), Number.MAX_SAFE_INTEGER))}`
-    const stretch = { since, to: told.reduce((most, place) => Math.max(most, place), 0) }
-    const queries = [...new Set(pieces.map(({ query }) => query))]
-    const readOn = async (way: Way) => {
+  async readTapes(
+    segments: readonly ReceivedSegment[],
+    addresses: readonly RelayAddress[],
+    epoch: string,
+  ): Promise<void> {
+    const orders = segments.flatMap(({ query, from, to }) => (query.endsWith('format=text') ? [] : [from, to]))
+    const published = orders.filter((order) => order !== null)
+    const since = `${epoch}.${seqOfOrder(published.reduce((least, order) => Math.min(least, order), Number.MAX_SAFE_INTEGER))}`
+    const range = { since, to: published.reduce((most, order) => Math.max(most, order), 0) }
+    const queries = [...new Set(segments.map(({ query }) => query))]
+    const readNextTapes = async (address: RelayAddress) => {
       for (let query = queries.pop(); query !== undefined; query = queries.pop()) {
-        this.#tapes.set(query, await tapeOf(way, query, stretch))
+        this.#tapes.set(query, await readTapeRange(address, query, range))
       }
     }
-    await Promise.all(ways.slice(0, READINGS).map(readOn))
+    await Promise.all(addresses.slice(0, CONCURRENT_READS).map(readNextTapes))
   }
 
-  get questions(): number {
+  get queryCount(): number {
     return this.#tapes.size
   }
 
   /** What speaks against a piece of a story; null if nothing does. */
-  fault(piece: Piece): string | null {
-    const first = piece.orders[0]
-    const to = piece.to ?? piece.orders.at(-1)
+  findFault(segment: ReceivedSegment): string | null {
+    const first = segment.orders[0]
+    const to = segment.to ?? segment.orders.at(-1)
     if (to === undefined) return null
-    const { orders, sums } = this.#tapes.get(piece.query) ?? { orders: [], sums: [] }
-    const from = piece.from === null ? orders.indexOf(first ?? 0) : after(orders, piece.from)
-    if (from < 0) return first === undefined ? null : `${piece.query}: ${sayPlace(first)} is not on the tape`
-    const end = after(orders, to)
-    this.compared += piece.orders.length
-    for (let at = 0; at < Math.max(piece.orders.length, end - from); at += 1) {
-      const [told, heard] = [orders[from + at], piece.orders[at]]
-      const differs = told !== heard || sums[from + at] !== piece.sums[at] || from + at >= end
+    const { orders, checksums } = this.#tapes.get(segment.query) ?? { orders: [], checksums: [] }
+    const from = segment.from === null ? orders.indexOf(first ?? 0) : indexAfter(orders, segment.from)
+    if (from < 0) return first === undefined ? null : `${segment.query}: ${formatOrder(first)} is not on the tape`
+    const end = indexAfter(orders, to)
+    this.comparedCount += segment.orders.length
+    for (let at = 0; at < Math.max(segment.orders.length, end - from); at += 1) {
+      const [published, received] = [orders[from + at], segment.orders[at]]
+      const differs = published !== received || checksums[from + at] !== segment.checksums[at] || from + at >= end
       if (differs)
-        return `${piece.query}: ${sayPlace(heard)} was heard where the tape has ${sayPlace(told)}, the ${at + 1}th of ${end - from}`
+        return `${segment.query}: ${formatOrder(received)} was heard where the tape has ${formatOrder(published)}, the ${at + 1}th of ${end - from}`
     }
     return null
   }
 }
 
 /** How many stand up to and with a place. */
-function after(orders: readonly Order[], place: Order): number {
+function indexAfter(orders: readonly TapeOrder[], order: TapeOrder): number {
   let [low, high] = [0, orders.length]
   while (low < high) {
     const middle = (low + high) >>> 1
-    if ((orders[middle] ?? 0) <= place) low = middle + 1
+    if ((orders[middle] ?? 0) <= order) low = middle + 1
     else high = middle
   }
   return low

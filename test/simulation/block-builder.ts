@@ -1,164 +1,169 @@
-import type { Weather } from './active-faults.ts'
-import { drawTx, type Market } from './random-transactions.ts'
-import { sealedFate } from './seal-changes.ts'
-import { Dice } from './seeded-random.ts'
-import { hex, type Tx } from './simulated-block.ts'
-import { type Chain, SLOT_MS, SLOTS_PER_BLOCK } from './simulated-chain.ts'
-import { reorganised } from './simulated-reorg.ts'
+import type { ActiveFaults } from './active-faults.ts'
+import { randomTx, type TransactionMix } from './random-transactions.ts'
+import { sealTransactions } from './seal-changes.ts'
+import { SeededRandom } from './seeded-random.ts'
+import { hex, type SimulatedTx } from './simulated-block.ts'
+import { type SimulatedChain, SLOT_MS, SLOTS_PER_BLOCK } from './simulated-chain.ts'
+import { reorgBlocks } from './simulated-reorg.ts'
 import type { Settings } from './simulation-settings.ts'
-import { type Clock, NOON } from './virtual-clock.ts'
+import { NOON, type VirtualClock } from './virtual-clock.ts'
 
 type Options = {
   readonly settings: Settings
-  readonly clock: Clock
-  readonly weather: Weather
-  readonly chain: Chain
+  readonly clock: VirtualClock
+  readonly activeFaults: ActiveFaults
+  readonly chain: SimulatedChain
 }
 
 /** A transaction that waits for a later block: shown there, or not before it is sealed. */
-type Held = { readonly tx: Tx; readonly shown: boolean }
+type DeferredTx = { readonly tx: SimulatedTx; readonly shown: boolean }
 
 /** How often, in %, what lost its block is shown again before it finds another. */
-const SHOWN_AGAIN = 70
+const SHOWN_AGAIN_PERCENT = 70
 /** Flashblocks that are not the first of their block, more or less: a gap strikes one of them. */
 const GAPS_PER_BLOCK = 5
 
 /** Builds the chain, slot by slot. What each slot draws is its own, so that a fault less changes nothing else. */
-export class Builder {
+export class BlockBuilder {
   readonly #options: Options
   #slot = 0
   /** Slots since the newest block was sealed. */
-  #age = 0
+  #slotsInBlock = 0
   /** What will be in the block beyond what is shown. */
-  #hidden: Tx[] = []
-  #held: readonly Held[] = []
+  #hiddenTxs: SimulatedTx[] = []
+  #deferredTxs: readonly DeferredTx[] = []
 
   constructor(options: Options) {
-    const { clock, weather, chain } = options
+    const { clock, activeFaults, chain } = options
     this.#options = options
-    this.#begin([])
-    weather.onsets('restart').subscribe(() => this.#restart())
-    weather.onsets('reorg').subscribe(({ amount }) => this.#reorganise(amount, false))
-    weather.onsets('rewind').subscribe(({ amount }) => this.#reorganise(amount, true))
-    weather
+    this.#beginBlock([])
+    activeFaults.onsets('restart').subscribe(() => this.#restartBlock())
+    activeFaults.onsets('reorg').subscribe(({ amount }) => this.#reorganise(amount, false))
+    activeFaults.onsets('rewind').subscribe(({ amount }) => this.#reorganise(amount, true))
+    activeFaults
       .onsets('deepReorg')
       .subscribe(({ amount }) => this.#reorganise(Math.ceil(((chain.head - chain.safe) * amount) / 100), false))
     const tick = () => {
-      if (!weather.is('stop')) this.#tick()
-      clock.after(SLOT_MS, tick)
+      if (!activeFaults.isActive('stop')) this.#tick()
+      clock.runAfter(SLOT_MS, tick)
     }
-    clock.after(SLOT_MS, tick)
+    clock.runAfter(SLOT_MS, tick)
   }
 
   #tick(): void {
     const { settings } = this.#options
     this.#slot += 1
-    this.#age += 1
-    const txs = this.#draw()
+    this.#slotsInBlock += 1
+    const txs = this.#randomTxs()
     if (settings.mode === 'native') {
-      this.#hidden.push(...txs)
-      return this.#seal()
+      this.#hiddenTxs.push(...txs)
+      return this.#sealBlock()
     }
-    if (this.#age === SLOTS_PER_BLOCK) return this.#seal()
-    const held = this.#age === 1 ? this.#release(true) : []
-    this.#show([...held, ...txs])
+    if (this.#slotsInBlock === SLOTS_PER_BLOCK) return this.#sealBlock()
+    const deferred = this.#slotsInBlock === 1 ? this.#releaseDeferred(true) : []
+    this.#showTxs([...deferred, ...txs])
   }
 
-  #dice(name: string): Dice {
-    return new Dice(this.#options.settings.seed, name, this.#slot)
+  #randomFor(name: string): SeededRandom {
+    return new SeededRandom(this.#options.settings.seed, name, this.#slot)
   }
 
-  #draw(): readonly Tx[] {
+  #randomTxs(): readonly SimulatedTx[] {
     const { activity } = this.#options.settings
-    const dice = this.#dice('market')
-    const count = Math.floor(activity / 100) + (dice.chance(activity % 100) ? 1 : 0)
+    const random = this.#randomFor('market')
+    const count = Math.floor(activity / 100) + (random.chance(activity % 100) ? 1 : 0)
     const hash = (nth: number) => hex(64, 0x7a_0000_0000 + this.#slot * 100 + nth)
-    return Array.from({ length: count }, (_, nth) => drawTx(dice, hash(nth), this.#market))
+    return Array.from({ length: count }, (_, nth) => randomTx(random, hash(nth), this.#transactionMix))
   }
 
-  get #market(): Market {
+  get #transactionMix(): TransactionMix {
     const { settings, clock } = this.#options
-    return { deeds: settings.deeds, second: Math.floor((NOON + clock.frame) / 1_000) }
+    return { deeds: settings.deeds, second: Math.floor((NOON + clock.elapsedMs) / 1_000) }
   }
 
-  #show(txs: readonly Tx[]): void {
-    const { chain, clock, weather } = this.#options
-    const { building } = chain
-    const struck = this.#dice('gap').chance((weather.amount('gap') ?? 0) / GAPS_PER_BLOCK)
+  #showTxs(txs: readonly SimulatedTx[]): void {
+    const { chain, clock, activeFaults } = this.#options
+    const { pendingBlock } = chain
+    const isGapStruck = this.#randomFor('gap').chance((activeFaults.amount('gap') ?? 0) / GAPS_PER_BLOCK)
     // Whatever comes after something that was not shown is not shown either.
-    if (struck || weather.is('dark') || this.#hidden.length > 0)
-      building.lostAt = Math.min(building.lostAt, clock.frame)
-    if (building.lostAt <= clock.frame) this.#hidden.push(...txs)
-    else chain.deeds.next({ type: 'shown', building, logs: chain.show(txs) })
+    if (isGapStruck || activeFaults.isActive('dark') || this.#hiddenTxs.length > 0)
+      pendingBlock.hiddenFrom = Math.min(pendingBlock.hiddenFrom, clock.elapsedMs)
+    if (pendingBlock.hiddenFrom <= clock.elapsedMs) this.#hiddenTxs.push(...txs)
+    else chain.events.next({ type: 'shown', pendingBlock, logs: chain.showTransactions(txs) })
   }
 
-  #seal(): void {
-    const { chain, clock, weather } = this.#options
-    const { number, timestamp, txs: shown } = chain.building
-    const silent = this.#release(false)
-    const { txs, held } = sealedFate({
-      ...{ weather, shown },
-      dice: this.#dice('fate'),
-      market: this.#market,
+  #sealBlock(): void {
+    const { chain, clock, activeFaults } = this.#options
+    const { number, timestamp, txs: shown } = chain.pendingBlock
+    const silent = this.#releaseDeferred(false)
+    const { txs, deferred } = sealTransactions({
+      ...{ activeFaults, shown },
+      random: this.#randomFor('fate'),
+      transactionMix: this.#transactionMix,
       slot: this.#slot,
     })
-    this.#held = [...this.#held, ...held]
-    const block = chain.add({ number, timestamp, txs: [...silent, ...txs, ...this.#hidden], since: clock.frame })
-    chain.mark(number)
-    this.#begin([])
-    chain.deeds.next({ type: 'sealed', block })
+    this.#deferredTxs = [...this.#deferredTxs, ...deferred]
+    const block = chain.addBlock({
+      number,
+      timestamp,
+      txs: [...silent, ...txs, ...this.#hiddenTxs],
+      canonicalFrom: clock.elapsedMs,
+    })
+    chain.markHead(number)
+    this.#beginBlock([])
+    chain.events.next({ type: 'sealed', block })
   }
 
   /** Takes those that waited: to be shown, or to be sealed unseen. */
-  #release(shown: boolean): readonly Tx[] {
-    const released = this.#held.filter((held) => held.shown === shown)
-    this.#held = this.#held.filter((held) => held.shown !== shown)
+  #releaseDeferred(shown: boolean): readonly SimulatedTx[] {
+    const released = this.#deferredTxs.filter((deferred) => deferred.shown === shown)
+    this.#deferredTxs = this.#deferredTxs.filter((deferred) => deferred.shown !== shown)
     return released.map(({ tx }) => tx)
   }
 
-  #hold(txs: readonly Tx[], dice: Dice): void {
-    this.#held = [...this.#held, ...txs.map((tx) => ({ tx, shown: dice.chance(SHOWN_AGAIN) }))]
+  #defer(txs: readonly SimulatedTx[], random: SeededRandom): void {
+    this.#deferredTxs = [...this.#deferredTxs, ...txs.map((tx) => ({ tx, shown: random.chance(SHOWN_AGAIN_PERCENT) }))]
   }
 
-  #begin(kept: readonly Tx[]): void {
-    const { chain, settings, weather } = this.#options
+  #beginBlock(keptTxs: readonly SimulatedTx[]): void {
+    const { chain, settings, activeFaults } = this.#options
     // Without flashblocks nothing is shown before it is sealed.
-    chain.begin(kept, settings.mode === 'native' || weather.is('dark'))
-    this.#age = 0
-    this.#hidden = []
+    chain.beginBlock(keptTxs, settings.mode === 'native' || activeFaults.isActive('dark'))
+    this.#slotsInBlock = 0
+    this.#hiddenTxs = []
   }
 
   /** The builder fails over and begins the block anew; what it had shown stands under other indexes, or is not shown. */
-  #restart(): void {
+  #restartBlock(): void {
     const { chain, clock, settings } = this.#options
     if (settings.mode === 'native') return
-    const dice = this.#dice('restart')
-    const txs = chain.abandon().txs.filter(() => dice.chance(80))
-    if (dice.chance(50)) txs.reverse()
-    this.#begin([])
-    if (dice.chance(50)) chain.building.lostAt = clock.frame
-    this.#show(txs)
+    const random = this.#randomFor('restart')
+    const txs = chain.abandon().txs.filter(() => random.chance(80))
+    if (random.chance(50)) txs.reverse()
+    this.#beginBlock([])
+    if (random.chance(50)) chain.pendingBlock.hiddenFrom = clock.elapsedMs
+    this.#showTxs(txs)
   }
 
   /** Another chain takes over: at once, or by going back and building again. */
-  #reorganise(depth: number, slowly: boolean): void {
+  #reorganise(depth: number, isRewind: boolean): void {
     const { chain, clock, settings } = this.#options
     const to = Math.max(chain.safe, chain.head - depth)
-    const removed = chain.cut(to)
+    const removed = chain.rollBackTo(to)
     if (removed.length === 0) return
     const { number, txs: shown } = chain.abandon()
-    const hidden = this.#hidden
-    const dice = this.#dice('reorg')
-    const { blocks, left } = reorganised({ dice, removed, slowly, slot: this.#slot, deeds: settings.deeds })
+    const hidden = this.#hiddenTxs
+    const random = this.#randomFor('reorg')
+    const { blocks, remaining } = reorgBlocks({ random, removed, isRewind, slot: this.#slot, deeds: settings.deeds })
     const added = blocks.map(({ timestamp, txs }, nth) =>
-      chain.add({ number: to + 1 + nth, timestamp, txs, since: clock.frame }),
+      chain.addBlock({ number: to + 1 + nth, timestamp, txs, canonicalFrom: clock.elapsedMs }),
     )
-    if (added.length > 0) chain.mark(to + added.length)
-    const goesOn = chain.head + 1 === number
-    this.#begin(goesOn ? shown : [])
-    this.#hold(left, dice)
-    if (goesOn) this.#hidden = hidden
-    else this.#hold([...shown, ...hidden], dice)
-    chain.deeds.next({ type: 'reorganised', removed, added })
+    if (added.length > 0) chain.markHead(to + added.length)
+    const continuesBlock = chain.head + 1 === number
+    this.#beginBlock(continuesBlock ? shown : [])
+    this.#defer(remaining, random)
+    if (continuesBlock) this.#hiddenTxs = hidden
+    else this.#defer([...shown, ...hidden], random)
+    chain.events.next({ type: 'reorganised', removed, added })
   }
 }

@@ -1,6 +1,6 @@
 import type { Hex } from '../../src/protocol/fields.ts'
-import type { Content } from './simulated-block.ts'
-import { newcomer, stocks } from './simulated-tokens.ts'
+import type { LogContent } from './simulated-block.ts'
+import { laterToken, listedTokens } from './simulated-tokens.ts'
 import {
   multiplierUpdated,
   NO_CAP,
@@ -10,7 +10,7 @@ import {
 } from './token-event-logs.ts'
 
 /** What somebody asks of a contract: what it says then follows from what holds where the transaction comes to stand. */
-export type Call = { readonly address: Hex } & (
+export type ContractCall = { readonly address: Hex } & (
   | { readonly call: 'multiply' | 'multiplyOnce'; readonly to: bigint }
   /** In seconds. */
   | { readonly call: 'schedule'; readonly to: bigint; readonly at: number }
@@ -19,7 +19,7 @@ export type Call = { readonly address: Hex } & (
 )
 
 /** What a contract holds of itself. */
-export type Book = {
+export type ContractState = {
   readonly multiplier: bigint
   readonly schedule: { readonly to: bigint; readonly at: number } | null
   readonly cap: bigint
@@ -27,35 +27,40 @@ export type Book = {
   /** What was said of the record since the world began. */
   readonly fields: Readonly<Record<string, unknown>>
 }
-export type Books = ReadonlyMap<Hex, Book>
+export type ContractStates = ReadonlyMap<Hex, ContractState>
 
 const WAD_PER_HUNDREDTH = 10n ** 16n
-const first = { schedule: null, cap: NO_CAP, paused: [], fields: {} }
+const initialState = { schedule: null, cap: NO_CAP, paused: [], fields: {} }
 
-export const firstBooks: Books = new Map(
-  [...stocks, newcomer].map(({ address, hundredths }) => [
+export const initialContracts: ContractStates = new Map(
+  [...listedTokens, laterToken].map(({ address, hundredths }) => [
     address,
-    { ...first, multiplier: hundredths * WAD_PER_HUNDREDTH },
+    { ...initialState, multiplier: hundredths * WAD_PER_HUNDREDTH },
   ]),
 )
 
 /** A schedule that has come of age holds, though nothing was said or written. */
-export const multiplierAt = ({ multiplier, schedule }: Book, second: number): bigint =>
+export const multiplierAt = ({ multiplier, schedule }: ContractState, second: number): bigint =>
   schedule && schedule.at <= second ? schedule.to : multiplier
 
 /** What comes of one log, or of what somebody asks, in a block of this time. */
-export function said(
-  books: Books,
-  one: Content | Call,
+export function execute(
+  books: ContractStates,
+  one: LogContent | ContractCall,
   second: number,
-): { readonly books: Books; readonly contents: readonly Content[] } {
+): { readonly books: ContractStates; readonly contents: readonly LogContent[] } {
   const before = books.get(one.address)
   if (!before) return { books, contents: 'call' in one ? [] : [one] }
-  const { book, contents } = 'call' in one ? done(before, one, second) : { book: read(before, one), contents: [one] }
+  const { book, contents } =
+    'call' in one ? executeCall(before, one, second) : { book: applyLog(before, one), contents: [one] }
   return { books: book === before ? books : new Map(books).set(one.address, book), contents }
 }
 
-function done(book: Book, call: Call, second: number): { readonly book: Book; readonly contents: readonly Content[] } {
+function executeCall(
+  book: ContractState,
+  call: ContractCall,
+  second: number,
+): { readonly book: ContractState; readonly contents: readonly LogContent[] } {
   const { address } = call
   const live = book.schedule && book.schedule.at > second ? book.schedule : null
   const multiplier = multiplierAt(book, second)
@@ -64,9 +69,9 @@ function done(book: Book, call: Call, second: number): { readonly book: Book; re
     case 'multiply':
     case 'multiplyOnce': {
       const once = multiplierUpdated(address, call.to)
-      const told =
+      const contents =
         call.call === 'multiply' ? [...ended, once, uiMultiplierUpdated(address, multiplier, call.to, second)] : [once]
-      return { book: { ...book, multiplier: call.to, schedule: null }, contents: told }
+      return { book: { ...book, multiplier: call.to, schedule: null }, contents: contents }
     }
     case 'schedule': {
       // Whoever comes too late is turned away.
@@ -82,14 +87,14 @@ function done(book: Book, call: Call, second: number): { readonly book: Book; re
   }
 }
 
-function read(book: Book, { means }: Content): Book {
-  switch (means?.event) {
+function applyLog(book: ContractState, { tokenEvent }: LogContent): ContractState {
+  switch (tokenEvent?.event) {
     case 'Paused':
-      return { ...book, paused: [...new Set([...book.paused, ...means.features])].sort() }
+      return { ...book, paused: [...new Set([...book.paused, ...tokenEvent.features])].sort() }
     case 'Unpaused':
-      return { ...book, paused: book.paused.filter((one) => !means.features.includes(one)) }
+      return { ...book, paused: book.paused.filter((one) => !tokenEvent.features.includes(one)) }
     case 'FieldUpdated':
-      return { ...book, fields: { ...book.fields, [means.field]: means.value } }
+      return { ...book, fields: { ...book.fields, [tokenEvent.field]: tokenEvent.value } }
     default:
       return book
   }

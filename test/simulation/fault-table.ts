@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { Dice } from './seeded-random.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 /** What can go wrong, one row each: whom it befalls, how long it lasts (ms), and what its amount means. */
 export const faultTable = {
@@ -76,26 +76,26 @@ export const faultTable = {
   leave: ['relay', 0, 120_000, 'nothing', 0, 0],
 } as const satisfies Record<string, readonly [string, number, number, string, number, number]>
 
-export type Kind = keyof typeof faultTable
+export type FaultKind = keyof typeof faultTable
 
 /** Something that goes wrong at a time (ms since the beginning), for a while, to an extent. */
 export type Fault = {
   readonly at: number
   readonly for: number
   readonly target: string
-  readonly kind: Kind
+  readonly kind: FaultKind
   readonly amount: number
 }
 
-const kinds = Object.keys(faultTable) as [Kind, ...Kind[]]
+const kinds = Object.keys(faultTable) as [FaultKind, ...FaultKind[]]
 /** Faults fall into this part of a run; what lasts longer reaches beyond. */
 const FAULTS_BEGIN_MS = 2_000
-const MOST_FAULTS = 10
-const MOST_KINDS = 6
+const MAX_FAULTS = 10
+const MAX_KINDS = 6
 const RESTART_PERCENT = 15
 
 /** One fault of a kind, drawn by fast-check so that it shrinks towards short, early and little. */
-const faultOf = (kind: Kind, spanMs: number): fc.Arbitrary<Fault> => {
+const faultArbitrary = (kind: FaultKind, spanMs: number): fc.Arbitrary<Fault> => {
   const [target, shortest, longest, , least, most] = faultTable[kind]
   return fc
     .record({
@@ -107,22 +107,25 @@ const faultOf = (kind: Kind, spanMs: number): fc.Arbitrary<Fault> => {
 }
 
 /** The kinds that a seed switches on: a few, for common faults would hide rare ones. */
-function swarmOf(seed: number): readonly Kind[] {
-  const dice = new Dice(seed, 'swarm')
-  const chosen = new Set<Kind>()
-  const count = dice.int(1, MOST_KINDS)
-  while (chosen.size < count) chosen.add(dice.pick(kinds))
+function faultKindsFor(seed: number): readonly FaultKind[] {
+  const random = new SeededRandom(seed, 'swarm')
+  const chosen = new Set<FaultKind>()
+  const count = random.int(1, MAX_KINDS)
+  while (chosen.size < count) chosen.add(random.pick(kinds))
   // A restart makes everything else harder.
-  if (dice.chance(RESTART_PERCENT)) chosen.add('kill')
+  if (random.chance(RESTART_PERCENT)) chosen.add('kill')
   return [...chosen]
 }
 
 /** The schedules that belong to a seed. */
-export const schedulesOf = (seed: number, spanMs: number): fc.Arbitrary<readonly Fault[]> =>
+export const scheduleArbitrary = (seed: number, spanMs: number): fc.Arbitrary<readonly Fault[]> =>
   fc.noBias(
-    fc.array(fc.oneof(...swarmOf(seed).map((kind) => faultOf(kind, spanMs))), { minLength: 1, maxLength: MOST_FAULTS }),
+    fc.array(fc.oneof(...faultKindsFor(seed).map((kind) => faultArbitrary(kind, spanMs))), {
+      minLength: 1,
+      maxLength: MAX_FAULTS,
+    }),
   )
 
 /** The one schedule that a seed stands for. */
 export const scheduleOf = (seed: number, spanMs: number): readonly Fault[] =>
-  fc.sample(schedulesOf(seed, spanMs), { seed, numRuns: 1 })[0] ?? []
+  fc.sample(scheduleArbitrary(seed, spanMs), { seed, numRuns: 1 })[0] ?? []

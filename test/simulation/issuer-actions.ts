@@ -1,14 +1,14 @@
 import type { Hex } from '../../src/protocol/fields.ts'
-import type { Call } from './contract-state.ts'
-import { drawMovement, holder, TRANSFER, zero } from './random-transactions.ts'
-import type { Dice } from './seeded-random.ts'
-import { type Content, hex } from './simulated-block.ts'
+import type { ContractCall } from './contract-state.ts'
+import { randomHolder, randomMovement, TRANSFER, ZERO_WORD } from './random-transactions.ts'
+import type { SeededRandom } from './seeded-random.ts'
+import { hex, type LogContent } from './simulated-block.ts'
 import {
   announcement,
   burnedBlocked,
-  described,
   endAnnouncement,
   memo,
+  metadataUpdated,
   NO_CAP,
   paused,
   renamed,
@@ -16,98 +16,98 @@ import {
   uriUpdated,
 } from './token-event-logs.ts'
 
-type Said = readonly (Content | Call)[]
+type ActionLogs = readonly (LogContent | ContractCall)[]
 
 /** What else happens to a token: `second` is the chain's time when somebody wants it. */
-type Drawing = { readonly dice: Dice; readonly address: Hex; readonly second: number; readonly name: Hex }
+type ActionInput = { readonly random: SeededRandom; readonly address: Hex; readonly second: number; readonly name: Hex }
 
 const WAD = 10n ** 18n
 const TENTH = WAD / 10n
-const SCHEDULE_MOST_S = 8
-const FEATURES_MOST = 4
+const MAX_SCHEDULE_S = 8
+const MAX_FEATURE = 4
 /** How many deeds one bracket holds at most. */
-const INSIDE_MOST = 3
+const MAX_NESTED_ACTIONS = 3
 
-const addressIn = (word: Hex): Hex => `0x${word.slice(26)}`
+const addressFromWord = (word: Hex): Hex => `0x${word.slice(26)}`
 
 /** A factor as a split or a dividend makes it: some have more digits than a list can say. */
-function factor(dice: Dice): bigint {
-  const tenths = BigInt(dice.int(2, 60)) * TENTH
-  return dice.chance(70) ? tenths + BigInt(dice.int(1, 999_999_999)) : tenths
+function randomMultiplier(random: SeededRandom): bigint {
+  const tenths = BigInt(random.int(2, 60)) * TENTH
+  return random.chance(70) ? tenths + BigInt(random.int(1, 999_999_999)) : tenths
 }
 
 /** A movement, and what is said of it in the logs after it. */
-function noted({ dice, address }: Drawing): Said {
-  const movement = drawMovement(dice, address)
-  const said = memo(address, hex(64, dice.int(1, 2 ** 30)))
-  const kind = dice.int(0, 99)
-  if (kind < 60) return [movement, said]
-  const [from, to] = [holder(dice), kind < 90 ? holder(dice) : zero]
-  const raw = BigInt(dice.int(1, 9_000))
-  const taken: Content = { address, topics: [TRANSFER, from, to], data: hex(64, raw) }
-  if (kind >= 90) return [taken, burnedBlocked(address, addressIn(from), raw)]
-  const seizure = seized(address, addressIn(from), addressIn(to), raw)
-  return kind < 75 ? [taken, seizure] : [taken, said, seizure]
+function movementWithNotes({ random, address }: ActionInput): ActionLogs {
+  const movement = randomMovement(random, address)
+  const memoLog = memo(address, hex(64, random.int(1, 2 ** 30)))
+  const kind = random.int(0, 99)
+  if (kind < 60) return [movement, memoLog]
+  const [from, to] = [randomHolder(random), kind < 90 ? randomHolder(random) : ZERO_WORD]
+  const raw = BigInt(random.int(1, 9_000))
+  const transferLog: LogContent = { address, topics: [TRANSFER, from, to], data: hex(64, raw) }
+  if (kind >= 90) return [transferLog, burnedBlocked(address, addressFromWord(from), raw)]
+  const seizure = seized(address, addressFromWord(from), addressFromWord(to), raw)
+  return kind < 75 ? [transferLog, seizure] : [transferLog, memoLog, seizure]
 }
 
-function multiplied({ dice, address, second }: Drawing): Said {
-  const to = factor(dice)
-  const kind = dice.int(0, 99)
+function multiplierChange({ random, address, second }: ActionInput): ActionLogs {
+  const to = randomMultiplier(random)
+  const kind = random.int(0, 99)
   if (kind < 40) return [{ address, call: 'multiply', to }]
   if (kind < 50) return [{ address, call: 'multiplyOnce', to }]
-  if (kind < 85) return [{ address, call: 'schedule', to, at: second + dice.int(1, SCHEDULE_MOST_S) }]
+  if (kind < 85) return [{ address, call: 'schedule', to, at: second + random.int(1, MAX_SCHEDULE_S) }]
   return [{ address, call: 'cancel' }]
 }
 
-function pausing({ dice, address }: Drawing): Said {
-  const features = Array.from({ length: dice.int(1, 2) }, () => dice.int(0, FEATURES_MOST))
-  return [paused(address, dice.chance(55) ? 'Paused' : 'Unpaused', features)]
+function pauseChange({ random, address }: ActionInput): ActionLogs {
+  const features = Array.from({ length: random.int(1, 2) }, () => random.int(0, MAX_FEATURE))
+  return [paused(address, random.chance(55) ? 'Paused' : 'Unpaused', features)]
 }
 
-function recorded({ dice, address }: Drawing): Said {
-  const nth = dice.int(0, 999)
-  switch (dice.int(0, 4)) {
+function recordChange({ random, address }: ActionInput): ActionLogs {
+  const nth = random.int(0, 999)
+  switch (random.int(0, 4)) {
     case 0:
       return [renamed(address, 'symbol', `SYM${nth}`)]
     case 1:
       return [renamed(address, 'name', `Name ${nth} é`)]
     case 2:
-      return [described(address, 'cusip', dice.chance(70) ? `${nth}` : '')]
+      return [metadataUpdated(address, 'cusip', random.chance(70) ? `${nth}` : '')]
     case 3:
       return [uriUpdated(address)]
     default:
-      return [{ address, call: 'cap', to: dice.chance(30) ? NO_CAP : BigInt(nth) * WAD }]
+      return [{ address, call: 'cap', to: random.chance(30) ? NO_CAP : BigInt(nth) * WAD }]
   }
 }
 
 /** Announced, done, and said to be over; now and then about nothing, or one within another. */
-function announced(drawing: Drawing): Said {
-  const { dice, address, name } = drawing
-  const id = `${name.slice(-8)}-${dice.int(0, 999)}`
-  const inside = Array.from({ length: dice.int(0, INSIDE_MOST) }, () => drawDeed(drawing, dice.chance(90)))
+function announcedActions(input: ActionInput): ActionLogs {
+  const { random, address, name } = input
+  const id = `${name.slice(-8)}-${random.int(0, 999)}`
+  const nested = Array.from({ length: random.int(0, MAX_NESTED_ACTIONS) }, () => randomAction(input, random.chance(90)))
   return [
     announcement(address, id, 'a split — and more', `ipfs://${id}`),
-    ...inside.flat(),
+    ...nested.flat(),
     endAnnouncement(address, id),
   ]
 }
 
-function drawDeed(drawing: Drawing, plain = false): Said {
-  const kind = drawing.dice.int(0, 99)
-  if (kind < 35) return noted(drawing)
-  if (kind < 65) return multiplied(drawing)
-  if (kind < 76) return pausing(drawing)
-  if (kind < 85 || plain) return recorded(drawing)
-  return announced(drawing)
+function randomAction(input: ActionInput, plain = false): ActionLogs {
+  const kind = input.random.int(0, 99)
+  if (kind < 35) return movementWithNotes(input)
+  if (kind < 65) return multiplierChange(input)
+  if (kind < 76) return pauseChange(input)
+  if (kind < 85 || plain) return recordChange(input)
+  return announcedActions(input)
 }
 
 /** All that one transaction does: a deed or two, and movements before, between and after. */
-export function drawDeeds(drawing: Drawing): Said {
-  const { dice, address } = drawing
-  const deeds = Array.from({ length: dice.chance(25) ? 2 : 1 }, () => drawDeed(drawing))
-  return deeds.flatMap((deed) => [
-    ...(dice.chance(40) ? [drawMovement(dice, address)] : []),
-    ...deed,
-    ...(dice.chance(40) ? [drawMovement(dice, address)] : []),
+export function randomActions(input: ActionInput): ActionLogs {
+  const { random, address } = input
+  const actions = Array.from({ length: random.chance(25) ? 2 : 1 }, () => randomAction(input))
+  return actions.flatMap((action) => [
+    ...(random.chance(40) ? [randomMovement(random, address)] : []),
+    ...action,
+    ...(random.chance(40) ? [randomMovement(random, address)] : []),
   ])
 }

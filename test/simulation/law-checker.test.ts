@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { type Fault, faultTable, scheduleOf } from './fault-table.ts'
-import { plants } from './planted-bugs.ts'
-import { hunt } from './shrink-failure.ts'
-import { run } from './simulation-run.ts'
+import { plantedBugs } from './planted-bugs.ts'
+import { shrinkFailure } from './shrink-failure.ts'
+import { runSimulation } from './simulation-run.ts'
 import { type Settings, settingsOf } from './simulation-settings.ts'
 
 /** A world of flashblocks in which nothing goes wrong by itself. */
-const calm: Settings = {
+const quietSettings: Settings = {
   seed: 1,
   mode: 'flash',
   shape: 'one',
@@ -36,36 +36,36 @@ const fault = (kind: Fault['kind'], at: number, lasting: number, amount: number)
   amount,
 })
 
-const brokenBy = async (bug: string, ...faults: readonly Fault[]): Promise<readonly string[]> => {
-  const between = plants[bug]
-  if (!between) throw new Error(`no bug called ${bug}`)
-  const { broken } = await run({ settings: calm, faults, between })
-  return broken.map(({ law }) => law)
+const lawsBrokenBy = async (bug: string, ...faults: readonly Fault[]): Promise<readonly string[]> => {
+  const modifyInputs = plantedBugs[bug]
+  if (!modifyInputs) throw new Error(`no bug called ${bug}`)
+  const { violations } = await runSimulation({ settings: quietSettings, faults, modifyInputs })
+  return violations.map(({ law }) => law)
 }
 
 describe('the checker', () => {
   it('finds nothing wrong in a world without faults', async () => {
-    expect((await run({ settings: calm, faults: [] })).broken).toEqual([])
+    expect((await runSimulation({ settings: quietSettings, faults: [] })).violations).toEqual([])
   })
 
   it('finds a message that is lost', async () => {
-    expect(await brokenBy('every 20th message is lost')).not.toEqual([])
+    expect(await lawsBrokenBy('every 20th message is lost')).not.toEqual([])
   })
 
   it('finds a digest over another order', async () => {
-    expect(await brokenBy('the digest is over another order')).toContain('I4')
+    expect(await lawsBrokenBy('the digest is over another order')).toContain('I4')
   })
 
   it('finds a key that is never retracted', async () => {
-    expect(await brokenBy('nothing is ever retracted', fault('drop', 2_000, 30_000, 60))).toContain('I4')
+    expect(await lawsBrokenBy('nothing is ever retracted', fault('drop', 2_000, 30_000, 60))).toContain('I4')
   })
 
   it('finds a reorganisation that is ignored', async () => {
-    expect(await brokenBy('a reorganisation is ignored', fault('reorg', 9_000, 0, 3))).not.toEqual([])
+    expect(await lawsBrokenBy('a reorganisation is ignored', fault('reorg', 9_000, 0, 3))).not.toEqual([])
   })
 
   it('finds a multiplier that holds for all of its block', async () => {
-    expect(await brokenBy('a multiplier holds for all of its block')).toContain('I15')
+    expect(await lawsBrokenBy('a multiplier holds for all of its block')).toContain('I15')
   })
 
   it.each([
@@ -73,28 +73,28 @@ describe('the checker', () => {
     'a schedule takes effect one block late',
     'a schedule is forgotten',
   ])('finds that %s', async (bug) => {
-    expect(await brokenBy(bug)).toContain('I16')
+    expect(await lawsBrokenBy(bug)).toContain('I16')
   })
 
   it('finds an action that holds nothing', async () => {
-    expect(await brokenBy('an action holds nothing')).toContain('I17')
+    expect(await lawsBrokenBy('an action holds nothing')).toContain('I17')
   })
 
   it('finds a memo that is dropped', async () => {
-    expect(await brokenBy('a memo is dropped')).toContain('I3')
+    expect(await lawsBrokenBy('a memo is dropped')).toContain('I3')
   })
 
   it('finds a retraction that does not say what holds again', async () => {
-    expect(await brokenBy('nobody says what holds again', fault('drop', 2_000, 30_000, 60))).toContain('I18')
+    expect(await lawsBrokenBy('nobody says what holds again', fault('drop', 2_000, 30_000, 60))).toContain('I18')
   })
 
   it('finds subscribers that were not told all', async () => {
-    expect(await brokenBy('a sealed block in five is not overheard')).toContain('I19')
+    expect(await lawsBrokenBy('a sealed block in five is not overheard')).toContain('I19')
   })
 
   it('finds a key that a restart forgot', async () => {
     const bug = 'a restart forgets what is open'
-    expect(await brokenBy(bug, fault('kill', 9_500, 5_000, 0), fault('drop', 2_000, 9_000, 60))).not.toEqual([])
+    expect(await lawsBrokenBy(bug, fault('kill', 9_500, 5_000, 0), fault('drop', 2_000, 9_000, 60))).not.toEqual([])
   })
 })
 
@@ -102,8 +102,8 @@ describe('a hunt', () => {
   it('ends with as few faults as will do', async () => {
     const lengthOf = (seed: number) => scheduleOf(seed, settingsOf(seed).spanMs).length
     const seed = Array.from({ length: 100 }, (_, nth) => nth + 1).find((one) => lengthOf(one) > 4) ?? 0
-    const prey = await hunt(seed, plants['every 20th message is lost'])
-    expect(prey?.settings.seed).toBe(seed)
-    expect(prey?.faults).toHaveLength(1)
+    const failure = await shrinkFailure(seed, plantedBugs['every 20th message is lost'])
+    expect(failure?.settings.seed).toBe(seed)
+    expect(failure?.faults).toHaveLength(1)
   })
 })

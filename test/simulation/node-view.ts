@@ -1,70 +1,72 @@
 import type { Hex } from '../../src/protocol/fields.ts'
-import { type Block, type Building, type Placed, place } from './simulated-block.ts'
-import type { Chain, Mark } from './simulated-chain.ts'
+import { type PendingBlock, type PlacedLog, placeLogs, type SimulatedBlock } from './simulated-block.ts'
+import type { SimulatedChain, Watermarks } from './simulated-chain.ts'
 
 /** The chain as one node shows it at one moment, which may lie in the past. */
-export class View {
-  readonly #chain: Chain
-  readonly #at: number
-  readonly #canonAt: number
-  readonly #mark: Mark
+export class NodeView {
+  readonly #chain: SimulatedChain
+  readonly #atMs: number
+  readonly #sealedAtMs: number
+  readonly #watermarks: Watermarks
 
   /** `at`: what is being built; `canonAt`: what is sealed. A node may follow the one faster than the other. */
-  constructor(chain: Chain, at: number, canonAt: number) {
+  constructor(chain: SimulatedChain, at: number, sealedAt: number) {
     this.#chain = chain
-    this.#at = at
-    this.#canonAt = canonAt
-    const mark = chain.marks.findLast((one) => one.at <= canonAt) ?? chain.marks[0]
-    if (!mark) throw new Error('a chain without blocks')
-    this.#mark = mark
+    this.#atMs = at
+    this.#sealedAtMs = sealedAt
+    const watermarks = chain.watermarks.findLast((one) => one.at <= sealedAt) ?? chain.watermarks[0]
+    if (!watermarks) throw new Error('a chain without blocks')
+    this.#watermarks = watermarks
   }
 
   get head(): number {
-    return this.#mark.number
+    return this.#watermarks.number
   }
 
   get safe(): number {
-    return this.#mark.safe
+    return this.#watermarks.safe
   }
 
   get finalized(): number {
-    return this.#mark.finalized
+    return this.#watermarks.finalized
   }
 
-  block(number: number): Block | undefined {
+  block(number: number): SimulatedBlock | undefined {
     if (number > this.head) return undefined
-    return this.#chain.numbers
+    return this.#chain.blocksByNumber
       .get(number)
-      ?.findLast(({ since, until }) => since <= this.#canonAt && this.#canonAt < until)
+      ?.findLast(
+        ({ canonicalFrom, canonicalUntil }) => canonicalFrom <= this.#sealedAtMs && this.#sealedAtMs < canonicalUntil,
+      )
   }
 
-  byHash(hash: Hex): Block | undefined {
-    const block = this.#chain.hashes.get(hash)
+  blockByHash(hash: Hex): SimulatedBlock | undefined {
+    const block = this.#chain.blocksByHash.get(hash)
     return block && block === this.block(block.number) ? block : undefined
   }
 
   /** The newest block that is being built, if anything of it is shown. */
-  get building(): Building | undefined {
-    return this.#shown.at(-1)
+  get pendingBlock(): PendingBlock | undefined {
+    return this.#shownBlocks.at(-1)
   }
 
   /** Every log that is pre-confirmed: of more than one block where the sealed chain lags behind. */
-  get pending(): readonly Placed[] {
-    return this.#shown.flatMap((building) => place(building, this.txsOf(building)))
+  get pendingLogs(): readonly PlacedLog[] {
+    return this.#shownBlocks.flatMap((pendingBlock) => placeLogs(pendingBlock, this.shownTransactionsOf(pendingBlock)))
   }
 
-  txsOf({ txs, shownAt }: Building): Building['txs'] {
-    const later = shownAt.findIndex((at) => at > this.#at)
+  shownTransactionsOf({ txs, shownAt }: PendingBlock): PendingBlock['txs'] {
+    const later = shownAt.findIndex((at) => at > this.#atMs)
     return later < 0 ? txs : txs.slice(0, later)
   }
 
-  get #shown(): readonly Building[] {
-    const shown: Building[] = []
-    for (let nth = this.#chain.buildings.length - 1; nth >= 0; nth -= 1) {
-      const building = this.#chain.buildings[nth]
-      if (!building || building.number <= this.head) break
-      const begun = building.since <= this.#at && building.lostAt > this.#at
-      if (begun && !(building.abandoned && building.until <= this.#at)) shown.unshift(building)
+  get #shownBlocks(): readonly PendingBlock[] {
+    const shown: PendingBlock[] = []
+    for (let nth = this.#chain.pendingBlocks.length - 1; nth >= 0; nth -= 1) {
+      const pendingBlock = this.#chain.pendingBlocks[nth]
+      if (!pendingBlock || pendingBlock.number <= this.head) break
+      const hasBegun = pendingBlock.startedAt <= this.#atMs && pendingBlock.hiddenFrom > this.#atMs
+      if (hasBegun && !(pendingBlock.abandoned && pendingBlock.endedAt <= this.#atMs)) shown.unshift(pendingBlock)
     }
     return shown
   }

@@ -1,105 +1,109 @@
 import { createHash } from 'node:crypto'
 import { catchError, map, of, tap } from 'rxjs'
-import type { Ask } from '../../src/chain/rpc/client.ts'
+import type { RequestFn } from '../../src/chain/rpc/client.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
 import { noteNames, type Tape } from '../../src/tape/tape.ts'
 import { isFact } from './laws/published-facts.ts'
-import { wordPlants } from './planted-token-bugs.ts'
-import { wireHeader, wireLog } from './simulated-node-json.ts'
-import type { Between, World } from './simulation.ts'
-import { around } from './tape-wrappers.ts'
+import { plantedTokenBugs } from './planted-token-bugs.ts'
+import { headerJson, logJson } from './simulated-node-json.ts'
+import type { ModifyInputs, Simulation } from './simulation.ts'
+import { wrapTape } from './tape-wrappers.ts'
 
 /** Bugs that are put in on purpose, around what the relay is handed: the checker has to find every one of them. */
 
-type Amended = (drafts: readonly Draft[], tape: Tape) => readonly Draft[]
+type AlterDrafts = (drafts: readonly Draft[], tape: Tape) => readonly Draft[]
 
-const EVERY = 20
-const FORGETFUL_BLOCKS = 20
+const LOSS_INTERVAL = 20
+const FORGOTTEN_BLOCKS = 20
 
 /** Writes something else than what was to be written. */
-const writing =
-  (amend: Amended): Between =>
-  (ports) => ({
-    ...ports,
-    tape: around(ports.tape, {
-      append: (drafts, notes) => ports.tape.append(amend(drafts, ports.tape), notes),
+const alterWrites =
+  (alter: AlterDrafts): ModifyInputs =>
+  (inputs) => ({
+    ...inputs,
+    tape: wrapTape(inputs.tape, {
+      append: (drafts, notes) => inputs.tape.append(alter(drafts, inputs.tape), notes),
     }),
   })
 
-const without = (lost: (draft: Draft) => boolean): Between =>
-  writing((drafts) => drafts.filter((draft) => !lost(draft)))
+const dropDrafts = (lost: (draft: Draft) => boolean): ModifyInputs =>
+  alterWrites((drafts) => drafts.filter((draft) => !lost(draft)))
 
 /** Changes every draft of a type. */
-const changing = <Type extends Draft['type']>(
+const alterDrafts = <Type extends Draft['type']>(
   type: Type,
   change: (draft: DraftOf<Type>, tape: Tape) => Draft,
-): Between =>
-  writing((drafts, tape) => drafts.map((draft) => (draft.type === type ? change(draft as DraftOf<Type>, tape) : draft)))
+): ModifyInputs =>
+  alterWrites((drafts, tape) =>
+    drafts.map((draft) => (draft.type === type ? change(draft as DraftOf<Type>, tape) : draft)),
+  )
 
-const asking =
-  (change: (ask: Ask, world: World) => Ask): Between =>
-  (ports, world) => ({ ...ports, ask: change(ports.ask, world) })
+const alterRequests =
+  (change: (ask: RequestFn, simulation: Simulation) => RequestFn): ModifyInputs =>
+  (inputs, simulation) => ({ ...inputs, request: change(inputs.request, simulation) })
 
 /** Only from the second life on. */
-const reborn =
-  (between: Between): Between =>
-  (ports, world) =>
-    world.lives > 1 ? between(ports, world) : ports
+const afterRestart =
+  (modifyInputs: ModifyInputs): ModifyInputs =>
+  (inputs, simulation) =>
+    simulation.runCount > 1 ? modifyInputs(inputs, simulation) : inputs
 
-const told = (draft: Draft): boolean => isFact(draft as Update)
-const isSealedTelling = (draft: Draft): boolean => told(draft) && 'stage' in draft && draft.stage === 'sealed'
+const isFactDraft = (draft: Draft): boolean => isFact(draft as Update)
+const isSealedFact = (draft: Draft): boolean => isFactDraft(draft) && 'stage' in draft && draft.stage === 'sealed'
 
-export const plants: Readonly<Record<string, Between>> = {
-  ...wordPlants,
-  'every 20th message is lost': (ports, world) => {
+export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
+  ...plantedTokenBugs,
+  'every 20th message is lost': (inputs, simulation) => {
     let written = 0
     const isLost = (draft: Draft) => {
-      if (told(draft)) written += 1
-      return told(draft) && written % EVERY === 0
+      if (isFactDraft(draft)) written += 1
+      return isFactDraft(draft) && written % LOSS_INTERVAL === 0
     }
-    return without(isLost)(ports, world)
+    return dropDrafts(isLost)(inputs, simulation)
   },
-  'nothing is ever retracted': without(({ type }) => type === 'retract'),
-  'nothing is ever amended': without(({ type }) => type === 'amend'),
-  'a sealed block in five is not overheard': (ports) => ({
-    ...ports,
-    overhear: (heard) =>
-      ports.overhear(
-        heard.type === 'sealed' ? { ...heard, blocks: heard.blocks.filter(({ number }) => number % 5 > 0) } : heard,
+  'nothing is ever retracted': dropDrafts(({ type }) => type === 'retract'),
+  'nothing is ever amended': dropDrafts(({ type }) => type === 'amend'),
+  'a sealed block in five is not overheard': (inputs) => ({
+    ...inputs,
+    onChainEvent: (publishedUpdates) =>
+      inputs.onChainEvent(
+        publishedUpdates.type === 'sealed'
+          ? { ...publishedUpdates, blocks: publishedUpdates.blocks.filter(({ number }) => number % 5 > 0) }
+          : publishedUpdates,
       ),
   }),
-  'a hole is passed over in silence': without(({ type }) => type === 'hole'),
-  'a silent source is never noticed': without((draft) => draft.type === 'status' && draft.reason === 'silent'),
-  'a seal stands before its late tellings': writing((drafts) => [
-    ...drafts.filter((draft) => !isSealedTelling(draft)),
-    ...drafts.filter(isSealedTelling),
+  'a hole is passed over in silence': dropDrafts(({ type }) => type === 'hole'),
+  'a silent source is never noticed': dropDrafts((draft) => draft.type === 'status' && draft.reason === 'silent'),
+  'a seal stands before its late tellings': alterWrites((drafts) => [
+    ...drafts.filter((draft) => !isSealedFact(draft)),
+    ...drafts.filter(isSealedFact),
   ]),
-  'late is lost': writing((drafts) =>
+  'late is lost': alterWrites((drafts) =>
     drafts.map((draft) =>
       draft.type === 'seal'
         ? { ...draft, late: [] }
-        : isSealedTelling(draft)
+        : isSealedFact(draft)
           ? ({ ...draft, late: false } as Draft)
           : draft,
     ),
   ),
-  'what is replaced is told as not sealed': changing('retract', (draft) =>
+  'what is replaced is told as not sealed': alterDrafts('retract', (draft) =>
     draft.reason === 'replaced' ? { ...draft, reason: 'not_sealed', by: null } : draft,
   ),
-  'a reorganised key is told as not sealed': changing('retract', (draft) =>
+  'a reorganised key is told as not sealed': alterDrafts('retract', (draft) =>
     draft.reason === 'reorg' ? { ...draft, reason: 'not_sealed' } : draft,
   ),
-  'was names the end of the tape': changing('retract', (draft, tape) => ({
+  'was names the end of the tape': alterDrafts('retract', (draft, tape) => ({
     ...draft,
     was: `${tape.epoch}.${tape.end()}`,
   })),
-  'the digest is over another order': changing('seal', (draft) => ({
+  'the digest is over another order': alterDrafts('seal', (draft) => ({
     ...draft,
     digest: createHash('sha256').update(draft.keys.toReversed().join('\n')).digest('hex').slice(0, 32),
   })),
-  'a NAV is always new': changing('transfer', (draft) => ({ ...draft, nav: { ...draft.nav, age_s: 0 } })),
-  'the same content of a transaction is told once': writing((drafts) => {
+  'a NAV is always new': alterDrafts('transfer', (draft) => ({ ...draft, nav: { ...draft.nav, age_s: 0 } })),
+  'the same content of a transaction is told once': alterWrites((drafts) => {
     const seen = new Set<string>()
     return drafts.filter((draft) => {
       if (draft.type !== 'transfer') return true
@@ -107,25 +111,26 @@ export const plants: Readonly<Record<string, Between>> = {
       return seen.size < seen.add(name).size
     })
   }),
-  'a restart settles what is settled': reborn((ports) => ({
-    ...ports,
-    tape: around(ports.tape, {
-      since: () => [],
-      note: (name) => {
-        const note = ports.tape.note(name)
+  'a restart settles what is settled': afterRestart((inputs) => ({
+    ...inputs,
+    tape: wrapTape(inputs.tape, {
+      readAfter: () => [],
+      readNote: (name) => {
+        const note = inputs.tape.readNote(name)
         if (name !== noteNames.mark || typeof note !== 'object' || note === null || !('block' in note)) return note
-        return { ...note, block: Number(note.block) - FORGETFUL_BLOCKS, hash: null }
+        return { ...note, block: Number(note.block) - FORGOTTEN_BLOCKS, hash: null }
       },
     }),
   })),
-  'a restart forgets what is open': reborn((ports) => ({
-    ...ports,
-    tape: around(ports.tape, {
-      since: async (seq, limit) => (await ports.tape.since(seq, limit)).filter(({ update }) => !isFact(update)),
-      notes: (prefix) => (prefix === noteNames.open ? new Map() : ports.tape.notes(prefix)),
+  'a restart forgets what is open': afterRestart((inputs) => ({
+    ...inputs,
+    tape: wrapTape(inputs.tape, {
+      readAfter: async (seq, limit) =>
+        (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
+      readNotes: (prefix) => (prefix === noteNames.open ? new Map() : inputs.tape.readNotes(prefix)),
     }),
   })),
-  'a node that is behind is believed': asking((ask, { chain }) => (method, params) => {
+  'a node that is behind is believed': alterRequests((ask, { chain }) => (method, params) => {
     const [filter] = params as readonly { blockHash?: Hex; fromBlock?: string }[]
     return ask(method, params).pipe(
       // Whatever it does not know yet is taken for empty, and its head for the chain's.
@@ -135,30 +140,30 @@ export const plants: Readonly<Record<string, Between>> = {
       }),
       map((answer) => {
         const block = chain.block(Number(params[0]))
-        return method === 'eth_getBlockByNumber' && answer === null && block ? wireHeader(block) : answer
+        return method === 'eth_getBlockByNumber' && answer === null && block ? headerJson(block) : answer
       }),
     )
   }),
-  'a reorganisation is ignored': (ports, { chain }) => {
-    const first = (number: number) => chain.numbers.get(number)?.[0]
+  'a reorganisation is ignored': (inputs, { chain }) => {
+    const first = (number: number) => chain.blocksByNumber.get(number)?.[0]
     const frozen = (header: unknown): unknown => {
       const block = first(Number((header as { number?: string } | null)?.number))
       const parent = block && first(block.number - 1)
-      return block && parent ? wireHeader({ ...block, parentHash: parent.hash }) : header
+      return block && parent ? headerJson({ ...block, parentHash: parent.hash }) : header
     }
-    const ask: Ask = (method, params) => {
+    const request: RequestFn = (method, params) => {
       const [filter] = params as readonly { blockHash?: Hex; address?: readonly Hex[] }[]
-      const block = filter?.blockHash === undefined ? undefined : chain.hashes.get(filter.blockHash)
+      const block = filter?.blockHash === undefined ? undefined : chain.blocksByHash.get(filter.blockHash)
       if (method === 'eth_getLogs' && block) {
         const logs = block.logs.filter(({ content }) => filter?.address?.includes(content.address))
-        return of(logs.map((log) => wireLog(log, block.hash)))
+        return of(logs.map((log) => logJson(log, block.hash)))
       }
-      return ports.ask(method, params).pipe(map((answer) => (method === 'eth_getLogs' ? answer : frozen(answer))))
+      return inputs.request(method, params).pipe(map((answer) => (method === 'eth_getLogs' ? answer : frozen(answer))))
     }
-    const { link } = ports
+    const { link } = inputs
     return {
-      ...ports,
-      ask,
+      ...inputs,
+      request,
       link:
         link &&
         ((asked) =>
@@ -167,17 +172,17 @@ export const plants: Readonly<Record<string, Between>> = {
           )),
     }
   },
-  'a poll that returns less retracts': (ports, { chain }) => {
-    const heard = new Map<string, Update>()
+  'a poll that returns less retracts': (inputs, { chain }) => {
+    const publishedUpdates = new Map<string, Update>()
     let shown = new Set<string>()
     const keyOf = (log: Record<string, string>) =>
       `${Number(log.blockNumber)}-${log.transactionHash}-${Number(log.logIndex)}`
-    const ask: Ask = (method, params) =>
-      ports.ask(method, params).pipe(
+    const request: RequestFn = (method, params) =>
+      inputs.request(method, params).pipe(
         tap((answer) => {
           if ((params[0] as { toBlock?: string }).toBlock !== 'pending' || !Array.isArray(answer)) return
           const now = new Set<string>(answer.map(keyOf))
-          const gone = [...shown].flatMap((key) => (now.has(key) ? [] : (heard.get(key) ?? [])))
+          const gone = [...shown].flatMap((key) => (now.has(key) ? [] : (publishedUpdates.get(key) ?? [])))
           shown = now
           const drafts = gone.flatMap((update): Draft[] => {
             if (!isFact(update)) return []
@@ -186,17 +191,17 @@ export const plants: Readonly<Record<string, Between>> = {
             const retract = { symbol, address, time, key, of, was, block }
             return [{ type: 'retract', ...retract, reason: 'not_sealed', by: null, now: null }]
           })
-          if (drafts.length > 0) void ports.tape.append(drafts)
+          if (drafts.length > 0) void inputs.tape.append(drafts)
         }),
       )
     const append: Tape['append'] = async (drafts, notes) => {
-      const entries = await ports.tape.append(drafts, notes)
-      for (const { update } of entries) if (isFact(update)) heard.set(update.key, update)
+      const entries = await inputs.tape.append(drafts, notes)
+      for (const { update } of entries) if (isFact(update)) publishedUpdates.set(update.key, update)
       return entries
     }
-    return { ...ports, ask, tape: around(ports.tape, { append }) }
+    return { ...inputs, request, tape: wrapTape(inputs.tape, { append }) }
   },
-  'the newest block is called safe': asking(
+  'the newest block is called safe': alterRequests(
     (ask) => (method, params) => ask(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params),
   ),
 }

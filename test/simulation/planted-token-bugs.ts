@@ -1,41 +1,41 @@
 import type { Draft, DraftOf } from '../../src/protocol/updates.ts'
 import { sharesOf } from './laws/published-facts.ts'
-import { stockAt } from './simulated-tokens.ts'
-import type { Between } from './simulation.ts'
-import { around } from './tape-wrappers.ts'
+import { tokenAt } from './simulated-tokens.ts'
+import type { ModifyInputs } from './simulation.ts'
+import { wrapTape } from './tape-wrappers.ts'
 
 /** Bugs of what tokens say of themselves, put in on purpose: the checker has to find every one of them. */
 
-type Multiplier = DraftOf<'multiplier'>
-type Movement = DraftOf<'transfer' | 'mint' | 'burn' | 'seize'>
+type MultiplierDraft = DraftOf<'multiplier'>
+type MovementDraft = DraftOf<'transfer' | 'mint' | 'burn' | 'seize'>
 
-const isMovement = (draft: Draft): draft is Movement => 'shares' in draft
-const isRung = (draft: Draft): boolean => draft.type === 'multiplier' && draft.source === 'clock'
-const SHARES: ReadonlySet<string> = new Set(['multiplier', 'shares', 'reference_value'])
+const isMovement = (draft: Draft): draft is MovementDraft => 'shares' in draft
+const isDueSchedule = (draft: Draft): boolean => draft.type === 'multiplier' && draft.source === 'clock'
+const SHARE_FIELDS: ReadonlySet<string> = new Set(['multiplier', 'shares', 'reference_value'])
 
 /** Writes something else than what was to be written; each life begins anew. */
-const writing =
-  (begin: (now: () => number) => (drafts: readonly Draft[]) => readonly Draft[]): Between =>
-  (ports) => {
-    const amend = begin(() => ports.clock.now())
+const alterWrites =
+  (begin: (now: () => number) => (drafts: readonly Draft[]) => readonly Draft[]): ModifyInputs =>
+  (inputs) => {
+    const alter = begin(() => inputs.clock.now())
     return {
-      ...ports,
-      tape: around(ports.tape, { append: (drafts, notes) => ports.tape.append(amend(drafts), notes) }),
+      ...inputs,
+      tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts), notes) }),
     }
   }
 
-const changing = (change: (draft: Draft) => Draft): Between => writing(() => (drafts) => drafts.map(change))
+const alterDrafts = (change: (draft: Draft) => Draft): ModifyInputs => alterWrites(() => (drafts) => drafts.map(change))
 
 /** The same movement at another multiplier. */
-const at = (movement: Movement, multiplier: string): Movement => ({
+const withMultiplier = (movement: MovementDraft, multiplier: string): MovementDraft => ({
   ...movement,
   multiplier,
-  shares: sharesOf(movement.raw, multiplier, stockAt(movement.address)?.decimals ?? 0),
+  shares: sharesOf(movement.raw, multiplier, tokenAt(movement.address)?.decimals ?? 0),
 })
 
-export const wordPlants: Readonly<Record<string, Between>> = {
-  'a multiplier holds for all of its block': writing(() => {
-    const changes = new Map<string, Multiplier>()
+export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
+  'a multiplier holds for all of its block': alterWrites(() => {
+    const changes = new Map<string, MultiplierDraft>()
     return (drafts) =>
       drafts.map((draft) => {
         if (draft.type === 'multiplier' && draft.block && draft.phase === 'effective')
@@ -43,48 +43,48 @@ export const wordPlants: Readonly<Record<string, Between>> = {
         if (!isMovement(draft)) return draft
         const change = changes.get(`${draft.address} ${draft.block.number}`)
         const isAfter = change?.tx && change.tx.log_index < draft.tx.log_index
-        return isAfter && change.from ? at(draft, change.from) : draft
+        return isAfter && change.from ? withMultiplier(draft, change.from) : draft
       })
   }),
-  'a schedule takes effect by the wall clock': writing((now) => {
-    let held: readonly Draft[] = []
+  'a schedule takes effect by the wall clock': alterWrites((now) => {
+    let waiting: readonly Draft[] = []
     const isDue = (draft: Draft) => 'effective_at' in draft && Date.parse(draft.effective_at ?? '') <= now()
     return (drafts) => {
-      held = [...held, ...drafts.filter(isRung)]
-      const due = held.filter(isDue)
-      held = held.filter((one) => !due.includes(one))
-      return [...due, ...drafts.filter((draft) => !isRung(draft))]
+      waiting = [...waiting, ...drafts.filter(isDueSchedule)]
+      const due = waiting.filter(isDue)
+      waiting = waiting.filter((one) => !due.includes(one))
+      return [...due, ...drafts.filter((draft) => !isDueSchedule(draft))]
     }
   }),
-  'a schedule takes effect when it is said': writing(
+  'a schedule takes effect when it is said': alterWrites(
     () => (drafts) =>
       drafts.flatMap((draft): Draft[] => {
-        if (isRung(draft)) return []
+        if (isDueSchedule(draft)) return []
         if (draft.type !== 'multiplier' || draft.phase !== 'scheduled') return [draft]
         const { key: _key, stage: _stage, late: _late, block: _block, tx: _tx, ...change } = draft
         return [draft, { ...change, phase: 'effective', source: 'clock' }]
       }),
   ),
-  'a schedule takes effect one block late': writing(() => {
-    let held: readonly Draft[] = []
+  'a schedule takes effect one block late': alterWrites(() => {
+    let waiting: readonly Draft[] = []
     let block = 0
     return (drafts) => {
       const newest = Math.max(block, ...drafts.map((draft) => ('block' in draft ? (draft.block?.number ?? 0) : 0)))
-      const due = newest > block ? held : []
-      held = [...held.filter((one) => !due.includes(one)), ...drafts.filter(isRung)]
+      const due = newest > block ? waiting : []
+      waiting = [...waiting.filter((one) => !due.includes(one)), ...drafts.filter(isDueSchedule)]
       block = newest
-      return [...drafts.filter((draft) => !isRung(draft)), ...due]
+      return [...drafts.filter((draft) => !isDueSchedule(draft)), ...due]
     }
   }),
-  'a schedule takes effect twice': writing(
-    () => (drafts) => drafts.flatMap((one): readonly Draft[] => (isRung(one) ? [one, one] : [one])),
+  'a schedule takes effect twice': alterWrites(
+    () => (drafts) => drafts.flatMap((one): readonly Draft[] => (isDueSchedule(one) ? [one, one] : [one])),
   ),
-  'a schedule is forgotten': writing(() => (drafts) => drafts.filter((draft) => !isRung(draft))),
-  'a memo is dropped': changing((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),
-  'a seizure is a transfer': changing((draft) =>
+  'a schedule is forgotten': alterWrites(() => (drafts) => drafts.filter((draft) => !isDueSchedule(draft))),
+  'a memo is dropped': alterDrafts((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),
+  'a seizure is a transfer': alterDrafts((draft) =>
     draft.type === 'seize' ? ({ ...draft, type: 'transfer' } as Draft) : draft,
   ),
-  'a split is not undone': writing(() => {
+  'a split is not undone': alterWrites(() => {
     const kept = new Map<string, string>()
     const toOf = new Map<string, string | null>()
     return (drafts) =>
@@ -96,16 +96,16 @@ export const wordPlants: Readonly<Record<string, Between>> = {
         const to = draft.type === 'retract' && draft.of === 'multiplier' ? toOf.get(draft.key) : null
         if (draft.type === 'retract' && to) kept.set(draft.address, to)
         const value = kept.get(draft.address ?? '')
-        return isMovement(draft) && value !== undefined ? at(draft, value) : draft
+        return isMovement(draft) && value !== undefined ? withMultiplier(draft, value) : draft
       })
   }),
-  'what moved is not put right': writing(
+  'what moved is not put right': alterWrites(
     () => (drafts) =>
-      drafts.filter((draft) => draft.type !== 'amend' || !draft.changed.every((name) => SHARES.has(name))),
+      drafts.filter((draft) => draft.type !== 'amend' || !draft.changed.every((name) => SHARE_FIELDS.has(name))),
   ),
-  'nobody says what holds again': changing((draft) => (draft.type === 'retract' ? { ...draft, now: null } : draft)),
-  'a part is sealed as a log': changing((draft) =>
+  'nobody says what holds again': alterDrafts((draft) => (draft.type === 'retract' ? { ...draft, now: null } : draft)),
+  'a part is sealed as a log': alterDrafts((draft) =>
     draft.type === 'seal' ? { ...draft, types: draft.types.map((type) => (type === 'part' ? 'log' : type)) } : draft,
   ),
-  'an action holds nothing': changing((draft) => (draft.type === 'action' ? { ...draft, keys: [] } : draft)),
+  'an action holds nothing': alterDrafts((draft) => (draft.type === 'action' ? { ...draft, keys: [] } : draft)),
 }

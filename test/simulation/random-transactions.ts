@@ -1,69 +1,81 @@
 import type { Hex } from '../../src/protocol/fields.ts'
-import type { Call } from './contract-state.ts'
-import { drawDeeds } from './issuer-actions.ts'
-import type { Dice } from './seeded-random.ts'
-import { type Content, hex, type Tx } from './simulated-block.ts'
-import { foreigners, newcomer, stocks } from './simulated-tokens.ts'
+import type { ContractCall } from './contract-state.ts'
+import { randomActions } from './issuer-actions.ts'
+import type { SeededRandom } from './seeded-random.ts'
+import { hex, type LogContent, type SimulatedTx } from './simulated-block.ts'
+import { laterToken, listedTokens, unlistedAddresses } from './simulated-tokens.ts'
 
 /** What people and contracts do on this chain. */
 
 export const TRANSFER: Hex = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 export const APPROVAL: Hex = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
-const MOST_LOGS_PER_TX = 4
+const MAX_LOGS_PER_TX = 4
 
-const addresses = [...stocks, newcomer].map(({ address }) => address) as [Hex, ...Hex[]]
-export const zero = hex(64, 0)
-export const holder = (dice: Dice): Hex => hex(64, 0xa000 + dice.int(0, 9))
-const amount = (dice: Dice): Hex =>
-  hex(64, dice.chance(5) ? 2n ** 128n + 7n : dice.chance(5) ? 0n : BigInt(dice.int(1, 2_000_000_000)))
+const addresses = [...listedTokens, laterToken].map(({ address }) => address) as [Hex, ...Hex[]]
+export const ZERO_WORD = hex(64, 0)
+export const randomHolder = (random: SeededRandom): Hex => hex(64, 0xa000 + random.int(0, 9))
+const randomAmount = (random: SeededRandom): Hex =>
+  hex(64, random.chance(5) ? 2n ** 128n + 7n : random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000)))
 
 /** How often, in %, a transaction does more than move tokens, and the chain's time (in seconds). */
-export type Market = { readonly deeds: number; readonly second: number }
+export type TransactionMix = { readonly deeds: number; readonly second: number }
 
 /** A movement, a mint or a burn. */
-export function drawMovement(dice: Dice, address: Hex): Content {
-  const ends = dice.pick([
-    [holder(dice), holder(dice)],
-    [holder(dice), holder(dice)],
-    [zero, holder(dice)],
-    [holder(dice), zero],
+export function randomMovement(random: SeededRandom, address: Hex): LogContent {
+  const ends = random.pick([
+    [randomHolder(random), randomHolder(random)],
+    [randomHolder(random), randomHolder(random)],
+    [ZERO_WORD, randomHolder(random)],
+    [randomHolder(random), ZERO_WORD],
   ] as const)
-  return { address, topics: [TRANSFER, ...ends], data: amount(dice) }
+  return { address, topics: [TRANSFER, ...ends], data: randomAmount(random) }
 }
 
 /** One log of a token: a movement, a mint, a burn, an approval, or something that is in no book. */
-export function drawLog(dice: Dice, address: Hex = dice.pick(addresses)): Content {
-  const kind = dice.int(0, 99)
-  if (kind < 55) return { address, topics: [TRANSFER, holder(dice), holder(dice)], data: amount(dice) }
-  if (kind < 65) return { address, topics: [TRANSFER, zero, holder(dice)], data: amount(dice) }
-  if (kind < 75) return { address, topics: [TRANSFER, holder(dice), zero], data: amount(dice) }
-  if (kind < 87) return { address, topics: [APPROVAL, holder(dice), holder(dice)], data: amount(dice) }
+export function randomLog(random: SeededRandom, address: Hex = random.pick(addresses)): LogContent {
+  const kind = random.int(0, 99)
+  if (kind < 55)
+    return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
+  if (kind < 65) return { address, topics: [TRANSFER, ZERO_WORD, randomHolder(random)], data: randomAmount(random) }
+  if (kind < 75) return { address, topics: [TRANSFER, randomHolder(random), ZERO_WORD], data: randomAmount(random) }
+  if (kind < 87)
+    return { address, topics: [APPROVAL, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
   // A known name with another layout is no movement.
-  if (kind < 90) return { address, topics: [TRANSFER, holder(dice), holder(dice), zero], data: '0x' }
-  if (kind < 92) return { address, topics: [], data: amount(dice) }
-  return { address, topics: [hex(64, 0xe000 + dice.int(0, 3)), holder(dice)], data: dice.chance(50) ? '0x' : '0xab' }
+  if (kind < 90)
+    return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random), ZERO_WORD], data: '0x' }
+  if (kind < 92) return { address, topics: [], data: randomAmount(random) }
+  return {
+    address,
+    topics: [hex(64, 0xe000 + random.int(0, 3)), randomHolder(random)],
+    data: random.chance(50) ? '0x' : '0xab',
+  }
 }
 
 /** A transaction with logs of listed tokens and others, now and then the same thing said twice. */
-export function drawTx(dice: Dice, hash: Hex, market: Market): Tx {
-  const besides = dice.beside('deeds')
-  const logs: (Content | Call)[] = Array.from({ length: dice.int(1, MOST_LOGS_PER_TX) }, () =>
-    dice.chance(15) ? drawLog(dice, dice.pick(foreigners)) : drawLog(dice),
+export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): SimulatedTx {
+  const actionRandom = random.fork('deeds')
+  const logs: (LogContent | ContractCall)[] = Array.from({ length: random.int(1, MAX_LOGS_PER_TX) }, () =>
+    random.chance(15) ? randomLog(random, random.pick(unlistedAddresses)) : randomLog(random),
   )
   const [first] = logs
-  if (first && dice.chance(15)) logs.splice(dice.int(0, logs.length), 0, first)
-  if (!besides.chance(market.deeds)) return { hash, logs }
-  const deeds = drawDeeds({ dice: besides, address: besides.pick(addresses), second: market.second, name: hash })
-  return { hash, logs: besides.chance(80) ? deeds : [...logs, ...deeds] }
+  if (first && random.chance(15)) logs.splice(random.int(0, logs.length), 0, first)
+  if (!actionRandom.chance(mix.deeds)) return { hash, logs }
+  const actions = randomActions({
+    random: actionRandom,
+    address: actionRandom.pick(addresses),
+    second: mix.second,
+    name: hash,
+  })
+  return { hash, logs: actionRandom.chance(80) ? actions : [...logs, ...actions] }
 }
 
 /** The same transaction with another outcome: a log less, one more, or one that says something else. */
-export function changedTx(dice: Dice, { hash, logs }: Tx): Tx {
-  const changed: (Content | Call)[] = [...logs]
-  const at = dice.int(0, logs.length - 1)
-  const how = dice.int(0, 2)
-  if (how === 0) changed.splice(at, 1)
-  else if (how === 1) changed.splice(at, 0, drawLog(dice))
-  else changed[at] = drawLog(dice, logs[at]?.address)
+export function alterTx(random: SeededRandom, { hash, logs }: SimulatedTx): SimulatedTx {
+  const changed: (LogContent | ContractCall)[] = [...logs]
+  const at = random.int(0, logs.length - 1)
+  const change = random.int(0, 2)
+  if (change === 0) changed.splice(at, 1)
+  else if (change === 1) changed.splice(at, 0, randomLog(random))
+  else changed[at] = randomLog(random, logs[at]?.address)
   return { hash, logs: changed }
 }

@@ -6,7 +6,7 @@ import type { Settings } from './simulation-settings.ts'
 export type Regression = { readonly about: string; readonly settings: Settings; readonly faults: readonly Fault[] }
 
 /** What the older ones did not know of. */
-const plain = { traits: [], firstHead: 1_000_000, deeds: 0, listLagMs: 0 }
+const defaults = { traits: [], firstHead: 1_000_000, deeds: 0, listLagMs: 0 }
 
 /** One line each, as a hunt prints them. */
 export const regressions: readonly Regression[] = readFileSync(new URL('./regressions.ndjson', import.meta.url), 'utf8')
@@ -14,5 +14,5 @@ export const regressions: readonly Regression[] = readFileSync(new URL('./regres
   .split('\n')
   .map((line) => {
     const { about, settings, faults } = JSON.parse(line)
-    return { about, settings: { ...plain, ...settings }, faults }
+    return { about, settings: { ...defaults, ...settings }, faults }
   })

@@ -9,30 +9,32 @@ const SHM = '/dev/shm'
 
 /** Nothing is evicted: no absence here is as long as what a tape keeps. */
 const RETENTION_MS = 86_400_000
-const BOUND = 1_000_000
+const UPDATES_BOUND = 1_000_000
 
 type Options = {
-  readonly keeps: boolean
+  readonly survivesRestart: boolean
   readonly now: () => number
-  readonly dice: () => number
+  readonly random: () => number
 }
 
 /** Where the real tape lies, and what is left of it when its relay leaves or is killed. */
-export class Place {
+export class RestartableTape {
   readonly #options: Options
   readonly #root: string | null
-  #images = 0
+  #copyCount = 0
   #closed = false
   tape: Tape
 
   /** Nothing is kept where nobody comes back: that is faster. */
   constructor(options: Options) {
     this.#options = options
-    this.#root = options.keeps ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-world-')) : null
+    this.#root = options.survivesRestart
+      ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-world-'))
+      : null
     this.tape = this.#open()
   }
 
-  leave(): void {
+  close(): void {
     if (this.#closed) return
     this.#closed = true
     void this.tape.close()
@@ -41,27 +43,27 @@ export class Place {
   /** What a killed process leaves is what the disk holds at that moment. */
   kill(): void {
     const before = this.#dir
-    this.#images += 1
+    this.#copyCount += 1
     cpSync(before, this.#dir, { recursive: true })
-    this.leave()
+    this.close()
     if (before !== this.#dir) rmSync(before, { recursive: true, force: true })
   }
 
-  come(): void {
+  reopen(): void {
     this.tape = this.#open()
     this.#closed = false
   }
 
-  clear(): void {
+  removeFiles(): void {
     if (this.#root !== null) rmSync(this.#root, { recursive: true, force: true })
   }
 
   get #dir(): string {
-    return this.#root === null ? ':memory:' : join(this.#root, `tape-${this.#images}`)
+    return this.#root === null ? ':memory:' : join(this.#root, `tape-${this.#copyCount}`)
   }
 
   #open(): Tape {
-    const { now, dice } = this.#options
-    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound: BOUND, now, dice })
+    const { now, random } = this.#options
+    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound: UPDATES_BOUND, now, random })
   }
 }

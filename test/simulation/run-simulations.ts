@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
-import { described } from './shrink-failure.ts'
-import { type Run, run, runOf } from './simulation-run.ts'
-import { crowd } from './worker-pool.ts'
+import { describeFailure } from './shrink-failure.ts'
+import { inputFor, runSimulation, type SimulationInput } from './simulation-run.ts'
+import { runTasks } from './worker-pool.ts'
 
 /**
  * Hunts by hand: `SEEDS=20000 npm run simulate` runs so many seeds, from `FROM` on. `SEED=25`, or `WORLD` with a line that
@@ -15,27 +15,27 @@ const print = (line: string) => process.stdout.write(`${line}\n`)
 process.stdout.on('error', () => process.exit())
 
 if (SEED !== undefined || WORLD !== undefined) {
-  const { settings, faults }: Run = WORLD === undefined ? runOf(Number(SEED)) : JSON.parse(WORLD)
+  const { settings, faults }: SimulationInput = WORLD === undefined ? inputFor(Number(SEED)) : JSON.parse(WORLD)
   print(JSON.stringify(settings))
   for (const fault of faults) print(JSON.stringify(fault))
-  const outcome = await run({
+  const result = await runSimulation({
     settings,
     faults,
-    wrote: (at, text) => print(`${Math.round(at)} ${text}`),
-    say: (at, kind, detail) => print(`${at} says ${kind} ${JSON.stringify(detail)}`),
+    onWritten: (at, text) => print(`${Math.round(at)} ${text}`),
+    warn: (at, kind, detail) => print(`${at} says ${kind} ${JSON.stringify(detail)}`),
   })
-  for (const { law, at, said } of outcome.broken) print(`${law} at ${Math.round(at)} ms: ${said}`)
+  for (const { law, at, detail: said } of result.violations) print(`${law} at ${Math.round(at)} ms: ${said}`)
 } else {
   const began = performance.now()
   let failed = 0
-  await crowd({
+  await runTasks({
     tasks: Array.from({ length: Number(SEEDS) }, (_, nth) => ({ seed: Number(FROM) + nth })),
     workers: Math.max(1, Math.min(2, availableParallelism())),
-    done: ({ task, prey, traces }) => {
+    onResult: ({ task, failure, traces }) => {
       if (traces.length > 1 && new Set(traces).size > 1) print(`seed ${task.seed}: two runs, two traces`)
-      if (!prey) return
+      if (!failure) return
       failed += 1
-      print(described(prey))
+      print(describeFailure(failure))
     },
   })
   print(`${SEEDS} seeds, ${failed} broke a law, ${Math.round((performance.now() - began) / 1_000)} s`)

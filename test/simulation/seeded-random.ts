@@ -1,5 +1,5 @@
 /** Dice that fall alike for the same names: what one part of the world draws never changes what another does. */
-export class Dice {
+export class SeededRandom {
   #state: number
 
   constructor(...names: readonly (string | number)[]) {
@@ -12,12 +12,12 @@ export class Dice {
   }
 
   /** Other dice that fall as these would, and leave these as they are. */
-  beside(name: string): Dice {
-    return new Dice(this.#state, name)
+  fork(name: string): SeededRandom {
+    return new SeededRandom(this.#state, name)
   }
 
   /** From 0 up to, but not, 1 (mulberry32). */
-  roll(): number {
+  next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = this.#state
     mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
@@ -27,14 +27,14 @@ export class Dice {
 
   /** A whole number from `least` to `most`, both included. */
   int(least: number, most: number): number {
-    return least + Math.floor(this.roll() * (most - least + 1))
+    return least + Math.floor(this.next() * (most - least + 1))
   }
 
   chance(percent: number): boolean {
-    return this.roll() * 100 < percent
+    return this.next() * 100 < percent
   }
 
   pick<T>(from: readonly [T, ...(readonly T[])]): T {
-    return from[Math.floor(this.roll() * from.length)] ?? from[0]
+    return from[Math.floor(this.next() * from.length)] ?? from[0]
   }
 }

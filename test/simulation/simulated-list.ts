@@ -1,11 +1,11 @@
-import type { Weather } from './active-faults.ts'
-import { type Book, firstBooks, multiplierAt } from './contract-state.ts'
-import { Dice } from './seeded-random.ts'
-import { happen } from './simulated-block.ts'
-import type { Chain } from './simulated-chain.ts'
-import { newcomer, type Stock, stocks } from './simulated-tokens.ts'
+import type { ActiveFaults } from './active-faults.ts'
+import { type ContractState, initialContracts, multiplierAt } from './contract-state.ts'
+import { SeededRandom } from './seeded-random.ts'
+import { executeTransactions } from './simulated-block.ts'
+import type { SimulatedChain } from './simulated-chain.ts'
+import { laterToken, listedTokens, type SimulatedToken } from './simulated-tokens.ts'
 import type { Settings } from './simulation-settings.ts'
-import { type Clock, NOON } from './virtual-clock.ts'
+import { NOON, type VirtualClock } from './virtual-clock.ts'
 
 /** A record as it was served. */
 export type ServedRecord = {
@@ -19,43 +19,43 @@ export type ServedRecord = {
 }
 
 /** One answer that was a list. */
-export type Served = { readonly at: number; readonly records: readonly ServedRecord[] }
+export type ServedList = { readonly at: number; readonly records: readonly ServedRecord[] }
 
 const LATENCY_MS = 30
 const DEADLINE_MS = 10_000
-const LEAST_ROUND_MS = 4_000
-const FUTURE_MS = 600_000
+const MIN_NAV_INTERVAL_MS = 4_000
+const FUTURE_NAV_OFFSET_MS = 600_000
 /** What the odd NAVs are, in the order of the fault's amounts. */
-const oddities = ['missing', 'zero', 'negative', 'text', 'no time', 'future', 'frozen'] as const
+const invalidNavKinds = ['missing', 'zero', 'negative', 'text', 'no time', 'future', 'frozen'] as const
 
-type Options = {
+type ListOptions = {
   readonly settings: Settings
-  readonly clock: Clock
-  readonly weather: Weather
-  readonly chain: Chain
+  readonly clock: VirtualClock
+  readonly activeFaults: ActiveFaults
+  readonly chain: SimulatedChain
 }
 
 /** The list of tokens as its API serves it, with every NAV round on the way. */
-export class ListModel {
-  readonly served: Served[] = []
-  readonly #options: Options
+export class SimulatedList {
+  readonly served: ServedList[] = []
+  readonly #options: ListOptions
   #fetches = 0
   #newcomerListed = false
 
-  constructor(options: Options) {
+  constructor(options: ListOptions) {
     this.#options = options
-    options.weather.onsets('listed').subscribe(() => {
+    options.activeFaults.onsets('listed').subscribe(() => {
       this.#newcomerListed = true
     })
   }
 
   readonly fetch = (): Promise<string> =>
     new Promise((resolve, reject) => {
-      const { clock, weather } = this.#options
-      if (weather.is('listHangs')) return clock.after(DEADLINE_MS, () => reject(new Error('timed out')))
-      return clock.after(LATENCY_MS, () => {
-        if (weather.is('listFails')) return reject(new Error('HTTP 500'))
-        if (weather.is('listHtml')) return resolve('<html>busy</html>')
+      const { clock, activeFaults } = this.#options
+      if (activeFaults.isActive('listHangs')) return clock.runAfter(DEADLINE_MS, () => reject(new Error('timed out')))
+      return clock.runAfter(LATENCY_MS, () => {
+        if (activeFaults.isActive('listFails')) return reject(new Error('HTTP 500'))
+        if (activeFaults.isActive('listHtml')) return resolve('<html>busy</html>')
         this.#fetches += 1
         const records = this.records(this.#fetches)
         this.served.push({ at: clock.now(), records })
@@ -65,19 +65,21 @@ export class ListModel {
 
   /** What the nth answer holds now. */
   records(nth = 0): readonly ServedRecord[] {
-    const { weather } = this.#options
-    if (weather.is('listEmpty')) return []
-    const all = this.#newcomerListed ? [...stocks, newcomer] : stocks
-    const gone = weather.amount('delisted')
-    const left = weather.amount('listShrinks') ?? all.length
-    return all.filter((_, index) => index !== gone && index < left).map((stock) => this.#record(stock, nth))
+    const { activeFaults } = this.#options
+    if (activeFaults.isActive('listEmpty')) return []
+    const all = this.#newcomerListed ? [...listedTokens, laterToken] : listedTokens
+    const delistedIndex = activeFaults.amount('delisted')
+    const remainingCount = activeFaults.amount('listShrinks') ?? all.length
+    return all
+      .filter((_, index) => index !== delistedIndex && index < remainingCount)
+      .map((stock) => this.#record(stock, nth))
   }
 
-  #record(stock: Stock, nth: number): ServedRecord {
-    const { weather } = this.#options
-    const index = stocks.indexOf(stock)
-    const renamed = weather.amount('renamed') === index
-    const { book, second } = this.#chainOf(stock)
+  #record(stock: SimulatedToken, nth: number): ServedRecord {
+    const { activeFaults } = this.#options
+    const index = listedTokens.indexOf(stock)
+    const renamed = activeFaults.amount('renamed') === index
+    const { book, second } = this.#contractState(stock)
     const fields = { symbol: stock.symbol, name: stock.symbol, ...book?.fields }
     return {
       ...fields,
@@ -92,29 +94,32 @@ export class ListModel {
   }
 
   /** What a contract holds, as far as whoever keeps the list knows. */
-  #chainOf({ address }: Stock): { readonly book: Book | undefined; readonly second: number } {
+  #contractState({ address }: SimulatedToken): { readonly book: ContractState | undefined; readonly second: number } {
     const { chain, settings } = this.#options
     if (settings.listLagMs < 0) {
-      const { building } = chain
-      return { book: happen(building, building.txs).after.get(address), second: building.timestamp }
+      const { pendingBlock } = chain
+      return {
+        book: executeTransactions(pendingBlock, pendingBlock.txs).after.get(address),
+        second: pendingBlock.timestamp,
+      }
     }
-    const view = chain.view(settings.listLagMs)
+    const view = chain.viewBehind(settings.listLagMs)
     const head = view.block(view.head)
-    return { book: (head?.after ?? firstBooks).get(address), second: head?.timestamp ?? 0 }
+    return { book: (head?.after ?? initialContracts).get(address), second: head?.timestamp ?? 0 }
   }
 
-  #nav({ address }: Stock, nth: number): Pick<ServedRecord, 'nav_price' | 'nav_price_updated_at'> {
-    const { clock, settings, weather } = this.#options
-    const dice = new Dice(settings.seed, 'nav', address)
-    const roundMs = LEAST_ROUND_MS * dice.int(1, 6)
-    const old = nth % 2 === 0 ? (weather.amount('oldNav') ?? 0) : 0
-    const round = Math.floor((clock.frame - old) / roundMs)
-    const price = 100 + Math.floor(new Dice(settings.seed, 'round', address, round).roll() * 1_000_000) / 10_000
+  #nav({ address }: SimulatedToken, nth: number): Pick<ServedRecord, 'nav_price' | 'nav_price_updated_at'> {
+    const { clock, settings, activeFaults } = this.#options
+    const random = new SeededRandom(settings.seed, 'nav', address)
+    const roundMs = MIN_NAV_INTERVAL_MS * random.int(1, 6)
+    const staleByMs = nth % 2 === 0 ? (activeFaults.amount('oldNav') ?? 0) : 0
+    const round = Math.floor((clock.elapsedMs - staleByMs) / roundMs)
+    const price = 100 + Math.floor(new SeededRandom(settings.seed, 'round', address, round).next() * 1_000_000) / 10_000
     const updatedAt = (at: number) => new Date(at).toISOString()
     const fresh = { nav_price: price, nav_price_updated_at: updatedAt(NOON + round * roundMs) }
-    const odd = weather.amount('oddNav')
-    if (odd === null || address !== stocks[0]?.address) return fresh
-    switch (oddities[odd]) {
+    const invalidKind = activeFaults.amount('oddNav')
+    if (invalidKind === null || address !== listedTokens[0]?.address) return fresh
+    switch (invalidNavKinds[invalidKind]) {
       case 'missing':
         return {}
       case 'zero':
@@ -126,7 +131,7 @@ export class ListModel {
       case 'no time':
         return { nav_price: price }
       case 'future':
-        return { ...fresh, nav_price_updated_at: updatedAt(clock.now() + FUTURE_MS) }
+        return { ...fresh, nav_price_updated_at: updatedAt(clock.now() + FUTURE_NAV_OFFSET_MS) }
       default:
         return { nav_price: 123.45, nav_price_updated_at: updatedAt(NOON - roundMs) }
     }

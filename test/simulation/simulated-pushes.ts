@@ -1,13 +1,13 @@
 import { map, mergeMap, type Observable } from 'rxjs'
-import type { Signal } from '../../src/chain/link/socket.ts'
+import type { LinkSignal } from '../../src/chain/link/socket.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
-import type { Weather } from './active-faults.ts'
-import { drawLog } from './random-transactions.ts'
-import { Dice } from './seeded-random.ts'
-import { type Block, hex, type Placed, place } from './simulated-block.ts'
-import type { Chain, Deed } from './simulated-chain.ts'
-import { habitually, type WireLog, wireHeader, wireLog } from './simulated-node-json.ts'
-import { foreigners } from './simulated-tokens.ts'
+import type { ActiveFaults } from './active-faults.ts'
+import { randomLog } from './random-transactions.ts'
+import { SeededRandom } from './seeded-random.ts'
+import { hex, type PlacedLog, placeLogs, type SimulatedBlock } from './simulated-block.ts'
+import type { ChainEvent, SimulatedChain } from './simulated-chain.ts'
+import { applyNodeTraits, headerJson, type JsonObject, logJson } from './simulated-node-json.ts'
+import { unlistedAddresses } from './simulated-tokens.ts'
 import type { Settings } from './simulation-settings.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
@@ -15,15 +15,15 @@ type LogsKind = 'pendingLogs' | 'logs'
 export type Subscriptions = ReadonlyMap<LogsKind | 'newHeads', readonly Hex[]>
 
 /** A signal on its way; in order with those before it, unless the network says otherwise. */
-export type Push = { readonly signal: Signal; readonly afterMs: number; readonly ordered: boolean }
+export type PushedSignal = { readonly signal: LinkSignal; readonly afterMs: number; readonly ordered: boolean }
 
 /** How much later a repeated push may come. */
-const ECHO_MOST_MS = 5_000
+const MAX_ECHO_MS = 5_000
 
-type Options = { readonly settings: Settings; readonly chain: Chain; readonly weather: Weather }
+type Options = { readonly settings: Settings; readonly chain: SimulatedChain; readonly activeFaults: ActiveFaults }
 
 /** What the node pushes over one socket as the chain goes on, and what the network makes of it. */
-export class Pushes {
+export class SimulatedPushes {
   readonly #options: Options
   #count = 0
 
@@ -31,119 +31,136 @@ export class Pushes {
     this.#options = options
   }
 
-  to(subscriptions: Subscriptions): Observable<Push> {
-    return this.#options.chain.deeds.pipe(
-      mergeMap((deed) => this.#said(deed, subscriptions)),
-      mergeMap((push) => this.#weathered(push)),
+  pushesFor(subscriptions: Subscriptions): Observable<PushedSignal> {
+    return this.#options.chain.events.pipe(
+      mergeMap((event) => this.#pushesOf(event, subscriptions)),
+      mergeMap((push) => this.#withFaults(push)),
       map(({ afterMs, ...push }) => ({ ...push, afterMs: afterMs + this.#options.settings.latencyMs })),
     )
   }
 
-  #said(deed: Deed, subscriptions: Subscriptions): readonly Push[] {
-    const { settings, weather } = this.#options
-    const push = (signal: Signal, afterMs = settings.canonLagMs): Push => ({ signal, afterMs, ordered: true })
-    const wants = (kind: LogsKind) => {
+  #pushesOf(event: ChainEvent, subscriptions: Subscriptions): readonly PushedSignal[] {
+    const { settings, activeFaults } = this.#options
+    const push = (signal: LinkSignal, afterMs = settings.canonLagMs): PushedSignal => ({
+      signal,
+      afterMs,
+      ordered: true,
+    })
+    const matcherFor = (kind: LogsKind) => {
       const addresses = subscriptions.get(kind) ?? []
       const all = subscriptions.has(kind) && settings.traits.includes('unfiltered')
-      return (log: Placed) => all || addresses.includes(log.content.address)
+      return (log: PlacedLog) => all || addresses.includes(log.content.address)
     }
-    const silent = weather.is('mutePending')
-    if (deed.type === 'shown') {
-      if (silent || weather.is('mined')) return []
-      return this.#shown(deed, wants('pendingLogs')).map((signal) => push(signal, weather.amount('behind') ?? 0))
+    const silent = activeFaults.isActive('mutePending')
+    if (event.type === 'shown') {
+      if (silent || activeFaults.isActive('mined')) return []
+      return this.#shownSignals(event, matcherFor('pendingLogs')).map((signal) =>
+        push(signal, activeFaults.amount('behind') ?? 0),
+      )
     }
-    const [removed, added] = deed.type === 'sealed' ? [[], [deed.block]] : [deed.removed, deed.added]
+    const [removed, added] = event.type === 'sealed' ? [[], [event.block]] : [event.removed, event.added]
     const sealed = (kind: LogsKind) =>
-      added.flatMap(({ hash, logs }) => logs.filter(wants(kind)).map((log) => this.#signal(kind, wireLog(log, hash))))
-    const gone = removed.flatMap(({ hash, logs }) => logs.filter(wants('logs')).map((log) => wireLog(log, hash, true)))
-    const lied = this.#takenBack(added, wants('logs'))
+      added.flatMap(({ hash, logs }) =>
+        logs.filter(matcherFor(kind)).map((log) => this.#signal(kind, logJson(log, hash))),
+      )
+    const gone = removed.flatMap(({ hash, logs }) =>
+      logs.filter(matcherFor('logs')).map((log) => logJson(log, hash, true)),
+    )
+    const falselyRemoved = this.#falseRemovals(added, matcherFor('logs'))
     return [
-      ...(subscriptions.has('newHeads') && !weather.is('muteHeads')
-        ? added.map((block) => push({ type: 'head', header: wireHeader(block) }))
+      ...(subscriptions.has('newHeads') && !activeFaults.isActive('muteHeads')
+        ? added.map((block) => push({ type: 'head', header: headerJson(block) }))
         : []),
-      ...(weather.is('mined') && !silent ? sealed('pendingLogs').map((signal) => push(signal)) : []),
-      ...(weather.is('muteLogs')
+      ...(activeFaults.isActive('mined') && !silent ? sealed('pendingLogs').map((signal) => push(signal)) : []),
+      ...(activeFaults.isActive('muteLogs')
         ? []
         : [
             ...gone.map((log) => push(this.#signal('logs', log))),
             ...sealed('logs').map((signal) => push(signal)),
-            ...lied.map((log) => push(this.#signal('logs', log))),
+            ...falselyRemoved.map((log) => push(this.#signal('logs', log))),
           ]),
     ]
   }
 
   /** What is pre-confirmed now: each new log by itself, or all of them once more. */
-  #shown({ building, logs }: Extract<Deed, { type: 'shown' }>, wanted: (log: Placed) => boolean): readonly Signal[] {
+  #shownSignals(
+    { pendingBlock, logs }: Extract<ChainEvent, { type: 'shown' }>,
+    matches: (log: PlacedLog) => boolean,
+  ): readonly LinkSignal[] {
     const { shape, traits } = this.#options.settings
     if (shape === 'one') {
-      const signals = logs.filter(wanted).map((log) => this.#signal('pendingLogs', wireLog(log)))
+      const signals = logs.filter(matches).map((log) => this.#signal('pendingLogs', logJson(log)))
       return traits.includes('unsorted') ? signals.reverse() : signals
     }
-    const all = place(building, building.txs).filter(wanted)
-    const log = all.map((one) => habitually(traits, wireLog(one)))
-    return all.length === 0 ? [] : [{ type: 'log', of: 'pendingLogs', log, receivedAt: 0 }]
+    const all = placeLogs(pendingBlock, pendingBlock.txs).filter(matches)
+    const log = all.map((one) => applyNodeTraits(traits, logJson(one)))
+    return all.length === 0 ? [] : [{ type: 'log', subscription: 'pendingLogs', log, receivedAt: 0 }]
   }
 
-  #signal(of: LogsKind, log: WireLog): Signal {
-    return { type: 'log', of, log: habitually(this.#options.settings.traits, log), receivedAt: 0 }
+  #signal(subscription: LogsKind, log: JsonObject): LinkSignal {
+    return { type: 'log', subscription, log: applyNodeTraits(this.#options.settings.traits, log), receivedAt: 0 }
   }
 
   /** A node may say that a log is gone that is not. */
-  #takenBack(added: readonly Block[], listens: (log: Placed) => boolean): readonly WireLog[] {
-    const { settings, weather } = this.#options
-    const percent = weather.amount('takenBack')
+  #falseRemovals(added: readonly SimulatedBlock[], matches: (log: PlacedLog) => boolean): readonly JsonObject[] {
+    const { settings, activeFaults } = this.#options
+    const percent = activeFaults.amount('takenBack')
     if (percent === null) return []
     return added.flatMap(({ number, hash, logs }) => {
-      const [log] = new Dice(settings.seed, 'takenBack', number).chance(percent) ? logs.filter(listens) : []
-      return log ? [wireLog(log, hash, true)] : []
+      const [log] = new SeededRandom(settings.seed, 'takenBack', number).chance(percent) ? logs.filter(matches) : []
+      return log ? [logJson(log, hash, true)] : []
     })
   }
 
-  #weathered(push: Push): readonly Push[] {
-    const { settings, weather } = this.#options
+  #withFaults(push: PushedSignal): readonly PushedSignal[] {
+    const { settings, activeFaults } = this.#options
     this.#count += 1
-    const dice = new Dice(settings.seed, 'push', this.#count)
-    const strikes = (kind: Parameters<Weather['amount']>[0]) => dice.chance(weather.amount(kind) ?? 0)
-    const lost = strikes('lossy')
-    const [malformed, repeated, shuffled] = [strikes('malformed'), strikes('repeated'), weather.amount('shuffled')]
+    const random = new SeededRandom(settings.seed, 'push', this.#count)
+    const isStruck = (kind: Parameters<ActiveFaults['amount']>[0]) => random.chance(activeFaults.amount(kind) ?? 0)
+    const lost = isStruck('lossy')
+    const [malformed, repeated, shuffled] = [
+      isStruck('malformed'),
+      isStruck('repeated'),
+      activeFaults.amount('shuffled'),
+    ]
     const isLog = push.signal.type === 'log'
-    const [garbage, foreign, badHead] = [strikes('garbage'), strikes('foreign'), strikes('badHead')]
-    const delayed = { ...push, afterMs: push.afterMs + (weather.amount('late') ?? 0) }
+    const [garbage, foreign, badHead] = [isStruck('garbage'), isStruck('foreign'), isStruck('badHead')]
+    const delayed = { ...push, afterMs: push.afterMs + (activeFaults.amount('late') ?? 0) }
     const shown =
       shuffled === null
         ? delayed
-        : { ...delayed, afterMs: delayed.afterMs + Math.floor(dice.roll() * shuffled), ordered: false }
-    const besides: Signal[] = []
-    if (malformed) besides.push({ type: 'unreadable' })
-    if (isLog && garbage) besides.push(logSignal('pendingLogs', garbageLog(dice)))
-    if (isLog && foreign) besides.push(logSignal('pendingLogs', this.#foreign(dice)))
-    if (!isLog && badHead) besides.push({ type: 'head', header: this.#badHeader(dice) })
+        : { ...delayed, afterMs: delayed.afterMs + Math.floor(random.next() * shuffled), ordered: false }
+    const extraSignals: LinkSignal[] = []
+    if (malformed) extraSignals.push({ type: 'unreadable' })
+    if (isLog && garbage) extraSignals.push(logSignal('pendingLogs', garbageLog(random)))
+    if (isLog && foreign) extraSignals.push(logSignal('pendingLogs', this.#unlistedLog(random)))
+    if (!isLog && badHead) extraSignals.push({ type: 'head', header: this.#badHeader(random) })
     return [
-      ...besides.map((signal) => ({ ...push, signal })),
+      ...extraSignals.map((signal) => ({ ...push, signal })),
       ...(lost || malformed ? [] : [shown]),
-      ...(repeated ? [{ ...shown, afterMs: shown.afterMs + dice.int(0, ECHO_MOST_MS), ordered: false }] : []),
+      ...(repeated ? [{ ...shown, afterMs: shown.afterMs + random.int(0, MAX_ECHO_MS), ordered: false }] : []),
     ]
   }
 
-  #foreign(dice: Dice): unknown {
+  #unlistedLog(random: SeededRandom): unknown {
     const { chain } = this.#options
-    const content = drawLog(dice, dice.pick(foreigners))
+    const content = randomLog(random, random.pick(unlistedAddresses))
     const at = {
       block: chain.head + 1,
       timestamp: 0,
       txIndex: 0,
       logIndex: 0,
       key: '',
-      tx: hex(64, dice.int(1, 2 ** 30)),
+      tx: hex(64, random.int(1, 2 ** 30)),
     }
-    return wireLog({ ...at, content })
+    return logJson({ ...at, content })
   }
 
-  #badHeader(dice: Dice): unknown {
+  #badHeader(random: SeededRandom): unknown {
     const { chain } = this.#options
     const head = chain.block(chain.head)
-    const real = head ? wireHeader(head) : {}
-    return dice.pick<unknown>([
+    const real = head ? headerJson(head) : {}
+    return random.pick<unknown>([
       null,
       'head',
       {},
@@ -157,14 +174,19 @@ export class Pushes {
   }
 }
 
-const logSignal = (of: LogsKind, log: unknown): Signal => ({ type: 'log', of, log, receivedAt: 0 })
+const logSignal = (subscription: LogsKind, log: unknown): LinkSignal => ({
+  type: 'log',
+  subscription,
+  log,
+  receivedAt: 0,
+})
 
 /** What is no log, or one that nobody can read. */
-function garbageLog(dice: Dice): unknown {
-  const content = drawLog(dice)
+function garbageLog(random: SeededRandom): unknown {
+  const content = randomLog(random)
   const at = { block: 7, timestamp: 0, txIndex: 0, logIndex: 0, key: '', tx: hex(64, 7) }
-  const log = wireLog({ ...at, content })
-  return dice.pick<unknown>([
+  const log = logJson({ ...at, content })
+  return random.pick<unknown>([
     null,
     42,
     'log',

@@ -1,7 +1,7 @@
 import type { Hex } from '../../src/protocol/fields.ts'
 
 /** A token as this world lists it. */
-export type Stock = {
+export type SimulatedToken = {
   readonly address: Hex
   readonly symbol: string
   readonly decimals: number
@@ -9,7 +9,7 @@ export type Stock = {
   readonly hundredths: bigint
 }
 
-const stock = (nth: number, symbol: string, decimals: number, hundredths: bigint): Stock => ({
+const makeToken = (nth: number, symbol: string, decimals: number, hundredths: bigint): SimulatedToken => ({
   address: `0xb2${nth.toString(16).padStart(38, '0')}`,
   symbol,
   decimals,
@@ -17,15 +17,15 @@ const stock = (nth: number, symbol: string, decimals: number, hundredths: bigint
 })
 
 /** Listed from the beginning, and one that may come later. */
-export const stocks: readonly Stock[] = [
-  stock(1, 'AAPLc', 8, 100n),
-  stock(2, 'TSLAc', 8, 300n),
-  stock(3, 'NVDAc', 6, 103n),
+export const listedTokens: readonly SimulatedToken[] = [
+  makeToken(1, 'AAPLc', 8, 100n),
+  makeToken(2, 'TSLAc', 8, 300n),
+  makeToken(3, 'NVDAc', 6, 103n),
 ]
-export const newcomer = stock(4, 'NEWc', 18, 100n)
+export const laterToken = makeToken(4, 'NEWc', 18, 100n)
 
 /** Contracts that nobody asked for. */
-export const foreigners: readonly [Hex, Hex] = [`0xf0${'0'.repeat(38)}`, `0xf1${'0'.repeat(38)}`]
+export const unlistedAddresses: readonly [Hex, Hex] = [`0xf0${'0'.repeat(38)}`, `0xf1${'0'.repeat(38)}`]
 
-const known = new Map([...stocks, newcomer].map((one) => [one.address, one]))
-export const stockAt = (address: string): Stock | undefined => known.get(address as Hex)
+const tokensByAddress = new Map([...listedTokens, laterToken].map((one) => [one.address, one]))
+export const tokenAt = (address: string): SimulatedToken | undefined => tokensByAddress.get(address as Hex)

@@ -1,59 +1,70 @@
 import { type Fault, scheduleOf } from './fault-table.ts'
-import type { Broken } from './laws/law.ts'
-import { type Between, World } from './simulation.ts'
+import type { Violation } from './laws/law.ts'
+import { type ModifyInputs, Simulation } from './simulation.ts'
 import { type Settings, settingsOf } from './simulation-settings.ts'
 
 /** How long all must have been well before the relay has to be well too. */
 const RECOVERY_MS = 60_000
 /** What a safety run goes on for beyond the last fault's beginning. */
-const AFTERMATH_MS = 10_000
+const EXTRA_RUN_MS = 10_000
 /** Steps of one run at most: a world that does not get on is broken. */
 const STEPS_BOUND = 2_000_000
 
-export type Outcome = {
-  readonly broken: readonly Broken[]
+export type SimulationResult = {
+  readonly violations: readonly Violation[]
   /** The same for the same seed and schedule. */
   readonly trace: string
-  readonly written: number
-  readonly asked: number
-  readonly most: Readonly<Record<string, number>>
+  readonly writtenCount: number
+  readonly requestCount: number
+  readonly peaks: Readonly<Record<string, number>>
 }
 
-export type Run = {
+export type SimulationInput = {
   readonly settings: Settings
   readonly faults: readonly Fault[]
-  readonly between?: Between
-  readonly say?: (at: number, kind: string, detail: unknown) => void
-  readonly wrote?: (at: number, text: string) => void
+  readonly modifyInputs?: ModifyInputs
+  readonly warn?: (at: number, kind: string, detail: unknown) => void
+  readonly onWritten?: (at: number, text: string) => void
 }
 
 /** The run that a seed stands for. */
-export function runOf(seed: number): Run {
+export function inputFor(seed: number): SimulationInput {
   const settings = settingsOf(seed)
   return { settings, faults: scheduleOf(seed, settings.spanMs) }
 }
 
 /** Lets one world run, one action at a time, until something is broken or its time is over. */
-export async function run({ settings, faults, ...rest }: Run): Promise<Outcome> {
-  const ends = faults.map((fault) => fault.at + fault.for)
-  const lastEnd = Math.max(settings.spanMs, ...ends)
-  const end = settings.liveness ? lastEnd + RECOVERY_MS : settings.spanMs + AFTERMATH_MS
-  const world = new World({ settings, faults, ...rest })
+export async function runSimulation({ settings, faults, ...rest }: SimulationInput): Promise<SimulationResult> {
+  const faultEnds = faults.map((fault) => fault.at + fault.for)
+  const lastEnd = Math.max(settings.spanMs, ...faultEnds)
+  const end = settings.liveness ? lastEnd + RECOVERY_MS : settings.spanMs + EXTRA_RUN_MS
+  const simulation = new Simulation({ settings, faults, ...rest })
   try {
     let steps = 0
-    while (world.broken.length === 0 && world.clocks.due <= end) {
-      const thrown = world.clocks.step()
+    while (simulation.violations.length === 0 && simulation.clocks.nextDueAt <= end) {
+      const thrown = simulation.clocks.step()
       if (thrown !== undefined)
-        world.broken.push({ law: 'I12', at: world.clocks.world.frame, said: `thrown: ${thrown}` })
+        simulation.violations.push({
+          law: 'I12',
+          at: simulation.clocks.environment.elapsedMs,
+          detail: `thrown: ${thrown}`,
+        })
       // Whatever was promised is kept before the clock moves on.
       await new Promise(setImmediate)
       steps += 1
-      if (steps > STEPS_BOUND) world.broken.push({ law: 'I9', at: world.clocks.world.frame, said: `${steps} steps` })
+      if (steps > STEPS_BOUND)
+        simulation.violations.push({ law: 'I9', at: simulation.clocks.environment.elapsedMs, detail: `${steps} steps` })
     }
-    if (world.broken.length === 0) world.checker.end(settings.liveness)
+    if (simulation.violations.length === 0) simulation.checker.onEnd(settings.liveness)
   } finally {
-    world.close()
+    simulation.close()
   }
-  const { broken, trace, written } = world
-  return { broken, trace, written, asked: world.way.count, most: world.bounds.most }
+  const { violations, trace, writtenCount } = simulation
+  return {
+    violations,
+    trace,
+    writtenCount,
+    requestCount: simulation.rpc.requestCount,
+    peaks: simulation.resourceBounds.peaks,
+  }
 }

@@ -1,7 +1,7 @@
-import { Dice } from './seeded-random.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 /** Habits of nodes, each of them seen somewhere. */
-const traits = [
+const nodeTraits = [
   /** Logs come in any order. */
   'unsorted',
   /** A block that is no longer canonical can still be asked for by its hash. */
@@ -16,7 +16,7 @@ const traits = [
   'hashPartial',
   'timeless',
 ] as const
-export type Trait = (typeof traits)[number]
+export type NodeTrait = (typeof nodeTraits)[number]
 /** How often, in %, a node has each of them. */
 const TRAIT_PERCENT = 15
 
@@ -39,7 +39,7 @@ export type Settings = {
   readonly withoutPending: 'latest' | 'null' | 'invalid'
   /** What a range above the head gives. */
   readonly aboveHead: 'nothing' | 'behind' | 'invalid'
-  readonly traits: readonly Trait[]
+  readonly traits: readonly NodeTrait[]
   /** The newest block when the world begins: a chain may be young. */
   readonly firstHead: number
   /** Whether logs can be asked for by their block's hash. */
@@ -59,28 +59,28 @@ export type Settings = {
 const DAY_MS = 86_400_000
 
 export function settingsOf(seed: number): Settings {
-  const dice = new Dice(seed, 'settings')
-  const mode = dice.chance(70) ? 'flash' : 'native'
+  const random = new SeededRandom(seed, 'settings')
+  const mode = random.chance(70) ? 'flash' : 'native'
   return {
     seed,
     mode,
-    shape: dice.chance(65) ? 'one' : 'all',
-    hasLink: dice.chance(85),
-    activity: mode === 'flash' ? dice.pick([2, 15, 30, 60]) : dice.pick([1, 8, 20]),
-    latencyMs: dice.pick([5, 20, 60, 150]),
-    canonLagMs: mode === 'flash' ? dice.pick([0, 0, 0, 300, 700]) : 0,
-    safeLag: mode === 'flash' ? dice.int(15, 50) : dice.int(30, 120),
-    finalizedLag: dice.int(60, 180),
-    withoutPending: dice.pick(['latest', 'null', 'invalid']),
-    aboveHead: dice.pick(['nothing', 'nothing', 'behind', 'invalid']),
-    traits: traits.filter(() => dice.chance(TRAIT_PERCENT)),
-    firstHead: dice.chance(90) ? 1_000_000 : dice.int(0, 5),
-    byHash: dice.chance(90),
-    backfillBoundMs: dice.chance(70) ? DAY_MS : dice.int(20, 60) * 1_000,
-    staleMs: dice.chance(50) ? DAY_MS : dice.int(20, 60) * 1_000,
-    spanMs: mode === 'flash' ? dice.int(20, 80) * 1_000 : dice.int(10, 30) * 1_000,
-    liveness: dice.chance(80),
-    deeds: dice.pick([0, 5, 15, 40]),
-    listLagMs: dice.pick([-1, 0, 2_000, 10_000, 40_000]),
+    shape: random.chance(65) ? 'one' : 'all',
+    hasLink: random.chance(85),
+    activity: mode === 'flash' ? random.pick([2, 15, 30, 60]) : random.pick([1, 8, 20]),
+    latencyMs: random.pick([5, 20, 60, 150]),
+    canonLagMs: mode === 'flash' ? random.pick([0, 0, 0, 300, 700]) : 0,
+    safeLag: mode === 'flash' ? random.int(15, 50) : random.int(30, 120),
+    finalizedLag: random.int(60, 180),
+    withoutPending: random.pick(['latest', 'null', 'invalid']),
+    aboveHead: random.pick(['nothing', 'nothing', 'behind', 'invalid']),
+    traits: nodeTraits.filter(() => random.chance(TRAIT_PERCENT)),
+    firstHead: random.chance(90) ? 1_000_000 : random.int(0, 5),
+    byHash: random.chance(90),
+    backfillBoundMs: random.chance(70) ? DAY_MS : random.int(20, 60) * 1_000,
+    staleMs: random.chance(50) ? DAY_MS : random.int(20, 60) * 1_000,
+    spanMs: mode === 'flash' ? random.int(20, 80) * 1_000 : random.int(10, 30) * 1_000,
+    liveness: random.chance(80),
+    deeds: random.pick([0, 5, 15, 40]),
+    listLagMs: random.pick([-1, 0, 2_000, 10_000, 40_000]),
   }
 }

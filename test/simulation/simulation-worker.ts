@@ -1,36 +1,37 @@
 import { parentPort } from 'node:worker_threads'
-import { plants } from './planted-bugs.ts'
-import { hunt, type Prey } from './shrink-failure.ts'
-import { run, runOf } from './simulation-run.ts'
-import type { Done, Task } from './worker-pool.ts'
+import { plantedBugs } from './planted-bugs.ts'
+import { type SimulationFailure, shrinkFailure } from './shrink-failure.ts'
+import { inputFor, runSimulation } from './simulation-run.ts'
+import type { WorkerResult, WorkerTask } from './worker-pool.ts'
 
 /** Runs worlds, one after the other, for whoever asks from another thread. */
 
-parentPort?.on('message', async (task: Task) => {
-  const done: Done = {
+parentPort?.on('message', async (task: WorkerTask) => {
+  const done: WorkerResult = {
     task,
-    ...(task.plant === undefined ? await seeded(task) : await planted(task.plant, task.seeds ?? 1)),
+    ...(task.plantedBug === undefined ? await runSeed(task) : await findPlantedBug(task.plantedBug, task.seeds ?? 1)),
   }
   parentPort?.postMessage(done)
 })
 
-type Answer = Omit<Done, 'task'>
+type TaskResult = Omit<WorkerResult, 'task'>
 
-async function seeded({ seed = 1, twice = false, runsBound }: Task): Promise<Answer> {
-  const first = await run(runOf(seed))
-  const again = twice && first.broken.length === 0 ? [await run(runOf(seed))] : []
-  const prey: Prey | null = first.broken.length > 0 ? await hunt(seed, undefined, runsBound) : null
-  return { prey, traces: [first, ...again].map(({ trace }) => trace), found: null }
+async function runSeed({ seed = 1, twice = false, runsBound }: WorkerTask): Promise<TaskResult> {
+  const first = await runSimulation(inputFor(seed))
+  const again = twice && first.violations.length === 0 ? [await runSimulation(inputFor(seed))] : []
+  const failure: SimulationFailure | null =
+    first.violations.length > 0 ? await shrinkFailure(seed, undefined, runsBound) : null
+  return { failure, traces: [first, ...again].map(({ trace }) => trace), found: null }
 }
 
 /** The first seed that finds a planted bug. */
-async function planted(name: string, seeds: number): Promise<Answer> {
-  const between = plants[name]
-  if (!between) throw new Error(`no bug called ${name}`)
+async function findPlantedBug(name: string, seeds: number): Promise<TaskResult> {
+  const modifyInputs = plantedBugs[name]
+  if (!modifyInputs) throw new Error(`no bug called ${name}`)
   for (let seed = 1; seed <= seeds; seed += 1) {
-    const { broken } = await run({ ...runOf(seed), between })
-    const [first] = broken
-    if (first) return { prey: null, traces: [], found: { seed, ...first } }
+    const { violations } = await runSimulation({ ...inputFor(seed), modifyInputs })
+    const [first] = violations
+    if (first) return { failure: null, traces: [], found: { seed, ...first } }
   }
-  return { prey: null, traces: [], found: null }
+  return { failure: null, traces: [], found: null }
 }

@@ -1,25 +1,25 @@
 import { createHash } from 'node:crypto'
 import { asapScheduler, type Subscription } from 'rxjs'
-import { openIngest, type Ports } from '../../src/ingest/ingest.ts'
+import { type IngestInputs, openIngest } from '../../src/ingest/ingest.ts'
 import type { Entry } from '../../src/tape/tape.ts'
-import { lists } from '../../src/tokens/list-poller.ts'
-import { Weather } from './active-faults.ts'
-import { Builder } from './block-builder.ts'
+import { pollList } from '../../src/tokens/list-poller.ts'
+import { ActiveFaults } from './active-faults.ts'
+import { BlockBuilder } from './block-builder.ts'
 import type { Fault } from './fault-table.ts'
-import type { Broken, Scene } from './laws/law.ts'
-import { Checker } from './laws/law-checker.ts'
-import { Bounds } from './laws/resource-bounds.ts'
-import { Place } from './restartable-tape.ts'
-import { Dice } from './seeded-random.ts'
-import { Chain } from './simulated-chain.ts'
-import { linkModel } from './simulated-link.ts'
-import { ListModel } from './simulated-list.ts'
-import { NodeModel } from './simulated-node.ts'
-import { Pushes } from './simulated-pushes.ts'
-import { Way } from './simulated-rpc.ts'
+import type { LawContext, Violation } from './laws/law.ts'
+import { LawChecker } from './laws/law-checker.ts'
+import { ResourceBounds } from './laws/resource-bounds.ts'
+import { RestartableTape } from './restartable-tape.ts'
+import { SeededRandom } from './seeded-random.ts'
+import { SimulatedChain } from './simulated-chain.ts'
+import { simulatedLink } from './simulated-link.ts'
+import { SimulatedList } from './simulated-list.ts'
+import { SimulatedNode } from './simulated-node.ts'
+import { SimulatedPushes } from './simulated-pushes.ts'
+import { SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
-import { slow } from './tape-wrappers.ts'
-import { Clocks, NOON } from './virtual-clock.ts'
+import { slowTape } from './tape-wrappers.ts'
+import { NOON, SimulationClocks } from './virtual-clock.ts'
 
 const REFRESH_MS = 15_000
 const PENDING_POLL_MS = 200
@@ -27,153 +27,161 @@ const SILENCE_MS = 3_000
 const FINALITY_POLL_MS = 10_000
 
 /** Comes between the world and the relay: what a life is handed instead. A planted bug does. */
-export type Between = (ports: Ports, world: World) => Ports
+export type ModifyInputs = (ports: IngestInputs, world: Simulation) => IngestInputs
 
-type Options = {
+type SimulationOptions = {
   readonly settings: Settings
   readonly faults: readonly Fault[]
-  readonly between?: Between
-  readonly say?: (at: number, kind: string, detail: unknown) => void
-  readonly wrote?: (at: number, text: string) => void
+  readonly modifyInputs?: ModifyInputs
+  readonly warn?: (at: number, kind: string, detail: unknown) => void
+  readonly onWritten?: (at: number, text: string) => void
 }
 
 /** Everything there is in one run: a chain, a node, a network, a list, a tape, and the real ingest between them. */
-export class World {
+export class Simulation {
   readonly settings: Settings
-  readonly clocks = new Clocks()
-  readonly weather: Weather
-  readonly chain: Chain
-  readonly list: ListModel
-  readonly way: Way
-  readonly broken: Broken[] = []
-  readonly checker: Checker
-  readonly bounds: Bounds
-  readonly #options: Options
-  readonly #pushes: Pushes
-  readonly #place: Place
-  readonly #hash = createHash('sha256')
-  #life: Subscription | null = null
-  lives = 0
-  written = 0
+  readonly clocks = new SimulationClocks()
+  readonly activeFaults: ActiveFaults
+  readonly chain: SimulatedChain
+  readonly list: SimulatedList
+  readonly rpc: SimulatedRpc
+  readonly violations: Violation[] = []
+  readonly checker: LawChecker
+  readonly resourceBounds: ResourceBounds
+  readonly #options: SimulationOptions
+  readonly #pushes: SimulatedPushes
+  readonly #restartableTape: RestartableTape
+  readonly #traceHash = createHash('sha256')
+  #relayRun: Subscription | null = null
+  runCount = 0
+  writtenCount = 0
 
-  constructor(options: Options) {
+  constructor(options: SimulationOptions) {
     const { settings, faults } = options
-    const clock = this.clocks.world
+    const clock = this.clocks.environment
     this.#options = options
     this.settings = settings
-    this.weather = new Weather(faults, clock)
-    const world = { settings, clock, weather: this.weather }
-    this.chain = new Chain(settings, clock)
-    new Builder({ ...world, chain: this.chain })
-    this.list = new ListModel({ ...world, chain: this.chain })
-    this.way = new Way({ ...world, node: new NodeModel({ ...world, chain: this.chain }) })
-    this.#pushes = new Pushes({ ...world, chain: this.chain })
-    const scene: Scene = {
-      ...world,
+    this.activeFaults = new ActiveFaults(faults, clock)
+    const environment = { settings, clock, activeFaults: this.activeFaults }
+    this.chain = new SimulatedChain(settings, clock)
+    new BlockBuilder({ ...environment, chain: this.chain })
+    this.list = new SimulatedList({ ...environment, chain: this.chain })
+    this.rpc = new SimulatedRpc({ ...environment, node: new SimulatedNode({ ...environment, chain: this.chain }) })
+    this.#pushes = new SimulatedPushes({ ...environment, chain: this.chain })
+    const context: LawContext = {
+      ...environment,
       chain: this.chain,
       list: this.list,
       tape: () => this.tape,
-      broken: (law, said) => this.broken.push({ law, at: clock.frame, said }),
+      violation: (law, detail) => this.violations.push({ law, at: clock.elapsedMs, detail }),
     }
-    this.checker = new Checker(scene)
-    this.bounds = new Bounds(scene, { way: this.way, relay: this.clocks.relay })
-    const dice = new Dice(settings.seed, 'tape')
-    const keeps = faults.some(({ target }) => target === 'relay')
-    this.#place = new Place({ keeps, now: () => clock.now(), dice: () => dice.roll() })
-    this.weather.onsets('kill').subscribe((fault) => this.#end(fault, () => this.#place.kill()))
-    this.weather.onsets('leave').subscribe((fault) => this.#end(fault, () => this.#place.leave()))
-    const second = () => {
-      if (this.#life) {
-        this.checker.moment()
-        this.bounds.moment()
+    this.checker = new LawChecker(context)
+    this.resourceBounds = new ResourceBounds(context, { rpc: this.rpc, relay: this.clocks.relay })
+    const random = new SeededRandom(settings.seed, 'tape')
+    const survivesRestart = faults.some(({ target }) => target === 'relay')
+    this.#restartableTape = new RestartableTape({
+      survivesRestart,
+      now: () => clock.now(),
+      random: () => random.next(),
+    })
+    this.activeFaults
+      .onsets('kill')
+      .subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
+    this.activeFaults
+      .onsets('leave')
+      .subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
+    const everySecond = () => {
+      if (this.#relayRun) {
+        this.checker.onTick()
+        this.resourceBounds.onTick()
       }
-      clock.after(1_000, second)
+      clock.runAfter(1_000, everySecond)
     }
-    clock.after(0, () => this.#begin())
-    clock.after(1_000, second)
+    clock.runAfter(0, () => this.#startRelay())
+    clock.runAfter(1_000, everySecond)
   }
 
   /** The texts on the tape, without what differs from one tape to the next. */
   get trace(): string {
-    return this.#hash.copy().digest('hex').slice(0, 16)
+    return this.#traceHash.copy().digest('hex').slice(0, 16)
   }
 
   get tape() {
-    return this.#place.tape
+    return this.#restartableTape.tape
   }
 
   /** Ends the relay's last life, and leaves nothing behind. */
   close(): void {
-    if (this.#life) this.#stop()
-    this.#place.leave()
-    this.#place.clear()
+    if (this.#relayRun) this.#stopRelay()
+    this.#restartableTape.close()
+    this.#restartableTape.removeFiles()
   }
 
-  #begin(): void {
-    const { between = (ports: Ports) => ports } = this.#options
-    this.lives += 1
-    this.checker.born()
-    this.tape.follow((entries) => this.#wrote(entries))
-    const life = openIngest(between(this.#ports(), this))
-    life.then(
-      (flow) => {
-        this.#life = flow.subscribe({ error: (failure: unknown) => this.#failed(failure) })
+  #startRelay(): void {
+    const { modifyInputs = (ports: IngestInputs) => ports } = this.#options
+    this.runCount += 1
+    this.checker.onRelayStart()
+    this.tape.follow((entries) => this.#onWritten(entries))
+    const starting = openIngest(modifyInputs(this.#relayInputs(), this))
+    starting.then(
+      (updates) => {
+        this.#relayRun = updates.subscribe({ error: (failure: unknown) => this.#onFailure(failure) })
       },
-      (failure: unknown) => this.#failed(failure),
+      (failure: unknown) => this.#onFailure(failure),
     )
   }
 
-  #wrote(entries: readonly Entry[]): void {
-    this.written += entries.length
+  #onWritten(entries: readonly Entry[]): void {
+    this.writtenCount += entries.length
     for (const { text } of entries) {
-      this.#hash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
-      this.#options.wrote?.(this.clocks.world.frame, text)
+      this.#traceHash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
+      this.#options.onWritten?.(this.clocks.environment.elapsedMs, text)
     }
-    this.checker.turn(entries)
+    this.checker.onBatch(entries)
   }
 
-  #end({ for: absence }: Fault, close: () => void): void {
-    const { world } = this.clocks
+  #interruptRelay({ for: downtimeMs }: Fault, close: () => void): void {
+    const { environment } = this.clocks
     // Whoever is gone already cannot go; who comes back last opens the door.
-    world.after(absence, () => {
-      if (this.#life || this.weather.is('kill') || this.weather.is('leave')) return
-      this.#place.come()
-      this.#begin()
+    environment.runAfter(downtimeMs, () => {
+      if (this.#relayRun || this.activeFaults.isActive('kill') || this.activeFaults.isActive('leave')) return
+      this.#restartableTape.reopen()
+      this.#startRelay()
     })
-    if (!this.#life) return
-    this.#stop()
+    if (!this.#relayRun) return
+    this.#stopRelay()
     close()
   }
 
-  #stop(): void {
-    this.#life?.unsubscribe()
-    this.#life = null
-    this.bounds.left()
+  #stopRelay(): void {
+    this.#relayRun?.unsubscribe()
+    this.#relayRun = null
+    this.resourceBounds.onRelayStopped()
   }
 
-  #failed(failure: unknown): void {
-    const said = failure instanceof Error ? (failure.stack ?? failure.message) : String(failure)
-    this.broken.push({ law: 'I12', at: this.clocks.world.frame, said: `the river ended: ${said}` })
+  #onFailure(failure: unknown): void {
+    const detail = failure instanceof Error ? (failure.stack ?? failure.message) : String(failure)
+    this.violations.push({ law: 'I12', at: this.clocks.environment.elapsedMs, detail: `the river ended: ${detail}` })
   }
 
-  #ports(): Ports {
-    const { settings, weather } = this
-    const { world: clock, relay } = this.clocks
-    const dice = new Dice(settings.seed, 'relay', this.lives)
-    const say = (kind: string, detail: unknown) => this.#options.say?.(clock.now() - NOON, kind, detail)
+  #relayInputs(): IngestInputs {
+    const { settings, activeFaults } = this
+    const { environment: clock, relay } = this.clocks
+    const random = new SeededRandom(settings.seed, 'relay', this.runCount)
+    const warn = (kind: string, detail: unknown) => this.#options.warn?.(clock.now() - NOON, kind, detail)
     const fetch = this.list.fetch
     return {
-      tape: slow(this.tape, weather, clock),
-      ask: this.way.ask,
-      link: settings.hasLink ? linkModel({ settings, clock, weather, pushes: this.#pushes }) : null,
-      overhear: (heard) => this.checker.wires.heard(heard),
-      lists: (known) =>
-        lists({
-          ...{ fetch, refreshMs: REFRESH_MS, known, clock: relay, dice: () => dice.roll(), say },
-          unreadable: () => {},
+      tape: slowTape(this.tape, activeFaults, clock),
+      request: this.rpc.request,
+      link: settings.hasLink ? simulatedLink({ settings, clock, activeFaults, pushes: this.#pushes }) : null,
+      onChainEvent: (received) => this.checker.rpcNotifications.receive(received),
+      lists: (knownTokens) =>
+        pollList({
+          ...{ fetch, refreshMs: REFRESH_MS, known: knownTokens, clock: relay, random: () => random.next(), warn },
+          onUnreadable: () => {},
         }),
       clock: relay,
-      turn: asapScheduler,
+      tickScheduler: asapScheduler,
       settings: {
         pendingPollMs: PENDING_POLL_MS,
         silenceMs: SILENCE_MS,
@@ -182,8 +190,8 @@ export class World {
         staleMs: settings.staleMs,
         feeds: [],
       },
-      say,
-      count: { repeated: () => {}, foreign: () => {}, unreadable: () => {} },
+      warn,
+      count: { repeated: () => {}, unlisted: () => {}, unreadable: () => {} },
     }
   }
 }

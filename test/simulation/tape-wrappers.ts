@@ -1,9 +1,9 @@
 import type { Tape } from '../../src/tape/tape.ts'
-import type { Weather } from './active-faults.ts'
-import type { Clock } from './virtual-clock.ts'
+import type { ActiveFaults } from './active-faults.ts'
+import type { VirtualClock } from './virtual-clock.ts'
 
 /** The same tape, but for some of its methods. */
-export const around = (tape: Tape, changes: Partial<Tape>): Tape =>
+export const wrapTape = (tape: Tape, changes: Partial<Tape>): Tape =>
   new Proxy(tape, {
     get: (target, name) => {
       const own = Reflect.get(changes, name) ?? Reflect.get(target, name)
@@ -15,11 +15,12 @@ export const around = (tape: Tape, changes: Partial<Tape>): Tape =>
  * A tape that takes its time to write while the weather says so, as one over a network does. Not while new blocks seem
  * empty or a token is delisted: a settling does not know what waits to be written, so it cannot ask or doubt because of it.
  */
-export const slow = (tape: Tape, weather: Weather, clock: Clock): Tape =>
-  around(tape, {
+export const slowTape = (tape: Tape, activeFaults: ActiveFaults, clock: VirtualClock): Tape =>
+  wrapTape(tape, {
     append: async (drafts, notes) => {
-      const ms = weather.is('unindexed') || weather.is('delisted') ? null : weather.amount('slowTape')
-      if (ms !== null) await new Promise<void>((resolve) => clock.after(ms, resolve))
+      const ms =
+        activeFaults.isActive('unindexed') || activeFaults.isActive('delisted') ? null : activeFaults.amount('slowTape')
+      if (ms !== null) await new Promise<void>((resolve) => clock.runAfter(ms, resolve))
       return tape.append(drafts, notes)
     },
   })

@@ -1,8 +1,8 @@
 import type { Hex } from '../../src/protocol/fields.ts'
-import type { Content } from './simulated-block.ts'
+import type { LogContent } from './simulated-block.ts'
 
 /** What contracts say beside movements and approvals, each with what it means for whoever reads it. */
-export type Meaning =
+export type TokenEvent =
   | { readonly event: 'Memo'; readonly memo: Hex }
   | { readonly event: 'Seized'; readonly from: Hex; readonly to: Hex; readonly raw: bigint }
   | { readonly event: 'MultiplierUpdated'; readonly to: bigint }
@@ -35,127 +35,127 @@ const topics = {
 
 const WORD_BYTES = 32
 /** Who keeps the books of a token. */
-const OPERATOR = 0xb00c
+const OPERATOR_ADDRESS = 0xb00c
 /** What a contract says where there is no cap. */
 export const NO_CAP = 2n ** 128n - 1n
 
-type Part = bigint | number | string | readonly number[]
+type AbiValue = bigint | number | string | readonly number[]
 
-const word = (value: bigint | number): string => value.toString(16).padStart(2 * WORD_BYTES, '0')
-const topicOf = (value: bigint | number): Hex => `0x${word(value)}`
+const encodeWord = (value: bigint | number): string => value.toString(16).padStart(2 * WORD_BYTES, '0')
+const encodeTopic = (value: bigint | number): Hex => `0x${encodeWord(value)}`
 
 /** As the ABI has it: numbers in their place, texts and lists after all of them, and where they begin in their place. */
-function encoded(...parts: readonly Part[]): Hex {
+function encodeAbi(...parts: readonly AbiValue[]): Hex {
   const heads: string[] = []
   let tail = ''
   for (const part of parts) {
     if (typeof part === 'bigint' || typeof part === 'number') {
-      heads.push(word(part))
+      heads.push(encodeWord(part))
       continue
     }
-    heads.push(word(parts.length * WORD_BYTES + tail.length / 2))
-    tail += typeof part === 'string' ? textOf(part) : [part.length, ...part].map(word).join('')
+    heads.push(encodeWord(parts.length * WORD_BYTES + tail.length / 2))
+    tail += typeof part === 'string' ? encodeText(part) : [part.length, ...part].map(encodeWord).join('')
   }
   return `0x${heads.join('')}${tail}`
 }
 
-function textOf(text: string): string {
+function encodeText(text: string): string {
   const bytes = Buffer.from(text)
   const padded = Math.ceil(bytes.length / WORD_BYTES) * WORD_BYTES
-  return word(bytes.length) + bytes.toString('hex').padEnd(2 * padded, '0')
+  return encodeWord(bytes.length) + bytes.toString('hex').padEnd(2 * padded, '0')
 }
 
-const operator = topicOf(OPERATOR)
-const wordOf = (address: Hex): Hex => `0x${address.slice(2).padStart(2 * WORD_BYTES, '0')}`
+const operator = encodeTopic(OPERATOR_ADDRESS)
+const addressToWord = (address: Hex): Hex => `0x${address.slice(2).padStart(2 * WORD_BYTES, '0')}`
 
-export const memo = (address: Hex, text: Hex): Content => ({
+export const memo = (address: Hex, text: Hex): LogContent => ({
   address,
   topics: [topics.memo, operator, text],
   data: '0x',
-  means: { event: 'Memo', memo: text },
+  tokenEvent: { event: 'Memo', memo: text },
 })
 
-export const seized = (address: Hex, from: Hex, to: Hex, raw: bigint): Content => ({
+export const seized = (address: Hex, from: Hex, to: Hex, raw: bigint): LogContent => ({
   address,
-  topics: [topics.seized, operator, wordOf(from), wordOf(to)],
-  data: encoded(raw),
-  means: { event: 'Seized', from, to, raw },
+  topics: [topics.seized, operator, addressToWord(from), addressToWord(to)],
+  data: encodeAbi(raw),
+  tokenEvent: { event: 'Seized', from, to, raw },
 })
 
 /** Known to the standard, and to nobody who reads it: told as it came. */
-export const burnedBlocked = (address: Hex, from: Hex, raw: bigint): Content => ({
+export const burnedBlocked = (address: Hex, from: Hex, raw: bigint): LogContent => ({
   address,
-  topics: [topics.burnedBlocked, operator, wordOf(from)],
-  data: encoded(raw),
+  topics: [topics.burnedBlocked, operator, addressToWord(from)],
+  data: encodeAbi(raw),
 })
 
-export const multiplierUpdated = (address: Hex, to: bigint): Content => ({
+export const multiplierUpdated = (address: Hex, to: bigint): LogContent => ({
   address,
   topics: [topics.multiplierUpdated],
-  data: encoded(to),
-  means: { event: 'MultiplierUpdated', to },
+  data: encodeAbi(to),
+  tokenEvent: { event: 'MultiplierUpdated', to },
 })
 
-export const uiMultiplierUpdated = (address: Hex, from: bigint, to: bigint, at: number): Content => ({
+export const uiMultiplierUpdated = (address: Hex, from: bigint, to: bigint, at: number): LogContent => ({
   address,
   topics: [topics.uiMultiplierUpdated],
-  data: encoded(from, to, at),
-  means: { event: 'UIMultiplierUpdated', from, to, at },
+  data: encodeAbi(from, to, at),
+  tokenEvent: { event: 'UIMultiplierUpdated', from, to, at },
 })
 
-export const uiMultiplierUpdateCancelled = (address: Hex, to: bigint, at: number): Content => ({
+export const uiMultiplierUpdateCancelled = (address: Hex, to: bigint, at: number): LogContent => ({
   address,
   topics: [topics.uiMultiplierUpdateCancelled],
-  data: encoded(to, at),
-  means: { event: 'UIMultiplierUpdateCancelled', to, at },
+  data: encodeAbi(to, at),
+  tokenEvent: { event: 'UIMultiplierUpdateCancelled', to, at },
 })
 
-export const paused = (address: Hex, event: 'Paused' | 'Unpaused', features: readonly number[]): Content => ({
+export const paused = (address: Hex, event: 'Paused' | 'Unpaused', features: readonly number[]): LogContent => ({
   address,
   topics: [event === 'Paused' ? topics.paused : topics.unpaused, operator],
-  data: encoded(features),
-  means: { event, features },
+  data: encodeAbi(features),
+  tokenEvent: { event, features },
 })
 
-export const announcement = (address: Hex, id: string, description: string, uri: string): Content => ({
+export const announcement = (address: Hex, id: string, description: string, uri: string): LogContent => ({
   address,
   topics: [topics.announcement, operator],
-  data: encoded(id, description, uri),
-  means: { event: 'Announcement', id, description, uri },
+  data: encodeAbi(id, description, uri),
+  tokenEvent: { event: 'Announcement', id, description, uri },
 })
 
-export const endAnnouncement = (address: Hex, id: string): Content => ({
+export const endAnnouncement = (address: Hex, id: string): LogContent => ({
   address,
   topics: [topics.endAnnouncement],
-  data: encoded(id),
-  means: { event: 'EndAnnouncement', id },
+  data: encodeAbi(id),
+  tokenEvent: { event: 'EndAnnouncement', id },
 })
 
-export const renamed = (address: Hex, field: 'name' | 'symbol', value: string): Content => ({
+export const renamed = (address: Hex, field: 'name' | 'symbol', value: string): LogContent => ({
   address,
   topics: [field === 'name' ? topics.nameUpdated : topics.symbolUpdated, operator],
-  data: encoded(value),
-  means: { event: 'FieldUpdated', field, value },
+  data: encodeAbi(value),
+  tokenEvent: { event: 'FieldUpdated', field, value },
 })
 
 /** An empty value takes the entry away. */
-export const described = (address: Hex, entry: string, value: string): Content => ({
+export const metadataUpdated = (address: Hex, entry: string, value: string): LogContent => ({
   address,
   topics: [topics.extraMetadataUpdated],
-  data: encoded(entry, value),
-  means: { event: 'FieldUpdated', field: 'extra_metadata', value: value === '' ? {} : { [entry]: value } },
+  data: encodeAbi(entry, value),
+  tokenEvent: { event: 'FieldUpdated', field: 'extra_metadata', value: value === '' ? {} : { [entry]: value } },
 })
 
-export const uriUpdated = (address: Hex): Content => ({
+export const uriUpdated = (address: Hex): LogContent => ({
   address,
   topics: [topics.contractURIUpdated],
   data: '0x',
-  means: { event: 'FieldUpdated', field: 'contract_uri', value: null },
+  tokenEvent: { event: 'FieldUpdated', field: 'contract_uri', value: null },
 })
 
-export const supplyCapUpdated = (address: Hex, from: bigint, to: bigint): Content => ({
+export const supplyCapUpdated = (address: Hex, from: bigint, to: bigint): LogContent => ({
   address,
   topics: [topics.supplyCapUpdated, operator],
-  data: encoded(from, to),
-  means: { event: 'FieldUpdated', field: 'supply_cap', value: to === NO_CAP ? null : to.toString() },
+  data: encodeAbi(from, to),
+  tokenEvent: { event: 'FieldUpdated', field: 'supply_cap', value: to === NO_CAP ? null : to.toString() },
 })

@@ -22,7 +22,7 @@ const abi = parseAbi([
 
 type Hex = `0x${string}`
 /** What a token is asked to do. */
-type Call =
+type TokenCall =
   | { readonly functionName: 'mint' | 'transfer' | 'approve'; readonly args: readonly [Hex, bigint] }
   | { readonly functionName: 'burn'; readonly args: readonly [bigint] }
   | { readonly functionName: 'announce'; readonly args: readonly [id: string, to: bigint, at: bigint] }
@@ -42,7 +42,7 @@ export type Anvil = {
   readonly port: number
   readonly token: Hex
   /** Sends a transaction that the node seals into a block of its own; its hash. */
-  send(call: Call): Promise<Hex>
+  send(call: TokenCall): Promise<Hex>
   rpc(method: string, ...params: unknown[]): Promise<unknown>
   /** A sealed block, as the node has it. */
   block(number: number): Promise<{ readonly hash: string }>
@@ -55,24 +55,24 @@ const Answer = z.object({ result: z.unknown().optional(), error: z.object({ mess
 
 /** Starts a node on a free loopback port, with the token on it. The same port gives the same chain up to the token. */
 export async function startAnvil({ port = 0 }: { port?: number } = {}): Promise<Anvil> {
-  const child = spawn(binary(), ['--port', String(port), '--host', '127.0.0.1', '--chain-id', '31337'], {
+  const child = spawn(anvilBinaryPath(), ['--port', String(port), '--host', '127.0.0.1', '--chain-id', '31337'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
-    const over = once(child, 'close')
+    const closed = once(child, 'close')
     child.kill('SIGKILL')
-    await over
+    await closed
   }
   try {
-    return await withToken(await listening(child), kill)
+    return await deployToken(await waitForPort(child), kill)
   } catch (failure) {
     await kill()
     throw failure
   }
 }
 
-async function withToken(port: number, kill: () => Promise<void>): Promise<Anvil> {
+async function deployToken(port: number, kill: () => Promise<void>): Promise<Anvil> {
   const rpcUrl = `http://127.0.0.1:${port}`
   const rpc = async (method: string, ...params: unknown[]): Promise<unknown> => {
     const response = await fetch(rpcUrl, {
@@ -87,7 +87,7 @@ async function withToken(port: number, kill: () => Promise<void>): Promise<Anvil
   const [from] = ACCOUNTS
   const transact = async (transaction: Record<string, unknown>) =>
     Receipt.parse(await rpc('eth_sendTransactionSync', { from, gas: '0x1e8480', ...transaction }))
-  const token = lower((await transact({ data: stockBytecode() })).contractAddress ?? '')
+  const token = toLowerHex((await transact({ data: stockBytecode() })).contractAddress ?? '')
   return {
     rpcUrl,
     wsUrl: rpcUrl.replace('http', 'ws'),
@@ -95,7 +95,7 @@ async function withToken(port: number, kill: () => Promise<void>): Promise<Anvil
     token,
     async send(call) {
       const { transactionHash } = await transact({ to: token, data: encodeFunctionData({ abi, ...call } as never) })
-      return lower(transactionHash)
+      return toLowerHex(transactionHash)
     },
     rpc,
     block: async (number) =>
@@ -104,14 +104,14 @@ async function withToken(port: number, kill: () => Promise<void>): Promise<Anvil
   }
 }
 
-const lower = (hex: string) => hex.toLowerCase() as Hex
+const toLowerHex = (hex: string) => hex.toLowerCase() as Hex
 
 /** A list with one token, as the Read API gives it. */
 export async function serveList(record: Record<string, unknown>): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
-    const found = request.url === '/v1/tokenized-stocks'
-    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(found ? { tokens: [record] } : { code: 404, message: 'not found', details: [] }))
+    const match = request.url === '/v1/tokenized-stocks'
+    response.writeHead(match ? 200 : 404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(match ? { tokens: [record] } : { code: 404, message: 'not found', details: [] }))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -127,22 +127,22 @@ export async function serveList(record: Record<string, unknown>): Promise<{ url:
 }
 
 /** The node's program lies in a package of its own for each platform. */
-function binary(): string {
+function anvilBinaryPath(): string {
   const platform = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   return join(dirname(require.resolve(`${platform}/package.json`)), 'bin', 'anvil')
 }
 
 /** The port that the node says it listens on. */
-function listening(child: ChildProcess): Promise<number> {
+function waitForPort(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
-    let said = ''
+    let output = ''
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      said += text
-      const found = /Listening on 127\.0\.0\.1:(\d+)/.exec(said)
-      if (found) resolve(Number(found[1]))
+      output += text
+      const match = /Listening on 127\.0\.0\.1:(\d+)/.exec(output)
+      if (match) resolve(Number(match[1]))
     })
     child.once('error', reject)
-    child.once('exit', () => reject(new Error(`anvil ended: ${said}`)))
+    child.once('exit', () => reject(new Error(`anvil ended: ${output}`)))
   })
 }
 

@@ -9,13 +9,13 @@ import type { onTestFinished } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 
 /** Whoever says when a test is over. */
-type Test = { readonly onTestFinished: typeof onTestFinished }
+type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
 /** Longer than a process takes to say or do anything; reaching it is a failure, never a pause. */
-const PATIENCE_MS = 15_000
+const WAIT_TIMEOUT_MS = 15_000
 
 /** How a program is started: where, with which environment, as whom. */
-type Surroundings = {
+type SpawnSettings = {
   readonly cwd?: string
   readonly env: NodeJS.ProcessEnv
   readonly uid?: number
@@ -23,52 +23,52 @@ type Surroundings = {
 }
 
 /** A program in a process of its own, and in a group of its own, so that a signal reaches all that it started. */
-export class Program {
+export class ChildProgram {
   readonly #child: ChildProcess
   readonly #watchers = new Set<() => void>()
   readonly #ended: Promise<number | null>
   stdout = ''
   stderr = ''
 
-  constructor([file, ...args]: readonly [string, ...string[]], surroundings: Surroundings) {
-    this.#child = spawn(file, args, { ...surroundings, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  constructor([file, ...args]: readonly [string, ...string[]], spawnSettings: SpawnSettings) {
+    this.#child = spawn(file, args, { ...spawnSettings, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text
-      this.#look()
+      this.#notifyWatchers()
     })
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.stderr += text
-      this.#look()
+      this.#notifyWatchers()
     })
     this.#ended = once(this.#child, 'close').then(([code]: (number | null)[]) => {
-      this.#look()
+      this.#notifyWatchers()
       return code ?? null
     })
   }
 
   /** Where it listens, once it says so. */
-  async url(): Promise<string> {
-    return (await this.says('stdout', /listens on (http:\S+),/))[1] ?? ''
+  async listeningUrl(): Promise<string> {
+    return (await this.waitForOutput('stdout', /listens on (http:\S+),/))[1] ?? ''
   }
 
   /** What it prints, once it is that. */
-  says(stream: 'stdout' | 'stderr', what: RegExp): Promise<RegExpExecArray> {
+  waitForOutput(stream: 'stdout' | 'stderr', pattern: RegExp): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
-      const look = () => {
-        const found = what.exec(this[stream])
-        const over = this.#child.exitCode !== null
-        if (!found && !over) return
-        clearTimeout(impatient)
-        this.#watchers.delete(look)
+      const check = () => {
+        const found = pattern.exec(this[stream])
+        const hasExited = this.#child.exitCode !== null
+        if (!found && !hasExited) return
+        clearTimeout(timeout)
+        this.#watchers.delete(check)
         if (found) resolve(found)
-        else reject(new Error(`ended before it said ${what}: ${this.stdout}${this.stderr}`))
+        else reject(new Error(`ended before it said ${pattern}: ${this.stdout}${this.stderr}`))
       }
-      const impatient = setTimeout(() => {
-        this.#watchers.delete(look)
-        reject(new Error(`did not say ${what}: ${this.stdout}${this.stderr}`))
-      }, PATIENCE_MS)
-      this.#watchers.add(look)
-      look()
+      const timeout = setTimeout(() => {
+        this.#watchers.delete(check)
+        reject(new Error(`did not say ${pattern}: ${this.stdout}${this.stderr}`))
+      }, WAIT_TIMEOUT_MS)
+      this.#watchers.add(check)
+      check()
     })
   }
 
@@ -78,7 +78,7 @@ export class Program {
   }
 
   /** Its exit code, or null where a signal ended it. */
-  exit(): Promise<number | null> {
+  waitForExit(): Promise<number | null> {
     return this.#ended
   }
 
@@ -88,31 +88,35 @@ export class Program {
     await this.#ended
   }
 
-  #look(): void {
+  #notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher()
   }
 }
 
 /** How Node is told to run by `npm start`, and then what it runs. */
-const [nodeFlags, program] = startOf(packageJson.scripts.start)
+const [nodeFlags, program] = parseStartScript(packageJson.scripts.start)
 export const startFlags: readonly string[] = nodeFlags
 export const startCommand = [process.execPath, ...nodeFlags, program] as const
 
-function startOf(script: string): readonly [flags: readonly string[], program: string] {
+function parseStartScript(script: string): readonly [flags: readonly string[], program: string] {
   const words = script.split(' ')
   return [words.filter((word) => word.startsWith('--')), words.at(-1) ?? '']
 }
 
 /** Starts a relay with these settings and nothing else from this process's environment; it ends with the test. */
-export function spawnRelay(test: Test, settings: Record<string, string> = {}, flags: readonly string[] = []): Program {
+export function spawnRelay(
+  test: TestLifecycle,
+  settings: Record<string, string> = {},
+  flags: readonly string[] = [],
+): ChildProgram {
   const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...settings }
-  const relay = new Program([...startCommand, ...flags], { env })
+  const relay = new ChildProgram([...startCommand, ...flags], { env })
   test.onTestFinished(() => relay.kill())
   return relay
 }
 
 /** An empty folder that goes with the test. */
-export async function openFolder(test: Test): Promise<string> {
+export async function createTempFolder(test: TestLifecycle): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'stocktape-'))
   test.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder

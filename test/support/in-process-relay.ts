@@ -18,7 +18,7 @@ type Upstream = Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>
 /** In one process the listeners cannot read while a flood is told: what the relay may keep for them is no matter here. */
 const BACKLOG_BOUND_BYTES = String(64 * 2 ** 20)
 
-const quick = {
+const fastSettings = {
   PORT: '0',
   DATA_DIR: ':memory:',
   LOG_LEVEL: 'silent',
@@ -30,22 +30,22 @@ const quick = {
 
 /** Starts a relay on a devnet; resolves when its first list is on the board. */
 export async function openRelay(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
-  const relay = await launchRelay(devnet, settings)
+  const relay = await openRelayBeforeList(devnet, settings)
   await relay.listed
   return relay
 }
 
 /** Starts a relay that may have to wait for its list. */
-export async function launchRelay(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
-  const reading = readConfig([], {
-    ...quick,
+export async function openRelayBeforeList(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
+  const parsed = readConfig([], {
+    ...fastSettings,
     UPSTREAM_RPC_URL: devnet.rpcUrl,
     UPSTREAM_WS_URL: devnet.wsUrl,
     STOCKS_API_URL: devnet.url,
     ...settings,
   })
-  if (reading.kind !== 'settings') throw new Error(JSON.stringify(reading))
-  const { config } = reading
+  if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
+  const { config } = parsed
   const relay = await startRelay({
     config,
     upstream: {
@@ -57,7 +57,7 @@ export async function launchRelay(devnet: Upstream, settings: Record<string, str
     },
     log: openLog(config.LOG_LEVEL),
     metrics: openMetrics(),
-    failed: (failure) => {
+    onFailure: (failure) => {
       throw failure
     },
   })
@@ -67,5 +67,5 @@ export async function launchRelay(devnet: Upstream, settings: Record<string, str
     stopped ??= relay.stop()
     return stopped
   }
-  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, listed: relay.listed, stop }
+  return { url: `http://${host}`, wsUrl: `ws://${host}/v1/ws`, listed: relay.whenListed, stop }
 }

@@ -4,56 +4,58 @@ import type { Update } from '../../src/protocol/updates.ts'
 import type { Message } from './test-listener.ts'
 
 /** How each key that a listener heard of stands, as it must believe; fails where what it heard cannot be. */
-export function livesOf(heard: readonly Message[]): ReadonlyMap<string, 'preconfirmed' | 'sealed' | 'retracted'> {
-  const lives = new Map<string, 'preconfirmed' | 'sealed' | 'retracted'>()
-  const last = new Map<string, string>()
+export function keyStatesFrom(
+  messages: readonly Message[],
+): ReadonlyMap<string, 'preconfirmed' | 'sealed' | 'retracted'> {
+  const states = new Map<string, 'preconfirmed' | 'sealed' | 'retracted'>()
+  const lastIds = new Map<string, string>()
   const parts = new Set<string>()
   const forget = (key: string) => {
     parts.delete(key)
-    lives.delete(key)
+    states.delete(key)
   }
-  const impossible = (update: Update, why: string): never => {
+  const fail = (update: Update, why: string): never => {
     throw new Error(`${why}: ${JSON.stringify(update)}`)
   }
-  for (const update of heard) {
+  for (const update of messages) {
     if (!('prev' in update)) continue
     if (update.type === 'retract' || update.type === 'amend') {
-      const state = lives.get(update.key)
-      if (!state || state === 'retracted') impossible(update, 'it was not alive')
-      if (last.get(update.key) !== update.was) impossible(update, `was is ${last.get(update.key)}`)
+      const state = states.get(update.key)
+      if (!state || state === 'retracted') fail(update, 'it was not alive')
+      if (lastIds.get(update.key) !== update.was) fail(update, `was is ${lastIds.get(update.key)}`)
       if (update.type === 'retract') {
-        lives.set(update.key, 'retracted')
+        states.set(update.key, 'retracted')
         // What is folded into it has no retraction of its own.
-        for (const key of [...parts]) if (transactionOf(key) === transactionOf(update.key)) forget(key)
-      } else last.set(update.key, update.id)
+        for (const key of [...parts]) if (transactionPart(key) === transactionPart(update.key)) forget(key)
+      } else lastIds.set(update.key, update.id)
     } else if (update.type === 'seal') {
       const digest = createHash('sha256').update(update.keys.join('\n')).digest('hex').slice(0, 32)
-      if (update.digest !== digest) impossible(update, `its digest is ${digest}`)
-      if (update.count !== update.keys.length) impossible(update, 'its count is wrong')
+      if (update.digest !== digest) fail(update, `its digest is ${digest}`)
+      if (update.count !== update.keys.length) fail(update, 'its count is wrong')
       for (const [at, key] of update.keys.entries()) {
-        const state = lives.get(key)
+        const state = states.get(key)
         if (update.types[at] === 'part') parts.add(key)
-        else if (!state || state === 'retracted') impossible(update, `${key} was not alive`)
-        lives.set(key, 'sealed')
+        else if (!state || state === 'retracted') fail(update, `${key} was not alive`)
+        states.set(key, 'sealed')
       }
     } else if ('stage' in update && 'key' in update && update.key && update.stage) {
-      const state = lives.get(update.key)
-      if (state && state !== 'retracted') impossible(update, `it was told as ${state}`)
-      lives.set(update.key, update.stage === 'sealed' ? 'sealed' : 'preconfirmed')
-      last.set(update.key, update.id)
+      const state = states.get(update.key)
+      if (state && state !== 'retracted') fail(update, `it was told as ${state}`)
+      states.set(update.key, update.stage === 'sealed' ? 'sealed' : 'preconfirmed')
+      lastIds.set(update.key, update.id)
     }
   }
-  return lives
+  return states
 }
 
-const transactionOf = (key: string): string => key.slice(0, key.lastIndexOf('-'))
+const transactionPart = (key: string): string => key.slice(0, key.lastIndexOf('-'))
 
 /** The keys that are alive, by how they stand. */
-export const aliveIn = (heard: readonly Message[], state: 'preconfirmed' | 'sealed'): readonly string[] =>
-  [...livesOf(heard)].flatMap(([key, now]) => (now === state ? [key] : [])).toSorted()
+export const keysInState = (messages: readonly Message[], state: 'preconfirmed' | 'sealed'): readonly string[] =>
+  [...keyStatesFrom(messages)].flatMap(([key, now]) => (now === state ? [key] : [])).toSorted()
 
 /** The sealed logs of the listed tokens above a block, by the chain itself. */
-export function sealedKeysOf({ chain, tokens }: Devnet, after: number): readonly string[] {
+export function sealedKeysOnChain({ chain, tokens }: Devnet, after: number): readonly string[] {
   const listed = new Set<string>(tokens.map(({ address }) => address.toLowerCase()))
   const keys: string[] = []
   for (let number = after + 1; number <= chain.head.number; number += 1) {

@@ -11,7 +11,7 @@ ajv.addSchema(document, 'openapi.json')
 type Content = Readonly<Record<string, { readonly schema: unknown }>>
 type Response = { readonly $ref?: string; readonly content?: Content }
 
-const refused: Response = { $ref: '#/components/responses/Refused' }
+const refusedResponse: Response = { $ref: '#/components/responses/Refused' }
 
 const paths: readonly {
   readonly shape: RegExp
@@ -21,13 +21,13 @@ const paths: readonly {
   methods: methods as never,
 }))
 
-const judges = new Map<string, ValidateFunction>()
+const validators = new Map<string, ValidateFunction>()
 
-function judgeOf(schema: unknown): ValidateFunction {
+function validatorFor(schema: unknown): ValidateFunction {
   const name = JSON.stringify(schema).replaceAll('"#/', '"openapi.json#/')
-  const judge = judges.get(name) ?? ajv.compile(JSON.parse(name))
-  judges.set(name, judge)
-  return judge
+  const validate = validators.get(name) ?? ajv.compile(JSON.parse(name))
+  validators.set(name, validate)
+  return validate
 }
 
 /** An answer as it came. */
@@ -40,25 +40,27 @@ export type Answer = {
 }
 
 /** What the document has against an answer; null where it has nothing. */
-export function objectionTo({ method = 'GET', path, status, type, text }: Answer): string | null {
+export function findAnswerError({ method = 'GET', path, status, type, text }: Answer): string | null {
   if (method === 'OPTIONS') return null
   const media = type?.split(';')[0] ?? ''
   const route = paths.find(({ shape }) => shape.test(path))
   const operation = route?.methods[method === 'HEAD' ? 'get' : method.toLowerCase()]
   // What is at no path, and what a path does not answer, is refused like everything else.
-  const given = operation?.responses[status] ?? (status >= 400 ? refused : undefined)
-  if (!given) return `${method} ${path} is not said to answer ${status}`
-  const response: Response = given.$ref ? document.components.responses[given.$ref.split('/').at(-1) ?? ''] : given
+  const documented = operation?.responses[status] ?? (status >= 400 ? refusedResponse : undefined)
+  if (!documented) return `${method} ${path} is not said to answer ${status}`
+  const response: Response = documented.$ref
+    ? document.components.responses[documented.$ref.split('/').at(-1) ?? '']
+    : documented
   if (text === '') return null
   const schema = response.content?.[media]?.schema
   if (!schema) return `${method} ${path} is not said to answer ${status} as ${media || 'anything'}`
-  const judge = judgeOf(schema)
-  const wrong = bodiesIn(media, text).find((body) => !judge(body))
-  return wrong === undefined ? null : `${ajv.errorsText(judge.errors)}: ${JSON.stringify(wrong)}`
+  const validate = validatorFor(schema)
+  const failed = parseBodies(media, text).find((body) => !validate(body))
+  return failed === undefined ? null : `${ajv.errorsText(validate.errors)}: ${JSON.stringify(failed)}`
 }
 
 /** What is judged of an answer: the JSON of it, line by line where it has lines, event by event where it has events. */
-function bodiesIn(media: string, text: string): readonly unknown[] {
+function parseBodies(media: string, text: string): readonly unknown[] {
   if (media === 'application/x-ndjson')
     return text
       .trimEnd()
@@ -70,7 +72,7 @@ function bodiesIn(media: string, text: string): readonly unknown[] {
 }
 
 /** Fails where an answer is not as the document says. */
-export function asDocumented(answer: Answer): void {
-  const wrong = objectionTo(answer)
-  if (wrong !== null) throw new Error(wrong)
+export function assertDocumented(answer: Answer): void {
+  const failed = findAnswerError(answer)
+  if (failed !== null) throw new Error(failed)
 }

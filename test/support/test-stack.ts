@@ -2,44 +2,44 @@ import { onTestFinished } from 'vitest'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import { openRelay, type TestRelay } from './in-process-relay.ts'
-import { asDocumented } from './openapi-validator.ts'
-import { type Ear, type Heard, listenNdjson, type Message } from './test-listener.ts'
+import { assertDocumented } from './openapi-validator.ts'
+import { listenNdjson, type Message, type ReceivedMessage, type TestListener } from './test-listener.ts'
 
 /** A chain and a relay that listens to it. */
-export type World = { readonly devnet: Devnet; readonly relay: TestRelay }
+export type TestStack = { readonly devnet: Devnet; readonly relay: TestRelay }
 
 /** Whatever has to be undone when a test is over: the test itself, or its context where tests run side by side. */
-export type Ending = { readonly onTestFinished: typeof onTestFinished }
+export type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
 /** A devnet where nothing happens by itself, with a relay that is pushed its logs; both end with the test. */
-export async function openWorld(
+export async function openTestStack(
   settings: Record<string, string> = {},
-  { onTestFinished: atEnd }: Ending = { onTestFinished },
-): Promise<World> {
+  { onTestFinished: atEnd }: TestLifecycle = { onTestFinished },
+): Promise<TestStack> {
   const devnet = await openDevnet({ pace: 'manual' }, { onTestFinished: atEnd })
-  const relay = await relayOn(devnet, settings, { onTestFinished: atEnd })
+  const relay = await openRelayFor(devnet, settings, { onTestFinished: atEnd })
   const key = settings.API_KEYS ? `&key=${settings.API_KEYS.split(',')[0]}` : ''
-  const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false${key}`)
-  await ear.hear('status', ({ source }) => source === 'pendingLogs')
-  ear.close()
+  const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false${key}`)
+  await listener.waitFor('status', ({ source }) => source === 'pendingLogs')
+  listener.close()
   // Who listened in vain must not be counted among those of the test.
-  while (!(await ask(`${relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="ndjson"} 0'));
+  while (!(await fetchDocumented(`${relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="ndjson"} 0'));
   return { devnet, relay }
 }
 
 export async function openDevnet(
   options: DevnetOptions = { pace: 'manual' },
-  { onTestFinished: atEnd }: Ending = { onTestFinished },
+  { onTestFinished: atEnd }: TestLifecycle = { onTestFinished },
 ): Promise<Devnet> {
   const devnet = await startDevnet(options)
   atEnd(() => devnet.stop())
   return devnet
 }
 
-export async function relayOn(
+export async function openRelayFor(
   devnet: Devnet,
   settings: Record<string, string> = {},
-  { onTestFinished: atEnd }: Ending = { onTestFinished },
+  { onTestFinished: atEnd }: TestLifecycle = { onTestFinished },
 ): Promise<TestRelay> {
   const relay = await openRelay(devnet, settings)
   atEnd(() => relay.stop())
@@ -47,40 +47,47 @@ export async function relayOn(
 }
 
 /** Transfers so many times in one flashblock; one unit more each time, so that each can be told from the others. */
-export function transfer({ devnet }: Pick<World, 'devnet'>, symbol = 'AAPLc', times = 1, raw = 100_000_000n): void {
+export function transfer({ devnet }: Pick<TestStack, 'devnet'>, symbol = 'AAPLc', times = 1, raw = 100_000_000n): void {
   for (let time = 0; time < times; time += 1) devnet.transfer({ symbol, raw: raw + BigInt(time) })
-  devnet.flash()
+  devnet.makeFlashblock()
 }
 
 /** One who hears everything there is, of every token. */
-export async function hearAll({ relay }: Pick<World, 'relay'>, since = 'now'): Promise<Ear> {
-  const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=*&snapshot=false&since=${since}`)
-  onTestFinished(() => ear.close())
-  await ear.hear('live')
-  return ear
+export async function listenToAll({ relay }: Pick<TestStack, 'relay'>, since = 'now'): Promise<TestListener> {
+  const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=*&snapshot=false&since=${since}`)
+  onTestFinished(() => listener.close())
+  await listener.waitFor('live')
+  return listener
 }
 
 /** What a listener heard of the tape, leaving out what its connection said of itself. */
-export const tapeOf = (ear: Ear): readonly Update[] =>
-  ear.messages.filter((message): message is Update => 'prev' in message)
+export const tapeUpdatesOf = (listener: TestListener): readonly Update[] =>
+  listener.messages.filter((message): message is Update => 'prev' in message)
 
 /** The keys of what moved, in the order in which it was heard. */
-export const movedKeys = (ear: Ear): readonly string[] =>
-  tapeOf(ear).flatMap((update) =>
+export const movementKeysOf = (listener: TestListener): readonly string[] =>
+  tapeUpdatesOf(listener).flatMap((update) =>
     update.type === 'transfer' || update.type === 'mint' || update.type === 'burn' ? [update.key] : [],
   )
 
-export const typesOf = (heard: readonly Heard[]): readonly Message['type'][] => heard.map(({ message }) => message.type)
+export const messageTypesOf = (received: readonly ReceivedMessage[]): readonly Message['type'][] =>
+  received.map(({ message }) => message.type)
 
 /** The number in a position. Only tests look into it; to a client it is opaque. */
-export const seqOf = (position: string | null | undefined): number => Number(position?.split('.')[1] ?? Number.NaN)
+export const sequenceOf = (position: string | null | undefined): number => Number(position?.split('.')[1] ?? Number.NaN)
 
 /** Asks over plain HTTP; the status, the headers and the JSON that came. It must be as the OpenAPI document says. */
-export async function ask(url: string, init: RequestInit = {}) {
+export async function fetchDocumented(url: string, init: RequestInit = {}) {
   const response = await fetch(url, init)
   const text = await response.text()
   const { pathname: path } = new URL(response.url)
-  asDocumented({ method: init.method, path, status: response.status, type: response.headers.get('content-type'), text })
+  assertDocumented({
+    method: init.method,
+    path,
+    status: response.status,
+    type: response.headers.get('content-type'),
+    text,
+  })
   const json: unknown = text.startsWith('{') ? JSON.parse(text) : null
   return { status: response.status, headers: response.headers, text, json }
 }

@@ -8,30 +8,30 @@ import {
   webSocket,
 } from 'viem'
 import { onTestFinished } from 'vitest'
-import { type Door, type Subject, sevenMethods, tags, until } from './rpc-scenarios.ts'
+import { blockTagNames, callsOfAllMethods, type QuerySubject, type RpcEndpoint, until } from './rpc-scenarios.ts'
 
 /** The ways in which viem asks. */
-export const viemWays = ['http', 'http in batches', 'webSocket'] as const
-type Way = (typeof viemWays)[number]
+export const viemTransports = ['http', 'http in batches', 'webSocket'] as const
+type ViemTransport = (typeof viemTransports)[number]
 
 /** As many as one batch may hold. */
 const BATCH_SIZE = 50
 
 /** A client as viem makes it, pointed at a door; closed with the test. */
-export function viemOn(door: Door, way: Way): PublicClient {
-  switch (way) {
+export function viemClientFor(endpoint: RpcEndpoint, transport: ViemTransport): PublicClient {
+  switch (transport) {
     case 'http':
-      return createPublicClient({ transport: http(door.url) })
+      return createPublicClient({ transport: http(endpoint.url) })
     case 'http in batches':
-      return createPublicClient({ transport: http(door.url, { batch: { batchSize: BATCH_SIZE } }) })
+      return createPublicClient({ transport: http(endpoint.url, { batch: { batchSize: BATCH_SIZE } }) })
     case 'webSocket':
-      return viemSocket(door)
+      return viemWebSocketClient(endpoint)
   }
 }
 
 /** A client over a WebSocket, closed with the test. */
-export function viemSocket(
-  { wsUrl }: Pick<Door, 'wsUrl'>,
+export function viemWebSocketClient(
+  { wsUrl }: Pick<RpcEndpoint, 'wsUrl'>,
   config: WebSocketTransportConfig = {},
 ): PublicClient<WebSocketTransport> {
   const client = createPublicClient({ transport: webSocket(wsUrl, config) })
@@ -40,23 +40,23 @@ export function viemSocket(
 }
 
 /** Resolves when a client has so many subscriptions, none of them among those that it had before. */
-export async function subscribed(
+export async function waitForSubscriptions(
   client: PublicClient<WebSocketTransport>,
   count: number,
   before: readonly unknown[] = [],
 ): Promise<readonly unknown[]> {
   const { subscriptions } = await client.transport.getRpcClient()
-  const fresh = () => [...subscriptions.values()].filter((one) => !before.includes(one))
-  await until(() => fresh().length === count, `${count} subscriptions`)
-  return fresh()
+  const newSubscriptions = () => [...subscriptions.values()].filter((one) => !before.includes(one))
+  await until(() => newSubscriptions().length === count, `${count} subscriptions`)
+  return newSubscriptions()
 }
 
 /** What a raw subscription brings. */
-export type Notified = Readonly<Record<string, unknown>>
+export type ViemNotification = Readonly<Record<string, unknown>>
 
 /** Subscribes as a client does that knows of no such kind; what comes, in order. */
-export async function heardOn(client: PublicClient<WebSocketTransport>, params: readonly unknown[]) {
-  const results: Notified[] = []
+export async function collectNotifications(client: PublicClient<WebSocketTransport>, params: readonly unknown[]) {
+  const results: ViemNotification[] = []
   const failures: unknown[] = []
   await client.transport.subscribe({
     // To viem there are no pending logs.
@@ -67,28 +67,42 @@ export async function heardOn(client: PublicClient<WebSocketTransport>, params: 
   return { results, failures }
 }
 
-type At = { blockTag: (typeof tags)[number] } | { blockNumber: bigint } | { blockHash: `0x${string}` }
+type BlockReference =
+  | { blockTag: (typeof blockTagNames)[number] }
+  | { blockNumber: bigint }
+  | { blockHash: `0x${string}` }
 
 /** What viem reads of everything that can be asked about, at every block: values, and errors in the node's words. */
-export async function readByViem(client: PublicClient, subject: Subject): Promise<Readonly<Record<string, unknown>>> {
+export async function readWithViem(
+  client: PublicClient,
+  subject: QuerySubject,
+): Promise<Readonly<Record<string, unknown>>> {
   const { number, hash } = subject.block
-  const ats: At[] = [...tags.map((blockTag) => ({ blockTag })), { blockNumber: BigInt(number) }, { blockHash: hash }]
+  const blockReferences: BlockReference[] = [
+    ...blockTagNames.map((blockTag) => ({ blockTag })),
+    { blockNumber: BigInt(number) },
+    { blockHash: hash },
+  ]
   const all = [
     { getChainId: client.getChainId(), getBlockNumber: client.getBlockNumber({ cacheTime: 0 }) },
-    ...ats.map((at) => readAt(client, subject, at)),
-    ...sevenMethods(subject).map((call) => ({ [JSON.stringify(call)]: client.request(call as never) })),
+    ...blockReferences.map((at) => readStateAt(client, subject, at)),
+    ...callsOfAllMethods(subject).map((call) => ({ [JSON.stringify(call)]: client.request(call as never) })),
   ].flatMap(Object.entries<Promise<unknown>>)
   return Object.fromEntries(await Promise.all(all.map(async ([name, answer]) => [name, await outcomeOf(answer)])))
 }
 
-function readAt(client: PublicClient, { account, token, slot }: Subject, at: At): Record<string, Promise<unknown>> {
+function readStateAt(
+  client: PublicClient,
+  { account, token, slot }: QuerySubject,
+  at: BlockReference,
+): Record<string, Promise<unknown>> {
   const state = {
     getStorageAt: client.getStorageAt({ address: token, slot, ...at }),
     getTransactionCount: client.getTransactionCount({ address: account, ...at }),
     getCode: client.getCode({ address: token, ...at }),
     getBalance: client.getBalance({ address: account, ...at }),
   }
-  const blocks = 'blockHash' in at ? { getLogs: client.getLogs(at) } : blocksAt(client, token, at)
+  const blocks = 'blockHash' in at ? { getLogs: client.getLogs(at) } : readBlocksAt(client, token, at)
   const named = Object.entries({ ...state, ...blocks }).map(([name, answer]) => [
     `${name} ${Object.values(at)}`,
     answer,
@@ -96,12 +110,16 @@ function readAt(client: PublicClient, { account, token, slot }: Subject, at: At)
   return Object.fromEntries(named)
 }
 
-function blocksAt(client: PublicClient, address: Subject['token'], at: Exclude<At, { blockHash: unknown }>) {
-  const edge = 'blockTag' in at ? at.blockTag : at.blockNumber
+function readBlocksAt(
+  client: PublicClient,
+  address: QuerySubject['token'],
+  at: Exclude<BlockReference, { blockHash: unknown }>,
+) {
+  const boundary = 'blockTag' in at ? at.blockTag : at.blockNumber
   return {
     getBlock: client.getBlock(at),
     'getBlock in full': client.getBlock({ ...at, includeTransactions: true }),
-    getLogs: client.getLogs({ address, fromBlock: edge, toBlock: edge }),
+    getLogs: client.getLogs({ address, fromBlock: boundary, toBlock: boundary }),
   }
 }
 

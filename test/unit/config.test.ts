@@ -12,7 +12,7 @@ const configOf = (args: readonly string[], env: Env = {}): Config => {
   if (reading.kind !== 'settings') throw new Error(JSON.stringify(reading))
   return reading.config
 }
-const mistakesOf = (args: readonly string[], env: Env = {}): readonly string[] => {
+const configErrorsOf = (args: readonly string[], env: Env = {}): readonly string[] => {
   const reading = readConfig(args, env)
   return reading.kind === 'mistakes' ? reading.lines : []
 }
@@ -120,7 +120,7 @@ describe('a setting', () => {
 
 describe('a bad value', () => {
   it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not shown, since it is a secret', (name) => {
-    const lines = mistakesOf([], { [name]: 'almost a secret' })
+    const lines = configErrorsOf([], { [name]: 'almost a secret' })
     expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
     expect(lines.join()).not.toContain('almost')
   })
@@ -156,7 +156,7 @@ describe('a bad value', () => {
     ['ORIGINS', 'localhost:3000', /origins such as/],
     ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
   ])('of %s (%j) gives one line that names it and says what it must be', (name, value, must) => {
-    for (const lines of [mistakesOf([], { [name]: value }), mistakesOf([`${flagOf(name)}=${value}`])]) {
+    for (const lines of [configErrorsOf([], { [name]: value }), configErrorsOf([`${flagOf(name)}=${value}`])]) {
       expect(lines).toHaveLength(1)
       expect(lines[0]).toMatch(new RegExp(`^${name} must `))
       expect(lines[0]).toMatch(must)
@@ -169,23 +169,23 @@ describe('a bad value', () => {
     ['UPSTREAM_RPC_URL', 'https://one.example,two', /http:\/\/ or https:\/\//],
     ['UPSTREAM_WS_URL', 'https://one.example', /ws:\/\/ or wss:\/\//],
   ])('among the URLs of %s (%s) says what they begin with', (name, value, must) => {
-    const [line] = mistakesOf([], { ...stocks, [name]: value })
+    const [line] = configErrorsOf([], { ...stocks, [name]: value })
     expect(line).toMatch(new RegExp(`^${name} must be a URL that begins with `))
     expect(line).toMatch(must)
   })
 
   it('is one just beyond the bounds that the line itself names, and the bounds are not', () => {
     for (const name of names) {
-      const bounds = /from ([\d,]+) to ([\d,]+);/.exec(mistakesOf([], { [name]: 'x' })[0] ?? '')
+      const bounds = /from ([\d,]+) to ([\d,]+);/.exec(configErrorsOf([], { [name]: 'x' })[0] ?? '')
       if (!bounds) continue
       const [least = 0, most = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
       for (const good of [least, most]) expect(configOf([], { [name]: `${good}` })[name]).toBe(good)
-      for (const bad of [least - 1, most + 1]) expect(mistakesOf([], { [name]: `${bad}` })).toHaveLength(1)
+      for (const bad of [least - 1, most + 1]) expect(configErrorsOf([], { [name]: `${bad}` })).toHaveLength(1)
     }
   })
 
   it('stands beside the other mistakes, one line for each', () => {
-    const lines = mistakesOf(['--heartbeat-ms=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN_MS: '5000' })
+    const lines = configErrorsOf(['--heartbeat-ms=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN_MS: '5000' })
     expect(lines.map((line) => line.split(' ')[0]).toSorted()).toEqual(['HEARTBEAT_MS', 'LOG_LEVEL', 'PORT'])
   })
 
@@ -195,7 +195,7 @@ describe('a bad value', () => {
         fc.constantFrom(...names),
         fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
         (name, value) => {
-          for (const line of mistakesOf([], { [name]: value })) {
+          for (const line of configErrorsOf([], { [name]: value })) {
             expect(line).toMatch(/^[A-Z_]+ (must|is missing)/)
             expect(line.split(/[\n\r]/)).toHaveLength(1)
           }
@@ -208,14 +208,14 @@ describe('a bad value', () => {
 
 describe('settings that make no sense together', () => {
   it('are an upstream without the list', () => {
-    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'https://one.example' })).toEqual([
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://one.example' })).toEqual([
       expect.stringMatching(/^STOCKS_API_URL is missing: /),
     ])
   })
 
   it('are an upstream that can only be listened to', () => {
     const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
-    expect(mistakesOf([], env)).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing: /)])
+    expect(configErrorsOf([], env)).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing: /)])
   })
 
   it('make sense where a network fills in what is missing', () => {
@@ -234,9 +234,9 @@ describe('--help', () => {
     for (const name of names) {
       const lines = reading.text.split('\n').filter((line) => line.includes(`${flagOf(name)} `))
       expect(lines).toHaveLength(1)
-      const { default: fallback, about } = settings[name]
+      const { default: fallback, description } = settings[name]
       expect(lines[0]).toContain(` ${name} `)
-      expect(lines[0]).toContain(about)
+      expect(lines[0]).toContain(description)
       if (fallback !== null) expect(lines[0]?.endsWith(`(${fallback})`)).toBe(true)
     }
   })
@@ -244,11 +244,11 @@ describe('--help', () => {
 
 describe('a flag', () => {
   it('that is unknown does not hide another mistake: there is one line for each', () => {
-    expect(mistakesOf(['--prot=1', '--hots=2'], { LOG_LEVEL: 'x' })).toHaveLength(3)
+    expect(configErrorsOf(['--prot=1', '--hots=2'], { LOG_LEVEL: 'x' })).toHaveLength(3)
   })
 
   it.each([[['--port', '--host', '::1']], [['--foo\nbar']]])('gives no line break away: %j', (args) => {
-    for (const line of mistakesOf(args)) expect(line).not.toContain('\n')
+    for (const line of configErrorsOf(args)) expect(line).not.toContain('\n')
   })
 
   it.each([
@@ -259,7 +259,7 @@ describe('a flag', () => {
     [['start'], 'start'],
     [['--port'], '--port'],
   ])('that is unknown or half said is named in one line that points to --help: %s', (args, named) => {
-    const lines = mistakesOf(args)
+    const lines = configErrorsOf(args)
     expect(lines).toHaveLength(1)
     expect(lines[0]).toContain(`'${named}`)
     expect(lines[0]).toMatch(/ Try --help\.$/)
@@ -268,15 +268,15 @@ describe('a flag', () => {
 
 describe('what belongs together', () => {
   it('is asked for only once each value is good', () => {
-    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'https://x', STOCKS_API_URL: 'y' })).toHaveLength(1)
-    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'ftp://x', STOCKS_API_URL: 'https://y' })).toHaveLength(1)
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x', STOCKS_API_URL: 'y' })).toHaveLength(1)
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'ftp://x', STOCKS_API_URL: 'https://y' })).toHaveLength(1)
   })
 
   it('is a chain and a list: one without the other is named', () => {
-    expect(mistakesOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([
       expect.stringMatching(/^STOCKS_API_URL is missing/),
     ])
-    expect(mistakesOf([], { STOCKS_API_URL: 'https://x' })).toEqual([
+    expect(configErrorsOf([], { STOCKS_API_URL: 'https://x' })).toEqual([
       expect.stringMatching(/^UPSTREAM_RPC_URL is missing/),
     ])
   })
@@ -284,7 +284,7 @@ describe('what belongs together', () => {
 
 describe('a list of addresses', () => {
   it('that names none is a mistake', () => {
-    expect(mistakesOf([], { UPSTREAM_RPC_URL: ' , ', STOCKS_API_URL: 'https://y' })).toEqual([
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: ' , ', STOCKS_API_URL: 'https://y' })).toEqual([
       expect.stringMatching(/^UPSTREAM_RPC_URL must /),
     ])
   })
@@ -292,7 +292,7 @@ describe('a list of addresses', () => {
   it.each(['wss://x.example/v2/SECRET', 'wss://user:SECRET@x.example', 'wss://x.example?key=SECRET'])(
     'is never printed with its key: %s',
     (url) => {
-      const lines = mistakesOf([], { UPSTREAM_RPC_URL: url, STOCKS_API_URL: 'https://y' })
+      const lines = configErrorsOf([], { UPSTREAM_RPC_URL: url, STOCKS_API_URL: 'https://y' })
       expect(lines.join()).toContain('x.example')
       expect(lines.join()).not.toContain('SECRET')
     },
@@ -330,7 +330,7 @@ describe('the feeds', () => {
     [`AAPLc=${one},TSLAc=${one},aaplC=${other}`, 'aaplC', /each token once/],
     [`${other}=${one},${other.toLowerCase()}=${other}`, other.toLowerCase(), /each token once/],
   ])('%j are a mistake, and the line names %j', (given, bad, must) => {
-    const [line, ...others] = mistakesOf([], { FEEDS: given })
+    const [line, ...others] = configErrorsOf([], { FEEDS: given })
     expect(others).toEqual([])
     expect(line).toMatch(/^FEEDS must /)
     expect(line).toMatch(must)

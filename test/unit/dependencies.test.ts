@@ -20,8 +20,10 @@ const versionsOf = (name: string): string[] =>
 
 function atLeast(version: string, least: string): boolean {
   const [a, b] = [version, least].map((text) => text.split('.').map(Number))
-  const apart = [0, 1, 2].map((place) => (a?.[place] ?? 0) - (b?.[place] ?? 0)).find((difference) => difference !== 0)
-  return (apart ?? 0) >= 0
+  const firstDifference = [0, 1, 2]
+    .map((place) => (a?.[place] ?? 0) - (b?.[place] ?? 0))
+    .find((difference) => difference !== 0)
+  return (firstDifference ?? 0) >= 0
 }
 
 describe('the supply', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config.ts'
-import { linesToPaste } from '../../src/docs/snippets.ts'
+import { quickStartLines } from '../../src/docs/snippets.ts'
 import { Update } from '../../src/protocol/updates.ts'
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
@@ -14,11 +14,13 @@ describe('the README', () => {
       value === '–' ? null : value,
       about,
     ])
-    expect(rows).toEqual(Object.entries(settings).map(([name, setting]) => [name, setting.default, setting.about]))
+    expect(rows).toEqual(
+      Object.entries(settings).map(([name, setting]) => [name, setting.default, setting.description]),
+    )
   })
 
   it('gives the three lines that a start prints', () => {
-    for (const line of linesToPaste('127.0.0.1:8080', 'AAPLc')) expect(readme).toContain(line)
+    for (const line of quickStartLines('127.0.0.1:8080', 'AAPLc')) expect(readme).toContain(line)
   })
 
   it('names only scripts that there are', () => {

@@ -15,11 +15,11 @@ import {
 } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
-import { nameOf } from '../rpc/client.ts'
-import { LinkError, LinkSocket, type Signal } from './socket.ts'
+import { hostOf } from '../rpc/client.ts'
+import { LinkError, type LinkSignal, LinkSocket } from './socket.ts'
 
-const BACKOFF_LEAST_MS = 250
-const BACKOFF_MOST_MS = 30_000
+const BACKOFF_MIN_MS = 250
+const BACKOFF_MAX_MS = 30_000
 /** A link that lived this long starts its backoff anew. */
 const STABLE_MS = 30_000
 
@@ -32,44 +32,44 @@ type Options = {
   /** The chain that the node must be of. */
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
-  readonly dice: () => number
-  readonly say: (kind: string, detail: unknown) => void
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** One upstream socket as a stream of signals, for ever: after each loss the next address is tried, with backoff. */
-export const link = (options: Options): Observable<Signal> =>
+export const link = (options: Options): Observable<LinkSignal> =>
   defer(() => {
-    const { urls, addresses, probes, chain, clock, dice, say } = options
+    const { urls, addresses, probes, chain, clock, random, warn } = options
     let attempts = 0
     let failures = 0
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''
       attempts += 1
       const openedAt = clock.now()
-      const life = using(
-        () => new LinkSocket(url, { chain, now: () => clock.now(), say }),
+      const connection = using(
+        () => new LinkSocket(url, { chain, now: () => clock.now(), warn }),
         (socket) =>
           socket instanceof LinkSocket
             ? merge(
                 socket.signals,
                 addresses.pipe(
-                  tap((list) => socket.hear(list)),
+                  tap((list) => socket.setAddresses(list)),
                   ignoreElements(),
                 ),
                 probes.pipe(
-                  tap(() => socket.probe()),
+                  tap(() => socket.retrySubscriptions()),
                   ignoreElements(),
                 ),
               )
             : throwError(() => new LinkError('no socket')),
       )
-      return life.pipe(
+      return connection.pipe(
         catchError((failure: unknown) => {
           if (clock.now() - openedAt > STABLE_MS) failures = 0
           const reason = failure instanceof Error ? failure.message : String(failure)
-          say('link down', { endpoint: nameOf(url), reason })
+          warn('link down', { endpoint: hostOf(url), reason })
           return concat(
-            of<Signal>({ type: 'down', reason, refused: failure instanceof LinkError && failure.refused }),
+            of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof LinkError && failure.isRefused }),
             throwError(() => failure),
           )
         }),
@@ -77,9 +77,9 @@ export const link = (options: Options): Observable<Signal> =>
     }).pipe(
       retry({
         delay: () => {
-          const backoff = Math.min(BACKOFF_MOST_MS, BACKOFF_LEAST_MS * 2 ** Math.min(failures, 16))
+          const backoffMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures, 16))
           failures += 1
-          return timer(backoff * (0.5 + dice() / 2), clock)
+          return timer(backoffMs * (0.5 + random() / 2), clock)
         },
       }),
     )

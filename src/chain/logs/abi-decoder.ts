@@ -4,42 +4,42 @@ import type { Hex } from '../../protocol/fields.ts'
 
 const WORD_BYTES = 32
 /** Texts that come in more data than this are not read at all. */
-const TEXTS_BOUND_BYTES = 64 * 2 ** 10
+const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
 /** A uint8 has no more values than this, so a longer list of them says nothing more. */
 const LIST_BOUND = 256
 /** How much data values of a type may take: for a list an offset, a length, and the elements. */
 const BOUNDS_BYTES: Readonly<Record<string, number>> = {
-  string: TEXTS_BOUND_BYTES,
+  string: TEXT_DATA_BOUND_BYTES,
   'uint8[]': (2 + LIST_BOUND) * WORD_BYTES,
 }
 /** What a small number can hold: the decoder takes its word for what it is. */
-const MOST: Readonly<Record<string, number>> = { uint8: 0xff, 'uint8[]': 0xff, uint16: 0xffff }
+const MAX_VALUE: Readonly<Record<string, number>> = { uint8: 0xff, 'uint8[]': 0xff, uint16: 0xffff }
 
 /** What stands before an address in its word. */
 const ADDRESS_PADDING = `0x${'0'.repeat(24)}`
 
 /** Whether a word holds an address, and nothing before it. */
-export const isAddress = (word: Hex): boolean => word.startsWith(ADDRESS_PADDING)
+export const isAddressWord = (word: Hex): boolean => word.startsWith(ADDRESS_PADDING)
 /** The address that stands at the end of a word. */
-export const addressIn = (word: Hex): Hex => `0x${word.slice(ADDRESS_PADDING.length)}`
+export const addressFromWord = (word: Hex): Hex => `0x${word.slice(ADDRESS_PADDING.length)}`
 
 /** Reads data as values of these types; null where it holds anything else, or more than can be meant. */
-export function decoder<const Values extends readonly AbiParameter[]>(
+export function abiDecoder<const Values extends readonly AbiParameter[]>(
   values: Values,
 ): (data: Hex) => DecodeAbiParametersReturnType<Values> | null {
   const types = values.map(({ type }) => type)
-  const leastBytes = types.length * WORD_BYTES
-  const mostBytes = Math.max(leastBytes, ...types.map((type) => BOUNDS_BYTES[type] ?? 0))
-  const fits = (value: unknown, at: number): boolean => {
-    const most = MOST[types[at] ?? '']
-    return most === undefined || [value].flat().every((one) => Number(one) <= most)
+  const minBytes = types.length * WORD_BYTES
+  const maxBytes = Math.max(minBytes, ...types.map((type) => BOUNDS_BYTES[type] ?? 0))
+  const isInRange = (value: unknown, index: number): boolean => {
+    const max = MAX_VALUE[types[index] ?? '']
+    return max === undefined || [value].flat().every((one) => Number(one) <= max)
   }
   return (data) => {
     const bytes = (data.length - 2) / 2
-    if (bytes < leastBytes || bytes > mostBytes) return null
+    if (bytes < minBytes || bytes > maxBytes) return null
     try {
-      const read = decodeAbiParameters(values, bytesOf(data))
-      return read.every(fits) ? read : null
+      const decoded = decodeAbiParameters(values, bytesOf(data))
+      return decoded.every(isInRange) ? decoded : null
     } catch {
       return null
     }

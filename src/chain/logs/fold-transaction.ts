@@ -1,147 +1,157 @@
 import type { Hex } from '../../protocol/fields.ts'
-import { read, type Said } from './events.ts'
+import { type DecodedEvent, decodeLog } from './events.ts'
 import type { Log } from './log-schema.ts'
 
 /** What one log says, with what the logs beside it in its transaction add. */
-export type Saying = {
+export type DecodedLog = {
   readonly log: Log
-  readonly said: Said
+  readonly decoded: DecodedEvent
   /** The memo that follows a movement. */
   readonly memo: Hex | null
   /** Whether a Seized says that the movement was a seizure. */
-  readonly seized: boolean
+  readonly isSeized: boolean
   /** Of an announcement: the keys of what was said inside its bracket, in log order. */
-  readonly inside: readonly string[]
+  readonly enclosedKeys: readonly string[]
   /** Whether the bracket of an announcement was closed. */
-  readonly closed: boolean
+  readonly isClosed: boolean
 }
 
 /** What logs say together: every saying, and the logs that are only part of another's; both in log order. */
-type Together = { readonly sayings: readonly Saying[]; readonly parts: readonly Log[] }
+type FoldedLogs = { readonly decodedLogs: readonly DecodedLog[]; readonly foldedLogs: readonly Log[] }
 
 /** So many brackets of one contract may stand open at once; of more, the oldest counts as never closed. */
-const OPEN_BOUND = 16
+const OPEN_BRACKETS_BOUND = 16
 
-type Draft = { -readonly [Name in keyof Saying]: Saying[Name] }
+type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
 
 /** Reads logs of one block. Only what one contract says in one transaction belongs together. */
-export function readTogether(logs: readonly Log[]): Together {
+export function decodeLogs(logs: readonly Log[]): FoldedLogs {
   const drafts = logs
     .toSorted((one, other) => one.logIndex - other.logIndex)
-    .map((log): Draft => ({ log, said: read(log), memo: null, seized: false, inside: [], closed: false }))
-  const parts = new Set<Draft>()
+    .map(
+      (log): MutableDecodedLog => ({
+        log,
+        decoded: decodeLog(log),
+        memo: null,
+        isSeized: false,
+        enclosedKeys: [],
+        isClosed: false,
+      }),
+    )
+  const folded = new Set<MutableDecodedLog>()
   for (const transaction of Map.groupBy(drafts, ({ log }) => log.transactionHash).values())
-    for (const voice of Map.groupBy(transaction, ({ log }) => log.address).values()) fold(voice, parts)
+    for (const contractLogs of Map.groupBy(transaction, ({ log }) => log.address).values())
+      foldContractLogs(contractLogs, folded)
   return {
-    sayings: drafts.filter((draft) => !parts.has(draft)),
-    parts: drafts.filter((draft) => parts.has(draft)).map(({ log }) => log),
+    decodedLogs: drafts.filter((draft) => !folded.has(draft)),
+    foldedLogs: drafts.filter((draft) => folded.has(draft)).map(({ log }) => log),
   }
 }
 
 /** What one contract says in one transaction: adds to each what belongs to it, and names what is only part of it. */
-function fold(voice: readonly Draft[], parts: Set<Draft>): void {
-  const seizures = voice.some(({ said }) => said.event === 'Seized') ? new Seizures() : null
-  const brackets = new Brackets()
-  let instant: { readonly draft: Draft; readonly to: bigint } | null = null
-  for (const [at, draft] of voice.entries()) {
-    const { said, log } = draft
-    switch (said.event) {
+function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
+  const seizureMatcher = contractLogs.some(({ decoded }) => decoded.event === 'Seized') ? new SeizureMatcher() : null
+  const brackets = new AnnouncementBrackets()
+  let lastMultiplier: { readonly draft: MutableDecodedLog; readonly to: bigint } | null = null
+  for (const [index, draft] of contractLogs.entries()) {
+    const { decoded, log } = draft
+    switch (decoded.event) {
       case 'Transfer': {
-        const seizure = seizures?.moved(draft, said)
-        if (seizure) parts.add(seizure)
+        const seizure = seizureMatcher?.addTransfer(draft, decoded)
+        if (seizure) folded.add(seizure)
         break
       }
       case 'Memo': {
-        const movement = voice[at - 1]
-        if (movement?.said.event !== 'Transfer' || movement.log.logIndex !== log.logIndex - 1) break
-        movement.memo = said.memo
-        parts.add(draft)
+        const transfer = contractLogs[index - 1]
+        if (transfer?.decoded.event !== 'Transfer' || transfer.log.logIndex !== log.logIndex - 1) break
+        transfer.memo = decoded.memo
+        folded.add(draft)
         break
       }
       case 'Seized':
-        if (seizures?.seized(draft, said)) parts.add(draft)
+        if (seizureMatcher?.addSeizure(draft, decoded)) folded.add(draft)
         break
       case 'MultiplierUpdated':
-        instant = { draft, to: said.to }
+        lastMultiplier = { draft, to: decoded.to }
         break
       case 'UIMultiplierUpdated':
-        if (instant?.to !== said.to) break
-        parts.add(instant.draft)
-        instant = null
+        if (lastMultiplier?.to !== decoded.to) break
+        folded.add(lastMultiplier.draft)
+        lastMultiplier = null
         break
       case 'Announcement':
-        brackets.open(draft, said.id, at)
+        brackets.open(draft, decoded.id, index)
         break
       case 'EndAnnouncement':
-        if (brackets.close(said.id, at)) parts.add(draft)
+        if (brackets.close(decoded.id, index)) folded.add(draft)
         break
     }
   }
   for (const { draft, from, to } of brackets.closed)
-    draft.inside = voice
+    draft.enclosedKeys = contractLogs
       .slice(from, to)
-      .filter((inner) => !parts.has(inner))
+      .filter((inner) => !folded.has(inner))
       .map(({ log }) => log.key)
 }
 
-type Movement = { readonly from: Hex; readonly to: Hex; readonly amount: bigint }
+type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: bigint }
 
-const nameOf = ({ from, to, amount }: Movement): string => `${from} ${to} ${amount}`
+const transferKeyOf = ({ from, to, amount }: TransferFields): string => `${from} ${to} ${amount}`
 
 /** Which movement each seizure is of: the nearest before it that is not seized yet, else the next. */
-class Seizures {
-  readonly #movements = new Map<string, Draft[]>()
-  readonly #waiting = new Map<string, Draft[]>()
+class SeizureMatcher {
+  readonly #unseized = new Map<string, MutableDecodedLog[]>()
+  readonly #unmatched = new Map<string, MutableDecodedLog[]>()
 
   /** The seizure that said so before. */
-  moved(draft: Draft, movement: Movement): Draft | null {
-    const name = nameOf(movement)
-    const seizure = this.#waiting.get(name)?.shift()
+  addTransfer(draft: MutableDecodedLog, transfer: TransferFields): MutableDecodedLog | null {
+    const transferKey = transferKeyOf(transfer)
+    const seizure = this.#unmatched.get(transferKey)?.shift()
     if (!seizure) {
-      put(this.#movements, name, draft)
+      pushTo(this.#unseized, transferKey, draft)
       return null
     }
-    draft.seized = true
+    draft.isSeized = true
     return seizure
   }
 
   /** Whether there was such a movement. */
-  seized(seizure: Draft, movement: Movement): boolean {
-    const name = nameOf(movement)
-    const draft = this.#movements.get(name)?.pop()
+  addSeizure(seizure: MutableDecodedLog, transfer: TransferFields): boolean {
+    const transferKey = transferKeyOf(transfer)
+    const draft = this.#unseized.get(transferKey)?.pop()
     if (!draft) {
-      put(this.#waiting, name, seizure)
+      pushTo(this.#unmatched, transferKey, seizure)
       return false
     }
-    draft.seized = true
+    draft.isSeized = true
     return true
   }
 }
 
-function put(stacks: Map<string, Draft[]>, name: string, draft: Draft): void {
-  const stack = stacks.get(name)
+function pushTo(stacks: Map<string, MutableDecodedLog[]>, key: string, draft: MutableDecodedLog): void {
+  const stack = stacks.get(key)
   if (stack) stack.push(draft)
-  else stacks.set(name, [draft])
+  else stacks.set(key, [draft])
 }
 
 /** Which announcement each end belongs to: they may lie within one another, or across. */
-class Brackets {
+class AnnouncementBrackets {
   /** The announcements that were closed, and where what lies inside begins and ends. */
-  readonly closed: { readonly draft: Draft; readonly from: number; readonly to: number }[] = []
-  readonly #open: { readonly draft: Draft; readonly id: string; readonly at: number }[] = []
+  readonly closed: { readonly draft: MutableDecodedLog; readonly from: number; readonly to: number }[] = []
+  readonly #open: { readonly draft: MutableDecodedLog; readonly id: string; readonly index: number }[] = []
 
-  open(draft: Draft, id: string, at: number): void {
-    this.#open.push({ draft, id, at })
-    if (this.#open.length > OPEN_BOUND) this.#open.shift()
+  open(draft: MutableDecodedLog, id: string, index: number): void {
+    this.#open.push({ draft, id, index })
+    if (this.#open.length > OPEN_BRACKETS_BOUND) this.#open.shift()
   }
 
   /** Whether such an announcement was open. */
-  close(id: string, at: number): boolean {
-    const begun = this.#open.findLast((one) => one.id === id)
-    if (!begun) return false
-    this.#open.splice(this.#open.indexOf(begun), 1)
-    begun.draft.closed = true
-    this.closed.push({ draft: begun.draft, from: begun.at + 1, to: at })
+  close(id: string, index: number): boolean {
+    const opened = this.#open.findLast((one) => one.id === id)
+    if (!opened) return false
+    this.#open.splice(this.#open.indexOf(opened), 1)
+    opened.draft.isClosed = true
+    this.closed.push({ draft: opened.draft, from: opened.index + 1, to: index })
     return true
   }
 }

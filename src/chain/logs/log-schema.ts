@@ -7,16 +7,16 @@ const TOPICS_BOUND = 4
 const LOGS_BOUND = 200_000
 
 /** The last second that can be written as a date; a timestamp beyond it is garbage. */
-const LATEST_S = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
+const TIMESTAMP_BOUND_S = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
 
-const hexOf = (pattern: RegExp) =>
+const hexSchema = (pattern: RegExp) =>
   z
     .string()
     .regex(pattern)
     .transform((text) => text.toLowerCase() as Hex)
 
-export const HexAddress = hexOf(/^0x[0-9a-fA-F]{40}$/)
-export const HexWord = hexOf(/^0x[0-9a-fA-F]{64}$/)
+export const HexAddress = hexSchema(/^0x[0-9a-fA-F]{40}$/)
+export const HexWord = hexSchema(/^0x[0-9a-fA-F]{64}$/)
 export const HexQuantity = z
   .string()
   .regex(/^0x[0-9a-fA-F]{1,64}$/)
@@ -24,7 +24,7 @@ export const HexQuantity = z
   .refine(Number.isSafeInteger)
 
 /** Seconds since 1970. Not worth a log or a block: what cannot be read is unknown. */
-const Second = HexQuantity.refine((seconds) => seconds <= LATEST_S)
+const Timestamp = HexQuantity.refine((seconds) => seconds <= TIMESTAMP_BOUND_S)
   .nullish()
   .catch(null)
   .transform((seconds) => seconds ?? null)
@@ -44,23 +44,23 @@ export type Log = {
   readonly logIndex: number
   readonly removed: boolean
   /** What else the node says of it; most say nothing. */
-  readonly more?: Readonly<Record<string, Plain>>
+  readonly more?: Readonly<Record<string, Primitive>>
 }
 
 /** A value that has no parts. */
-const Plain = z.union([z.string().max(128), z.number(), z.boolean(), z.null()])
-type Plain = z.infer<typeof Plain>
+const Primitive = z.union([z.string().max(128), z.number(), z.boolean(), z.null()])
+type Primitive = z.infer<typeof Primitive>
 /** So much of what a node says more is kept. */
-const MORE_BOUND = 8
+const EXTRA_FIELDS_BOUND = 8
 
 const WireLog = z
   .looseObject({
     address: HexAddress,
     topics: z.array(HexWord).max(TOPICS_BOUND),
-    data: hexOf(/^0x([0-9a-fA-F]{2})*$/),
+    data: hexSchema(/^0x([0-9a-fA-F]{2})*$/),
     blockNumber: HexQuantity,
     blockHash: HexWord.nullish(),
-    blockTimestamp: Second,
+    blockTimestamp: Timestamp,
     transactionHash: HexWord,
     transactionIndex: HexQuantity,
     logIndex: HexQuantity,
@@ -74,16 +74,16 @@ const WireLog = z
       ...{ address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex },
       blockHash: blockHash && /[^0x]/.test(blockHash) ? blockHash : null,
       removed: removed ?? false,
-      ...moreOf(others),
+      ...extraFieldsOf(others),
     }
   })
 
-function moreOf(others: Readonly<Record<string, unknown>>): Pick<Log, 'more'> {
-  const plain = Object.entries(others).flatMap(([name, value]) => {
-    const { data } = Plain.safeParse(value)
+function extraFieldsOf(fields: Readonly<Record<string, unknown>>): Pick<Log, 'more'> {
+  const primitives = Object.entries(fields).flatMap(([name, value]) => {
+    const { data } = Primitive.safeParse(value)
     return data === undefined ? [] : [[name, data] as const]
   })
-  return plain.length > 0 ? { more: Object.fromEntries(plain.slice(0, MORE_BOUND)) } : {}
+  return primitives.length > 0 ? { more: Object.fromEntries(primitives.slice(0, EXTRA_FIELDS_BOUND)) } : {}
 }
 
 /** Some logs, and how many more could not be read. */
@@ -92,12 +92,12 @@ export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number 
 const WireLogs = z.array(z.unknown()).max(LOGS_BOUND)
 
 /** Reads both shapes that nodes send: one log, or an array of all that are pending. One bad log never drops the rest. */
-export function readLogs(given: unknown): Logs {
-  const list = Array.isArray(given) ? WireLogs.safeParse(given) : { success: true as const, data: [given] }
+export function readLogs(answer: unknown): Logs {
+  const list = Array.isArray(answer) ? WireLogs.safeParse(answer) : { success: true as const, data: [answer] }
   if (!list.success) return { logs: [], unreadable: 1 }
-  const read = list.data.map((item) => WireLog.safeParse(item))
-  const logs = read.flatMap((one) => (one.success ? [one.data] : []))
-  return { logs, unreadable: read.length - logs.length }
+  const parsed = list.data.map((item) => WireLog.safeParse(item))
+  const logs = parsed.flatMap((one) => (one.success ? [one.data] : []))
+  return { logs, unreadable: parsed.length - logs.length }
 }
 
 /** A transaction in a block's header: its hash, or all of it where a node sends more than was asked for. */
@@ -108,7 +108,7 @@ export const Header = z.object({
   number: HexQuantity.nullish().transform((number) => number ?? null),
   hash: HexWord.nullish().transform((hash) => hash ?? null),
   parentHash: HexWord.nullish().transform((hash) => hash ?? null),
-  timestamp: Second,
+  timestamp: Timestamp,
   gasUsed: HexQuantity.nullish().catch(null),
   transactions: z.array(TransactionHash).nullish().catch(null),
 })

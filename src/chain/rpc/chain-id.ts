@@ -1,12 +1,12 @@
 /** Which chain all of this is about: told by the operator, by the tape, or by the first endpoint that answers. */
 export class ChainIdentity {
   #id: number | null
-  readonly #because: string
+  readonly #expectedBy: string
 
   /** `because` says who expects this chain, for whoever has to mend it. */
-  constructor(id: number | null, because: string) {
+  constructor(id: number | null, expectedBy: string) {
     this.#id = id
-    this.#because = because
+    this.#expectedBy = expectedBy
   }
 
   get id(): number | null {
@@ -14,10 +14,10 @@ export class ChainIdentity {
   }
 
   /** Null if an endpoint of chain `said` may be listened to, else what is wrong with it. */
-  objection(said: number): string | null {
-    this.#id ??= said
-    return said === this.#id
+  findMismatch(chainId: number): string | null {
+    this.#id ??= chainId
+    return chainId === this.#id
       ? null
-      : `it is of chain ${said}, but ${this.#because || 'the first endpoint'} says ${this.#id}`
+      : `it is of chain ${chainId}, but ${this.#expectedBy || 'the first endpoint'} says ${this.#id}`
   }
 }

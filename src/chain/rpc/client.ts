@@ -3,28 +3,28 @@ import { z } from 'zod'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { classify, UpstreamError } from './error.ts'
-import { type About, isCall, type Method, type Params, type Question } from './methods.ts'
-import { resultText } from './raw-result.ts'
+import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './methods.ts'
+import { sliceResult } from './raw-result.ts'
 
 /** One question to the node, and its answer. */
-export type Ask = <Q extends Question>(method: Q, params: About<Q>) => Observable<unknown>
+export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>) => Observable<unknown>
 
 /** One question that is passed on, and the answer's result in the very bytes in which it came. */
-export type Pass = <M extends Method>(method: M, params: Params<M>) => Observable<Buffer>
+export type RawRequestFn = <M extends Method>(method: M, params: Params<M>) => Observable<Buffer>
 
 /** How long one question may take in all, and how long its answer may be. */
-const DEADLINE_MS = 5_000
+const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
 /** A longer answer that is passed on is not read. */
-const READ_BOUND_BYTES = 65_536
+const PARSE_BOUND_BYTES = 65_536
 /** How long an endpoint that failed is left alone: doubled each time, drawn anew each time. */
-const REST_LEAST_MS = 250
-const REST_MOST_MS = 30_000
+const BACKOFF_MIN_MS = 250
+const BACKOFF_MAX_MS = 30_000
 /** How long one that is of another chain is left alone. */
-const WRONG_CHAIN_REST_MS = 60_000
+const WRONG_CHAIN_BACKOFF_MS = 60_000
 
 /** What an error is called that has no code. */
-const UNNAMED_CODE = -32_000
+const UNKNOWN_ERROR_CODE = -32_000
 
 /** Either an error or a result: to zod a field that may be anything must still be there. */
 const Answer = z.union([
@@ -32,7 +32,7 @@ const Answer = z.union([
     id: z.unknown(),
     error: z.object({
       // Some nodes write words for a code, or say nothing.
-      code: z.number().catch(UNNAMED_CODE),
+      code: z.number().catch(UNKNOWN_ERROR_CODE),
       message: z.string().catch('the upstream says no more'),
       data: z.unknown().optional(),
     }),
@@ -41,20 +41,24 @@ const Answer = z.union([
 ])
 
 /** What is made of an answer; throws what speaks against it. */
-type Read<T> = (response: Response, body: Buffer, id: number) => T
-type Asked<T> = { readonly method: Question; readonly params: readonly unknown[]; readonly read: Read<T> }
+type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
+type RpcRequest<T> = {
+  readonly method: NodeMethod
+  readonly params: readonly unknown[]
+  readonly parse: ParseAnswer<T>
+}
 
-type Endpoint = { readonly url: string; failures: number; restUntil: number; chainChecked: boolean }
+type Endpoint = { readonly url: string; failures: number; backoffUntil: number; isChainChecked: boolean }
 
 type Options = {
   readonly urls: readonly string[]
   /** The chain that every endpoint must be of. */
   readonly chain: ChainIdentity
   readonly now: () => number
-  readonly dice: () => number
-  readonly say: (kind: string, detail: unknown) => void
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
   /** Whether a failure speaks against its endpoint; where nothing else is said, whenever it is not about one question. */
-  readonly blames?: (error: UpstreamError) => boolean
+  readonly isEndpointFault?: (error: UpstreamError) => boolean
 }
 
 /** Asks the endpoints in their order, leaves a failing one alone for a while, and refuses those of another chain. */
@@ -65,131 +69,136 @@ export class Rpc {
 
   constructor(options: Options) {
     this.#options = options
-    this.#endpoints = options.urls.map((url) => ({ url, failures: 0, restUntil: 0, chainChecked: false }))
+    this.#endpoints = options.urls.map((url) => ({ url, failures: 0, backoffUntil: 0, isChainChecked: false }))
   }
 
-  readonly ask: Ask = (method, params) => this.#askFrom(0, { method, params, read: readResult }, null)
+  readonly request: RequestFn = (method, params) => this.#requestFrom(0, { method, params, parse: parseResult }, null)
 
-  readonly pass: Pass = (method, params) => this.#askFrom(0, { method, params, read: readText }, null)
+  readonly requestRaw: RawRequestFn = (method, params) =>
+    this.#requestFrom(0, { method, params, parse: parseRawResult }, null)
 
   /** Tries the endpoints from the `index`-th on; passes on what the last one that was tried answered. */
-  #askFrom<T>(index: number, asked: Asked<T>, before: UpstreamError | null): Observable<T> {
+  #requestFrom<T>(index: number, request: RpcRequest<T>, lastError: UpstreamError | null): Observable<T> {
     const endpoint = this.#endpoints[index]
-    if (!endpoint) return throwError(() => before ?? new UpstreamError('unreachable', 'every endpoint failed just now'))
-    if (this.#options.now() < endpoint.restUntil) return this.#askFrom(index + 1, asked, before)
+    if (!endpoint)
+      return throwError(() => lastError ?? new UpstreamError('unreachable', 'every endpoint failed just now'))
+    if (this.#options.now() < endpoint.backoffUntil) return this.#requestFrom(index + 1, request, lastError)
     return this.#checkChain(endpoint).pipe(
       catchError((failure: unknown) => {
         // Nobody but us asks for that, so it speaks against the endpoint, whoever it was asked for.
-        if (failure instanceof UpstreamError) this.#rest(endpoint, failure)
+        if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
         return throwError(() => failure)
       }),
-      switchMap(() => this.#send(endpoint, asked)),
+      switchMap(() => this.#send(endpoint, request)),
       map((result) => {
         endpoint.failures = 0
         return result
       }),
       catchError((failure: unknown) => {
         const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
-        if (!error.passing) return throwError(() => error)
+        if (!error.isRetryable) return throwError(() => error)
         // An endpoint that lacks one method, or has yet to see one block, is not at fault.
-        if (this.#options.blames?.(error) ?? !error.ofQuestion) this.#rest(endpoint, error)
+        if (this.#options.isEndpointFault?.(error) ?? !error.isRequestSpecific) this.#backOff(endpoint, error)
         // One that did not answer is asked something that takes no time before it is asked anything else.
-        else if (this.#options.blames && error.kind === 'unreachable') endpoint.chainChecked = false
-        return this.#askFrom(index + 1, asked, error)
+        else if (this.#options.isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
+        return this.#requestFrom(index + 1, request, error)
       }),
     )
   }
 
-  #rest(endpoint: Endpoint, error: UpstreamError): void {
-    if (this.#options.now() < endpoint.restUntil) return
-    const rest =
+  #backOff(endpoint: Endpoint, error: UpstreamError): void {
+    if (this.#options.now() < endpoint.backoffUntil) return
+    const backoffMs =
       error.kind === 'wrong_chain'
-        ? WRONG_CHAIN_REST_MS
-        : Math.min(REST_MOST_MS, REST_LEAST_MS * 2 ** Math.min(endpoint.failures, 16)) * (0.5 + this.#options.dice())
+        ? WRONG_CHAIN_BACKOFF_MS
+        : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(endpoint.failures, 16)) *
+          (0.5 + this.#options.random())
     endpoint.failures += 1
-    endpoint.chainChecked = false
-    endpoint.restUntil = this.#options.now() + Math.max(rest, error.retryAfterMs ?? 0)
-    this.#options.say(`upstream ${error.kind}`, { endpoint: nameOf(endpoint.url), message: error.message })
+    endpoint.isChainChecked = false
+    endpoint.backoffUntil = this.#options.now() + Math.max(backoffMs, error.retryAfterMs ?? 0)
+    this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
   /** Asked once after each failure: what answers under a name may have changed. */
   #checkChain(endpoint: Endpoint): Observable<unknown> {
-    if (endpoint.chainChecked) return of(null)
-    return this.#send(endpoint, { method: 'eth_chainId', params: [], read: readResult }).pipe(
+    if (endpoint.isChainChecked) return of(null)
+    return this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }).pipe(
       map((answer) => {
-        const said = HexQuantity.safeParse(answer)
-        if (!said.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
-        return said.data ?? null
+        const chainId = HexQuantity.safeParse(answer)
+        if (!chainId.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
+        return chainId.data ?? null
       }),
       // A node that serves no more than the seven methods cannot be asked; the operator chose it.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.kind === 'unknown_method' ? of(null) : throwError(() => failure),
       ),
-      map((said) => {
-        const objection = said === null ? null : this.#options.chain.objection(said)
-        if (objection) throw new UpstreamError('wrong_chain', objection)
-        endpoint.chainChecked = true
+      map((chainId) => {
+        const mismatch = chainId === null ? null : this.#options.chain.findMismatch(chainId)
+        if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
+        endpoint.isChainChecked = true
       }),
     )
   }
 
-  #send<T>(endpoint: Endpoint, { method, params, read }: Asked<T>): Observable<T> {
+  #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>): Observable<T> {
     return defer(() => {
       this.#lastId += 1
-      return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, read))
-    }).pipe(catchError((failure: unknown) => throwError(() => (isCall(method) ? besides(failure) : failure))))
+      return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, parse))
+    }).pipe(
+      catchError((failure: unknown) => throwError(() => (isCallMethod(method) ? asRequestSpecific(failure) : failure))),
+    )
   }
 }
 
 /** What is only asked besides says nothing against an endpoint, however it fails: what is needed must not wait for it. */
-const besides = (failure: unknown): unknown =>
+const asRequestSpecific = (failure: unknown): unknown =>
   failure instanceof UpstreamError
-    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true, failure.said)
+    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true, failure.detail)
     : failure
 
 /** An upstream's name in our own log: never its path or query, which may hold a key. */
-export const nameOf = (url: string): string => new URL(url).host
+export const hostOf = (url: string): string => new URL(url).host
 
 /** Where a URL leads, and the login in it as a header: `fetch` takes none in a URL, and repeats it all when it says so. */
-export function addressed(text: string): {
+export function splitCredentials(text: string): {
   readonly address: string
-  readonly login: Readonly<Record<string, string>>
+  readonly authHeaders: Readonly<Record<string, string>>
 } {
   const url = new URL(text)
   const { username, password } = url
-  if (username === '' && password === '') return { address: text, login: {} }
+  if (username === '' && password === '') return { address: text, authHeaders: {} }
   url.username = ''
   url.password = ''
-  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  return { address: url.href, login: { authorization: `Basic ${Buffer.from(login).toString('base64')}` } }
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { address: url.href, authHeaders: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
 }
 
 async function post<T>(
   url: string,
-  question: { readonly id: number; readonly [field: string]: unknown },
-  read: Read<T>,
+  request: { readonly id: number; readonly [field: string]: unknown },
+  parse: ParseAnswer<T>,
 ): Promise<T> {
-  const signal = AbortSignal.timeout(DEADLINE_MS)
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
   let response: Response
   let body: Buffer
   try {
-    const { address, login } = addressed(url)
+    const { address, authHeaders } = splitCredentials(url)
     response = await fetch(address, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...login },
-      body: JSON.stringify(question),
+      headers: { 'content-type': 'application/json', ...authHeaders },
+      body: JSON.stringify(request),
       redirect: 'error',
       signal,
     })
-    body = await readBytes(response, ANSWER_BOUND_BYTES)
+    body = await readBody(response, ANSWER_BOUND_BYTES)
   } catch (failure) {
     if (failure instanceof UpstreamError) throw failure
-    throw new UpstreamError('unreachable', reasonOf(failure))
+    throw new UpstreamError('unreachable', failureReason(failure))
   }
-  return read(response, body, question.id)
+  return parse(response, body, request.id)
 }
 
-const readResult: Read<unknown> = (response, body, id) => {
+const parseResult: ParseAnswer<unknown> = (response, body, id) => {
   const answer = Answer.safeParse(parseJson(body.toString('utf8')))
   if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
   if (!response.ok) throw classify(response, null)
@@ -198,16 +207,16 @@ const readResult: Read<unknown> = (response, body, id) => {
   return answer.data.result
 }
 
-const readText: Read<Buffer> = (response, body, id) => {
-  const text = response.ok && body.length > READ_BOUND_BYTES ? resultText(body, id) : null
-  return text ?? Buffer.from(JSON.stringify(readResult(response, body, id) ?? null))
+const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
+  const text = response.ok && body.length > PARSE_BOUND_BYTES ? sliceResult(body, id) : null
+  return text ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
 }
 
 /** Reads a body up to a bound. */
-export const readBounded = async (response: Response, boundBytes: number): Promise<string> =>
-  (await readBytes(response, boundBytes)).toString('utf8')
+export const readBodyText = async (response: Response, boundBytes: number): Promise<string> =>
+  (await readBody(response, boundBytes)).toString('utf8')
 
-async function readBytes(response: Response, boundBytes: number): Promise<Buffer> {
+async function readBody(response: Response, boundBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of response.body ?? []) {
@@ -228,7 +237,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** What is wrong, in the words of the layer that knows: `fetch` hides it in the cause. */
-export function reasonOf(failure: unknown): string {
+export function failureReason(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
   return failure.cause instanceof Error && failure.cause.message ? failure.cause.message : failure.message
 }

@@ -2,7 +2,7 @@
  * What an upstream's failure means for the one who asked: whether to come back, to another endpoint, with a smaller
  * question, or not at all.
  */
-export type Trouble =
+export type UpstreamErrorKind =
   | 'unreachable'
   | 'busy'
   /** It answered with an error that no rule knows. */
@@ -17,7 +17,7 @@ export type Trouble =
   | 'invalid'
   | 'reverted'
 
-const passing: ReadonlySet<Trouble> = new Set([
+const retryableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
   'unreachable',
   'busy',
   'unknown',
@@ -28,10 +28,10 @@ const passing: ReadonlySet<Trouble> = new Set([
 ])
 
 /** Such a question is not answered there, whatever it is about. */
-const refusals: ReadonlySet<Trouble> = new Set(['forbidden', 'unknown_method', 'invalid'])
+const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
 /** An error in the upstream's own words, and the HTTP status that it came with. */
-export type Said = {
+export type UpstreamErrorDetail = {
   readonly code: number
   readonly message: string
   readonly data?: unknown
@@ -40,40 +40,40 @@ export type Said = {
 
 /** The upstream could not or would not answer. */
 export class UpstreamError extends Error {
-  readonly kind: Trouble
+  readonly kind: UpstreamErrorKind
   readonly retryAfterMs: number | null
   /** Whether it is about one question, and says nothing against the endpoint. */
-  readonly ofQuestion: boolean
+  readonly isRequestSpecific: boolean
   /** Null where nobody said anything that could be read. */
-  readonly said: Said | null
+  readonly detail: UpstreamErrorDetail | null
 
   constructor(
-    kind: Trouble,
+    kind: UpstreamErrorKind,
     message: string,
     retryAfterMs: number | null = null,
-    ofQuestion = false,
-    said: Said | null = null,
+    isRequestSpecific = false,
+    detail: UpstreamErrorDetail | null = null,
   ) {
     super(message)
     this.kind = kind
     this.retryAfterMs = retryAfterMs
-    this.ofQuestion = ofQuestion
-    this.said = said
+    this.isRequestSpecific = isRequestSpecific
+    this.detail = detail
   }
 
   /** Whether somebody was there and said something, be it that the question cannot be answered. */
-  get answered(): boolean {
-    return !this.passing || this.kind === 'behind'
+  get isAnswered(): boolean {
+    return !this.isRetryable || this.kind === 'behind'
   }
 
   /** Whether nobody answers such a question there: asked again it would be refused again. */
-  get refused(): boolean {
-    return refusals.has(this.kind)
+  get isRefused(): boolean {
+    return refusedKinds.has(this.kind)
   }
 
   /** Whether another endpoint, or the same one later, may answer the same question. */
-  get passing(): boolean {
-    return passing.has(this.kind)
+  get isRetryable(): boolean {
+    return retryableKinds.has(this.kind)
   }
 }
 
@@ -83,7 +83,7 @@ const RETRY_AFTER_BOUND_MS = 300_000
 /** By this code a node says that a contract answered by reverting. */
 const REVERTED_CODE = 3
 
-const rules: readonly (readonly [RegExp, Trouble])[] = [
+const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
   // A contract says in its own words why it reverts: they come first, since they may sound like anything.
   [
     /execution revert|^revert|vm (exception|execution error)|\bevm error|invalid (opcode|jump)|out of gas|stack (under|over)flow/i,
@@ -108,26 +108,29 @@ const rules: readonly (readonly [RegExp, Trouble])[] = [
  * The same code means different things at different providers (-32602 is wrong for ever, too large, or too early), so
  * the message is read too; what nobody knows is taken for passing.
  */
-export function classify(response: Response, error: Omit<Said, 'status'> | null): UpstreamError {
+export function classify(response: Response, error: Omit<UpstreamErrorDetail, 'status'> | null): UpstreamError {
   const { status } = response
-  const wait = retryAfter(response.headers.get('retry-after'))
-  const { kind, ofQuestion = false } = troubleOf(status, error)
+  const retryAfterMs = parseRetryAfterMs(response.headers.get('retry-after'))
+  const { kind, isRequestSpecific = false } = kindOf(status, error)
   const message = error ? `${error.code} ${error.message}` : `HTTP ${status}`
-  return new UpstreamError(kind, message, wait, ofQuestion, error && { ...error, status })
+  return new UpstreamError(kind, message, retryAfterMs, isRequestSpecific, error && { ...error, status })
 }
 
-function troubleOf(status: number, error: Omit<Said, 'status'> | null): { kind: Trouble; ofQuestion?: boolean } {
+function kindOf(
+  status: number,
+  error: Omit<UpstreamErrorDetail, 'status'> | null,
+): { kind: UpstreamErrorKind; isRequestSpecific?: boolean } {
   if (status === 429) return { kind: 'busy' }
   if (error?.code === -32601 && !/whitelist/i.test(error.message)) return { kind: 'unknown_method' }
   if (error?.code === REVERTED_CODE) return { kind: 'reverted' }
-  const [, kind] = (error && rules.find(([pattern]) => pattern.test(error.message))) ?? []
-  if (kind) return { kind, ofQuestion: kind === 'behind' || error?.code === -32601 }
+  const [, kind] = (error && messageRules.find(([pattern]) => pattern.test(error.message))) ?? []
+  if (kind) return { kind, isRequestSpecific: kind === 'behind' || error?.code === -32601 }
   if (status === 401 || status === 403) return { kind: 'forbidden' }
   if (error?.code === -32602 || error?.code === -32600) return { kind: 'invalid' }
   return { kind: status >= 500 || !error ? 'unreachable' : 'unknown' }
 }
 
-function retryAfter(header: string | null): number | null {
+function parseRetryAfterMs(header: string | null): number | null {
   if (header === null || !/^\d{1,9}$/.test(header)) return null
   return Math.min(Number(header) * 1_000, RETRY_AFTER_BOUND_MS)
 }

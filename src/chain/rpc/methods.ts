@@ -6,7 +6,7 @@ export const LOGS_RANGE_BOUND = 2_000
 /** How many addresses, or alternatives for one topic, a filter may name. */
 const FILTER_BOUND = 10_000
 
-const hex = (what: string, pattern: RegExp) => z.string({ error: what }).regex(pattern, what)
+const hex = (description: string, pattern: RegExp) => z.string({ error: description }).regex(pattern, description)
 
 export const blockTags = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const
 
@@ -48,22 +48,22 @@ export const LogFilter = z.object(
 export type LogFilter = z.infer<typeof LogFilter>
 
 /** Whether a log is of one of the addresses and has the topics; an empty list asks for nothing in particular. */
-export function matching({ address, topics }: LogFilter): (log: Matchable) => boolean {
-  const addresses = lowered(address)
-  const positions = (topics ?? []).map(lowered)
+export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) => boolean {
+  const addresses = lowercaseSet(address)
+  const topicSets = (topics ?? []).map(lowercaseSet)
   return (log) =>
     (addresses.size === 0 || addresses.has(log.address)) &&
-    positions.every((wanted, at) => {
-      const topic = log.topics[at]
-      return wanted.size === 0 || (topic !== undefined && wanted.has(topic))
+    topicSets.every((accepted, index) => {
+      const topic = log.topics[index]
+      return accepted.size === 0 || (topic !== undefined && accepted.has(topic))
     })
 }
 
 /** A log in lower case, as far as a filter asks. */
-type Matchable = { readonly address: string; readonly topics: readonly string[] }
+type MatchableLog = { readonly address: string; readonly topics: readonly string[] }
 
-const lowered = (words: string | readonly string[] | null | undefined): ReadonlySet<string> =>
-  new Set([words ?? []].flat().map((word) => word.toLowerCase()))
+const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>
+  new Set([values ?? []].flat().map((word) => word.toLowerCase()))
 
 const RangeFilter = LogFilter.extend({
   fromBlock: Block.nullish(),
@@ -93,14 +93,14 @@ export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
 /** What is asked besides, where it is answered: it is served to nobody, and nothing may depend on its answer. */
-const calls = {
+const callMethods = {
   eth_call: { params: z.tuple([z.object({ to: Address, data: Calldata }), Block]) },
 } as const
 
-type Call = keyof typeof calls
+type CallMethod = keyof typeof callMethods
 
-export const isCall = (question: Question): question is Call => Object.hasOwn(calls, question)
+export const isCallMethod = (method: NodeMethod): method is CallMethod => Object.hasOwn(callMethods, method)
 
 /** Whatever a node is asked. */
-export type Question = Method | Call
-export type About<Q extends Question> = z.infer<(typeof methods & typeof calls)[Q]['params']>
+export type NodeMethod = Method | CallMethod
+export type NodeParams<Q extends NodeMethod> = z.infer<(typeof methods & typeof callMethods)[Q]['params']>

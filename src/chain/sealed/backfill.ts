@@ -21,43 +21,50 @@ import {
 } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
 import { isSealed, type Log, type Logs } from '../logs/log-schema.ts'
-import type { Reader } from '../rpc/block-reader.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { LOGS_RANGE_BOUND } from '../rpc/methods.ts'
-import { askedFor, type Owed, Patience, type SealedBlock, type Settled, settlingLogs } from './block-logs.ts'
-import { lowest } from './block-search.ts'
+import {
+  addressesToQuery,
+  type OpenKeys,
+  RetryCounter,
+  readBlockLogs,
+  type SealedBlock,
+  type SettlementEvent,
+} from './block-logs.ts'
+import { binarySearch } from './block-search.ts'
 import type { Cursor } from './recent-blocks.ts'
 
 /** Blocks still to be read; where a reason is given, they are only said to be missing. */
-type Range = { readonly from: number; readonly to: number; readonly hole: string | null }
+type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
 
 /** Ranges that wait at most; beyond it the last one grows, over blocks that are settled already. */
 const RANGES_BOUND = 64
 /** Pages that go well before a larger one is tried. */
 const GROW_AFTER_PAGES = 8
 /** So often a page is tried that has no answer, before a smaller one is. */
-const SLOW_TRIES = 3
+const UNREACHABLE_RETRIES_BOUND = 3
 /** Logs told in one stroke, so that no turn takes long; a block is never divided. */
-const STROKE_BOUND_LOGS = 500
+const BATCH_BOUND_LOGS = 500
 /** Blocks of a page that are asked for one by one at the same time. */
-const SINGLE_AT_ONCE = 4
+const PARALLEL_BLOCKS = 4
 
 type Options = {
-  readonly node: Reader
-  readonly owed: Owed
+  readonly node: BlockReader
+  readonly openKeys: OpenKeys
   readonly addresses: () => readonly Hex[]
   readonly clock: SchedulerLike
-  readonly say: (kind: string, detail: unknown) => void
+  readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** Reads ranges of old blocks in pages that the node can bear, while the newest are settled beside it. */
 export class Backfill {
   readonly #options: Options
-  readonly #patience = new Patience()
-  readonly #wakes = new Subject<void>()
-  #ranges: Range[] = []
-  #size = LOGS_RANGE_BOUND
-  #wentWell = 0
+  readonly #retries = new RetryCounter()
+  readonly #wakeUps = new Subject<void>()
+  #ranges: BackfillRange[] = []
+  #pageSize = LOGS_RANGE_BOUND
+  #successfulPages = 0
 
   constructor(options: Options) {
     this.#options = options
@@ -70,239 +77,256 @@ export class Backfill {
     return number === newest.number ? newest : { number, hash: null }
   }
 
-  add(range: Range): void {
+  add(range: BackfillRange): void {
     const last = this.#ranges.at(-1)
-    const goesOn = last?.hole === range.hole && last.to + 1 === range.from
-    if (last && goesOn) this.#ranges.splice(-1, 1, { ...last, to: range.to })
+    const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
+    if (last && isAdjacent) this.#ranges.splice(-1, 1, { ...last, to: range.to })
     else if (last && this.#ranges.length >= RANGES_BOUND)
-      this.#ranges.splice(-1, 1, { ...last, to: range.to, hole: null })
+      this.#ranges.splice(-1, 1, { ...last, to: range.to, missingReason: null })
     else this.#ranges.push(range)
-    this.#wakes.next()
+    this.#wakeUps.next()
   }
 
   /** Reads, for ever, what is added. `newest` is up to where the newest blocks are settled. */
-  run(newest: () => Cursor): Observable<Settled> {
-    return this.#wakes.pipe(
+  run(newest: () => Cursor): Observable<SettlementEvent> {
+    return this.#wakeUps.pipe(
       exhaustMap(() =>
-        defer(() => this.#step(newest)).pipe(
-          tap({ complete: () => this.#patience.succeeded() }),
-          retry({ delay: (failure: unknown) => this.#failed(failure) }),
+        defer(() => this.#readNext(newest)).pipe(
+          tap({ complete: () => this.#retries.succeeded() }),
+          retry({ delay: (failure: unknown) => this.#retryAfter(failure) }),
           repeat({ delay: () => (this.#ranges.length === 0 ? EMPTY : of(null)) }),
         ),
       ),
     )
   }
 
-  #failed(failure: unknown): Observable<unknown> {
-    if (this.#patience.failures > 0) this.#options.say('catching up waits', { reason: String(failure) })
-    return this.#patience.wait(failure, this.#options.clock)
+  #retryAfter(failure: unknown): Observable<unknown> {
+    if (this.#retries.totalFailures > 0) this.#options.warn('catching up waits', { reason: String(failure) })
+    return this.#retries.waitToRetry(failure, this.#options.clock)
   }
 
-  #step(newest: () => Cursor): Observable<Settled> {
+  #readNext(newest: () => Cursor): Observable<SettlementEvent> {
     const [range] = this.#ranges
     if (!range) return EMPTY
-    return range.hole === null ? this.#page(range, newest) : this.#hole(range, range.hole, newest)
+    return range.missingReason === null
+      ? this.#readPage(range, newest)
+      : this.#reportMissing(range, range.missingReason, newest)
   }
 
   /** Says what is missing. Of what was told in it before, each block is read by itself where it can be. */
-  #hole({ from: first, to }: Range, reason: string, newest: () => Cursor): Observable<Settled> {
-    return from(this.#options.owed.toldBetween(first, to)).pipe(
+  #reportMissing(
+    { from: first, to }: BackfillRange,
+    reason: string,
+    newest: () => Cursor,
+  ): Observable<SettlementEvent> {
+    return from(this.#options.openKeys.publishedBlocksBetween(first, to)).pipe(
       concatMap((number) =>
-        this.#single(number).pipe(
-          catchError((failure: unknown) => (this.#patience.forgot(failure) ? EMPTY : throwError(() => failure))),
+        this.#readBlock(number).pipe(
+          catchError((failure: unknown) => (this.#retries.isPruned(failure) ? EMPTY : throwError(() => failure))),
         ),
       ),
       toArray(),
       mergeMap((blocks) => {
-        this.#done(to)
+        this.#advance(to)
         const cursor = this.cursor(newest())
-        const holes = around(
+        const missingRanges = rangesAround(
           blocks.map(({ number }) => number),
           { from: first, to },
         )
-        return from<Settled[]>([
+        return from<SettlementEvent[]>([
           { type: 'sealed', blocks, newest: newest().number, cursor },
-          ...holes.map((missing): Settled => ({ type: 'hole', blocks: missing, reason, cursor })),
+          ...missingRanges.map((missing): SettlementEvent => ({ type: 'hole', blocks: missing, reason, cursor })),
         ])
       }),
     )
   }
 
-  #page({ from: first, to: end }: Range, newest: () => Cursor): Observable<Settled> {
-    const { node, owed, addresses } = this.#options
-    const to = Math.min(first + this.#size - 1, end)
-    const told = owed.toldBetween(first, to)
-    const asked = askedFor(
+  #readPage({ from: first, to: end }: BackfillRange, newest: () => Cursor): Observable<SettlementEvent> {
+    const { node, openKeys, addresses } = this.#options
+    const to = Math.min(first + this.#pageSize - 1, end)
+    const publishedBlocks = openKeys.publishedBlocksBetween(first, to)
+    const queried = addressesToQuery(
       addresses(),
-      told.flatMap((number) => owed.at(number)),
+      publishedBlocks.flatMap((number) => openKeys.at(number)),
     )
-    return node.logsBetween(first, to, asked).pipe(
+    return node.logsInRange(first, to, queried).pipe(
       // A node that is behind says that there are no logs; it does not know the last block either.
       mergeMap((found) =>
         node.header(to).pipe(
           mergeMap((header) =>
             isSealed(header)
-              ? this.#blocksOf(found, told, asked)
+              ? this.#groupByBlock(found, publishedBlocks, queried)
               : throwError(() => new UpstreamError('behind', `no block ${to} yet`)),
           ),
           mergeMap((blocks) =>
             concat(
-              found.unreadable > 0 ? of<Settled>({ type: 'unreadable', count: found.unreadable }) : EMPTY,
-              this.#tell(blocks, to, newest),
+              found.unreadable > 0 ? of<SettlementEvent>({ type: 'unreadable', count: found.unreadable }) : EMPTY,
+              this.#emitBatches(blocks, to, newest),
             ),
           ),
         ),
       ),
-      catchError((failure: unknown) => this.#refused(failure, { from: first, to }, newest)),
+      catchError((failure: unknown) => this.#handlePageFailure(failure, { from: first, to }, newest)),
     )
   }
 
   /** What a page holds, block by block; those of which something was told are read by themselves, for certain. */
-  #blocksOf({ logs }: Logs, told: readonly number[], asked: readonly Hex[]): Observable<readonly SealedBlock[]> {
+  #groupByBlock(
+    { logs }: Logs,
+    publishedBlocks: readonly number[],
+    addresses: readonly Hex[],
+  ): Observable<readonly SealedBlock[]> {
     const byBlock = Map.groupBy(logs, (log) => log.blockNumber)
-    const numbers = [...new Set([...byBlock.keys(), ...told])].sort((a, b) => a - b)
+    const numbers = [...new Set([...byBlock.keys(), ...publishedBlocks])].sort((a, b) => a - b)
     return from(numbers).pipe(
       mergeMap((number) => {
-        const known = told.includes(number) ? null : blockOf(byBlock.get(number) ?? [], asked)
-        return known ? of(known) : this.#single(number)
-      }, SINGLE_AT_ONCE),
+        const known = publishedBlocks.includes(number) ? null : blockFromLogs(byBlock.get(number) ?? [], addresses)
+        return known ? of(known) : this.#readBlock(number)
+      }, PARALLEL_BLOCKS),
       toArray(),
       map((blocks) => blocks.sort((a, b) => a.number - b.number)),
     )
   }
 
-  #single(number: number): Observable<SealedBlock> {
-    const { node, owed, addresses } = this.#options
+  #readBlock(number: number): Observable<SealedBlock> {
+    const { node, openKeys, addresses } = this.#options
     return node.header(number).pipe(
       mergeMap((header) => {
         if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `no block ${number} yet`))
-        const owing = owed.at(number)
-        const asked = askedFor(addresses(), owing)
-        return settlingLogs(node, { header, owing, asked, believing: this.#patience.believes(number) }).pipe(
+        const openKeysInBlock = openKeys.at(number)
+        const queried = addressesToQuery(addresses(), openKeysInBlock)
+        return readBlockLogs(node, {
+          header,
+          openKeys: openKeysInBlock,
+          addresses: queried,
+          acceptsMissing: this.#retries.acceptsMissing(number),
+        }).pipe(
           map(({ logs }): SealedBlock => {
             const { hash, timestamp } = header
-            return { number, hash, timestamp, logs, asked, via: 'backfill' }
+            return { number, hash, timestamp, logs, addresses: queried, via: 'backfill' }
           }),
         )
       }),
     )
   }
 
-  #tell(blocks: readonly SealedBlock[], to: number, newest: () => Cursor): Observable<Settled> {
-    return from(strokesOf(blocks)).pipe(
-      concatMap((stroke, index) => (index === 0 ? of(stroke) : of(stroke).pipe(delay(0, this.#options.clock)))),
-      map((stroke): Settled => {
-        this.#done(stroke.last ?? to)
-        return { type: 'sealed', blocks: stroke.blocks, newest: newest().number, cursor: this.cursor(newest()) }
+  #emitBatches(blocks: readonly SealedBlock[], to: number, newest: () => Cursor): Observable<SettlementEvent> {
+    return from(splitIntoBatches(blocks)).pipe(
+      concatMap((batch, index) => (index === 0 ? of(batch) : of(batch).pipe(delay(0, this.#options.clock)))),
+      map((batch): SettlementEvent => {
+        this.#advance(batch.lastBlock ?? to)
+        return { type: 'sealed', blocks: batch.blocks, newest: newest().number, cursor: this.cursor(newest()) }
       }),
-      tap({ complete: () => this.#grow() }),
+      tap({ complete: () => this.#growPage() }),
     )
   }
 
-  #done(number: number): void {
+  #advance(number: number): void {
     const [range, ...others] = this.#ranges
     if (range) this.#ranges = number >= range.to ? others : [{ ...range, from: number + 1 }, ...others]
   }
 
-  #grow(): void {
-    this.#wentWell += 1
-    if (this.#wentWell < GROW_AFTER_PAGES) return
-    this.#wentWell = 0
-    this.#size = Math.min(LOGS_RANGE_BOUND, this.#size * 2)
+  #growPage(): void {
+    this.#successfulPages += 1
+    if (this.#successfulPages < GROW_AFTER_PAGES) return
+    this.#successfulPages = 0
+    this.#pageSize = Math.min(LOGS_RANGE_BOUND, this.#pageSize * 2)
   }
 
   /** What a node says that it cannot give is asked for in smaller pages, and in the end left out. */
-  #refused(
+  #handlePageFailure(
     failure: unknown,
     page: { readonly from: number; readonly to: number },
     newest: () => Cursor,
-  ): Observable<Settled> {
-    if (this.#patience.gaveUp(failure)) return this.#leaveOut(page.to, failure.kind)
+  ): Observable<SettlementEvent> {
+    if (this.#retries.isExhausted(failure)) return this.#markMissing(page.to, failure.kind)
     if (!(failure instanceof UpstreamError)) return throwError(() => failure)
     const size = page.to - page.from + 1
     // What is too large for a node may take too long for it instead of being refused.
-    if (failure.kind === 'unreachable' && this.#patience.times('unreachable') >= SLOW_TRIES) this.#shrink(size, size)
-    if (failure.kind === 'gone') return this.#forgotten(page.from, failure)
+    if (failure.kind === 'unreachable' && this.#retries.failuresOf('unreachable') >= UNREACHABLE_RETRIES_BOUND)
+      this.#shrinkPage(size, size)
+    if (failure.kind === 'gone') return this.#findFirstAvailable(page.from, failure)
     if (failure.kind !== 'too_large') return throwError(() => failure)
     // A block that is too large for one answer is asked for contract by contract.
-    if (size === 1) return this.#single(page.from).pipe(mergeMap((block) => this.#tell([block], page.to, newest)))
-    this.#shrink(size, suggestedSize(failure.message, page.from) ?? size)
+    if (size === 1)
+      return this.#readBlock(page.from).pipe(mergeMap((block) => this.#emitBatches([block], page.to, newest)))
+    this.#shrinkPage(size, suggestedSize(failure.message, page.from) ?? size)
     return EMPTY
   }
 
-  #shrink(size: number, suggested: number): void {
-    this.#wentWell = 0
-    this.#size = Math.max(1, Math.min(suggested, Math.floor(size / 2)))
+  #shrinkPage(size: number, suggested: number): void {
+    this.#successfulPages = 0
+    this.#pageSize = Math.max(1, Math.min(suggested, Math.floor(size / 2)))
   }
 
   /** The node no longer has the oldest of it: the first block that it still has is looked for. */
-  #forgotten(first: number, failure: UpstreamError): Observable<Settled> {
+  #findFirstAvailable(first: number, failure: UpstreamError): Observable<SettlementEvent> {
     const { node, addresses } = this.#options
     const [range] = this.#ranges
     if (!range) return EMPTY
-    const readable = (number: number) =>
-      node.logsBetween(number, number, addresses()).pipe(
+    const isReadable = (number: number) =>
+      node.logsInRange(number, number, addresses()).pipe(
         map(() => true),
-        catchError((unread: unknown) =>
-          unread instanceof UpstreamError && unread.kind === 'gone' ? of(false) : throwError(() => unread),
+        catchError((error: unknown) =>
+          error instanceof UpstreamError && error.kind === 'gone' ? of(false) : throwError(() => error),
         ),
       )
-    return lowest(first, range.to + 1, readable).pipe(
+    return binarySearch(first, range.to + 1, isReadable).pipe(
       mergeMap((found) =>
         // Behind one name one node may have forgotten what another still has: that is no hole, but has to be waited for.
-        found > first ? this.#leaveOut(found - 1, 'pruned') : throwError(() => failure),
+        found > first ? this.#markMissing(found - 1, 'pruned') : throwError(() => failure),
       ),
     )
   }
 
   /** Up to here the first range is a hole. */
-  #leaveOut(to: number, reason: string): Observable<never> {
+  #markMissing(to: number, reason: string): Observable<never> {
     const [range, ...others] = this.#ranges
     if (!range || to < range.from) return EMPTY
     const rest = to < range.to ? [{ ...range, from: to + 1 }] : []
-    this.#ranges = [{ from: range.from, to, hole: reason }, ...rest, ...others]
+    this.#ranges = [{ from: range.from, to, missingReason: reason }, ...rest, ...others]
     return EMPTY
   }
 }
 
-type Blocks = { readonly from: number; readonly to: number }
+type BlockRange = { readonly from: number; readonly to: number }
 
 /** What is left of a range around some of its blocks, which are given in order. */
-function around(blocks: readonly number[], { from: first, to }: Blocks): readonly Blocks[] {
+function rangesAround(blocks: readonly number[], { from: first, to }: BlockRange): readonly BlockRange[] {
   const ends = [...blocks, to + 1]
-  return ends.flatMap((end, at) => {
-    const begin = at === 0 ? first : (ends[at - 1] ?? first) + 1
-    return begin < end ? [{ from: begin, to: end - 1 }] : []
+  return ends.flatMap((end, index) => {
+    const start = index === 0 ? first : (ends[index - 1] ?? first) + 1
+    return start < end ? [{ from: start, to: end - 1 }] : []
   })
 }
 
 /** A block as its logs tell of it; null where they do not say enough. */
-function blockOf(logs: readonly Log[], asked: readonly Hex[]): SealedBlock | null {
+function blockFromLogs(logs: readonly Log[], addresses: readonly Hex[]): SealedBlock | null {
   const [first] = logs
   if (!first?.blockHash || first.blockTimestamp === null) return null
   const { blockNumber: number, blockHash: hash, blockTimestamp: timestamp } = first
-  const one = logs.every((log) => log.blockHash === hash)
-  return one ? { number, hash, timestamp, logs, asked, via: 'backfill' } : null
+  const isSameBlock = logs.every((log) => log.blockHash === hash)
+  return isSameBlock ? { number, hash, timestamp, logs, addresses, via: 'backfill' } : null
 }
 
-type Stroke = { readonly blocks: readonly SealedBlock[]; readonly last: number | null }
+type BlockBatch = { readonly blocks: readonly SealedBlock[]; readonly lastBlock: number | null }
 
 /** Cuts a page into strokes; the last one reaches to the end of the page, whatever it holds. */
-function strokesOf(blocks: readonly SealedBlock[]): readonly Stroke[] {
-  const strokes: Stroke[] = []
-  let stroke: SealedBlock[] = []
+function splitIntoBatches(blocks: readonly SealedBlock[]): readonly BlockBatch[] {
+  const batches: BlockBatch[] = []
+  let batch: SealedBlock[] = []
   let size = 0
   for (const block of blocks) {
-    const last = stroke.at(-1)
-    if (last && size + block.logs.length > STROKE_BOUND_LOGS) {
-      strokes.push({ blocks: stroke, last: last.number })
-      stroke = []
+    const lastBlock = batch.at(-1)
+    if (lastBlock && size + block.logs.length > BATCH_BOUND_LOGS) {
+      batches.push({ blocks: batch, lastBlock: lastBlock.number })
+      batch = []
       size = 0
     }
-    stroke.push(block)
+    batch.push(block)
     size += block.logs.length
   }
-  return [...strokes, { blocks: stroke, last: null }]
+  return [...batches, { blocks: batch, lastBlock: null }]
 }
 
 /** Some nodes say how much they would give: `retry with the range 16-31`, in decimal or hex. */

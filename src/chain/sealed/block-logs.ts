@@ -1,21 +1,21 @@
 import { catchError, map, mergeMap, type Observable, of, type SchedulerLike, throwError, timer } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
 import type { Log, Logs, SealedHeader } from '../logs/log-schema.ts'
-import type { Reader } from '../rpc/block-reader.ts'
-import { type Trouble, UpstreamError } from '../rpc/error.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import type { Cursor } from './recent-blocks.ts'
 
 /** A log that was told: its block will say whether it was so. */
-export type Owing = { readonly key: string; readonly address: Hex; readonly tx: Hex }
+export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx: Hex }
 
 /** What has been told and waits for its block. The ledger knows; the chain only asks. */
-export interface Owed {
+export interface OpenKeys {
   /** What was told of a block, as far as it is still remembered. */
-  at(block: number): readonly Owing[]
+  at(block: number): readonly OpenKey[]
   /** The blocks of a range of which something was told: open, or sealed by a chain that may be no more. */
-  toldBetween(from: number, to: number): readonly number[]
+  publishedBlocksBetween(from: number, to: number): readonly number[]
   /** The blocks that a former life sealed something of, in order. */
-  readonly sealedBefore: readonly Cursor[]
+  readonly sealedInPreviousRun: readonly Cursor[]
 }
 
 /** One sealed block, and every log in it that was asked for. */
@@ -26,13 +26,13 @@ export type SealedBlock = {
   readonly timestamp: number | null
   readonly logs: readonly Log[]
   /** Whose logs these are: of nobody else is anything known. */
-  readonly asked: readonly Hex[]
+  readonly addresses: readonly Hex[]
   /** Whether it was sealed while nobody looked. */
   readonly via: 'sealed' | 'backfill'
 }
 
 /** What settling brings, in the order of the chain but for what is caught up beside it. */
-export type Settled =
+export type SettlementEvent =
   | {
       readonly type: 'sealed'
       readonly blocks: readonly SealedBlock[]
@@ -52,7 +52,7 @@ export type Settled =
   | { readonly type: 'unreadable'; readonly count: number }
 
 /** The answer lacks what the block itself says it holds. */
-export class Doubt extends Error {
+export class MissingLogsError extends Error {
   readonly block: number
 
   constructor(block: number) {
@@ -62,71 +62,82 @@ export class Doubt extends Error {
 }
 
 /** A step that failed is taken again after this, doubled each time. */
-const WAIT_LEAST_MS = 50
-const WAIT_MOST_MS = 2_000
+const RETRY_MIN_MS = 50
+const RETRY_MAX_MS = 2_000
 /** How often, and after how long, an answer is asked for again that lacks what its block may hold. */
-const DOUBT_WAITS_MS = [500, 1_000]
+const MISSING_LOGS_RETRIES_MS = [500, 1_000]
 /** How often a block is tried that the node says it cannot give, before it is left out. */
-const UNREADABLE_TRIES = 5
+const UNREADABLE_RETRIES_BOUND = 5
 
 /**
  * Counts the failures of one step, each kind by itself, and doubts by their block: how long to wait for the next try, and
  * when to stop trying.
  */
-export class Patience {
-  readonly #times = new Map<Trouble | number, number>()
+export class RetryCounter {
+  readonly #failures = new Map<UpstreamErrorKind | number, number>()
 
   succeeded(): void {
-    this.#times.clear()
+    this.#failures.clear()
   }
 
   /** How often it failed like this, or for doubt about this block, since it last went well. */
-  times(kind: Trouble | number): number {
-    return this.#times.get(kind) ?? 0
+  failuresOf(kind: UpstreamErrorKind | number): number {
+    return this.#failures.get(kind) ?? 0
   }
 
-  get failures(): number {
-    return [...this.#times.values()].reduce((sum, times) => sum + times, 0)
+  get totalFailures(): number {
+    return [...this.#failures.values()].reduce((sum, times) => sum + times, 0)
   }
 
   /** Waits for the next try. What is no failure of the upstream is a bug of ours, and passed on. */
-  wait(failure: unknown, clock: SchedulerLike): Observable<unknown> {
-    if (!(failure instanceof Doubt || failure instanceof UpstreamError)) return throwError(() => failure)
-    const kind = failure instanceof Doubt ? failure.block : failure.kind
-    const times = this.times(kind)
-    const wait = Math.min(WAIT_MOST_MS, WAIT_LEAST_MS * 2 ** Math.min(this.failures, 16))
-    this.#times.set(kind, times + 1)
-    return timer(failure instanceof Doubt ? (DOUBT_WAITS_MS[times] ?? WAIT_MOST_MS) : wait, clock)
+  waitToRetry(failure: unknown, clock: SchedulerLike): Observable<unknown> {
+    if (!(failure instanceof MissingLogsError || failure instanceof UpstreamError)) return throwError(() => failure)
+    const kind = failure instanceof MissingLogsError ? failure.block : failure.kind
+    const failures = this.failuresOf(kind)
+    const waitMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.totalFailures, 16))
+    this.#failures.set(kind, failures + 1)
+    return timer(
+      failure instanceof MissingLogsError ? (MISSING_LOGS_RETRIES_MS[failures] ?? RETRY_MAX_MS) : waitMs,
+      clock,
+    )
   }
 
   /** Whether a block was asked for often enough: then it is the chain that changed its mind, not a node that is behind. */
-  believes(block: number): boolean {
-    return this.times(block) >= DOUBT_WAITS_MS.length
+  acceptsMissing(block: number): boolean {
+    return this.failuresOf(block) >= MISSING_LOGS_RETRIES_MS.length
   }
 
   /** Whether the node will not give this, however often it is asked. That it could not be asked before is no proof. */
-  gaveUp(failure: unknown): failure is UpstreamError {
-    return failure instanceof UpstreamError && !failure.passing && this.times(failure.kind) >= UNREADABLE_TRIES
+  isExhausted(failure: unknown): failure is UpstreamError {
+    return (
+      failure instanceof UpstreamError &&
+      !failure.isRetryable &&
+      this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
+    )
   }
 
   /** Whether the node seems not to have this any more: for what is old, that it may be behind is no excuse. */
-  forgot(failure: unknown): boolean {
-    return failure instanceof UpstreamError && failure.answered && this.times(failure.kind) >= UNREADABLE_TRIES
+  isPruned(failure: unknown): boolean {
+    return (
+      failure instanceof UpstreamError &&
+      failure.isAnswered &&
+      this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
+    )
   }
 }
 
 /** Whose logs are asked for: those of the listed tokens, and of whatever else was told. */
-export const askedFor = (wanted: readonly Hex[], owing: readonly Owing[]): readonly Hex[] => {
-  const others = new Set(owing.map(({ address }) => address).filter((address) => !wanted.includes(address)))
-  return others.size === 0 ? wanted : [...wanted, ...others]
+export const addressesToQuery = (listed: readonly Hex[], openKeys: readonly OpenKey[]): readonly Hex[] => {
+  const others = new Set(openKeys.map(({ address }) => address).filter((address) => !listed.includes(address)))
+  return others.size === 0 ? listed : [...listed, ...others]
 }
 
-type Question = {
+type BlockLogsQuery = {
   readonly header: SealedHeader
-  readonly owing: readonly Owing[]
-  readonly asked: readonly Hex[]
+  readonly openKeys: readonly OpenKey[]
+  readonly addresses: readonly Hex[]
   /** Whether what is missing is believed to be gone. */
-  readonly believing: boolean
+  readonly acceptsMissing: boolean
 }
 
 /**
@@ -135,25 +146,28 @@ type Question = {
  * for a node that is behind says the same. So does a block that shows no transactions though
  * it used gas.
  */
-export function settlingLogs(node: Reader, { header, owing, asked, believing }: Question): Observable<Logs> {
+export function readBlockLogs(
+  node: BlockReader,
+  { header, openKeys, addresses, acceptsMissing }: BlockLogsQuery,
+): Observable<Logs> {
   const { number, hash } = header
-  return node.logsOf(hash, asked).pipe(
+  return node.logsByHash(hash, addresses).pipe(
     // A node that does not know the question by hash is asked by number.
     catchError((failure: unknown) =>
       failure instanceof UpstreamError && failure.kind === 'invalid'
-        ? logsByNumber(node, header, asked)
+        ? readLogsByNumber(node, header, addresses)
         : throwError(() => failure),
     ),
     mergeMap((found) => {
-      const said = new Set(found.logs.map((log) => log.transactionHash))
-      const silent = owing.filter(({ tx }) => !said.has(tx))
-      if (silent.length === 0 || believing) return of(found)
+      const returned = new Set(found.logs.map((log) => log.transactionHash))
+      const missing = openKeys.filter(({ tx }) => !returned.has(tx))
+      if (missing.length === 0 || acceptsMissing) return of(found)
       return node.header(number).pipe(
-        map((again) => {
-          if (again?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
-          const held = new Set(again.transactions)
-          const gone = (held.size > 0 || again.gasUsed === 0) && silent.every(({ tx }) => !held.has(tx))
-          if (!gone) throw new Doubt(number)
+        map((reread) => {
+          if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+          const included = new Set(reread.transactions)
+          const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
+          if (!areGone) throw new MissingLogsError(number)
           return found
         }),
       )
@@ -162,12 +176,16 @@ export function settlingLogs(node: Reader, { header, owing, asked, believing }: 
 }
 
 /** A node that is behind answers a number with nothing: it has to know the block as ours, too. */
-function logsByNumber(node: Reader, { number, hash }: SealedHeader, asked: readonly Hex[]): Observable<Logs> {
-  return node.logsBetween(number, number, asked).pipe(
+function readLogsByNumber(
+  node: BlockReader,
+  { number, hash }: SealedHeader,
+  addresses: readonly Hex[],
+): Observable<Logs> {
+  return node.logsInRange(number, number, addresses).pipe(
     catchError((failure: unknown) => {
       // Of one block the range cannot be invalid, but above the head of a node that is behind.
-      const invalid = failure instanceof UpstreamError && failure.kind === 'invalid'
-      return throwError(() => (invalid ? new UpstreamError('behind', failure.message) : failure))
+      const isInvalid = failure instanceof UpstreamError && failure.kind === 'invalid'
+      return throwError(() => (isInvalid ? new UpstreamError('behind', failure.message) : failure))
     }),
     mergeMap((found) =>
       node.header(number).pipe(

@@ -1,57 +1,57 @@
 import { catchError, concat, EMPTY, exhaustMap, mergeMap, type Observable, of, type SchedulerLike, timer } from 'rxjs'
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
-import type { Reader } from '../rpc/block-reader.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
 
 /** The newest block of which the chain says that it stays. */
-export type Watermark = {
+export type FinalityEvent = {
   readonly type: 'finality'
   readonly stage: 'safe' | 'finalized'
   readonly block: SealedHeader
 }
 
 type Options = {
-  readonly node: Reader
-  readonly everyMs: number
+  readonly node: BlockReader
+  readonly pollIntervalMs: number
   /** The watermarks that were told last. */
-  readonly known: { readonly safe: number | null; readonly finalized: number | null }
+  readonly published: { readonly safe: number | null; readonly finalized: number | null }
   readonly clock: SchedulerLike
-  readonly say: (kind: string, detail: unknown) => void
+  readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** Both watermarks as they rise. A node that is behind, or that knows no such thing, tells nothing new. */
-export function finality({ node, everyMs, known, clock, say }: Options): Observable<Watermark> {
-  const told = { safe: known.safe ?? -1, finalized: known.finalized ?? -1 }
-  const look = (stage: Watermark['stage']): Observable<Watermark> =>
+export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
+  const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
+  const poll = (stage: FinalityEvent['stage']): Observable<FinalityEvent> =>
     node.header(stage).pipe(
       mergeMap((block) => {
-        if (!isSealed(block) || block.number <= told[stage]) return EMPTY
-        told[stage] = block.number
-        return of<Watermark>({ type: 'finality', stage, block })
+        if (!isSealed(block) || block.number <= highest[stage]) return EMPTY
+        highest[stage] = block.number
+        return of<FinalityEvent>({ type: 'finality', stage, block })
       }),
       catchError((failure: unknown) => {
-        say(`no ${stage} block`, { reason: String(failure) })
+        warn(`no ${stage} block`, { reason: String(failure) })
         return EMPTY
       }),
     )
-  return timer(0, everyMs, clock).pipe(exhaustMap(() => concat(look('safe'), look('finalized'))))
+  return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => concat(poll('safe'), poll('finalized'))))
 }
 
 /** Watermarks that wait at most; of more, the older ones are passed over. */
-const WAITING_BOUND = 64
+const WAITING_EVENTS_BOUND = 64
 
 /** Holds a watermark back until all below it is settled: whoever hears it may take what it heard for safe. */
-export class Tide {
-  #waiting: readonly Watermark[] = []
+export class FinalityGate {
+  #waiting: readonly FinalityEvent[] = []
 
-  rose(mark: Watermark): void {
-    this.#waiting = [...this.#waiting, mark].slice(-WAITING_BOUND)
+  add(event: FinalityEvent): void {
+    this.#waiting = [...this.#waiting, event].slice(-WAITING_EVENTS_BOUND)
   }
 
   /** What is reached now that all is settled up to a block: of each stage the newest. `ours`: whether it is of our chain. */
-  reached(settled: number, ours: (block: SealedHeader) => boolean): readonly Watermark[] {
-    const isReached = ({ block }: Watermark) => block.number <= settled && ours(block)
+  release(settled: number, isOurs: (block: SealedHeader) => boolean): readonly FinalityEvent[] {
+    const isReached = ({ block }: FinalityEvent) => block.number <= settled && isOurs(block)
     const reached = this.#waiting.filter(isReached)
-    this.#waiting = this.#waiting.filter((mark) => !isReached(mark))
-    return [...new Map(reached.map((mark) => [mark.stage, mark])).values()]
+    this.#waiting = this.#waiting.filter((event) => !isReached(event))
+    return [...new Map(reached.map((event) => [event.stage, event])).values()]
   }
 }

@@ -1,6 +1,6 @@
 import type { Hex } from '../../protocol/fields.ts'
 import type { SealedHeader } from '../logs/log-schema.ts'
-import type { Lately } from './recent-blocks.ts'
+import type { RecentBlocks } from './recent-blocks.ts'
 
 /** No chain runs ahead of itself: a head further than this from the newest is garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
@@ -8,16 +8,16 @@ const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
 const ANNOUNCED_BOUND = 256
 
 /** The heads that were heard of: which one to reach, and where somebody names another block than the one we settled. */
-export class Heads {
+export class HeadTracker {
   /** A block number where somebody names another hash than ours; the lowest. */
   disputed: number | null = null
-  readonly #lately: Lately
+  readonly #recentBlocks: RecentBlocks
   readonly #announced = new Map<number, SealedHeader>()
-  #raised: SealedHeader | null = null
+  #lastHead: SealedHeader | null = null
   #target: SealedHeader | null = null
 
-  constructor(lately: Lately) {
-    this.#lately = lately
+  constructor(recentBlocks: RecentBlocks) {
+    this.#recentBlocks = recentBlocks
   }
 
   /** The head to reach. */
@@ -26,25 +26,25 @@ export class Heads {
   }
 
   /** A head that was pushed or polled. False where it cannot be one. */
-  raise(header: SealedHeader): boolean {
+  receiveHead(header: SealedHeader): boolean {
     const { number, hash } = header
     if (this.#target && number > this.#target.number + HEAD_JUMP_BOUND_BLOCKS) return false
-    this.#raised = header
-    this.hold(number, hash)
-    if (this.#lately.at(number)?.hash !== hash) this.#announce(header)
+    this.#lastHead = header
+    this.compare(number, hash)
+    if (this.#recentBlocks.get(number)?.hash !== hash) this.#announce(header)
     if (!this.#target || number > this.#target.number) this.#target = header
     return true
   }
 
   /** Somebody names a block: known, of another chain, or not settled yet. A node that is behind says what is known. */
-  hold(number: number, hash: Hex): void {
-    const ours = this.#lately.at(number)?.hash
-    if (ours && ours !== hash) this.#dispute(number)
+  compare(number: number, hash: Hex): void {
+    const ourHash = this.#recentBlocks.get(number)?.hash
+    if (ourHash && ourHash !== hash) this.#dispute(number)
   }
 
   /** A node takes back what it said of a block. */
-  takenBack(number: number, hash: Hex | null): void {
-    if (hash !== null && this.#lately.at(number)?.hash === hash) this.#dispute(number)
+  retract(number: number, hash: Hex | null): void {
+    if (hash !== null && this.#recentBlocks.get(number)?.hash === hash) this.#dispute(number)
   }
 
   /** The header that was pushed for a number, if it is still to be settled. */
@@ -58,14 +58,14 @@ export class Heads {
   }
 
   /** The chain went back: the longest one that was known may be the one that is no more. */
-  wentBack(): void {
+  resetAfterReorg(): void {
     this.disputed = null
-    this.lower()
+    this.resetTarget()
   }
 
   /** The highest head may never have been one: the one that was heard of last is to be reached. */
-  lower(): void {
-    this.#target = this.#raised
+  resetTarget(): void {
+    this.#target = this.#lastHead
   }
 
   #dispute(number: number): void {

@@ -1,50 +1,50 @@
 /** When nobody looked: what was sealed meanwhile is caught up, as far back as the bound allows, and says so. */
-export class Absence {
+export class Outage {
   readonly #silenceMs: number
-  #away: boolean
-  #until = -1
+  #isDisconnected: boolean
+  #lastBlock = -1
   #failingSince: number | null = null
   /** Whether it has yet to be looked how far back the absence began. */
-  unbounded = false
+  isUnbounded = false
 
-  constructor(away: boolean, silenceMs: number) {
-    this.#away = away
+  constructor(isDisconnected: boolean, silenceMs: number) {
+    this.#isDisconnected = isDisconnected
     this.#silenceMs = silenceMs
   }
 
   /** Whether it has yet to be looked at what became of the chain meanwhile. */
-  get open(): boolean {
-    return this.#away || this.unbounded
+  get isOpen(): boolean {
+    return this.#isDisconnected || this.isUnbounded
   }
 
   /** Nothing was heard for a while. */
-  begins(): void {
-    this.#away = true
+  begin(): void {
+    this.#isDisconnected = true
   }
 
   /** A head is heard of again: all that it stands on was sealed while nobody looked. */
-  ends(head: number): void {
-    if (!this.#away) return
-    this.#away = false
-    this.unbounded = true
+  end(head: number): void {
+    if (!this.#isDisconnected) return
+    this.#isDisconnected = false
+    this.isUnbounded = true
     this.extend(head)
   }
 
   extend(head: number): void {
-    this.#until = Math.max(this.#until, head)
+    this.#lastBlock = Math.max(this.#lastBlock, head)
   }
 
   /** A question could not be asked; for long enough, that is an absence too. */
-  failed(now: number): void {
+  requestFailed(now: number): void {
     this.#failingSince ??= now
   }
 
-  succeeded(now: number, head: number): void {
+  requestSucceeded(now: number, head: number): void {
     if (this.#failingSince !== null && now - this.#failingSince > this.#silenceMs) this.extend(head)
     this.#failingSince = null
   }
 
   covers(block: number): boolean {
-    return block <= this.#until
+    return block <= this.#lastBlock
   }
 }

@@ -1,75 +1,82 @@
 import { catchError, concat, map, type Observable, of, tap, throwError } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
-import type { Reader } from '../rpc/block-reader.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
-import type { Lately } from './recent-blocks.ts'
+import type { RecentBlocks } from './recent-blocks.ts'
 
 /** Every so many blocks, but no more often than this, the last few are asked for once more. */
-export const AUDIT_EVERY_BLOCKS = 2
-export const AUDIT_EVERY_MS = 1_000
+export const RECHECK_EVERY_BLOCKS = 2
+export const RECHECK_INTERVAL_MS = 1_000
 /** A node may index a block so long after it shows it; whatever was asked for again after that is done with. */
-const INDEXED_WITHIN_MS = 3_000
+const INDEXING_DELAY_MS = 3_000
 /** So many blocks are asked for at least, and so far back at most. */
-const LEAST_BLOCKS = 4
-const MOST_BLOCKS = 128
+const MIN_BLOCKS = 4
+const MAX_BLOCKS = 128
 
-type Settled = { readonly number: number; readonly now: number; readonly wanted: readonly Hex[] }
+type RecheckRequest = { readonly number: number; readonly now: number; readonly addresses: readonly Hex[] }
 
 /**
  * Asks for the blocks below `number` once more, and finds, part by part, those that hold more than was answered when they
  * were settled. What is missing now proves nothing: a node that is behind says so too.
  */
-export function audit(node: Reader, lately: Lately, { number, now, wanted }: Settled): Observable<readonly number[]> {
-  const below = Array.from({ length: MOST_BLOCKS }, (_, back) => number - 1 - back)
-  const open = below
+export function recheckBlocks(
+  node: BlockReader,
+  recentBlocks: RecentBlocks,
+  { number, now, addresses }: RecheckRequest,
+): Observable<readonly number[]> {
+  const below = Array.from({ length: MAX_BLOCKS }, (_, back) => number - 1 - back)
+  const candidates = below
     .filter((block, back) => {
-      const seen = lately.at(block)
-      return seen?.logs != null && (back < LEAST_BLOCKS || !seen.audited)
+      const recent = recentBlocks.get(block)
+      return recent?.logCount != null && (back < MIN_BLOCKS || !recent.isRechecked)
     })
     .reverse()
-  const isDue = (block: number) => now - (lately.at(block)?.at ?? now) >= INDEXED_WITHIN_MS
-  const done = (audited: readonly number[]) => {
-    for (const block of audited) if (isDue(block)) lately.done(block)
+  const isDue = (block: number) => now - (recentBlocks.get(block)?.settledAt ?? now) >= INDEXING_DELAY_MS
+  const markRechecked = (blocks: readonly number[]) => {
+    for (const block of blocks) if (isDue(block)) recentBlocks.markRechecked(block)
   }
-  const look = (audited: readonly number[]): Observable<readonly number[]> =>
-    ask(node, lately, audited, wanted).pipe(
-      tap(() => done(audited)),
+  const recheck = (blocks: readonly number[]): Observable<readonly number[]> =>
+    findIncomplete(node, recentBlocks, blocks, addresses).pipe(
+      tap(() => markRechecked(blocks)),
       catchError((failure: unknown) => {
         const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
         if (!isTooLarge) return throwError(() => failure)
-        if (audited.length > 1) return concat(...parts(audited).map(look))
+        if (blocks.length > 1) return concat(...split(blocks).map(recheck))
         // One that holds too much for one answer holds more than nothing, and is settled contract by contract.
-        done(audited)
-        return of(audited.filter((block) => lately.at(block)?.logs === 0))
+        markRechecked(blocks)
+        return of(blocks.filter((block) => recentBlocks.get(block)?.logCount === 0))
       }),
     )
   /** Some nodes give no more than a few blocks at a time: then the oldest, and all that are looked at for the last time. */
-  const parts = (audited: readonly number[]): readonly (readonly number[])[] => {
-    if (audited.length <= LEAST_BLOCKS) return partsOf(audited, Math.ceil(audited.length / 2))
-    return partsOf(audited.slice(0, Math.max(LEAST_BLOCKS, audited.filter(isDue).length)), LEAST_BLOCKS)
+  const split = (blocks: readonly number[]): readonly (readonly number[])[] => {
+    if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
+    return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
   }
-  return look(open)
+  return recheck(candidates)
 }
 
-const partsOf = (all: readonly number[], size: number): readonly (readonly number[])[] =>
-  Array.from({ length: Math.ceil(all.length / size) }, (_, nth) => all.slice(nth * size, (nth + 1) * size))
+const chunk = (all: readonly number[], size: number): readonly (readonly number[])[] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, index) => all.slice(index * size, (index + 1) * size))
 
-function ask(
-  node: Reader,
-  lately: Lately,
-  audited: readonly number[],
-  wanted: readonly Hex[],
+function findIncomplete(
+  node: BlockReader,
+  recentBlocks: RecentBlocks,
+  blocks: readonly number[],
+  addresses: readonly Hex[],
 ): Observable<readonly number[]> {
-  if (audited.length === 0) return of([])
-  return node.logsBetween(Math.min(...audited), Math.max(...audited), wanted).pipe(
+  if (blocks.length === 0) return of([])
+  return node.logsInRange(Math.min(...blocks), Math.max(...blocks), addresses).pipe(
     map(({ logs }) =>
-      audited.filter((block) => {
-        const seen = lately.at(block)
-        if (seen?.logs == null) return false
-        const its = logs.filter((log) => log.blockNumber === block && log.blockHash === seen.hash)
+      blocks.filter((block) => {
+        const recent = recentBlocks.get(block)
+        if (recent?.logCount == null) return false
+        const blockLogs = logs.filter((log) => log.blockNumber === block && log.blockHash === recent.hash)
         // Whoever was listed since is not missing.
-        const asked = seen.asked === wanted ? its : its.filter(({ address }) => seen.asked.includes(address))
-        return asked.length > seen.logs
+        const comparable =
+          recent.addresses === addresses
+            ? blockLogs
+            : blockLogs.filter(({ address }) => recent.addresses.includes(address))
+        return comparable.length > recent.logCount
       }),
     ),
   )

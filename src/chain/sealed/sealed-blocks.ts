@@ -20,31 +20,38 @@ import {
 } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
-import type { Reader } from '../rpc/block-reader.ts'
-import { type Trouble, UpstreamError } from '../rpc/error.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import { Backfill } from './backfill.ts'
-import { askedFor, type Owed, Patience, type SealedBlock, type Settled, settlingLogs } from './block-logs.ts'
-import { firstKnown, firstWithin, standingBelow } from './block-search.ts'
-import { Heads } from './heads.ts'
-import { Absence } from './outage.ts'
-import { type Cursor, DEPTH_BOUND_BLOCKS, Lately } from './recent-blocks.ts'
-import { AUDIT_EVERY_BLOCKS, AUDIT_EVERY_MS, audit } from './recheck.ts'
+import {
+  addressesToQuery,
+  type OpenKeys,
+  RetryCounter,
+  readBlockLogs,
+  type SealedBlock,
+  type SettlementEvent,
+} from './block-logs.ts'
+import { findForkPoint, firstAvailable, firstWithinAge } from './block-search.ts'
+import { HeadTracker } from './heads.ts'
+import { Outage } from './outage.ts'
+import { type Cursor, DEPTH_BOUND_BLOCKS, RecentBlocks } from './recent-blocks.ts'
+import { RECHECK_EVERY_BLOCKS, RECHECK_INTERVAL_MS, recheckBlocks } from './recheck.ts'
 
 /** So many of the newest blocks are settled one by one, by their hash; what lies deeper is read in ranges beside it. */
 const NEWEST_BLOCKS = 64
 /** So far behind, it is worth it: a leap takes its time, in which the chain goes on. */
-const LEAP_BLOCKS = 96
+const BACKFILL_THRESHOLD_BLOCKS = 96
 /** Blocks that are read at the same time, so that a node that answers slower than it seals is kept up with. */
-const AT_ONCE_BLOCKS = 8
+const PARALLEL_BLOCKS = 8
 /** How often a head is asked for that the node does not know, before what was told of it is doubted. */
 const DISPUTE_TRIES = 5
 
 /** A node that fails like this may have been away. */
-const absences: ReadonlySet<Trouble> = new Set(['unreachable', 'busy', 'unknown'])
+const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
 
 type Options = {
-  readonly node: Reader
-  readonly owed: Owed
+  readonly node: BlockReader
+  readonly openKeys: OpenKeys
   readonly addresses: () => readonly Hex[]
   /** The block up to which a former life had settled; null begins with what is sealed from now on. */
   readonly cursor: Cursor | null
@@ -55,40 +62,41 @@ type Options = {
   /** A step that fails for this long was an absence. */
   readonly silenceMs: number
   readonly clock: SchedulerLike
-  readonly say: (kind: string, detail: unknown) => void
+  readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** A block that was read, and what settles it: told with the cursor as it is by then. */
-type Reading = {
+type BlockReading = {
   readonly header: SealedHeader
   readonly wanted: readonly Hex[]
-  readonly settle: () => Observable<Settled>
+  readonly settle: () => Observable<SettlementEvent>
 }
 
 /** Every sealed block in order, without holes, each with its logs; goes back where the chain does. */
-export class Sealed {
+export class SealedBlocks {
   readonly #options: Options
-  readonly #lately = new Lately()
-  readonly #heads = new Heads(this.#lately)
+  readonly #recentBlocks = new RecentBlocks()
+  readonly #heads = new HeadTracker(this.#recentBlocks)
   readonly #backfill: Backfill
-  readonly #patience = new Patience()
+  readonly #retries = new RetryCounter()
   /** Blocks that turned out to hold more than their first answer said. */
-  readonly #again = new Set<number>()
-  readonly #wakes = new Subject<void>()
-  readonly #audits = new Subject<number>()
-  #auditedAt = Number.NEGATIVE_INFINITY
+  readonly #blocksToResettle = new Set<number>()
+  readonly #wakeUps = new Subject<void>()
+  readonly #rechecks = new Subject<number>()
+  #recheckedAt = Number.NEGATIVE_INFINITY
   #settled: Cursor | null
   #safe: number
-  readonly #absence: Absence
+  readonly #outage: Outage
 
   constructor(options: Options) {
     const { cursor, safe } = options
     this.#options = options
     this.#settled = cursor
     this.#safe = safe ?? 0
-    this.#absence = new Absence(cursor !== null, options.silenceMs)
+    this.#outage = new Outage(cursor !== null, options.silenceMs)
     // A reorganisation may have gone behind the cursor while nobody looked.
-    for (const sealed of options.owed.sealedBefore) if (cursor && sealed.number < cursor.number) this.#remember(sealed)
+    for (const sealed of options.openKeys.sealedInPreviousRun)
+      if (cursor && sealed.number < cursor.number) this.#remember(sealed)
     if (cursor) this.#remember(cursor)
     this.#backfill = new Backfill(options)
   }
@@ -122,84 +130,84 @@ export class Sealed {
   }
 
   /** Nothing was heard for a while: what was sealed meanwhile is caught up. */
-  wasAway(): void {
-    this.#absence.begins()
+  beginOutage(): void {
+    this.#outage.begin()
   }
 
   /** A block that can be gone back to when nothing that is remembered stands; not ours, it shows a reorganisation. */
-  safe(header: SealedHeader): void {
+  markSafe(header: SealedHeader): void {
     // One of another chain says nothing of what stands of ours.
-    if (this.#lately.at(header.number)?.hash === header.hash) this.#safe = Math.max(this.#safe, header.number)
-    this.#heads.hold(header.number, header.hash)
-    this.#wakes.next()
+    if (this.#recentBlocks.get(header.number)?.hash === header.hash) this.#safe = Math.max(this.#safe, header.number)
+    this.#heads.compare(header.number, header.hash)
+    this.#wakeUps.next()
   }
 
   /** Whether what was settled there is this block, as far as it is remembered; after an absence that has to be seen. */
-  agrees({ number, hash }: SealedHeader): boolean {
-    const ours = this.#lately.at(number)?.hash ?? hash
-    return ours === hash && !this.#absence.open
+  isOurs({ number, hash }: SealedHeader): boolean {
+    const ourHash = this.#recentBlocks.get(number)?.hash ?? hash
+    return ourHash === hash && !this.#outage.isOpen
   }
 
   /** A node takes back what it said of a block. */
-  takenBack(number: number, hash: Hex | null): void {
-    this.#heads.takenBack(number, hash)
-    this.#wakes.next()
+  retract(number: number, hash: Hex | null): void {
+    this.#heads.retract(number, hash)
+    this.#wakeUps.next()
   }
 
   /** A head that was pushed or polled. False where it cannot be one. */
-  raise(header: SealedHeader): boolean {
-    if (!this.#heads.raise(header)) return false
-    this.#absence.ends(header.number)
-    this.#wakes.next()
+  receiveHead(header: SealedHeader): boolean {
+    if (!this.#heads.receiveHead(header)) return false
+    this.#outage.end(header.number)
+    this.#wakeUps.next()
     return true
   }
 
   /** Settles, for ever, whatever heads are raised. */
-  follow(): Observable<Settled> {
+  follow(): Observable<SettlementEvent> {
     return merge(
       this.#backfill.run(() => this.#settled ?? { number: 0, hash: null }),
-      this.#audits.pipe(exhaustMap((number) => this.#audit(number))),
-      this.#wakes.pipe(exhaustMap(() => this.#walk())),
+      this.#rechecks.pipe(exhaustMap((number) => this.#recheck(number))),
+      this.#wakeUps.pipe(exhaustMap(() => this.#settleToTarget())),
     )
   }
 
   #remember({ number, hash }: Cursor): void {
-    this.#lately.add(number, { hash, logs: null, asked: [], at: this.#options.clock.now() })
+    this.#recentBlocks.add(number, { hash, logCount: null, addresses: [], settledAt: this.#options.clock.now() })
   }
 
-  #walk(): Observable<Settled> {
+  #settleToTarget(): Observable<SettlementEvent> {
     return defer(() => this.#step()).pipe(
-      tap({ complete: () => this.#succeeded() }),
-      retry({ delay: (failure: unknown) => this.#failed(failure) }),
-      repeat({ delay: () => (this.#arrived() ? EMPTY : of(null)) }),
+      tap({ complete: () => this.#handleSuccess() }),
+      retry({ delay: (failure: unknown) => this.#retryAfter(failure) }),
+      repeat({ delay: () => (this.#isCaughtUp() ? EMPTY : of(null)) }),
     )
   }
 
-  #arrived(): boolean {
+  #isCaughtUp(): boolean {
     const { disputed, target } = this.#heads
-    if (disputed !== null || this.#again.size > 0) return false
+    if (disputed !== null || this.#blocksToResettle.size > 0) return false
     return !this.#settled || !target || this.#settled.number >= target.number
   }
 
-  #step(): Observable<Settled> {
+  #step(): Observable<SettlementEvent> {
     const { disputed, target } = this.#heads
-    const [again] = this.#again
+    const [numberToResettle] = this.#blocksToResettle
     const settled = this.#settled
-    if (disputed !== null) return this.#check(disputed)
-    if (again !== undefined) return this.#settleAgain(again)
+    if (disputed !== null) return this.#resolveDispute(disputed)
+    if (numberToResettle !== undefined) return this.#resettle(numberToResettle)
     if (!settled || !target || target.number <= settled.number) return EMPTY
-    if (this.#absence.unbounded) return this.#bound(settled, target)
-    if (target.number - settled.number > LEAP_BLOCKS) return this.#leap(settled, target)
-    return this.#onward(settled.number + 1, Math.min(target.number - settled.number, AT_ONCE_BLOCKS))
+    if (this.#outage.isUnbounded) return this.#limitCatchUp(settled, target)
+    if (target.number - settled.number > BACKFILL_THRESHOLD_BLOCKS) return this.#skipToNewest(settled, target)
+    return this.#settleNext(settled.number + 1, Math.min(target.number - settled.number, PARALLEL_BLOCKS))
   }
 
   /** Reads the next blocks side by side, for the node may be far away, and settles them in order. */
-  #onward(first: number, count: number): Observable<Settled> {
-    const numbers = Array.from({ length: count }, (_, at) => first + at)
+  #settleNext(first: number, count: number): Observable<SettlementEvent> {
+    const numbers = Array.from({ length: count }, (_, index) => first + index)
     const readings = numbers.map((number) =>
       this.#headerAt(number).pipe(
         // The failures that were counted are those of the first: of the others nothing is believed or given up for them.
-        mergeMap((header) => this.#read(header, number === first ? this.#patience : new Patience())),
+        mergeMap((header) => this.#readBlock(header, number === first ? this.#retries : new RetryCounter())),
         catchError((failure: unknown) => of({ failure })),
       ),
     )
@@ -207,46 +215,47 @@ export class Sealed {
   }
 
   /** Settles what was read, up to the first block that could not be or that does not stand on the one before. */
-  #settle(readings: readonly (Reading | { readonly failure: unknown })[]): Observable<Settled> {
-    const told: Observable<Settled>[] = []
+  #settle(readings: readonly (BlockReading | { readonly failure: unknown })[]): Observable<SettlementEvent> {
+    const settlements: Observable<SettlementEvent>[] = []
     for (const reading of readings) {
-      const before = this.#settled
+      const previous = this.#settled
       if ('failure' in reading)
         return concat(
-          ...told,
+          ...settlements,
           throwError(() => reading.failure),
         )
       const { number, hash, parentHash } = reading.header
       // Whoever was listed meanwhile may have been heard of in this block: then it was asked for too little.
       if (reading.wanted !== this.#options.addresses())
         return concat(
-          ...told,
+          ...settlements,
           throwError(() => new UpstreamError('behind', 'the list changed meanwhile')),
         )
-      if (before?.hash && parentHash && parentHash !== before.hash) return concat(...told, this.#mismatch(before))
+      if (previous?.hash && parentHash && parentHash !== previous.hash)
+        return concat(...settlements, this.#resolveMismatch(previous))
       this.#heads.forget(number)
       this.#settled = { number, hash }
-      this.#patience.succeeded()
-      this.#auditAt(number)
-      told.push(reading.settle())
+      this.#retries.succeeded()
+      this.#scheduleRecheck(number)
+      settlements.push(reading.settle())
     }
-    return concat(...told)
+    return concat(...settlements)
   }
 
-  #succeeded(): void {
-    this.#absence.succeeded(this.#options.clock.now(), this.#heads.target?.number ?? 0)
-    this.#patience.succeeded()
+  #handleSuccess(): void {
+    this.#outage.requestSucceeded(this.#options.clock.now(), this.#heads.target?.number ?? 0)
+    this.#retries.succeeded()
   }
 
-  #failed(failure: unknown): Observable<unknown> {
-    const { clock, say } = this.#options
-    const absent = failure instanceof UpstreamError && absences.has(failure.kind)
-    if (absent) this.#absence.failed(clock.now())
+  #retryAfter(failure: unknown): Observable<unknown> {
+    const { clock, warn } = this.#options
+    const isOutage = failure instanceof UpstreamError && outageKinds.has(failure.kind)
+    if (isOutage) this.#outage.requestFailed(clock.now())
     // What was pushed may never have become part of the chain: from now on the node is asked.
     if (this.#settled) this.#heads.forget(this.#settled.number + 1)
-    if (this.#patience.times('behind') >= DISPUTE_TRIES) this.#heads.lower()
-    if (this.#patience.failures > 0) say('settling waits', { reason: String(failure) })
-    return this.#patience.wait(failure, clock)
+    if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) this.#heads.resetTarget()
+    if (this.#retries.totalFailures > 0) warn('settling waits', { reason: String(failure) })
+    return this.#retries.waitToRetry(failure, clock)
   }
 
   #headerAt(number: number): Observable<SealedHeader> {
@@ -261,30 +270,35 @@ export class Sealed {
   }
 
   /** Reads a block; it is settled when all before it are. */
-  #read(header: SealedHeader, patience: Patience): Observable<Reading> {
-    const { node, owed, addresses, clock } = this.#options
+  #readBlock(header: SealedHeader, retries: RetryCounter): Observable<BlockReading> {
+    const { node, openKeys, addresses, clock } = this.#options
     const { number, hash, timestamp } = header
-    const owing = owed.at(number)
+    const openKeysInBlock = openKeys.at(number)
     const wanted = addresses()
-    const asked = askedFor(wanted, owing)
-    return settlingLogs(node, { header, owing, asked, believing: patience.believes(number) }).pipe(
-      map(({ logs, unreadable }) => (): Observable<Settled> => {
+    const queried = addressesToQuery(wanted, openKeysInBlock)
+    return readBlockLogs(node, {
+      header,
+      openKeys: openKeysInBlock,
+      addresses: queried,
+      acceptsMissing: retries.acceptsMissing(number),
+    }).pipe(
+      map(({ logs, unreadable }) => (): Observable<SettlementEvent> => {
         // An audit asks for the wanted ones alone.
-        const ours = asked === wanted ? logs : logs.filter(({ address }) => wanted.includes(address))
-        this.#lately.add(number, { hash, logs: ours.length, asked: wanted, at: clock.now() })
-        const via = this.#absence.covers(number) ? ('backfill' as const) : ('sealed' as const)
-        const block: SealedBlock = { number, hash, timestamp, logs, asked, via }
+        const listedLogs = queried === wanted ? logs : logs.filter(({ address }) => wanted.includes(address))
+        this.#recentBlocks.add(number, { hash, logCount: listedLogs.length, addresses: wanted, settledAt: clock.now() })
+        const via = this.#outage.covers(number) ? ('backfill' as const) : ('sealed' as const)
+        const block: SealedBlock = { number, hash, timestamp, logs, addresses: queried, via }
         return concat(
-          unreadable > 0 ? of<Settled>({ type: 'unreadable', count: unreadable }) : EMPTY,
-          this.#told((cursor, newest) => ({ type: 'sealed', blocks: [block], newest, cursor })),
+          unreadable > 0 ? of<SettlementEvent>({ type: 'unreadable', count: unreadable }) : EMPTY,
+          this.#withCursor((cursor, newest) => ({ type: 'sealed', blocks: [block], newest, cursor })),
         )
       }),
       catchError((failure: unknown) => {
-        if (!patience.gaveUp(failure)) return throwError(() => failure)
+        if (!retries.isExhausted(failure)) return throwError(() => failure)
         return of(() => {
           this.#remember({ number, hash })
           const blocks = { from: number, to: number }
-          return this.#told((cursor) => ({ type: 'hole', blocks, reason: failure.kind, cursor }))
+          return this.#withCursor((cursor) => ({ type: 'hole', blocks, reason: failure.kind, cursor }))
         })
       }),
       map((settle) => ({ header, wanted, settle })),
@@ -292,44 +306,46 @@ export class Sealed {
   }
 
   /** What is caught up beside the newest blocks is where a restart would go on. */
-  #told(settled: (cursor: Cursor, newest: number) => Settled): Observable<Settled> {
+  #withCursor(build: (cursor: Cursor, newest: number) => SettlementEvent): Observable<SettlementEvent> {
     const newest = this.#settled
-    return newest ? of(settled(this.#backfill.cursor(newest), newest.number)) : EMPTY
+    return newest ? of(build(this.#backfill.cursor(newest), newest.number)) : EMPTY
   }
 
-  #settleAgain(number: number): Observable<Settled> {
+  #resettle(number: number): Observable<SettlementEvent> {
     return this.#headerAt(number).pipe(
       mergeMap((header) => {
-        const ours = this.#lately.at(number)?.hash === header.hash
-        if (!ours) this.#heads.hold(number, header.hash)
-        const read = ours ? this.#read(header, this.#patience).pipe(mergeMap(({ settle }) => settle())) : EMPTY
-        return read.pipe(tap({ complete: () => this.#again.delete(number) }))
+        const isUnchanged = this.#recentBlocks.get(number)?.hash === header.hash
+        if (!isUnchanged) this.#heads.compare(number, header.hash)
+        const resettled = isUnchanged
+          ? this.#readBlock(header, this.#retries).pipe(mergeMap(({ settle }) => settle()))
+          : EMPTY
+        return resettled.pipe(tap({ complete: () => this.#blocksToResettle.delete(number) }))
       }),
     )
   }
 
   /** The next block does not stand on the newest settled one: one of the two is of another chain. */
-  #mismatch({ number, hash }: Cursor): Observable<Settled> {
+  #resolveMismatch({ number, hash }: Cursor): Observable<SettlementEvent> {
     this.#heads.forget(number + 1)
     return this.#options.node
       .header(number)
       .pipe(
         mergeMap((header) =>
           isSealed(header) && header.hash !== hash
-            ? this.#goBack(number)
+            ? this.#rollBack(number)
             : throwError(() => new UpstreamError('behind', `what stands on block ${number} is not ours`)),
         ),
       )
   }
 
   /** Somebody names another block where we settled one: the node is asked which is right. */
-  #check(number: number): Observable<Settled> {
+  #resolveDispute(number: number): Observable<SettlementEvent> {
     return this.#options.node.header(number).pipe(
       mergeMap((header) => {
-        if (!isSealed(header) && this.#patience.times('behind') < DISPUTE_TRIES)
+        if (!isSealed(header) && this.#retries.failuresOf('behind') < DISPUTE_TRIES)
           return throwError(() => new UpstreamError('behind', `no block ${number} any more, or not yet`))
-        const ours = this.#lately.at(number)?.hash
-        if (isSealed(header) && ours && ours !== header.hash) return this.#goBack(number)
+        const ourHash = this.#recentBlocks.get(number)?.hash
+        if (isSealed(header) && ourHash && ourHash !== header.hash) return this.#rollBack(number)
         this.#heads.disputed = null
         // What was announced in its place never became part of the chain.
         this.#heads.forget(number)
@@ -338,48 +354,48 @@ export class Sealed {
     )
   }
 
-  #goBack(number: number): Observable<Settled> {
-    const { node, say } = this.#options
-    return standingBelow(node, this.#lately, number).pipe(
-      mergeMap((standing) => (standing ? of(standing) : this.#deepBelow(number))),
+  #rollBack(number: number): Observable<SettlementEvent> {
+    const { node, warn } = this.#options
+    return findForkPoint(node, this.#recentBlocks, number).pipe(
+      mergeMap((forkPoint) => (forkPoint ? of(forkPoint) : this.#deepForkPoint(number))),
       mergeMap((to) => {
-        say('the chain was reorganised', { from: to.number + 1 })
-        this.#lately.cut(to.number)
+        warn('the chain was reorganised', { from: to.number + 1 })
+        this.#recentBlocks.removeAfter(to.number)
         this.#remember(to)
-        this.#heads.wentBack()
-        this.#again.clear()
+        this.#heads.resetAfterReorg()
+        this.#blocksToResettle.clear()
         this.#settled = to
-        return of<Settled>({ type: 'doubted', from: to.number + 1 })
+        return of<SettlementEvent>({ type: 'doubted', from: to.number + 1 })
       }),
     )
   }
 
   /** Nothing that is remembered stands: what is safe does, or what lies deep enough, as far as the node still has it. */
-  #deepBelow(number: number): Observable<Cursor> {
-    const below = Math.min(number, this.#lately.oldest) - 1
+  #deepForkPoint(number: number): Observable<Cursor> {
+    const below = Math.min(number, this.#recentBlocks.oldest) - 1
     const deep = Math.min(below, this.#safe > 0 ? this.#safe : number - NEWEST_BLOCKS)
     const from = Math.max(0, deep, number - DEPTH_BOUND_BLOCKS)
-    return firstKnown(this.#options.node, from, number - 1).pipe(map((known) => ({ number: known, hash: null })))
+    return firstAvailable(this.#options.node, from, number - 1).pipe(map((known) => ({ number: known, hash: null })))
   }
 
   /** Goes on from a settled block if it still stands. */
-  #standing(settled: Cursor, onward: () => Observable<Settled>): Observable<Settled> {
+  #ifStillCanonical(settled: Cursor, next: () => Observable<SettlementEvent>): Observable<SettlementEvent> {
     return (settled.hash ? this.#options.node.header(settled.number) : of(null)).pipe(
-      mergeMap((now) => (isSealed(now) && now.hash !== settled.hash ? this.#goBack(settled.number) : onward())),
+      mergeMap((now) => (isSealed(now) && now.hash !== settled.hash ? this.#rollBack(settled.number) : next())),
     )
   }
 
   /** After an absence: what lies too far back is left out, and said. */
-  #bound(settled: Cursor, target: SealedHeader): Observable<Settled> {
+  #limitCatchUp(settled: Cursor, target: SealedHeader): Observable<SettlementEvent> {
     const { node, backfillBoundMs } = this.#options
-    return this.#standing(settled, () =>
-      firstWithin(node, settled.number + 1, target, backfillBoundMs).pipe(
+    return this.#ifStillCanonical(settled, () =>
+      firstWithinAge(node, settled.number + 1, target, backfillBoundMs).pipe(
         mergeMap((first) => {
-          this.#absence.unbounded = false
+          this.#outage.isUnbounded = false
           if (first > settled.number + 1) {
             this.#settled = { number: first - 1, hash: null }
             this.#remember(this.#settled)
-            this.#backfill.add({ from: settled.number + 1, to: first - 1, hole: 'backfill_bound' })
+            this.#backfill.add({ from: settled.number + 1, to: first - 1, missingReason: 'backfill_bound' })
           }
           return EMPTY
         }),
@@ -388,36 +404,36 @@ export class Sealed {
   }
 
   /** Far behind: the newest blocks are settled first, and what lies between is read in ranges beside them. */
-  #leap(settled: Cursor, target: SealedHeader): Observable<Settled> {
+  #skipToNewest(settled: Cursor, target: SealedHeader): Observable<SettlementEvent> {
     const to = target.number - NEWEST_BLOCKS
     return this.#options.node.header(to).pipe(
       mergeMap((header) => {
         if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `no block ${to} yet`))
         // Asked last: a view of the chain only goes forward, so if ours stands still, what was asked before stands on it.
-        return this.#standing(settled, () => {
-          this.#absence.extend(target.number)
+        return this.#ifStillCanonical(settled, () => {
+          this.#outage.extend(target.number)
           this.#settled = { number: to, hash: header.hash }
           this.#remember(this.#settled)
-          this.#backfill.add({ from: settled.number + 1, to, hole: null })
+          this.#backfill.add({ from: settled.number + 1, to, missingReason: null })
           return EMPTY
         })
       }),
     )
   }
 
-  #auditAt(number: number): void {
+  #scheduleRecheck(number: number): void {
     const now = this.#options.clock.now()
-    if (number % AUDIT_EVERY_BLOCKS !== 0 || now - this.#auditedAt < AUDIT_EVERY_MS) return
-    this.#auditedAt = now
-    this.#audits.next(number)
+    if (number % RECHECK_EVERY_BLOCKS !== 0 || now - this.#recheckedAt < RECHECK_INTERVAL_MS) return
+    this.#recheckedAt = now
+    this.#rechecks.next(number)
   }
 
-  #audit(number: number): Observable<never> {
+  #recheck(number: number): Observable<never> {
     const { node, addresses, clock } = this.#options
-    return audit(node, this.#lately, { number, now: clock.now(), wanted: addresses() }).pipe(
+    return recheckBlocks(node, this.#recentBlocks, { number, now: clock.now(), addresses: addresses() }).pipe(
       tap((blocks) => {
-        for (const block of blocks) this.#again.add(block)
-        if (blocks.length > 0) this.#wakes.next()
+        for (const block of blocks) this.#blocksToResettle.add(block)
+        if (blocks.length > 0) this.#wakeUps.next()
       }),
       // Asked for beside all else: the next audit reaches as far back.
       catchError(() => EMPTY),

@@ -4,34 +4,34 @@ import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 type LinkState = 'none' | 'opening' | 'down' | 'pushing' | 'refused'
 
 /** What a look at the pending state showed: a block being built, one that is far behind, the latest again, or nothing. */
-export type Look = 'preconfirmed' | 'behind' | 'latest' | 'null'
+export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'
 
-type Standing = { readonly source: SourceName; readonly reason: SourceReason }
+type SourceStatus = { readonly source: SourceName; readonly reason: SourceReason }
 
 type Options = { readonly hasLink: boolean; readonly silenceMs: number; readonly now: () => number }
 
 /** Between two flashblocks a node may show nothing: it must go on for this long, and be seen this often. */
-const NO_PENDING_MS = 2_000
-const NO_PENDING_LOOKS = 3
+const NO_PENDING_MIN_MS = 2_000
+const NO_PENDING_MIN_POLLS = 3
 /** A chain whose head rests for this long has stopped, or whoever tells of it has. */
 const STALE_HEAD_MS = 30_000
 
 /** What the source is, by the evidence so far: silence alone is none. */
-export class Verdict {
+export class SourceState {
   readonly #options: Options
   #link: LinkState
   /** What speaks against what is pushed; only something pushed in time clears it. */
-  #against: 'silent' | 'behind' | 'no_pending' | null = null
+  #pushFault: 'silent' | 'behind' | 'no_pending' | null = null
   /** Whether this link has pushed something in time, or its node has shown that it pre-confirms. */
-  #proven = false
-  #look: Look | null = null
-  #shown: boolean | null = null
-  #emptySince: number | null = null
-  #emptyLooks = 0
+  #isProven = false
+  #pendingStatus: PendingStatus | null = null
+  #hasPreconfirmed: boolean | null = null
+  #noPendingSince: number | null = null
+  #noPendingPolls = 0
   /** When the question was asked that has waited longest for an answer. */
-  #askedAt: number | null = null
+  #requestedAt: number | null = null
   #headAt: number
-  #said = ''
+  #lastReported = ''
 
   constructor(options: Options) {
     this.#options = options
@@ -40,99 +40,99 @@ export class Verdict {
   }
 
   /** Whether what is pushed is trusted to be all there is. */
-  get pushing(): boolean {
-    return this.#link === 'pushing' && this.#against === null
+  get isPushing(): boolean {
+    return this.#link === 'pushing' && this.#pushFault === null
   }
 
-  get proven(): boolean {
-    return this.#proven
+  get isProven(): boolean {
+    return this.#isProven
   }
 
   /** Whether a subscription may be tried again: there is a link, and it does not push as it should. */
-  get wantsProbe(): boolean {
-    return this.#link === 'refused' || (this.#link === 'pushing' && this.#against !== null)
+  get shouldProbe(): boolean {
+    return this.#link === 'refused' || (this.#link === 'pushing' && this.#pushFault !== null)
   }
 
   /** Whether nothing is pre-confirmed now, as far as is known. */
-  get sealedOnly(): boolean {
-    return this.#shown === false
+  get isSealedOnly(): boolean {
+    return this.#hasPreconfirmed === false
   }
 
-  linked(state: 'pushing' | 'refused' | 'down'): void {
-    if (state === 'down') this.#proven = false
+  setLink(state: 'pushing' | 'refused' | 'down'): void {
+    if (state === 'down') this.#isProven = false
     // Beside what is pre-confirmed, sealed logs may be subscribed to: that refuses nothing.
     if (state === 'refused' && this.#link === 'pushing') return
     this.#link = state
   }
 
   /** Something was pushed in time. */
-  delivered(): void {
-    this.#proven = true
-    this.#against = null
+  markDelivered(): void {
+    this.#isProven = true
+    this.#pushFault = null
   }
 
   /** Evidence speaks against what is pushed. */
-  doubted(reason: 'silent' | 'behind'): void {
+  markDoubted(reason: 'silent' | 'behind'): void {
     if (this.#link !== 'pushing') return
-    this.#against = reason
-    this.#proven = false
+    this.#pushFault = reason
+    this.#isProven = false
   }
 
-  asked(): void {
-    this.#askedAt ??= this.#options.now()
+  requestSent(): void {
+    this.#requestedAt ??= this.#options.now()
   }
 
-  answered(): void {
-    this.#askedAt = null
+  responseReceived(): void {
+    this.#requestedAt = null
   }
 
-  headed(): void {
+  headReceived(): void {
     this.#headAt = this.#options.now()
   }
 
-  looked(look: Look): void {
+  pendingPolled(status: PendingStatus): void {
     const now = this.#options.now()
-    this.#look = look
-    if (look === 'preconfirmed') {
-      this.#emptySince = null
-      this.#emptyLooks = 0
-      this.#shown = true
-      if (this.#link === 'pushing' && this.#against === null) this.#proven = true
+    this.#pendingStatus = status
+    if (status === 'preconfirmed') {
+      this.#noPendingSince = null
+      this.#noPendingPolls = 0
+      this.#hasPreconfirmed = true
+      if (this.#link === 'pushing' && this.#pushFault === null) this.#isProven = true
       return
     }
-    this.#emptySince ??= now
-    this.#emptyLooks += 1
-    const lasting = this.#emptyLooks >= NO_PENDING_LOOKS && now - this.#emptySince >= NO_PENDING_MS
-    if (lasting || this.#shown === null) this.#shown = false
+    this.#noPendingSince ??= now
+    this.#noPendingPolls += 1
+    const isLasting = this.#noPendingPolls >= NO_PENDING_MIN_POLLS && now - this.#noPendingSince >= NO_PENDING_MIN_MS
+    if (isLasting || this.#hasPreconfirmed === null) this.#hasPreconfirmed = false
     // A node that answers nothing may push all the same; one that shows the latest block again pre-confirms nothing.
-    if (lasting && look !== 'null' && this.pushing && !this.#proven) this.#against = 'no_pending'
+    if (isLasting && status !== 'null' && this.isPushing && !this.#isProven) this.#pushFault = 'no_pending'
   }
 
   /** The standing if it is another than was said last. `begun`: whether it is known from where on all is told. */
-  news(begun: boolean): Standing | null {
-    const standing = this.#judge(begun)
-    const said = `${standing?.source} ${standing?.reason}`
-    if (!standing || said === this.#said) return null
-    this.#said = said
-    return standing
+  takeStatusChange(isStarted: boolean): SourceStatus | null {
+    const status = this.#currentStatus(isStarted)
+    const description = `${status?.source} ${status?.reason}`
+    if (!status || description === this.#lastReported) return null
+    this.#lastReported = description
+    return status
   }
 
-  #judge(begun: boolean): Standing | null {
+  #currentStatus(isStarted: boolean): SourceStatus | null {
     const { now, silenceMs } = this.#options
-    const unanswered = this.#askedAt !== null && now() - this.#askedAt > silenceMs
-    const pushing = this.pushing && begun
-    if (unanswered) return { source: pushing ? 'pendingLogs' : 'down', reason: 'unreachable' }
-    const stale = now() - this.#headAt > STALE_HEAD_MS
-    if (this.pushing) return begun ? { source: 'pendingLogs', reason: stale ? 'stale_head' : 'ok' } : null
-    if (this.#link === 'opening' || this.#shown === null || !begun) return null
-    const source = this.#shown ? 'poll' : 'sealed'
-    return { source, reason: stale ? 'stale_head' : this.#reason() }
+    const isUnanswered = this.#requestedAt !== null && now() - this.#requestedAt > silenceMs
+    const isPushing = this.isPushing && isStarted
+    if (isUnanswered) return { source: isPushing ? 'pendingLogs' : 'down', reason: 'unreachable' }
+    const isStale = now() - this.#headAt > STALE_HEAD_MS
+    if (this.isPushing) return isStarted ? { source: 'pendingLogs', reason: isStale ? 'stale_head' : 'ok' } : null
+    if (this.#link === 'opening' || this.#hasPreconfirmed === null || !isStarted) return null
+    const source = this.#hasPreconfirmed ? 'poll' : 'sealed'
+    return { source, reason: isStale ? 'stale_head' : this.#reason() }
   }
 
   #reason(): SourceReason {
-    if (!this.#shown) return this.#look === 'behind' ? 'behind' : 'no_pending'
+    if (!this.#hasPreconfirmed) return this.#pendingStatus === 'behind' ? 'behind' : 'no_pending'
     if (this.#link === 'none') return 'ok'
-    if (this.#link === 'pushing') return this.#against === 'behind' ? 'behind' : 'silent'
+    if (this.#link === 'pushing') return this.#pushFault === 'behind' ? 'behind' : 'silent'
     return this.#link === 'refused' ? 'refused' : 'unreachable'
   }
 }

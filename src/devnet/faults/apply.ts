@@ -1,68 +1,73 @@
-import type { Fate } from '../chain/block.ts'
-import type { Hex } from '../chain/hex.ts'
-import { fair, type Weather } from './faults.ts'
+import type { TransactionOutcome } from '../chain/block.ts'
+import type { HexString } from '../chain/hex.ts'
+import { type Faults, noFaults } from './faults.ts'
 
 /** How many transactions may be named to be dropped, moved or changed. */
-const NAMED_BOUND = 10_000
+const OUTCOMES_BOUND = 10_000
 
 /** The weather, and what the rest of the devnet asks of it where that is more than to look. */
-export const createSkies = (cut: () => void) => {
-  const named = new Map<Hex, Fate>()
-  const [flashes, transactions, seals, requests] = [everyNth(), everyNth(), everyNth(), everyNth()]
-  const name = (hash: Hex, fate: Fate) => {
-    if (named.size >= NAMED_BOUND) throw new Error(`no more than ${NAMED_BOUND} transactions can be named`)
-    named.set(hash, fate)
+export const createFaultController = (cutSockets: () => void) => {
+  const outcomes = new Map<HexString, TransactionOutcome>()
+  const [isNthFlashblock, isNthTransaction, isNthSeal, isNthRequest] = [
+    createNthCounter(),
+    createNthCounter(),
+    createNthCounter(),
+    createNthCounter(),
+  ]
+  const setOutcome = (hash: HexString, outcome: TransactionOutcome) => {
+    if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be named`)
+    outcomes.set(hash, outcome)
   }
-  const weather: Weather = {
-    ...fair,
-    cut,
+  const faults: Faults = {
+    ...noFaults,
+    cutSockets,
     dropSockets: () => {
-      weather.sockets = { status: 503 }
-      cut()
+      faults.sockets = { status: 503 }
+      cutSockets()
     },
-    drop: (hash) => name(hash, 'dropped'),
-    move: (hash) => name(hash, 'moved'),
-    change: (hash, logs) => name(hash, { logs }),
+    drop: (hash) => setOutcome(hash, 'dropped'),
+    move: (hash) => setOutcome(hash, 'moved'),
+    change: (hash, logs) => setOutcome(hash, { logs }),
     clear: () => {
-      named.clear()
-      Object.assign(weather, fair)
+      outcomes.clear()
+      Object.assign(faults, noFaults)
     },
   }
   /** Whether there is one left of those that were ordered; then there is one less. */
-  const spends = (what: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
-    if (weather[what] <= 0) return false
-    weather[what] -= 1
+  const consume = (counter: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
+    if (faults[counter] <= 0) return false
+    faults[counter] -= 1
     return true
   }
   return {
-    weather,
-    spends,
+    faults,
+    consume,
     /** What becomes of a transaction. */
-    fateOf: ({ hash }: { hash: Hex }): Fate => {
-      const fate = named.get(hash)
-      named.delete(hash)
-      const dropped = transactions(weather.dropEvery)
-      return fate ?? (dropped ? 'dropped' : 'kept')
+    outcomeOf: ({ hash }: { hash: HexString }): TransactionOutcome => {
+      const outcome = outcomes.get(hash)
+      outcomes.delete(hash)
+      const isDropped = isNthTransaction(faults.dropEvery)
+      return outcome ?? (isDropped ? 'dropped' : 'kept')
     },
     /** Whether a flashblock is lost on its way to the subscribers. */
-    losesFlash: (): boolean => {
-      const lost = flashes(weather.loseEvery)
-      return spends('lostFlashes') || lost
+    losesFlashblock: (): boolean => {
+      const isLost = isNthFlashblock(faults.loseEvery)
+      return consume('lostFlashes') || isLost
     },
     /** Whether the block that was just sealed, and those before it, are replaced. */
-    reorganises: (): boolean => seals(weather.reorgEvery),
+    shouldReorg: (): boolean => isNthSeal(faults.reorgEvery),
     /** Whether a request over HTTP comes to the replica that lags. */
-    lags: (): boolean => {
-      const on = weather.lagBlocks > 0
-      const nth = requests(on ? weather.lagEvery : 0)
-      return on && (weather.lagEvery === 0 || nth)
+    isForLaggingReplica: (): boolean => {
+      const isOn = faults.lagBlocks > 0
+      const isNth = isNthRequest(isOn ? faults.lagEvery : 0)
+      return isOn && (faults.lagEvery === 0 || isNth)
     },
   }
 }
-export type Skies = ReturnType<typeof createSkies>
+export type FaultController = ReturnType<typeof createFaultController>
 
 /** Says yes every so many-th time that it is asked; 0 is never, and lets it begin to count anew. */
-const everyNth = () => {
+const createNthCounter = () => {
   let count = 0
   return (every: number): boolean => {
     count = every > 0 ? count + 1 : 0

@@ -1,9 +1,9 @@
-import type { BareLog } from '../chain/block.ts'
-import type { Hex } from '../chain/hex.ts'
+import type { EmittedLog } from '../chain/block.ts'
+import type { HexString } from '../chain/hex.ts'
 
 /** What can be subscribed to. */
-export const kinds = ['pendingLogs', 'logs', 'newHeads'] as const
-export type Kind = (typeof kinds)[number]
+export const subscriptionKinds = ['pendingLogs', 'logs', 'newHeads'] as const
+export type SubscriptionKind = (typeof subscriptionKinds)[number]
 
 /** An HTTP answer other than 200. */
 export type HttpRefusal = {
@@ -15,11 +15,11 @@ export type HttpRefusal = {
 }
 
 /** What sockets are pushed. */
-const push = {
+const pushFaults = {
   /** These subscriptions are accepted and then say nothing, as `pendingLogs` does where nothing is pre-confirmed any more. */
-  silent: [] as readonly Kind[],
+  silent: [] as readonly SubscriptionKind[],
   /** These subscriptions are refused with -32602. */
-  refused: [] as readonly Kind[],
+  refused: [] as readonly SubscriptionKind[],
   /** How often each notification is sent. */
   repeats: 1,
   /** So many of the next flashblocks with logs never reach a subscriber; reads over HTTP know them, and so will the sealed block. */
@@ -39,7 +39,7 @@ const push = {
 }
 
 /** What is pre-confirmed, and what becomes of it. */
-const preconfirmation = {
+const preconfirmationFaults = {
   /**
    * What `pending` answers. `shown`: the block being built. `numberless`: the same with number and hash null.
    * `partial`: the same with a hash that is not zero and another at every flashblock; its logs name it, also those that are pushed.
@@ -56,7 +56,7 @@ const preconfirmation = {
 }
 
 /** How calls are answered, over HTTP and over sockets. */
-const answers = {
+const answerFaults = {
   /** The chain id that is answered instead of the true one. */
   chainId: undefined as number | undefined,
   /** How many blocks one `eth_getLogs` may span. */
@@ -79,7 +79,7 @@ const answers = {
 }
 
 /** What happens to HTTP alone. */
-const carriage = {
+const httpFaults = {
   /** Every RPC over HTTP is refused like this. */
   rpc: undefined as HttpRefusal | undefined,
   /** The list is refused like this. */
@@ -97,20 +97,20 @@ const carriage = {
 }
 
 /** Fair weather: what every field is until a test sets it. */
-export const fair = { ...push, ...preconfirmation, ...answers, ...carriage }
+export const noFaults = { ...pushFaults, ...preconfirmationFaults, ...answerFaults, ...httpFaults }
 
 /** The faults that an upstream can be told to have, and what makes them pass. */
-export type Weather = typeof fair & {
+export type Faults = typeof noFaults & {
   /** Closes every socket now; new ones are welcome unless `sockets` says otherwise. */
-  cut: () => void
+  cutSockets: () => void
   /** Closes every socket now and lets no new one in until fair weather. */
   dropSockets: () => void
   /** A pre-confirmed transaction will not be in its sealed block. */
-  drop: (hash: Hex) => void
+  drop: (hash: HexString) => void
   /** A pre-confirmed transaction will be in the block after its own. */
-  move: (hash: Hex) => void
+  move: (hash: HexString) => void
   /** A pre-confirmed transaction will have these logs in its sealed block; what it moved stays moved. */
-  change: (hash: Hex, logs: readonly BareLog[]) => void
+  change: (hash: HexString, logs: readonly EmittedLog[]) => void
   /** No faults any more. */
   clear: () => void
 }

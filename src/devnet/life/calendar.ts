@@ -1,53 +1,57 @@
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import { made, type Plan } from '../chain/deferred-tx.ts'
-import type { Hex } from '../chain/hex.ts'
-import { codeOf, etherOf, nonceOf, type Values } from '../chain/state.ts'
-import { supplyOf, TOKEN_CODE } from '../chain/transactions.ts'
-import { latecomer, type Token } from '../tokens/listed.ts'
-import { issued } from '../tokens/storage.ts'
-import { LISTED_FROM, LISTED_UNTIL, programme, type Tide } from './corporate-actions.ts'
-import { accountOf, OPENING_ETHER, TIDE_BLOCKS, tideOf } from './trading.ts'
+import { type DeferredTransaction, resolveTransaction } from '../chain/deferred-tx.ts'
+import type { HexString } from '../chain/hex.ts'
+import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/state.ts'
+import { supplyKey, TOKEN_CODE } from '../chain/transactions.ts'
+import { type DevnetToken, lateToken } from '../tokens/listed.ts'
+import { initialTokenValues } from '../tokens/storage.ts'
+import { type Cycle, createCorporateActions, LISTED_FROM_BLOCK, LISTED_UNTIL_BLOCK } from './corporate-actions.ts'
+import { actorAddress, CYCLE_BLOCKS, cycleOf, OPENING_ETHER } from './trading.ts'
 
 /** The corporate life of the tokens: in every tide the same, and at its end all is as it was at its beginning. */
 export type Calendar = {
   /** What is held for its sake when a tide begins. */
-  opening: (tide: number) => Values
+  stateAtStart: (cycle: number) => StateValues
   /** What is done in a block. */
-  plans: (block: number) => readonly Plan[]
+  transactions: (block: number) => readonly DeferredTransaction[]
   /** Whether a token is on the list at a block. */
-  lists: (token: Token, block: number) => boolean
+  isListed: (token: DevnetToken, block: number) => boolean
 }
 
 /** The calendar of a seed, at so many milliseconds a block. */
-export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex): Calendar => {
-  const rows = programme({ custodian, operator, debtor: accountOf(seed, 'debtor') })
-  const byBlock = Map.groupBy(rows, ([at]) => at)
-  const tideAt = (tide: number): Tide => ({
-    tide,
-    secondOf: (at) => Math.floor((GENESIS_MS + (tide * TIDE_BLOCKS + 1 + at) * blockMs) / 1_000),
+export const createCalendar = (seed: string, blockMs: number, custodian: HexString, operator: HexString): Calendar => {
+  const script = createCorporateActions({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
+  const byBlock = Map.groupBy(script, ([at]) => at)
+  const cycleAt = (number: number): Cycle => ({
+    number,
+    timestampOf: (blockInCycle) =>
+      Math.floor((GENESIS_MS + (number * CYCLE_BLOCKS + 1 + blockInCycle) * blockMs) / 1_000),
   })
-  const nothing = { held: () => 0n, timestamp: 0 }
-  const gas = rows.reduce((sum, [, plan]) => sum + made(plan(tideAt(0)), nothing).gasUsed, 0)
+  const emptyContext = { readState: () => 0n, timestamp: 0 }
+  const gasPerCycle = script.reduce(
+    (sum, [, deferred]) => sum + resolveTransaction(deferred(cycleAt(0)), emptyContext).gasUsed,
+    0,
+  )
   return {
-    opening: (tide) =>
+    stateAtStart: (cycle) =>
       new Map([
-        ...issued(latecomer),
-        [codeOf(latecomer.address), TOKEN_CODE],
-        [supplyOf(latecomer.address), 0n],
-        [nonceOf(operator), BigInt(rows.length) * BigInt(tide)],
-        [etherOf(operator), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(tide)],
+        ...initialTokenValues(lateToken),
+        [codeKey(lateToken.address), TOKEN_CODE],
+        [supplyKey(lateToken.address), 0n],
+        [nonceKey(operator), BigInt(script.length) * BigInt(cycle)],
+        [etherKey(operator), OPENING_ETHER - BigInt(gasPerCycle) * GAS_PRICE * BigInt(cycle)],
       ]),
-    plans: (block) => {
+    transactions: (block) => {
       if (block < 1) return []
-      const tide = tideAt(tideOf(block))
-      return (byBlock.get((block - 1) % TIDE_BLOCKS) ?? []).map(([, plan]) => plan(tide))
+      const cycle = cycleAt(cycleOf(block))
+      return (byBlock.get((block - 1) % CYCLE_BLOCKS) ?? []).map(([, deferred]) => deferred(cycle))
     },
-    lists: (token, block) => token !== latecomer || isListed(block),
+    isListed: (token, block) => token !== lateToken || isLateTokenListed(block),
   }
 }
 
 /** Whether the latecomer's time on the list has come. */
-const isListed = (block: number): boolean => {
-  const at = (block - 1) % TIDE_BLOCKS
-  return at >= LISTED_FROM && at < LISTED_UNTIL
+const isLateTokenListed = (block: number): boolean => {
+  const blockInCycle = (block - 1) % CYCLE_BLOCKS
+  return blockInCycle >= LISTED_FROM_BLOCK && blockInCycle < LISTED_UNTIL_BLOCK
 }

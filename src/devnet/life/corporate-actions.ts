@@ -1,119 +1,120 @@
 import { parseUnits, stringToHex } from 'viem/utils'
-import type { Plan } from '../chain/deferred-tx.ts'
-import { type Hex, ZERO_ADDRESS } from '../chain/hex.ts'
-import { type Movement, movement, seizing, withMemo } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/deferred-tx.ts'
+import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
 import {
+  changeContractUri,
   changeMetadata,
   changeName,
   changeSupplyCap,
   changeSymbol,
-  changeUri,
   pause,
   unpause,
 } from '../tokens/admin.ts'
-import { type Act, announce, calling, together } from '../tokens/call.ts'
-import { latecomer, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
+import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/call.ts'
+import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier.ts'
 import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/storage.ts'
 
 /** Which tide it is, and the second of a block in it. */
-export type Tide = { tide: number; secondOf: (at: number) => number }
+export type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
 
 /** In which block of a tide something is done. The last block has nothing: a chain may be opened there. */
-type Row = readonly [at: number, plan: (tide: Tide) => Plan]
+type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
 
 /** The latecomer is on the list from one block of a tide until before another. */
-export const LISTED_FROM = 48
-export const LISTED_UNTIL = 224
+export const LISTED_FROM_BLOCK = 48
+export const LISTED_UNTIL_BLOCK = 224
 
 /** The tokens whose mints and burns are paused for a while: the market makes none of them. */
-export const pausing: readonly string[] = ['COINc']
+export const mintPausedSymbols: readonly string[] = ['COINc']
 
 /** The list says the new name of a token so many blocks after the chain. */
-export const NAMING_BLOCKS = 10
+export const NAME_DELAY_BLOCKS = 10
 
 /** Who acts: the operator for the issuer, from the custodian's tokens, and on somebody whose tokens are seized. */
-type Cast = { custodian: Hex; operator: Hex; debtor: Hex }
+type Actors = { custodian: HexString; operator: HexString; debtor: HexString }
 
 /**
  * What happens to the tokens in every tide, in its order; what is done is undone. Those that most look at (AAPLc, TSLAc,
  * NVDAc, MSFTc) have nothing but the market.
  */
-export const programme = ({ custodian, operator, debtor }: Cast): readonly Row[] => {
-  const does = (symbol: string, ...acts: readonly Act[]): Plan => {
-    const [alone, ...others] = acts
-    const act = alone && others.length === 0 ? alone : together(acts)
-    return calling({ token: tokenOf(symbol).address, sender: operator }, act)
+export const createCorporateActions = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
+  const callToken = (symbol: string, ...calls: readonly TokenCall[]): DeferredTransaction => {
+    const [first, ...others] = calls
+    const call = first && others.length === 0 ? first : multicall(calls)
+    return buildTokenCall({ token: findToken(symbol).address, sender: operator }, call)
   }
-  const moves = (symbol: string, from: Hex, to: Hex, tokens: string): Movement => {
-    return { token: tokenOf(symbol).address, from, to, raw: parseUnits(tokens, TOKEN_DECIMALS) }
+  const transferOf = (symbol: string, from: HexString, to: HexString, amount: string): TokenTransfer => {
+    return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
-  const remits = (symbol: string, tokens: string, memo: string): Plan => {
-    const what = moves(symbol, custodian, debtor, tokens)
-    return () => withMemo(movement(what, operator), what, wordOf(memo))
+  const transferWithMemo = (symbol: string, amount: string, memo: string): DeferredTransaction => {
+    const transfer = transferOf(symbol, custodian, debtor, amount)
+    return () => addMemo(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
   }
-  const seizes = (symbol: string, tokens: string, memo: string): Plan => {
-    const what = moves(symbol, debtor, custodian, tokens)
-    return () => seizing(movement(what, operator), what, wordOf(memo))
+  const seize = (symbol: string, amount: string, memo: string): DeferredTransaction => {
+    const transfer = transferOf(symbol, debtor, custodian, amount)
+    return () => addSeizure(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
   }
-  const shifts = (from: Hex, to: Hex, tokens: string): Plan => {
-    const what = moves(latecomer.symbol, from, to, tokens)
-    return () => movement(what, operator)
+  const moveLateToken = (from: HexString, to: HexString, amount: string): DeferredTransaction => {
+    const transfer = transferOf(lateToken.symbol, from, to, amount)
+    return () => buildTransfer(transfer, operator)
   }
-  const dividend = ({ tide }: Tide, turn: string, description: string, to: string): Plan =>
-    does(
+  const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction =>
+    callToken(
       'GOOGLc',
-      announce({ id: `GOOGLc-dividend-${tide}-${turn}`, description, uri: 'https://example.invalid/googlc/dividend' }, [
-        changeMultiplier(wad(to)),
-      ]),
+      announce(
+        { id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' },
+        [changeMultiplier(parseMultiplier(to))],
+      ),
     )
 
   return [
-    [8, () => does('MSTRc', changeMultiplier(wad('2')))],
-    [20, ({ secondOf }) => does('AMZNc', scheduleMultiplier(wad('20'), secondOf(44)))],
-    [24, () => remits('METAc', '12.5', 'settlement 2041')],
-    [32, (tide) => dividend(tide, 'paid', 'Cash dividend of 0.21 USD a share, reinvested', '1.001102219403117862')],
-    [40, () => shifts(ZERO_ADDRESS, custodian, '5000')],
-    [52, () => shifts(custodian, debtor, '40')],
-    [56, () => does('COINc', pause([MINT, BURN]))],
-    [68, () => does('COINc', pause([BURN, SEIZE]))],
-    [72, () => remits('METAc', '0.75', 'settlement 2042')],
-    [88, () => does('SNDKc', changeName('Sandisk Flash'), changeSymbol('SNDSKc'))],
-    [96, () => does('INTCc', changeMetadata('transfer_agent', 'Example Trust'))],
-    [104, () => does('COINc', unpause([MINT, BURN, SEIZE]))],
-    [112, () => does('INTCc', changeUri('https://example.invalid/intcc/2'))],
-    [120, () => remits('METAc', '3', 'settlement 2043')],
-    [128, ({ tide }) => does('CRCLc', announce(meetingOf(tide), []))],
-    [136, () => does('MSTRc', changeMultiplier(wad(tokenOf('MSTRc').multiplier)))],
-    [144, () => does('INTCc', changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
-    [152, ({ secondOf }) => does('AMZNc', scheduleMultiplier(wad('40'), secondOf(200)))],
-    [160, () => shifts(debtor, custodian, '40')],
-    [168, () => seizes('METAc', '16.25', 'court order 17/2026')],
-    [176, () => does('AMZNc', cancelSchedule)],
-    [184, (tide) => dividend(tide, 'reversed', 'The dividend is taken back', tokenOf('GOOGLc').multiplier)],
-    [192, () => does('AMZNc', changeMultiplier(wad(tokenOf('AMZNc').multiplier)))],
-    [204, () => does('SNDKc', changeName(tokenOf('SNDKc').name), changeSymbol('SNDKc'))],
-    [216, () => does('INTCc', changeSupplyCap(NO_CAP))],
-    [232, () => shifts(custodian, ZERO_ADDRESS, '5000')],
-    [240, () => does('INTCc', changeMetadata('transfer_agent', ''))],
+    [8, () => callToken('MSTRc', changeMultiplier(parseMultiplier('2')))],
+    [20, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('20'), timestampOf(44)))],
+    [24, () => transferWithMemo('METAc', '12.5', 'settlement 2041')],
+    [32, (cycle) => dividend(cycle, 'paid', 'Cash dividend of 0.21 USD a share, reinvested', '1.001102219403117862')],
+    [40, () => moveLateToken(ZERO_ADDRESS, custodian, '5000')],
+    [52, () => moveLateToken(custodian, debtor, '40')],
+    [56, () => callToken('COINc', pause([MINT, BURN]))],
+    [68, () => callToken('COINc', pause([BURN, SEIZE]))],
+    [72, () => transferWithMemo('METAc', '0.75', 'settlement 2042')],
+    [88, () => callToken('SNDKc', changeName('Sandisk Flash'), changeSymbol('SNDSKc'))],
+    [96, () => callToken('INTCc', changeMetadata('transfer_agent', 'Example Trust'))],
+    [104, () => callToken('COINc', unpause([MINT, BURN, SEIZE]))],
+    [112, () => callToken('INTCc', changeContractUri('https://example.invalid/intcc/2'))],
+    [120, () => transferWithMemo('METAc', '3', 'settlement 2043')],
+    [128, ({ number }) => callToken('CRCLc', announce(meetingAnnouncement(number), []))],
+    [136, () => callToken('MSTRc', changeMultiplier(parseMultiplier(findToken('MSTRc').multiplier)))],
+    [144, () => callToken('INTCc', changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
+    [152, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('40'), timestampOf(200)))],
+    [160, () => moveLateToken(debtor, custodian, '40')],
+    [168, () => seize('METAc', '16.25', 'court order 17/2026')],
+    [176, () => callToken('AMZNc', cancelSchedule)],
+    [184, (cycle) => dividend(cycle, 'reversed', 'The dividend is taken back', findToken('GOOGLc').multiplier)],
+    [192, () => callToken('AMZNc', changeMultiplier(parseMultiplier(findToken('AMZNc').multiplier)))],
+    [204, () => callToken('SNDKc', changeName(findToken('SNDKc').name), changeSymbol('SNDKc'))],
+    [216, () => callToken('INTCc', changeSupplyCap(NO_CAP))],
+    [232, () => moveLateToken(custodian, ZERO_ADDRESS, '5000')],
+    [240, () => callToken('INTCc', changeMetadata('transfer_agent', ''))],
   ]
 }
 
 // What can be paused, beside transfers.
 const [MINT, BURN, SEIZE] = [1, 2, 3]
 
-const meetingOf = (tide: number) => ({
-  id: `CRCLc-meeting-${tide}`,
+const meetingAnnouncement = (cycle: number) => ({
+  id: `CRCLc-meeting-${cycle}`,
   description: 'Annual meeting of shareholders',
   uri: 'https://example.invalid/crclc/meeting',
 })
 
-const tokenOf = (symbol: string) => {
-  const token = [...tokens, latecomer].find((one) => one.symbol === symbol)
+const findToken = (symbol: string) => {
+  const token = [...tokens, lateToken].find((one) => one.symbol === symbol)
   if (!token) throw new Error(`no token ${symbol}`)
   return token
 }
 
-const wad = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
+const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
 
-const wordOf = (memo: string): Hex => stringToHex(memo, { size: 32 })
+const encodeMemo = (memo: string): HexString => stringToHex(memo, { size: 32 })

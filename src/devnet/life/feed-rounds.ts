@@ -1,72 +1,77 @@
 import { parseUnits } from 'viem/utils'
 import { GENESIS_MS } from '../chain/chain.ts'
-import type { Plan } from '../chain/deferred-tx.ts'
-import type { Hex } from '../chain/hex.ts'
-import { nonceOf, set, type Values } from '../chain/state.ts'
+import type { DeferredTransaction } from '../chain/deferred-tx.ts'
+import type { HexString } from '../chain/hex.ts'
+import { nonceKey, type StateValues, writeValue } from '../chain/state.ts'
 import {
+  buildRoundTransaction,
+  type DevnetFeed,
   FEED_DECIMALS,
-  type Feed,
   type FeedRound,
-  feedHolding,
   feeds,
+  feedValues,
   observedAt,
-  publishing,
 } from '../tokens/feeds.ts'
-import type { Nav, Round } from './nav-curve.ts'
-import { accountOf } from './trading.ts'
+import type { NavRound, ReadNav } from './nav-curve.ts'
+import { actorAddress } from './trading.ts'
 
 /** Who brings reference values on the chain: each new round of a feed, in the first block that is begun after it. */
-export type Oracle = {
+export type FeedPublisher = {
   /** What the feeds hold once a block is sealed. */
-  opening: (block: number) => Values
+  stateAfter: (block: number) => StateValues
   /** The rounds that are published in a block. */
-  plans: (block: number) => readonly Plan[]
+  transactions: (block: number) => readonly DeferredTransaction[]
 }
 
 /** An oracle that publishes what is so at each block's beginning. */
-export const createOracle = (seed: string, blockMs: number, navOf: Nav): Oracle => {
-  const beginsMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
-  const senderOf = ({ token }: Feed) => accountOf(seed, `transmitter ${token.symbol}`)
+export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav): FeedPublisher => {
+  const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
+  const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
   return {
-    opening: (block) =>
+    stateAfter: (block) =>
       new Map(
         feeds.flatMap((feed) => {
-          const newest = navOf(feed.token, beginsMs(block))
+          const newest = readNav(feed.token, blockStartMs(block))
           if (!newest) return []
-          return [...feedHolding(feed, keptOf(newest)), [nonceOf(senderOf(feed)), countAt(newest)] as const]
+          return [
+            ...feedValues(feed, toFeedRound(newest)),
+            [nonceKey(transmitterOf(feed)), nonceAfter(newest)] as const,
+          ]
         }),
       ),
-    plans: (block) =>
+    transactions: (block) =>
       feeds.flatMap((feed) => {
-        const newest = navOf(feed.token, beginsMs(block))
-        return newest && newest.updatedAtMs > beginsMs(block - 1) ? [transmitting(feed, senderOf(feed), newest)] : []
+        const newest = readNav(feed.token, blockStartMs(block))
+        return newest && newest.updatedAtMs > blockStartMs(block - 1)
+          ? [buildTransmission(feed, transmitterOf(feed), newest)]
+          : []
       }),
   }
 }
 
 /** What feeds hold that publish nothing by themselves. */
-export const feedsHolding = (navOf: Nav, now: number): Values =>
+export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
   new Map(
     feeds.flatMap((feed) => {
-      const newest = navOf(feed.token, now)
-      return newest ? [...feedHolding(feed, keptOf(newest))] : []
+      const newest = readNav(feed.token, nowMs)
+      return newest ? [...feedValues(feed, toFeedRound(newest))] : []
     }),
   )
 
-const transmitting =
-  (feed: Feed, sender: Hex, newest: Round): Plan =>
-  (moment) => {
-    const { answer, round, updatedAt } = keptOf(newest)
-    const deed = publishing(feed, sender, { answer, round, updatedAt })(moment)
+const buildTransmission =
+  (feed: DevnetFeed, sender: HexString, newest: NavRound): DeferredTransaction =>
+  (context) => {
+    const { answer, round, updatedAt } = toFeedRound(newest)
+    const transaction = buildRoundTransaction(feed, sender, { answer, round, updatedAt })(context)
     // How many came before cannot be told without counting them: so the sender's count is the second's, as is the round's number.
-    return { ...deed, writes: [...deed.writes, set(nonceOf(sender), countAt(newest))] }
+    return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), nonceAfter(newest))] }
   }
 
 /** A round as its aggregator keeps it. Its number grows with its time, and is the same whenever the chain was opened. */
-const keptOf = ({ price, updatedAtMs }: Round): FeedRound => {
+const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
   const updatedAt = BigInt(Math.floor(updatedAtMs / 1_000))
   const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))
   return { round, answer: parseUnits(String(price), FEED_DECIMALS), startedAt: observedAt(updatedAt), updatedAt }
 }
 
-const countAt = (newest: Round): bigint => keptOf(newest).round
+const nonceAfter = (newest: NavRound): bigint => toFeedRound(newest).round

@@ -1,13 +1,13 @@
 import { digest } from '../chain/hex.ts'
 
 /** Rolls between 0 (included) and 1 (excluded), the same ones in the same order for the same name. */
-export type Dice = () => number
+export type RandomSource = () => number
 
 /** Dice that always fall the same way for the same name (sfc32, seeded with SHA-256). */
-export const diceOf = (...name: readonly (string | number)[]): Dice => {
-  const seed = digest(...name)
-  const part = (at: number) => Number.parseInt(seed.slice(2 + at * 8, 10 + at * 8), 16) | 0
-  let [a, b, c, count] = [part(0), part(1), part(2), part(3)]
+export const seededRandom = (...seedParts: readonly (string | number)[]): RandomSource => {
+  const seed = digest(...seedParts)
+  const seedWord = (index: number) => Number.parseInt(seed.slice(2 + index * 8, 10 + index * 8), 16) | 0
+  let [a, b, c, count] = [seedWord(0), seedWord(1), seedWord(2), seedWord(3)]
   return () => {
     const sum = (a + b + count) | 0
     count = (count + 1) | 0
@@ -19,20 +19,23 @@ export const diceOf = (...name: readonly (string | number)[]): Dice => {
 }
 
 /** One of a list; the list must not be empty. */
-export const pick = <T>(dice: Dice, from: readonly T[]): T => {
-  const picked = from[Math.floor(dice() * from.length)]
+export const pick = <T>(random: RandomSource, from: readonly T[]): T => {
+  const picked = from[Math.floor(random() * from.length)]
   if (picked === undefined) throw new Error('nothing to pick from')
   return picked
 }
 
 /** How many things happen now when `average` do: between none and twice as many. */
-export const howMany = (dice: Dice, average: number): number => Math.floor(dice() * 2 * average + dice())
+export const drawCount = (random: RandomSource, average: number): number =>
+  Math.floor(random() * 2 * average + random())
 
 /** A list in another order: each takes the place of the one before it in a random round, so nothing stays that is not alone. */
-export const shuffled = <T>(dice: Dice, list: readonly T[]): T[] => {
-  const round = list.map((one, at) => ({ one, at, roll: dice() })).toSorted((left, right) => left.roll - right.roll)
-  return round
-    .map(({ one }, turn) => ({ one, at: round.at(turn - 1)?.at ?? 0 }))
+export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {
+  const randomOrder = list
+    .map((one, position) => ({ one, at: position, sortKey: random() }))
+    .toSorted((left, right) => left.sortKey - right.sortKey)
+  return randomOrder
+    .map(({ one }, index) => ({ one, at: randomOrder.at(index - 1)?.at ?? 0 }))
     .toSorted((left, right) => left.at - right.at)
     .map(({ one }) => one)
 }

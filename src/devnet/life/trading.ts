@@ -1,18 +1,25 @@
-import type { Deed } from '../chain/block.ts'
+import type { UnsignedTransaction } from '../chain/block.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
-import { digest, type Hex, ZERO_ADDRESS } from '../chain/hex.ts'
-import { codeOf, etherOf, nonceOf, type Values } from '../chain/state.ts'
-import { approval, balanceOf, gasOf, movement, supplyOf, TOKEN_CODE } from '../chain/transactions.ts'
-import type { Token } from '../tokens/listed.ts'
-import { issued } from '../tokens/storage.ts'
-import { type Dice, diceOf, howMany, pick } from './random.ts'
+import { digest, type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/state.ts'
+import {
+  buildApproval,
+  buildTransfer,
+  gasByKind,
+  supplyKey,
+  TOKEN_CODE,
+  tokenBalanceKey,
+} from '../chain/transactions.ts'
+import type { DevnetToken } from '../tokens/listed.ts'
+import { initialTokenValues } from '../tokens/storage.ts'
+import { drawCount, pick, type RandomSource, seededRandom } from './random.ts'
 
 /** How many blocks a tide takes: in its second half everything of the first is undone, last thing first. */
-export const TIDE_BLOCKS = 256
-const HALF = TIDE_BLOCKS / 2
+export const CYCLE_BLOCKS = 256
+const HALF_CYCLE_BLOCKS = CYCLE_BLOCKS / 2
 
 /** How many tides are remembered: the one that runs, the one before, and those that the start reads. */
-const TIDES_BOUND = 4
+const CYCLES_BOUND = 4
 
 const ACCOUNTS = 24
 /** What everybody who sends something has at the beginning, in wei. */
@@ -21,160 +28,169 @@ export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 /** Who trades: in every block each does something or nothing, and which is a function of the seed and the number alone. */
 export type Market = {
   /** Who holds enough of everything for a test to take from. */
-  custodian: Hex
-  accounts: readonly Hex[]
+  custodian: HexString
+  accounts: readonly HexString[]
   /** What everybody holds when a tide begins. */
-  opening: (tide: number) => Values
+  stateAtStart: (cycle: number) => StateValues
   /** What is done in one flashblock of a block. */
-  deeds: (block: number, flash: number) => readonly Deed[]
+  transactions: (block: number, flashblock: number) => readonly UnsignedTransaction[]
 }
 
 /** How much is done, and of which tokens nothing is minted or burned. */
-type Pace = { flashes: number; transactionsPerFlash: number; steady: readonly string[] }
+type TradingSettings = {
+  flashblocksPerBlock: number
+  transactionsPerFlashblock: number
+  transferOnlySymbols: readonly string[]
+}
 
-type Kind = 'transfer' | 'mint' | 'burn' | 'approval'
+type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
 /** What a tide repeats: who does what. Only the amounts are each tide's own, so that counts and fees add up. */
-type Act = { kind: Kind; token: Token; from: Hex; to: Hex }
-type Moved = Act & { raw: bigint }
+type Trade = { kind: TradeKind; token: DevnetToken; from: HexString; to: HexString }
+type SizedTrade = Trade & { raw: bigint }
 
 /** The tide that a block belongs to; block 0 belongs to none. */
-export const tideOf = (block: number): number => Math.floor((block - 1) / TIDE_BLOCKS)
+export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE_BLOCKS)
 
 /** The actors. They begin every tide with the same tokens: a chain can be opened there without a replay from block 0. */
-export const createMarket = (seed: string, tokens: readonly Token[], pace: Pace): Market => {
-  const accounts = Array.from({ length: ACCOUNTS }, (_, at) => accountOf(seed, `account ${at}`))
-  const custodian = accountOf(seed, 'custodian')
-  const issuer = accountOf(seed, 'issuer')
-  const shares = sharesOf(seed, tokens, [custodian, ...accounts])
-  const acts = actsOf(diceOf(seed, 'acts'), tokens, accounts, pace)
-  const tides = new Map<number, readonly (readonly Moved[])[]>()
+export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings): Market => {
+  const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
+  const custodian = actorAddress(seed, 'custodian')
+  const issuer = actorAddress(seed, 'issuer')
+  const initialBalances = dealSupply(seed, tokens, [custodian, ...accounts])
+  const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
+  const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
 
-  const deedOf = (moved: Moved): Deed => {
-    const what = { token: moved.token.address, from: moved.from, to: moved.to, raw: moved.raw }
-    if (moved.kind === 'approval') return approval(what)
-    return movement(what, moved.kind === 'transfer' ? moved.from : issuer)
+  const toTransaction = (trade: SizedTrade): UnsignedTransaction => {
+    const transfer = { token: trade.token.address, from: trade.from, to: trade.to, raw: trade.raw }
+    if (trade.kind === 'approval') return buildApproval(transfer)
+    return buildTransfer(transfer, trade.kind === 'transfer' ? trade.from : issuer)
   }
 
-  const tideAt = (tide: number) => {
-    const known = tides.get(tide)
-    if (known) return known
-    if (tides.size >= TIDES_BOUND) tides.delete(Math.min(...tides.keys()))
-    const moves = amounts(diceOf(seed, 'tide', tide), acts, shares)
-    tides.set(tide, moves)
-    return moves
+  const tradesOfCycle = (cycle: number) => {
+    const cached = tradesByCycle.get(cycle)
+    if (cached) return cached
+    if (tradesByCycle.size >= CYCLES_BOUND) tradesByCycle.delete(Math.min(...tradesByCycle.keys()))
+    const sizedTrades = drawAmounts(seededRandom(seed, 'tide', cycle), trades, initialBalances)
+    tradesByCycle.set(cycle, sizedTrades)
+    return sizedTrades
   }
 
-  const deeds = (block: number, flash: number) => {
+  const transactions = (block: number, flashblock: number) => {
     if (block < 1) return []
-    const at = (block - 1) % TIDE_BLOCKS
-    const moves = tideAt(tideOf(block))
-    if (at < HALF) return (moves[at * pace.flashes + flash] ?? []).map(deedOf)
-    const mirrored = moves[(TIDE_BLOCKS - at) * pace.flashes - 1 - flash] ?? []
-    return mirrored.toReversed().map(undone).map(deedOf)
+    const blockInCycle = (block - 1) % CYCLE_BLOCKS
+    const sizedTrades = tradesOfCycle(cycleOf(block))
+    if (blockInCycle < HALF_CYCLE_BLOCKS)
+      return (sizedTrades[blockInCycle * settings.flashblocksPerBlock + flashblock] ?? []).map(toTransaction)
+    const mirrored = sizedTrades[(CYCLE_BLOCKS - blockInCycle) * settings.flashblocksPerBlock - 1 - flashblock] ?? []
+    return mirrored.toReversed().map(reversed).map(toTransaction)
   }
 
-  const spent = countsOf(
-    acts.flat().flatMap((act) => [act, undone(act)]),
+  const usageByAccount = countUsage(
+    trades.flat().flatMap((trade) => [trade, reversed(trade)]),
     issuer,
   )
-  const opening = (tide: number) => {
-    const held = new Map<string, bigint>()
+  const stateAtStart = (cycle: number) => {
+    const values = new Map<string, bigint>()
     for (const token of tokens) {
-      held.set(codeOf(token.address), TOKEN_CODE)
-      held.set(supplyOf(token.address), token.supply)
-      for (const [key, value] of issued(token)) held.set(key, value)
-      for (const [account, raw] of shares.get(token) ?? []) held.set(balanceOf(token.address, account), BigInt(raw))
+      values.set(codeKey(token.address), TOKEN_CODE)
+      values.set(supplyKey(token.address), token.supply)
+      for (const [key, value] of initialTokenValues(token)) values.set(key, value)
+      for (const [account, raw] of initialBalances.get(token) ?? [])
+        values.set(tokenBalanceKey(token.address, account), BigInt(raw))
     }
     for (const account of [custodian, issuer, ...accounts]) {
-      const { count, gas } = spent.get(account) ?? { count: 0, gas: 0 }
-      held.set(nonceOf(account), BigInt(count) * BigInt(tide))
-      held.set(etherOf(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(tide))
+      const { count, gas } = usageByAccount.get(account) ?? { count: 0, gas: 0 }
+      values.set(nonceKey(account), BigInt(count) * BigInt(cycle))
+      values.set(etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle))
     }
-    return held
+    return values
   }
 
-  return { custodian, accounts, opening, deeds }
+  return { custodian, accounts, stateAtStart, transactions }
 }
 
 /** The address of an actor. */
-export const accountOf = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
+export const actorAddress = (seed: string, name: string): HexString => `0x${digest(seed, name).slice(2, 42)}`
 
 /** A movement back; what was approved is revoked. */
-const undone = <A extends Act>(act: A): A => {
-  if (act.kind === 'approval') return 'raw' in act ? { ...act, raw: 0n } : act
-  const kind = act.kind === 'mint' ? 'burn' : act.kind === 'burn' ? 'mint' : 'transfer'
-  return { ...act, kind, from: act.to, to: act.from }
+const reversed = <A extends Trade>(trade: A): A => {
+  if (trade.kind === 'approval') return 'raw' in trade ? { ...trade, raw: 0n } : trade
+  const kind = trade.kind === 'mint' ? 'burn' : trade.kind === 'burn' ? 'mint' : 'transfer'
+  return { ...trade, kind, from: trade.to, to: trade.from }
 }
 
 /** The supply of each token, dealt out: a third to the custodian, the rest unevenly. */
-const sharesOf = (seed: string, tokens: readonly Token[], [custodian, ...others]: readonly Hex[]) => {
-  const shares = new Map<Token, Map<Hex, number>>()
+const dealSupply = (seed: string, tokens: readonly DevnetToken[], [custodian, ...others]: readonly HexString[]) => {
+  const balancesByToken = new Map<DevnetToken, Map<HexString, number>>()
   for (const token of tokens) {
-    const dice = diceOf(seed, 'shares', token.symbol)
-    const weights = others.map(() => 0.1 + dice())
-    const whole = weights.reduce((sum, weight) => sum + weight, 0) * 1.5
-    const dealt = new Map(
-      others.map((account, at) => [account, Math.floor((Number(token.supply) * (weights[at] ?? 0)) / whole)]),
+    const random = seededRandom(seed, 'shares', token.symbol)
+    const weights = others.map(() => 0.1 + random())
+    const totalWeight = weights.reduce((sum, weight) => sum + weight, 0) * 1.5
+    const balances = new Map(
+      others.map((account, index) => [
+        account,
+        Math.floor((Number(token.supply) * (weights[index] ?? 0)) / totalWeight),
+      ]),
     )
-    const rest = Number(token.supply) - [...dealt.values()].reduce((sum, raw) => sum + raw, 0)
-    if (custodian) dealt.set(custodian, rest)
-    shares.set(token, dealt)
+    const remainder = Number(token.supply) - [...balances.values()].reduce((sum, raw) => sum + raw, 0)
+    if (custodian) balances.set(custodian, remainder)
+    balancesByToken.set(token, balances)
   }
-  return shares
+  return balancesByToken
 }
 
 /** Who does what in each flashblock of the first half of every tide. */
-const actsOf = (
-  dice: Dice,
-  tokens: readonly Token[],
-  accounts: readonly Hex[],
-  { flashes, transactionsPerFlash, steady }: Pace,
-): readonly (readonly Act[])[] =>
-  Array.from({ length: HALF * flashes }, () =>
-    Array.from({ length: howMany(dice, transactionsPerFlash) }, () => {
-      const roll = dice()
-      const token = pick(dice, tokens)
-      const kind = kindOf(steady.includes(token.symbol) ? 0 : roll)
-      const one = pick(dice, accounts)
+const drawTrades = (
+  random: RandomSource,
+  tokens: readonly DevnetToken[],
+  accounts: readonly HexString[],
+  { flashblocksPerBlock, transactionsPerFlashblock, transferOnlySymbols }: TradingSettings,
+): readonly (readonly Trade[])[] =>
+  Array.from({ length: HALF_CYCLE_BLOCKS * flashblocksPerBlock }, () =>
+    Array.from({ length: drawCount(random, transactionsPerFlashblock) }, () => {
+      const roll = random()
+      const token = pick(random, tokens)
+      const kind = tradeKindOf(transferOnlySymbols.includes(token.symbol) ? 0 : roll)
+      const one = pick(random, accounts)
       const other = pick(
-        dice,
+        random,
         accounts.filter((account) => account !== one),
       )
       return { kind, token, from: kind === 'mint' ? ZERO_ADDRESS : one, to: kind === 'burn' ? ZERO_ADDRESS : other }
     }),
   )
 
-const kindOf = (roll: number): Kind =>
+const tradeKindOf = (roll: number): TradeKind =>
   roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
 
 /** How much each act of a tide moves: never more than is held then, mostly little. */
-const amounts = (
-  dice: Dice,
-  acts: readonly (readonly Act[])[],
-  shares: ReadonlyMap<Token, ReadonlyMap<Hex, number>>,
-): readonly (readonly Moved[])[] => {
-  const held = new Map([...shares].map(([token, dealt]) => [token, new Map(dealt)]))
-  return acts.map((flash) =>
-    flash.map((act) => {
-      const balances = held.get(act.token) ?? new Map<Hex, number>()
-      const balance = balances.get(act.kind === 'mint' ? act.to : act.from) ?? 0
-      const raw = Math.floor(balance * 0.2 * dice() ** 4)
-      if (act.kind !== 'approval') {
-        balances.set(act.from, (balances.get(act.from) ?? 0) - raw)
-        balances.set(act.to, (balances.get(act.to) ?? 0) + raw)
+const drawAmounts = (
+  random: RandomSource,
+  trades: readonly (readonly Trade[])[],
+  initialBalances: ReadonlyMap<DevnetToken, ReadonlyMap<HexString, number>>,
+): readonly (readonly SizedTrade[])[] => {
+  const balancesByToken = new Map([...initialBalances].map(([token, initial]) => [token, new Map(initial)]))
+  return trades.map((flashblock) =>
+    flashblock.map((trade) => {
+      const balances = balancesByToken.get(trade.token) ?? new Map<HexString, number>()
+      const balance = balances.get(trade.kind === 'mint' ? trade.to : trade.from) ?? 0
+      const raw = Math.floor(balance * 0.2 * random() ** 4)
+      if (trade.kind !== 'approval') {
+        balances.set(trade.from, (balances.get(trade.from) ?? 0) - raw)
+        balances.set(trade.to, (balances.get(trade.to) ?? 0) + raw)
       }
-      return { ...act, raw: BigInt(raw) }
+      return { ...trade, raw: BigInt(raw) }
     }),
   )
 }
 
 /** How many transactions each account sends in a tide, and the gas they use. */
-const countsOf = (acts: readonly Act[], issuer: Hex) => {
-  const spent = new Map<Hex, { count: number; gas: number }>()
-  for (const { kind, from } of acts) {
+const countUsage = (trades: readonly Trade[], issuer: HexString) => {
+  const usageByAccount = new Map<HexString, { count: number; gas: number }>()
+  for (const { kind, from } of trades) {
     const sender = kind === 'mint' || kind === 'burn' ? issuer : from
-    const { count, gas } = spent.get(sender) ?? { count: 0, gas: 0 }
-    spent.set(sender, { count: count + 1, gas: gas + gasOf[kind] })
+    const { count, gas } = usageByAccount.get(sender) ?? { count: 0, gas: 0 }
+    usageByAccount.set(sender, { count: count + 1, gas: gas + gasByKind[kind] })
   }
-  return spent
+  return usageByAccount
 }

@@ -1,67 +1,83 @@
-import type { Block, Deed, Fate, Log, Transaction } from '../chain/block.ts'
-import type { Plan } from '../chain/deferred-tx.ts'
-import type { Hex } from '../chain/hex.ts'
-import type { Skies } from '../faults/apply.ts'
+import type {
+  DevnetBlock,
+  DevnetLog,
+  DevnetTransaction,
+  TransactionOutcome,
+  UnsignedTransaction,
+} from '../chain/block.ts'
+import type { DeferredTransaction } from '../chain/deferred-tx.ts'
+import type { HexString } from '../chain/hex.ts'
+import type { FaultController } from '../faults/apply.ts'
 import type { World } from '../world.ts'
 import type { Replica } from './replica.ts'
-import type { Sockets } from './sockets.ts'
+import type { DevnetSockets } from './sockets.ts'
 
 /** How many flashblocks may be on their way to the sockets; beyond it the oldest are lost, as from a node's own buffer. */
-const LATE_BOUND = 10_000
+const DELAYED_BOUND = 10_000
 
 /** A flashblock on its way: what it adds, and all that is pending with it. */
-type Late = { number: number; newest: readonly Log[]; all: readonly Log[] }
+type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
 
 /** Where things happen, who hears of them, and the weather between. */
-type Scene = { world: World; replica: Replica; skies: Skies; sockets: Sockets; changed: () => void }
+type BlockProducerInputs = {
+  world: World
+  replica: Replica
+  faultController: FaultController
+  sockets: DevnetSockets
+  onChange: () => void
+}
 
 /** Makes flashblocks, seals and reorganisations, and announces each to the sockets. */
-export const createHerald = ({ world, replica, skies, sockets, changed }: Scene) => {
+export const createBlockProducer = ({ world, replica, faultController, sockets, onChange }: BlockProducerInputs) => {
   const { chain } = world
-  const { weather } = skies
-  const late: Late[] = []
+  const { faults } = faultController
+  const delayed: DelayedFlashblock[] = []
 
-  const pushDue = () => {
-    const newest = chain.pending.number - weather.pushDelayBlocks
-    const early = late.findIndex(({ number }) => number > newest)
-    const due = late.splice(0, early < 0 ? late.length : early)
-    for (const flash of due) sockets.announceFlash(flash.newest, flash.all)
+  const pushDueFlashblocks = () => {
+    const newestDueBlock = chain.pending.number - faults.pushDelayBlocks
+    const firstNotDue = delayed.findIndex(({ blockNumber }) => blockNumber > newestDueBlock)
+    const due = delayed.splice(0, firstNotDue < 0 ? delayed.length : firstNotDue)
+    for (const flashblock of due) sockets.announceFlashblock(flashblock.newLogs, flashblock.pendingLogs)
   }
-  const flash = (deeds: readonly (Deed | Plan)[]) => {
-    const made = world.flash(deeds)
-    const lost = made.length > 0 && skies.losesFlash()
-    const shown = replica.preconfirmed
+  const makeFlashblock = (transactions: readonly (UnsignedTransaction | DeferredTransaction)[]) => {
+    const newLogs = world.makeFlashblock(transactions)
+    const isLost = newLogs.length > 0 && faultController.losesFlashblock()
+    const shownBlock = replica.preconfirmed
     // A pending state that got stuck adds nothing.
-    if (!lost && shown?.number === chain.pending.number) {
-      const all = [...shown.logs]
-      late.push({ number: shown.number, newest: all.slice(all.length - made.length), all })
-      if (late.length > LATE_BOUND) late.shift()
+    if (!isLost && shownBlock?.number === chain.pending.number) {
+      const pendingLogs = [...shownBlock.logs]
+      delayed.push({
+        blockNumber: shownBlock.number,
+        newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length),
+        pendingLogs,
+      })
+      if (delayed.length > DELAYED_BOUND) delayed.shift()
     }
-    pushDue()
-    changed()
-    return made
+    pushDueFlashblocks()
+    onChange()
+    return newLogs
   }
-  const replace = (depth: number, fateOf: (transaction: Transaction) => Fate) => {
-    const { removed, blocks } = chain.reorg(depth, fateOf)
+  const replaceBlocks = (depth: number, outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome) => {
+    const { removed, blocks } = chain.reorg(depth, outcomeOf)
     sockets.announceLogs(removed)
     for (const block of blocks) sockets.announceBlock(block)
-    changed()
+    onChange()
     return blocks
   }
-  const seal = (): Block => {
-    const block = world.seal(skies.fateOf)
+  const seal = (): DevnetBlock => {
+    const block = world.seal(faultController.outcomeOf)
     sockets.announceBlock(block)
-    pushDue()
-    const kept = chain.head.number - chain.oldest + 1
-    if (skies.reorganises()) replace(Math.min(weather.reorgDepth, kept), skies.fateOf)
-    changed()
+    pushDueFlashblocks()
+    const keptBlocks = chain.head.number - chain.oldest + 1
+    if (faultController.shouldReorg()) replaceBlocks(Math.min(faults.reorgDepth, keptBlocks), faultController.outcomeOf)
+    onChange()
     return block
   }
-  const reorg = (depth: number, without: readonly Hex[] = [], later: readonly Hex[] = []) => {
-    const fates = new Map<Hex, Fate>()
-    for (const hash of without) fates.set(hash, 'dropped')
-    for (const hash of later) fates.set(hash, 'moved')
-    return replace(depth, ({ hash }) => fates.get(hash) ?? 'kept')
+  const reorg = (depth: number, dropped: readonly HexString[] = [], moved: readonly HexString[] = []) => {
+    const outcomes = new Map<HexString, TransactionOutcome>()
+    for (const hash of dropped) outcomes.set(hash, 'dropped')
+    for (const hash of moved) outcomes.set(hash, 'moved')
+    return replaceBlocks(depth, ({ hash }) => outcomes.get(hash) ?? 'kept')
   }
-  return { flash, seal, reorg }
+  return { makeFlashblock, seal, reorg }
 }

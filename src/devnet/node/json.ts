@@ -1,18 +1,18 @@
 import { keccak256 } from 'viem/utils'
-import type { Block, Deed, Log, Transaction } from '../chain/block.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction, UnsignedTransaction } from '../chain/block.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
-import { digest, type Hex, quantity, word, ZERO_WORD } from '../chain/hex.ts'
+import { digest, type HexString, quantity, toWord, ZERO_WORD } from '../chain/hex.ts'
 
 const BASE_FEE = 5_000_000n
 const GAS_LIMIT = 400_000_000
-const SEQUENCER: Hex = '0x4200000000000000000000000000000000000011'
+const SEQUENCER: HexString = '0x4200000000000000000000000000000000000011'
 /** The hash of an empty list of uncles, which is all there ever are. */
-const NO_UNCLES: Hex = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347'
+const NO_UNCLES: HexString = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347'
 /** The hash of no requests. */
-const NO_REQUESTS: Hex = '0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+const NO_REQUESTS: HexString = '0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** A block's header, as `newHeads` sends it. */
-export const headerOf = (block: Block) => ({
+export const headerJson = (block: DevnetBlock) => ({
   number: quantity(block.number),
   hash: block.hash,
   parentHash: block.parentHash,
@@ -28,35 +28,35 @@ export const headerOf = (block: Block) => ({
   mixHash: digest('mix', block.number),
   extraData: '0x00000000fa00000006',
   gasLimit: quantity(GAS_LIMIT),
-  gasUsed: quantity(gasOf(block.transactions)),
+  gasUsed: quantity(totalGasUsed(block.transactions)),
   timestamp: quantity(block.timestamp),
   ...(block.timestampMs !== undefined && { timestampMs: quantity(block.timestampMs) }),
   withdrawalsRoot: digest('withdrawals'),
   baseFeePerGas: quantity(BASE_FEE),
   // On this chain the field counts what the block's transactions weigh as data.
-  blobGasUsed: quantity(weightOf(block)),
+  blobGasUsed: quantity(dataSizeOf(block)),
   excessBlobGas: '0x0',
   parentBeaconBlockRoot: digest('beacon', block.number),
   requestsHash: NO_REQUESTS,
 })
 
 /** A block as `eth_getBlockByNumber` answers it. */
-export const blockOf = (block: Block, full: boolean, chainId: number) => ({
-  ...headerOf(block),
-  size: quantity(600 + weightOf(block)),
-  transactions: full
-    ? block.transactions.map((transaction, index) => transactionOf(block, transaction, index, chainId))
+export const blockJson = (block: DevnetBlock, withTransactions: boolean, chainId: number) => ({
+  ...headerJson(block),
+  size: quantity(600 + dataSizeOf(block)),
+  transactions: withTransactions
+    ? block.transactions.map((transaction, index) => transactionJson(block, transaction, index, chainId))
     : block.transactions.map(({ hash }) => hash),
   uncles: [],
   withdrawals: [],
 })
 
 /** A block's receipts, one per transaction. */
-export const receiptsOf = (block: Block) => {
-  const logs = Map.groupBy(block.logs, (log) => log.transactionHash)
+export const receiptsJson = (block: DevnetBlock) => {
+  const logsByTransaction = Map.groupBy(block.logs, (log) => log.transactionHash)
   let cumulativeGasUsed = 0
   return block.transactions.map((transaction, index) => {
-    const own = logs.get(transaction.hash) ?? []
+    const transactionLogs = logsByTransaction.get(transaction.hash) ?? []
     cumulativeGasUsed += transaction.gasUsed
     return {
       type: '0x2',
@@ -71,13 +71,13 @@ export const receiptsOf = (block: Block) => {
       gasUsed: quantity(transaction.gasUsed),
       cumulativeGasUsed: quantity(cumulativeGasUsed),
       effectiveGasPrice: quantity(GAS_PRICE),
-      logs: own,
-      logsBloom: bloomOf(own),
+      logs: transactionLogs,
+      logsBloom: bloomOf(transactionLogs),
     }
   })
 }
 
-const transactionOf = (block: Block, transaction: Transaction, index: number, chainId: number) => ({
+const transactionJson = (block: DevnetBlock, transaction: DevnetTransaction, index: number, chainId: number) => ({
   type: '0x2',
   chainId: quantity(chainId),
   hash: transaction.hash,
@@ -100,32 +100,34 @@ const transactionOf = (block: Block, transaction: Transaction, index: number, ch
   yParity: '0x0',
 })
 
-const rootOf = (block: Block, what: string): Hex =>
-  digest(what, block.number, ...block.transactions.map(({ hash }) => hash))
+const rootOf = (block: DevnetBlock, rootName: string): HexString =>
+  digest(rootName, block.number, ...block.transactions.map(({ hash }) => hash))
 
-const gasOf = (deeds: readonly Deed[]) => deeds.reduce((sum, { gasUsed }) => sum + gasUsed, 0)
+const totalGasUsed = (transactions: readonly UnsignedTransaction[]) =>
+  transactions.reduce((sum, { gasUsed }) => sum + gasUsed, 0)
 
-const weightOf = (block: Block) => block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
+const dataSizeOf = (block: DevnetBlock) =>
+  block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
 
 /** How many words' places in a bloom filter are remembered. */
-const BLOOM_BOUND = 10_000
-const places = new Map<Hex, readonly number[]>()
+const BLOOM_CACHE_BOUND = 10_000
+const bloomBitsCache = new Map<HexString, readonly number[]>()
 
 /** The three bits that a word sets, of 2,048. */
-const bitsOf = (bytes: Hex): readonly number[] => {
-  const known = places.get(bytes)
-  if (known) return known
-  if (places.size >= BLOOM_BOUND) places.clear()
+const bloomBitsOf = (bytes: HexString): readonly number[] => {
+  const cached = bloomBitsCache.get(bytes)
+  if (cached) return cached
+  if (bloomBitsCache.size >= BLOOM_CACHE_BOUND) bloomBitsCache.clear()
   const hash = keccak256(bytes)
   const bits = [0, 4, 8].map((at) => Number.parseInt(hash.slice(2 + at, 6 + at), 16) & 2_047)
-  places.set(bytes, bits)
+  bloomBitsCache.set(bytes, bits)
   return bits
 }
 
-const bloomOf = (logs: readonly Log[]): Hex => {
+const bloomOf = (logs: readonly DevnetLog[]): HexString => {
   let bloom = 0n
   for (const { address, topics } of logs) {
-    for (const bytes of [address, ...topics]) for (const bit of bitsOf(bytes)) bloom |= 1n << BigInt(bit)
+    for (const bytes of [address, ...topics]) for (const bit of bloomBitsOf(bytes)) bloom |= 1n << BigInt(bit)
   }
-  return `0x${word(bloom).slice(2).padStart(512, '0')}`
+  return `0x${toWord(bloom).slice(2).padStart(512, '0')}`
 }

@@ -1,15 +1,23 @@
 import { formatUnits } from 'viem/utils'
 import type { Chain } from '../chain/chain.ts'
-import type { Held } from '../chain/state.ts'
-import { supplyOf } from '../chain/transactions.ts'
-import type { Round } from '../life/nav-curve.ts'
-import { FEED_DECIMALS, feeds, newestRound, standing } from '../tokens/feeds.ts'
-import type { Token } from '../tokens/listed.ts'
-import { featuresIn, MULTIPLIER_DECIMALS, multiplierAt, nameOf, pausesOf, symbolOf, textIn } from '../tokens/storage.ts'
+import type { ReadState } from '../chain/state.ts'
+import { supplyKey } from '../chain/transactions.ts'
+import type { NavRound } from '../life/nav-curve.ts'
+import { FEED_DECIMALS, feeds, readFeedState, readNewestRound } from '../tokens/feeds.ts'
+import type { DevnetToken } from '../tokens/listed.ts'
+import {
+  MULTIPLIER_DECIMALS,
+  multiplierAt,
+  nameKey,
+  pausedFeaturesKey,
+  symbolKey,
+  unpackFeatures,
+  unpackText,
+} from '../tokens/storage.ts'
 import type { World } from '../world.ts'
 
 /** What the list says of a token: what the chain holds at its newest sealed block. */
-export type Reading = {
+export type ListedToken = {
   name: string
   symbol: string
   /** In the token's smallest unit. */
@@ -17,43 +25,43 @@ export type Reading = {
   /** With all its digits. */
   multiplier: string
   paused: readonly number[]
-  round?: Round
+  round?: NavRound
 }
 
-type Scene = Pick<World, 'chain' | 'lists' | 'namingBlocks'>
+type ListReaderInputs = Pick<World, 'chain' | 'isListed' | 'nameDelayBlocks'>
 
 /** What the list says of a token now; undefined while it is not on it. */
-export const readingOf =
-  ({ chain, lists, namingBlocks }: Scene, navNow: (token: Token) => Round | undefined) =>
-  (token: Token): Reading | undefined => {
+export const createListedTokenReader =
+  ({ chain, isListed, nameDelayBlocks }: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
+  (token: DevnetToken): ListedToken | undefined => {
     const { number, timestamp } = chain.head
-    if (!lists(token, number)) return undefined
-    const held = heldAt(chain, number)
-    const named = heldAt(chain, Math.max(number - namingBlocks, chain.oldest - 1, 0))
-    const round = newer(navNow(token), roundOn(held, token))
+    if (!isListed(token, number)) return undefined
+    const readState = stateReaderAt(chain, number)
+    const readNameState = stateReaderAt(chain, Math.max(number - nameDelayBlocks, chain.oldest - 1, 0))
+    const round = newerRound(readNavNow(token), readChainRound(readState, token))
     return {
-      name: textIn(named(nameOf(token.address))),
-      symbol: textIn(named(symbolOf(token.address))),
-      supply: held(supplyOf(token.address)),
-      multiplier: formatUnits(multiplierAt(held, token.address, timestamp), MULTIPLIER_DECIMALS),
-      paused: featuresIn(held(pausesOf(token.address))),
+      name: unpackText(readNameState(nameKey(token.address))),
+      symbol: unpackText(readNameState(symbolKey(token.address))),
+      supply: readState(supplyKey(token.address)),
+      multiplier: formatUnits(multiplierAt(readState, token.address, timestamp), MULTIPLIER_DECIMALS),
+      paused: unpackFeatures(readState(pausedFeaturesKey(token.address))),
       ...(round && { round }),
     }
   }
 
-const heldAt =
-  (chain: Pick<Chain, 'held'>, number: number): Held =>
+const stateReaderAt =
+  (chain: Pick<Chain, 'valueAt'>, number: number): ReadState =>
   (key) =>
-    chain.held(key, number)
+    chain.valueAt(key, number)
 
 /** The newest round that a token's feed has on the chain. */
-const roundOn = (held: Held, token: Token): Round | undefined => {
+const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
   const feed = feeds.find((one) => one.token === token)
   if (!feed) return undefined
-  const { round, answer, updatedAt } = newestRound(held, standing(held, feed.proxy).aggregator)
+  const { round, answer, updatedAt } = readNewestRound(readState, readFeedState(readState, feed.proxy).aggregator)
   if (round === 0n) return undefined
   return { price: Number(formatUnits(answer, FEED_DECIMALS)), updatedAtMs: Number(updatedAt) * 1_000 }
 }
 
-const newer = (one: Round | undefined, other: Round | undefined): Round | undefined =>
+const newerRound = (one: NavRound | undefined, other: NavRound | undefined): NavRound | undefined =>
   one && other ? (other.updatedAtMs > one.updatedAtMs ? other : one) : (one ?? other)

@@ -1,35 +1,35 @@
-import type { Block } from '../chain/block.ts'
+import type { DevnetBlock } from '../chain/block.ts'
 import type { Chain } from '../chain/chain.ts'
-import { digest, type Hex, ZERO_WORD } from '../chain/hex.ts'
-import type { Weather } from '../faults/faults.ts'
+import { digest, type HexString, ZERO_WORD } from '../chain/hex.ts'
+import type { Faults } from '../faults/faults.ts'
 
 /** How many blocks before the newest a pending state is that got stuck. */
 const STUCK_BLOCKS = 5
 
 /** The chain as one of the nodes behind the same door knows it. */
-export type Replica = Pick<Chain, 'head' | 'oldest' | 'block' | 'blockOfHash' | 'held'> & {
+export type Replica = Pick<Chain, 'head' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'> & {
   /** The block that it shows as pre-confirmed; none where it knows of no such thing. */
-  readonly preconfirmed: Block | undefined
+  readonly preconfirmed: DevnetBlock | undefined
 }
 
 /** A node that is up to date, and shows as pre-confirmed what the weather lets it. */
-export const nearestOf = (chain: Chain, weather: Weather): Replica => {
-  let stuck: Block | undefined
-  const stuckBlock = () => {
+export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => {
+  let cachedStuckBlock: DevnetBlock | undefined
+  const readStuckBlock = () => {
     const block = chain.block(chain.head.number - STUCK_BLOCKS)
-    stuck ??= block && called(block, ZERO_WORD)
-    return stuck
+    cachedStuckBlock ??= block && withHash(block, ZERO_WORD)
+    return cachedStuckBlock
   }
-  const preconfirmed = () => {
+  const readPreconfirmed = () => {
     const { pending } = chain
-    switch (weather.pending) {
+    switch (faults.pending) {
       case 'shown':
       case 'numberless':
         return pending
       case 'partial':
-        return called(pending, digest('partial', pending.parentHash, pending.flashes))
+        return withHash(pending, digest('partial', pending.parentHash, pending.flashblocks))
       case 'behind':
-        return stuckBlock()
+        return readStuckBlock()
       case 'latest':
       case 'null':
         return undefined
@@ -43,35 +43,35 @@ export const nearestOf = (chain: Chain, weather: Weather): Replica => {
       return chain.oldest
     },
     get preconfirmed() {
-      if (weather.pending !== 'behind') stuck = undefined
-      return preconfirmed()
+      if (faults.pending !== 'behind') cachedStuckBlock = undefined
+      return readPreconfirmed()
     },
     block: (number) => chain.block(number),
     blockOfHash: (hash) => chain.blockOfHash(hash),
-    held: (key, at) => chain.held(key, at),
+    valueAt: (key, stateBlock) => chain.valueAt(key, stateBlock),
   }
 }
 
 /** A node that is some blocks behind, knows nothing of those, and pre-confirms nothing. */
-export const laggingOf = (chain: Chain, weather: Weather): Replica => {
-  const head = () => chain.block(Math.max(chain.head.number - weather.lagBlocks, chain.oldest)) ?? chain.head
-  const known = (block: Block | undefined) => (block && block.number <= head().number ? block : undefined)
+export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
+  const readHead = () => chain.block(Math.max(chain.head.number - faults.lagBlocks, chain.oldest)) ?? chain.head
+  const ifKnown = (block: DevnetBlock | undefined) => (block && block.number <= readHead().number ? block : undefined)
   return {
     get head() {
-      return head()
+      return readHead()
     },
     get oldest() {
       return chain.oldest
     },
     preconfirmed: undefined,
-    block: (number) => known(chain.block(number)),
-    blockOfHash: (hash) => known(chain.blockOfHash(hash)),
-    held: (key, at) => chain.held(key, at),
+    block: (number) => ifKnown(chain.block(number)),
+    blockOfHash: (hash) => ifKnown(chain.blockOfHash(hash)),
+    valueAt: (key, stateBlock) => chain.valueAt(key, stateBlock),
   }
 }
 
 /** The same block under another hash, which its logs name. */
-const called = (block: Block, hash: Hex): Block => ({
+const withHash = (block: DevnetBlock, hash: HexString): DevnetBlock => ({
   ...block,
   hash,
   logs: block.logs.map((log) => ({ ...log, blockHash: hash })),

@@ -1,10 +1,10 @@
 import { type Method, methods } from '../../chain/rpc/methods.ts'
-import type { Door } from './server.ts'
+import type { RequestKind } from './server.ts'
 
 /** What is counted: each method, by whichever carrier it came, and each door that was knocked at, also when it stayed shut. */
-export type Counted = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | Door
+export type CountedRequest = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | RequestKind
 
-const counted = [
+const countedNames = [
   ...Object.keys(methods),
   'eth_call',
   'eth_subscribe',
@@ -15,20 +15,20 @@ const counted = [
   'socket',
 ]
 
-const isCounted = (name: string): name is Counted => counted.includes(name)
+const isCountedRequest = (name: string): name is CountedRequest => countedNames.includes(name)
 
 /** How many may wait for something at a time. */
 const WATCHERS_BOUND = 1_000
 
 /** What was asked, counted, and a way to wait for a thing to be so without asking again and again. */
-export const createEar = () => {
-  const requests = Object.fromEntries(counted.map((name) => [name, 0])) as Record<Counted, number>
+export const createRequestCounts = () => {
+  const requests = Object.fromEntries(countedNames.map((name) => [name, 0])) as Record<CountedRequest, number>
   const watchers = new Set<() => void>()
   const changed = () => {
     for (const watcher of watchers) watcher()
   }
-  const see = (name: string) => {
-    requests[isCounted(name) ? name : 'unknown'] += 1
+  const countRequest = (name: string) => {
+    requests[isCountedRequest(name) ? name : 'unknown'] += 1
     changed()
   }
   const until = (condition: () => boolean) =>
@@ -42,5 +42,5 @@ export const createEar = () => {
       watchers.add(watcher)
       watcher()
     })
-  return { requests, see, changed, until }
+  return { requests, countRequest, changed, until }
 }

@@ -8,9 +8,9 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { WebSocketServer } from 'ws'
-import type { HttpRefusal, Weather } from '../faults/faults.ts'
-import { type Call, CallError, failure, type Reply, reply } from './json-rpc.ts'
-import { SOCKETS_BOUND, type Sockets } from './sockets.ts'
+import type { Faults, HttpRefusal } from '../faults/faults.ts'
+import { CallError, type CallMethod, errorReply, handleRequest, type RpcReply } from './json-rpc.ts'
+import { type DevnetSockets, SOCKETS_BOUND } from './sockets.ts'
 
 /** How large a request may be, over HTTP and over a socket. */
 const BODY_BOUND_BYTES = 1_024 * 1_024
@@ -19,21 +19,21 @@ const BODY_BOUND_BYTES = 1_024 * 1_024
  * What is served: the list's body, the methods of whichever node a request comes to, and the sockets; `seen` hears of
  * every request before it is answered.
  */
-export type Upstream = {
-  listBody: () => string
-  callOfNode: () => Call
-  sockets: Sockets
-  weather: Weather
-  seen: (what: Door) => void
+export type DevnetServerInputs = {
+  readListBody: () => string
+  selectNode: () => CallMethod
+  sockets: DevnetSockets
+  faults: Faults
+  onRequest: (kind: RequestKind) => void
 }
 
 /** The doors that a request may come to. */
-export type Door = 'list' | 'post' | 'socket'
+export type RequestKind = 'list' | 'post' | 'socket'
 
 /** Opens the two upstream interfaces on one port; WebSockets may come on any path of it. */
-export const openServer = async (upstream: Upstream, host: string, port: number): Promise<Server> => {
-  const server = createServer(getRequestListener(appOf(upstream).fetch, { overrideGlobalObjects: false }))
-  acceptSockets(server, upstream)
+export const openServer = async (inputs: DevnetServerInputs, host: string, port: number): Promise<Server> => {
+  const server = createServer(getRequestListener(createApp(inputs).fetch, { overrideGlobalObjects: false }))
+  acceptSockets(server, inputs)
   server.listen(port, host)
   await once(server, 'listening')
   return server
@@ -50,34 +50,39 @@ export const closeServer = async (server: Server): Promise<void> => {
   await closed
 }
 
-const appOf = ({ listBody, callOfNode, weather, seen }: Upstream): Hono<{ Bindings: HttpBindings }> => {
+const createApp = ({
+  readListBody,
+  selectNode,
+  faults,
+  onRequest,
+}: DevnetServerInputs): Hono<{ Bindings: HttpBindings }> => {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.use(async (c, next) => {
-    if (weather.delayMs > 0) await wait(weather.delayMs, undefined, { ref: false })
+    if (faults.delayMs > 0) await wait(faults.delayMs, undefined, { ref: false })
     await next()
-    if (weather.hangs) await new Promise(() => {})
-    if (weather.cutBody) await breakOff(c)
+    if (faults.hangs) await new Promise(() => {})
+    if (faults.cutBody) await sendHalfOfBody(c)
   })
 
   app.get('/v1/tokenized-stocks', () => {
-    seen('list')
-    return weather.list ? refused(weather.list, errorRecord(weather.list.status)) : json(200, listBody())
+    onRequest('list')
+    return faults.list ? refusalResponse(faults.list, errorRecord(faults.list.status)) : json(200, readListBody())
   })
   app.all('/v1/tokenized-stocks', () => json(405, errorRecord(405), { allow: 'GET' }))
 
   // The rest of the body is not read, so nothing else can come over that connection.
   const tooLarge = () => {
-    const { status, text } = failure(new CallError(-32021, 'request body too large', 413))
+    const { status, text } = errorReply(new CallError(-32021, 'request body too large', 413))
     return json(status, text, { connection: 'close' })
   }
   for (const path of ['/', '/rpc']) {
     app.post(path, bodyLimit({ maxSize: BODY_BOUND_BYTES, onError: tooLarge }), async (c) => {
-      seen('post')
-      if (weather.rpc) return refused(weather.rpc, failure(callErrorOf(weather.rpc.status)).text)
+      onRequest('post')
+      if (faults.rpc) return refusalResponse(faults.rpc, errorReply(errorOfStatus(faults.rpc.status)).text)
       const type = c.req.header('content-type')?.split(';')[0]?.trim()
       if (type !== 'application/json')
-        return answer(failure(new CallError(-32600, 'content type must be application/json', 415)))
-      return answer(reply(await c.req.text(), callOfNode()))
+        return toResponse(errorReply(new CallError(-32600, 'content type must be application/json', 415)))
+      return toResponse(handleRequest(await c.req.text(), selectNode()))
     })
     app.all(path, () => json(405, errorRecord(405), { allow: 'POST' }))
   }
@@ -88,7 +93,7 @@ const appOf = ({ listBody, callOfNode, weather, seen }: Upstream): Hono<{ Bindin
 }
 
 /** Sends half of an answer and ends the connection. */
-const breakOff = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> => {
+const sendHalfOfBody = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> => {
   const { status } = c.res
   const body = Buffer.from(await c.res.arrayBuffer())
   const { outgoing } = c.env
@@ -99,33 +104,33 @@ const breakOff = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> =
   c.res = RESPONSE_ALREADY_SENT
 }
 
-const acceptSockets = (server: Server, { sockets, weather, seen }: Upstream): void => {
+const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetServerInputs): void => {
   // The node's own pongs, since a frozen one sends none; no table of its own, since `Sockets` is one.
-  const acceptor = new WebSocketServer({ ...acceptorOptions, maxPayload: BODY_BOUND_BYTES })
+  const webSocketServer = new WebSocketServer({ ...webSocketServerOptions, maxPayload: BODY_BOUND_BYTES })
   server.on('upgrade', (request, socket: Duplex, head) => {
     socket.on('error', () => socket.destroy())
-    seen('socket')
-    const refusal = weather.sockets ?? (sockets.size < SOCKETS_BOUND ? undefined : { status: 503 })
-    if (refusal) socket.end(upgradeRefusal(refusal), () => socket.destroy())
-    else acceptor.handleUpgrade(request, socket, head, (opened) => sockets.welcome(opened))
+    onRequest('socket')
+    const refusal = faults.sockets ?? (sockets.size < SOCKETS_BOUND ? undefined : { status: 503 })
+    if (refusal) socket.end(upgradeRefusalText(refusal), () => socket.destroy())
+    else webSocketServer.handleUpgrade(request, socket, head, (opened) => sockets.accept(opened))
   })
 }
 
-const acceptorOptions = { noServer: true, clientTracking: false, perMessageDeflate: false, autoPong: false }
+const webSocketServerOptions = { noServer: true, clientTracking: false, perMessageDeflate: false, autoPong: false }
 
 const json = (status: number, text: string, headers: Record<string, string> = {}): Response =>
   new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
 
-const answer = ({ status, text }: Reply): Response => json(status, text)
+const toResponse = ({ status, text }: RpcReply): Response => json(status, text)
 
-const refused = ({ status, body, ...refusal }: HttpRefusal, text: string): Response =>
-  json(status, body ?? text, retryAfter(refusal))
+const refusalResponse = ({ status, body, ...refusal }: HttpRefusal, text: string): Response =>
+  json(status, body ?? text, retryAfterHeader(refusal))
 
-const retryAfter = ({ retryAfterSeconds }: Pick<HttpRefusal, 'retryAfterSeconds'>): Record<string, string> =>
+const retryAfterHeader = ({ retryAfterSeconds }: Pick<HttpRefusal, 'retryAfterSeconds'>): Record<string, string> =>
   retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
 
-const upgradeRefusal = ({ status, body = '', ...refusal }: HttpRefusal): string => {
-  const headers = { connection: 'close', 'content-length': Buffer.byteLength(body), ...retryAfter(refusal) }
+const upgradeRefusalText = ({ status, body = '', ...refusal }: HttpRefusal): string => {
+  const headers = { connection: 'close', 'content-length': Buffer.byteLength(body), ...retryAfterHeader(refusal) }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n${lines.join('')}\r\n${body}`
 }
@@ -134,7 +139,7 @@ const upgradeRefusal = ({ status, body = '', ...refusal }: HttpRefusal): string 
 const errorRecord = (code: number, message = STATUS_CODES[code] ?? 'unexpected error'): string =>
   JSON.stringify({ code, message, details: [] })
 
-const callErrorOf = (status: number): CallError => {
+const errorOfStatus = (status: number): CallError => {
   if (status === 429) return new CallError(-32016, 'over rate limit', status)
   if (status === 403) return new CallError(-32601, 'rpc method is not whitelisted', status)
   return new CallError(-32011, 'no backend is currently healthy to serve traffic', status)

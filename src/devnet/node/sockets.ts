@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
-import { LogFilter, matching } from '../../chain/rpc/methods.ts'
-import type { Block, Log } from '../chain/block.ts'
-import type { Hex } from '../chain/hex.ts'
-import { type Kind, kinds, type Weather } from '../faults/faults.ts'
-import { diceOf, shuffled } from '../life/random.ts'
-import { headerOf } from './json.ts'
-import { type Call, CallError, failure, reply } from './json-rpc.ts'
-import { checked } from './methods.ts'
+import { LogFilter, logMatcher } from '../../chain/rpc/methods.ts'
+import type { DevnetBlock, DevnetLog } from '../chain/block.ts'
+import type { HexString } from '../chain/hex.ts'
+import { type Faults, type SubscriptionKind, subscriptionKinds } from '../faults/faults.ts'
+import { seededRandom, shuffled } from '../life/random.ts'
+import { headerJson } from './json.ts'
+import { CallError, type CallMethod, errorReply, handleRequest } from './json-rpc.ts'
+import { parseParams } from './methods.ts'
 
 /** How many sockets may be open. */
 export const SOCKETS_BOUND = 1_024
@@ -16,33 +16,33 @@ const SUBSCRIPTIONS_BOUND = 1_024
 /** How much may wait for a reader before it is cut. */
 const BACKLOG_BOUND_BYTES = 4 * 1_024 * 1_024
 
-type Subscription = { kind: Kind; wants: (log: Log) => boolean }
-type Session = { socket: WebSocket; subscriptions: Map<Hex, Subscription> }
+type DevnetSubscription = { kind: SubscriptionKind; matches: (log: DevnetLog) => boolean }
+type DevnetSession = { socket: WebSocket; subscriptions: Map<HexString, DevnetSubscription> }
 
 /** What the sockets are told from outside, and tell. */
-type Surroundings = {
+type SocketsInputs = {
   /** Answers what is no subscription. */
-  call: Call
-  weather: Weather
+  call: CallMethod
+  faults: Faults
   /** Hears of every method that is called. */
-  see: (method: string) => void
+  countRequest: (method: string) => void
   /** Hears when sockets or subscriptions may be others than before. */
-  changed: () => void
+  onChange: () => void
 }
 
 /** The open sockets and what each has subscribed to. */
-export class Sockets {
-  #sessions = new Set<Session>()
-  #call: Call
-  #weather: Weather
-  #see: (method: string) => void
-  #changed: () => void
+export class DevnetSockets {
+  #sessions = new Set<DevnetSession>()
+  #call: CallMethod
+  #faults: Faults
+  #countRequest: (method: string) => void
+  #onChange: () => void
 
-  constructor({ call, weather, see, changed }: Surroundings) {
+  constructor({ call, faults, countRequest, onChange }: SocketsInputs) {
     this.#call = call
-    this.#weather = weather
-    this.#see = see
-    this.#changed = changed
+    this.#faults = faults
+    this.#countRequest = countRequest
+    this.#onChange = onChange
   }
 
   get size(): number {
@@ -50,86 +50,89 @@ export class Sockets {
   }
 
   /** How many subscriptions there are now, of each kind. */
-  counts(): Record<Kind, number> {
-    const all = [...this.#sessions].flatMap(({ subscriptions }) => [...subscriptions.values()])
-    const count = (kind: Kind) => all.filter((subscription) => subscription.kind === kind).length
+  countSubscriptions(): Record<SubscriptionKind, number> {
+    const subscriptions = [...this.#sessions].flatMap(({ subscriptions }) => [...subscriptions.values()])
+    const count = (kind: SubscriptionKind) => subscriptions.filter((subscription) => subscription.kind === kind).length
     return { pendingLogs: count('pendingLogs'), logs: count('logs'), newHeads: count('newHeads') }
   }
 
   /** Takes a socket in: answers what it asks, sends what it subscribes to. */
-  welcome(socket: WebSocket): void {
-    const session: Session = { socket, subscriptions: new Map() }
+  accept(socket: WebSocket): void {
+    const session: DevnetSession = { socket, subscriptions: new Map() }
     this.#sessions.add(session)
     socket.on('error', () => socket.terminate())
     socket.on('close', () => {
       this.#sessions.delete(session)
-      this.#changed()
+      this.#onChange()
     })
     // The server's own pongs are off, since a frozen one sends none.
     socket.on('ping', (data) => {
-      if (!this.#weather.frozen) socket.pong(data)
+      if (!this.#faults.frozen) socket.pong(data)
     })
     socket.on('message', (data, isBinary) => {
-      if (this.#weather.frozen) return
+      if (this.#faults.frozen) return
       const answer = isBinary
-        ? failure(new CallError(-32700, 'parse error'))
-        : reply(String(data), this.#callOf(session))
+        ? errorReply(new CallError(-32700, 'parse error'))
+        : handleRequest(String(data), this.#methodsOf(session))
       this.#send(session, answer.text)
-      this.#changed()
+      this.#onChange()
     })
-    this.#changed()
+    this.#onChange()
   }
 
   /** Sends the logs of a flashblock, and for the older shape all that are pending. */
-  announceFlash(newest: readonly Log[], all: readonly Log[]): void {
-    this.#each('pendingLogs', (wants) => {
-      if (this.#weather.shape === 'one') return this.#ordered(newest.filter(wants))
-      const wanted = this.#ordered(all.filter(wants))
-      return wanted.length > 0 ? [wanted] : []
+  announceFlashblock(newLogs: readonly DevnetLog[], pendingLogs: readonly DevnetLog[]): void {
+    this.#notifySubscribers('pendingLogs', (wants) => {
+      if (this.#faults.shape === 'one') return this.#inPushOrder(newLogs.filter(wants))
+      const matchingLogs = this.#inPushOrder(pendingLogs.filter(wants))
+      return matchingLogs.length > 0 ? [matchingLogs] : []
     })
   }
 
   /** Sends a sealed block's header and logs. */
-  announceBlock(block: Block): void {
-    this.#each('newHeads', () => [headerOf(block)])
+  announceBlock(block: DevnetBlock): void {
+    this.#notifySubscribers('newHeads', () => [headerJson(block)])
     this.announceLogs(block.logs)
   }
 
   /** Sends logs to who subscribed to sealed ones: a block's, or those that a reorganisation removed. */
-  announceLogs(logs: readonly Log[]): void {
-    this.#each('logs', (wants) => logs.filter(wants))
+  announceLogs(logs: readonly DevnetLog[]): void {
+    this.#notifySubscribers('logs', (wants) => logs.filter(wants))
   }
 
   /** Closes every socket, as a node that dies does: without a word. */
-  cut(): void {
+  closeAll(): void {
     for (const { socket } of this.#sessions) socket.terminate()
     this.#sessions.clear()
-    this.#changed()
+    this.#onChange()
   }
 
   // Once they are chosen: what a filter leaves of another order may be in the right one.
-  #ordered(logs: readonly Log[]): readonly Log[] {
-    if (!this.#weather.shuffle) return logs
-    const names = logs.map(({ transactionHash, logIndex }) => transactionHash + logIndex)
-    return shuffled(diceOf('shuffle', ...names), logs)
+  #inPushOrder(logs: readonly DevnetLog[]): readonly DevnetLog[] {
+    if (!this.#faults.shuffle) return logs
+    const logIds = logs.map(({ transactionHash, logIndex }) => transactionHash + logIndex)
+    return shuffled(seededRandom('shuffle', ...logIds), logs)
   }
 
-  #each(kind: Kind, resultsOf: (wants: Subscription['wants']) => readonly unknown[]): void {
-    if (this.#weather.frozen || this.#weather.silent.includes(kind)) return
+  #notifySubscribers(
+    kind: SubscriptionKind,
+    resultsOf: (matches: DevnetSubscription['matches']) => readonly unknown[],
+  ): void {
+    if (this.#faults.frozen || this.#faults.silent.includes(kind)) return
     for (const session of this.#sessions) {
       for (const [id, subscription] of session.subscriptions) {
         if (subscription.kind !== kind) continue
-        for (const result of resultsOf(subscription.wants)) this.#notify(session, id, result)
+        for (const result of resultsOf(subscription.matches)) this.#notify(session, id, result)
       }
     }
   }
 
-  #notify(session: Session, subscription: Hex, result: unknown): void {
+  #notify(session: DevnetSession, subscription: HexString, result: unknown): void {
     const text = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } })
-    for (let time = 0; time < this.#weather.repeats; time++) this.#send(session, text)
+    for (let copy = 0; copy < this.#faults.repeats; copy++) this.#send(session, text)
   }
 
-  #send(session: Session, text: string): void {
+  #send(session: DevnetSession, text: string): void {
     const { socket } = session
     if (socket.readyState !== socket.OPEN) return
     if (socket.bufferedAmount > BACKLOG_BOUND_BYTES) {
@@ -140,32 +143,32 @@ export class Sockets {
     socket.send(text)
   }
 
-  #callOf(session: Session): Call {
+  #methodsOf(session: DevnetSession): CallMethod {
     return (method, params) => {
-      this.#see(method)
+      this.#countRequest(method)
       if (method === 'eth_subscribe') return this.#subscribe(session, params)
       if (method === 'eth_unsubscribe') return this.#unsubscribe(session, params)
       return this.#call(method, params)
     }
   }
 
-  #subscribe({ subscriptions }: Session, params: unknown): Hex {
+  #subscribe({ subscriptions }: DevnetSession, params: unknown): HexString {
     const [name, filter] = Array.isArray(params) ? params : []
-    const kind = kinds.find((one) => one === name)
+    const kind = subscriptionKinds.find((one) => one === name)
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
-    if (this.#weather.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
+    if (this.#faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
     if (subscriptions.size >= SUBSCRIPTIONS_BOUND)
       throw new CallError(-32006, 'too many subscriptions on the connection')
     // Anything but a filter is no filter, as on the real node: it asks for everything.
-    const read = typeof filter === 'object' && filter !== null ? checked(LogFilter, filter) : {}
-    const id: Hex = `0x${randomBytes(16).toString('hex')}`
-    subscriptions.set(id, { kind, wants: matching(read) })
+    const parsed = typeof filter === 'object' && filter !== null ? parseParams(LogFilter, filter) : {}
+    const id: HexString = `0x${randomBytes(16).toString('hex')}`
+    subscriptions.set(id, { kind, matches: logMatcher(parsed) })
     return id
   }
 
-  #unsubscribe({ subscriptions }: Session, params: unknown): boolean {
+  #unsubscribe({ subscriptions }: DevnetSession, params: unknown): boolean {
     const [id] = Array.isArray(params) ? params : []
     if (typeof id !== 'string') throw new CallError(-32602, 'invalid params: a subscription id')
-    return subscriptions.delete(id as Hex)
+    return subscriptions.delete(id as HexString)
   }
 }

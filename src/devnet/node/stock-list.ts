@@ -1,6 +1,6 @@
-import { type Hex, lower } from '../chain/hex.ts'
-import { TOKEN_DECIMALS, type Token } from '../tokens/listed.ts'
-import type { Reading } from './list-record.ts'
+import { type HexString, toLowerHex } from '../chain/hex.ts'
+import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/listed.ts'
+import type { ListedToken } from './list-record.ts'
 
 /** A record of the list. No field is required. A multiplier given as text stands in the answer with exactly those digits. */
 type StockRecord = {
@@ -25,13 +25,13 @@ export type StockList = {
   /** A new listing, or a second record of the same. */
   add: (record: StockRecord) => void
   /** Takes the record with this symbol or address off the list. */
-  remove: (which: string) => void
+  remove: (symbolOrAddress: string) => void
   /** Overrides fields of the record with this symbol or address; a field set to undefined is left out. */
-  change: (which: string, fields: StockRecord) => void
+  change: (symbolOrAddress: string, fields: StockRecord) => void
   /** Serves this body instead, or what becomes of the true one; undefined serves the truth again. */
   corrupt: (body: string | ((body: string) => string) | undefined) => void
   /** The address of the token that the list calls so, or that was issued under this symbol, as logs write it. */
-  addressOf: (symbol: string) => Hex
+  addressOf: (symbol: string) => HexString
   /** The body of the answer. */
   body: () => string
 }
@@ -40,65 +40,72 @@ export type StockList = {
 const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 
 /** A place on the list: what is so when it is read, undefined while the token is not listed, and what a test says instead. */
-type Row = { live: () => StockRecord | undefined; fields: StockRecord; issuedAs?: string }
+type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRecord; issuedAs?: string }
 
 /** The list of some tokens, each as it is when the list is read; a token of which nothing is read is not on it. */
-export const createList = (tokens: readonly Token[], readNow: (token: Token) => Reading | undefined): StockList => {
-  let rows: Row[] = tokens.map((token) => ({
-    live: () => {
-      const reading = readNow(token)
-      return reading && recordOf(token, reading)
+export const createStockList = (
+  tokens: readonly DevnetToken[],
+  readToken: (token: DevnetToken) => ListedToken | undefined,
+): StockList => {
+  let entries: ListEntry[] = tokens.map((token) => ({
+    readRecord: () => {
+      const listed = readToken(token)
+      return listed && toRecord(token, listed)
     },
-    fields: {},
+    overrides: {},
     issuedAs: token.symbol,
   }))
-  let corrupted: string | ((body: string) => string) | undefined
+  let bodyOverride: string | ((body: string) => string) | undefined
 
-  const served = ({ live, fields }: Row): StockRecord[] => {
-    const record = live()
-    return record ? [{ ...record, ...fields }] : []
+  const servedRecords = ({ readRecord, overrides }: ListEntry): StockRecord[] => {
+    const record = readRecord()
+    return record ? [{ ...record, ...overrides }] : []
   }
-  const find = (which: string): Row => {
-    const row = rows.find((one) =>
-      served(one).some(
-        ({ symbol, contract_address }) => symbol === which || contract_address?.toLowerCase() === which.toLowerCase(),
+  const findEntry = (symbolOrAddress: string): ListEntry => {
+    const entry = entries.find((one) =>
+      servedRecords(one).some(
+        ({ symbol, contract_address }) =>
+          symbol === symbolOrAddress || contract_address?.toLowerCase() === symbolOrAddress.toLowerCase(),
       ),
     )
-    if (!row) throw new Error(`${which} is not listed`)
-    return row
+    if (!entry) throw new Error(`${symbolOrAddress} is not listed`)
+    return entry
   }
-  const named = (symbol: string): Row => {
-    const row = rows.find((one) => served(one).some((record) => record.symbol === symbol))
-    return row ?? rows.find(({ issuedAs }) => issuedAs === symbol) ?? find(symbol)
+  const entryOfSymbol = (symbol: string): ListEntry => {
+    const entry = entries.find((one) => servedRecords(one).some((record) => record.symbol === symbol))
+    return entry ?? entries.find(({ issuedAs }) => issuedAs === symbol) ?? findEntry(symbol)
   }
-  const body = () => JSON.stringify({ tokens: rows.flatMap(served).map(withDigits) })
+  const body = () => JSON.stringify({ tokens: entries.flatMap(servedRecords).map(withExactMultiplier) })
 
   return {
-    records: () => rows.flatMap(served),
+    records: () => entries.flatMap(servedRecords),
     add: (record) => {
-      rows.push({ live: () => ({}), fields: record })
+      entries.push({ readRecord: () => ({}), overrides: record })
     },
-    remove: (which) => {
-      const row = find(which)
-      rows = rows.filter((one) => one !== row)
+    remove: (symbolOrAddress) => {
+      const entry = findEntry(symbolOrAddress)
+      entries = entries.filter((one) => one !== entry)
     },
-    change: (which, fields) => {
-      const row = find(which)
-      row.fields = { ...row.fields, ...fields }
+    change: (symbolOrAddress, fields) => {
+      const entry = findEntry(symbolOrAddress)
+      entry.overrides = { ...entry.overrides, ...fields }
     },
-    corrupt: (wrong) => {
-      corrupted = wrong
+    corrupt: (override) => {
+      bodyOverride = override
     },
     addressOf: (symbol) => {
-      const [record] = served(named(symbol))
+      const [record] = servedRecords(entryOfSymbol(symbol))
       if (!record?.contract_address) throw new Error(`${symbol} has no address`)
-      return lower(record.contract_address)
+      return toLowerHex(record.contract_address)
     },
-    body: () => (typeof corrupted === 'function' ? corrupted(body()) : (corrupted ?? body())),
+    body: () => (typeof bodyOverride === 'function' ? bodyOverride(body()) : (bodyOverride ?? body())),
   }
 }
 
-const recordOf = (token: Token, { name, symbol, supply, multiplier, paused, round }: Reading): StockRecord => ({
+const toRecord = (
+  token: DevnetToken,
+  { name, symbol, supply, multiplier, paused, round }: ListedToken,
+): StockRecord => ({
   contract_address: token.contractAddress,
   symbol,
   name,
@@ -115,5 +122,5 @@ const recordOf = (token: Token, { name, symbol, supply, multiplier, paused, roun
 })
 
 /** A double cannot hold the multiplier's eighteen decimals, so its digits are written as they are. */
-const withDigits = (record: StockRecord) =>
+const withExactMultiplier = (record: StockRecord) =>
   typeof record.multiplier === 'string' ? { ...record, multiplier: rawJSON(record.multiplier) } : record

@@ -1,7 +1,7 @@
 import type { Abi, ContractEventName } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, getAbiItem, parseAbi } from 'viem/utils'
-import type { BareLog } from '../chain/block.ts'
-import type { Hex } from '../chain/hex.ts'
+import type { EmittedLog } from '../chain/block.ts'
+import type { HexString } from '../chain/hex.ts'
 
 /** What a token can be told to do, and what it says of it. */
 export const tokenAbi = parseAbi([
@@ -45,24 +45,30 @@ export const aggregatorAbi = parseAbi([
 ])
 
 /** What an event says, by the names in its signature. */
-type Said = Readonly<Record<string, unknown>>
+type EventArgs = Readonly<Record<string, unknown>>
 
 /** A log of a token. */
-export const tokenLog = (address: Hex, event: ContractEventName<typeof tokenAbi>, said: Said = {}): BareLog =>
-  logOf(tokenAbi, address, event, said)
+export const tokenLog = (
+  address: HexString,
+  event: ContractEventName<typeof tokenAbi>,
+  args: EventArgs = {},
+): EmittedLog => encodeLog(tokenAbi, address, event, args)
 
 /** A log of an aggregator. */
-export const aggregatorLog = (address: Hex, event: ContractEventName<typeof aggregatorAbi>, said: Said): BareLog =>
-  logOf(aggregatorAbi, address, event, said)
+export const aggregatorLog = (
+  address: HexString,
+  event: ContractEventName<typeof aggregatorAbi>,
+  args: EventArgs,
+): EmittedLog => encodeLog(aggregatorAbi, address, event, args)
 
-const logOf = (abi: Abi, address: Hex, eventName: string, said: Said): BareLog => {
-  const topics = encodeEventTopics({ abi, eventName, args: said }).flatMap((topic) => topic ?? [])
+const encodeLog = (abi: Abi, address: HexString, eventName: string, args: EventArgs): EmittedLog => {
+  const topics = encodeEventTopics({ abi, eventName, args }).flatMap((topic) => topic ?? [])
   const item = getAbiItem({ abi, name: eventName })
   const inputs = item && 'inputs' in item ? item.inputs : []
   const unindexed = inputs.filter((input) => !('indexed' in input && input.indexed))
   const data = encodeAbiParameters(
     unindexed,
-    unindexed.map(({ name }) => said[name ?? '']),
+    unindexed.map(({ name }) => args[name ?? '']),
   )
   return { address, topics, data }
 }

@@ -1,47 +1,47 @@
 import { encodeFunctionData } from 'viem/utils'
-import { set } from '../chain/state.ts'
+import { writeValue } from '../chain/state.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
-import type { Act } from './call.ts'
-import { nameOf, pausesOf, supplyCapOf, symbolOf, wordOfFeatures, wordOfText } from './storage.ts'
+import type { TokenCall } from './call.ts'
+import { nameKey, packFeatures, packText, pausedFeaturesKey, supplyCapKey, symbolKey } from './storage.ts'
 
 /** Features are paused, beside those that are. */
 export const pause =
-  (features: readonly number[]): Act =>
+  (features: readonly number[]): TokenCall =>
   ({ token, sender }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'pause', args: [features] }),
     logs: [tokenLog(token, 'Paused', { updater: sender, features })],
-    writes: [{ key: pausesOf(token), change: (bits) => bits | wordOfFeatures(features) }],
+    writes: [{ key: pausedFeaturesKey(token), change: (bits) => bits | packFeatures(features) }],
   })
 
 export const unpause =
-  (features: readonly number[]): Act =>
+  (features: readonly number[]): TokenCall =>
   ({ token, sender }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'unpause', args: [features] }),
     logs: [tokenLog(token, 'Unpaused', { updater: sender, features })],
-    writes: [{ key: pausesOf(token), change: (bits) => bits & ~wordOfFeatures(features) }],
+    writes: [{ key: pausedFeaturesKey(token), change: (bits) => bits & ~packFeatures(features) }],
   })
 
-export const changeName = (newName: string): Act => {
-  const packed = wordOfText(newName)
+export const changeName = (newName: string): TokenCall => {
+  const packedName = packText(newName)
   return ({ token, sender }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'updateName', args: [newName] }),
     logs: [tokenLog(token, 'NameUpdated', { updater: sender, newName }), tokenLog(token, 'EIP712DomainChanged')],
-    writes: [set(nameOf(token), packed)],
+    writes: [writeValue(nameKey(token), packedName)],
   })
 }
 
-export const changeSymbol = (newSymbol: string): Act => {
-  const packed = wordOfText(newSymbol)
+export const changeSymbol = (newSymbol: string): TokenCall => {
+  const packedSymbol = packText(newSymbol)
   return ({ token, sender }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'updateSymbol', args: [newSymbol] }),
     logs: [tokenLog(token, 'SymbolUpdated', { updater: sender, newSymbol })],
-    writes: [set(symbolOf(token), packed)],
+    writes: [writeValue(symbolKey(token), packedSymbol)],
   })
 }
 
 /** The contract's document is at another place; the event does not say where. */
-export const changeUri =
-  (uri: string): Act =>
+export const changeContractUri =
+  (uri: string): TokenCall =>
   ({ token }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'updateContractURI', args: [uri] }),
     logs: [tokenLog(token, 'ContractURIUpdated')],
@@ -50,7 +50,7 @@ export const changeUri =
 
 /** A further field of the record; an empty value takes it away. */
 export const changeMetadata =
-  (key: string, value: string): Act =>
+  (key: string, value: string): TokenCall =>
   ({ token }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'updateExtraMetadata', args: [key, value] }),
     logs: [tokenLog(token, 'ExtraMetadataUpdated', { key, value })],
@@ -58,15 +58,15 @@ export const changeMetadata =
   })
 
 export const changeSupplyCap =
-  (to: bigint): Act =>
-  ({ token, sender }, { held }) => ({
+  (to: bigint): TokenCall =>
+  ({ token, sender }, { readState }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'updateSupplyCap', args: [to] }),
     logs: [
       tokenLog(token, 'SupplyCapUpdated', {
         updater: sender,
-        oldSupplyCap: held(supplyCapOf(token)),
+        oldSupplyCap: readState(supplyCapKey(token)),
         newSupplyCap: to,
       }),
     ],
-    writes: [set(supplyCapOf(token), to)],
+    writes: [writeValue(supplyCapKey(token), to)],
   })

@@ -1,46 +1,49 @@
 import { encodeFunctionData } from 'viem/utils'
-import type { BareLog } from '../chain/block.ts'
-import { after, type Moment, type Plan } from '../chain/deferred-tx.ts'
-import type { Hex } from '../chain/hex.ts'
-import type { Write } from '../chain/state.ts'
-import { gasOf } from '../chain/transactions.ts'
+import type { EmittedLog } from '../chain/block.ts'
+import { afterWrites, type DeferredTransaction, type ExecutionContext } from '../chain/deferred-tx.ts'
+import type { HexString } from '../chain/hex.ts'
+import type { StateWrite } from '../chain/state.ts'
+import { gasByKind } from '../chain/transactions.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
 
 /** Who calls which token. */
-export type Party = { token: Hex; sender: Hex }
+export type CallParties = { token: HexString; sender: HexString }
 
 /** What a token does when it is called, as it meets the moment: the call, what it says and what it changes. */
-export type Act = (party: Party, moment: Moment) => { input: Hex; logs: readonly BareLog[]; writes: readonly Write[] }
+export type TokenCall = (
+  parties: CallParties,
+  context: ExecutionContext,
+) => { input: HexString; logs: readonly EmittedLog[]; writes: readonly StateWrite[] }
 
 /** A transaction in which a token is called. */
-export const calling =
-  (party: Party, act: Act): Plan =>
-  (moment) => ({ from: party.sender, to: party.token, gasUsed: gasOf.other, ...act(party, moment) })
+export const buildTokenCall =
+  (parties: CallParties, call: TokenCall): DeferredTransaction =>
+  (context) => ({ from: parties.sender, to: parties.token, gasUsed: gasByKind.other, ...call(parties, context) })
 
 /** What is said of an announcement. */
-export type Notice = { id: string; description: string; uri: string }
+export type AnnouncementText = { id: string; description: string; uri: string }
 
 /** Announces, and does what it announces in the same transaction; nothing for a notice alone. */
 export const announce =
-  ({ id, description, uri }: Notice, acts: readonly Act[]): Act =>
-  (party, moment) => {
-    const { inputs, logs, writes } = inTurn(acts, party, moment)
+  ({ id, description, uri }: AnnouncementText, calls: readonly TokenCall[]): TokenCall =>
+  (parties, context) => {
+    const { inputs, logs, writes } = executeInOrder(calls, parties, context)
     return {
       input: encodeFunctionData({ abi: tokenAbi, functionName: 'announce', args: [inputs, id, description, uri] }),
       logs: [
-        tokenLog(party.token, 'Announcement', { caller: party.sender, id, description, uri }),
+        tokenLog(parties.token, 'Announcement', { caller: parties.sender, id, description, uri }),
         ...logs,
-        tokenLog(party.token, 'EndAnnouncement', { id }),
+        tokenLog(parties.token, 'EndAnnouncement', { id }),
       ],
       writes,
     }
   }
 
 /** Several acts in one transaction. */
-export const together =
-  (acts: readonly Act[]): Act =>
-  (party, moment) => {
-    const { inputs, logs, writes } = inTurn(acts, party, moment)
+export const multicall =
+  (calls: readonly TokenCall[]): TokenCall =>
+  (parties, context) => {
+    const { inputs, logs, writes } = executeInOrder(calls, parties, context)
     return {
       input: encodeFunctionData({ abi: tokenAbi, functionName: 'multicall', args: [inputs] }),
       logs,
@@ -49,18 +52,18 @@ export const together =
   }
 
 /** Each act meets what the one before it left. */
-const inTurn = (acts: readonly Act[], party: Party, moment: Moment) => {
-  const inputs: Hex[] = []
-  const logs: BareLog[] = []
-  const writes: Write[] = []
-  for (const act of acts) {
-    const done = act(party, after(moment, writes))
-    inputs.push(done.input)
-    logs.push(...done.logs)
-    writes.push(...done.writes)
+const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, context: ExecutionContext) => {
+  const inputs: HexString[] = []
+  const logs: EmittedLog[] = []
+  const writes: StateWrite[] = []
+  for (const call of calls) {
+    const result = call(parties, afterWrites(context, writes))
+    inputs.push(result.input)
+    logs.push(...result.logs)
+    writes.push(...result.writes)
   }
   return { inputs, logs, writes }
 }
 
 /** What comes of a call that a token refuses. */
-export const refused = { logs: [], writes: [] }
+export const refusedEffects = { logs: [], writes: [] }

@@ -1,10 +1,10 @@
 import { encodeFunctionData } from 'viem/utils'
-import type { Plan } from '../chain/deferred-tx.ts'
-import { digest, type Hex, lower, word, ZERO_ADDRESS, ZERO_WORD } from '../chain/hex.ts'
-import { codeOf, type Held, set, slotOf, type Values } from '../chain/state.ts'
-import { gasOf } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/deferred-tx.ts'
+import { digest, type HexString, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../chain/hex.ts'
+import { codeKey, type ReadState, type StateValues, storageKey, writeValue } from '../chain/state.ts'
+import { gasByKind } from '../chain/transactions.ts'
 import { aggregatorAbi, aggregatorLog } from './abi.ts'
-import { type Token, tokens } from './listed.ts'
+import { type DevnetToken, tokens } from './listed.ts'
 
 /** How many decimals an answer has. */
 export const FEED_DECIMALS = 8
@@ -16,18 +16,18 @@ const OBSERVED_BEFORE_S = 15n
 export const FEED_CODE = 0x6080n
 
 /** A price feed: what is asked, and what stood behind it at the start. */
-export type Feed = { token: Token; proxy: Hex; aggregator: Hex; phase: number }
+export type DevnetFeed = { token: DevnetToken; proxy: HexString; aggregator: HexString; phase: number }
 
 /** What stands behind a proxy; each new one has a phase of its own. */
-export type Standing = { proxy: Hex; aggregator: Hex; phase: number }
+export type FeedState = { proxy: HexString; aggregator: HexString; phase: number }
 
 /** A round as an aggregator keeps it; all zero where there was none. */
 export type FeedRound = { round: bigint; answer: bigint; startedAt: bigint; updatedAt: bigint }
 
-type Row = readonly [symbol: string, proxy: string, aggregator: string, phase?: number]
+type FeedRow = readonly [symbol: string, proxy: string, aggregator: string, phase?: number]
 
 // The addresses are those on Base, as the tokens' are.
-const rows: readonly Row[] = [
+const feedRows: readonly FeedRow[] = [
   ['AAPLc', '0x787f13dEa48Db0897CbCDD985de77809D837F988', '0xc37B6F754e90D4Cca1f533F5a08f7d532b3d0d9D'],
   ['AMZNc', '0x06A8E4b3aBB3B7543d8396FB2B763d22820cB295', '0x4816cb7EE43eE12C0BC9D3C597246f34D5CFdb7C'],
   ['COINc', '0x408e44f504A7371a345F03a73dDC96A4b48e8aa7', '0x86AF8309b812bDcA427a1Ad83088705ad0689cFE'],
@@ -43,62 +43,66 @@ const rows: readonly Row[] = [
 ]
 
 /** The feed of every token that has a reference value. */
-export const feeds: readonly Feed[] = rows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
+export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
   tokens
     .filter((token) => token.symbol === symbol)
-    .map((token) => ({ token, proxy: lower(proxy), aggregator: lower(aggregator), phase })),
+    .map((token) => ({ token, proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase })),
 )
 
 // A proxy packs its phase and the aggregator of that phase into slot 2; an aggregator keeps its newest round.
 const PHASE_BITS = 16n
-const standingOf = (proxy: Hex) => slotOf(proxy, word(2n))
-const at = (slot: bigint) => (aggregator: Hex) => slotOf(aggregator, word(slot))
-const [roundOf, answerOf, startedAtOf, updatedAtOf] = [at(0n), at(1n), at(2n), at(3n)]
+const feedStateKey = (proxy: HexString) => storageKey(proxy, toWord(2n))
+const keyOfSlot = (slot: bigint) => (aggregator: HexString) => storageKey(aggregator, toWord(slot))
+const [roundKey, answerKey, startedAtKey, updatedAtKey] = [keyOfSlot(0n), keyOfSlot(1n), keyOfSlot(2n), keyOfSlot(3n)]
 
 /** What stands behind a proxy now. */
-export const standing = (held: Held, proxy: Hex): Standing => {
-  const packed = held(standingOf(proxy))
-  return { proxy, aggregator: addressIn(packed >> PHASE_BITS), phase: Number(BigInt.asUintN(16, packed)) }
+export const readFeedState = (readState: ReadState, proxy: HexString): FeedState => {
+  const packedState = readState(feedStateKey(proxy))
+  return {
+    proxy,
+    aggregator: addressFromWord(packedState >> PHASE_BITS),
+    phase: Number(BigInt.asUintN(16, packedState)),
+  }
 }
 
 /** The newest round of an aggregator. */
-export const newestRound = (held: Held, aggregator: Hex): FeedRound => ({
-  round: held(roundOf(aggregator)),
-  answer: BigInt.asIntN(256, held(answerOf(aggregator))),
-  startedAt: held(startedAtOf(aggregator)),
-  updatedAt: held(updatedAtOf(aggregator)),
+export const readNewestRound = (readState: ReadState, aggregator: HexString): FeedRound => ({
+  round: readState(roundKey(aggregator)),
+  answer: BigInt.asIntN(256, readState(answerKey(aggregator))),
+  startedAt: readState(startedAtKey(aggregator)),
+  updatedAt: readState(updatedAtKey(aggregator)),
 })
 
 /** What a feed holds with this as its newest round. */
-export const feedHolding = ({ proxy, aggregator, phase }: Feed, newest: FeedRound): Values =>
+export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: FeedRound): StateValues =>
   new Map([
-    [codeOf(proxy), FEED_CODE],
-    [codeOf(aggregator), FEED_CODE],
-    [standingOf(proxy), packed(aggregator, phase)],
-    ...roundHolding(aggregator, newest),
+    [codeKey(proxy), FEED_CODE],
+    [codeKey(aggregator), FEED_CODE],
+    [feedStateKey(proxy), packFeedState(aggregator, phase)],
+    ...roundValues(aggregator, newest),
   ])
 
 /** What a round is to be; its number, if it is not said, follows the one before, and its time is the block's. */
-export type Publication = { answer: bigint; round?: bigint; updatedAt?: bigint }
+export type RoundInput = { answer: bigint; round?: bigint; updatedAt?: bigint }
 
 /** When a round was observed that was written down at a second. */
 export const observedAt = (updatedAt: bigint): bigint =>
   updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n
 
 /** A feed publishes a round. */
-export const publishing =
-  (feed: Feed, sender: Hex, { answer, ...said }: Publication): Plan =>
-  ({ held, timestamp }) => {
-    const { aggregator } = standing(held, feed.proxy)
-    const round = said.round ?? newestRound(held, aggregator).round + 1n
-    const updatedAt = said.updatedAt ?? BigInt(timestamp)
+export const buildRoundTransaction =
+  (feed: DevnetFeed, sender: HexString, { answer, ...given }: RoundInput): DeferredTransaction =>
+  ({ readState, timestamp }) => {
+    const { aggregator } = readFeedState(readState, feed.proxy)
+    const round = given.round ?? readNewestRound(readState, aggregator).round + 1n
+    const updatedAt = given.updatedAt ?? BigInt(timestamp)
     const startedAt = observedAt(updatedAt)
-    const holding = roundHolding(aggregator, { round, answer, startedAt, updatedAt })
+    const values = roundValues(aggregator, { round, answer, startedAt, updatedAt })
     return {
       from: sender,
       to: aggregator,
       input: encodeFunctionData({ abi: aggregatorAbi, functionName: 'transmit', args: [Number(round), answer] }),
-      gasUsed: gasOf.other,
+      gasUsed: gasByKind.other,
       logs: [
         aggregatorLog(aggregator, 'NewTransmission', {
           aggregatorRoundId: Number(round),
@@ -118,35 +122,39 @@ export const publishing =
         }),
         aggregatorLog(aggregator, 'AnswerUpdated', { current: answer, roundId: round, updatedAt }),
       ],
-      writes: [...holding].map(([key, value]) => set(key, value)),
+      writes: [...values].map(([key, value]) => writeValue(key, value)),
     }
   }
 
 /** A new aggregator, in the next phase; nothing says so. */
-export const swapping =
-  (feed: Feed, sender: Hex): Plan =>
-  ({ held }) => {
-    const phase = standing(held, feed.proxy).phase + 1
-    const aggregator = addressIn(BigInt(digest('aggregator', feed.proxy, phase)))
+export const buildAggregatorSwap =
+  (feed: DevnetFeed, sender: HexString): DeferredTransaction =>
+  ({ readState }) => {
+    const phase = readFeedState(readState, feed.proxy).phase + 1
+    const aggregator = addressFromWord(BigInt(digest('aggregator', feed.proxy, phase)))
     return {
       from: sender,
       to: feed.proxy,
       input: '0x',
-      gasUsed: gasOf.other,
+      gasUsed: gasByKind.other,
       logs: [],
-      writes: [set(standingOf(feed.proxy), packed(aggregator, phase)), set(codeOf(aggregator), FEED_CODE)],
+      writes: [
+        writeValue(feedStateKey(feed.proxy), packFeedState(aggregator, phase)),
+        writeValue(codeKey(aggregator), FEED_CODE),
+      ],
     }
   }
 
-const packed = (aggregator: Hex, phase: number): bigint => (BigInt(aggregator) << PHASE_BITS) | BigInt(phase)
+const packFeedState = (aggregator: HexString, phase: number): bigint =>
+  (BigInt(aggregator) << PHASE_BITS) | BigInt(phase)
 
-const addressIn = (value: bigint): Hex => `0x${word(BigInt.asUintN(160, value)).slice(26)}`
+const addressFromWord = (value: bigint): HexString => `0x${toWord(BigInt.asUintN(160, value)).slice(26)}`
 
-const roundHolding = (aggregator: Hex, { round, answer, startedAt, updatedAt }: FeedRound): Values =>
+const roundValues = (aggregator: HexString, { round, answer, startedAt, updatedAt }: FeedRound): StateValues =>
   new Map([
-    [roundOf(aggregator), round],
+    [roundKey(aggregator), round],
     // A word has no sign of its own.
-    [answerOf(aggregator), BigInt.asUintN(256, answer)],
-    [startedAtOf(aggregator), startedAt],
-    [updatedAtOf(aggregator), updatedAt],
+    [answerKey(aggregator), BigInt.asUintN(256, answer)],
+    [startedAtKey(aggregator), startedAt],
+    [updatedAtKey(aggregator), updatedAt],
   ])

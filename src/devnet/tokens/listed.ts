@@ -1,14 +1,14 @@
-import { type Hex, lower } from '../chain/hex.ts'
+import { type HexString, toLowerHex } from '../chain/hex.ts'
 
 /** How many decimals every tokenized stock has. */
 export const TOKEN_DECIMALS = 8
 
 /** A tokenized stock as the devnet issues it. */
-export type Token = {
+export type DevnetToken = {
   /** As it stands in the list: with the checksum's capitals. */
   contractAddress: string
   /** As it stands in logs: lower case. */
-  address: Hex
+  address: HexString
   symbol: string
   name: string
   isin: string
@@ -20,10 +20,10 @@ export type Token = {
   nav?: number
 }
 
-type Row = readonly [contract: string, symbol: string, name: string, isin: string, supply: number, nav?: number]
+type TokenRow = readonly [contract: string, symbol: string, name: string, isin: string, supply: number, nav?: number]
 
 // The addresses and symbols are those on Base, so that a wallet's list or a block explorer recognises them.
-const rows: readonly Row[] = [
+const tokenRows: readonly TokenRow[] = [
   ['0xb200000000000000000000C2e324d24d7eEcd1fb', 'AAPLc', 'Apple', 'US0378331005', 19_893.91, 324.3014],
   ['0xb200000000000000000000d9192b6B456483C2E8', 'AMZNc', 'Amazon', 'US0231351067', 14_207.5, 241.18],
   ['0xb200000000000000000000c85a31389D71F3ecfb', 'COINc', 'Coinbase', 'US19260Q1076', 9_411.25, 318.44],
@@ -46,7 +46,7 @@ const multipliers: Readonly<Record<string, string>> = {
 }
 
 /** A tokenized stock that is not listed at the start. */
-export const latecomer: Token = {
+export const lateToken: DevnetToken = {
   contractAddress: '0xB20000000000000000000031e5a2C5b3c5DfE1A7',
   address: '0xb20000000000000000000031e5a2c5b3c5dfe1a7',
   symbol: 'NFLXc',
@@ -57,9 +57,9 @@ export const latecomer: Token = {
 }
 
 /** Every tokenized stock that is listed at the start. */
-export const tokens: readonly Token[] = rows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
+export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
   contractAddress,
-  address: lower(contractAddress),
+  address: toLowerHex(contractAddress),
   symbol,
   name,
   isin,

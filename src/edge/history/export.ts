@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../protocol/refusal.ts'
-import { defaultOptions } from '../../protocol/selection.ts'
+import { defaultSelectionOptions } from '../../protocol/selection.ts'
 import type { Tape } from '../../tape/tape.ts'
-import type { Turnstile } from '../limits/work-queue.ts'
-import type { Streams } from '../live/http-stream.ts'
+import type { WorkQueue } from '../limits/work-queue.ts'
+import type { StreamServices } from '../live/http-stream.ts'
 import { Listener, type Outlet } from '../live/listener.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
-import { Overtaken } from './eviction-guard.ts'
-import { keptHeaders } from './history-page.ts'
-import type { Asked } from './query.ts'
-import { wholeOf } from './whole.ts'
+import { EvictedError } from './eviction-guard.ts'
+import { keptSinceHeaders } from './history-page.ts'
+import type { HistoryQuery } from './query.ts'
+import { readAll } from './whole.ts'
 
 /** With what the lines come. */
 export const exportHeaders = (tape: Tape): Record<string, string> => ({
@@ -18,57 +18,61 @@ export const exportHeaders = (tape: Tape): Record<string, string> => ({
   'x-accel-buffering': 'no',
   'access-control-allow-origin': '*',
   'x-content-type-options': 'nosniff',
-  ...keptHeaders(tape),
+  ...keptSinceHeaders(tape),
 })
 
 const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
 const pipelined = new Refusal(400, 'pipelined', 'Lines are asked for once the answers before them have come.')
 
-type ExportRequest = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly asked: Asked }
+type ExportRequest = {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly query: HistoryQuery
+}
 
 /**
  * Gives history as lines: all that was asked for, at the reader's pace. The answer ends properly or not at all, so that
  * whoever got part of it knows. A refusal is thrown before the first byte.
  */
 export function openExport(
-  { house, connectionId, addressOf, say }: Streams,
-  turnstile: Turnstile,
-  { incoming, outgoing, asked }: ExportRequest,
+  { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
+  workQueue: WorkQueue,
+  { incoming, outgoing, query }: ExportRequest,
 ): void {
-  const { hub, tape, uptime } = house
+  const { hub, tape, uptime } = edge
   if (outgoing.destroyed) return
   if (outgoing.socket !== incoming.socket) throw pipelined
-  const address = addressOf(incoming)
-  const { tokens, options } = asked.selection
+  const address = clientAddressOf(incoming)
+  const { tokens, options } = query.selection
   // Value filters are bounded where they are heard live.
-  const refusal = hub.draining ? goingAway : hub.refusal({ tokens, options: defaultOptions }, address)
+  const refusal = hub.isDraining ? goingAway : hub.refusal({ tokens, options: defaultSelectionOptions }, address)
   if (refusal) throw refusal
-  const outlet = new AnswerOutlet(incoming, outgoing)
+  const outlet = new ExportOutlet(incoming, outgoing)
   const listener = new Listener({
-    ...{ id: connectionId(), carrier: 'ndjson', address, outlet, heartbeatMs: null, options },
+    ...{ id: createConnectionId(), transport: 'ndjson', address, outlet, heartbeatMs: null, options },
     uptime: uptime(),
   })
   outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
-  hub.enter(listener)
-  outgoing.once('close', () => hub.leave(listener))
+  hub.add(listener)
+  outgoing.once('close', () => hub.remove(listener))
   const isGone = () => listener.state === 'parted'
-  const give = async () => {
-    const through = await hub.replayTurn(listener)
+  const send = async () => {
+    const release = await hub.acquireReplaySlot(listener)
     try {
-      for await (const texts of wholeOf({ tape, turnstile, isGone }, asked)) await outlet.give(texts)
+      for await (const texts of readAll({ tape, workQueue, isGone }, query)) await outlet.send(texts)
       if (!isGone()) outgoing.end()
     } finally {
-      through()
+      release()
     }
   }
-  give().catch((failure: unknown) => {
-    if (!(failure instanceof Overtaken)) say('history could not be read to its end', { failure: String(failure) })
+  send().catch((failure: unknown) => {
+    if (!(failure instanceof EvictedError)) warn('history could not be read to its end', { failure: String(failure) })
     outlet.end()
   })
 }
 
 /** An answer as an outlet. A connection's words about itself have no place in it, and whoever is shown out is cut off. */
-class AnswerOutlet implements Outlet {
+class ExportOutlet implements Outlet {
   readonly #socket: SocketOutlet
   readonly #outgoing: ServerResponse
   readonly #isChunked: boolean
@@ -80,7 +84,7 @@ class AnswerOutlet implements Outlet {
   }
 
   /** Resolves when there is room for more, or nobody to give it to. */
-  async give(texts: readonly string[]): Promise<void> {
+  async send(texts: readonly string[]): Promise<void> {
     if (texts.length === 0 || this.#outgoing.destroyed) return
     if (!this.#outgoing.write(Buffer.from(texts.map((text) => `${text}\n`).join('')))) await this.drained()
   }
@@ -91,19 +95,19 @@ class AnswerOutlet implements Outlet {
     return this.#outgoing.writableLength
   }
 
-  get taken(): number {
+  get takenBytes(): number {
     return this.#socket.progress
   }
 
   drained(): Promise<void> {
     return new Promise((resolve) => {
-      const done = () => {
-        this.#outgoing.off('drain', done)
-        this.#outgoing.off('close', done)
+      const finish = () => {
+        this.#outgoing.off('drain', finish)
+        this.#outgoing.off('close', finish)
         resolve()
       }
-      this.#outgoing.on('drain', done)
-      this.#outgoing.on('close', done)
+      this.#outgoing.on('drain', finish)
+      this.#outgoing.on('close', finish)
     })
   }
 

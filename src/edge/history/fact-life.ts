@@ -7,29 +7,29 @@ import { type Entry, noteNames, type Tape } from '../../tape/tape.ts'
 import type { View } from '../select/view.ts'
 
 /** Everything that is kept about one on-chain fact, in the very texts of the stream, and how firm it is. */
-type Fact = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
+type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
 
 /** As what a key stands on the tape. */
-type Standing = 'preconfirmed' | 'sealed' | 'retracted'
+type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 
 /** Finds what is kept about a key: what told, amended and retracted it, and every seal that lists it. */
-export function readFact(text: string, { tape, view }: { readonly tape: Tape; readonly view: View }): Fact {
+export function readFact(text: string, { tape, view }: { readonly tape: Tape; readonly view: View }): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
-  const told = tape.about(key)
+  const publications = tape.readKey(key)
   // A log that is folded into another was told under the other's key: only seals know its token.
-  const ofTokens = Map.groupBy(tape.sealsOf(block), ({ update }) => update.address)
-  const seals = [...ofTokens.values()].flatMap((ofToken) => sealsOf(key, ofToken))
-  const entries = [...told, ...seals].sort((a, b) => a.seq - b.seq)
-  const known = standingOf(key, entries)
-  if (!known) throw unknownKey(key)
+  const sealsByToken = Map.groupBy(tape.sealsOfBlock(block), ({ update }) => update.address)
+  const seals = [...sealsByToken.values()].flatMap((tokenSeals) => sealsOf(key, tokenSeals))
+  const entries = [...publications, ...seals].sort((a, b) => a.seq - b.seq)
+  const lastStage = stageOf(key, entries)
+  if (!lastStage) throw unknownKey(key)
   // The count takes a seal and spares the amendment before it: what nobody owes an end to any more was sealed.
-  const isEnded = told[0]?.update.type === 'amend' && tape.note(noteNames.open + key) === undefined
-  const standing = known === 'preconfirmed' && isEnded ? 'sealed' : known
+  const isEnded = publications[0]?.update.type === 'amend' && tape.readNote(noteNames.open + key) === undefined
+  const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
     key,
     texts: entries.filter(({ update }) => isAbout(key, update)).map((entry) => entry.text),
-    stage: standing === 'sealed' ? firmnessOf(block, view) : standing,
+    stage: stage === 'sealed' ? finalityOf(block, view) : stage,
   }
 }
 
@@ -55,28 +55,28 @@ const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
 const isAbout = (key: string, update: Update): boolean => update.type !== 'seal' || update.keys.includes(key)
 
 /** What became of a key, said by what is kept of it in its order; null where nothing is. */
-function standingOf(key: string, entries: readonly Entry[]): Standing | null {
-  let standing: Standing | null = null
-  let holder: Hex | null = null
+function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
+  let stage: KeyStage | null = null
+  let tokenAddress: Hex | null = null
   for (const { update } of entries) {
     if (isAbout(key, update)) {
-      standing = standingAfter(update, standing)
-      holder = update.address
+      stage = stageAfter(update, stage)
+      tokenAddress = update.address
       // Sealed again without it; of another token's log that once had the same place this would say nothing.
-    } else if (standing === 'sealed' && update.address === holder) standing = 'retracted'
+    } else if (stage === 'sealed' && update.address === tokenAddress) stage = 'retracted'
   }
-  return standing
+  return stage
 }
 
-function standingAfter(update: Update, before: Standing | null): Standing {
+function stageAfter(update: Update, previous: KeyStage | null): KeyStage {
   if (update.type === 'retract') return 'retracted'
   if (update.type === 'seal') return 'sealed'
-  if (update.type === 'amend') return update.update.stage === 'sealed' ? 'sealed' : (before ?? 'preconfirmed')
+  if (update.type === 'amend') return update.update.stage === 'sealed' ? 'sealed' : (previous ?? 'preconfirmed')
   return 'key' in update ? (update.stage ?? 'sealed') : 'sealed'
 }
 
 /** How firm a sealed block is. */
-function firmnessOf(block: number, { head }: View): 'sealed' | 'safe' | 'finalized' {
+function finalityOf(block: number, { head }: View): 'sealed' | 'safe' | 'finalized' {
   if (head.finalized !== null && block <= head.finalized) return 'finalized'
   return head.safe !== null && block <= head.safe ? 'safe' : 'sealed'
 }

@@ -1,90 +1,90 @@
 import type { Stage } from '../../protocol/fields.ts'
 import { type EventsQuery, readEventsQuery } from '../../protocol/history.ts'
-import { formatPosition, type Place, type Position, resumeAfter } from '../../protocol/position.ts'
+import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
-import { defaultOptions, replaceOptions, type Since } from '../../protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../protocol/selection.ts'
 import type { Tape } from '../../tape/tape.ts'
-import type { House } from '../live/session.ts'
+import type { EdgeContext } from '../live/session.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { choose, unknownSymbol } from '../select/symbols.ts'
+import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
 
 /** What was asked for, its symbols and positions already found. */
-export type Asked = {
+export type HistoryQuery = {
   readonly selection: Selection
   /** Places of the selection's view, both exclusive. */
-  readonly after: Place
-  readonly before: Place
+  readonly after: TapePosition
+  readonly before: TapePosition
   /** Null where nobody said how many. */
   readonly limit: number | null
   readonly order: 'asc' | 'desc'
 }
 
-const START: Place = { seq: 0, n: null }
+const START: TapePosition = { seq: 0, n: null }
 
 /** Reads the query string of a request for history; refuses what cannot be answered. */
-export async function askedOf(
+export async function readHistoryQuery(
   parameters: URLSearchParams,
-  { tape, view, now }: Pick<House, 'tape' | 'view' | 'now'>,
-): Promise<Asked> {
+  { tape, view, now }: Pick<EdgeContext, 'tape' | 'view' | 'now'>,
+): Promise<HistoryQuery> {
   const query = readEventsQuery(parameters)
-  const choice = choose(view, namedIn(query))
+  const choice = resolveSymbols(view, symbolsOf(query))
   if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
-  const options = replaceOptions(defaultOptions, query)
-  const moment = { tape, now: now(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
+  const options = patchOptions(defaultSelectionOptions, query)
+  const context = { tape, now: now(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
   return {
     selection: { tokens: choice.tokens, options },
-    after: await beginningOf(query, moment),
-    before: earlier(await endingOf(query, moment), moment.end),
+    after: await resolveStart(query, context),
+    before: earlier(await resolveEnd(query, context), context.end),
     limit: query.limit ?? null,
     order: query.order,
   }
 }
 
-function namedIn({ symbols = ['*'] }: EventsQuery): readonly string[] {
+function symbolsOf({ symbols = ['*'] }: EventsQuery): readonly string[] {
   if (symbols.length > 0) return symbols
   const message = 'symbols: name at least one symbol, or * for all.'
   throw new Refusal(400, 'bad_parameter', message, { parameter: 'symbols' })
 }
 
 /** When and in which view somebody asks; `end` is where the tape ended then. */
-type Moment = { readonly tape: Tape; readonly now: number; readonly stage: Stage; readonly end: Place }
+type QueryContext = { readonly tape: Tape; readonly now: number; readonly stage: Stage; readonly end: TapePosition }
 
 /** After which place. Further back than what is kept as a whole there may be something that eviction spared. */
-async function beginningOf({ after, since }: EventsQuery, moment: Moment): Promise<Place> {
-  if (after) return placeOf('after', after, moment)
+async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+  if (after) return resolvePosition('after', after, context)
   if (!since || since.from === 'start') return START
-  if (since.from === 'position') return since.position ? placeOf('since', since.position, moment) : START
-  return { seq: await writtenBefore(since, moment), n: null }
+  if (since.from === 'position') return since.position ? resolvePosition('since', since.position, context) : START
+  return { seq: await lastSeqBefore(since, context), n: null }
 }
 
 /** Before which place. */
-async function endingOf({ before, until }: EventsQuery, moment: Moment): Promise<Place> {
-  if (before) return placeOf('before', before, moment)
-  if (!until) return moment.end
+async function resolveEnd({ before, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+  if (before) return resolvePosition('before', before, context)
+  if (!until) return context.end
   if (until.from === 'start') return START
-  if (until.from === 'position') return until.position ? placeOf('until', until.position, moment) : moment.end
-  return justBefore((await writtenBefore(until, moment)) + 1, moment.stage)
+  if (until.from === 'position') return until.position ? resolvePosition('until', until.position, context) : context.end
+  return justBefore((await lastSeqBefore(until, context)) + 1, context.stage)
 }
 
 /** The last number written before a time. */
-const writtenBefore = (
-  when: Extract<Since, { from: 'now' | 'time' | 'duration' }>,
-  { tape, now, end }: Moment,
+const lastSeqBefore = (
+  when: Extract<StartPoint, { from: 'now' | 'time' | 'duration' }>,
+  { tape, now, end }: QueryContext,
 ): number | Promise<number> =>
-  when.from === 'now' ? end.seq - 1 : tape.before(when.from === 'time' ? when.time : now - when.ms)
+  when.from === 'now' ? end.seq - 1 : tape.seqBefore(when.from === 'time' ? when.time : now - when.ms)
 
 /** The place before a number and before all that the view gives in its stead; exclusive. */
-export const justBefore = (seq: number, stage: Stage): Place => ({ seq, n: stage === 'sealed' ? 1 : null })
+export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
 
 /** Nothing stands beyond the end, so a place there is the end: what is appended meanwhile belongs to the next page. */
-const earlier = (place: Place, end: Place): Place => (place.seq < end.seq ? place : end)
+const earlier = (position: TapePosition, end: TapePosition): TapePosition => (position.seq < end.seq ? position : end)
 
 /** A position's place in a view: outside the sealed view `<p>.<n>` means just before `<p>`. */
-function placeOf(
+function resolvePosition(
   parameter: 'after' | 'since' | 'before' | 'until',
   { epoch, seq, n }: Position,
-  { tape, stage }: Moment,
-): Place {
+  { tape, stage }: QueryContext,
+): TapePosition {
   if (epoch !== tape.epoch) {
     const message = `${parameter}: a position of another tape, which is gone; this one is called ${tape.epoch}.`
     throw new Refusal(410, 'epoch', message, { parameter, oldest: formatPosition(tape.epoch, tape.oldest()) })

@@ -1,28 +1,28 @@
 /** So many bytes may be held at once, and so many of them by one; where nobody is named, by whoever it is. */
-export class Budget {
-  readonly #share: number
-  readonly #heldBy = new Map<string, number>()
-  #left: number
+export class ByteBudget {
+  readonly #perClientBytes: number
+  readonly #heldByClient = new Map<string, number>()
+  #availableBytes: number
 
-  constructor(bytes: number, share = bytes) {
-    this.#left = bytes
-    this.#share = share
+  constructor(bytes: number, perClientBytes = bytes) {
+    this.#availableBytes = bytes
+    this.#perClientBytes = perClientBytes
   }
 
   /** Sets bytes aside; false if there are not as many left, or not for this one. */
-  take(bytes: number, who = ''): boolean {
+  reserve(bytes: number, client = ''): boolean {
     if (bytes === 0) return true
-    const held = (this.#heldBy.get(who) ?? 0) + bytes
-    if (bytes > this.#left || held > this.#share) return false
-    this.#left -= bytes
-    this.#heldBy.set(who, held)
+    const held = (this.#heldByClient.get(client) ?? 0) + bytes
+    if (bytes > this.#availableBytes || held > this.#perClientBytes) return false
+    this.#availableBytes -= bytes
+    this.#heldByClient.set(client, held)
     return true
   }
 
-  give(bytes: number, who = ''): void {
-    const held = (this.#heldBy.get(who) ?? 0) - bytes
-    this.#left += bytes
-    if (held > 0) this.#heldBy.set(who, held)
-    else this.#heldBy.delete(who)
+  release(bytes: number, client = ''): void {
+    const held = (this.#heldByClient.get(client) ?? 0) - bytes
+    this.#availableBytes += bytes
+    if (held > 0) this.#heldByClient.set(client, held)
+    else this.#heldByClient.delete(client)
   }
 }

@@ -1,41 +1,41 @@
 import type { Socket } from 'node:net'
 
 /** How many times it is looked within the time that somebody may be silent. */
-const LOOKS = 10
+const CHECKS_PER_BOUND = 10
 
 /**
  * Connections on which nothing was asked yet: no other deadline covers them. They are looked through now and then, since a
  * timer of its own would be touched by every later write to the connection, for as long as it lasts.
  */
-export class Silences {
+export class IdleSockets {
   readonly #boundMs: number
-  readonly #since = new Map<Socket, number>()
-  readonly #looking: NodeJS.Timeout
+  readonly #idleSince = new Map<Socket, number>()
+  readonly #timer: NodeJS.Timeout
 
   constructor(boundMs: number) {
     this.#boundMs = boundMs
-    this.#looking = setInterval(() => this.#look(), boundMs / LOOKS).unref()
+    this.#timer = setInterval(() => this.#closeIdle(), boundMs / CHECKS_PER_BOUND).unref()
   }
 
-  begin(socket: Socket): void {
-    this.#since.set(socket, performance.now())
+  add(socket: Socket): void {
+    this.#idleSince.set(socket, performance.now())
   }
 
   /** Something was asked, or the connection is gone. */
-  broken(socket: Socket): void {
-    this.#since.delete(socket)
+  remove(socket: Socket): void {
+    this.#idleSince.delete(socket)
   }
 
   close(): void {
-    clearInterval(this.#looking)
+    clearInterval(this.#timer)
   }
 
-  #look(): void {
+  #closeIdle(): void {
     const now = performance.now()
-    for (const [socket, since] of this.#since) {
+    for (const [socket, since] of this.#idleSince) {
       // They stand in the order in which they came.
       if (now - since < this.#boundMs) return
-      this.#since.delete(socket)
+      this.#idleSince.delete(socket)
       socket.destroy()
     }
   }

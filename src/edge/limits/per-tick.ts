@@ -2,26 +2,26 @@
  * Does so many things in one turn of the event loop and the others in the next ones, in their order, so that whoever hears
  * already does not wait for a crowd that comes in. What waits is bounded by whoever brings it.
  */
-export class Pace {
-  readonly #atOnce: number
+export class PerTickQueue {
+  readonly #perTick: number
   readonly #waiting: (() => void)[] = []
-  #done = 0
+  #doneThisTick = 0
 
-  constructor(atOnce: number) {
-    this.#atOnce = atOnce
+  constructor(perTick: number) {
+    this.#perTick = perTick
   }
 
-  do(thing: () => void): void {
-    if (this.#done === 0) setImmediate(() => this.#next())
-    if (this.#done >= this.#atOnce) this.#waiting.push(thing)
+  run(task: () => void): void {
+    if (this.#doneThisTick === 0) setImmediate(() => this.#runNext())
+    if (this.#doneThisTick >= this.#perTick) this.#waiting.push(task)
     else {
-      this.#done += 1
-      thing()
+      this.#doneThisTick += 1
+      task()
     }
   }
 
-  #next(): void {
-    this.#done = 0
-    for (const thing of this.#waiting.splice(0, this.#atOnce)) this.do(thing)
+  #runNext(): void {
+    this.#doneThisTick = 0
+    for (const task of this.#waiting.splice(0, this.#perTick)) this.run(task)
   }
 }

@@ -1,28 +1,28 @@
 /** How often somebody may do something: so often at once, and so often a second in the long run. */
-export class Bucket {
-  readonly #size: number
+export class TokenBucket {
+  readonly #capacity: number
   readonly #perSecond: number
-  #left: number
-  #at: number
+  #available: number
+  #refilledAt: number
 
-  constructor(size: number, perSecond: number, now: number) {
-    this.#size = size
+  constructor(capacity: number, perSecond: number, now: number) {
+    this.#capacity = capacity
     this.#perSecond = perSecond
-    this.#left = size
-    this.#at = now
+    this.#available = capacity
+    this.#refilledAt = now
   }
 
   /** Takes so many out; none if there are not as many. */
   take(now: number, count = 1): boolean {
-    if (this.left(now) < count) return false
-    this.#left -= count
+    if (this.available(now) < count) return false
+    this.#available -= count
     return true
   }
 
-  left(now: number): number {
-    const since = Math.max(0, now - this.#at)
-    this.#left = Math.min(this.#size, this.#left + (since / 1_000) * this.#perSecond)
-    this.#at = now
-    return this.#left
+  available(now: number): number {
+    const elapsedMs = Math.max(0, now - this.#refilledAt)
+    this.#available = Math.min(this.#capacity, this.#available + (elapsedMs / 1_000) * this.#perSecond)
+    this.#refilledAt = now
+    return this.#available
   }
 }

@@ -1,7 +1,7 @@
 import { formatDecimal } from '../../protocol/decimal.ts'
 import type { Hex } from '../../protocol/fields.ts'
-import { formatPosition, type Place } from '../../protocol/position.ts'
-import type { Options } from '../../protocol/selection.ts'
+import { formatPosition, type TapePosition } from '../../protocol/position.ts'
+import type { SelectionOptions } from '../../protocol/selection.ts'
 import { defaultTypes, updateTypes } from '../../protocol/updates.ts'
 import type { Directory } from '../../tokens/directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -10,13 +10,17 @@ import type { Selection } from '../select/compiled-selection.ts'
 const SYMBOLS_BOUND_CHARS = 4_096
 
 /** What a replay left out: all that its selection gives after a place, up to and with a number. */
-type Stretch = { readonly epoch: string; readonly after: Place; readonly upTo: number }
+type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
 
 /** Where to read what was left out of a stream: following `next` from there gives exactly that. */
-export function backfillOf({ tokens, options }: Selection, { epoch, after, upTo }: Stretch, names: Directory): string {
+export function backfillUrlOf(
+  { tokens, options }: Selection,
+  { epoch, after, upTo }: SkippedRange,
+  directory: Directory,
+): string {
   const next = upTo + 1
   const parameters: readonly (readonly [string, string | null | undefined])[] = [
-    ['symbols', tokens && symbolsOf(tokens, names)],
+    ['symbols', tokens && symbolsOf(tokens, directory)],
     ['types', typesOf(options)],
     ['stage', options.stage],
     ['min_value', options.minValue && formatDecimal(options.minValue)],
@@ -30,26 +34,28 @@ export function backfillOf({ tokens, options }: Selection, { epoch, after, upTo 
 }
 
 /** By their addresses, since names can change; by their names where the addresses would make too long a line. */
-function symbolsOf(tokens: ReadonlySet<Hex>, names: Directory): string {
+function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
   const addresses = [...tokens].sort()
   const text = addresses.join(',')
-  return text.length <= SYMBOLS_BOUND_CHARS ? text : addresses.map((address) => shortest(address, names)).join(',')
+  return text.length <= SYMBOLS_BOUND_CHARS
+    ? text
+    : addresses.map((address) => shortestSelector(address, directory)).join(',')
 }
 
-function shortest(address: Hex, names: Directory): string {
-  const found = names.find(address)
+function shortestSelector(address: Hex, directory: Directory): string {
+  const found = directory.find(address)
   if (found.kind !== 'found') return address
   const { symbol } = found.token
-  const meant = unwritable.test(symbol) ? null : names.find(symbol)
-  if (meant?.kind !== 'found' || meant.token.address !== address) return address
-  const written = encodeURIComponent(symbol)
-  return written.length < address.length ? written : address
+  const resolved = unsafeInList.test(symbol) ? null : directory.find(symbol)
+  if (resolved?.kind !== 'found' || resolved.token.address !== address) return address
+  const encoded = encodeURIComponent(symbol)
+  return encoded.length < address.length ? encoded : address
 }
 
 /** What a name cannot hold in a list of names, however it is written: it would be taken for something else. */
-const unwritable = /[,*\s\p{C}]/u
+const unsafeInList = /[,*\s\p{C}]/u
 
-function typesOf({ types }: Options): string | null {
+function typesOf({ types }: SelectionOptions): string | null {
   if (types.length === updateTypes.length) return '*'
   return types.join() === defaultTypes.join() ? null : types.join()
 }

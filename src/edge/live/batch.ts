@@ -1,9 +1,9 @@
 import type { Hex } from '../../protocol/fields.ts'
 import type { Frame } from '../select/frame.ts'
-import type { Hearing } from '../select/match.ts'
+import type { Matcher } from '../select/match.ts'
 
 /** What was written in one stroke: all of it, and what is about one token. */
-export class Turn {
+export class UpdateBatch {
   readonly frames: readonly Frame[]
   #byAddress: ReadonlyMap<Hex | null, readonly Frame[]> | null = null
 
@@ -19,69 +19,69 @@ export class Turn {
 }
 
 /** What those with the same options hear of a turn, asked once for all of them and only of the tokens that somebody named. */
-export class HeardTurn {
-  readonly #turn: Turn
-  readonly #hear: Hearing
-  readonly #heard = new Map<Hex | null, readonly Frame[]>()
-  #all: readonly Frame[] | null = null
+export class MatchedBatch {
+  readonly #batch: UpdateBatch
+  readonly #match: Matcher
+  readonly #matchedByToken = new Map<Hex | null, readonly Frame[]>()
+  #matchedAll: readonly Frame[] | null = null
   readonly #merged: Frame[] = []
 
-  constructor(turn: Turn, hear: Hearing) {
-    this.#turn = turn
-    this.#hear = hear
+  constructor(batch: UpdateBatch, match: Matcher) {
+    this.#batch = batch
+    this.#match = match
   }
 
   /** What is heard by who named these tokens, or all of them, in the order of the tape; good until the next call. */
-  by(tokens: ReadonlySet<Hex> | null): readonly Frame[] {
-    if (tokens === null) return this.#ofAll()
+  framesFor(tokens: ReadonlySet<Hex> | null): readonly Frame[] {
+    if (tokens === null) return this.#allFrames()
     this.#merged.length = 0
     if (tokens.size === 0) return this.#merged
-    const { byAddress } = this.#turn
+    const { byAddress } = this.#batch
     if (tokens.size < byAddress.size) {
-      for (const address of tokens) this.#add(this.#of(address))
-      this.#add(this.#of(null))
+      for (const address of tokens) this.#add(this.#framesOf(address))
+      this.#add(this.#framesOf(null))
     } else {
       for (const address of byAddress.keys()) {
-        if (address === null || tokens.has(address)) this.#add(this.#of(address))
+        if (address === null || tokens.has(address)) this.#add(this.#framesOf(address))
       }
     }
-    return inOrder(this.#merged)
+    return sortBySeq(this.#merged)
   }
 
   #add(frames: readonly Frame[]): void {
     for (const frame of frames) this.#merged.push(frame)
   }
 
-  #ofAll(): readonly Frame[] {
-    this.#all ??= this.#hear(this.#turn.frames)
-    return this.#all
+  #allFrames(): readonly Frame[] {
+    this.#matchedAll ??= this.#match(this.#batch.frames)
+    return this.#matchedAll
   }
 
-  #of(address: Hex | null): readonly Frame[] {
-    let frames = this.#heard.get(address)
+  #framesOf(address: Hex | null): readonly Frame[] {
+    let frames = this.#matchedByToken.get(address)
     if (!frames) {
-      frames = this.#hear(this.#turn.byAddress.get(address) ?? [])
-      this.#heard.set(address, frames)
+      frames = this.#match(this.#batch.byAddress.get(address) ?? [])
+      this.#matchedByToken.set(address, frames)
     }
     return frames
   }
 }
 
 /** The usual turn of one listener is so short that putting each in its place is quicker than sorting. */
-const FEW = 64
+const INSERTION_SORT_BOUND = 64
 
 /** Puts frames in the order of the tape. What stands under one number is about one token and stays as it is. */
-function inOrder(frames: Frame[]): readonly Frame[] {
-  if (frames.length > FEW) return frames.sort((one, other) => one.seq - other.seq)
+function sortBySeq(frames: Frame[]): readonly Frame[] {
+  if (frames.length > INSERTION_SORT_BOUND) return frames.sort((one, other) => one.seq - other.seq)
   for (let next = 1; next < frames.length; next += 1) {
     const frame = frames[next] as Frame
-    let at = next
-    for (; at > 0; at -= 1) {
-      const before = frames[at - 1] as Frame
-      if (before.seq <= frame.seq) break
-      frames[at] = before
+    let index = next
+    for (; index > 0; index -= 1) {
+      const previous = frames[index - 1] as Frame
+      if (previous.seq <= frame.seq) break
+      frames[index] = previous
     }
-    frames[at] = frame
+    frames[index] = frame
   }
   return frames
 }

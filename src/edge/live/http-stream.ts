@@ -1,14 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../../protocol/refusal.ts'
-import { defaultOptions, type Query, readQuery, replaceOptions, sinceLastEventId } from '../../protocol/selection.ts'
-import type { Admission } from '../limits/auth.ts'
-import { choose, unknownSymbol } from '../select/symbols.ts'
-import type { Carrier } from '../transport/encode.ts'
+import {
+  defaultSelectionOptions,
+  patchOptions,
+  readStreamQuery,
+  type StreamQuery,
+  startPointFromLastEventId,
+} from '../../protocol/selection.ts'
+import type { Authorizer } from '../limits/auth.ts'
+import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import type { Transport } from '../transport/encode.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/takeover.ts'
 import { Listener, type Outlet } from './listener.ts'
-import { type House, welcome } from './session.ts'
+import { type EdgeContext, startSession } from './session.ts'
 
 /** How long the last bytes of a stream may take to leave. */
 const END_BOUND_MS = 5_000
@@ -19,9 +25,9 @@ const RETRY_SPREAD_MS = 2_000
 const OVERLOAD_RETRY_MS = 30_000
 
 /** Headers that a page of another origin may read. */
-export const EXPOSED = ['etag', 'age', 'retry-after'] as const
+export const EXPOSED_HEADERS = ['etag', 'age', 'retry-after'] as const
 
-type Format = NonNullable<Query['format']>
+type Format = NonNullable<StreamQuery['format']>
 
 const contentTypes: Readonly<Record<Format, string>> = {
   sse: 'text/event-stream; charset=utf-8',
@@ -34,88 +40,91 @@ export type StreamRequest = {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly query: URLSearchParams
-  readonly format: Query['format']
+  readonly format: StreamQuery['format']
   /** The format that the `Accept` header asks for, where nothing else says. */
-  readonly accepted: Format
+  readonly acceptedFormat: Format
 }
 
-export type Streams = {
-  readonly house: House
-  readonly dice: () => number
-  readonly connectionId: () => string
+export type StreamServices = {
+  readonly edge: EdgeContext
+  readonly random: () => number
+  readonly createConnectionId: () => string
   /** Whom a connection is counted for. */
-  readonly addressOf: (incoming: IncomingMessage) => string
-  readonly admit: Admission
+  readonly clientAddressOf: (incoming: IncomingMessage) => string
+  readonly authorize: Authorizer
   /** Says for the log what went wrong. */
-  readonly say: (kind: string, detail: unknown) => void
+  readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** What a stream would be that is asked for; refuses what cannot be. */
-function plan({ house }: Streams, { incoming, query: parameters, format: asked, accepted }: StreamRequest) {
+function resolveRequest(
+  { edge }: StreamServices,
+  { incoming, query: parameters, format: asked, acceptedFormat }: StreamRequest,
+) {
   const lastEventId = lastEventIdOf(incoming)
   // A browser that comes back repeats the URL of its page; its own position wins, whatever is there.
   if (lastEventId) parameters.delete('since')
-  const query = readQuery(parameters)
-  const format = asked ?? query.format ?? accepted
-  const choice = chosen(house, query)
-  const options = replaceOptions(defaultOptions, query)
+  const query = readStreamQuery(parameters)
+  const format = asked ?? query.format ?? acceptedFormat
+  const choice = resolveQuerySymbols(edge, query)
+  const options = patchOptions(defaultSelectionOptions, query)
   return {
     query,
     format,
     choice,
     options,
-    since: lastEventId ? sinceLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const)),
+    since: lastEventId ? startPointFromLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const)),
   }
 }
 
 /** The headers that a stream would come with. */
-export const headOf = (streams: Streams, request: StreamRequest): Record<string, string> =>
-  headersOf(plan(streams, request).format)
+export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
+  headersOf(resolveRequest(streams, request).format)
 
 const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
 
 /** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
-export function openStream(streams: Streams, request: StreamRequest): void {
-  const { house, dice, connectionId, addressOf } = streams
+export function openStream(streams: StreamServices, request: StreamRequest): void {
+  const { edge, random, createConnectionId, clientAddressOf } = streams
   const { incoming, outgoing } = request
-  const { query, format, choice, options, since } = plan(streams, request)
-  const address = addressOf(incoming)
-  const soonMs = Math.round(RETRY_LEAST_MS + dice() * RETRY_SPREAD_MS)
-  const full = house.hub.refusal({ tokens: choice.tokens, options }, address)
-  const away = house.hub.draining ? goingAway : full
+  const { query, format, choice, options, since } = resolveRequest(streams, request)
+  const address = clientAddressOf(incoming)
+  const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
+  const capacityRefusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
+  const refusal = edge.hub.isDraining ? goingAway : capacityRefusal
   const isBrowser = format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
-  if (away && isBrowser) return turnAway(outgoing, away, house.hub.draining ? soonMs : OVERLOAD_RETRY_MS)
-  if (away) throw away
-  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : house.heartbeatMs
-  const carrier: Carrier = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
+  if (refusal && isBrowser) return refuseAsEvent(outgoing, refusal, edge.hub.isDraining ? retryMs : OVERLOAD_RETRY_MS)
+  if (refusal) throw refusal
+  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : edge.heartbeatMs
+  const transport: Transport = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
   const socket = takeOver(incoming, outgoing)
   const outlet = new ResponseOutlet(socket)
   const listener = new Listener({
-    ...{ id: connectionId(), carrier, address, outlet, heartbeatMs, options },
-    uptime: house.uptime(),
+    ...{ id: createConnectionId(), transport, address, outlet, heartbeatMs, options },
+    uptime: edge.uptime(),
   })
   listener.tokens = choice.tokens
-  socket.write(`${startOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${soonMs}\n\n` : ''}`)
-  house.hub.enter(listener)
-  leaveAtEnd(house.hub, listener, socket)
-  welcome(house, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() =>
+  socket.write(`${responseHeadOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
+  edge.hub.add(listener)
+  removeOnClose(edge.hub, listener, socket)
+  startSession(edge, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() =>
     socket.destroy(),
   )
 }
 
-function leaveAtEnd(hub: House['hub'], listener: Listener, socket: Socket): void {
-  const leave = () => hub.leave(listener)
-  socket.on('close', leave)
-  socket.on('error', leave)
+function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Socket): void {
+  const remove = () => hub.remove(listener)
+  socket.on('close', remove)
+  socket.on('error', remove)
 }
 
-function chosen({ view }: House, { symbols = [] }: Query) {
+function resolveQuerySymbols({ view }: EdgeContext, { symbols = [] }: StreamQuery) {
   if (symbols.length === 0) {
     throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
       parameter: 'symbols',
     })
   }
-  const choice = choose(view, symbols)
+  const choice = resolveSymbols(view, symbols)
   if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
   return choice
 }
@@ -127,18 +136,18 @@ const headersOf = (format: Format): Record<string, string> => ({
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
   'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED.join(', '),
+  'access-control-expose-headers': EXPOSED_HEADERS.join(', '),
   'x-content-type-options': 'nosniff',
 })
 
 /** How a stream's answer begins: written by hand, since the bytes that follow are too. */
-const startOf = (format: Format): string =>
+const responseHeadOf = (format: Format): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`
 
 /** A browser is told on a stream of its own, and when to come back: it gives up for good on any other answer. */
-function turnAway(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
+function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
   outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
   outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
@@ -153,7 +162,7 @@ class ResponseOutlet extends SocketOutlet implements Outlet {
   end(): void {
     const { socket } = this
     socket.end()
-    const cut = setTimeout(() => socket.destroy(), END_BOUND_MS)
-    socket.once('close', () => clearTimeout(cut))
+    const cutTimer = setTimeout(() => socket.destroy(), END_BOUND_MS)
+    socket.once('close', () => clearTimeout(cutTimer))
   }
 }

@@ -1,238 +1,241 @@
 import { Refusal } from '../../protocol/refusal.ts'
 import { type Request, Request as RequestSchema } from '../../protocol/requests.ts'
 import {
-  type Asked,
-  defaultOptions,
+  defaultSelectionOptions,
+  patchOptions,
   readOr400,
-  readQuery,
-  replaceOptions,
+  readStreamQuery,
+  type SelectionPatch,
   SYMBOLS_BOUND,
 } from '../../protocol/selection.ts'
-import { Bucket } from '../limits/token-bucket.ts'
-import { choose, unknownSymbol } from '../select/symbols.ts'
-import type { Streams } from './http-stream.ts'
+import { TokenBucket } from '../limits/token-bucket.ts'
+import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import type { StreamServices } from './http-stream.ts'
 import { Listener, type Outlet } from './listener.ts'
-import { greet, saySnapshot, subscribedOf, tokensOf, welcome } from './session.ts'
+import { sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
 
 /** Bad messages in a row that are answered before the connection is closed. */
-const MISTAKES_BOUND = 10
+const ERRORS_IN_ROW_BOUND = 10
 /** What a client may say: so much at once, and so much a second in the long run. */
 const MESSAGES_AT_ONCE = 50
 const MESSAGES_PER_SECOND = 10
 /** Messages that wait for a first subscription to be through. */
-const WAITING_BOUND = 64
+const QUEUED_BOUND = 64
 /** A connection that subscribes to nothing for this long is closed. */
 const IDLE_BOUND_MS = 30_000
 
 /** What one WebSocket and we say to each other: one selection, changed by requests, from `hello` to the farewell. */
-export class Conversation {
-  readonly #streams: Streams
+export class WebSocketSession {
+  readonly #streams: StreamServices
   readonly #listener: Listener
-  #idle: NodeJS.Timeout | null
-  readonly #waiting: (string | null)[] = []
-  #said: Bucket | null = null
+  #idleTimer: NodeJS.Timeout | null
+  readonly #queued: (string | null)[] = []
+  #messageRate: TokenBucket | null = null
   /** Before the first subscription, while it is being made, and after it. */
   #phase: 'silent' | 'beginning' | 'live' = 'silent'
-  #mistakes = 0
+  #errorsInRow = 0
   /** What a URL without symbols asked for, as far as the first subscription does not say otherwise. */
-  #asked: Asked = {}
+  #urlQuery: SelectionPatch = {}
 
-  constructor(outlet: Outlet, address: string, streams: Streams) {
-    const { house, connectionId } = streams
+  constructor(outlet: Outlet, address: string, streams: StreamServices) {
+    const { edge, createConnectionId } = streams
     this.#streams = streams
     this.#listener = new Listener({
-      id: connectionId(),
-      carrier: 'ws',
+      id: createConnectionId(),
+      transport: 'ws',
       address,
       outlet,
-      heartbeatMs: house.heartbeatMs,
-      options: defaultOptions,
-      uptime: house.uptime(),
+      heartbeatMs: edge.heartbeatMs,
+      options: defaultSelectionOptions,
+      uptime: edge.uptime(),
     })
-    this.#idle = setTimeout(() => house.hub.part(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
+    this.#idleTimer = setTimeout(() => edge.hub.disconnect(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
   }
 
   /** The URL may already say what to hear; a mistake in it is told after `hello`, and the connection stays. */
-  begin(query: URLSearchParams, forbidden: Refusal | null): void {
-    const { house } = this.#streams
+  open(query: URLSearchParams, forbidden: Refusal | null): void {
+    const { edge } = this.#streams
     if (forbidden) {
-      this.#sayWrong(forbidden, undefined)
-      return house.hub.part(this.#listener, 'forbidden')
+      this.#sendError(forbidden, undefined)
+      return edge.hub.disconnect(this.#listener, 'forbidden')
     }
-    const objection = house.hub.objection(this.#listener.address)
-    if (objection) return house.hub.part(this.#listener, objection)
-    house.hub.enter(this.#listener)
-    this.#tell(() => {
-      const asked = readQuery(query)
-      if (asked.heartbeat) this.#listener.setHeartbeat(asked.heartbeat * 1_000, house.uptime())
-      if (asked.symbols) return this.#fromUrl(asked, asked.symbols)
-      this.#asked = asked
-      this.#listener.options = replaceOptions(this.#listener.options, asked)
-      greet(house, this.#listener, null)
+    const exceeded = edge.hub.exceededLimit(this.#listener.address)
+    if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
+    edge.hub.add(this.#listener)
+    this.#attempt(() => {
+      const parsed = readStreamQuery(query)
+      if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
+      if (parsed.symbols) return this.#subscribeFromUrl(parsed, parsed.symbols)
+      this.#urlQuery = parsed
+      this.#listener.options = patchOptions(this.#listener.options, parsed)
+      sendHello(edge, this.#listener, null)
     })
   }
 
-  #fromUrl(asked: Asked, symbols: readonly string[]): void {
-    const { tokens, rejected } = choose(this.#streams.house.view, symbols)
+  #subscribeFromUrl(query: SelectionPatch, symbols: readonly string[]): void {
+    const { tokens, rejected } = resolveSymbols(this.#streams.edge.view, symbols)
     if (tokens?.size === 0 && rejected.length > 0) throw unknownSymbol(rejected)
-    this.#first(asked, symbols)
+    this.#subscribeFirst(query, symbols)
   }
 
-  hear(text: string | null): void {
-    if (this.count()) this.#take(text)
+  receive(text: string | null): void {
+    if (this.countMessage()) this.#handleOrQueue(text)
   }
 
-  #take(text: string | null): void {
-    if (this.#phase !== 'beginning') this.#answer(text)
-    else if (this.#waiting.length < WAITING_BOUND) this.#waiting.push(text)
-    else this.#streams.house.hub.part(this.#listener, 'too_many_messages')
+  #handleOrQueue(text: string | null): void {
+    if (this.#phase !== 'beginning') this.#handle(text)
+    else if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
+    else this.#streams.edge.hub.disconnect(this.#listener, 'too_many_messages')
   }
 
   /** Counts one thing said, a ping too; false if nothing more is heard from here. */
-  count(): boolean {
-    const { house } = this.#streams
+  countMessage(): boolean {
+    const { edge } = this.#streams
     if (this.#listener.state === 'parted') return false
-    this.#said ??= new Bucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, house.uptime())
-    if (this.#said.take(house.uptime())) return true
+    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, edge.uptime())
+    if (this.#messageRate.take(edge.uptime())) return true
     const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
-    this.#sayWrong(new Refusal(429, 'too_many_messages', message), undefined)
-    house.hub.part(this.#listener, 'too_many_messages')
+    this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)
+    edge.hub.disconnect(this.#listener, 'too_many_messages')
     return false
   }
 
-  over(): void {
-    this.#stay()
-    this.#streams.house.hub.leave(this.#listener)
+  onClose(): void {
+    this.#cancelIdleTimer()
+    this.#streams.edge.hub.remove(this.#listener)
   }
 
-  #answer(text: string | null): void {
+  #handle(text: string | null): void {
     // Answers are written too: who asks and never reads is shown out like any other, and who is gone gets none.
-    if (!this.#streams.house.hub.mayWrite(this.#listener)) return
-    const right = this.#tell(() => this.#carryOut(readRequest(text)), reqOf(text))
-    this.#mistakes = right ? 0 : this.#mistakes + 1
-    if (this.#mistakes >= MISTAKES_BOUND) this.#streams.house.hub.part(this.#listener, 'protocol')
+    if (!this.#streams.edge.hub.mayWrite(this.#listener)) return
+    const isDone = this.#attempt(() => this.#execute(readRequest(text)), reqOf(text))
+    this.#errorsInRow = isDone ? 0 : this.#errorsInRow + 1
+    if (this.#errorsInRow >= ERRORS_IN_ROW_BOUND) this.#streams.edge.hub.disconnect(this.#listener, 'protocol')
   }
 
-  #carryOut(request: Request): void {
-    const { house } = this.#streams
+  #execute(request: Request): void {
+    const { edge } = this.#streams
     const req = request.req === undefined ? {} : { req: request.req }
     switch (request.type) {
       case 'subscribe':
-        if (this.#phase === 'silent') return this.#first(request, request.symbols ?? [], request.req)
-        return this.#more(request)
+        if (this.#phase === 'silent') return this.#subscribeFirst(request, request.symbols ?? [], request.req)
+        return this.#addSubscription(request)
       case 'unsubscribe':
-        return this.#less(request)
+        return this.#unsubscribe(request)
       case 'list':
-        return this.#listener.say(
-          subscribedOf(house, this.#listener, {
+        return this.#listener.sendNotice(
+          subscribedNotice(edge, this.#listener, {
             ...req,
-            id: house.hub.positionOf(this.#listener),
+            id: edge.hub.positionOf(this.#listener),
             resume: 'none',
             rejected: [],
           }),
         )
       case 'ping':
-        return this.#listener.say({ type: 'pong', ...req, time: new Date(house.now()).toISOString() })
+        return this.#listener.sendNotice({ type: 'pong', ...req, time: new Date(edge.now()).toISOString() })
     }
   }
 
-  #first(asked: Asked, symbols: readonly string[], req?: string | number): void {
-    const { house } = this.#streams
+  #subscribeFirst(query: SelectionPatch, symbols: readonly string[], req?: string | number): void {
+    const { edge } = this.#streams
     if (symbols.length === 0) {
       const details = { parameter: 'symbols' }
       throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', details)
     }
-    const { tokens, rejected } = choose(house.view, symbols)
-    const options = replaceOptions(this.#listener.options, asked)
-    const crowded = house.hub.crowded({ tokens, options })
-    if (crowded) throw crowded
+    const { tokens, rejected } = resolveSymbols(edge.view, symbols)
+    const options = patchOptions(this.#listener.options, query)
+    const refusal = edge.hub.selectionRefusal({ tokens, options })
+    if (refusal) throw refusal
     this.#listener.tokens = tokens
     this.#listener.options = options
     this.#phase = 'beginning'
-    if (tokens?.size !== 0) this.#stay()
-    const since = said(asked.since, this.#asked.since) ?? { from: 'now' as const }
-    const snapshot = said(asked.snapshot, this.#asked.snapshot) ?? true
-    welcome(house, this.#listener, { since, snapshot, rejected, req }).then(
-      () => this.#settle(),
+    if (tokens?.size !== 0) this.#cancelIdleTimer()
+    const since = firstDefined(query.since, this.#urlQuery.since) ?? { from: 'now' as const }
+    const snapshot = firstDefined(query.snapshot, this.#urlQuery.snapshot) ?? true
+    startSession(edge, this.#listener, { since, snapshot, rejected, req }).then(
+      () => this.#handleQueued(),
       // The tape could not be read: the client comes back with its last position.
-      () => house.hub.part(this.#listener, 'going_away'),
+      () => edge.hub.disconnect(this.#listener, 'going_away'),
     )
   }
 
   /** Nobody waits any longer for a subscription. */
-  #stay(): void {
-    if (this.#idle) clearTimeout(this.#idle)
-    this.#idle = null
+  #cancelIdleTimer(): void {
+    if (this.#idleTimer) clearTimeout(this.#idleTimer)
+    this.#idleTimer = null
   }
 
   /** What was said during the beginning takes effect now. */
-  #settle(): void {
+  #handleQueued(): void {
     // Who named nothing that is known has not chosen yet where to begin.
     this.#phase = this.#listener.tokens?.size === 0 ? 'silent' : 'live'
-    const waiting = this.#waiting.splice(0)
-    for (const text of waiting) this.#take(text)
+    const queued = this.#queued.splice(0)
+    for (const text of queued) this.#handleOrQueue(text)
   }
 
-  #more(asked: Extract<Request, { type: 'subscribe' }>): void {
-    const { house } = this.#streams
-    if (asked.since != null) throw notFirst('since', 'Only the first subscription of a connection may say since.')
-    if (asked.stage != null) throw notFirst('stage', 'Only the first subscription of a connection may say stage.')
+  #addSubscription(request: Extract<Request, { type: 'subscribe' }>): void {
+    const { edge } = this.#streams
+    if (request.since != null)
+      throw notFirstRefusal('since', 'Only the first subscription of a connection may say since.')
+    if (request.stage != null)
+      throw notFirstRefusal('stage', 'Only the first subscription of a connection may say stage.')
     const listener = this.#listener
-    const { tokens, rejected } = choose(house.view, asked.symbols ?? [])
-    const held = listener.tokens
-    const added = held === null ? [] : tokensOf(house, tokens).filter(({ address }) => !held.has(address))
-    const all = tokens === null || held === null ? null : new Set([...held, ...tokens])
-    if (all && all.size > SYMBOLS_BOUND) {
+    const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
+    const current = listener.tokens
+    const added = current === null ? [] : tokensOf(edge, tokens).filter(({ address }) => !current.has(address))
+    const combined = tokens === null || current === null ? null : new Set([...current, ...tokens])
+    if (combined && combined.size > SYMBOLS_BOUND) {
       throw new Refusal(400, 'too_many_symbols', `At most ${SYMBOLS_BOUND} symbols for one connection; or * for all.`)
     }
-    const options = replaceOptions(listener.options, asked)
-    const crowded = house.hub.crowded({ tokens: all, options }, listener)
-    if (crowded) throw crowded
-    listener.tokens = all
+    const options = patchOptions(listener.options, request)
+    const refusal = edge.hub.selectionRefusal({ tokens: combined, options }, listener)
+    if (refusal) throw refusal
+    listener.tokens = combined
     listener.options = options
-    house.hub.join(listener)
-    if (all?.size !== 0) this.#stay()
-    const id = house.hub.position(house.hub.delivered)
-    const req = asked.req === undefined ? {} : { req: asked.req }
-    listener.say(subscribedOf(house, listener, { ...req, id, resume: 'none', rejected }))
-    if (asked.snapshot === false) return
-    for (const token of added) saySnapshot(house, listener, id, token)
+    edge.hub.join(listener)
+    if (combined?.size !== 0) this.#cancelIdleTimer()
+    const id = edge.hub.position(edge.hub.deliveredSeq)
+    const req = request.req === undefined ? {} : { req: request.req }
+    listener.sendNotice(subscribedNotice(edge, listener, { ...req, id, resume: 'none', rejected }))
+    if (request.snapshot === false) return
+    for (const token of added) sendSnapshot(edge, listener, id, token)
     // Whoever asks for much at once is given the time to read it.
-    listener.caughtUp()
+    listener.markCaughtUp()
   }
 
-  #less({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
-    const { house } = this.#streams
+  #unsubscribe({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
+    const { edge } = this.#streams
     const listener = this.#listener
-    const { tokens } = choose(house.view, symbols)
-    const held = listener.tokens
-    if (held === null && tokens !== null) {
+    const { tokens } = resolveSymbols(edge.view, symbols)
+    const current = listener.tokens
+    if (current === null && tokens !== null) {
       throw new Refusal(400, 'wildcard', 'Single symbols cannot be taken out of *; unsubscribe from * first.')
     }
-    const named = tokens === null ? [] : tokensOf(house, tokens)
-    const removed = held === null ? ['*'] : named.flatMap(({ address, symbol }) => (held.has(address) ? [symbol] : []))
-    listener.tokens = held === null ? new Set() : new Set([...held].filter((address) => !tokens?.has(address)))
-    if (this.#phase === 'live') house.hub.join(listener)
-    listener.say({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })
+    const namedTokens = tokens === null ? [] : tokensOf(edge, tokens)
+    const removed =
+      current === null ? ['*'] : namedTokens.flatMap(({ address, symbol }) => (current.has(address) ? [symbol] : []))
+    listener.tokens = current === null ? new Set() : new Set([...current].filter((address) => !tokens?.has(address)))
+    if (this.#phase === 'live') edge.hub.join(listener)
+    listener.sendNotice({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })
   }
 
   /** Does what was asked, or says what is wrong with it; whether it was done. */
-  #tell(act: () => void, req?: string | number): boolean {
+  #attempt(action: () => void, req?: string | number): boolean {
     try {
-      act()
+      action()
       return true
-    } catch (failure) {
-      this.#sayWrong(failure, req)
+    } catch (error) {
+      this.#sendError(error, req)
       return false
     }
   }
 
-  #sayWrong(failure: unknown, req: string | number | undefined): void {
+  #sendError(error: unknown, req: string | number | undefined): void {
     const refusal =
-      failure instanceof Refusal ? failure : new Refusal(500, 'internal', 'Something failed on this side; try again.')
+      error instanceof Refusal ? error : new Refusal(500, 'internal', 'Something failed on this side; try again.')
     const { code, reason, message, details } = refusal
-    if (!this.#listener.greeted) greet(this.#streams.house, this.#listener, null)
-    this.#listener.say({
+    if (!this.#listener.hasSentHello) sendHello(this.#streams.edge, this.#listener, null)
+    this.#listener.sendNotice({
       type: 'error',
       ...(req === undefined ? {} : { req }),
       code,
@@ -244,26 +247,26 @@ export class Conversation {
 }
 
 /** What was said now holds, null too; where nothing was said, what was said before. */
-const said = <Value>(now: Value, before: Value): Value => (now === undefined ? before : now)
+const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)
 
-const notFirst = (word: string, message: string) => new Refusal(400, `${word}_not_first`, message)
+const notFirstRefusal = (field: string, message: string) => new Refusal(400, `${field}_not_first`, message)
 
 function readRequest(text: string | null): Request {
   if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
-  let given: unknown
+  let parsed: unknown
   try {
-    given = JSON.parse(text)
+    parsed = JSON.parse(text)
   } catch {
     throw new Refusal(400, 'bad_json', 'That is not JSON.')
   }
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
   }
-  const known = RequestSchema.options.map((schema) => schema.shape.type.value)
-  if (!('type' in given) || !known.some((type) => type === given.type)) {
-    throw new Refusal(400, 'unknown_type', `type: must be one of ${known.join(', ')}.`)
+  const knownTypes = RequestSchema.options.map((schema) => schema.shape.type.value)
+  if (!('type' in parsed) || !knownTypes.some((type) => type === parsed.type)) {
+    throw new Refusal(400, 'unknown_type', `type: must be one of ${knownTypes.join(', ')}.`)
   }
-  return readOr400(RequestSchema, given)
+  return readOr400(RequestSchema, parsed)
 }
 
 /** The client's own number of its message, if that much can be read of it. */

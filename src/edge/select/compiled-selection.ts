@@ -1,14 +1,14 @@
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../../protocol/decimal.ts'
 import type { Hex } from '../../protocol/fields.ts'
-import type { Options } from '../../protocol/selection.ts'
+import type { SelectionOptions } from '../../protocol/selection.ts'
 import { type Movement, movementTypes, type Update, type UpdateType } from '../../protocol/updates.ts'
-import type { Content } from './key-history.ts'
+import type { FactContent } from './key-history.ts'
 
 /** What one listener hears: of these tokens (null for all) what its options let through. */
-export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: Options }
+export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: SelectionOptions }
 
 /** The same options have the same name, and so have the same tokens, whoever chose them: all who share both share their bytes. */
-export const nameOfOptions = (options: Options): string =>
+export const optionsKey = (options: SelectionOptions): string =>
   JSON.stringify([
     options.types,
     options.stage,
@@ -17,37 +17,37 @@ export const nameOfOptions = (options: Options): string =>
     options.party,
   ])
 
-export const nameOfTokens = (tokens: Selection['tokens']): string => (tokens === null ? '*' : [...tokens].sort().join())
+export const tokensKey = (tokens: Selection['tokens']): string => (tokens === null ? '*' : [...tokens].sort().join())
 
-export const hasValueFilter = (options: Options): boolean =>
+export const hasValueFilter = (options: SelectionOptions): boolean =>
   options.minValue !== null || options.minShares !== null || options.party !== null
 
 /** Whether anything about this token, or about all of them, is asked for. */
-export const concerns = ({ tokens }: Selection, address: Hex | null): boolean =>
+export const includesToken = ({ tokens }: Selection, address: Hex | null): boolean =>
   tokens === null || (tokens.size > 0 && (address === null || tokens.has(address)))
 
 /** Makes the question that is asked of every content: does this selection let it through? */
-export function passing(selection: Selection): (content: Update | Content) => boolean {
+export function createContentMatcher(selection: Selection): (content: Update | FactContent) => boolean {
   const { options } = selection
   const types: ReadonlySet<UpdateType> = new Set(options.types)
   return (content) =>
     types.has(content.type) &&
-    concerns(selection, content.address) &&
-    (!isMovement(content) || matches(content, options))
+    includesToken(selection, content.address) &&
+    (!isMovement(content) || passesFilters(content, options))
 }
 
-type Moved = Pick<Movement, 'type' | 'reference_value' | 'shares' | 'from' | 'to'>
-const isMovement = (content: Update | Content): content is Extract<Update | Content, Moved> =>
+type FilteredFields = Pick<Movement, 'type' | 'reference_value' | 'shares' | 'from' | 'to'>
+const isMovement = (content: Update | FactContent): content is Extract<Update | FactContent, FilteredFields> =>
   movementTypes.has(content.type)
 
 /** All filters that are set must hold; what is unknown never passes one. */
-const matches = (moved: Moved, { minValue, minShares, party }: Options): boolean =>
-  reaches(moved.reference_value, minValue) &&
-  reaches(moved.shares, minShares) &&
-  (party === null || moved.from === party || moved.to === party)
+const passesFilters = (movement: FilteredFields, { minValue, minShares, party }: SelectionOptions): boolean =>
+  isAtLeast(movement.reference_value, minValue) &&
+  isAtLeast(movement.shares, minShares) &&
+  (party === null || movement.from === party || movement.to === party)
 
-function reaches(text: string | null, least: Decimal | null): boolean {
-  if (least === null) return true
+function isAtLeast(text: string | null, minimum: Decimal | null): boolean {
+  if (minimum === null) return true
   const value = text === null ? null : parseDecimal(text)
-  return value !== null && compareDecimals(value, least) >= 0
+  return value !== null && compareDecimals(value, minimum) >= 0
 }

@@ -1,7 +1,7 @@
-import type { Place } from '../../protocol/position.ts'
+import type { TapePosition } from '../../protocol/position.ts'
 import type { Entry } from '../../tape/tape.ts'
-import { type Carrier, encode } from '../transport/encode.ts'
-import { type Memory, Past } from './key-history.ts'
+import { encode, type Transport } from '../transport/encode.ts'
+import { KeyHistories, type TapeLookup } from './key-history.ts'
 import { sealedView } from './sealed-view.ts'
 
 /** An update in the bytes of each carrier, encoded once, by the first who asks; and so is whatever must be looked up for it. */
@@ -10,45 +10,45 @@ export class Frame {
   /** Which it is of those that the sealed view gives before a seal; null for what the tape itself has. */
   readonly n: number | null
   readonly entry: Entry
-  readonly #memory: Memory
-  readonly #bytes: Partial<Record<Carrier, Buffer>> = {}
-  #past: Past | null = null
-  #sealed: readonly Frame[] | null = null
+  readonly #tape: TapeLookup
+  readonly #bytesByTransport: Partial<Record<Transport, Buffer>> = {}
+  #keyHistories: KeyHistories | null = null
+  #sealedViewFrames: readonly Frame[] | null = null
 
-  constructor(entry: Entry, memory: Memory, n: number | null = null) {
+  constructor(entry: Entry, tape: TapeLookup, n: number | null = null) {
     this.seq = entry.seq
     this.n = n
     this.entry = entry
-    this.#memory = memory
+    this.#tape = tape
   }
 
-  bytes(carrier: Carrier): Buffer {
-    this.#bytes[carrier] ??= encode(carrier, this.entry.update, this.entry.text)
-    return this.#bytes[carrier]
+  bytes(transport: Transport): Buffer {
+    this.#bytesByTransport[transport] ??= encode(transport, this.entry.update, this.entry.text)
+    return this.#bytesByTransport[transport]
   }
 
   /** What the tape holds of the keys that it names. */
-  get past(): Past {
-    this.#past ??= new Past(this.entry, this.#memory)
-    return this.#past
+  get keyHistories(): KeyHistories {
+    this.#keyHistories ??= new KeyHistories(this.entry, this.#tape)
+    return this.#keyHistories
   }
 
   /** What the sealed view has in its place. */
-  get sealed(): readonly Frame[] {
-    this.#sealed ??= sealedView(this.entry, this.past).map((given) =>
-      given.n === null ? this : new Frame(given, this.#memory, given.n),
+  get sealedViewFrames(): readonly Frame[] {
+    this.#sealedViewFrames ??= sealedView(this.entry, this.keyHistories).map((entry) =>
+      entry.n === null ? this : new Frame(entry, this.#tape, entry.n),
     )
-    return this.#sealed
+    return this.#sealedViewFrames
   }
 }
 
 /** Whether a frame stands after a place. */
-export const isAfter = ({ seq, n }: Frame, place: Place): boolean =>
-  seq > place.seq || (seq === place.seq && place.n !== null && (n === null || n > place.n))
+export const isAfter = ({ seq, n }: Frame, position: TapePosition): boolean =>
+  seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
 
 /** The frames of a turn as one buffer. */
-export const bytesOf = (frames: readonly Frame[], carrier: Carrier): Buffer => {
+export const concatBytes = (frames: readonly Frame[], transport: Transport): Buffer => {
   const [only, ...more] = frames
-  if (only && more.length === 0) return only.bytes(carrier)
-  return Buffer.concat(frames.map((frame) => frame.bytes(carrier)))
+  if (only && more.length === 0) return only.bytes(transport)
+  return Buffer.concat(frames.map((frame) => frame.bytes(transport)))
 }

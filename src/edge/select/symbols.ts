@@ -1,42 +1,42 @@
 import type { Hex } from '../../protocol/fields.ts'
-import type { Rejected } from '../../protocol/notices.ts'
+import type { RejectedSymbol } from '../../protocol/notices.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { View } from './view.ts'
 
 /** What a list of selectors names: tokens (null for all), and those that name none or several. */
-export type Choice = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly Rejected[] }
+export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
 
-export const noList = (): Refusal =>
+export const listUnavailable = (): Refusal =>
   new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
 
 /** Finds the tokens that a client named. */
-export function choose(view: View, selectors: readonly string[]): Choice {
-  if (view.tokens.length === 0) throw noList()
+export function resolveSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
+  if (view.tokens.length === 0) throw listUnavailable()
   const tokens = new Set<Hex>()
-  const rejected: Rejected[] = []
+  const rejected: RejectedSymbol[] = []
   for (const selector of selectors) {
     if (selector === '*') continue
-    const finding = view.directory.find(selector)
-    if (finding.kind === 'found') tokens.add(finding.token.address)
+    const found = view.directory.find(selector)
+    if (found.kind === 'found') tokens.add(found.token.address)
     else {
-      const reason = finding.kind === 'unknown' ? 'unknown_symbol' : 'ambiguous_symbol'
-      rejected.push({ symbol: selector, reason, suggest: [...finding.suggest] })
+      const reason = found.kind === 'unknown' ? 'unknown_symbol' : 'ambiguous_symbol'
+      rejected.push({ symbol: selector, reason, suggest: [...found.suggest] })
     }
   }
   return { tokens: selectors.includes('*') ? null : tokens, rejected }
 }
 
 /** Nothing of what was named can be heard: says of the first name what is wrong with it. */
-export function unknownSymbol([first]: readonly Rejected[]): Refusal {
-  const named = `'${first?.symbol ?? ''}'`
+export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
+  const quoted = `'${first?.symbol ?? ''}'`
   const suggest = first?.suggest ?? []
   const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
   return first?.reason === 'ambiguous_symbol'
     ? new Refusal(
         404,
         'ambiguous_symbol',
-        `Several tokenized stocks are called ${named}: name one by its address.${hint}`,
+        `Several tokenized stocks are called ${quoted}: name one by its address.${hint}`,
         { suggest },
       )
-    : new Refusal(404, 'unknown_symbol', `No tokenized stock ${named}.${hint}`, { suggest })
+    : new Refusal(404, 'unknown_symbol', `No tokenized stock ${quoted}.${hint}`, { suggest })
 }

@@ -3,37 +3,37 @@ import type { Head, Hex, SourceName, SourceReason } from '../../protocol/fields.
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { type ListNote, type NewestNote, type Notes, noteNames, type Tape } from '../../tape/tape.ts'
 import { Directory } from '../../tokens/directory.ts'
-import { featureName, isoOf } from '../../tokens/messages.ts'
+import { featureName, isoFromSeconds } from '../../tokens/messages.ts'
 import { navAt } from '../../tokens/nav.ts'
 import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-type Standing = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string | null }
+type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string | null }
 
 /** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
-  #inOrder: readonly Token[] | null = null
+  #sortedTokens: readonly Token[] | null = null
   #directory: Directory | null = null
   #list: ListNote | null = null
   #listed: readonly Token[] | null = null
   #head: Head
   #newest: NewestNote | null = null
-  #standing: Standing
+  #status: SourceStatusNote
 
   constructor(tape: Tape) {
     this.#head = unknownHead
-    this.#standing = { source: 'down', reason: 'unreachable', since: null }
-    this.take(tape.notes(''))
+    this.#status = { source: 'down', reason: 'unreachable', since: null }
+    this.apply(tape.readNotes(''))
   }
 
   /** What was kept beside the tape just now. The notes are our own: they are read back, not checked again. */
-  take(notes: Notes): void {
+  apply(notes: Notes): void {
     for (const [name, value] of notes) {
       if (name.startsWith(noteNames.token)) {
         this.#tokens.set(name, value as Token)
-        this.#inOrder = null
+        this.#sortedTokens = null
         this.#directory = null
         this.#listed = null
       } else if (name === noteNames.list) {
@@ -41,7 +41,7 @@ export class View {
         this.#listed = null
       } else if (name === noteNames.head) this.#head = value as Head
       else if (name === noteNames.newest) this.#newest = value as NewestNote
-      else if (name === noteNames.status) this.#standing = value as Standing
+      else if (name === noteNames.status) this.#status = value as SourceStatusNote
     }
   }
 
@@ -50,16 +50,16 @@ export class View {
   }
 
   get source(): SourceName {
-    return this.#standing.source
+    return this.#status.source
   }
 
   get reason(): SourceReason {
-    return this.#standing.reason
+    return this.#status.reason
   }
 
   /** Since when the source and its reason are what they are; null before the first was told. */
   get since(): string | null {
-    return this.#standing.since
+    return this.#status.since
   }
 
   /** The time of the newest sealed block that was heard of, in milliseconds. */
@@ -69,8 +69,8 @@ export class View {
 
   /** Every token that can be named, by its symbol; delisted ones included: their channel lives on. */
   get tokens(): readonly Token[] {
-    this.#inOrder ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
-    return this.#inOrder
+    this.#sortedTokens ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
+    return this.#sortedTokens
   }
 
   /** The tokens that the list names now, in its order; null before the first list. */
@@ -81,12 +81,12 @@ export class View {
   }
 
   /** When the list was last read. */
-  get readAt(): number | null {
+  get listReadAt(): number | null {
     return this.#list?.readAt ?? null
   }
 
   /** Whether an address is that of a token that can be listened to. */
-  lists(address: Hex): boolean {
+  isListed(address: Hex): boolean {
     const token = this.#tokens.get(noteNames.token + address)
     return token !== undefined && token.state !== 'delisted'
   }
@@ -100,31 +100,31 @@ export class View {
 /** What is known of a token now. */
 export function snapshotOf(
   token: Token,
-  at: { id: string | null; asOf: string; now: number; staleMs: number },
+  context: { id: string | null; asOf: string; now: number; staleMs: number },
 ): NoticeOf<'snapshot'> {
   return {
     type: 'snapshot',
-    id: at.id,
+    id: context.id,
     symbol: token.symbol,
     address: token.address,
-    as_of: at.asOf,
+    as_of: context.asOf,
     token: token.record,
     multiplier: token.multiplier,
     multiplier_source: token.multiplierSource,
     scheduled: token.scheduled && {
       to: token.scheduled.to,
-      effective_at: isoOf(token.scheduled.effectiveAt),
+      effective_at: isoFromSeconds(token.scheduled.effectiveAt),
     },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
-    nav: navAt(token.reading, at.now, at.staleMs),
+    nav: navAt(token.navReading, context.now, context.staleMs),
   }
 }
 
 function supplyOf({ supply, decimals, multiplier }: Token): NoticeOf<'snapshot'>['supply'] {
   const tokens = supply === null ? null : parseDecimal(supply)
-  const factor = multiplier === null ? null : parseDecimal(multiplier)
-  if (!tokens || !factor || decimals === null) return { tokens: supply, shares: null }
+  const parsedMultiplier = multiplier === null ? null : parseDecimal(multiplier)
+  if (!tokens || !parsedMultiplier || decimals === null) return { tokens: supply, shares: null }
   const raw = (tokens.units * 10n ** BigInt(decimals)) / 10n ** BigInt(tokens.scale)
-  return { tokens: supply, shares: sharesOf(raw, factor, decimals) }
+  return { tokens: supply, shares: sharesOf(raw, parsedMultiplier, decimals) }
 }

@@ -1,56 +1,56 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Entry, Tape } from '../../tape/tape.ts'
-import { type Counted, HOUR_MS, HOURS_BOUND, hourOf, Score } from './hourly-score.ts'
+import { HOUR_MS, type HourCounts, HourlyScore, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
 /** Messages read from the tape at once, between two turns of the event loop. */
-const PAGE = 100
+const PAGE_MESSAGES = 100
 /** Pages that whoever opens it waits for: a short tape is read by then. */
-const PAGES_AT_ONCE = 10
+const OPENING_PAGES = 10
 
-type Taped = Pick<Tape, 'before' | 'follow' | 'since' | 'oldest'>
+type ScoreTape = Pick<Tape, 'seqBefore' | 'follow' | 'readAfter' | 'oldest'>
 
 /** Keeps the score of a tape: reads what it holds already, then follows it, each message once. */
-export class Scorekeeper {
-  readonly #tape: Taped
-  readonly #score = new Score()
+export class ScoreTracker {
+  readonly #tape: ScoreTape
+  readonly #score = new HourlyScore()
   readonly #unfollow: () => void
   /** Up to here all is counted. */
-  #reached = 0
+  #countedUpTo = 0
   /** The last that was heard of while what stands before it was still being read. */
-  #heard = 0
-  #isThrough = false
+  #newestSeq = 0
+  #isCaughtUp = false
   #isClosed = false
 
-  private constructor(tape: Taped) {
+  private constructor(tape: ScoreTape) {
     this.#tape = tape
-    this.#unfollow = tape.follow((turn) => this.#hear(turn))
+    this.#unfollow = tape.follow((batch) => this.#receive(batch))
   }
 
   /** Begins to read what was written since the hour before the first that is shown. */
-  static async open(tape: Taped, now: number): Promise<Scorekeeper> {
-    const keeper = new Scorekeeper(tape)
-    keeper.#reached = await tape.before(hourOf(now) - HOURS_BOUND * HOUR_MS)
-    await keeper.read(PAGES_AT_ONCE)
-    return keeper
+  static async open(tape: ScoreTape, now: number): Promise<ScoreTracker> {
+    const tracker = new ScoreTracker(tape)
+    tracker.#countedUpTo = await tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
+    await tracker.read(OPENING_PAGES)
+    return tracker
   }
 
   /** Reads on, so many pages at most, or until it is through. */
   async read(pages = Number.POSITIVE_INFINITY): Promise<void> {
-    for (let read = 0; read < pages && !this.#isThrough && !this.#isClosed; read += 1) {
-      const heard = this.#heard
-      const page = await this.#tape.since(this.#reached, PAGE)
-      this.#fold(page)
+    for (let pagesRead = 0; pagesRead < pages && !this.#isCaughtUp && !this.#isClosed; pagesRead += 1) {
+      const newestSeq = this.#newestSeq
+      const page = await this.#tape.readAfter(this.#countedUpTo, PAGE_MESSAGES)
+      this.#add(page)
       // What was heard of before and does not stand there is gone.
-      if (page.length < PAGE) this.#reached = Math.max(this.#reached, heard)
+      if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
       // Between this and the next message that is followed there is no turn in which one could be missed.
-      this.#isThrough = page.length < PAGE && this.#heard <= this.#reached
-      if (!this.#isThrough) await nextTurn()
+      this.#isCaughtUp = page.length < PAGE_MESSAGES && this.#newestSeq <= this.#countedUpTo
+      if (!this.#isCaughtUp) await nextTick()
     }
   }
 
   /** The hours as they stand; null while what was written before is still being read. */
-  hours(now: number): readonly Counted[] | null {
-    return this.#isThrough ? this.#score.hours(now, this.#tape.oldest()) : null
+  hours(now: number): readonly HourCounts[] | null {
+    return this.#isCaughtUp ? this.#score.hours(now, this.#tape.oldest()) : null
   }
 
   close(): void {
@@ -58,16 +58,16 @@ export class Scorekeeper {
     this.#unfollow()
   }
 
-  #hear(turn: readonly Entry[]): void {
-    if (this.#isThrough) this.#fold(turn)
-    else this.#heard = turn.at(-1)?.seq ?? this.#heard
+  #receive(batch: readonly Entry[]): void {
+    if (this.#isCaughtUp) this.#add(batch)
+    else this.#newestSeq = batch.at(-1)?.seq ?? this.#newestSeq
   }
 
-  #fold(entries: readonly Entry[]): void {
+  #add(entries: readonly Entry[]): void {
     for (const entry of entries) {
-      if (entry.seq <= this.#reached) continue
-      this.#score.fold(entry)
-      this.#reached = entry.seq
+      if (entry.seq <= this.#countedUpTo) continue
+      this.#score.add(entry)
+      this.#countedUpTo = entry.seq
     }
   }
 }

@@ -1,87 +1,98 @@
-import type { RpcLines } from '../../gateway/sockets.ts'
+import type { RpcSockets } from '../../gateway/sockets.ts'
 import type { HourScore, ServiceStatus } from '../../protocol/status.ts'
-import { noteNames, type WatchNote } from '../../tape/tape.ts'
-import type { House } from '../live/session.ts'
-import { Scorekeeper } from './score-tracker.ts'
-import { Watch } from './source-uptime.ts'
+import { noteNames, type SourceUptimeNote } from '../../tape/tape.ts'
+import type { EdgeContext } from '../live/session.ts'
+import { ScoreTracker } from './score-tracker.ts'
+import { SourceUptime } from './source-uptime.ts'
 
 /** How often the watch is written down: so much of it is lost at most if this ends without a word. */
-export const WATCH_EVERY_MS = 10_000
+export const UPTIME_SAVE_MS = 10_000
 
 /** Says how the service is. */
-export class Status {
-  readonly #house: House
-  readonly #lines: Pick<RpcLines, 'present'>
-  readonly #keeper: Scorekeeper
-  readonly #watch: Watch
+export class StatusService {
+  readonly #context: EdgeContext
+  readonly #rpcSockets: Pick<RpcSockets, 'connectedCount'>
+  readonly #scoreTracker: ScoreTracker
+  readonly #sourceUptime: SourceUptime
   readonly #unfollow: () => void
 
-  private constructor(house: House, lines: Pick<RpcLines, 'present'>, keeper: Scorekeeper) {
-    const { tape, view, now } = house
-    this.#house = house
-    this.#lines = lines
-    this.#keeper = keeper
+  private constructor(
+    context: EdgeContext,
+    rpcSockets: Pick<RpcSockets, 'connectedCount'>,
+    scoreTracker: ScoreTracker,
+  ) {
+    const { tape, view, now } = context
+    this.#context = context
+    this.#rpcSockets = rpcSockets
+    this.#scoreTracker = scoreTracker
     // The note is our own: it is read back, not checked again.
-    this.#watch = new Watch((tape.note(noteNames.watch) as WatchNote | undefined) ?? [], view.source, now())
-    this.#unfollow = tape.follow((turn) => {
-      for (const { update } of turn) if (update.type === 'status') this.#watch.turn(update.source, now())
+    this.#sourceUptime = new SourceUptime(
+      (tape.readNote(noteNames.sourceUptime) as SourceUptimeNote | undefined) ?? [],
+      view.source,
+      now(),
+    )
+    this.#unfollow = tape.follow((batch) => {
+      for (const { update } of batch) if (update.type === 'status') this.#sourceUptime.setSource(update.source, now())
     })
   }
 
   /** Opens when a short tape is read; of a long one the rest is read by `begin`. */
-  static async open(house: House, lines: Pick<RpcLines, 'present'>): Promise<Status> {
-    return new Status(house, lines, await Scorekeeper.open(house.tape, house.now()))
+  static async open(context: EdgeContext, rpcSockets: Pick<RpcSockets, 'connectedCount'>): Promise<StatusService> {
+    return new StatusService(context, rpcSockets, await ScoreTracker.open(context.tape, context.now()))
   }
 
-  begin(): Promise<void> {
-    return this.#keeper.read()
+  catchUp(): Promise<void> {
+    return this.#scoreTracker.read()
   }
 
   /** Writes the watch down beside the tape. */
-  async keep(): Promise<void> {
-    await this.#house.tape.append([], new Map([[noteNames.watch, this.#watch.note(this.#house.now())]]))
+  async save(): Promise<void> {
+    await this.#context.tape.append(
+      [],
+      new Map([[noteNames.sourceUptime, this.#sourceUptime.note(this.#context.now())]]),
+    )
   }
 
   async close(): Promise<void> {
-    this.#keeper.close()
+    this.#scoreTracker.close()
     this.#unfollow()
-    await this.keep()
+    await this.save()
   }
 
   read(): ServiceStatus {
-    const { hub, view, tape, chainId, now } = this.#house
-    const at = now()
+    const { hub, view, tape, chainId, now } = this.#context
+    const nowMs = now()
     return {
       chain_id: chainId(),
       source: view.source,
       reason: view.reason,
       since: view.since,
       head: view.head,
-      lag_ms: view.sealedAt === null ? null : Math.max(0, at - view.sealedAt),
-      stocks: this.#stocks(at),
+      lag_ms: view.sealedAt === null ? null : Math.max(0, nowMs - view.sealedAt),
+      stocks: this.#stocks(nowMs),
       tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()) },
       clients: this.#clients(),
-      score: this.#score(at),
+      score: this.#score(nowMs),
     }
   }
 
-  #stocks(at: number): ServiceStatus['stocks'] {
-    const { readAt, listed } = this.#house.view
-    if (readAt === null || listed === null) return { read_at: null, age_s: null, count: null }
+  #stocks(nowMs: number): ServiceStatus['stocks'] {
+    const { listReadAt, listed } = this.#context.view
+    if (listReadAt === null || listed === null) return { read_at: null, age_s: null, count: null }
     return {
-      read_at: new Date(readAt).toISOString(),
-      age_s: Math.max(0, Math.floor((at - readAt) / 1_000)),
+      read_at: new Date(listReadAt).toISOString(),
+      age_s: Math.max(0, Math.floor((nowMs - listReadAt) / 1_000)),
       count: listed.length,
     }
   }
 
   #clients(): ServiceStatus['clients'] {
-    const { ws, sse, 'sse-named': named, ndjson, text } = this.#house.hub.present
-    return { ws, sse: sse + named, ndjson, text, rpc: this.#lines.present }
+    const { ws, sse, 'sse-named': named, ndjson, text } = this.#context.hub.listenerCounts
+    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcSockets.connectedCount }
   }
 
-  #score(at: number): HourScore[] | null {
-    const hours = this.#keeper.hours(at)
-    return hours?.map((row) => ({ ...row, seconds: this.#watch.seconds(Date.parse(row.hour), at) })) ?? null
+  #score(nowMs: number): HourScore[] | null {
+    const hours = this.#scoreTracker.hours(nowMs)
+    return hours?.map((row) => ({ ...row, seconds: this.#sourceUptime.seconds(Date.parse(row.hour), nowMs) })) ?? null
   }
 }

@@ -1,12 +1,12 @@
 import type { Message } from '../../protocol/notices.ts'
-import { readable } from './text-line.ts'
+import { formatTextLine } from './text-line.ts'
 
 /** The ways in which the same bytes reach a listener. */
-export type Carrier = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
+export type Transport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
 
 /** One message in the bytes of a carrier. `text` is its JSON, written once for all of them. */
-export function encode(carrier: Carrier, message: Message, text: string): Buffer {
-  switch (carrier) {
+export function encode(transport: Transport, message: Message, text: string): Buffer {
+  switch (transport) {
     case 'ws':
       return wsFrame(Buffer.from(text))
     case 'sse':
@@ -16,22 +16,22 @@ export function encode(carrier: Carrier, message: Message, text: string): Buffer
     case 'ndjson':
       return Buffer.from(`${text}\n`)
     case 'text':
-      return Buffer.from(`${readable(message)}\n`)
+      return Buffer.from(`${formatTextLine(message)}\n`)
   }
 }
 
 /** JSON has no line breaks of its own, so one `data:` line holds it whatever it says. */
-function sseEvent(message: Message, text: string, named: boolean): Buffer {
+function sseEvent(message: Message, text: string, isNamed: boolean): Buffer {
   const id = 'id' in message && message.id !== null ? `id: ${message.id}\n` : ''
-  const event = named ? `event: ${message.type}\n` : ''
+  const event = isNamed ? `event: ${message.type}\n` : ''
   return Buffer.from(`${event}${id}data: ${text}\n\n`)
 }
 
 /** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written to every socket as it is. */
-export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHead(payload.length), payload])
+export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHeader(payload.length), payload])
 
 /** What stands before the payload of such a frame. */
-export function wsHead(length: number): Buffer {
+export function wsHeader(length: number): Buffer {
   const header = Buffer.allocUnsafe(length < 126 ? 2 : length < 65_536 ? 4 : 10)
   header[0] = 0x81
   if (length < 126) header[1] = length

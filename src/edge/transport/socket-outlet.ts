@@ -17,14 +17,14 @@ export class SocketOutlet {
     return this.socket.writableLength
   }
 
-  get taken(): number {
+  get takenBytes(): number {
     return this.socket.bytesWritten - this.socket.writableLength
   }
 
   /** Another number whenever the kernel took more, also of one long write that it has not taken all of yet. */
   get progress(): number {
     const { _handle } = this.socket as { _handle?: { writeQueueSize?: number } | null }
-    return this.taken - (_handle?.writeQueueSize ?? 0)
+    return this.takenBytes - (_handle?.writeQueueSize ?? 0)
   }
 
   /** Whether it will be said when all that is owed was taken; of little it is not. */
@@ -40,13 +40,13 @@ export class SocketOutlet {
   /** Resolves when bytes were taken, or when nobody will take them any more. */
   drained(): Promise<void> {
     return new Promise((resolve) => {
-      const done = () => {
-        this.socket.off('drain', done)
-        this.socket.off('close', done)
+      const onDone = () => {
+        this.socket.off('drain', onDone)
+        this.socket.off('close', onDone)
         resolve()
       }
-      this.socket.on('drain', done)
-      this.socket.on('close', done)
+      this.socket.on('drain', onDone)
+      this.socket.on('close', onDone)
     })
   }
 }

@@ -3,11 +3,11 @@ import type { Message } from '../../protocol/notices.ts'
 import type { Movement } from '../../protocol/updates.ts'
 
 /** One message as a line that a person reads. Text from outside cannot move the cursor, colour or reorder the line. */
-export const readable = (message: Message): string => plain(lineOf(message)).trimEnd()
+export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()
 
 /** Control characters, line and paragraph separators, and what turns the direction of writing. */
-const unruly = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
-const plain = (text: string): string => text.replace(unruly, '\ufffd')
+const unsafeCharacters = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
+const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
 
 const SYMBOL_COLUMN = 8
 const TYPE_COLUMN = 10
@@ -39,11 +39,11 @@ function lineOf(message: Message): string {
   }
 }
 
-type Told = Extract<Message, { prev: string | null }>
-type Amended = Extract<Told, { type: 'amend' }>['update']
-type Retraction = Extract<Told, { type: 'retract' }>
+type TapeMessage = Extract<Message, { prev: string | null }>
+type AmendedUpdate = Extract<TapeMessage, { type: 'amend' }>['update']
+type RetractMessage = Extract<TapeMessage, { type: 'retract' }>
 
-function contentOf(update: Told | Amended): string {
+function contentOf(update: TapeMessage | AmendedUpdate): string {
   switch (update.type) {
     case 'transfer':
     case 'mint':
@@ -51,19 +51,19 @@ function contentOf(update: Told | Amended): string {
     case 'seize':
       return movementOf(update)
     case 'approval':
-      return `${update.amount ?? update.raw} ${short(update.owner)} lets ${short(update.spender)}  ${placeOf(update)}`
+      return `${update.amount ?? update.raw} ${short(update.owner)} lets ${short(update.spender)}  ${locationOf(update)}`
     case 'multiplier':
-      return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${saidIn(update)}`
+      return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${optionalLocationOf(update)}`
     case 'pause':
-      return `${update.paused ? 'paused' : 'unpaused'} ${update.features.join(' ')}${saidIn(update)}`
+      return `${update.paused ? 'paused' : 'unpaused'} ${update.features.join(' ')}${optionalLocationOf(update)}`
     case 'action':
-      return `${update.action_id} ${update.description}  ${placeOf(update)}`
+      return `${update.action_id} ${update.description}  ${locationOf(update)}`
     case 'token':
-      return `${update.change} ${update.changed.join(' ')}${saidIn(update)}`
+      return `${update.change} ${update.changed.join(' ')}${optionalLocationOf(update)}`
     case 'nav':
       return `${navOf(update.nav)}${update.was?.price ? `, was ${update.was.price}` : ''}`
     case 'log':
-      return `${update.topics[0] ?? 'no topic'}  ${placeOf(update)}`
+      return `${update.topics[0] ?? 'no topic'}  ${locationOf(update)}`
     case 'retract':
       return `${update.of} ${shortKey(update.key)} is not so: ${reasonOf(update)}`
     case 'amend':
@@ -79,20 +79,20 @@ function contentOf(update: Told | Amended): string {
   }
 }
 
-function reasonOf({ reason, by }: Retraction): string {
+function reasonOf({ reason, by }: RetractMessage): string {
   if (reason === 'replaced') return `sealed as ${by === null ? 'another' : shortKey(by)}`
   return reason === 'reorg' ? 'its block was replaced' : 'its block was sealed without it'
 }
 
-function movementOf(update: Pick<Movement, Moved>): string {
+function movementOf(update: Pick<Movement, MovementField>): string {
   const shares = update.shares !== null && update.shares !== update.amount ? ` (${update.shares} shares)` : ''
   const value = update.reference_value === null ? '' : ` = ${update.reference_value} USD`
-  return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${placeOf(update)}`
+  return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${locationOf(update)}`
 }
 
-type Moved = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
+type MovementField = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
 
-const placeOf = ({
+const locationOf = ({
   stage,
   late,
   block,
@@ -105,8 +105,8 @@ const placeOf = ({
 }): string => `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
 /** Where a log said it; the list and the clock are nowhere in the chain. */
-const saidIn = ({ stage, late = false, block, tx }: Partial<Parameters<typeof placeOf>[0]>): string =>
-  stage && block && tx ? `  ${placeOf({ stage, late, block, tx })}` : ''
+const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
+  stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 
 const navOf = (nav: Nav): string =>
   nav.price === null ? nav.state : `${nav.price} (${nav.state}, ${nav.age_s ?? '?'} s old)`

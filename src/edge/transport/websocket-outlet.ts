@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
-import { closeReason, type Farewell, farewells } from '../../protocol/close-codes.ts'
+import { type CloseReason, closeCodes, formatCloseReason } from '../../protocol/close-codes.ts'
 import type { Outlet } from '../live/listener.ts'
 import { SocketOutlet } from './socket-outlet.ts'
 
 /** Pings that may stay unanswered before a connection counts as dead. */
-const PINGS_BOUND = 2
+const UNANSWERED_PINGS_BOUND = 2
 
 /** A WebSocket that says when its end begins, whoever began it: after the closing frame nothing of ours may follow. */
-export class Line extends WebSocket {
-  ending: (() => void) | null = null
+export class ServerWebSocket extends WebSocket {
+  onClosing: (() => void) | null = null
 
   override close(code?: number, reason?: string | Buffer): void {
-    this.ending?.()
+    this.onClosing?.()
     super.close(code, reason)
   }
 }
@@ -25,53 +25,53 @@ const PING = Buffer.of(0x89, 0)
  * `ws`, which keeps the handshake, what comes in and the close.
  */
 export class WebSocketOutlet extends SocketOutlet implements Outlet {
-  readonly #webSocket: Line
-  #open = true
-  #gathers = false
-  #unanswered = 0
+  readonly #webSocket: ServerWebSocket
+  #isOpen = true
+  #isCorked = false
+  #unansweredPings = 0
 
-  constructor(webSocket: Line, socket: Socket) {
+  constructor(webSocket: ServerWebSocket, socket: Socket) {
     super(socket)
     this.#webSocket = webSocket
-    webSocket.ending = () => {
-      this.#open = false
+    webSocket.onClosing = () => {
+      this.#isOpen = false
     }
   }
 
   /** Asks nobody but itself and the socket, which are at hand anyway: there may be thousands of these in a row. */
   override write(bytes: Buffer): void {
-    if (this.#open && this.socket.writable) this.socket.write(bytes)
+    if (this.#isOpen && this.socket.writable) this.socket.write(bytes)
   }
 
   ping(): boolean {
-    if (this.#unanswered >= PINGS_BOUND) return true
-    this.#unanswered += 1
+    if (this.#unansweredPings >= UNANSWERED_PINGS_BOUND) return true
+    this.#unansweredPings += 1
     // The heartbeat that comes with it goes out in the same write.
-    this.gather()
+    this.cork()
     this.write(PING)
     return false
   }
 
   /** What is written in this turn goes out in one write, when it is over. Whether it is the first of it. */
-  gather(): boolean {
-    if (this.#gathers) return false
-    this.#gathers = true
+  cork(): boolean {
+    if (this.#isCorked) return false
+    this.#isCorked = true
     this.socket.cork()
     setImmediate(() => {
-      this.#gathers = false
+      this.#isCorked = false
       this.socket.uncork()
     })
     return true
   }
 
   /** A sign of life; false if nobody had asked for one. */
-  answered(): boolean {
-    const asked = this.#unanswered > 0
-    this.#unanswered = 0
-    return asked
+  receivePong(): boolean {
+    const wasPinged = this.#unansweredPings > 0
+    this.#unansweredPings = 0
+    return wasPinged
   }
 
-  end(farewell: Farewell, position: string | null): void {
-    this.#webSocket.close(farewells[farewell], closeReason(farewell, position))
+  end(reason: CloseReason, position: string | null): void {
+    this.#webSocket.close(closeCodes[reason], formatCloseReason(reason, position))
   }
 }

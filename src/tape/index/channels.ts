@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Hex } from '../../protocol/fields.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
-import type { Wanted } from '../tape.ts'
+import type { HistoryFilter } from '../tape.ts'
 import { LOST, maskOf, namesOf } from './key-types.ts'
 
 /** What is filed together: of one token (null for what concerns all), of one type. */
@@ -9,29 +9,29 @@ export type Channel = {
   readonly address: Hex | null
   readonly type: UpdateType
   /** As what the keys were told that such messages follow; 0 where they follow none. */
-  readonly told: number
+  readonly keyTypes: number
   readonly evictable: boolean
 }
 
 /** Their numbers fit into two bytes. */
 const CHANNELS_BOUND = 65_536
 /** Where no message is. */
-export const NOTHING = 0
+export const NO_CHANNEL = 0
 /** Where lies what has no channel of its own, since there are too many: whoever reads looks at it. */
-const ANYTHING = 1
+const OVERFLOW_CHANNEL = 1
 
 /** Why a reader looks at a channel: not at all; where tellings may be gone; for what its keys were told as; for its type. */
-export const looks = { never: 0, ifLost: 1, told: 2, named: 3 } as const
+export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
 
 /** What follows a key. */
-export const followers: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
+export const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
 
 /** Gives every channel a number of its own, for as long as the tape lives. */
 export class Channels {
   readonly #numbers = new Map<string, number>()
   readonly #channels: (Channel | null)[] = [null, null]
   /** Numbers that are not written yet. */
-  #fresh: number[] = []
+  #unsaved: number[] = []
   readonly #write: StatementSync
 
   constructor(database: DatabaseSync) {
@@ -39,67 +39,67 @@ export class Channels {
       'INSERT OR REPLACE INTO channels (number, address, type, told, evictable) VALUES (?, ?, ?, ?, ?)',
     )
     for (const row of database.prepare('SELECT number, address, type, told, evictable FROM channels').all()) {
-      const { number, address, type, told, evictable } = row as unknown as Row
-      this.#hold(number, { address, type, told: maskOf(told.split(' ')), evictable: evictable === 1 })
+      const { number, address, type, told, evictable } = row as unknown as ChannelRow
+      this.#set(number, { address, type, keyTypes: maskOf(told.split(' ')), evictable: evictable === 1 })
     }
   }
 
   /** The number of a channel, which it is given now if it has none. */
   numberOf(channel: Channel): number {
-    const known = this.#numbers.get(nameOf(channel))
+    const known = this.#numbers.get(channelName(channel))
     if (known !== undefined) return known
     const number = this.#channels.length
-    if (number >= CHANNELS_BOUND) return ANYTHING
-    this.#hold(number, channel)
-    this.#fresh.push(number)
+    if (number >= CHANNELS_BOUND) return OVERFLOW_CHANNEL
+    this.#set(number, channel)
+    this.#unsaved.push(number)
     return number
   }
 
   /** How many there are, and one more. */
-  get bound(): number {
+  get size(): number {
     return this.#channels.length
   }
 
   /** Whether the count may take what lies in a channel. */
-  evictable(number: number): boolean {
+  isEvictable(number: number): boolean {
     return this.#channels[number]?.evictable ?? false
   }
 
   /** How whoever wants this looks at each channel. */
-  looksOf({ tokens, types, followersOf }: Wanted): Uint8Array {
+  relevanceOf({ tokens, types, followersOf }: HistoryFilter): Uint8Array {
     const all = new Uint8Array(this.#channels.length)
-    const told = followersOf ? maskOf(followersOf) | LOST : 0
-    all[ANYTHING] = looks.told
+    const wantedMask = followersOf ? maskOf(followersOf) | LOST : 0
+    all[OVERFLOW_CHANNEL] = relevance.followed
     for (const [number, channel] of this.#channels.entries()) {
       if (!channel || !(tokens === null || channel.address === null || tokens.has(channel.address))) continue
-      if (types.has(channel.type)) all[number] = looks.named
-      else if ((channel.told & told) !== 0) all[number] = looks.told
-      else if (told !== 0 && followers.has(channel.type)) all[number] = looks.ifLost
+      if (types.has(channel.type)) all[number] = relevance.typeMatches
+      else if ((channel.keyTypes & wantedMask) !== 0) all[number] = relevance.followed
+      else if (wantedMask !== 0 && followerTypes.has(channel.type)) all[number] = relevance.ifLost
     }
     return all
   }
 
   /** Writes the numbers that were given since the last stroke that held. */
   save(): void {
-    for (const number of this.#fresh) {
-      const { address, type, told, evictable } = this.#channels[number] as Channel
-      this.#write.run(number, address, type, namesOf(told).join(' '), evictable ? 1 : 0)
+    for (const number of this.#unsaved) {
+      const { address, type, keyTypes, evictable } = this.#channels[number] as Channel
+      this.#write.run(number, address, type, namesOf(keyTypes).join(' '), evictable ? 1 : 0)
     }
   }
 
   /** The stroke held. */
-  saved(): void {
-    if (this.#fresh.length > 0) this.#fresh = []
+  markSaved(): void {
+    if (this.#unsaved.length > 0) this.#unsaved = []
   }
 
-  #hold(number: number, channel: Channel): void {
+  #set(number: number, channel: Channel): void {
     while (this.#channels.length < number) this.#channels.push(null)
     this.#channels[number] = channel
-    this.#numbers.set(nameOf(channel), number)
+    this.#numbers.set(channelName(channel), number)
   }
 }
 
-type Row = {
+type ChannelRow = {
   readonly number: number
   readonly address: Hex | null
   readonly type: UpdateType
@@ -107,5 +107,5 @@ type Row = {
   readonly evictable: number
 }
 
-const nameOf = ({ address, type, told, evictable }: Channel): string =>
-  `${address} ${type} ${told} ${evictable ? 1 : 0}`
+const channelName = ({ address, type, keyTypes, evictable }: Channel): string =>
+  `${address} ${type} ${keyTypes} ${evictable ? 1 : 0}`

@@ -1,36 +1,36 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { movementTypes, type Update, type UpdateType } from '../../protocol/updates.ts'
-import { entryOf, type Row } from '../row.ts'
-import type { Entry, Extent, Reader, Wanted } from '../tape.ts'
-import { Channels, followers } from './channels.ts'
-import { Lives } from './key-types.ts'
-import { Catalogue, type Filed } from './shelves.ts'
+import { entryOf, type TapeRow } from '../row.ts'
+import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
+import { Channels, followerTypes } from './channels.ts'
+import { OpenKeyTypes } from './key-types.ts'
+import { type IndexedMessage, ShelfIndex } from './shelves.ts'
 
 /** Text that one reading takes at most, and one message more. */
 const TEXT_BOUND_CHARS = 1_048_576
 
 /** What is known of a tape as it is opened. */
-type Opened = {
+type OpenedTape = {
   readonly oldest: number
   readonly end: number
   /** Every kept message about a key. */
-  readonly about: (key: string) => readonly Entry[]
+  readonly readKey: (key: string) => readonly Entry[]
 }
 
 /** Files what is written, so that history finds what is wanted and reads only that. */
-export class Filing {
+export class TapeIndex {
   readonly #channels: Channels
-  readonly #catalogue: Catalogue
-  readonly #lives: Lives
+  readonly #shelves: ShelfIndex
+  readonly #openKeyTypes: OpenKeyTypes
   readonly #row: StatementSync
   readonly #rows: Readonly<Record<'asc' | 'desc', StatementSync>>
-  #filed: Filed[] = []
+  #pending: IndexedMessage[] = []
   #oldest: number
 
-  constructor(database: DatabaseSync, { oldest, end, about }: Opened) {
+  constructor(database: DatabaseSync, { oldest, end, readKey }: OpenedTape) {
     this.#channels = new Channels(database)
-    this.#catalogue = new Catalogue(database, this.#channels, oldest, end)
-    this.#lives = new Lives(about)
+    this.#shelves = new ShelfIndex(database, this.#channels, oldest, end)
+    this.#openKeyTypes = new OpenKeyTypes(readKey)
     this.#row = database.prepare('SELECT seq, text FROM tape WHERE seq = ?')
     const between = 'SELECT seq, text FROM tape WHERE seq BETWEEN ? AND ? ORDER BY seq'
     this.#rows = { asc: database.prepare(between), desc: database.prepare(`${between} DESC`) }
@@ -38,46 +38,46 @@ export class Filing {
   }
 
   /** Files a message within a stroke, before it is written itself; whether the count may take it. */
-  file(entry: Entry): boolean {
+  add(entry: Entry): boolean {
     const { seq, update } = entry
-    const { types: told, since } = this.#lives.follow(entry)
+    const { mask: keyTypes, since } = this.#openKeyTypes.add(entry)
     const evictable = isEvictable(update)
-    const channel = this.#channels.numberOf({ address: update.address, type: update.type, told, evictable })
-    this.#filed.push({ seq, channel, since })
+    const channel = this.#channels.numberOf({ address: update.address, type: update.type, keyTypes, evictable })
+    this.#pending.push({ seq, channel, since })
     return evictable
   }
 
   /** Writes within a stroke what was not written yet. */
   save(): void {
     this.#channels.save()
-    this.#catalogue.save()
+    this.#shelves.save()
   }
 
   /** The stroke held, and took these with it. */
-  held(gone: readonly number[], oldest: number): void {
-    this.#channels.saved()
-    this.#catalogue.add(this.#filed)
-    this.#catalogue.remove(gone)
-    this.#filed = []
+  onCommit(evicted: readonly number[], oldest: number): void {
+    this.#channels.markSaved()
+    this.#shelves.add(this.#pending)
+    this.#shelves.remove(evicted)
+    this.#pending = []
     this.#oldest = oldest
   }
 
   /** The stroke failed. */
-  undone(): void {
-    this.#filed = []
-    this.#lives.forget()
+  onRollback(): void {
+    this.#pending = []
+    this.#openKeyTypes.clear()
   }
 
-  reader(wanted: Wanted): Reader {
-    let looks = this.#channels.looksOf(wanted)
-    return (stretch) => {
-      if (looks.length < this.#channels.bound) looks = this.#channels.looksOf(wanted)
-      const { seqs, reached } = this.#catalogue.find(looks, stretch, this.#oldest)
+  openReader(filter: HistoryFilter): HistoryReader {
+    let relevanceByChannel = this.#channels.relevanceOf(filter)
+    return (range) => {
+      if (relevanceByChannel.length < this.#channels.size) relevanceByChannel = this.#channels.relevanceOf(filter)
+      const { seqs, reached } = this.#shelves.find(relevanceByChannel, range, this.#oldest)
       const entries: Entry[] = []
       let chars = 0
       for (const row of this.#rowsAt(seqs)) {
         const entry = entryOf(row)
-        if (isWanted(wanted, entry)) entries.push(entry)
+        if (matchesFilter(filter, entry)) entries.push(entry)
         chars += row.text.length
         if (chars > TEXT_BOUND_CHARS) return { entries, reached: row.seq }
       }
@@ -86,25 +86,25 @@ export class Filing {
   }
 
   /** The messages with these numbers, in their order; in one go where they stand beside each other. */
-  *#rowsAt(seqs: readonly number[]): Iterable<Row> {
+  *#rowsAt(seqs: readonly number[]): Iterable<TapeRow> {
     const [first = 0, last = first] = [seqs[0], seqs.at(-1)]
     if (seqs.length > 1 && Math.abs(last - first) === seqs.length - 1) {
-      const [from, to, rows] = first < last ? [first, last, this.#rows.asc] : [last, first, this.#rows.desc]
-      yield* rows.iterate(from, to) as Iterable<Row>
+      const [from, to, query] = first < last ? [first, last, this.#rows.asc] : [last, first, this.#rows.desc]
+      yield* query.iterate(from, to) as Iterable<TapeRow>
       return
     }
     for (const seq of seqs) {
-      const row = this.#row.get(seq) as Row | undefined
+      const row = this.#row.get(seq) as TapeRow | undefined
       if (row) yield row
     }
   }
 
-  extent(wanted: Wanted, after: number, enough: number): Extent {
-    return this.#catalogue.extent(this.#channels.looksOf(wanted), after, enough, this.#oldest)
+  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate {
+    return this.#shelves.extent(this.#channels.relevanceOf(filter), after, countLimit, this.#oldest)
   }
 }
 
-const isPlenty = (type: UpdateType | 'part'): boolean =>
+const isEvictableType = (type: UpdateType | 'part'): boolean =>
   type === 'part' || type === 'approval' || type === 'log' || movementTypes.has(type)
 
 /**
@@ -112,9 +112,9 @@ const isPlenty = (type: UpdateType | 'part'): boolean =>
  * seal that lists it, and it can be said whether it had been sealed before.
  */
 const isEvictable = (update: Update): boolean =>
-  update.type === 'seal' ? update.types.every(isPlenty) : isPlenty(update.type)
+  update.type === 'seal' ? update.types.every(isEvictableType) : isEvictableType(update.type)
 
 /** What has no channel of its own is found by whoever looks. */
-const isWanted = ({ tokens, types, followersOf }: Wanted, { update: { address, type } }: Entry): boolean =>
-  (types.has(type) || (followersOf !== undefined && followers.has(type))) &&
+const matchesFilter = ({ tokens, types, followersOf }: HistoryFilter, { update: { address, type } }: Entry): boolean =>
+  (types.has(type) || (followersOf !== undefined && followerTypes.has(type))) &&
   (tokens === null || address === null || tokens.has(address))

@@ -5,129 +5,129 @@ import type { Entry } from '../tape.ts'
 export const LOST = 1
 const LOST_NAME = 'lost'
 /** A bit for each type, and the lowest for what is lost. */
-const bits: ReadonlyMap<string, number> = new Map([
+const bitByType: ReadonlyMap<string, number> = new Map([
   [LOST_NAME, LOST],
   ...updateTypes.map((type, index) => [type, 2 << index] as const),
 ])
 
-const bitOf = (type: UpdateType): number => bits.get(type) ?? LOST
+const bitOf = (type: UpdateType): number => bitByType.get(type) ?? LOST
 
 /** Types as one number; a name that nobody knows may mean anything. */
 export function maskOf(names: Iterable<string>): number {
   let mask = 0
-  for (const name of names) if (name !== '') mask |= bits.get(name) ?? LOST
+  for (const name of names) if (name !== '') mask |= bitByType.get(name) ?? LOST
   return mask
 }
 
 /** The names of a number's types. */
 export const namesOf = (mask: number): readonly string[] =>
-  [...bits].flatMap(([name, bit]) => ((mask & bit) !== 0 ? [name] : []))
+  [...bitByType].flatMap(([name, bit]) => ((mask & bit) !== 0 ? [name] : []))
 
 /** As what keys were told, and where the first of their tellings stands. */
-export type Told = { readonly types: number; readonly since: number }
+export type KeyTypes = { readonly mask: number; readonly since: number }
 
 /** What follows no key reaches back to nothing. */
-const NEVER = Number.MAX_SAFE_INTEGER
-const nothing: Told = { types: 0, since: NEVER }
+const NO_SEQ = Number.MAX_SAFE_INTEGER
+const noKeys: KeyTypes = { mask: 0, since: NO_SEQ }
 
 /** Keys of which it is known by heart how they live: so many in each of two generations. */
-const LIVES_BOUND = 8_192
+const KEYS_PER_GENERATION = 8_192
 
-type Life = { types: number; readonly since: number }
+type OpenKeyType = { mask: number; readonly since: number }
 
 /**
  * Knows as what each key was told since nothing retracts it: that is asked when something follows the key, mostly soon
  * after it was told. What is no longer known by heart is looked up. A key is told once in its life.
  */
-export class Lives {
-  readonly #about: (key: string) => readonly Entry[]
-  #young = new Map<string, Life | null>()
-  #old: ReadonlyMap<string, Life | null> = new Map()
+export class OpenKeyTypes {
+  readonly #readKey: (key: string) => readonly Entry[]
+  #newGeneration = new Map<string, OpenKeyType | null>()
+  #oldGeneration: ReadonlyMap<string, OpenKeyType | null> = new Map()
 
-  constructor(about: (key: string) => readonly Entry[]) {
-    this.#about = about
+  constructor(readKey: (key: string) => readonly Entry[]) {
+    this.#readKey = readKey
   }
 
   /** As what the keys were told that a message follows; then the message is part of their lives. */
-  follow({ seq, update }: Entry): Told {
+  add({ seq, update }: Entry): KeyTypes {
     switch (update.type) {
       case 'seal':
-        return this.#all(update, seq)
+        return this.#addSeal(update, seq)
       case 'retract': {
-        const told = toldIn(this.#lifeOf(update.key, seq))
-        this.#keep(update.key, null)
-        return told
+        const keyTypes = keyTypesOf(this.#find(update.key, seq))
+        this.#cache(update.key, null)
+        return keyTypes
       }
       case 'amend': {
-        const life = this.#lifeOf(update.key, seq)
-        const { types, since } = toldIn(life)
+        const openKey = this.#find(update.key, seq)
+        const { mask, since } = keyTypesOf(openKey)
         const bit = bitOf(update.update.type)
-        if (life) life.types |= bit
-        return { types: types | bit, since }
+        if (openKey) openKey.mask |= bit
+        return { mask: mask | bit, since }
       }
       default:
-        if ('key' in update && update.key) this.#tell(update.key, { types: bitOf(update.type), since: seq })
-        return nothing
+        if ('key' in update && update.key) this.#addFact(update.key, { mask: bitOf(update.type), since: seq })
+        return noKeys
     }
   }
 
   /** What was followed did not happen. */
-  forget(): void {
-    this.#young = new Map()
-    this.#old = new Map()
+  clear(): void {
+    this.#newGeneration = new Map()
+    this.#oldGeneration = new Map()
   }
 
-  #all({ keys, types }: Extract<Update, { type: 'seal' }>, seq: number): Told {
-    let [all, first] = [0, NEVER]
+  #addSeal({ keys, types }: Extract<Update, { type: 'seal' }>, seq: number): KeyTypes {
+    let [mask, first] = [0, NO_SEQ]
     for (const [index, key] of keys.entries()) {
       // What is folded into another has no telling of its own.
       if (types[index] === 'part') continue
-      const told = toldIn(this.#lifeOf(key, seq))
-      all |= told.types
-      first = Math.min(first, told.since)
+      const keyTypes = keyTypesOf(this.#find(key, seq))
+      mask |= keyTypes.mask
+      first = Math.min(first, keyTypes.since)
     }
-    return { types: all, since: first }
+    return { mask: mask, since: first }
   }
 
-  #tell(key: string, telling: Life): void {
-    const life = this.#known(key)
-    if (life) life.types |= telling.types
-    else this.#keep(key, telling)
+  #addFact(key: string, openKey: OpenKeyType): void {
+    const known = this.#cached(key)
+    if (known) known.mask |= openKey.mask
+    else this.#cache(key, openKey)
   }
 
-  #lifeOf(key: string, before: number): Life | null {
-    let life = this.#known(key)
-    if (life === undefined) {
-      life = livedBefore(this.#about(key), before)
-      this.#keep(key, life)
+  #find(key: string, before: number): OpenKeyType | null {
+    let openKey = this.#cached(key)
+    if (openKey === undefined) {
+      openKey = keyTypeBefore(this.#readKey(key), before)
+      this.#cache(key, openKey)
     }
-    return life
+    return openKey
   }
 
-  #known(key: string): Life | null | undefined {
-    const life = this.#young.get(key)
-    return life === undefined ? this.#old.get(key) : life
+  #cached(key: string): OpenKeyType | null | undefined {
+    const openKey = this.#newGeneration.get(key)
+    return openKey === undefined ? this.#oldGeneration.get(key) : openKey
   }
 
-  #keep(key: string, life: Life | null): void {
-    this.#young.set(key, life)
-    if (this.#young.size < LIVES_BOUND) return
-    this.#old = this.#young
-    this.#young = new Map()
+  #cache(key: string, openKey: OpenKeyType | null): void {
+    this.#newGeneration.set(key, openKey)
+    if (this.#newGeneration.size < KEYS_PER_GENERATION) return
+    this.#oldGeneration = this.#newGeneration
+    this.#newGeneration = new Map()
   }
 }
 
-const toldIn = (life: Life | null): Told => life ?? { types: LOST, since: NEVER }
+const keyTypesOf = (openKey: OpenKeyType | null): KeyTypes => openKey ?? { mask: LOST, since: NO_SEQ }
 
-function livedBefore(entries: readonly Entry[], before: number): Life | null {
-  let life: Life | null = null
+function keyTypeBefore(entries: readonly Entry[], before: number): OpenKeyType | null {
+  let openKey: OpenKeyType | null = null
   for (const { seq, update } of entries) {
     if (seq >= before) break
-    if (update.type === 'retract') life = null
+    if (update.type === 'retract') openKey = null
     else if (update.type === 'amend') {
-      if (life) life.types |= bitOf(update.update.type)
-    } else if (life) life.types |= bitOf(update.type)
-    else life = { types: bitOf(update.type), since: seq }
+      if (openKey) openKey.mask |= bitOf(update.update.type)
+    } else if (openKey) openKey.mask |= bitOf(update.type)
+    else openKey = { mask: bitOf(update.type), since: seq }
   }
-  return life
+  return openKey
 }

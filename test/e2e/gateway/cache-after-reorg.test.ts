@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../../../src/devnet/chain/block.ts'
+import type { DevnetBlock } from '../../../src/devnet/chain/block.ts'
 import { digest } from '../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import type { Weather } from '../../../src/devnet/faults/faults.ts'
-import { agreeing, doorOf, nodeOf } from '../../support/rpc-scenarios.ts'
-import { hearAll, openDevnet, relayOn, transfer, type World } from '../../support/test-stack.ts'
-import { ask } from '../../unit/devnet/devnet-client.ts'
-import { through } from './node-and-gateway.ts'
-import { generous, RpcEar } from './rpc-test-client.ts'
+import type { Faults } from '../../../src/devnet/faults/faults.ts'
+import { nodeEndpoint, relayEndpoint, waitForSameChain } from '../../support/rpc-scenarios.ts'
+import { listenToAll, openDevnet, openRelayFor, type TestStack, transfer } from '../../support/test-stack.ts'
+import { rpcCall } from '../../unit/devnet/devnet-client.ts'
+import { throughRelay } from './node-and-gateway.ts'
+import { highLimits, RpcTestClient } from './rpc-test-client.ts'
 
-type Asking = readonly [method: string, ...params: unknown[]]
+type RpcQuery = readonly [method: string, ...params: unknown[]]
 const hex = (number: number) => `0x${number.toString(16)}`
 
 /** What a reorganisation changes: of the head, of a block by its number and by its hash, and of what is pre-confirmed. */
-function questions(devnet: Devnet, { number, hash }: Block): readonly Asking[] {
+function affectedQueries(devnet: Devnet, { number, hash }: DevnetBlock): readonly RpcQuery[] {
   const { custodian } = devnet
   const address = devnet.list.addressOf('AAPLc')
   return [
@@ -32,39 +32,39 @@ function questions(devnet: Devnet, { number, hash }: Block): readonly Asking[] {
 }
 
 /** What a door says to all of them, each in a line. */
-const sayings = (door: Devnet, asked: readonly Asking[]): Promise<readonly string[]> =>
+const answersTo = (door: Devnet, asked: readonly RpcQuery[]): Promise<readonly string[]> =>
   Promise.all(
     asked.map(async (one) => {
-      const { result, error } = await ask(door, ...one)
+      const { result, error } = await rpcCall(door, ...one)
       return `${JSON.stringify(one)}: ${digest(JSON.stringify([result, error]))}`
     }),
   )
 
 /** A relay that is pushed what it may be pushed, and one who hears of its heads. */
-async function open(settings: Record<string, string>, weather: Partial<Weather>) {
+async function openRelayWithHeads(settings: Record<string, string>, weather: Partial<Faults>) {
   const devnet = await openDevnet()
-  Object.assign(devnet.weather, weather)
-  const relay = await relayOn(devnet, { ...generous, ...settings })
-  const world: World = { devnet, relay }
-  await agreeing(doorOf(relay), nodeOf(devnet))
-  const heads = await (await RpcEar.open(world)).subscribe('newHeads')
+  Object.assign(devnet.faults, weather)
+  const relay = await openRelayFor(devnet, { ...highLimits, ...settings })
+  const stack: TestStack = { devnet, relay }
+  await waitForSameChain(relayEndpoint(relay), nodeEndpoint(devnet))
+  const heads = await (await RpcTestClient.open(stack)).subscribe('newHeads')
   const hashes = () => heads.results.map((head) => (head as { hash: string }).hash)
-  const hears = async ({ hash }: Pick<Block, 'hash'>) => {
-    for (let count = heads.results.length; !hashes().includes(hash); count += 1) await heads.hear(count)
+  const waitForHead = async ({ hash }: Pick<DevnetBlock, 'hash'>) => {
+    for (let count = heads.results.length; !hashes().includes(hash); count += 1) await heads.waitForResults(count)
   }
   /** Puts two movements into a block of its own, of which the first one's hash is given. */
   const seal = async () => {
     const first = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
-    transfer(world)
+    transfer(stack)
     const block = devnet.seal()
-    await hears(block)
+    await waitForHead(block)
     return { first, block }
   }
-  return { devnet, node: through(devnet, relay), world, hears, seal }
+  return { devnet, node: throughRelay(devnet, relay), world: stack, hears: waitForHead, seal }
 }
 
 describe('a reorganisation makes every answer new as soon as it is heard of', () => {
-  const ways: [string, Record<string, string>, Partial<Weather>][] = [
+  const ways: [string, Record<string, string>, Partial<Faults>][] = [
     ['by a head of the same height', {}, {}],
     ['by logs that are taken back', {}, { refused: ['pendingLogs'], silent: ['newHeads'] }],
     ['by polling, without a socket', { UPSTREAM_WS_URL: '' }, {}],
@@ -72,54 +72,54 @@ describe('a reorganisation makes every answer new as soon as it is heard of', ()
   ]
 
   it.each(ways)('%s', async (_, settings, weather) => {
-    const { devnet, node, hears, seal } = await open(settings, weather)
+    const { devnet, node, hears, seal } = await openRelayWithHeads(settings, weather)
     for (const depth of [1, 2]) {
       const { first, block } = await seal()
       if (depth > 1) await seal()
-      const asked = questions(devnet, block)
-      const before = await sayings(devnet, asked)
+      const asked = affectedQueries(devnet, block)
+      const before = await answersTo(devnet, asked)
       // Twice, the second time from memory.
-      for (let time = 0; time < 2; time += 1) expect(await sayings(node, asked)).toEqual(before)
+      for (let time = 0; time < 2; time += 1) expect(await answersTo(node, asked)).toEqual(before)
       const others = devnet.reorg(depth, [first])
       for (const other of others) await hears(other)
-      const after = await sayings(devnet, asked)
+      const after = await answersTo(devnet, asked)
       expect(after).not.toEqual(before)
-      expect(await sayings(node, asked)).toEqual(after)
+      expect(await answersTo(node, asked)).toEqual(after)
     }
   })
 
   it('while questions are under way, and while heads come fast', async () => {
-    const { devnet, node, hears, seal } = await open({}, {})
+    const { devnet, node, hears, seal } = await openRelayWithHeads({}, {})
     for (let round = 0; round < 10; round += 1) {
       const { first, block } = await seal()
-      const asked = questions(devnet, block)
-      await sayings(node, asked)
-      devnet.weather.delayMs = 50
-      const under = sayings(node, asked)
+      const asked = affectedQueries(devnet, block)
+      await answersTo(node, asked)
+      devnet.faults.delayMs = 50
+      const under = answersTo(node, asked)
       const [other] = devnet.reorg(1, [first])
       devnet.seal()
-      devnet.weather.delayMs = 0
+      devnet.faults.delayMs = 0
       await under
       if (other) await hears(other)
       await hears(devnet.chain.head)
-      expect(await sayings(node, asked)).toEqual(await sayings(devnet, asked))
+      expect(await answersTo(node, asked)).toEqual(await answersTo(devnet, asked))
     }
   })
 
   it('though the block that it replaces could not be settled before', async () => {
-    const { devnet, node, world, hears, seal } = await open({}, {})
-    const heard = await hearAll(world)
-    devnet.weather.missingByHash = 6
+    const { devnet, node, world, hears, seal } = await openRelayWithHeads({}, {})
+    const received = await listenToAll(world)
+    devnet.faults.missingByHash = 6
     const { first, block } = await seal()
-    const asked = questions(devnet, block)
-    expect(await sayings(node, asked.slice(0, 5))).toEqual(await sayings(devnet, asked.slice(0, 5)))
+    const asked = affectedQueries(devnet, block)
+    expect(await answersTo(node, asked.slice(0, 5))).toEqual(await answersTo(devnet, asked.slice(0, 5)))
     const [other] = devnet.reorg(1, [first])
-    devnet.weather.clear()
-    await heard.hear('seal', (one) => one.block.hash === other?.hash)
-    expect(await sayings(node, asked)).toEqual(await sayings(devnet, asked))
+    devnet.faults.clear()
+    await received.waitFor('seal', (one) => one.block.hash === other?.hash)
+    expect(await answersTo(node, asked)).toEqual(await answersTo(devnet, asked))
     // Nor does what was asked of the former block come back with the next one.
     devnet.seal()
     await hears(devnet.chain.head)
-    expect(await sayings(node, asked)).toEqual(await sayings(devnet, asked))
+    expect(await answersTo(node, asked)).toEqual(await answersTo(devnet, asked))
   })
 })

@@ -3,18 +3,18 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { openFolder } from '../../support/child-program.ts'
+import { createTempFolder } from '../../support/child-program.ts'
 import {
-  ample,
-  type Call,
-  type Door,
-  doorOf,
-  nodeOf,
-  openResting,
-  type Subject,
-  sevenMethods,
+  callsOfAllMethods,
+  highRpcRate,
+  nodeEndpoint,
+  openIdleStack,
+  type QuerySubject,
+  type RpcCall,
+  type RpcEndpoint,
+  relayEndpoint,
 } from '../../support/rpc-scenarios.ts'
-import { openDevnet, relayOn, type World } from '../../support/test-stack.ts'
+import { openDevnet, openRelayFor, type TestStack } from '../../support/test-stack.ts'
 
 const run = promisify(execFile)
 const JSON_TYPE = ['-H', 'content-type: application/json']
@@ -30,24 +30,24 @@ async function curl(...args: readonly string[]) {
   return { status: Number(status), version, type, json: text === '' ? null : JSON.parse(text) }
 }
 
-const bodyOf = (call: Call) => JSON.stringify({ jsonrpc: '2.0', id: 7, ...call })
-const post = ({ url }: Door, body: string, ...args: readonly string[]) => curl(...args, '--data', body, url)
+const bodyOf = (call: RpcCall) => JSON.stringify({ jsonrpc: '2.0', id: 7, ...call })
+const post = ({ url }: RpcEndpoint, body: string, ...args: readonly string[]) => curl(...args, '--data', body, url)
 
-let world: World & { subject: Subject }
-let ours: Door
-let theirs: Door
+let stack: TestStack & { subject: QuerySubject }
+let viaRelay: RpcEndpoint
+let direct: RpcEndpoint
 
 beforeEach(async () => {
-  world = await openResting()
-  ours = doorOf(world.relay)
-  theirs = nodeOf(world.devnet)
+  stack = await openIdleStack()
+  viaRelay = relayEndpoint(stack.relay)
+  direct = nodeEndpoint(stack.devnet)
 })
 
 describe('curl that posts', () => {
   it('has each of the seven methods answered at every block as the node answers it', async () => {
-    const bodies = sevenMethods(world.subject).map(bodyOf)
+    const bodies = callsOfAllMethods(stack.subject).map(bodyOf)
     for (const body of bodies) {
-      const [answer, truth] = await Promise.all([ours, theirs].map((door) => post(door, body, ...JSON_TYPE)))
+      const [answer, truth] = await Promise.all([viaRelay, direct].map((door) => post(door, body, ...JSON_TYPE)))
       expect([body, answer?.status, answer?.json]).toEqual([body, truth?.status, truth?.json])
     }
   })
@@ -66,27 +66,27 @@ describe('curl that posts', () => {
     ['an offer of HTTP/2', (_, body) => ['--http2', '--data', body]],
     ['a connection of its own', (_, body) => ['-H', 'connection: close', '--data', body]],
   ])('is answered with %s', async (_, argsOf) => {
-    const folder = await openFolder({ onTestFinished })
+    const folder = await createTempFolder({ onTestFinished })
     const body = bodyOf({ method: 'eth_getBlockByNumber', params: ['latest', true] })
     await writeFile(join(folder, 'body'), `${body}\n`)
-    const { status, type, json } = await curl(...argsOf(folder, body), ours.url)
+    const { status, type, json } = await curl(...argsOf(folder, body), viaRelay.url)
     expect({ status, type }).toEqual({ status: 200, type: 'application/json' })
-    expect(json).toEqual((await post(theirs, body, ...JSON_TYPE)).json)
+    expect(json).toEqual((await post(direct, body, ...JSON_TYPE)).json)
   })
 })
 
 describe('curl that posts what the node refuses', () => {
   it('is told so with the status and the words of the node', async () => {
     const devnet = await openDevnet()
-    const relay = await relayOn(devnet, ample)
+    const relay = await openRelayFor(devnet, highRpcRate)
     const calls = [
       { method: 'eth_getBlockReceipts', params: ['latest'] },
-      { method: 'eth_getBalance', params: [world.subject.account, '0x5'] },
-      { method: 'eth_getCode', params: [world.subject.account, `0x${'ab'.repeat(32)}`] },
+      { method: 'eth_getBalance', params: [stack.subject.account, '0x5'] },
+      { method: 'eth_getCode', params: [stack.subject.account, `0x${'ab'.repeat(32)}`] },
     ]
     for (const call of calls) {
       const [answer, truth] = await Promise.all(
-        [doorOf(relay), nodeOf(devnet)].map((door) => post(door, bodyOf(call), ...JSON_TYPE)),
+        [relayEndpoint(relay), nodeEndpoint(devnet)].map((door) => post(door, bodyOf(call), ...JSON_TYPE)),
       )
       expect(answer).toEqual({ ...truth, json: { ...truth?.json, error: expect.objectContaining(truth?.json.error) } })
     }
@@ -94,7 +94,7 @@ describe('curl that posts what the node refuses', () => {
 })
 
 describe('curl that gets the list', () => {
-  const list = () => `${world.relay.url}/v1/tokenized-stocks`
+  const list = () => `${stack.relay.url}/v1/tokenized-stocks`
 
   it.each<[string, readonly string[]]>([
     ['as it is', []],
@@ -103,13 +103,13 @@ describe('curl that gets the list', () => {
     ['with an offer of HTTP/2', ['--http2']],
   ])('%s has what the Read API gives', async (_, args) => {
     const { status, type, json } = await curl(...args, list())
-    const truth = await curl(world.devnet.stocksUrl)
+    const truth = await curl(stack.devnet.stocksUrl)
     expect({ status, type, json }).toEqual({ status: 200, type: 'application/json', json: truth.json })
     expect(json.tokens).not.toHaveLength(0)
   })
 
   it('is told that it has it already, by the tag that it kept', async () => {
-    const tag = join(await openFolder({ onTestFinished }), 'tag')
+    const tag = join(await createTempFolder({ onTestFinished }), 'tag')
     expect(await curl('--etag-save', tag, '--etag-compare', tag, list())).toMatchObject({ status: 200 })
     expect(await curl('--etag-compare', tag, list())).toMatchObject({ status: 304, json: null })
   })
@@ -117,7 +117,17 @@ describe('curl that gets the list', () => {
   it('asks for both on one connection', async () => {
     const body = bodyOf({ method: 'eth_chainId', params: [] })
     const twice = ['--write-out', '%{num_connects}', '--output', '/dev/null']
-    const { stdout } = await run('curl', ['-s', ...twice, list(), '--next', '-s', ...twice, '--data', body, ours.url])
+    const { stdout } = await run('curl', [
+      '-s',
+      ...twice,
+      list(),
+      '--next',
+      '-s',
+      ...twice,
+      '--data',
+      body,
+      viaRelay.url,
+    ])
     expect(stdout).toBe('10')
   })
 })

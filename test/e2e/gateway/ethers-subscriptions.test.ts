@@ -1,25 +1,25 @@
 import type { JsonRpcApiProvider, Log } from 'ethers'
 import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { ethersOn } from '../../support/ethers-client.ts'
+import { ethersProviderFor } from '../../support/ethers-client.ts'
 import {
-  ample,
-  blocksAbove,
-  doorOf,
-  LATEST_MS,
-  live,
+  blockHashesAbove,
+  highRpcRate,
+  logPosition,
+  logPositionsAbove,
   logsAbove,
-  nodeOf,
-  placeOf,
-  placesAbove,
+  nodeEndpoint,
+  produceBlocks,
+  relayEndpoint,
+  WAIT_OPTIONS,
 } from '../../support/rpc-scenarios.ts'
-import { openWorld, transfer } from '../../support/test-stack.ts'
+import { openTestStack, transfer } from '../../support/test-stack.ts'
 
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
 /** Listens to all that ethers can be listened to; what was heard, and what was answered, by method. */
-async function listenAll(provider: JsonRpcApiProvider, devnet: Devnet) {
-  const heard = { blocks: [] as number[], transfers: [] as string[], ofOne: [] as string[], errors: [] as unknown[] }
+async function listenToEverything(provider: JsonRpcApiProvider, devnet: Devnet) {
+  const received = { blocks: [] as number[], transfers: [] as string[], ofOne: [] as string[], errors: [] as unknown[] }
   const asked = new Map<unknown, string>()
   const answered: string[] = []
   await provider.on('debug', ({ action, payload, result }) => {
@@ -27,49 +27,51 @@ async function listenAll(provider: JsonRpcApiProvider, devnet: Devnet) {
     if (action === 'receiveRpcResult')
       for (const { id, error } of [result].flat()) answered.push(`${asked.get(id)}${error ? ' refused' : ''}`)
   })
-  await provider.on('error', (failure) => heard.errors.push(failure))
-  await provider.on('block', (number: number) => heard.blocks.push(number))
-  await provider.on({ topics: [TRANSFER] }, (log: Log) => heard.transfers.push(toldOf(log)))
-  await provider.on({ address: devnet.list.addressOf('AAPLc') }, (log: Log) => heard.ofOne.push(toldOf(log)))
-  return { heard, count: (method: string) => answered.filter((one) => one === method).length }
+  await provider.on('error', (failure) => received.errors.push(failure))
+  await provider.on('block', (number: number) => received.blocks.push(number))
+  await provider.on({ topics: [TRANSFER] }, (log: Log) => received.transfers.push(logPositionOf(log)))
+  await provider.on({ address: devnet.list.addressOf('AAPLc') }, (log: Log) => received.ofOne.push(logPositionOf(log)))
+  return { heard: received, count: (method: string) => answered.filter((one) => one === method).length }
 }
 
-const toldOf = ({ blockHash, index, removed }: Log) =>
-  `${placeOf({ blockHash, logIndex: index })}${removed ? ' removed' : ''}`
+const logPositionOf = ({ blockHash, index, removed }: Log) =>
+  `${logPosition({ blockHash, logIndex: index })}${removed ? ' removed' : ''}`
 
-const truthOf = (devnet: Devnet, after: number) => ({
-  blocks: blocksAbove(devnet, after).map((_, at) => after + 1 + at),
-  transfers: placesAbove(devnet, after),
-  ofOne: placesAbove(devnet, after, 'AAPLc'),
+const expectedEvents = (devnet: Devnet, after: number) => ({
+  blocks: blockHashesAbove(devnet, after).map((_, at) => after + 1 + at),
+  transfers: logPositionsAbove(devnet, after),
+  ofOne: logPositionsAbove(devnet, after, 'AAPLc'),
   errors: [],
 })
 
 describe('ethers that listens', () => {
   it('over webSocket hears every block and every event: each once and in order', async () => {
-    const world = await openWorld(ample)
-    const { devnet, relay } = world
+    const stack = await openTestStack(highRpcRate)
+    const { devnet, relay } = stack
     const begin = devnet.chain.head.number
-    const provider = ethersOn(doorOf(relay), 'webSocket')
-    const { heard, count } = await listenAll(provider, devnet)
-    await expect.poll(() => count('eth_subscribe'), LATEST_MS).toBe(3)
-    live(world)
-    await expect.poll(() => heard, LATEST_MS).toEqual(truthOf(devnet, begin))
-    live(world)
-    await expect.poll(() => heard, LATEST_MS).toEqual(truthOf(devnet, begin))
+    const provider = ethersProviderFor(relayEndpoint(relay), 'webSocket')
+    const { heard, count } = await listenToEverything(provider, devnet)
+    await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
+    produceBlocks(stack)
+    await expect.poll(() => heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+    produceBlocks(stack)
+    await expect.poll(() => heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
     await provider.send('eth_chainId', [])
-    expect(heard).toEqual(truthOf(devnet, begin))
+    expect(heard).toEqual(expectedEvents(devnet, begin))
   })
 
   it('over webSocket hears of a reorganisation what it hears from the node itself', async () => {
-    const world = await openWorld(ample)
-    const { devnet, relay } = world
+    const stack = await openTestStack(highRpcRate)
+    const { devnet, relay } = stack
     const begin = devnet.chain.head.number
-    const [ours, theirs] = [doorOf(relay), nodeOf(devnet)].map((door) => ethersOn(door, 'webSocket'))
+    const [ours, theirs] = [relayEndpoint(relay), nodeEndpoint(devnet)].map((door) =>
+      ethersProviderFor(door, 'webSocket'),
+    )
     if (!ours || !theirs) throw new Error('unreachable')
-    const [own, direct] = [await listenAll(ours, devnet), await listenAll(theirs, devnet)]
-    await expect.poll(() => [own, direct].map(({ count }) => count('eth_subscribe')), LATEST_MS).toEqual([3, 3])
-    live(world)
-    await expect.poll(() => own.heard, LATEST_MS).toEqual(truthOf(devnet, begin))
+    const [own, direct] = [await listenToEverything(ours, devnet), await listenToEverything(theirs, devnet)]
+    await expect.poll(() => [own, direct].map(({ count }) => count('eth_subscribe')), WAIT_OPTIONS).toEqual([3, 3])
+    produceBlocks(stack)
+    await expect.poll(() => own.heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
     devnet.reorg(
       1,
       logsAbove(devnet, begin)
@@ -77,40 +79,40 @@ describe('ethers that listens', () => {
         .map(({ transactionHash }) => transactionHash),
     )
     devnet.seal()
-    await expect.poll(() => direct.heard.blocks, LATEST_MS).toContain(devnet.chain.head.number)
-    await expect.poll(() => own.heard, LATEST_MS).toEqual(direct.heard)
+    await expect.poll(() => direct.heard.blocks, WAIT_OPTIONS).toContain(devnet.chain.head.number)
+    await expect.poll(() => own.heard, WAIT_OPTIONS).toEqual(direct.heard)
   })
 
   it('over http, where no node filters for it, hears the same by asking', async () => {
-    const world = await openWorld(ample)
-    const { devnet, relay } = world
-    const provider = ethersOn(doorOf(relay), 'http')
+    const stack = await openTestStack(highRpcRate)
+    const { devnet, relay } = stack
+    const provider = ethersProviderFor(relayEndpoint(relay), 'http')
     const begin = devnet.chain.head.number
-    const { heard, count } = await listenAll(provider, devnet)
-    await expect.poll(() => count('eth_newFilter refused'), LATEST_MS).toBe(2)
+    const { heard, count } = await listenToEverything(provider, devnet)
+    await expect.poll(() => count('eth_newFilter refused'), WAIT_OPTIONS).toBe(2)
     // It counts from the block that it is told after that.
     const soFar = count('eth_blockNumber')
-    await expect.poll(() => count('eth_blockNumber') - soFar, LATEST_MS).toBeGreaterThan(3)
+    await expect.poll(() => count('eth_blockNumber') - soFar, WAIT_OPTIONS).toBeGreaterThan(3)
     for (const times of [1, 3, 2]) {
-      transfer(world, 'AAPLc', times)
-      transfer(world, 'TSLAc', times)
+      transfer(stack, 'AAPLc', times)
+      transfer(stack, 'TSLAc', times)
       devnet.seal()
-      await expect.poll(() => heard, LATEST_MS).toEqual(truthOf(devnet, begin))
+      await expect.poll(() => heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
     }
     expect(count('eth_getFilterChanges')).toBe(0)
   })
 
   it('over webSocket unsubscribes when nobody listens any more, and goes on asking', async () => {
-    const world = await openWorld(ample)
-    const { devnet, relay } = world
-    const provider = ethersOn(doorOf(relay), 'webSocket')
-    const { heard, count } = await listenAll(provider, devnet)
-    await expect.poll(() => count('eth_subscribe'), LATEST_MS).toBe(3)
+    const stack = await openTestStack(highRpcRate)
+    const { devnet, relay } = stack
+    const provider = ethersProviderFor(relayEndpoint(relay), 'webSocket')
+    const { heard, count } = await listenToEverything(provider, devnet)
+    await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
     for (const event of ['block', { topics: [TRANSFER] }, { address: devnet.list.addressOf('AAPLc') }])
       await provider.removeAllListeners(event)
-    await expect.poll(() => count('eth_unsubscribe'), LATEST_MS).toBe(3)
-    live(world)
-    await expect.poll(() => provider.getBlockNumber(), LATEST_MS).toBe(devnet.chain.head.number)
+    await expect.poll(() => count('eth_unsubscribe'), WAIT_OPTIONS).toBe(3)
+    produceBlocks(stack)
+    await expect.poll(() => provider.getBlockNumber(), WAIT_OPTIONS).toBe(devnet.chain.head.number)
     expect(heard).toEqual({ blocks: [], transfers: [], ofOne: [], errors: [] })
   })
 })

@@ -3,31 +3,33 @@ import { describe, expect, it } from 'vitest'
 import { methods } from '../../../src/chain/rpc/methods.ts'
 import {
   type Answer,
-  answerIn,
-  answersIn,
-  carriers,
-  expectNothingAsked,
+  expectNoUpstreamRequests,
+  parseAnswer,
+  parseAnswers,
   post,
-  quietWorldOfFile,
-  RpcLine,
+  quietStackForFile,
+  RawRpcSocket,
+  rpcTransports,
 } from './raw-rpc-requests.ts'
 
-const world = quietWorldOfFile()
-expectNothingAsked(world)
+const stack = quietStackForFile()
+expectNoUpstreamRequests(stack)
 
 const RUNS = 400
 /** What may be said to what is no good request. */
-const known = new Set([-32700, -32600, -32601, -32602])
+const knownErrorCodes = new Set([-32700, -32600, -32601, -32602])
 /** Those that are never asked rightly by chance. */
-const named = Object.keys(methods).filter((name) => name !== 'eth_blockNumber' && name !== 'eth_getBlockReceipts')
+const knownMethods = Object.keys(methods).filter(
+  (name) => name !== 'eth_blockNumber' && name !== 'eth_getBlockReceipts',
+)
 
 const id = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.double(), fc.constant(null), fc.jsonValue())
 const params = fc.oneof(fc.jsonValue(), fc.array(fc.jsonValue()), fc.array(fc.constantFrom('latest', '0x1', 1, {})))
 /** What is a request, or nearly one. */
-const almost = fc.record(
+const nearlyValidRequests = fc.record(
   {
     jsonrpc: fc.oneof({ weight: 6, arbitrary: fc.constant('2.0') }, fc.constantFrom('1.0', 2, null)),
-    method: fc.oneof(fc.constantFrom(...named, 'eth_subscribe', '__proto__'), fc.string(), fc.jsonValue()),
+    method: fc.oneof(fc.constantFrom(...knownMethods, 'eth_subscribe', '__proto__'), fc.string(), fc.jsonValue()),
     params,
     id,
   },
@@ -36,8 +38,10 @@ const almost = fc.record(
 const bodies = {
   'any text': fc.string({ unit: 'binary', maxLength: 300 }),
   'any JSON': fc.json(),
-  'what is nearly a request': almost.map((one) => JSON.stringify(one)),
-  'a batch of what are nearly requests': fc.array(almost, { maxLength: 60 }).map((some) => JSON.stringify(some)),
+  'what is nearly a request': nearlyValidRequests.map((one) => JSON.stringify(one)),
+  'a batch of what are nearly requests': fc
+    .array(nearlyValidRequests, { maxLength: 60 })
+    .map((some) => JSON.stringify(some)),
   'a good request that was damaged': fc
     .tuple(fc.constantFrom('eth_getBalance', 'eth_chainId'), fc.nat(80), fc.string({ minLength: 1, maxLength: 3 }))
     .map(([method, at, with_]) => {
@@ -46,12 +50,12 @@ const bodies = {
     }),
 }
 
-const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The JSON that a body is; nothing where it is none. */
-function jsonOf(body: string | Uint8Array): { readonly json: unknown } | null {
+function parseJson(body: string | Uint8Array): { readonly json: unknown } | null {
   try {
-    return { json: JSON.parse(typeof body === 'string' ? body : strict.decode(body)) }
+    return { json: JSON.parse(typeof body === 'string' ? body : strictUtf8.decode(body)) }
   } catch {
     return null
   }
@@ -70,8 +74,8 @@ const isNotification = (one: unknown): boolean =>
   (!('params' in one) || typeof one.params === 'object')
 
 /** How many answers a body gets, by the JSON-RPC specification alone. */
-function expected(body: string | Uint8Array): { readonly batch: boolean; readonly count: number } {
-  const read = jsonOf(body)
+function expectedAnswers(body: string | Uint8Array): { readonly batch: boolean; readonly count: number } {
+  const read = parseJson(body)
   if (!read) return { batch: false, count: 1 }
   const { json } = read
   if (!Array.isArray(json)) return { batch: false, count: isNotification(json) ? 0 : 1 }
@@ -79,37 +83,37 @@ function expected(body: string | Uint8Array): { readonly batch: boolean; readonl
   return { batch: true, count: json.filter((one) => !isNotification(one)).length }
 }
 
-function expectFit(body: string | Uint8Array, text: string | null): void {
-  const { batch, count } = expected(body)
-  const answers: readonly Answer[] = text === null ? [] : batch ? answersIn(text) : [answerIn(text)]
+function expectMatchingAnswer(body: string | Uint8Array, text: string | null): void {
+  const { batch, count } = expectedAnswers(body)
+  const answers: readonly Answer[] = text === null ? [] : batch ? parseAnswers(text) : [parseAnswer(text)]
   expect(answers.length).toBe(count)
   for (const { error, result } of answers) {
-    if (error) expect(known).toContain(error.code)
+    if (error) expect(knownErrorCodes).toContain(error.code)
     // Of all that is asked here, the chain alone is known without the node.
-    else expect(result).toBe(`0x${world().devnet.chainId.toString(16)}`)
+    else expect(result).toBe(`0x${stack().devnet.chainId.toString(16)}`)
   }
 }
 
 describe.each(Object.entries(bodies))('%s', (_, arbitrary) => {
-  it.each(carriers)(
+  it.each(rpcTransports)(
     'gets answers as JSON-RPC has them, and nothing is asked of the node, over %s',
     async (__, open) => {
-      const { said } = await open(world())
-      const property = fc.asyncProperty(arbitrary, async (body) => expectFit(body, await said(body)))
+      const { replyTo } = await open(stack())
+      const property = fc.asyncProperty(arbitrary, async (body) => expectMatchingAnswer(body, await replyTo(body)))
       await fc.assert(property, { numRuns: RUNS })
     },
   )
 })
 
 it('any bytes get an answer, over HTTP and as binary messages, and nothing is asked of the node', async () => {
-  const line = await RpcLine.open(world())
+  const line = await RawRpcSocket.open(stack())
   const property = fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), async (given) => {
     const body = new Uint8Array(given)
-    const { status, text } = await post(world(), body)
+    const { status, text } = await post(stack(), body)
     expect(status).toBe(200)
-    expectFit(body, text)
-    const [first = null, ...others] = await line.saidTo(body, { binary: true })
-    expectFit(body, first)
+    expectMatchingAnswer(body, text)
+    const [first = null, ...others] = await line.answersTo(body, { binary: true })
+    expectMatchingAnswer(body, first)
     expect(others).toEqual([])
   })
   await fc.assert(property, { numRuns: RUNS })

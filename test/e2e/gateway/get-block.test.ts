@@ -1,19 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { blockTags } from '../../../src/chain/rpc/methods.ts'
-import { ask, Block, ZERO_HASH } from '../../unit/devnet/devnet-client.ts'
-import { openRows, ownRows, quantity, type Rows, same } from './node-and-gateway.ts'
+import { BlockSchema, rpcCall, ZERO_HASH } from '../../unit/devnet/devnet-client.ts'
+import {
+  expectSameAnswer,
+  type GatewayStack,
+  openGatewayForTest,
+  openGatewayStack,
+  quantity,
+} from './node-and-gateway.ts'
 
-let rows: Rows
+let stack: GatewayStack
 beforeAll(async () => {
-  rows = await openRows()
+  stack = await openGatewayStack()
 })
-afterAll(() => rows.stop())
+afterAll(() => stack.stop())
 
-const block = async (at: string, full = false) => Block.parse(await same(rows, 'eth_getBlockByNumber', at, full))
+const block = async (at: string, full = false) =>
+  BlockSchema.parse(await expectSameAnswer(stack, 'eth_getBlockByNumber', at, full))
 
 describe('a block parameter', () => {
   it.each(blockTags)('may be the tag %s', async (tag) => {
-    const { head } = rows.devnet.chain
+    const { head } = stack.devnet.chain
     const heights = {
       latest: head.number,
       pending: head.number + 1,
@@ -25,14 +32,14 @@ describe('a block parameter', () => {
   })
 
   it('may be a block number in hex, of either case', async () => {
-    const { number, hash } = rows.devnet.chain.head
+    const { number, hash } = stack.devnet.chain.head
     for (const written of [quantity(number), `0x${number.toString(16).toUpperCase()}`])
       expect(await block(written)).toMatchObject({ number: quantity(number), hash })
   })
 
   it('is no number that JSON writes, no number with zeros in front, and no other word', async () => {
     for (const wrong of [1, '1', '0x01', '0x', 'newest', 'LATEST', '', null, {}, ['latest']]) {
-      const answer = await ask(rows.node, 'eth_getBlockByNumber', wrong, false)
+      const answer = await rpcCall(stack.node, 'eth_getBlockByNumber', wrong, false)
       expect(answer).toMatchObject({ status: 200, error: { code: -32602 } })
       expect(answer.error?.message).toContain('params[0]')
     }
@@ -102,50 +109,50 @@ describe('eth_getBlockByNumber through the relay', () => {
 
   it('needs fullTransactions, a boolean, and takes no third parameter', async () => {
     for (const params of [['latest'], ['latest', 'true'], ['latest', 1], ['latest', null], ['latest', false, 1], []]) {
-      const { status, error } = await ask(rows.node, 'eth_getBlockByNumber', ...params)
+      const { status, error } = await rpcCall(stack.node, 'eth_getBlockByNumber', ...params)
       expect({ status, code: error?.code }).toEqual({ status: 200, code: -32602 })
     }
   })
 
   it.each<[string, () => string]>([
-    ['above what is being built', () => quantity(rows.devnet.chain.head.number + 2)],
+    ['above what is being built', () => quantity(stack.devnet.chain.head.number + 2)],
     ['of the far future', () => `0x${'f'.repeat(64)}`],
     ['of a block that the node no longer has', () => '0x5'],
   ])('answers null for a number %s', async (_, at) => {
-    expect(await same(rows, 'eth_getBlockByNumber', at(), false)).toBeNull()
+    expect(await expectSameAnswer(stack, 'eth_getBlockByNumber', at(), false)).toBeNull()
   })
 
   it('answers a number that was above the head once it is sealed', async () => {
-    const { devnet, node } = await ownRows()
+    const { devnet, node } = await openGatewayForTest()
     const next = quantity(devnet.chain.head.number + 1)
-    expect((await ask(node, 'eth_getBlockByNumber', next, false)).result).toBeNull()
+    expect((await rpcCall(node, 'eth_getBlockByNumber', next, false)).result).toBeNull()
     const { hash } = devnet.seal()
-    expect((await ask(node, 'eth_getBlockByNumber', next, false)).result).toMatchObject({ hash })
+    expect((await rpcCall(node, 'eth_getBlockByNumber', next, false)).result).toMatchObject({ hash })
   })
 })
 
 describe('a pending block', () => {
   it('has a number and the hash that the node gives it', async () => {
     expect((await block('pending')).hash).toBe(ZERO_HASH)
-    const own = await ownRows()
-    own.devnet.weather.pending = 'partial'
-    const { hash, number } = Block.parse(await same(own, 'eth_getBlockByNumber', 'pending', false))
+    const own = await openGatewayForTest()
+    own.devnet.faults.pending = 'partial'
+    const { hash, number } = BlockSchema.parse(await expectSameAnswer(own, 'eth_getBlockByNumber', 'pending', false))
     expect(number).toBe(quantity(own.devnet.chain.head.number + 1))
     expect([ZERO_HASH, own.devnet.chain.head.hash]).not.toContain(hash)
   })
 
   it('has neither number nor hash where the node gives it none', async () => {
-    const own = await ownRows()
-    own.devnet.weather.pending = 'numberless'
-    expect(await same(own, 'eth_getBlockByNumber', 'pending', false)).toMatchObject({
+    const own = await openGatewayForTest()
+    own.devnet.faults.pending = 'numberless'
+    expect(await expectSameAnswer(own, 'eth_getBlockByNumber', 'pending', false)).toMatchObject({
       number: null,
       hash: null,
     })
   })
 
   it('is null where the node has none', async () => {
-    const own = await ownRows()
-    own.devnet.weather.pending = 'null'
-    expect(await same(own, 'eth_getBlockByNumber', 'pending', false)).toBeNull()
+    const own = await openGatewayForTest()
+    own.devnet.faults.pending = 'null'
+    expect(await expectSameAnswer(own, 'eth_getBlockByNumber', 'pending', false)).toBeNull()
   })
 })

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { relayOn } from '../../support/test-stack.ts'
-import { ask, BOB, manual, post } from '../../unit/devnet/devnet-client.ts'
-import { openRows, quantity, type Rows, request, through } from './node-and-gateway.ts'
+import { openRelayFor } from '../../support/test-stack.ts'
+import { BOB, post, rpcCall, startManualDevnet } from '../../unit/devnet/devnet-client.ts'
+import { type GatewayStack, openGatewayStack, quantity, request, throughRelay } from './node-and-gateway.ts'
 
-let rows: Rows
+let stack: GatewayStack
 beforeAll(async () => {
-  rows = await openRows()
+  stack = await openGatewayStack()
 })
-afterAll(() => rows.stop())
+afterAll(() => stack.stop())
 
-const chainId = () => quantity(rows.devnet.chainId)
-const send = (body: unknown, headers: Record<string, string> = {}) => post(rows.node, body, headers)
+const chainId = () => quantity(stack.devnet.chainId)
+const send = (body: unknown, headers: Record<string, string> = {}) => post(stack.node, body, headers)
 /** A body as it is written, since JSON that is read and written again may be another. */
 const textOf = async (body: string) => {
-  const response = await fetch(rows.node.rpcUrl, { method: 'POST', body })
+  const response = await fetch(stack.node.rpcUrl, { method: 'POST', body })
   return { status: response.status, text: await response.text() }
 }
 
@@ -37,10 +37,10 @@ describe('a request', () => {
 
   it('is answered as the node answers it, and in JSON', async () => {
     const body = request('eth_getBlockByNumber', ['latest', true], 11)
-    const [told, direct] = [await send(body), await post(rows.devnet, body)]
-    expect(told.json).toEqual(direct.json)
-    expect(told.headers.get('content-type')).toBe('application/json')
-    expect(told.status).toBe(200)
+    const [published, direct] = [await send(body), await post(stack.devnet, body)]
+    expect(published.json).toEqual(direct.json)
+    expect(published.headers.get('content-type')).toBe('application/json')
+    expect(published.status).toBe(200)
   })
 
   it.each(['application/json; charset=utf-8', 'text/plain', 'application/x-www-form-urlencoded', 'nonsense'])(
@@ -105,10 +105,10 @@ describe('a request', () => {
 
 describe('an unknown method', () => {
   it('is asked of nobody, and named in the refusal', async () => {
-    const devnet = await manual()
-    const node = through(devnet, await relayOn(devnet))
-    const told = await ask(node, 'eth_estimateGas', {})
-    expect(told).toMatchObject({
+    const devnet = await startManualDevnet()
+    const node = throughRelay(devnet, await openRelayFor(devnet))
+    const published = await rpcCall(node, 'eth_estimateGas', {})
+    expect(published).toMatchObject({
       status: 200,
       error: { code: -32601, message: expect.stringContaining('eth_estimateGas') },
     })
@@ -134,7 +134,7 @@ describe('a batch', () => {
         { jsonrpc: '2.0', id: 2, error: expect.objectContaining({ code: -32601 }) },
         { jsonrpc: '2.0', id: 3, error: expect.objectContaining({ code: -32602 }) },
         { jsonrpc: '2.0', id: null, error: expect.objectContaining({ code: -32600 }) },
-        { jsonrpc: '2.0', id: null, result: quantity(rows.devnet.chain.head.number) },
+        { jsonrpc: '2.0', id: null, result: quantity(stack.devnet.chain.head.number) },
       ]),
     )
   })
@@ -143,9 +143,9 @@ describe('a batch', () => {
     const batch = [
       request('eth_getBlockByNumber', ['latest', true], 1),
       request('eth_getLogs', [{ fromBlock: 'latest', toBlock: 'pending' }], 2),
-      request('eth_getBalance', [rows.devnet.custodian, 'pending'], 3),
+      request('eth_getBalance', [stack.devnet.custodian, 'pending'], 3),
     ]
-    expect((await send(batch)).json).toEqual((await post(rows.devnet, batch)).json)
+    expect((await send(batch)).json).toEqual((await post(stack.devnet, batch)).json)
   })
 
   it('holds up to 50 requests', async () => {
@@ -180,8 +180,8 @@ describe('a batch', () => {
   })
 
   it('counts each of its requests: over the rate all are refused with -32005 and HTTP 429', async () => {
-    const devnet = await manual()
-    const node = through(devnet, await relayOn(devnet, { RPC_RATE: '5' }))
+    const devnet = await startManualDevnet()
+    const node = throughRelay(devnet, await openRelayFor(devnet, { RPC_RATE: '5' }))
     const batch = Array.from({ length: 6 }, (_, id) => request('eth_chainId', [], id))
     const { status, headers, json } = await post(node, batch)
     expect(status).toBe(429)
@@ -193,7 +193,7 @@ describe('a batch', () => {
 
 describe('the address of the relay', () => {
   it.each(['GET', 'PUT', 'DELETE'])('refuses %s with the error record, and says what is answered', async (method) => {
-    const response = await fetch(rows.node.rpcUrl, { method })
+    const response = await fetch(stack.node.rpcUrl, { method })
     expect(response.status).toBe(405)
     expect(response.headers.get('allow')).toContain('POST')
     expect(await response.json()).toMatchObject({ code: 405, message: expect.any(String), details: [{}] })
@@ -202,7 +202,7 @@ describe('the address of the relay', () => {
   it('lets the pages of every origin ask', async () => {
     const headers = { origin: 'https://wallet.example', 'access-control-request-method': 'POST' }
     const asked = { ...headers, 'access-control-request-headers': 'content-type' }
-    const preflight = await fetch(rows.node.rpcUrl, { method: 'OPTIONS', headers: asked })
+    const preflight = await fetch(stack.node.rpcUrl, { method: 'OPTIONS', headers: asked })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
     expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
@@ -213,7 +213,7 @@ describe('the address of the relay', () => {
   })
 
   it('answers under a query, as a client with a key of its own sends it', async () => {
-    const response = await fetch(`${rows.node.rpcUrl}?key=mine`, {
+    const response = await fetch(`${stack.node.rpcUrl}?key=mine`, {
       method: 'POST',
       body: JSON.stringify(request('eth_chainId')),
     })

@@ -1,9 +1,16 @@
 import Big from 'big.js'
 import { describe, expect, it } from 'vitest'
-import { answerIn, answersIn, carriers, gist, quietWorldOfFile, writtenId } from './raw-rpc-requests.ts'
+import {
+  answerSummary,
+  parseAnswer,
+  parseAnswers,
+  quietStackForFile,
+  rawIdOf,
+  rpcTransports,
+} from './raw-rpc-requests.ts'
 
 /** Every example of the JSON-RPC 2.0 specification, with methods that the relay has. */
-const world = quietWorldOfFile()
+const stack = quietStackForFile()
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
 /** What the node must be asked for. */
@@ -11,12 +18,12 @@ const balance = { jsonrpc: '2.0', method: 'eth_getBalance', params: [ADDRESS, 'l
 const chain = { jsonrpc: '2.0', method: 'eth_chainId' }
 const body = (what: unknown): string => JSON.stringify(what)
 
-describe.each(carriers)('over %s', (_, open) => {
+describe.each(rpcTransports)('over %s', (_, open) => {
   it('a call with positional parameters is answered under its id', async () => {
-    const { answer } = await open(world())
-    expect(answerIn(await answer(body({ ...balance, id: 1 })))).toEqual({ jsonrpc: '2.0', id: 1, result: '0x0' })
+    const { answer } = await open(stack())
+    expect(parseAnswer(await answer(body({ ...balance, id: 1 })))).toEqual({ jsonrpc: '2.0', id: 1, result: '0x0' })
     const swapped = { ...balance, params: ['latest', ADDRESS], id: 2 }
-    expect(gist(answerIn(await answer(body(swapped))))).toEqual([2, -32602])
+    expect(answerSummary(parseAnswer(await answer(body(swapped))))).toEqual([2, -32602])
   })
 
   it.each([
@@ -24,9 +31,9 @@ describe.each(carriers)('over %s', (_, open) => {
     [4, { block: 'latest', address: ADDRESS }],
     [5, {}],
   ])('a call with named parameters is told that they go by position (%#)', async (id, params) => {
-    const { answer } = await open(world())
-    const said = answerIn(await answer(body({ ...balance, params, id })))
-    expect(gist(said)).toEqual([id, -32602])
+    const { answer } = await open(stack())
+    const said = parseAnswer(await answer(body({ ...balance, params, id })))
+    expect(answerSummary(said)).toEqual([id, -32602])
     expect(said).toMatchObject({ error: { message: expect.stringContaining('position') } })
   })
 
@@ -37,35 +44,38 @@ describe.each(carriers)('over %s', (_, open) => {
     ['with parameters that do not fit', { ...balance, params: [1, 2, 3, 4, 5] }],
     ['with named parameters', { ...balance, params: { address: ADDRESS } }],
   ])('a notification %s is answered with nothing', async (__, notification) => {
-    const { said, answer } = await open(world())
-    expect(await said(body(notification))).toBeNull()
+    const { replyTo, answer } = await open(stack())
+    expect(await replyTo(body(notification))).toBeNull()
     // Had anything been said later, it would come first here.
-    expect(gist(answerIn(await answer(body({ ...balance, id: 'next' }))))).toEqual(['next', 'result'])
+    expect(answerSummary(parseAnswer(await answer(body({ ...balance, id: 'next' }))))).toEqual(['next', 'result'])
   })
 
   it.each(['eth_noSuchMethod', '', 'eth_chainid', ' eth_chainId', 'rpc.discover', 'toString', '__proto__'])(
     'the method "%s" does not exist',
     async (method) => {
-      const { answer } = await open(world())
-      expect(gist(answerIn(await answer(body({ jsonrpc: '2.0', method, id: '1' }))))).toEqual(['1', -32601])
+      const { answer } = await open(stack())
+      expect(answerSummary(parseAnswer(await answer(body({ jsonrpc: '2.0', method, id: '1' }))))).toEqual(['1', -32601])
     },
   )
 
   it('a method that does not exist is named before its parameters are looked at', async () => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     const call = { jsonrpc: '2.0', method: 'eth_noSuchMethod', params: { name: 'myself' }, id: '5' }
-    expect(gist(answerIn(await answer(body(call))))).toEqual(['5', -32601])
+    expect(answerSummary(parseAnswer(await answer(body(call))))).toEqual(['5', -32601])
   })
 
   it('what is no JSON is a parse error', async () => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     const broken = '{"jsonrpc":"2.0","method":"eth_chainId,"params":"latest","id]'
-    expect(gist(answerIn(await answer(broken)))).toEqual([null, -32700])
+    expect(answerSummary(parseAnswer(await answer(broken)))).toEqual([null, -32700])
   })
 
   it('what is no request is an invalid request', async () => {
-    const { answer } = await open(world())
-    expect(gist(answerIn(await answer(body({ jsonrpc: '2.0', method: 1, params: 'latest' }))))).toEqual([null, -32600])
+    const { answer } = await open(stack())
+    expect(answerSummary(parseAnswer(await answer(body({ jsonrpc: '2.0', method: 1, params: 'latest' }))))).toEqual([
+      null,
+      -32600,
+    ])
   })
 
   it.each([
@@ -78,32 +88,32 @@ describe.each(carriers)('over %s', (_, open) => {
     ['whose parameters are a number', { ...chain, params: 0 }],
     ['whose parameters are true', { ...chain, params: true }],
   ])('a request %s is invalid, under its id', async (__, request) => {
-    const { answer } = await open(world())
-    expect(gist(answerIn(await answer(body({ ...request, id: 'mine' }))))).toEqual(['mine', -32600])
+    const { answer } = await open(stack())
+    expect(answerSummary(parseAnswer(await answer(body({ ...request, id: 'mine' }))))).toEqual(['mine', -32600])
   })
 
   it('a batch that is no JSON is one parse error', async () => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     const broken = `[${body({ ...chain, id: '1' })},{"jsonrpc":"2.0","method"]`
-    expect(gist(answerIn(await answer(broken)))).toEqual([null, -32700])
+    expect(answerSummary(parseAnswer(await answer(broken)))).toEqual([null, -32700])
   })
 
   it('an empty batch is one invalid request', async () => {
-    const { answer } = await open(world())
-    expect(gist(answerIn(await answer('[]')))).toEqual([null, -32600])
+    const { answer } = await open(stack())
+    expect(answerSummary(parseAnswer(await answer('[]')))).toEqual([null, -32600])
   })
 
   it.each(['[1]', '[1,2,3]', '[null,"eth_chainId",[],{}]'])(
     'each element of the batch %s is an invalid request of its own',
     async (batch) => {
-      const { answer } = await open(world())
+      const { answer } = await open(stack())
       const expected = (JSON.parse(batch) as unknown[]).map(() => [null, -32600])
-      expect(answersIn(await answer(batch)).map(gist)).toEqual(expected)
+      expect(parseAnswers(await answer(batch)).map(answerSummary)).toEqual(expected)
     },
   )
 
   it('a mixed batch is answered element by element, and its notifications are not', async () => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     const batch = [
       { ...balance, id: '1' },
       balance,
@@ -112,8 +122,8 @@ describe.each(carriers)('over %s', (_, open) => {
       { jsonrpc: '2.0', method: 'foo.get', params: { name: 'myself' }, id: '5' },
       { ...chain, params: [], id: '9' },
     ]
-    const answers = answersIn(await answer(body(batch)))
-    expect(new Map(answers.map(gist))).toEqual(
+    const answers = parseAnswers(await answer(body(batch)))
+    expect(new Map(answers.map(answerSummary))).toEqual(
       new Map<unknown, unknown>([
         ['1', 'result'],
         ['2', 'result'],
@@ -126,15 +136,17 @@ describe.each(carriers)('over %s', (_, open) => {
   })
 
   it('a batch of nothing but notifications is answered with nothing', async () => {
-    const { said, answer } = await open(world())
-    expect(await said(body([balance, chain, { jsonrpc: '2.0', method: 'eth_noSuchMethod', params: [7] }]))).toBeNull()
-    expect(gist(answerIn(await answer(body({ ...balance, id: 'next' }))))).toEqual(['next', 'result'])
+    const { replyTo, answer } = await open(stack())
+    expect(
+      await replyTo(body([balance, chain, { jsonrpc: '2.0', method: 'eth_noSuchMethod', params: [7] }])),
+    ).toBeNull()
+    expect(answerSummary(parseAnswer(await answer(body({ ...balance, id: 'next' }))))).toEqual(['next', 'result'])
   })
 
   it('requests of the same id in one batch are each answered', async () => {
-    const { answer } = await open(world())
-    const answers = answersIn(await answer(body([chain, balance, chain].map((call) => ({ ...call, id: 7 })))))
-    expect(answers.map(gist)).toEqual([7, 7, 7].map((id) => [id, 'result']))
+    const { answer } = await open(stack())
+    const answers = parseAnswers(await answer(body([chain, balance, chain].map((call) => ({ ...call, id: 7 })))))
+    expect(answers.map(answerSummary)).toEqual([7, 7, 7].map((id) => [id, 'result']))
   })
 })
 
@@ -161,7 +173,7 @@ const spelled = [
   '0.10000000000000000001',
 ]
 
-describe.each(carriers)('an id over %s', (_, open) => {
+describe.each(rpcTransports)('an id over %s', (_, open) => {
   const ways = [
     ['a result', (id: string) => `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`],
     ['a result of a batch', (id: string) => `[{"jsonrpc":"2.0","method":"eth_chainId","id":${id}}]`],
@@ -170,40 +182,40 @@ describe.each(carriers)('an id over %s', (_, open) => {
   ] as const
 
   it.each(strings)('that is the string %s comes back with each answer', async (id) => {
-    const { answer } = await open(world())
-    for (const [, write] of ways) expect(JSON.parse(writtenId(await answer(write(id))))).toBe(JSON.parse(id))
+    const { answer } = await open(stack())
+    for (const [, write] of ways) expect(JSON.parse(rawIdOf(await answer(write(id))))).toBe(JSON.parse(id))
   })
 
   it.each(numbers)('that is the number %s comes back as it was written', async (id) => {
-    const { answer } = await open(world())
-    for (const [, write] of ways) expect(writtenId(await answer(write(id)))).toBe(id)
+    const { answer } = await open(stack())
+    for (const [, write] of ways) expect(rawIdOf(await answer(write(id)))).toBe(id)
   })
 
   it.each(spelled)('that is the number %s comes back as that number', async (id) => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     for (const [what, write] of ways) {
-      const given = writtenId(await answer(write(id)))
+      const given = rawIdOf(await answer(write(id)))
       expect(given === 'null' ? null : new Big(given).eq(id), `${what} came under ${given}`).toBe(true)
     }
   })
 
   it('that is null is answered, unlike one that is missing', async () => {
-    const { answer } = await open(world())
-    for (const [, write] of ways) expect(writtenId(await answer(write('null')))).toBe('null')
+    const { answer } = await open(stack())
+    for (const [, write] of ways) expect(rawIdOf(await answer(write('null')))).toBe('null')
   })
 
   it.each(['{}', '{"id":1}', '[]', '[1]', 'true', 'false'])('that is %s makes the request invalid', async (id) => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     const single = `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`
-    expect(gist(answerIn(await answer(single)))).toEqual([null, -32600])
-    expect(answersIn(await answer(`[${single},${single}]`)).map(gist)).toEqual([
+    expect(answerSummary(parseAnswer(await answer(single)))).toEqual([null, -32600])
+    expect(parseAnswers(await answer(`[${single},${single}]`)).map(answerSummary)).toEqual([
       [null, -32600],
       [null, -32600],
     ])
   })
 
   it('keeps its digits beside others in the same batch', async () => {
-    const { answer } = await open(world())
+    const { answer } = await open(stack())
     const ids = ['12345678901234567890', '"12345678901234567890"', '1', '1.5', '9007199254740993', 'null']
     const text = await answer(`[${ids.map((id) => `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`).join()}]`)
     for (const id of ids) expect(text).toContain(`"id":${id},`)

@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { answerIn, answersIn, carriers, expectNothingAsked, gist, quietWorldOfFile } from './raw-rpc-requests.ts'
+import {
+  answerSummary,
+  expectNoUpstreamRequests,
+  parseAnswer,
+  parseAnswers,
+  quietStackForFile,
+  rpcTransports,
+} from './raw-rpc-requests.ts'
 
-const world = quietWorldOfFile()
-expectNothingAsked(world)
+const stack = quietStackForFile()
+expectNoUpstreamRequests(stack)
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
 const WORD = `0x${'0b'.repeat(32)}`
@@ -48,7 +55,7 @@ const invalid = [
 ] as const
 
 /** Parameters that fit no method; each is refused under the id of its request. */
-const misfits: readonly (readonly [method: string, params: unknown])[] = [
+const invalidParams: readonly (readonly [method: string, params: unknown])[] = [
   ['eth_chainId', [1]],
   ['eth_chainId', [null]],
   ['eth_chainId', {}],
@@ -106,56 +113,59 @@ const misfits: readonly (readonly [method: string, params: unknown])[] = [
   ]),
 ]
 
-describe.each(carriers)('over %s', (carrier, open) => {
+describe.each(rpcTransports)('over %s', (transport, open) => {
   it.each(unreadable)('%s is a parse error', async (_, body) => {
-    const { said } = await open(world())
-    expect(gist(answerIn((await said(body)) ?? ''))).toEqual([null, -32700])
+    const { replyTo } = await open(stack())
+    expect(answerSummary(parseAnswer((await replyTo(body)) ?? ''))).toEqual([null, -32700])
   })
 
   it.each(invalid)('%s is an invalid request', async (_, body) => {
-    const { said } = await open(world())
-    expect(gist(answerIn((await said(body)) ?? ''))).toEqual([null, -32600])
+    const { replyTo } = await open(stack())
+    expect(answerSummary(parseAnswer((await replyTo(body)) ?? ''))).toEqual([null, -32600])
   })
 
   it('parameters that do not fit are refused under their id, with a sentence that names what must be there', async () => {
-    const { said } = await open(world())
-    for (const [method, params] of misfits) {
-      const answer = answerIn((await said(text(request(method, params, 'mine')))) ?? '')
-      expect(gist(answer), `${method} ${text(params)}`).toEqual(['mine', -32602])
+    const { replyTo } = await open(stack())
+    for (const [method, params] of invalidParams) {
+      const answer = parseAnswer((await replyTo(text(request(method, params, 'mine')))) ?? '')
+      expect(answerSummary(answer), `${method} ${text(params)}`).toEqual(['mine', -32602])
       expect(answer).toMatchObject({ error: { message: expect.stringMatching(/^invalid params: ./) } })
     }
   })
 
   it('the last of several fields of the same name counts', async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const twice = (first: string, last: string) =>
       `{"jsonrpc":"2.0","id":1,"id":"last","method":"${first}","method":"${last}"}`
-    expect(gist(answerIn((await said(twice('nothing', 'eth_chainId'))) ?? ''))).toEqual(['last', 'result'])
-    expect(gist(answerIn((await said(twice('eth_chainId', 'nothing'))) ?? ''))).toEqual(['last', -32601])
+    expect(answerSummary(parseAnswer((await replyTo(twice('nothing', 'eth_chainId'))) ?? ''))).toEqual([
+      'last',
+      'result',
+    ])
+    expect(answerSummary(parseAnswer((await replyTo(twice('eth_chainId', 'nothing'))) ?? ''))).toEqual(['last', -32601])
   })
 
   it('nothing that stands under __proto__ is taken for a parameter', async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const filter = `{"__proto__":{"fromBlock":"latest","address":"${ADDRESS}"}}`
     for (const params of [`[${filter}]`, `{"__proto__":[${filter}]}`, `[${filter},${filter}]`]) {
       const body = `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":${params}}`
-      expect(gist(answerIn((await said(body)) ?? '')), params).toEqual([7, -32602])
+      expect(answerSummary(parseAnswer((await replyTo(body)) ?? '')), params).toEqual([7, -32602])
     }
     expect(Object.keys(Object.prototype)).toEqual([])
   })
 
-  const depth = carrier === 'HTTP' ? 100_000 : 60_000
+  const depth = transport === 'HTTP' ? 100_000 : 60_000
   const nested = `${'['.repeat(depth)}${']'.repeat(depth)}`
   const braces = `${'{"a":'.repeat(depth / 3)}1${'}'.repeat(depth / 3)}`
 
   it(`a body that is nested ${depth} deep is an invalid request`, async () => {
-    const { said } = await open(world())
-    expect(answersIn((await said(nested)) ?? '').map(gist)).toEqual([[null, -32600]])
-    expect(gist(answerIn((await said(braces)) ?? ''))).toEqual([null, -32600])
+    const { replyTo } = await open(stack())
+    expect(parseAnswers((await replyTo(nested)) ?? '').map(answerSummary)).toEqual([[null, -32600]])
+    expect(answerSummary(parseAnswer((await replyTo(braces)) ?? ''))).toEqual([null, -32600])
   })
 
   it(`what is nested ${depth} deep within a request is refused under its id`, async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const call = (method: string, params: string) => `{"jsonrpc":"2.0","id":3,"method":"${method}","params":${params}}`
     for (const [params, code] of [
       [nested, -32602],
@@ -163,76 +173,78 @@ describe.each(carriers)('over %s', (carrier, open) => {
       [`[{"address":${nested}}]`, -32602],
       [`[{"topics":${nested}}]`, -32602],
     ] as const)
-      expect(gist(answerIn((await said(call('eth_getLogs', params))) ?? ''))).toEqual([3, code])
-    expect(gist(answerIn((await said(call('eth_noSuchMethod', nested))) ?? ''))).toEqual([3, -32601])
+      expect(answerSummary(parseAnswer((await replyTo(call('eth_getLogs', params))) ?? ''))).toEqual([3, code])
+    expect(answerSummary(parseAnswer((await replyTo(call('eth_noSuchMethod', nested))) ?? ''))).toEqual([3, -32601])
     const deepId = `{"jsonrpc":"2.0","id":${nested},"method":"eth_chainId"}`
-    expect(gist(answerIn((await said(deepId)) ?? ''))).toEqual([null, -32600])
+    expect(answerSummary(parseAnswer((await replyTo(deepId)) ?? ''))).toEqual([null, -32600])
   })
 
   it(`a long id is kept beside what is nested ${depth} deep`, async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const call = `{"jsonrpc":"2.0","id":12345678901234567890,"method":"eth_noSuchMethod","params":${nested}}`
-    const answer = (await said(call)) ?? ''
-    expect(gist(answerIn(answer))[1]).toBe(-32601)
+    const answer = (await replyTo(call)) ?? ''
+    expect(answerSummary(parseAnswer(answer))[1]).toBe(-32601)
     expect(answer).toContain('"id":12345678901234567890,')
   })
 
   it('a name that nobody has, however long, is refused in few words', async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     for (const method of [
       'x'.repeat(100_000),
       '\u{1f600}'.repeat(20_000),
       '\u0000'.repeat(10_000),
       '"\\\n'.repeat(9),
     ]) {
-      const answer = (await said(text(request(method)))) ?? ''
-      expect(gist(answerIn(answer))).toEqual([1, -32601])
+      const answer = (await replyTo(text(request(method)))) ?? ''
+      expect(answerSummary(parseAnswer(answer))).toEqual([1, -32601])
       expect(answer.length).toBeLessThan(1_000)
     }
   })
 })
 
-describe.each(carriers)('a batch over %s', (_, open) => {
+describe.each(rpcTransports)('a batch over %s', (_, open) => {
   const chain = (id: number) => request('eth_chainId', [], id)
   const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (__, at) => make(at))
 
   it('of 50 is answered, and matched by id', async () => {
-    const { said } = await open(world())
-    const answers = answersIn((await said(text(many(50, chain)))) ?? '')
-    expect(answers.map(gist).sort(([a], [b]) => Number(a) - Number(b))).toEqual(many(50, (id) => [id, 'result']))
+    const { replyTo } = await open(stack())
+    const answers = parseAnswers((await replyTo(text(many(50, chain)))) ?? '')
+    expect(answers.map(answerSummary).sort(([a], [b]) => Number(a) - Number(b))).toEqual(
+      many(50, (id) => [id, 'result']),
+    )
   })
 
   it.each([51, 1_000])('of %d asks none of its questions, and refuses each by itself', async (count) => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const questions = many(count, (id) => ({ ...request('eth_getBalance', [ADDRESS, 'latest'], id) }))
-    const answers = answersIn((await said(text(questions))) ?? '')
-    expect(answers.map(gist)).toEqual(many(count, (id) => [id, -32600]))
+    const answers = parseAnswers((await replyTo(text(questions))) ?? '')
+    expect(answers.map(answerSummary)).toEqual(many(count, (id) => [id, -32600]))
     expect(answers[0]).toMatchObject({ error: { message: expect.stringContaining('50') } })
   })
 
   it('of 20,000 is one invalid request', async () => {
-    const { said } = await open(world())
-    const answer = answerIn((await said(text(many(20_000, () => 1)))) ?? '')
-    expect(gist(answer)).toEqual([null, -32600])
+    const { replyTo } = await open(stack())
+    const answer = parseAnswer((await replyTo(text(many(20_000, () => 1)))) ?? '')
+    expect(answerSummary(answer)).toEqual([null, -32600])
   })
 
   it('of 50 notifications is answered with nothing, and nothing is asked', async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const { id, ...notification } = request('eth_getBalance', [ADDRESS, 'latest'])
     expect(id).toBe(1)
-    expect(await said(text(many(50, () => notification)))).toBeNull()
+    expect(await replyTo(text(many(50, () => notification)))).toBeNull()
   })
 
   it('of nothing that is a request is answered element by element', async () => {
-    const { said } = await open(world())
-    const answers = answersIn((await said(text(many(50, (at) => [at])))) ?? '')
-    expect(answers.map(gist)).toEqual(many(50, () => [null, -32600]))
+    const { replyTo } = await open(stack())
+    const answers = parseAnswers((await replyTo(text(many(50, (at) => [at])))) ?? '')
+    expect(answers.map(answerSummary)).toEqual(many(50, () => [null, -32600]))
   })
 
   it('within a batch is an invalid request', async () => {
-    const { said } = await open(world())
-    const answers = answersIn((await said(text([[chain(1)], chain(2), []]))) ?? '')
-    expect(answers.map(gist)).toEqual(
+    const { replyTo } = await open(stack())
+    const answers = parseAnswers((await replyTo(text([[chain(1)], chain(2), []]))) ?? '')
+    expect(answers.map(answerSummary)).toEqual(
       expect.arrayContaining([
         [null, -32600],
         [2, 'result'],
@@ -245,7 +257,7 @@ describe.each(carriers)('a batch over %s', (_, open) => {
 
 /** Over a WebSocket such a message is no text at all. */
 describe('a body that is not UTF-8', () => {
-  const [, open] = carriers[0]
+  const [, open] = rpcTransports[0]
   const start = '{"jsonrpc":"2.0","method":"eth_chainId","id":"'
   it.each([
     ['a byte that is never used', [0xff]],
@@ -254,13 +266,13 @@ describe('a body that is not UTF-8', () => {
     ['half a surrogate pair', [0xed, 0xa0, 0x80]],
     ['a character that breaks off', [0xe2, 0x82]],
   ])('is a parse error: %s', async (_, wrong) => {
-    const { said } = await open(world())
-    expect(gist(answerIn((await said(bytes(start, wrong, '"}'))) ?? ''))).toEqual([null, -32700])
+    const { replyTo } = await open(stack())
+    expect(answerSummary(parseAnswer((await replyTo(bytes(start, wrong, '"}'))) ?? ''))).toEqual([null, -32700])
   })
 
   it('is a parse error where it is UTF-16', async () => {
-    const { said } = await open(world())
+    const { replyTo } = await open(stack())
     const utf16 = new Uint8Array(Buffer.from(text(request('eth_chainId')), 'utf16le'))
-    expect(gist(answerIn((await said(utf16)) ?? ''))).toEqual([null, -32700])
+    expect(answerSummary(parseAnswer((await replyTo(utf16)) ?? ''))).toEqual([null, -32700])
   })
 })

@@ -1,25 +1,36 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ALICE, Block, BOB, CAROL, logs, read, send, ZERO, ZERO_HASH } from '../../unit/devnet/devnet-client.ts'
-import { ownRows, quantity } from './node-and-gateway.ts'
+import {
+  ALICE,
+  BlockSchema,
+  BOB,
+  CAROL,
+  getLogs,
+  rpcResult,
+  sendTransfer,
+  ZERO,
+  ZERO_HASH,
+} from '../../unit/devnet/devnet-client.ts'
+import { openGatewayForTest, quantity } from './node-and-gateway.ts'
 
 /** Longer than the relay may remember anything that is pre-confirmed or newest. */
-const PATIENCE = { timeout: 5_000, interval: 20 }
+const WAIT_OPTIONS = { timeout: 5_000, interval: 20 }
 
 /** A node with a market of one's own, asked through the relay until it says what is waited for. */
 async function open() {
-  const { devnet, node } = await ownRows()
-  const holds = (method: string, ...params: unknown[]) => expect.poll(() => read(node, method, ...params), PATIENCE)
-  const block = async (tag: string) => Block.parse(await read(node, 'eth_getBlockByNumber', tag, false))
+  const { devnet, node } = await openGatewayForTest()
+  const holds = (method: string, ...params: unknown[]) =>
+    expect.poll(() => rpcResult(node, method, ...params), WAIT_OPTIONS)
+  const block = async (tag: string) => BlockSchema.parse(await rpcResult(node, 'eth_getBlockByNumber', tag, false))
   return { devnet, node, holds, block }
 }
 
 describe('what is being built, and what is sealed', () => {
   it('differ in the number, the hash and the parent', async () => {
     const { devnet, block } = await open()
-    send(devnet, 1n)
-    devnet.flash()
-    await expect.poll(async () => (await block('pending')).transactions.length, PATIENCE).toBe(1)
+    sendTransfer(devnet, 1n)
+    devnet.makeFlashblock()
+    await expect.poll(async () => (await block('pending')).transactions.length, WAIT_OPTIONS).toBe(1)
     const [latest, pending] = [await block('latest'), await block('pending')]
     const { number, hash } = devnet.chain.head
     expect(latest).toMatchObject({ number: quantity(number), hash, transactions: [] })
@@ -30,36 +41,36 @@ describe('what is being built, and what is sealed', () => {
     const { devnet, block } = await open()
     let before = 0
     for (const raw of [1n, 2n, 3n]) {
-      send(devnet, raw)
-      devnet.flash()
+      sendTransfer(devnet, raw)
+      devnet.makeFlashblock()
       const known = before
-      await expect.poll(async () => Number((await block('pending'))[field]), PATIENCE).toBeGreaterThan(known)
+      await expect.poll(async () => Number((await block('pending'))[field]), WAIT_OPTIONS).toBeGreaterThan(known)
       before = Number((await block('pending'))[field])
       expect(Number((await block('latest'))[field])).toBe(0)
     }
     devnet.seal()
-    await expect.poll(async () => Number((await block('latest'))[field]), PATIENCE).toBe(before)
-    await expect.poll(async () => Number((await block('pending'))[field]), PATIENCE).toBe(0)
+    await expect.poll(async () => Number((await block('latest'))[field]), WAIT_OPTIONS).toBe(before)
+    await expect.poll(async () => Number((await block('pending'))[field]), WAIT_OPTIONS).toBe(0)
   })
 
   it('differ in the transactions: those pre-confirmed so far, and all that were sealed', async () => {
     const { devnet, block } = await open()
     const sent: string[] = []
     for (const raw of [1n, 2n, 3n]) {
-      sent.push(send(devnet, raw))
-      devnet.flash()
-      await expect.poll(async () => (await block('pending')).transactions, PATIENCE).toEqual(sent)
+      sent.push(sendTransfer(devnet, raw))
+      devnet.makeFlashblock()
+      await expect.poll(async () => (await block('pending')).transactions, WAIT_OPTIONS).toEqual(sent)
       expect((await block('latest')).transactions).toEqual([])
     }
     devnet.seal()
-    await expect.poll(async () => (await block('latest')).transactions, PATIENCE).toEqual(sent)
-    await expect.poll(async () => (await block('pending')).transactions, PATIENCE).toEqual([])
+    await expect.poll(async () => (await block('latest')).transactions, WAIT_OPTIONS).toEqual(sent)
+    await expect.poll(async () => (await block('pending')).transactions, WAIT_OPTIONS).toEqual([])
   })
 
   it('are the same where the node pre-confirms nothing', async () => {
     const { devnet, block } = await open()
-    devnet.weather.pending = 'latest'
-    await expect.poll(async () => (await block('pending')).hash, PATIENCE).toBe(devnet.chain.head.hash)
+    devnet.faults.pending = 'latest'
+    await expect.poll(async () => (await block('pending')).hash, WAIT_OPTIONS).toBe(devnet.chain.head.hash)
   })
 })
 
@@ -67,24 +78,24 @@ describe('at pending', () => {
   it('eth_getLogs finds what is pre-confirmed, and once it is sealed it is found at latest', async () => {
     const { devnet, node } = await open()
     const hashesAt = (tag: string) => async () =>
-      (await logs(node, { fromBlock: tag, toBlock: tag })).map(({ transactionHash }) => transactionHash)
-    const sent = [send(devnet, 1n), send(devnet, 2n)]
-    devnet.flash()
-    await expect.poll(hashesAt('pending'), PATIENCE).toEqual(sent)
+      (await getLogs(node, { fromBlock: tag, toBlock: tag })).map(({ transactionHash }) => transactionHash)
+    const sent = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    devnet.makeFlashblock()
+    await expect.poll(hashesAt('pending'), WAIT_OPTIONS).toEqual(sent)
     expect(await hashesAt('latest')()).toEqual([])
     devnet.seal()
-    await expect.poll(hashesAt('latest'), PATIENCE).toEqual(sent)
-    await expect.poll(hashesAt('pending'), PATIENCE).toEqual([])
+    await expect.poll(hashesAt('latest'), WAIT_OPTIONS).toEqual(sent)
+    await expect.poll(hashesAt('pending'), WAIT_OPTIONS).toEqual([])
   })
 
   it('eth_getTransactionCount counts what is pre-confirmed, so that a quick sender leaves no gap', async () => {
     const { devnet, node, holds } = await open()
     for (const count of [1, 2, 3]) {
       devnet.transfer({ symbol: 'AAPLc', from: ALICE, to: BOB, raw: 1n })
-      devnet.flash()
+      devnet.makeFlashblock()
       await holds('eth_getTransactionCount', ALICE, 'pending').toBe(quantity(count))
     }
-    expect(await read(node, 'eth_getTransactionCount', ALICE, 'latest')).toBe('0x0')
+    expect(await rpcResult(node, 'eth_getTransactionCount', ALICE, 'latest')).toBe('0x0')
     devnet.seal()
     await holds('eth_getTransactionCount', ALICE, 'latest').toBe('0x3')
   })
@@ -92,11 +103,11 @@ describe('at pending', () => {
   it('eth_getCode shows a new contract before its block is sealed', async () => {
     const { devnet, node, holds } = await open()
     const fresh = `0xb2${'0'.repeat(36)}99`
-    expect(await read(node, 'eth_getCode', fresh, 'pending')).toBe('0x')
+    expect(await rpcResult(node, 'eth_getCode', fresh, 'pending')).toBe('0x')
     devnet.transfer({ address: fresh, from: ZERO, to: ALICE, raw: 1n })
-    devnet.flash()
+    devnet.makeFlashblock()
     await holds('eth_getCode', fresh, 'pending').toBe('0xef')
-    expect(await read(node, 'eth_getCode', fresh, 'latest')).toBe('0x')
+    expect(await rpcResult(node, 'eth_getCode', fresh, 'latest')).toBe('0x')
     devnet.seal()
     await holds('eth_getCode', fresh, 'latest').toBe('0xef')
   })
@@ -104,12 +115,12 @@ describe('at pending', () => {
   it('eth_getStorageAt shows a slot as it is pre-confirmed', async () => {
     const { devnet, node, holds } = await open()
     const token = devnet.list.addressOf('AAPLc')
-    const before = z.string().parse(await read(node, 'eth_getStorageAt', token, '0x2', 'latest'))
+    const before = z.string().parse(await rpcResult(node, 'eth_getStorageAt', token, '0x2', 'latest'))
     const after = `0x${(BigInt(before) + 70n).toString(16).padStart(64, '0')}`
     devnet.transfer({ symbol: 'AAPLc', from: ZERO, raw: 70n })
-    devnet.flash()
+    devnet.makeFlashblock()
     await holds('eth_getStorageAt', token, '0x2', 'pending').toBe(after)
-    expect(await read(node, 'eth_getStorageAt', token, '0x2', 'latest')).toBe(before)
+    expect(await rpcResult(node, 'eth_getStorageAt', token, '0x2', 'latest')).toBe(before)
     devnet.seal()
     await holds('eth_getStorageAt', token, '0x2', 'latest').toBe(after)
   })
@@ -117,25 +128,25 @@ describe('at pending', () => {
   it('eth_getBalance is less what a pre-confirmed transaction costs', async () => {
     const { devnet, node } = await open()
     const balance = async (tag: string) =>
-      BigInt(z.string().parse(await read(node, 'eth_getBalance', devnet.custodian, tag)))
+      BigInt(z.string().parse(await rpcResult(node, 'eth_getBalance', devnet.custodian, tag)))
     const before = await balance('latest')
     devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw: 1n })
-    devnet.flash()
-    await expect.poll(() => balance('pending'), PATIENCE).toBeLessThan(before)
+    devnet.makeFlashblock()
+    await expect.poll(() => balance('pending'), WAIT_OPTIONS).toBeLessThan(before)
     const after = await balance('pending')
     expect(await balance('latest')).toBe(before)
     devnet.seal()
-    await expect.poll(() => balance('latest'), PATIENCE).toBe(after)
+    await expect.poll(() => balance('latest'), WAIT_OPTIONS).toBe(after)
   })
 
   it('nothing is older than 200 ms, though nobody says that anything moved', async () => {
     const { devnet, node } = await open()
     // No list names this contract, so that no log of it is pushed to the relay.
     const unlisted = `0xb2${'0'.repeat(36)}98`
-    const counted = async () => (await read(node, 'eth_getTransactionCount', ALICE, 'pending')) as string
+    const counted = async () => (await rpcResult(node, 'eth_getTransactionCount', ALICE, 'pending')) as string
     for (const count of [1, 2, 3]) {
       devnet.transfer({ address: unlisted, from: ALICE, to: BOB, raw: 1n })
-      devnet.flash()
+      devnet.makeFlashblock()
       const moved = performance.now()
       let answer = ''
       // Whatever is asked later than that must be answered with what is so by now.

@@ -2,19 +2,27 @@ import type { Log } from 'ethers'
 import { type PublicClient, parseAbiItem } from 'viem'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ACCOUNTS, type Anvil, serveList, startAnvil } from '../../support/anvil-node.ts'
-import { ethersOn, ethersWays, readByEthers } from '../../support/ethers-client.ts'
+import { ethersProviderFor, ethersTransports, readWithEthers } from '../../support/ethers-client.ts'
 import { openRelay, type TestRelay } from '../../support/in-process-relay.ts'
-import { agreeing, ample, doorOf, LATEST_MS, nodeOf, type Subject, strangers } from '../../support/rpc-scenarios.ts'
+import {
+  highRpcRate,
+  nodeEndpoint,
+  type QuerySubject,
+  relayEndpoint,
+  unusedAddresses,
+  WAIT_OPTIONS,
+  waitForSameChain,
+} from '../../support/rpc-scenarios.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import {
-  heardOn,
-  type Notified,
+  collectNotifications,
   outcomeOf,
-  readByViem,
-  subscribed,
-  viemOn,
-  viemSocket,
-  viemWays,
+  readWithViem,
+  type ViemNotification,
+  viemClientFor,
+  viemTransports,
+  viemWebSocketClient,
+  waitForSubscriptions,
 } from '../../support/viem-client.ts'
 
 const NO_BLOCK = `0x${'ab'.repeat(32)}` as const
@@ -24,7 +32,7 @@ const Transfer = parseAbiItem('event Transfer(address indexed from, address inde
 const BLOCKS = 80
 
 /** A real node with a token, a relay on both, and what to ask about. */
-async function open(): Promise<{ anvil: Anvil; relay: TestRelay; subject: Subject }> {
+async function openRealNode(): Promise<{ anvil: Anvil; relay: TestRelay; subject: QuerySubject }> {
   const anvil = await startAnvil()
   onTestFinished(() => anvil.kill())
   await anvil.send({ functionName: 'mint', args: [ALICE, 1_000n] })
@@ -34,14 +42,14 @@ async function open(): Promise<{ anvil: Anvil; relay: TestRelay; subject: Subjec
   const { hash } = await anvil.block(number)
   const list = await serveList({ contract_address: anvil.token, symbol: 'TESTc', name: 'Test', decimals: 8 })
   onTestFinished(() => list.stop())
-  const relay = await openRelay({ ...anvil, url: list.url }, ample)
+  const relay = await openRelay({ ...anvil, url: list.url }, highRpcRate)
   onTestFinished(() => relay.stop())
-  const subject = { account: ALICE, token: anvil.token, slot: '0x0', block: { number, hash } } as Subject
+  const subject = { account: ALICE, token: anvil.token, slot: '0x0', block: { number, hash } } as QuerySubject
   return { anvil, relay, subject }
 }
 
 /** Stops the clock of the block that is being built: each second it would be another. */
-async function rest(anvil: Anvil): Promise<void> {
+async function freezePendingBlock(anvil: Anvil): Promise<void> {
   const { timestamp } = (await anvil.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: string }
   await anvil.rpc('evm_setNextBlockTimestamp', Number(timestamp) + 1_000)
 }
@@ -51,71 +59,76 @@ beforeAll(async () => {
   await (await startAnvil()).kill()
 })
 
-describe.each(viemWays)('viem over %s, on a real node', (way) => {
+describe.each(viemTransports)('viem over %s, on a real node', (way) => {
   it('reads all that the node has, also when it goes on', async () => {
-    const { anvil, relay, subject } = await open()
-    const [ours, theirs] = [viemOn(doorOf(relay), way), viemOn(nodeOf(anvil), way)]
+    const { anvil, relay, subject } = await openRealNode()
+    const [ours, theirs] = [viemClientFor(relayEndpoint(relay), way), viemClientFor(nodeEndpoint(anvil), way)]
     for (const raw of [1n, 2n]) {
-      await rest(anvil)
-      await agreeing(doorOf(relay), nodeOf(anvil))
-      const truth = await readByViem(theirs, subject)
+      await freezePendingBlock(anvil)
+      await waitForSameChain(relayEndpoint(relay), nodeEndpoint(anvil))
+      const truth = await readWithViem(theirs, subject)
       expect(truth['getLogs latest']).toMatchObject({ value: [{ removed: false }] })
-      expect(await readByViem(ours, subject)).toEqual(truth)
-      expect(await readByViem(ours, subject)).toEqual(truth)
+      expect(await readWithViem(ours, subject)).toEqual(truth)
+      expect(await readWithViem(ours, subject)).toEqual(truth)
       await anvil.send({ functionName: 'transfer', args: [BOB, raw] })
     }
   })
 })
 
-describe.each(ethersWays)('ethers over %s, on a real node', (way) => {
+describe.each(ethersTransports)('ethers over %s, on a real node', (way) => {
   it('reads all that the node has, also when it goes on', async () => {
-    const { anvil, relay, subject } = await open()
-    const [ours, theirs] = [ethersOn(doorOf(relay), way), ethersOn(nodeOf(anvil), way)]
+    const { anvil, relay, subject } = await openRealNode()
+    const [ours, theirs] = [ethersProviderFor(relayEndpoint(relay), way), ethersProviderFor(nodeEndpoint(anvil), way)]
     for (const raw of [1n, 2n]) {
-      await rest(anvil)
-      await agreeing(doorOf(relay), nodeOf(anvil))
-      const truth = await readByEthers(theirs, subject)
+      await freezePendingBlock(anvil)
+      await waitForSameChain(relayEndpoint(relay), nodeEndpoint(anvil))
+      const truth = await readWithEthers(theirs, subject)
       expect(truth['getLogs latest']).toMatchObject({ value: [{ removed: false }] })
-      expect(await readByEthers(ours, subject)).toEqual(truth)
-      expect(await readByEthers(ours, subject)).toEqual(truth)
+      expect(await readWithEthers(ours, subject)).toEqual(truth)
+      expect(await readWithEthers(ours, subject)).toEqual(truth)
       await anvil.send({ functionName: 'transfer', args: [BOB, raw] })
     }
   })
 })
 
-describe.each(viemWays)('a real node that refuses what viem asks over %s', (way) => {
-  it.each<[string, (client: PublicClient, subject: Subject) => Promise<unknown>]>([
+describe.each(viemTransports)('a real node that refuses what viem asks over %s', (way) => {
+  it.each<[string, (client: PublicClient, subject: QuerySubject) => Promise<unknown>]>([
     ['state above the head', (client, { account: address }) => client.getBalance({ address, blockNumber: 9_999n })],
     ['state at no block', (client, { account: address }) => client.getBalance({ address, blockHash: NO_BLOCK })],
     ['logs of no block', (client) => client.getLogs({ blockHash: NO_BLOCK })],
     ['logs above the head', (client) => client.getLogs({ fromBlock: 9_998n, toBlock: 9_999n })],
     ['a number that is none', (client, { account: address }) => client.getCode({ address, blockNumber: 2n ** 70n })],
   ])('is quoted where it is %s, and everybody else is still answered', async (_, ask) => {
-    const { anvil, relay, subject } = await open()
+    const { anvil, relay, subject } = await openRealNode()
     // Over HTTP, as the relay asks it: over its socket this node has other words for the same.
-    const [ours, theirs] = [viemOn(doorOf(relay), way), viemOn(nodeOf(anvil), 'http')]
+    const [ours, theirs] = [viemClientFor(relayEndpoint(relay), way), viemClientFor(nodeEndpoint(anvil), 'http')]
     const truth = await outcomeOf(ask(theirs, subject))
     expect(truth).toMatchObject({ code: expect.any(Number) })
     expect(await outcomeOf(ask(ours, subject))).toEqual(truth)
-    for (const address of strangers(3))
-      expect(await outcomeOf(viemOn(doorOf(relay), 'http').getBalance({ address }))).toEqual({ value: 0n })
+    for (const address of unusedAddresses(3))
+      expect(await outcomeOf(viemClientFor(relayEndpoint(relay), 'http').getBalance({ address }))).toEqual({
+        value: 0n,
+      })
   })
 })
 
 describe('a real node, listened to', () => {
   it('by viem and ethers, over webSocket, is heard once and in order, as it says it itself', async () => {
-    const { anvil, relay } = await open()
+    const { anvil, relay } = await openRealNode()
     // Whoever subscribes before the relay knows the head is told of it, too.
-    const ear = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start`)
-    onTestFinished(() => ear.close())
-    await ear.hear('status', ({ source }) => source !== 'down')
-    const [own, direct] = [viemSocket(doorOf(relay)), viemSocket(nodeOf(anvil))]
+    const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start`)
+    onTestFinished(() => listener.close())
+    await listener.waitFor('status', ({ source }) => source !== 'down')
+    const [own, direct] = [viemWebSocketClient(relayEndpoint(relay)), viemWebSocketClient(nodeEndpoint(anvil))]
     const filter = { address: anvil.token }
-    const ours = [await heardOn(own, ['logs', filter]), await heardOn(own, ['newHeads'])]
-    const theirs = [await heardOn(direct, ['logs', filter]), await heardOn(direct, ['newHeads'])]
-    const pending = await heardOn(own, ['pendingLogs', filter])
+    const ours = [await collectNotifications(own, ['logs', filter]), await collectNotifications(own, ['newHeads'])]
+    const theirs = [
+      await collectNotifications(direct, ['logs', filter]),
+      await collectNotifications(direct, ['newHeads']),
+    ]
+    const pending = await collectNotifications(own, ['pendingLogs', filter])
     const ethers = { blocks: [] as number[], hashes: [] as string[] }
-    const provider = ethersOn(doorOf(relay), 'webSocket')
+    const provider = ethersProviderFor(relayEndpoint(relay), 'webSocket')
     await provider.on('block', (block: number) => ethers.blocks.push(block))
     await provider.on(filter, ({ transactionHash }: Log) => ethers.hashes.push(transactionHash))
     const events: (string | null)[] = []
@@ -124,25 +137,28 @@ describe('a real node, listened to', () => {
       event: Transfer,
       onLogs: (logs) => events.push(...logs.map((log) => log.transactionHash)),
     })
-    await subscribed(own, 4)
+    await waitForSubscriptions(own, 4)
     // Both have subscribed once this is answered.
     await provider.send('eth_chainId', [])
     const begin = Number(await anvil.rpc('eth_blockNumber'))
     const hashes: string[] = []
     for (const raw of [1n, 2n, 3n, 4n, 5n])
       hashes.push(await anvil.send({ functionName: 'transfer', args: [BOB, raw] }))
-    await expect.poll(() => theirs.map(({ results }) => results.length), LATEST_MS).toEqual([5, 5])
-    await expect.poll(() => ours[0]?.results, LATEST_MS).toEqual(theirs[0]?.results)
-    await expect.poll(() => ours[1]?.results.map(headOf), LATEST_MS).toEqual(theirs[1]?.results.map(headOf))
-    await expect.poll(() => ethers, LATEST_MS).toEqual({ blocks: hashes.map((_, at) => begin + 1 + at), hashes })
-    await expect.poll(() => events, LATEST_MS).toEqual(hashes)
+    await expect.poll(() => theirs.map(({ results }) => results.length), WAIT_OPTIONS).toEqual([5, 5])
+    await expect.poll(() => ours[0]?.results, WAIT_OPTIONS).toEqual(theirs[0]?.results)
+    await expect
+      .poll(() => ours[1]?.results.map(headerFieldsOf), WAIT_OPTIONS)
+      .toEqual(theirs[1]?.results.map(headerFieldsOf))
+    await expect.poll(() => ethers, WAIT_OPTIONS).toEqual({ blocks: hashes.map((_, at) => begin + 1 + at), hashes })
+    await expect.poll(() => events, WAIT_OPTIONS).toEqual(hashes)
     // Without a subscription at the node, one found only when sealed may come after one of a later block.
     const pendingHashes = () => pending.results.map(({ transactionHash }) => transactionHash).toSorted()
-    await expect.poll(pendingHashes, LATEST_MS).toEqual(hashes.toSorted())
+    await expect.poll(pendingHashes, WAIT_OPTIONS).toEqual(hashes.toSorted())
     await own.getChainId()
     expect([ours[0]?.results.length, events.length, pending.results.length]).toEqual([5, 5, 5])
   })
 })
 
 /** This node tells of whole blocks where others tell of their headers. */
-const headOf = ({ transactions: _, uncles: __, withdrawals: ___, size: ____, ...header }: Notified) => header
+const headerFieldsOf = ({ transactions: _, uncles: __, withdrawals: ___, size: ____, ...header }: ViemNotification) =>
+  header

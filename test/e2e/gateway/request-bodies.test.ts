@@ -4,54 +4,58 @@ import { Agent, request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { connectRaw, request } from '../../integration/http/raw-connection.ts'
-import { openFolder } from '../../support/child-program.ts'
-import { answerIn, expectNothingAsked, gist, post, quietWorldOfFile } from './raw-rpc-requests.ts'
+import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
+import { createTempFolder } from '../../support/child-program.ts'
+import { answerSummary, expectNoUpstreamRequests, parseAnswer, post, quietStackForFile } from './raw-rpc-requests.ts'
 
 /** How large a body may be, and what is read of one that is too large. */
 const BODY_BOUND_BYTES = 2 ** 19
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 const TEN_MB = 10_000_000
 
-const world = quietWorldOfFile()
-expectNothingAsked(world)
+const stack = quietStackForFile()
+expectNoUpstreamRequests(stack)
 afterEach(async () => {
   await expectServed()
 })
 
-const good = '{"jsonrpc":"2.0","id":"good","method":"eth_chainId"}'
+const validRequest = '{"jsonrpc":"2.0","id":"good","method":"eth_chainId"}'
 const expectServed = async () => {
-  const { text } = await post(world(), good)
-  expect(gist(answerIn(text))).toEqual(['good', 'result'])
+  const { text } = await post(stack(), validRequest)
+  expect(answerSummary(parseAnswer(text))).toEqual(['good', 'result'])
 }
 const connect = async () => {
-  const raw = await connectRaw(world().relay.url)
+  const raw = await openRawConnection(stack().relay.url)
   onTestFinished(() => void raw.socket.destroy())
   return raw
 }
 /** A request of exactly so many bytes. */
-const padded = (bytes: number): string => good.replace('}', `${' '.repeat(bytes - good.length)}}`)
-const head = (bytes: number): string => request('POST /rpc', [`content-length: ${bytes}`])
+const paddedRequest = (bytes: number): string =>
+  validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
+const requestHead = (bytes: number): string => formatRequest('POST /rpc', [`content-length: ${bytes}`])
 const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
 describe('a body that is too large', () => {
   it('is one of more than half a MiB', async () => {
-    expect(gist(answerIn((await post(world(), padded(BODY_BOUND_BYTES))).text))).toEqual(['good', 'result'])
-    const { status, text, headers } = await post(world(), padded(BODY_BOUND_BYTES + 1))
+    expect(answerSummary(parseAnswer((await post(stack(), paddedRequest(BODY_BOUND_BYTES))).text))).toEqual([
+      'good',
+      'result',
+    ])
+    const { status, text, headers } = await post(stack(), paddedRequest(BODY_BOUND_BYTES + 1))
     expect(status).toBe(413)
-    expect(gist(answerIn(text))).toEqual([null, -32600])
+    expect(answerSummary(parseAnswer(text))).toEqual([null, -32600])
     expect(text).toContain(String(BODY_BOUND_BYTES))
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
 
   it.each([
-    ['of JSON', padded(TEN_MB)],
+    ['of JSON', paddedRequest(TEN_MB)],
     ['of nothing but brackets', '['.repeat(TEN_MB)],
     ['of zeros', '\u0000'.repeat(TEN_MB)],
   ])('is refused with 413, and fetch reads why: 10 MB %s', async (_, body) => {
-    const { status, text } = await post(world(), body)
+    const { status, text } = await post(stack(), body)
     expect(status).toBe(413)
-    expect(gist(answerIn(text))).toEqual([null, -32600])
+    expect(answerSummary(parseAnswer(text))).toEqual([null, -32600])
   })
 
   it.each([
@@ -59,35 +63,36 @@ describe('a body that is too large', () => {
     ['without asking first', ['-H', 'Expect:']],
     ['in chunks', ['-H', 'Transfer-Encoding: chunked']],
   ])('is refused with 413, and curl reads why: sent %s', async (_, options) => {
-    const file = join(await openFolder({ onTestFinished }), 'body')
-    await writeFile(file, padded(TEN_MB))
+    const file = join(await createTempFolder({ onTestFinished }), 'body')
+    await writeFile(file, paddedRequest(TEN_MB))
     const args = ['-sS', '-m', '20', '--data-binary', `@${file}`, ...options, '-w', '\n%{http_code}']
-    const { stdout } = await promisify(execFile)('curl', [...args, `${world().relay.url}/rpc`])
+    const { stdout } = await promisify(execFile)('curl', [...args, `${stack().relay.url}/rpc`])
     const [text = '', status] = stdout.split('\n')
     expect(status).toBe('413')
-    expect(gist(answerIn(text))).toEqual([null, -32600])
+    expect(answerSummary(parseAnswer(text))).toEqual([null, -32600])
   })
 
   it('leaves its connection usable, whether its length was said or not', async () => {
     const raw = await connect()
     for (const send of [
-      () => raw.send(head(TEN_MB), padded(TEN_MB)),
-      () => raw.send(request('POST /rpc', ['transfer-encoding: chunked']), chunk(padded(TEN_MB)), '0\r\n\r\n'),
+      () => raw.send(requestHead(TEN_MB), paddedRequest(TEN_MB)),
+      () =>
+        raw.send(formatRequest('POST /rpc', ['transfer-encoding: chunked']), chunk(paddedRequest(TEN_MB)), '0\r\n\r\n'),
     ]) {
       send()
-      expect((await raw.answer()).status).toBe(413)
-      raw.send(head(good.length), good)
-      const { status, body } = await raw.answer()
-      expect([status, gist(answerIn(body))]).toEqual([200, ['good', 'result']])
+      expect((await raw.response()).status).toBe(413)
+      raw.send(requestHead(validRequest.length), validRequest)
+      const { status, body } = await raw.response()
+      expect([status, answerSummary(parseAnswer(body))]).toEqual([200, ['good', 'result']])
     }
   })
 
   it('is not read for ever', async () => {
     const raw = await connect()
     const piece = Buffer.alloc(2 ** 20, ' ')
-    raw.send(head(100 * DISCARDED_BOUND_BYTES))
-    for (let sent = 0; sent < 2 * DISCARDED_BOUND_BYTES && raw.over === 'no'; sent += piece.length)
-      await Promise.race([raw.trickle([piece]), raw.until(() => raw.over !== 'no', 'the end').catch(() => {})])
+    raw.send(requestHead(100 * DISCARDED_BOUND_BYTES))
+    for (let sent = 0; sent < 2 * DISCARDED_BOUND_BYTES && raw.closeState === 'no'; sent += piece.length)
+      await Promise.race([raw.sendSlowly([piece]), raw.until(() => raw.closeState !== 'no', 'the end').catch(() => {})])
     await raw.ended()
     expect(raw.bytes.toString()).toBe('')
   })
@@ -96,29 +101,32 @@ describe('a body that is too large', () => {
 describe('a body that comes in pieces', () => {
   it('is answered once it is whole', async () => {
     const raw = await connect()
-    raw.send(request('POST /rpc', ['transfer-encoding: chunked']))
-    await raw.trickle([...good].map(chunk))
+    raw.send(formatRequest('POST /rpc', ['transfer-encoding: chunked']))
+    await raw.sendSlowly([...validRequest].map(chunk))
     expect(raw.bytes.length).toBe(0)
     raw.send('0\r\n\r\n')
-    expect(gist(answerIn((await raw.answer()).body))).toEqual(['good', 'result'])
+    expect(answerSummary(parseAnswer((await raw.response()).body))).toEqual(['good', 'result'])
   })
 
   it('may be cut anywhere, also within a character', async () => {
     const raw = await connect()
     const body = Buffer.from('{"jsonrpc":"2.0","id":"é😀","method":"eth_chainId"}')
-    raw.send(head(body.length))
-    await raw.trickle([...body].map((byte) => Buffer.of(byte)))
-    expect(gist(answerIn((await raw.answer()).body))).toEqual(['é😀', 'result'])
+    raw.send(requestHead(body.length))
+    await raw.sendSlowly([...body].map((byte) => Buffer.of(byte)))
+    expect(answerSummary(parseAnswer((await raw.response()).body))).toEqual(['é😀', 'result'])
   })
 
   it.each([
-    ['of a negative length', request('POST /rpc', ['content-length: -1'], good)],
-    ['of two lengths', request('POST /rpc', ['content-length: 5', 'content-length: 6'], good)],
-    ['of a length and chunks', request('POST /rpc', ['content-length: 5', 'transfer-encoding: chunked'], chunk(good))],
+    ['of a negative length', formatRequest('POST /rpc', ['content-length: -1'], validRequest)],
+    ['of two lengths', formatRequest('POST /rpc', ['content-length: 5', 'content-length: 6'], validRequest)],
+    [
+      'of a length and chunks',
+      formatRequest('POST /rpc', ['content-length: 5', 'transfer-encoding: chunked'], chunk(validRequest)),
+    ],
   ])('and is no HTTP is refused with 400: one %s', async (_, bytes) => {
     const raw = await connect()
     raw.send(bytes)
-    const { status, body } = await raw.answer()
+    const { status, body } = await raw.response()
     expect(status).toBe(400)
     expect(JSON.parse(body)).toMatchObject({ code: 400 })
     await raw.ended()
@@ -126,15 +134,15 @@ describe('a body that comes in pieces', () => {
 
   it('ends its connection where a chunk is no chunk', async () => {
     const raw = await connect()
-    raw.send(request('POST /rpc', ['transfer-encoding: chunked'], chunk(good)), 'no chunk\r\n')
+    raw.send(formatRequest('POST /rpc', ['transfer-encoding: chunked'], chunk(validRequest)), 'no chunk\r\n')
     await raw.ended()
     expect(raw.bytes.toString()).not.toContain('200')
   })
 
   it('is nothing without a length', async () => {
     const raw = await connect()
-    raw.send(request('POST /rpc'))
-    expect(gist(answerIn((await raw.answer()).body))).toEqual([null, -32700])
+    raw.send(formatRequest('POST /rpc'))
+    expect(answerSummary(parseAnswer((await raw.response()).body))).toEqual([null, -32700])
   })
 })
 
@@ -145,12 +153,12 @@ describe('a body that breaks off', () => {
   ] as const)('%s asks nothing, and what was held of it is given back', async (_, way) => {
     // Together more than may be held at a time.
     for (let round = 0; round < 160; round += 1) {
-      const raw = await connectRaw(world().relay.url)
-      await raw.trickle([head(BODY_BOUND_BYTES), padded(BODY_BOUND_BYTES - 1)])
+      const raw = await openRawConnection(stack().relay.url)
+      await raw.sendSlowly([requestHead(BODY_BOUND_BYTES), paddedRequest(BODY_BOUND_BYTES - 1)])
       raw[way]()
       if (way === 'finish') await raw.ended()
     }
-    const { status } = await post(world(), padded(BODY_BOUND_BYTES))
+    const { status } = await post(stack(), paddedRequest(BODY_BOUND_BYTES))
     expect(status).toBe(200)
   })
 })
@@ -160,12 +168,14 @@ it('thousands of malformed bodies at once are each answered', async () => {
   onTestFinished(() => agent.destroy())
   const send = (body: string) =>
     new Promise<string>((resolve, reject) => {
-      const outgoing = httpRequest(`${world().relay.url}/rpc`, { agent, method: 'POST' }, (incoming) => {
+      const outgoing = httpRequest(`${stack().relay.url}/rpc`, { agent, method: 'POST' }, (incoming) => {
         let text = ''
         incoming.setEncoding('utf8').on('data', (piece: string) => {
           text += piece
         })
-        incoming.on('end', () => resolve(`${incoming.statusCode} ${text === '' ? '' : gist(answerIn(text))[1]}`))
+        incoming.on('end', () =>
+          resolve(`${incoming.statusCode} ${text === '' ? '' : answerSummary(parseAnswer(text))[1]}`),
+        )
       })
       outgoing.on('error', reject)
       outgoing.end(body)
@@ -179,6 +189,6 @@ it('thousands of malformed bodies at once are each answered', async () => {
     ['{"jsonrpc":"2.0","method":"eth_getLogs","params":[{}]}', '204 '],
   ] as const
   const many = Array.from({ length: 3_000 }, (_, at) => kinds[at % kinds.length] ?? kinds[0])
-  const told = await Promise.all(many.map(([body]) => send(body)))
-  expect(told).toEqual(many.map(([, answer]) => answer))
+  const published = await Promise.all(many.map(([body]) => send(body)))
+  expect(published).toEqual(many.map(([, answer]) => answer))
 })

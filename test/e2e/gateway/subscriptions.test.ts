@@ -1,138 +1,149 @@
 import { describe, expect, it } from 'vitest'
-import { openDevnet, openWorld, relayOn } from '../../support/test-stack.ts'
-import { generous, inShort, move, RpcEar } from './rpc-test-client.ts'
+import { openDevnet, openRelayFor, openTestStack } from '../../support/test-stack.ts'
+import { highLimits, logSummary, RpcTestClient, transferAmounts } from './rpc-test-client.ts'
 
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef' as const
 const [one, two] = [`0x${'01'.repeat(32)}`, `0x${'02'.repeat(32)}`] as const
 
 describe.each([2_000, 200])('what a subscription brings, of blocks of %i ms,', (blockMs) => {
   it('is what the node itself sends, field by field', async () => {
-    const devnet = await openDevnet({ pace: 'manual', blockMs, flashMs: 200 })
-    const relay = await relayOn(devnet, generous)
+    const devnet = await openDevnet({ pace: 'manual', blockMs, flashblockMs: 200 })
+    const relay = await openRelayFor(devnet, highLimits)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const [ours, direct] = [await RpcEar.open({ relay }), await RpcEar.open(devnet.wsUrl)]
+    const [ours, direct] = [await RpcTestClient.open({ relay }), await RpcTestClient.open(devnet.wsUrl)]
     const address = devnet.tokens.map(({ contractAddress }) => contractAddress)
     const both = async (...params: unknown[]) => [await ours.subscribe(...params), await direct.subscribe(...params)]
     const pairs = [await both('pendingLogs', { address }), await both('logs', { address }), await both('newHeads')]
     const apple = devnet.list.addressOf('AAPLc')
     for (const block of [1, 2, 3]) {
-      move({ devnet }, block, block + 10)
+      transferAmounts({ devnet }, block, block + 10)
       for (const topics of [[], [TRANSFER], [TRANSFER, one], [TRANSFER, one, two], [TRANSFER, one, two, one]] as const)
         devnet.emit({ address: apple, topics, data: '0x' })
-      devnet.flash()
+      devnet.makeFlashblock()
       devnet.seal()
     }
-    for (const [ear, node] of pairs) {
-      await node?.hear(node === pairs[2]?.[1] ? 3 : 21)
-      await ear?.hear(node?.results.length ?? 0)
-      expect(ear?.results).toEqual(node?.results)
+    for (const [listener, node] of pairs) {
+      await node?.waitForResults(node === pairs[2]?.[1] ? 3 : 21)
+      await listener?.waitForResults(node?.results.length ?? 0)
+      expect(listener?.results).toEqual(node?.results)
     }
   })
 })
 
 describe('a client with several subscriptions on one connection', () => {
   it('hears under each id what its filter names, and ends one without the other', async () => {
-    const world = await openWorld(generous)
-    const { devnet } = world
-    const ear = await RpcEar.open(world)
+    const stack = await openTestStack(highLimits)
+    const { devnet } = stack
+    const listener = await RpcTestClient.open(stack)
     const [apple, tesla] = ['AAPLc', 'TSLAc'].map((symbol) => devnet.list.addressOf(symbol))
-    const all = await ear.subscribe('pendingLogs', {})
-    const apples = await ear.subscribe('pendingLogs', { address: apple })
-    const teslas = await ear.subscribe('pendingLogs', { address: [tesla], topics: [[TRANSFER]] })
-    const none = await ear.subscribe('pendingLogs', { topics: [null, null, null, TRANSFER] })
+    const all = await listener.subscribe('pendingLogs', {})
+    const apples = await listener.subscribe('pendingLogs', { address: apple })
+    const teslas = await listener.subscribe('pendingLogs', { address: [tesla], topics: [[TRANSFER]] })
+    const none = await listener.subscribe('pendingLogs', { topics: [null, null, null, TRANSFER] })
     const ids = [all, apples, teslas, none].map(({ id }) => id)
     expect(new Set(ids).size).toBe(4)
     for (const id of ids) expect(id).toMatch(/^0x[0-9a-f]{32}$/)
-    move(world, 1)
+    transferAmounts(stack, 1)
     devnet.transfer({ symbol: 'TSLAc', raw: 2n })
-    devnet.flash()
-    await all.hear(2)
-    await ear.settled()
-    expect([all, apples, teslas, none].map(({ logs }) => logs.map(inShort))).toEqual([['+1', '+2'], ['+1'], ['+2'], []])
-    expect((await ear.call('eth_unsubscribe', apples.id)).result).toBe(true)
-    expect((await ear.call('eth_unsubscribe', apples.id)).result).toBe(false)
-    move(world, 3)
-    await all.hear(3)
-    await ear.settled()
+    devnet.makeFlashblock()
+    await all.waitForResults(2)
+    await listener.flush()
+    expect([all, apples, teslas, none].map(({ logs }) => logs.map(logSummary))).toEqual([
+      ['+1', '+2'],
+      ['+1'],
+      ['+2'],
+      [],
+    ])
+    expect((await listener.call('eth_unsubscribe', apples.id)).result).toBe(true)
+    expect((await listener.call('eth_unsubscribe', apples.id)).result).toBe(false)
+    transferAmounts(stack, 3)
+    await all.waitForResults(3)
+    await listener.flush()
     expect(apples.results).toHaveLength(1)
   })
 
   it('ends none of another connection, and learns what is wrong with an id that is none', async () => {
-    const world = await openWorld(generous)
-    const [ear, other] = [await RpcEar.open(world), await RpcEar.open(world)]
-    const [first] = [await ear.subscribe('pendingLogs'), await ear.subscribe('logs')]
-    const { id } = await ear.subscribe('newHeads')
+    const stack = await openTestStack(highLimits)
+    const [listener, other] = [await RpcTestClient.open(stack), await RpcTestClient.open(stack)]
+    const [first] = [await listener.subscribe('pendingLogs'), await listener.subscribe('logs')]
+    const { id } = await listener.subscribe('newHeads')
     expect((await other.call('eth_unsubscribe', id)).result).toBe(false)
     expect((await other.call('eth_unsubscribe', '0x0')).result).toBe(false)
     expect((await other.call('eth_unsubscribe')).error).toMatchObject({ code: -32602 })
     expect((await other.call('eth_unsubscribe', 7)).error).toMatchObject({ code: -32602 })
-    move(world, 1)
-    await first?.hear(1)
-    world.devnet.seal()
-    await ear.subscribed(id).hear(1)
+    transferAmounts(stack, 1)
+    await first?.waitForResults(1)
+    stack.devnet.seal()
+    await listener.subscribed(id).waitForResults(1)
   })
 
   it('may have a hundred', async () => {
-    const world = await openWorld(generous)
-    const ear = await RpcEar.open(world)
-    const subscribed = await Promise.all(Array.from({ length: 100 }, () => ear.subscribe('pendingLogs')))
-    expect((await ear.call('eth_subscribe', 'logs')).error).toMatchObject({
+    const stack = await openTestStack(highLimits)
+    const listener = await RpcTestClient.open(stack)
+    const subscribed = await Promise.all(Array.from({ length: 100 }, () => listener.subscribe('pendingLogs')))
+    expect((await listener.call('eth_subscribe', 'logs')).error).toMatchObject({
       code: -32005,
       message: expect.stringContaining('at most 100 subscriptions'),
     })
-    expect((await ear.call('eth_unsubscribe', subscribed[0]?.id)).result).toBe(true)
-    await ear.subscribe('logs')
-    move(world, 1)
-    await Promise.all(subscribed.slice(1).map((one) => one.hear(1)))
+    expect((await listener.call('eth_unsubscribe', subscribed[0]?.id)).result).toBe(true)
+    await listener.subscribe('logs')
+    transferAmounts(stack, 1)
+    await Promise.all(subscribed.slice(1).map((one) => one.waitForResults(1)))
   })
 
   it('may not name so much that nothing is left for others, and may name it again once it let go', async () => {
-    const world = await openWorld(generous)
-    const ear = await RpcEar.open(world)
+    const stack = await openTestStack(highLimits)
+    const listener = await RpcTestClient.open(stack)
     const long = (of: number) => ({
       topics: [null, Array.from({ length: 1_000 }, (_, at) => `0x${(of * 1_000 + at).toString(16).padStart(64, '0')}`)],
     })
     const ids: unknown[] = []
-    for (let of = 0; of < 47; of += 1) ids.push((await ear.call('eth_subscribe', 'logs', long(of))).result)
-    expect((await ear.call('eth_subscribe', 'logs', long(47))).error).toMatchObject({ code: -32005 })
-    await ear.subscribe('logs')
-    expect((await ear.call('eth_unsubscribe', ids[0])).result).toBe(true)
-    expect((await ear.call('eth_subscribe', 'logs', long(48))).error).toBeUndefined()
+    for (let of = 0; of < 47; of += 1) ids.push((await listener.call('eth_subscribe', 'logs', long(of))).result)
+    expect((await listener.call('eth_subscribe', 'logs', long(47))).error).toMatchObject({ code: -32005 })
+    await listener.subscribe('logs')
+    expect((await listener.call('eth_unsubscribe', ids[0])).result).toBe(true)
+    expect((await listener.call('eth_subscribe', 'logs', long(48))).error).toBeUndefined()
   })
 })
 
 describe('the answer to a subscription', () => {
   it.each(['by itself', 'in a batch'])('comes before what it brings, asked for %s', async (how) => {
-    const world = await openWorld(generous)
-    const ear = await RpcEar.open(world)
-    const begin = world.devnet.chain.pending.number
+    const stack = await openTestStack(highLimits)
+    const listener = await RpcTestClient.open(stack)
+    const begin = stack.devnet.chain.pending.number
     for (let round = 1; round <= 20; round += 1) {
       const kind = round % 4 === 0 ? 'newHeads' : 'pendingLogs'
-      const request = ear.request('eth_subscribe', kind)
-      const read = ear.request('eth_getBlockByNumber', 'pending', true)
-      ear.line.send(JSON.stringify(how === 'in a batch' ? [request, read] : request))
+      const request = listener.request('eth_subscribe', kind)
+      const read = listener.request('eth_getBlockByNumber', 'pending', true)
+      listener.rawSocket.send(JSON.stringify(how === 'in a batch' ? [request, read] : request))
       for (let step = 0; step < 5; step += 1) {
-        move(world, round * 10 + step)
+        transferAmounts(stack, round * 10 + step)
         await new Promise(setImmediate)
       }
-      world.devnet.seal()
-      const { result } = await ear.answer(request.id)
-      await ear.subscribed(String(result)).hear(0)
-      const place = ear.line.heard.findIndex((text) => text.includes(`"id":${request.id},`))
-      const told = ear.line.heard.findIndex((text) => text.includes(`"subscription":"${result}"`))
+      stack.devnet.seal()
+      const { result } = await listener.answer(request.id)
+      await listener.subscribed(String(result)).waitForResults(0)
+      const place = listener.rawSocket.receivedTexts.findIndex((text) => text.includes(`"id":${request.id},`))
+      const published = listener.rawSocket.receivedTexts.findIndex((text) =>
+        text.includes(`"subscription":"${result}"`),
+      )
       expect(place).toBeGreaterThanOrEqual(0)
-      if (told >= 0) expect(place).toBeLessThan(told)
+      if (published >= 0) expect(place).toBeLessThan(published)
     }
-    move(world, 999)
-    await ear.line.until(() => ear.line.heard.at(-1)?.includes('3e7') === true, 'the last transfer')
-    expect(world.devnet.chain.pending.number).toBe(begin + 20)
+    transferAmounts(stack, 999)
+    await listener.rawSocket.until(
+      () => listener.rawSocket.receivedTexts.at(-1)?.includes('3e7') === true,
+      'the last transfer',
+    )
+    expect(stack.devnet.chain.pending.number).toBe(begin + 20)
   })
 
   it('is an id of ours, another in each life of the relay', async () => {
-    const world = await openWorld(generous)
-    const second = await relayOn(world.devnet, generous)
+    const stack = await openTestStack(highLimits)
+    const second = await openRelayFor(stack.devnet, highLimits)
     const ids = []
-    for (const relay of [world.relay, second]) ids.push((await (await RpcEar.open({ relay })).subscribe('logs')).id)
+    for (const relay of [stack.relay, second])
+      ids.push((await (await RpcTestClient.open({ relay })).subscribe('logs')).id)
     expect(new Set(ids).size).toBe(2)
   })
 })
@@ -144,11 +155,11 @@ describe('a subscription that cannot be served', () => {
     [['logs', { topics: ['0x1'] }], -32602, /topics/],
     [[], -32602, /must be one of/],
   ])('as %j is refused with a sentence, and the connection stays', async (params, code, sentence) => {
-    const world = await openWorld(generous)
-    const ear = await RpcEar.open(world)
-    const { error } = await ear.call('eth_subscribe', ...params)
+    const stack = await openTestStack(highLimits)
+    const listener = await RpcTestClient.open(stack)
+    const { error } = await listener.call('eth_subscribe', ...params)
     expect(error).toEqual({ code, message: expect.stringMatching(sentence) })
-    await ear.subscribe('pendingLogs')
-    expect(world.devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
+    await listener.subscribe('pendingLogs')
+    expect(stack.devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
   })
 })

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { ErrorRecord } from '../../../src/protocol/refusal.ts'
-import { launchRelay, openRelay, type TestRelay } from '../../support/in-process-relay.ts'
-import { ask, openDevnet, relayOn } from '../../support/test-stack.ts'
+import { openRelay, openRelayBeforeList, type TestRelay } from '../../support/in-process-relay.ts'
+import { fetchDocumented, openDevnet, openRelayFor } from '../../support/test-stack.ts'
 
 const PATH = '/v1/tokenized-stocks'
 /** Longer than the relay takes to read its list again. */
-const PATIENCE = { timeout: 10_000, interval: 20 }
+const WAIT_OPTIONS = { timeout: 10_000, interval: 20 }
 
 const List = z.strictObject({ tokens: z.array(z.looseObject({})) })
 
@@ -27,20 +27,20 @@ afterAll(async () => {
 async function open(before: (devnet: Devnet) => void = () => {}, settings: Record<string, string> = {}) {
   const own = await openDevnet()
   before(own)
-  const { url } = await relayOn(own, settings)
-  const list = async () => List.parse((await ask(url + PATH)).json).tokens
-  const truth = async () => List.parse((await ask(own.stocksUrl)).json).tokens
+  const { url } = await openRelayFor(own, settings)
+  const list = async () => List.parse((await fetchDocumented(url + PATH)).json).tokens
+  const truth = async () => List.parse((await fetchDocumented(own.stocksUrl)).json).tokens
   return { devnet: own, url, list, truth }
 }
 
 describe('the list through the relay', () => {
   it("is the upstream's own: one array of tokens, each as it came, in its order", async () => {
-    const [told, direct] = [await ask(relay.url + PATH), await ask(devnet.stocksUrl)]
-    expect(told.status).toBe(200)
-    expect(told.headers.get('content-type')).toBe(direct.headers.get('content-type'))
+    const [published, direct] = [await fetchDocumented(relay.url + PATH), await fetchDocumented(devnet.stocksUrl)]
+    expect(published.status).toBe(200)
+    expect(published.headers.get('content-type')).toBe(direct.headers.get('content-type'))
     // As text, so that the order of tokens and of their fields counts.
-    expect(JSON.stringify(told.json)).toBe(JSON.stringify(direct.json))
-    expect(List.parse(told.json).tokens).toHaveLength(13)
+    expect(JSON.stringify(published.json)).toBe(JSON.stringify(direct.json))
+    expect(List.parse(published.json).tokens).toHaveLength(13)
   })
 
   it.each([
@@ -56,10 +56,10 @@ describe('the list through the relay', () => {
     ['nav_price', 'number'],
     ['nav_price_updated_at', 'string'],
   ])('has the field %s of every token, a %s, as the upstream has it', async (field, type) => {
-    const told = List.parse((await ask(relay.url + PATH)).json).tokens
-    const direct = List.parse((await ask(devnet.stocksUrl)).json).tokens
-    expect(told.map((token) => token[field])).toEqual(direct.map((token) => token[field]))
-    const values = told.flatMap((token) => (field in token ? [token[field]] : []))
+    const published = List.parse((await fetchDocumented(relay.url + PATH)).json).tokens
+    const direct = List.parse((await fetchDocumented(devnet.stocksUrl)).json).tokens
+    expect(published.map((token) => token[field])).toEqual(direct.map((token) => token[field]))
+    const values = published.flatMap((token) => (field in token ? [token[field]] : []))
     expect(new Set(values.map((value) => typeof value))).toEqual(new Set([type]))
   })
 
@@ -102,16 +102,24 @@ describe('the list through the relay', () => {
   })
 
   it('needs neither a query nor a credential, and minds neither', async () => {
-    const [plain, more] = [await ask(relay.url + PATH), await ask(`${relay.url}${PATH}?page=2&limit=1&symbols=AAPLc`)]
+    const [plain, more] = [
+      await fetchDocumented(relay.url + PATH),
+      await fetchDocumented(`${relay.url}${PATH}?page=2&limit=1&symbols=AAPLc`),
+    ]
     expect(more.json).toEqual(plain.json)
-    const bearer = await ask(relay.url + PATH, { headers: { authorization: 'Bearer nobody', cookie: 'a=b' } })
+    const bearer = await fetchDocumented(relay.url + PATH, {
+      headers: { authorization: 'Bearer nobody', cookie: 'a=b' },
+    })
     expect(bearer.json).toEqual(plain.json)
     expect(plain.headers.has('www-authenticate')).toBe(false)
     expect(plain.headers.has('set-cookie')).toBe(false)
   })
 
   it('answers HEAD with the headers of GET and nothing else', async () => {
-    const [get, head] = [await ask(relay.url + PATH), await ask(relay.url + PATH, { method: 'HEAD' })]
+    const [get, head] = [
+      await fetchDocumented(relay.url + PATH),
+      await fetchDocumented(relay.url + PATH, { method: 'HEAD' }),
+    ]
     expect({ status: head.status, text: head.text }).toEqual({ status: 200, text: '' })
     for (const name of ['etag', 'content-type', 'cache-control', 'access-control-allow-origin'])
       expect(head.headers.get(name)).toBe(get.headers.get(name))
@@ -120,17 +128,17 @@ describe('the list through the relay', () => {
 
   it('may be read by the pages of every origin, which may see its tag and its age', async () => {
     const headers = { origin: 'https://wallet.example' }
-    const { headers: told } = await ask(relay.url + PATH, { headers })
-    expect(told.get('access-control-allow-origin')).toBe('*')
-    const exposed = told.get('access-control-expose-headers')?.toLowerCase().split(/, */)
+    const { headers: published } = await fetchDocumented(relay.url + PATH, { headers })
+    expect(published.get('access-control-allow-origin')).toBe('*')
+    const exposed = published.get('access-control-expose-headers')?.toLowerCase().split(/, */)
     expect(exposed).toEqual(expect.arrayContaining(['etag', 'age', 'retry-after']))
-    expect(told.has('access-control-allow-credentials')).toBe(false)
+    expect(published.has('access-control-allow-credentials')).toBe(false)
     const asked = {
       ...headers,
       'access-control-request-method': 'GET',
       'access-control-request-headers': 'content-type',
     }
-    const preflight = await ask(relay.url + PATH, { method: 'OPTIONS', headers: asked })
+    const preflight = await fetchDocumented(relay.url + PATH, { method: 'OPTIONS', headers: asked })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
     expect(preflight.headers.get('access-control-allow-methods')).toContain('GET')
@@ -146,10 +154,10 @@ describe('the list, asked for again', () => {
     ['its tag among others', (tag) => `"other", W/"third" , ${tag},"last"`],
     ['its weak tag among others', (tag) => `"other",W/${tag}`],
   ])('is not sent to whoever knows it by %s', async (_, known) => {
-    const { headers } = await ask(relay.url + PATH)
+    const { headers } = await fetchDocumented(relay.url + PATH)
     const tag = headers.get('etag') ?? ''
     expect(tag).toMatch(/^"[!-~]+"$/)
-    const again = await ask(relay.url + PATH, { headers: { 'if-none-match': known(tag) } })
+    const again = await fetchDocumented(relay.url + PATH, { headers: { 'if-none-match': known(tag) } })
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' })
     for (const name of ['etag', 'cache-control', 'access-control-allow-origin'])
       expect(again.headers.get(name)).toBe(headers.get(name))
@@ -162,49 +170,49 @@ describe('the list, asked for again', () => {
     ['a part of its tag', (tag) => `${tag.slice(0, -2)}"`],
     ['nothing', () => ''],
   ])('is sent to whoever knows %s', async (_, known) => {
-    const tag = (await ask(relay.url + PATH)).headers.get('etag') ?? ''
-    const again = await ask(relay.url + PATH, { headers: { 'if-none-match': known(tag) } })
+    const tag = (await fetchDocumented(relay.url + PATH)).headers.get('etag') ?? ''
+    const again = await fetchDocumented(relay.url + PATH, { headers: { 'if-none-match': known(tag) } })
     expect(again.status).toBe(200)
     expect(List.parse(again.json).tokens).toHaveLength(13)
   })
 
   it('has the same tag as long as it is the same, and another as soon as it is not', async () => {
     const { devnet: own, url, list } = await open()
-    const tag = async () => (await ask(url + PATH)).headers.get('etag') ?? ''
+    const tag = async () => (await fetchDocumented(url + PATH)).headers.get('etag') ?? ''
     const before = await tag()
     const read = own.requests.list
     await own.until(() => own.requests.list >= read + 2)
     expect(await tag()).toBe(before)
     own.list.change('AAPLc', { nav_price: 325.5 })
-    await expect.poll(async () => (await list())[0]?.nav_price, PATIENCE).toBe(325.5)
+    await expect.poll(async () => (await list())[0]?.nav_price, WAIT_OPTIONS).toBe(325.5)
     expect(await tag()).not.toBe(before)
-    expect((await ask(url + PATH, { headers: { 'if-none-match': before } })).status).toBe(200)
+    expect((await fetchDocumented(url + PATH, { headers: { 'if-none-match': before } })).status).toBe(200)
   })
 })
 
 describe('how old the list is', () => {
-  const ageOf = async (url: string) => Number((await ask(url + PATH)).headers.get('age'))
+  const ageOf = async (url: string) => Number((await fetchDocumented(url + PATH)).headers.get('age'))
 
   it('is said in whole seconds, grows while nobody can read it, and begins anew when somebody can', async () => {
     const { devnet: own, url } = await open()
     expect(await ageOf(url)).toBe(0)
-    own.weather.list = { status: 503 }
-    await expect.poll(() => ageOf(url), PATIENCE).toBeGreaterThanOrEqual(2)
-    own.weather.clear()
-    await expect.poll(() => ageOf(url), PATIENCE).toBe(0)
+    own.faults.list = { status: 503 }
+    await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBeGreaterThanOrEqual(2)
+    own.faults.clear()
+    await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(0)
   })
 
   it('begins anew where the upstream says the same again', async () => {
     const { devnet: own, url } = await open(() => {}, { STOCKS_REFRESH_MS: '1500' })
-    await expect.poll(() => ageOf(url), PATIENCE).toBe(1)
+    await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(1)
     const { list } = own.requests
     await own.until(() => own.requests.list > list)
-    await expect.poll(() => ageOf(url), PATIENCE).toBe(0)
+    await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(0)
   })
 
   it('tells everybody who keeps it how long it is good', async () => {
     const cachingOf = async (url: string, headers = {}) =>
-      (await ask(url + PATH, { headers })).headers.get('cache-control')
+      (await fetchDocumented(url + PATH, { headers })).headers.get('cache-control')
     expect(await cachingOf(relay.url)).toBe('public, max-age=15')
     const { url } = await open(() => {}, { API_KEYS: 'mine', STOCKS_REFRESH_MS: '60000' })
     expect(await cachingOf(url, { authorization: 'Bearer mine' })).toBe('private, max-age=60')
@@ -216,7 +224,7 @@ describe("what becomes of the upstream's list", () => {
     const { devnet: own, list, truth } = await open()
     own.list.add({ contract_address: `0xB2${'0'.repeat(37)}9`, symbol: 'AAAc', decimals: 8, total_supply: 1 })
     own.list.change('TSLAc', { total_supply: 1.5, name: 'Tesla, Inc.' })
-    await expect.poll(async () => (await list()).length, PATIENCE).toBe(14)
+    await expect.poll(async () => (await list()).length, WAIT_OPTIONS).toBe(14)
     expect(await list()).toEqual(await truth())
   })
 
@@ -236,7 +244,7 @@ describe("what becomes of the upstream's list", () => {
       await own.until(() => own.requests.list >= read + 2)
       expect(await list()).toEqual(before)
     }
-    own.weather.list = { status: 500 }
+    own.faults.list = { status: 500 }
     const { list: read } = own.requests
     await own.until(() => own.requests.list >= read + 2)
     expect(await list()).toEqual(before)
@@ -245,7 +253,7 @@ describe("what becomes of the upstream's list", () => {
 
 describe('anything else is the error record', () => {
   const recordOf = async (url: string, init: RequestInit = {}) => {
-    const { status, headers, json } = await ask(url, init)
+    const { status, headers, json } = await fetchDocumented(url, init)
     expect(headers.get('content-type')).toBe('application/json')
     expect(headers.get('access-control-allow-origin')).toBe('*')
     const record = ErrorRecord.parse(json)
@@ -269,15 +277,15 @@ describe('anything else is the error record', () => {
 
   it.each(['', '/AAPLc'])('503 no_list before the first list, for the path …%s', async (path) => {
     const own = await openDevnet()
-    own.weather.list = { status: 503 }
-    const early = await launchRelay(own)
+    own.faults.list = { status: 503 }
+    const early = await openRelayBeforeList(own)
     try {
       const { code, details, headers } = await recordOf(early.url + PATH + path)
       expect({ code, details }).toEqual({ code: 503, details: [{ '@type': 'stocktape/no_list' }] })
       expect(headers.get('retry-after')).toMatch(/^\d+$/)
-      own.weather.clear()
+      own.faults.clear()
       await early.listed
-      expect((await ask(early.url + PATH + path)).status).toBe(200)
+      expect((await fetchDocumented(early.url + PATH + path)).status).toBe(200)
     } finally {
       await early.stop()
     }

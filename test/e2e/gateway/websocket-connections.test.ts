@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
-import { ask, openWorld, type World } from '../../support/test-stack.ts'
-import { generous, move, RpcEar } from './rpc-test-client.ts'
+import { fetchDocumented, openTestStack, type TestStack } from '../../support/test-stack.ts'
+import { highLimits, RpcTestClient, transferAmounts } from './rpc-test-client.ts'
 
 /** What a handshake is answered with where it does not become a WebSocket. */
-async function refusalOf({ relay }: World, headers: Record<string, string> = {}, query = '') {
+async function handshakeRefusal({ relay }: TestStack, headers: Record<string, string> = {}, query = '') {
   const socket = new WebSocket(`${relay.url.replace('http', 'ws')}/rpc${query}`, { headers })
   onTestFinished(() => socket.terminate())
   // What is torn down before it opened reports an error.
@@ -16,15 +16,17 @@ async function refusalOf({ relay }: World, headers: Record<string, string> = {},
   return { status: response.statusCode, retry: response.headers['retry-after'], record: JSON.parse(body) }
 }
 
-const listeners = async ({ relay }: World): Promise<number> =>
-  Number(/stocktape_listeners\{carrier="rpc"\} (\d+)/.exec((await ask(`${relay.url}/metrics`)).text)?.[1] ?? 0)
+const listenerCount = async ({ relay }: TestStack): Promise<number> =>
+  Number(
+    /stocktape_listeners\{carrier="rpc"\} (\d+)/.exec((await fetchDocumented(`${relay.url}/metrics`)).text)?.[1] ?? 0,
+  )
 
 /** Calls so often in one message, or in one each; the codes of the answers, 0 for a result. */
-async function callTimes(ear: RpcEar, times: number, { batch = false, method = 'eth_chainId' } = {}) {
-  const requests = Array.from({ length: times }, () => ear.request(method, ...(paramsOf[method] ?? [])))
-  if (batch) ear.line.send(JSON.stringify(requests))
-  else for (const request of requests) ear.line.send(JSON.stringify(request))
-  const answers = await Promise.all(requests.map(({ id }) => ear.answer(id)))
+async function callRepeatedly(listener: RpcTestClient, times: number, { batch = false, method = 'eth_chainId' } = {}) {
+  const requests = Array.from({ length: times }, () => listener.request(method, ...(paramsOf[method] ?? [])))
+  if (batch) listener.rawSocket.send(JSON.stringify(requests))
+  else for (const request of requests) listener.rawSocket.send(JSON.stringify(request))
+  const answers = await Promise.all(requests.map(({ id }) => listener.answer(id)))
   return answers.map(({ error }) => error?.code ?? 0)
 }
 const filter = { fromBlock: 'latest' }
@@ -34,7 +36,7 @@ const paramsOf: Record<string, readonly unknown[]> = {
 }
 const codes = (results: number, errors: number) => [...Array(results).fill(0), ...Array(errors).fill(-32005)]
 
-async function post({ relay }: World, requests: number, method = 'eth_chainId') {
+async function post({ relay }: TestStack, requests: number, method = 'eth_chainId') {
   const params = method === 'eth_getLogs' ? [filter] : []
   const body = Array.from({ length: requests }, (_, id) => ({ jsonrpc: '2.0', id, method, params }))
   const response = await fetch(`${relay.url}/rpc`, {
@@ -50,161 +52,162 @@ async function post({ relay }: World, requests: number, method = 'eth_chainId') 
 }
 
 it('a small BACKLOG_BOUND_BYTES keeps nobody from being answered', async () => {
-  const world = await openWorld({ ...generous, BACKLOG_BOUND_BYTES: '16384' })
-  const ear = await RpcEar.open(world)
-  expect(await callTimes(ear, 200, { method: 'eth_getBlockByNumber' })).toHaveLength(200)
+  const stack = await openTestStack({ ...highLimits, BACKLOG_BOUND_BYTES: '16384' })
+  const listener = await RpcTestClient.open(stack)
+  expect(await callRepeatedly(listener, 200, { method: 'eth_getBlockByNumber' })).toHaveLength(200)
 })
 
 describe('the rate', () => {
   it.each([false, true])('is kept element by element over WebSocket, in one batch: %s', async (batch) => {
-    const world = await openWorld({ RPC_RATE: '10' })
-    const ear = await RpcEar.open(world)
-    expect(await callTimes(ear, 15, { batch })).toEqual(codes(10, 5))
-    expect((await ear.call('eth_subscribe', 'pendingLogs')).error).toMatchObject({ code: -32005 })
-    expect(ear.line.closed).toBeNull()
+    const stack = await openTestStack({ RPC_RATE: '10' })
+    const listener = await RpcTestClient.open(stack)
+    expect(await callRepeatedly(listener, 15, { batch })).toEqual(codes(10, 5))
+    expect((await listener.call('eth_subscribe', 'pendingLogs')).error).toMatchObject({ code: -32005 })
+    expect(listener.rawSocket.closeCode).toBeNull()
   })
 
   it('refuses all of a body over HTTP, says when to come back, and counts none of it', async () => {
-    const world = await openWorld({ RPC_RATE: '10' })
-    expect(await post(world, 11)).toEqual({ status: 429, retry: 1, codes: codes(0, 11) })
-    expect(await post(world, 10)).toEqual({ status: 200, retry: 0, codes: codes(10, 0) })
-    expect(await post(world, 1)).toEqual({ status: 429, retry: 1, codes: codes(0, 1) })
+    const stack = await openTestStack({ RPC_RATE: '10' })
+    expect(await post(stack, 11)).toEqual({ status: 429, retry: 1, codes: codes(0, 11) })
+    expect(await post(stack, 10)).toEqual({ status: 200, retry: 0, codes: codes(10, 0) })
+    expect(await post(stack, 1)).toEqual({ status: 429, retry: 1, codes: codes(0, 1) })
   })
 
   it('of eth_getLogs is a fifth of it, by either way', async () => {
-    const world = await openWorld({ RPC_RATE: '10' })
-    const ear = await RpcEar.open(world)
-    expect(await callTimes(ear, 3, { method: 'eth_getLogs', batch: true })).toEqual(codes(2, 1))
-    expect(await post(world, 1, 'eth_getLogs')).toEqual({ status: 429, retry: 1, codes: [-32005] })
-    expect((await ear.call('eth_chainId')).error).toBeUndefined()
+    const stack = await openTestStack({ RPC_RATE: '10' })
+    const listener = await RpcTestClient.open(stack)
+    expect(await callRepeatedly(listener, 3, { method: 'eth_getLogs', batch: true })).toEqual(codes(2, 1))
+    expect(await post(stack, 1, 'eth_getLogs')).toEqual({ status: 429, retry: 1, codes: [-32005] })
+    expect((await listener.call('eth_chainId')).error).toBeUndefined()
   })
 
   it('is each address’s own', async () => {
-    const world = await openWorld({ RPC_RATE: '5', TRUSTED_PROXIES: '127.0.0.0/8' })
+    const stack = await openTestStack({ RPC_RATE: '5', TRUSTED_PROXIES: '127.0.0.0/8' })
     const [one, other] = [
-      await RpcEar.open(world, { headers: { 'x-forwarded-for': '203.0.113.7' } }),
-      await RpcEar.open(world, { headers: { 'x-forwarded-for': '203.0.113.8' } }),
+      await RpcTestClient.open(stack, { headers: { 'x-forwarded-for': '203.0.113.7' } }),
+      await RpcTestClient.open(stack, { headers: { 'x-forwarded-for': '203.0.113.8' } }),
     ]
-    expect(await callTimes(one, 6)).toEqual(codes(5, 1))
-    expect(await callTimes(other, 5)).toEqual(codes(5, 0))
+    expect(await callRepeatedly(one, 6)).toEqual(codes(5, 1))
+    expect(await callRepeatedly(other, 5)).toEqual(codes(5, 0))
   })
 
   it('closes whoever goes on and on above it', async () => {
-    const world = await openWorld({ RPC_RATE: '1' })
-    const ear = await RpcEar.open(world)
-    for (let time = 0; time < 1_100 && ear.line.closed === null; time += 1) {
-      ear.send('eth_chainId')
+    const stack = await openTestStack({ RPC_RATE: '1' })
+    const listener = await RpcTestClient.open(stack)
+    for (let time = 0; time < 1_100 && listener.rawSocket.closeCode === null; time += 1) {
+      listener.send('eth_chainId')
       if (time % 100 === 0) await new Promise(setImmediate)
     }
-    expect(await ear.ended).toEqual({ code: 4101, reason: 'too_many_messages' })
+    expect(await listener.closed).toEqual({ code: 4101, reason: 'too_many_messages' })
   })
 })
 
 describe('who may come in', () => {
   it('is up to the keys, by header or by URL', async () => {
-    const world = await openWorld({ API_KEYS: 'k-0123456789' })
+    const stack = await openTestStack({ API_KEYS: 'k-0123456789' })
     const forbidden = { status: 401, record: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] } }
-    expect(await refusalOf(world)).toMatchObject(forbidden)
-    expect(await refusalOf(world, { authorization: 'Bearer wrong' })).toMatchObject(forbidden)
-    expect(await refusalOf(world, {}, '?key=wrong')).toMatchObject(forbidden)
-    const ears = [
-      await RpcEar.open(world, { headers: { authorization: 'Bearer k-0123456789' } }),
-      await RpcEar.open(world, { query: '?key=k-0123456789' }),
+    expect(await handshakeRefusal(stack)).toMatchObject(forbidden)
+    expect(await handshakeRefusal(stack, { authorization: 'Bearer wrong' })).toMatchObject(forbidden)
+    expect(await handshakeRefusal(stack, {}, '?key=wrong')).toMatchObject(forbidden)
+    const listeners = [
+      await RpcTestClient.open(stack, { headers: { authorization: 'Bearer k-0123456789' } }),
+      await RpcTestClient.open(stack, { query: '?key=k-0123456789' }),
     ]
-    for (const ear of ears) await ear.subscribe('pendingLogs')
-    expect((await fetch(`${world.relay.url}/rpc`, { method: 'POST', body: '{}' })).status).toBe(401)
+    for (const listener of listeners) await listener.subscribe('pendingLogs')
+    expect((await fetch(`${stack.relay.url}/rpc`, { method: 'POST', body: '{}' })).status).toBe(401)
   })
 
   it('is up to the origins, which programs have none of', async () => {
-    const world = await openWorld({ ORIGINS: 'https://trade.example' })
-    expect(await refusalOf(world, { origin: 'https://other.example' })).toMatchObject({
+    const stack = await openTestStack({ ORIGINS: 'https://trade.example' })
+    expect(await handshakeRefusal(stack, { origin: 'https://other.example' })).toMatchObject({
       status: 403,
       record: { code: 403, details: [{ '@type': 'stocktape/forbidden' }] },
     })
-    await RpcEar.open(world, { headers: { origin: 'https://trade.example' } })
-    await RpcEar.open(world)
+    await RpcTestClient.open(stack, { headers: { origin: 'https://trade.example' } })
+    await RpcTestClient.open(stack)
   })
 
   it.each([
     [{ CLIENTS_PER_ADDRESS_BOUND: '2' }, 429, 'too_many_connections'],
     [{ CLIENTS_BOUND: '2' }, 503, 'full'],
   ] as const)('is bounded by %o, said in plain HTTP, until one leaves', async (settings, status, word) => {
-    const world = await openWorld(settings)
-    const ears = [await RpcEar.open(world), await RpcEar.open(world)]
-    expect(await refusalOf(world)).toMatchObject({
+    const stack = await openTestStack(settings)
+    const listeners = [await RpcTestClient.open(stack), await RpcTestClient.open(stack)]
+    expect(await handshakeRefusal(stack)).toMatchObject({
       status,
       retry: expect.stringMatching(/^\d+$/),
       record: { code: status, details: [{ '@type': `stocktape/${word}` }] },
     })
-    ears[0]?.line.socket.terminate()
-    while ((await listeners(world)) > 1);
-    await RpcEar.open(world)
+    listeners[0]?.rawSocket.socket.terminate()
+    while ((await listenerCount(stack)) > 1);
+    await RpcTestClient.open(stack)
   })
 
   it('is counted in the metrics while it stays', async () => {
-    const world = await openWorld(generous)
-    const ears = await Promise.all([1, 2, 3].map(() => RpcEar.open(world)))
-    expect(await listeners(world)).toBe(3)
-    for (const ear of ears) ear.line.socket.close()
-    while ((await listeners(world)) > 0);
+    const stack = await openTestStack(highLimits)
+    const listeners = await Promise.all([1, 2, 3].map(() => RpcTestClient.open(stack)))
+    expect(await listenerCount(stack)).toBe(3)
+    for (const listener of listeners) listener.rawSocket.socket.close()
+    while ((await listenerCount(stack)) > 0);
   })
 })
 
 describe('a sign of life', () => {
   it('is asked for every HEARTBEAT_MS, and whoever gives none twice is closed', async () => {
-    const world = await openWorld({ ...generous, HEARTBEAT_MS: '100' })
-    const [quiet, dead] = [await RpcEar.open(world), await RpcEar.open(world, { autoPong: false })]
+    const stack = await openTestStack({ ...highLimits, HEARTBEAT_MS: '100' })
+    const [quiet, dead] = [await RpcTestClient.open(stack), await RpcTestClient.open(stack, { autoPong: false })]
     let pings = 0
-    dead.line.socket.on('ping', () => {
+    dead.rawSocket.socket.on('ping', () => {
       pings += 1
     })
-    expect(await dead.ended).toEqual({ code: 4201, reason: 'no_pong' })
+    expect(await dead.closed).toEqual({ code: 4201, reason: 'no_pong' })
     expect(pings).toBe(2)
-    await quiet.settled()
-    expect(quiet.line.closed).toBeNull()
+    await quiet.flush()
+    expect(quiet.rawSocket.closeCode).toBeNull()
   })
 
   it('that a client asks for is given', async () => {
-    const world = await openWorld(generous)
-    const { line } = await RpcEar.open(world)
-    line.socket.ping('are you there')
-    const [data] = await once(line.socket, 'pong')
+    const stack = await openTestStack(highLimits)
+    const { rawSocket } = await RpcTestClient.open(stack)
+    rawSocket.socket.ping('are you there')
+    const [data] = await once(rawSocket.socket, 'pong')
     expect(String(data)).toBe('are you there')
   })
 })
 
 describe('a relay that stops', () => {
   it('sends its clients away, to come back', async () => {
-    const world = await openWorld(generous)
-    const ear = await RpcEar.open(world)
-    await ear.subscribe('pendingLogs')
-    const stopped = world.relay.stop()
-    expect(await ear.ended).toEqual({ code: 4200, reason: 'going_away' })
+    const stack = await openTestStack(highLimits)
+    const listener = await RpcTestClient.open(stack)
+    await listener.subscribe('pendingLogs')
+    const stopped = stack.relay.stop()
+    expect(await listener.closed).toEqual({ code: 4200, reason: 'going_away' })
     await stopped
   })
 })
 
 describe('a client that does not read', () => {
   it('is shown out, told that it was too slow, and the others notice nothing', async () => {
-    const world = await openWorld({ ...generous, BACKLOG_BOUND_BYTES: '65536' })
-    const { devnet, relay } = world
-    const [slow, other] = [await RpcEar.open(world), await RpcEar.open(world)]
-    const [, told] = [await slow.subscribe('pendingLogs'), await other.subscribe('pendingLogs')]
-    slow.line.socket.pause()
+    const stack = await openTestStack({ ...highLimits, BACKLOG_BOUND_BYTES: '65536' })
+    const { devnet, relay } = stack
+    const [slow, other] = [await RpcTestClient.open(stack), await RpcTestClient.open(stack)]
+    const [, published] = [await slow.subscribe('pendingLogs'), await other.subscribe('pendingLogs')]
+    slow.rawSocket.socket.pause()
     const address = devnet.list.addressOf('AAPLc')
-    const isShownOut = async () => /stocktape_\w*shown_out\w* 1\b/.test((await ask(`${relay.url}/metrics`)).text)
+    const isShownOut = async () =>
+      /stocktape_\w*shown_out\w* 1\b/.test((await fetchDocumented(`${relay.url}/metrics`)).text)
     let said = 0
     while (said < 200 && !(await isShownOut())) {
       devnet.emit({ address, topics: [], data: `0x${'5a'.repeat(100_000)}` })
-      devnet.flash()
+      devnet.makeFlashblock()
       said += 1
-      await told.hear(said)
+      await published.waitForResults(said)
     }
     expect(await isShownOut()).toBe(true)
-    slow.line.socket.resume()
-    expect(await slow.ended).toEqual({ code: 4202, reason: 'too_slow' })
-    move(world, 1)
-    await told.hear(said + 1)
-    expect(await listeners(world)).toBe(1)
+    slow.rawSocket.socket.resume()
+    expect(await slow.closed).toEqual({ code: 4202, reason: 'too_slow' })
+    transferAmounts(stack, 1)
+    await published.waitForResults(said + 1)
+    expect(await listenerCount(stack)).toBe(1)
   })
 })

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
-import { Ear } from '../../support/test-listener.ts'
-import type { Test } from './deployed-relay.ts'
-import { type Reader, unbroken } from './reconnecting-readers.ts'
+import { TestListener } from '../../support/test-listener.ts'
+import type { TestLifecycle } from './deployed-relay.ts'
+import { type ReconnectingReader, selfReconnecting } from './reconnecting-readers.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 
@@ -24,48 +24,55 @@ export function openChromium(): Promise<Browser> {
 }
 
 /** What a reader in a page hears, and what becomes of its connections. */
-export type PageReader = Reader & {
+export type PageReader = ReconnectingReader & {
   /** A WebSocket's close codes; the states in which an `EventSource` reported an error. */
   readonly states: readonly number[]
   /** Resolves when its `EventSource` has given up for good. */
-  readonly closed: () => Promise<unknown>
+  readonly waitForClosed: () => Promise<unknown>
   /** Lets the page's clock run ahead by so much; it stands still while anything is being fetched. */
-  readonly passes: (ms: number) => Promise<void>
+  readonly advanceWhenIdle: (ms: number) => Promise<void>
   /** The same, whatever is being fetched. */
-  readonly hurry: (ms: number) => Promise<void>
+  readonly advanceNow: (ms: number) => Promise<void>
 }
 
 /** Runs a script in a page of its own; it says what it hears by `take`, and how it stands by `state`. */
 async function readInPage(
-  test: Test,
+  test: TestLifecycle,
   browser: Browser,
   { name, page: at, script }: { readonly name: string; readonly page: string; readonly script: string },
 ): Promise<PageReader> {
   const page = await browser.newPage()
   test.onTestFinished(() => page.close())
-  const ear = new Ear({ close: () => void page.close() })
+  const listener = new TestListener({ close: () => void page.close() })
   const states: number[] = []
-  await page.exposeFunction('take', (data: string, id?: string, event?: string) => ear.take(data, { id, event }))
+  await page.exposeFunction('take', (data: string, id?: string, event?: string) =>
+    listener.receive(data, { id, event }),
+  )
   await page.exposeFunction('state', (state: number) => void states.push(state))
   await page.goto(at)
   await page.evaluate(script)
   const clock = await page.context().newCDPSession(page)
-  const ahead = (policy: 'advance' | 'pauseIfNetworkFetchesPending') => (ms: number) =>
+  const advanceClock = (policy: 'advance' | 'pauseIfNetworkFetchesPending') => (ms: number) =>
     new Promise<void>((resolve, reject) => {
       clock.once('Emulation.virtualTimeBudgetExpired', () => resolve())
       clock.send('Emulation.setVirtualTimePolicy', { policy, budget: ms }).catch(reject)
     })
   return {
-    ...unbroken(name, ear),
+    ...selfReconnecting(name, listener),
     states,
-    closed: () => page.waitForFunction('source.readyState === EventSource.CLOSED'),
-    passes: ahead('pauseIfNetworkFetchesPending'),
-    hurry: ahead('advance'),
+    waitForClosed: () => page.waitForFunction('source.readyState === EventSource.CLOSED'),
+    advanceWhenIdle: advanceClock('pauseIfNetworkFetchesPending'),
+    advanceNow: advanceClock('advance'),
   }
 }
 
 /** The browser's `EventSource`, in a page that was loaded from somewhere. */
-export const readEventSourceInPage = (test: Test, browser: Browser, page: string, url: string): Promise<PageReader> =>
+export const readEventSourceInPage = (
+  test: TestLifecycle,
+  browser: Browser,
+  page: string,
+  url: string,
+): Promise<PageReader> =>
   readInPage(test, browser, {
     name: `Chromium's EventSource on ${page}`,
     page,
@@ -78,7 +85,12 @@ export const readEventSourceInPage = (test: Test, browser: Browser, page: string
   })
 
 /** The browser's WebSocket, with the few lines that bring it back. */
-export const readWebSocketInPage = (test: Test, browser: Browser, page: string, url: string): Promise<PageReader> =>
+export const readWebSocketInPage = (
+  test: TestLifecycle,
+  browser: Browser,
+  page: string,
+  url: string,
+): Promise<PageReader> =>
   readInPage(test, browser, {
     name: `Chromium's WebSocket on ${page}`,
     page,

@@ -3,11 +3,18 @@ import { connect } from 'node:net'
 import { expect, it, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
-import { seqOf } from '../../support/test-stack.ts'
-import { Deployment, DRAIN_MS, PATIENCE_MS, type Test } from './deployed-relay.ts'
-import { brokenChains, differences, Returning, resumesOf, storyOf, type Told } from './reconnecting-readers.ts'
+import { sequenceOf } from '../../support/test-stack.ts'
+import { DeployedRelay, DRAIN_MS, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
+import {
+  allReceivedUpdates,
+  brokenPrevChains,
+  differencesFromTape,
+  type ReceivedUpdate,
+  ReturningReader,
+  resumeResultsOf,
+} from './reconnecting-readers.ts'
 
-vi.setConfig({ testTimeout: PATIENCE_MS })
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
 /** One deploy after the other while the market is open and many listen: each client comes back as it was told to. */
 
@@ -17,19 +24,19 @@ const DEPLOYS = 3
 const SPREAD_MS = 3_000
 
 /** What a client listens to: all tokens, or one by its address. */
-type Client = { readonly reader: Returning; readonly address: string | null }
+type Client = { readonly reader: ReturningReader; readonly address: string | null }
 
 /** Every third client is of another carrier, and of those every third hears everything. */
-function openClients(test: Test, { url, wsUrl }: Deployment, { tokens }: Devnet): readonly Client[] {
+function openClients(test: TestLifecycle, { url, wsUrl }: DeployedRelay, { tokens }: Devnet): readonly Client[] {
   return Array.from({ length: CLIENTS }, (_, nth) => {
     const address = Math.floor(nth / 3) % 3 === 0 ? null : (tokens[nth % tokens.length]?.address.toLowerCase() ?? null)
     const query = `symbols=${address ?? '*'}&types=*&snapshot=false&heartbeat=1`
     const at = (last: string | null) => `${query}&since=${last ?? 'now'}`
     const carriers = [
-      () => new Returning(test, `${nth}: WebSocket`, (last) => listenWs(`${wsUrl}/v1/ws?${at(last)}`)),
-      () => new Returning(test, `${nth}: NDJSON`, (last) => listenNdjson(`${url}/v1/stream?${at(last)}`)),
+      () => new ReturningReader(test, `${nth}: WebSocket`, (last) => listenWs(`${wsUrl}/v1/ws?${at(last)}`)),
+      () => new ReturningReader(test, `${nth}: NDJSON`, (last) => listenNdjson(`${url}/v1/stream?${at(last)}`)),
       () =>
-        new Returning(test, `${nth}: SSE`, (last) =>
+        new ReturningReader(test, `${nth}: SSE`, (last) =>
           listenSse(`${url}/v1/stream?${query}`, last ? { 'last-event-id': last } : {}),
         ),
     ]
@@ -40,7 +47,7 @@ function openClients(test: Test, { url, wsUrl }: Deployment, { tokens }: Devnet)
 }
 
 /** A question of which half is asked before a deploy and half while it goes on; what is answered, status line first. */
-async function askHalf(url: string, path: string): Promise<() => Promise<string>> {
+async function sendHalfRequest(url: string, path: string): Promise<() => Promise<string>> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')
@@ -54,68 +61,74 @@ async function askHalf(url: string, path: string): Promise<() => Promise<string>
 }
 
 /** How far a client is: a heartbeat, too, says what it was given or had no use for. */
-function placeOf({ ears }: Returning): number {
-  const message = ears.at(-1)?.heard.at(-1)?.message
-  return seqOf(message && 'id' in message ? message.id : null)
+function lastSequenceOf({ connections }: ReturningReader): number {
+  const message = connections.at(-1)?.received.at(-1)?.message
+  return sequenceOf(message && 'id' in message ? message.id : null)
 }
 
 it(`nobody of ${CLIENTS} loses or repeats anything over ${DEPLOYS} deploys under load`, async (test) => {
-  const devnet = await startDevnet({ blockMs: 500, flashMs: 100, transactionsPerFlash: 2, calendar: true })
+  const devnet = await startDevnet({ blockMs: 500, flashblockMs: 100, transactionsPerFlashblock: 2, calendar: true })
   test.onTestFinished(() => devnet.stop())
-  const relay = await Deployment.open(test, devnet)
-  await relay.until('/readyz', (text) => text.includes('"ready"'))
+  const relay = await DeployedRelay.open(test, devnet)
+  await relay.waitForResponse('/readyz', (text) => text.includes('"ready"'))
   const clients = openClients(test, relay, devnet)
   const readers = clients.map(({ reader }) => reader)
   const live = (life: number) =>
-    Promise.all(readers.map((reader) => reader.until(() => reader.ears[life]?.all('live').length === 1, 'live')))
+    Promise.all(
+      readers.map((reader) => reader.until(() => reader.connections[life]?.messagesOf('live').length === 1, 'live')),
+    )
 
   await live(0)
   for (let deploy = 1; deploy <= DEPLOYS; deploy += 1) {
-    const askRest = await askHalf(relay.url, '/readyz')
+    const askRest = await sendHalfRequest(relay.url, '/readyz')
     const signalledAt = performance.now()
     relay.signal('SIGTERM')
-    await Promise.any(readers.map(({ ears }) => ears[deploy - 1]?.hear('bye')))
+    await Promise.any(readers.map(({ connections }) => connections[deploy - 1]?.waitFor('bye')))
     expect(await askRest()).toMatch(/^HTTP\/1\.1 503 .*"stopping"/s)
-    expect(await relay.exit()).toBe(0)
+    expect(await relay.waitForExit()).toBe(0)
     expect(performance.now() - signalledAt).toBeLessThan(DRAIN_MS)
     await relay.start()
     await live(deploy)
-    const byes = readers.map(({ ears }) => ears[deploy - 1]?.all('bye') ?? [])
+    const byes = readers.map(({ connections }) => connections[deploy - 1]?.messagesOf('bye') ?? [])
     expect(new Set(byes.map(({ length }) => length))).toEqual(new Set([1]))
     const pauses = byes.flat().map(({ retry_ms }) => retry_ms)
     expect(Math.max(...pauses) - Math.min(...pauses)).toBeGreaterThan(SPREAD_MS)
     expect(new Set(pauses).size).toBeGreaterThan(CLIENTS / 2)
   }
-  const last = await relay.news()
-  await Promise.all(readers.map((reader) => reader.until(() => placeOf(reader) >= seqOf(last), last)))
+  const last = await relay.waitForNewPosition()
+  await Promise.all(readers.map((reader) => reader.until(() => lastSequenceOf(reader) >= sequenceOf(last), last)))
 
-  const tape = await relay.tape(last)
+  const tape = await relay.readTape(last)
   for (const { reader, address } of clients) {
-    const expected = expectedOf(tape, reader, address)
-    const story = storyOf(reader).filter(({ update }) => seqOf(update.id) <= seqOf(last))
+    const expected = expectedUpdatesOf(tape, reader, address)
+    const history = allReceivedUpdates(reader).filter(({ update }) => sequenceOf(update.id) <= sequenceOf(last))
     expect(expected, reader.name).not.toEqual([])
-    expect(differences(story, expected), reader.name).toEqual([])
-    expect(brokenChains(story.map(({ update }) => update)), reader.name).toEqual([])
-    expect(resumesOf(reader), reader.name).toEqual(['none', ...Array(DEPLOYS).fill('full')])
-    for (const [life, ending] of reader.endings.entries()) {
-      const [bye] = reader.ears[life]?.all('bye') ?? []
+    expect(differencesFromTape(history, expected), reader.name).toEqual([])
+    expect(brokenPrevChains(history.map(({ update }) => update)), reader.name).toEqual([])
+    expect(resumeResultsOf(reader), reader.name).toEqual(['none', ...Array(DEPLOYS).fill('full')])
+    for (const [life, ending] of reader.closeResults.entries()) {
+      const [bye] = reader.connections[life]?.messagesOf('bye') ?? []
       const inOrder = reader.name.endsWith('WebSocket')
         ? { code: 4_200, reason: `going_away ${bye?.id}` }
         : { code: 0, reason: 'ended' }
       expect(ending, reader.name).toEqual(inOrder)
     }
   }
-  const heard = readers.reduce((sum, reader) => sum + storyOf(reader).length, 0)
+  const received = readers.reduce((sum, reader) => sum + allReceivedUpdates(reader).length, 0)
   process.stdout.write(
-    `${CLIENTS} clients heard ${heard} updates, ${tape.length} on the tape, over ${DEPLOYS} deploys\n`,
+    `${CLIENTS} clients heard ${received} updates, ${tape.length} on the tape, over ${DEPLOYS} deploys\n`,
   )
 })
 
 /** What the tape holds for a client from where its first stream began. */
-function expectedOf(tape: readonly Told[], { ears }: Returning, address: string | null): readonly Told[] {
-  const begun = seqOf(ears[0]?.all('subscribed')[0]?.id)
+function expectedUpdatesOf(
+  tape: readonly ReceivedUpdate[],
+  { connections }: ReturningReader,
+  address: string | null,
+): readonly ReceivedUpdate[] {
+  const begun = sequenceOf(connections[0]?.messagesOf('subscribed')[0]?.id)
   return tape.filter(
     ({ update }) =>
-      seqOf(update.id) > begun && (address === null || update.address === null || update.address === address),
+      sequenceOf(update.id) > begun && (address === null || update.address === null || update.address === address),
   )
 }

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { messageTypes } from '../../../src/docs/schemas.ts'
 import { Update } from '../../../src/protocol/updates.ts'
-import { openFolder, Program } from '../../support/child-program.ts'
-import { asPublished } from '../../support/message-validator.ts'
+import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { assertValidMessage } from '../../support/message-validator.ts'
 import { openChromium } from './chromium-readers.ts'
-import { Deployment, PATIENCE_MS, type Test } from './deployed-relay.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
 
-vi.setConfig({ testTimeout: 2 * PATIENCE_MS })
+vi.setConfig({ testTimeout: 2 * TEST_TIMEOUT_MS })
 
 /** The page as a browser shows it, and every line on it as whoever copies it runs it. */
 
@@ -28,30 +28,30 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 /** A chain that is never quiet, and a relay that listens to it. */
-async function openPlace(test: Test): Promise<{ devnet: Devnet; relay: Deployment }> {
-  const devnet = await startDevnet({ blockMs: 400, flashMs: 40, transactionsPerFlash: 1 })
+async function openDeployedRelay(test: TestLifecycle): Promise<{ devnet: Devnet; relay: DeployedRelay }> {
+  const devnet = await startDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1 })
   test.onTestFinished(() => devnet.stop())
-  const relay = await Deployment.open(test, devnet)
-  await relay.until('/v1/events?symbols=AAPLc&types=transfer', (text) => text.includes('"transfer"'))
+  const relay = await DeployedRelay.open(test, devnet)
+  await relay.waitForResponse('/v1/events?symbols=AAPLc&types=transfer', (text) => text.includes('"transfer"'))
   return { devnet, relay }
 }
 
 /** The page, and what went wrong on it or was asked of anybody. */
-async function openPage(test: Test, url: string) {
+async function openPage(test: TestLifecycle, url: string) {
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
   test.onTestFinished(() => context.close())
   const page = await context.newPage()
-  const asked: string[] = []
-  const complaints: string[] = []
-  page.on('request', (request) => asked.push(request.url()))
-  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
-  page.on('pageerror', (failure) => complaints.push(failure.message))
+  const requestedUrls: string[] = []
+  const pageErrors: string[] = []
+  page.on('request', (request) => requestedUrls.push(request.url()))
+  page.on('console', (message) => message.type() === 'error' && pageErrors.push(message.text()))
+  page.on('pageerror', (failure) => pageErrors.push(failure.message))
   await page.goto(url)
-  return { page, asked, complaints }
+  return { page, asked: requestedUrls, complaints: pageErrors }
 }
 
 /** The lines to copy, by their names. */
-const linesOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
+const snippetsOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
   new Map(
     await page
       .locator('pre[data-line]')
@@ -61,15 +61,20 @@ const linesOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
   )
 
 /** A program that is not told where it runs; it ends with the test. */
-function run(test: Test, command: readonly [string, ...string[]], cwd: string, more: NodeJS.ProcessEnv = {}): Program {
+function startProgram(
+  test: TestLifecycle,
+  command: readonly [string, ...string[]],
+  cwd: string,
+  more: NodeJS.ProcessEnv = {},
+): ChildProgram {
   const { PATH, HOME } = process.env
-  const program = new Program(command, { cwd, env: { PATH: `${bin}:${PATH}`, HOME, ...more } })
+  const program = new ChildProgram(command, { cwd, env: { PATH: `${bin}:${PATH}`, HOME, ...more } })
   test.onTestFinished(() => program.kill())
   return program
 }
 
 it('the page shows both documents, asks nobody but who served it, and is let do nothing else', async (test) => {
-  const { relay } = await openPlace(test)
+  const { relay } = await openDeployedRelay(test)
   const { page, asked, complaints } = await openPage(test, relay.url)
   expect(page.url()).toBe(`${relay.url}/docs`)
   for (const type of Object.values(messageTypes).flat()) {
@@ -101,15 +106,15 @@ it('the page shows both documents, asks nobody but who served it, and is let do 
 })
 
 it('the line for a console works in the console of the page that gives it', async (test) => {
-  const { relay } = await openPlace(test)
+  const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
   const said = page.waitForEvent('console')
-  await page.evaluate((await linesOn(page)).get('hear-browser') ?? '')
+  await page.evaluate((await snippetsOn(page)).get('hear-browser') ?? '')
   expect(await (await said).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
 })
 
 /** What a line of a shell prints: for as long as it runs, or in all. */
-const shellLines: readonly {
+const shellSnippets: readonly {
   readonly name: string
   readonly prints?: RegExp
   readonly ends?: (text: string) => void
@@ -137,34 +142,34 @@ const shellLines: readonly {
   { name: 'llms', ends: (text) => expect(text).toMatch(/^# stocktape\n/) },
 ]
 /** Lines that are run elsewhere: in a browser, and as programs. */
-const others = ['hear-browser', 'hear-typescript', 'hear-python', 'hear-go']
+const otherSnippets = ['hear-browser', 'hear-typescript', 'hear-python', 'hear-go']
 
 it('each line for a shell does what it is for, pasted as it stands', async (test) => {
-  const { relay } = await openPlace(test)
-  await relay.until('/v1/events?symbols=AAPLc&limit=10', (text) => JSON.parse(text).events.length === 10)
+  const { relay } = await openDeployedRelay(test)
+  await relay.waitForResponse('/v1/events?symbols=AAPLc&limit=10', (text) => JSON.parse(text).events.length === 10)
   const { page } = await openPage(test, relay.url)
-  const lines = await linesOn(page)
+  const lines = await snippetsOn(page)
   const names = [...lines.keys()].filter((name) => !name.startsWith('example-'))
-  expect(names.toSorted()).toEqual([...shellLines.map(({ name }) => name), ...others].toSorted())
-  for (const { name, prints, ends } of shellLines) {
-    const folder = await openFolder(test)
+  expect(names.toSorted()).toEqual([...shellSnippets.map(({ name }) => name), ...otherSnippets].toSorted())
+  for (const { name, prints, ends } of shellSnippets) {
+    const folder = await createTempFolder(test)
     const line = lines.get(name) ?? ''
     // wscat leaves where nobody can type, so it is given a terminal; it is the project's own, so that nothing is fetched.
     const program = line.startsWith('npx')
-      ? run(test, ['script', '-qec', line, '/dev/null'], project)
-      : run(test, ['bash', '-c', line], folder)
-    if (prints) await program.says('stdout', prints)
+      ? startProgram(test, ['script', '-qec', line, '/dev/null'], project)
+      : startProgram(test, ['bash', '-c', line], folder)
+    if (prints) await program.waitForOutput('stdout', prints)
     else {
-      expect([await program.exit(), program.stderr], name).toEqual([0, ''])
+      expect([await program.waitForExit(), program.stderr], name).toEqual([0, ''])
       ends?.(program.stdout)
     }
     if (name === 'events') {
-      const saved = run(test, ['cat', 'AAPLc.ndjson'], folder)
-      await saved.exit()
+      const saved = startProgram(test, ['cat', 'AAPLc.ndjson'], folder)
+      await saved.waitForExit()
       const updates = saved.stdout
         .trimEnd()
         .split('\n')
-        .map((line) => Update.parse(asPublished(JSON.parse(line))))
+        .map((line) => Update.parse(assertValidMessage(JSON.parse(line))))
       expect(updates.length).toBeGreaterThan(5)
     }
     await program.kill()
@@ -172,32 +177,32 @@ it('each line for a shell does what it is for, pasted as it stands', async (test
 })
 
 it('each program goes on over a restart, with every transfer once', async (test) => {
-  const { relay } = await openPlace(test)
+  const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
-  const lines = await linesOn(page)
-  const folder = await openFolder(test)
+  const lines = await snippetsOn(page)
+  const folder = await createTempFolder(test)
   const files = { typescript: 'hear.ts', python: 'hear.py', go: 'hear.go' }
   for (const [id, file] of Object.entries(files)) await writeFile(join(folder, file), lines.get(`hear-${id}`) ?? '')
   // Without a C compiler, Go must be told that it needs none.
-  const built = run(test, ['go', 'build', '-o', 'hear', files.go], folder, { CGO_ENABLED: '0' })
-  expect([await built.exit(), built.stderr]).toEqual([0, ''])
+  const built = startProgram(test, ['go', 'build', '-o', 'hear', files.go], folder, { CGO_ENABLED: '0' })
+  expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
   const programs = {
-    TypeScript: run(test, ['node', files.typescript], folder),
-    Python: run(test, ['python3', files.python], folder),
-    Go: run(test, ['./hear'], folder),
+    TypeScript: startProgram(test, ['node', files.typescript], folder),
+    Python: startProgram(test, ['python3', files.python], folder),
+    Go: startProgram(test, ['./hear'], folder),
   }
   const named = Object.entries(programs)
   const said = /AAPLc [\d.]+ [\d.]+\n/
-  for (const [, program] of named) await program.says('stdout', said)
+  for (const [, program] of named) await program.waitForOutput('stdout', said)
   expect(await relay.restart('SIGTERM')).toBe(0)
   const before = named.map(([, { stdout }]) => stdout.length)
   for (const [at, [, program]] of named.entries()) {
-    await program.says('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
+    await program.waitForOutput('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
     program.signal('SIGTERM')
-    await program.exit()
+    await program.waitForExit()
   }
   const exported = await (await fetch(`${relay.url}/v1/events?symbols=AAPLc&types=transfer&format=ndjson`)).text()
-  const told = exported
+  const published = exported
     .trimEnd()
     .split('\n')
     .map((line) => Update.parse(JSON.parse(line)))
@@ -205,10 +210,10 @@ it('each program goes on over a restart, with every transfer once', async (test)
       update.type === 'transfer' ? [`${update.time} AAPLc ${update.amount} ${update.reference_value}`] : [],
     )
   for (const [name, { stdout }] of named) {
-    const heard = stdout.slice(0, stdout.lastIndexOf('\n')).split('\n')
-    const from = told.indexOf(heard[0] ?? '')
+    const received = stdout.slice(0, stdout.lastIndexOf('\n')).split('\n')
+    const from = published.indexOf(received[0] ?? '')
     expect(from, name).toBeGreaterThanOrEqual(0)
-    expect(heard, name).toEqual(told.slice(from, from + heard.length))
+    expect(received, name).toEqual(published.slice(from, from + received.length))
   }
   process.stdout.write(`${named.map(([name]) => name).join(', ')} heard every transfer once over a restart\n`)
 })

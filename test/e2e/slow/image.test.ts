@@ -3,21 +3,21 @@ import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmS
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Program } from '../../support/child-program.ts'
+import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
-import { freshClone } from './repository-clone.ts'
+import { cloneRepository } from './repository-clone.ts'
 
 /** No container engine is at hand: the Dockerfile's own lines are carried out, by a user who may do nothing else. */
 
-const NOBODY = 65_534
+const NOBODY_UID = 65_534
 /** Only root can be somebody else; anybody else is unprivileged already. */
-const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY_UID, gid: NOBODY_UID } : {}
 
 let clone: string
 let app: string
 let data: string
 let image: Image
-let relay: Program
+let relay: ChildProgram
 
 type Image = {
   readonly env: Record<string, string>
@@ -29,7 +29,7 @@ type Image = {
 }
 
 beforeAll(() => {
-  clone = freshClone()
+  clone = cloneRepository()
   image = readImage(readFileSync(join(clone, 'Dockerfile'), 'utf8'))
   const place = mkdtempSync(join(tmpdir(), 'stocktape-image-'))
   app = join(place, 'app')
@@ -43,7 +43,7 @@ beforeAll(() => {
   const [install = ''] = image.runs
   execFileSync('sh', ['-c', install], { cwd: app, stdio: 'pipe' })
   chmodSync(place, 0o755)
-  if (unprivileged.uid !== undefined) chownSync(data, NOBODY, NOBODY)
+  if (unprivileged.uid !== undefined) chownSync(data, NOBODY_UID, NOBODY_UID)
 })
 
 afterAll(async () => {
@@ -62,18 +62,18 @@ it('starts as an unprivileged user, is healthy by its own check, and tells what 
   const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data }
   const [program, ...args] = image.command
   expect(program).toBe('node')
-  relay = new Program([process.execPath, ...args], { cwd: app, env, ...unprivileged })
-  await relay.url()
+  relay = new ChildProgram([process.execPath, ...args], { cwd: app, env, ...unprivileged })
+  await relay.listeningUrl()
   const [, ...check] = image.health
   execFileSync(process.execPath, check, { cwd: app, env, ...unprivileged })
-  const ear = await listenNdjson('http://127.0.0.1:18473/v1/stream?symbols=*&types=transfer')
-  await ear.hear('transfer')
-  ear.close()
+  const listener = await listenNdjson('http://127.0.0.1:18473/v1/stream?symbols=*&types=transfer')
+  await listener.waitFor('transfer')
+  listener.close()
 })
 
 it('ends with exit code 0 on the signal that the platform sends', async () => {
   relay.signal('SIGTERM')
-  expect(await relay.exit()).toBe(0)
+  expect(await relay.waitForExit()).toBe(0)
 })
 
 it('keeps its tape where the platform mounts the volume, and is given time to drain', () => {

@@ -1,39 +1,44 @@
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, openFolder, Program } from '../../support/child-program.ts'
-import type { Test } from './deployed-relay.ts'
+import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
+import type { TestLifecycle } from './deployed-relay.ts'
 
 const NGINX = '/usr/sbin/nginx'
 
 /** Where the proxy listens, and what it complains of. */
-export type Gate = {
+export type NginxProxy = {
   readonly url: string
   readonly wsUrl: string
-  readonly complains: (of: RegExp) => Promise<unknown>
+  readonly waitForError: (of: RegExp) => Promise<unknown>
 }
 
 /** Debian's nginx before a relay: `proxy_pass`, the three lines that every manual gives for WebSockets, and what a test adds. */
-export async function openNginx(test: Test, upstream: string, more = ''): Promise<Gate> {
+export async function openNginx(test: TestLifecycle, upstream: string, more = ''): Promise<NginxProxy> {
   if (!existsSync(NGINX)) throw new Error(`There is no ${NGINX}: apt-get install nginx-light, and run it again.`)
-  const folder = await openFolder(test)
+  const folder = await createTempFolder(test)
   const port = await freePort()
   await mkdir(join(folder, 'temp'))
   await writeFile(join(folder, 'nginx.conf'), configuration({ port, folder, upstream, more }))
-  const nginx = new Program([NGINX, '-p', folder, '-c', 'nginx.conf', '-e', 'stderr'], { env: { ...process.env } })
+  const nginx = new ChildProgram([NGINX, '-p', folder, '-c', 'nginx.conf', '-e', 'stderr'], { env: { ...process.env } })
   test.onTestFinished(() => nginx.kill())
-  await nginx.says('stderr', /using the "\w+" event method/)
+  await nginx.waitForOutput('stderr', /using the "\w+" event method/)
   return {
     url: `http://127.0.0.1:${port}`,
     wsUrl: `ws://127.0.0.1:${port}`,
-    complains: (of) => nginx.says('stderr', of),
+    waitForError: (of) => nginx.waitForOutput('stderr', of),
   }
 }
 
-type Place = { readonly port: number; readonly folder: string; readonly upstream: string; readonly more: string }
+type NginxSettings = {
+  readonly port: number
+  readonly folder: string
+  readonly upstream: string
+  readonly more: string
+}
 
 /** Whatever does not keep it in its folder and in the foreground is left at its default. */
-const configuration = ({ port, folder, upstream, more }: Place): string => `
+const configuration = ({ port, folder, upstream, more }: NginxSettings): string => `
 daemon off;
 master_process off;
 pid nginx.pid;

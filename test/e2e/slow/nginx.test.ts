@@ -4,21 +4,28 @@ import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devne
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
 import { transfer } from '../../support/test-stack.ts'
 import { openChromium, readEventSourceInPage } from './chromium-readers.ts'
-import { Deployment, PATIENCE_MS, type Test } from './deployed-relay.ts'
-import { type Gate, openNginx } from './nginx-proxy.ts'
-import { differences, type Reader, Returning, resumesOf, storyOf, upTo } from './reconnecting-readers.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
+import { type NginxProxy, openNginx } from './nginx-proxy.ts'
+import {
+  allReceivedUpdates,
+  differencesFromTape,
+  type ReconnectingReader,
+  ReturningReader,
+  resumeResultsOf,
+  upTo,
+} from './reconnecting-readers.ts'
 
-vi.setConfig({ testTimeout: PATIENCE_MS })
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
 /** The relay behind the proxy that most will put before it, with nothing set that its manual does not give. */
 
 /** So many transfers, each made only when everybody has heard the one before. */
-const TIMES = 5
+const TRANSFER_COUNT = 5
 /** A minute by default; shorter here so that nobody has to wait for it. */
 const READ_TIMEOUT_S = 2
 
 /** What a browser is to be told while the relay is away: to come back, in the only answer that it does not take for good. */
-const PATIENT = `
+const RETRY_CONFIG = `
   error_page 502 504 =200 @away;
   location @away {
     default_type text/event-stream;
@@ -27,28 +34,28 @@ const PATIENT = `
   }
 `
 
-const openDevnet = async (test: Test, options: DevnetOptions): Promise<Devnet> => {
+const openDevnet = async (test: TestLifecycle, options: DevnetOptions): Promise<Devnet> => {
   const devnet = await startDevnet(options)
   test.onTestFinished(() => devnet.stop())
   return devnet
 }
 
 /** Listens on every carrier that gives JSON. */
-async function listenAll(test: Test, { url, wsUrl }: Gate, query: string) {
-  const ears = await Promise.all([
+async function listenAll(test: TestLifecycle, { url, wsUrl }: NginxProxy, query: string) {
+  const listeners = await Promise.all([
     listenSse(`${url}/v1/stream?${query}`),
     listenNdjson(`${url}/v1/stream?${query}`),
     listenWs(`${wsUrl}/v1/ws?${query}`),
   ])
-  for (const ear of ears) {
-    test.onTestFinished(() => ear.close())
-    await ear.hear('live')
+  for (const listener of listeners) {
+    test.onTestFinished(() => listener.close())
+    await listener.waitFor('live')
   }
-  return ears
+  return listeners
 }
 
 /** The readable lines as they come. */
-async function* linesOf(test: Test, url: string): AsyncGenerator<string, never> {
+async function* linesOf(test: TestLifecycle, url: string): AsyncGenerator<string, never> {
   const abort = new AbortController()
   test.onTestFinished(() => abort.abort())
   const { body } = await fetch(url, { signal: abort.signal })
@@ -62,114 +69,128 @@ async function* linesOf(test: Test, url: string): AsyncGenerator<string, never> 
 }
 
 /** Reads on up to a line that says something. */
-async function read(lines: AsyncGenerator<string, never>, what: RegExp): Promise<void> {
+async function readUntil(lines: AsyncGenerator<string, never>, what: RegExp): Promise<void> {
   while (!what.test((await lines.next()).value));
 }
 
 it('lets everything through at once, on every carrier', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
-  const relay = await Deployment.open(test, devnet)
+  const relay = await DeployedRelay.open(test, devnet)
   const proxy = await openNginx(test, relay.url)
-  const ears = await listenAll(test, proxy, 'symbols=AAPLc')
+  const listeners = await listenAll(test, proxy, 'symbols=AAPLc')
   const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc`)
-  await read(lines, /^# live/)
-  for (let time = 1; time <= TIMES; time += 1) {
+  await readUntil(lines, /^# live/)
+  for (let time = 1; time <= TRANSFER_COUNT; time += 1) {
     transfer({ devnet }, 'AAPLc', 1, BigInt(time) * 10n ** 8n)
     await Promise.all([
-      ...ears.map((ear) => ear.hear('transfer', ({ amount }) => amount === String(time))),
-      read(lines, new RegExp(` transfer +${time} `)),
+      ...listeners.map((listener) => listener.waitFor('transfer', ({ amount }) => amount === String(time))),
+      readUntil(lines, new RegExp(` transfer +${time} `)),
     ])
   }
-  for (const ear of ears) expect(ear.all('transfer')).toHaveLength(TIMES)
-  process.stdout.write(`${TIMES} transfers came through nginx one by one, on four carriers\n`)
+  for (const listener of listeners) expect(listener.messagesOf('transfer')).toHaveLength(TRANSFER_COUNT)
+  process.stdout.write(`${TRANSFER_COUNT} transfers came through nginx one by one, on four carriers\n`)
 })
 
 it('is kept from cutting silent streams by heartbeats', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
-  const relay = await Deployment.open(test, devnet)
+  const relay = await DeployedRelay.open(test, devnet)
   const proxy = await openNginx(test, relay.url, `proxy_read_timeout ${READ_TIMEOUT_S}s;`)
-  const ears = await listenAll(test, proxy, 'symbols=AAPLc&heartbeat=1')
+  const listeners = await listenAll(test, proxy, 'symbols=AAPLc&heartbeat=1')
   const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc?heartbeat=1`)
-  await read(lines, /^# live/)
+  await readUntil(lines, /^# live/)
   const silent = await listenNdjson(`${proxy.url}/v1/stream/AAPLc`)
-  await silent.hear('live')
-  expect(await silent.ended).toMatchObject({ reason: 'cut' })
-  for (const ear of ears) await ear.until(() => ear.all('heartbeat').length > READ_TIMEOUT_S, 'a heartbeat more')
+  await silent.waitFor('live')
+  expect(await silent.closed).toMatchObject({ reason: 'cut' })
+  for (const listener of listeners)
+    await listener.until(() => listener.messagesOf('heartbeat').length > READ_TIMEOUT_S, 'a heartbeat more')
   transfer({ devnet })
-  await Promise.all([...ears.map((ear) => ear.hear('transfer')), read(lines, / transfer /)])
+  await Promise.all([...listeners.map((listener) => listener.waitFor('transfer')), readUntil(lines, / transfer /)])
   process.stdout.write('heartbeats kept four silent streams open through nginx; one without them was cut\n')
 })
 
 it('passes on the last id, and the farewell, over the restarts of the relay behind it', async (test) => {
-  const devnet = await openDevnet(test, { blockMs: 400, flashMs: 40, transactionsPerFlash: 1, calendar: true })
-  const relay = await Deployment.open(test, devnet)
+  const devnet = await openDevnet(test, {
+    blockMs: 400,
+    flashblockMs: 40,
+    transactionsPerFlashblock: 1,
+    calendar: true,
+  })
+  const relay = await DeployedRelay.open(test, devnet)
   const { url, wsUrl } = await openNginx(test, relay.url)
   const query = 'symbols=*&types=*&snapshot=false'
-  const sse = new Returning(test, 'SSE', (last) =>
+  const sse = new ReturningReader(test, 'SSE', (last) =>
     listenSse(`${url}/v1/stream?${query}&since=start`, last ? { 'last-event-id': last } : {}),
   )
-  const ndjson = new Returning(test, 'NDJSON', (last) =>
+  const ndjson = new ReturningReader(test, 'NDJSON', (last) =>
     listenNdjson(`${url}/v1/stream?${query}&since=${last ?? 'start'}`),
   )
-  const ws = new Returning(test, 'WebSocket', (last) => listenWs(`${wsUrl}/v1/ws?${query}&since=${last ?? 'start'}`))
-  const readers: readonly Returning[] = [sse, ndjson, ws]
+  const ws = new ReturningReader(test, 'WebSocket', (last) =>
+    listenWs(`${wsUrl}/v1/ws?${query}&since=${last ?? 'start'}`),
+  )
+  const readers: readonly ReturningReader[] = [sse, ndjson, ws]
   const live = (times: number) =>
-    Promise.all(readers.map((reader) => reader.until(() => reader.ears[times]?.all('live').length === 1, 'live')))
+    Promise.all(
+      readers.map((reader) => reader.until(() => reader.connections[times]?.messagesOf('live').length === 1, 'live')),
+    )
   await live(0)
   expect(await relay.restart('SIGTERM')).toBe(0)
   await live(1)
   expect(await relay.restart('SIGKILL')).toBeNull()
-  const last = await relay.news()
+  const last = await relay.waitForNewPosition()
   await Promise.all(
-    readers.map((reader) => reader.until(() => storyOf(reader).some(({ update }) => update.id === last), last)),
+    readers.map((reader) =>
+      reader.until(() => allReceivedUpdates(reader).some(({ update }) => update.id === last), last),
+    ),
   )
-  const tape = await relay.tape(last)
+  const tape = await relay.readTape(last)
   for (const reader of readers) {
-    expect(differences(upTo(last, storyOf(reader)), tape), reader.name).toEqual([])
-    expect(resumesOf(reader), reader.name).toEqual(['none', 'full', 'full'])
-    const [bye] = reader.ears[0]?.all('bye') ?? []
+    expect(differencesFromTape(upTo(last, allReceivedUpdates(reader)), tape), reader.name).toEqual([])
+    expect(resumeResultsOf(reader), reader.name).toEqual(['none', 'full', 'full'])
+    const [bye] = reader.connections[0]?.messagesOf('bye') ?? []
     expect(bye?.reason, reader.name).toBe('going_away')
-    expect(reader.ears[1]?.all('bye'), reader.name).toEqual([])
+    expect(reader.connections[1]?.messagesOf('bye'), reader.name).toEqual([])
   }
-  expect(ws.endings[0]?.code).toBe(4_200)
+  expect(ws.closeResults[0]?.code).toBe(4_200)
   process.stdout.write(`${tape.length} updates came through nginx over two restarts\n`)
 })
 
 it('is given one more rule, and a browser outlasts an absence that it takes for good without', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
-  const relay = await Deployment.open(test, devnet)
-  const [bare, patient] = await Promise.all([openNginx(test, relay.url), openNginx(test, relay.url, PATIENT)])
+  const relay = await DeployedRelay.open(test, devnet)
+  const [bare, patient] = await Promise.all([openNginx(test, relay.url), openNginx(test, relay.url, RETRY_CONFIG)])
   const browser = await openChromium()
   test.onTestFinished(() => browser.close())
-  const listen = ({ url }: Gate) => readEventSourceInPage(test, browser, devnet.stocksUrl, `${url}/v1/stream/AAPLc`)
+  const listen = ({ url }: NginxProxy) =>
+    readEventSourceInPage(test, browser, devnet.stocksUrl, `${url}/v1/stream/AAPLc`)
   const [lost, kept] = await Promise.all([listen(bare), listen(patient)])
-  const lives = ({ ears: [ear] }: Reader) => ear?.all('live').length ?? 0
+  const lives = ({ connections: [listener] }: ReconnectingReader) => listener?.messagesOf('live').length ?? 0
   await Promise.all([lost, kept].map((reader) => reader.until(() => lives(reader) === 1, 'live')))
   relay.signal('SIGTERM')
-  await Promise.all([lost.closed(), patient.complains(/refused.*refused/s), relay.exit()])
+  await Promise.all([lost.waitForClosed(), patient.waitForError(/refused.*refused/s), relay.waitForExit()])
   transfer({ devnet })
   await relay.start()
-  const moved = () => kept.ears[0]?.all('transfer').length === 1
+  const moved = () => kept.connections[0]?.messagesOf('transfer').length === 1
   await kept.until(() => lives(kept) === 2 && moved(), 'live again, and the transfer')
-  expect(resumesOf(kept)).toEqual(['none', 'full'])
+  expect(resumeResultsOf(kept)).toEqual(['none', 'full'])
   expect(lives(lost)).toBe(1)
   process.stdout.write('a browser outlasted an absence behind nginx\n')
 })
 
 it('lets questions, answers and subscriptions through', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
-  const relay = await Deployment.open(test, devnet)
+  const relay = await DeployedRelay.open(test, devnet)
   const proxy = await openNginx(test, relay.url)
   const client = createPublicClient({ transport: http(`${proxy.url}/rpc`, { batch: true }) })
   const pushed = webSocket(`${proxy.wsUrl}/rpc`)({})
-  const heard: unknown[] = []
+  const received: unknown[] = []
   const params = ['pendingLogs', {}] as never
-  const { unsubscribe } = (await pushed.value?.subscribe({ params, onData: (data) => heard.push(data.result) })) ?? {}
+  const { unsubscribe } =
+    (await pushed.value?.subscribe({ params, onData: (data) => received.push(data.result) })) ?? {}
   transfer({ devnet }, 'AAPLc', 1, 7n)
-  await vi.waitUntil(() => heard.length > 0, PATIENCE_MS)
+  await vi.waitUntil(() => received.length > 0, TEST_TIMEOUT_MS)
   const [number, pending] = await Promise.all([client.getBlockNumber(), client.getBlock({ blockTag: 'pending' })])
   expect([Number(number), Number(pending.number)]).toEqual([devnet.chain.head.number, devnet.chain.head.number + 1])
-  expect(heard).toMatchObject([{ address: devnet.list.addressOf('AAPLc'), removed: false }])
+  expect(received).toMatchObject([{ address: devnet.list.addressOf('AAPLc'), removed: false }])
   await unsubscribe?.()
   const socket = (await pushed.value?.getRpcClient())?.socket
   socket?.close()

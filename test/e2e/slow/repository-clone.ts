@@ -6,7 +6,7 @@ import { join } from 'node:path'
 const root = new URL('../../..', import.meta.url).pathname
 
 /** A clone of what is committed, in a folder of its own. */
-export function freshClone(): string {
+export function cloneRepository(): string {
   const folder = mkdtempSync(join(tmpdir(), 'stocktape-clone-'))
   execFileSync('git', ['clone', '--quiet', root, folder])
   return folder

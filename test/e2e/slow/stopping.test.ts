@@ -2,13 +2,16 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
-import { Deployment } from './deployed-relay.ts'
+import { DeployedRelay } from './deployed-relay.ts'
 
 /** A relay that was told to stop while a request to it was half written: how the request goes on is the test. */
-async function halfAsked(test: TestContext, lines: string): Promise<{ relay: Deployment; socket: Socket }> {
+async function openHalfSentRequest(
+  test: TestContext,
+  lines: string,
+): Promise<{ relay: DeployedRelay; socket: Socket }> {
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
-  const relay = await Deployment.open(test, devnet)
+  const relay = await DeployedRelay.open(test, devnet)
   const { hostname, port } = new URL(relay.url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')
@@ -20,7 +23,7 @@ async function halfAsked(test: TestContext, lines: string): Promise<{ relay: Dep
 }
 
 it('a browser that comes while the relay stops is not turned away for good', async (test) => {
-  const { socket } = await halfAsked(test, 'GET /v1/stream/AAPLc HTTP/1.1\r\naccept: text/event-stream\r\n')
+  const { socket } = await openHalfSentRequest(test, 'GET /v1/stream/AAPLc HTTP/1.1\r\naccept: text/event-stream\r\n')
   socket.write('host: localhost\r\n\r\n')
   const answer = (await socket.setEncoding('utf8').toArray()).join('')
   expect(answer).toMatch(/^HTTP\/1\.1 200 /)
@@ -31,7 +34,7 @@ it('a browser that comes while the relay stops is not turned away for good', asy
 })
 
 it('anybody else who comes then is told so by the status', async (test) => {
-  const { socket } = await halfAsked(test, 'GET /v1/stream/AAPLc HTTP/1.1\r\n')
+  const { socket } = await openHalfSentRequest(test, 'GET /v1/stream/AAPLc HTTP/1.1\r\n')
   socket.write('host: localhost\r\n\r\n')
   const answer = (await socket.setEncoding('utf8').toArray()).join('')
   expect(answer).toMatch(/^HTTP\/1\.1 503 /)
@@ -39,18 +42,18 @@ it('anybody else who comes then is told so by the status', async (test) => {
 })
 
 it('whoever asked something when the relay was told to stop does not keep it from stopping', async (test) => {
-  const { relay, socket } = await halfAsked(test, 'GET /readyz HTTP/1.1\r\n')
+  const { relay, socket } = await openHalfSentRequest(test, 'GET /readyz HTTP/1.1\r\n')
   const answeredAt = performance.now()
   socket.write('host: localhost\r\n\r\n')
   socket.resume()
-  expect(await relay.exit()).toBe(0)
+  expect(await relay.waitForExit()).toBe(0)
   expect(performance.now() - answeredAt).toBeLessThan(2_000)
 })
 
 it('whoever connected and never asked anything does not keep it from stopping', async (test) => {
-  const { relay, socket } = await halfAsked(test, '')
+  const { relay, socket } = await openHalfSentRequest(test, '')
   const begunAt = performance.now()
   socket.resume()
-  expect(await relay.exit()).toBe(0)
+  expect(await relay.waitForExit()).toBe(0)
   expect(performance.now() - begunAt).toBeLessThan(2_000)
 })

@@ -1,55 +1,55 @@
 import { describe, expect, it } from 'vitest'
 import { transfer } from '../../support/test-stack.ts'
-import { request } from './raw-connection.ts'
-import { houseOfFile, openDescriptors } from './shared-relay.ts'
+import { formatRequest } from './raw-connection.ts'
+import { openDescriptorCount, sharedRelayForFile } from './shared-relay.ts'
 
-const house = houseOfFile()
+const sharedRelay = sharedRelayForFile()
 
-const HEALTHZ = request('GET /healthz')
+const HEALTHZ = formatRequest('GET /healthz')
 const OK = '{"status":"ok"}'
-const MANY_HEADERS = request(
+const MANY_HEADERS = formatRequest(
   'GET /healthz',
   Array.from({ length: 300 }, (_, at) => `x-${at}: 1`),
 )
 const stream = (query = 'symbols=AAPLc&format=ndjson', lines: readonly string[] = []): string =>
-  request(`GET /v1/stream?${query}`, lines)
+  formatRequest(`GET /v1/stream?${query}`, lines)
 
 describe('a connection that is kept', () => {
   it('serves one request after another', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     for (let round = 0; round < 200; round += 1) {
       raw.send(HEALTHZ)
-      expect((await raw.answer()).body).toBe(OK)
+      expect((await raw.response()).body).toBe(OK)
     }
   })
 
   it('serves two hundred requests that come at once, each whole and in order', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     const paths = Array.from({ length: 200 }, (_, at) =>
       at % 3 === 0 ? '/healthz' : at % 3 === 1 ? `/nothing${at}` : '/v1/ws',
     )
-    raw.send(paths.map((path) => request(`GET ${path}`)).join(''))
+    raw.send(paths.map((path) => formatRequest(`GET ${path}`)).join(''))
     for (const path of paths) {
-      const { status } = await raw.answer()
+      const { status } = await raw.response()
       expect([path, status]).toEqual([path, path === '/healthz' ? 200 : path === '/v1/ws' ? 426 : 404])
     }
     expect(raw.bytes.length).toBe(0)
   })
 
   it('serves requests that come in pieces of any size', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     const text = HEALTHZ.repeat(20)
     const pieces = Array.from({ length: Math.ceil(text.length / 7) }, (_, at) => text.slice(at * 7, at * 7 + 7))
-    await raw.trickle(pieces)
-    for (let round = 0; round < 20; round += 1) expect((await raw.answer()).body).toBe(OK)
+    await raw.sendSlowly(pieces)
+    for (let round = 0; round < 20; round += 1) expect((await raw.response()).body).toBe(OK)
   })
 
   it('ends after a mistake in HTTP, and what comes behind it is not answered', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(HEALTHZ)
-    expect((await raw.answer()).body).toBe(OK)
+    expect((await raw.response()).body).toBe(OK)
     raw.send(`nonsense\r\n\r\n${HEALTHZ}`)
-    expect((await raw.answer()).status).toBe(400)
+    expect((await raw.response()).status).toBe(400)
     await raw.ended()
     expect(raw.bytes.length).toBe(0)
   })
@@ -58,8 +58,8 @@ describe('a connection that is kept', () => {
     'has nothing that is no HTTP, or too much of it, answered in the place of what came before, for %s',
     async (path) => {
       for (const behind of ['nonsense\r\n\r\n', MANY_HEADERS]) {
-        const raw = await house.connect()
-        raw.send(request(`GET ${path}`) + behind)
+        const raw = await sharedRelay.connect()
+        raw.send(formatRequest(`GET ${path}`) + behind)
         raw.finish()
         await raw.ended()
         const [first = 'nothing'] = raw.bytes.toString().split('\r\n')
@@ -69,44 +69,46 @@ describe('a connection that is kept', () => {
   )
 
   it('is not held open where the client says so', async () => {
-    const raw = await house.connect()
-    raw.send(request('GET /healthz', ['connection: close']))
-    const { headers, body } = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('GET /healthz', ['connection: close']))
+    const { headers, body } = await raw.response()
     expect([headers.get('connection'), body]).toEqual(['close', OK])
     await raw.ended()
   })
 
   it('is read on after a body that nobody wanted', async () => {
-    const raw = await house.connect()
-    raw.send(request('POST /healthz', ['content-length: 100000']), 'x'.repeat(100_000), HEALTHZ)
-    expect((await raw.answer()).status).toBe(405)
-    expect((await raw.answer()).body).toBe(OK)
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('POST /healthz', ['content-length: 100000']), 'x'.repeat(100_000), HEALTHZ)
+    expect((await raw.response()).status).toBe(405)
+    expect((await raw.response()).body).toBe(OK)
     raw.send(
-      request('POST /healthz', ['transfer-encoding: chunked']),
+      formatRequest('POST /healthz', ['transfer-encoding: chunked']),
       '5\r\nabcde\r\n0\r\nx-trailer: 1\r\n\r\n',
       HEALTHZ,
     )
-    expect((await raw.answer()).status).toBe(405)
-    expect((await raw.answer()).body).toBe(OK)
+    expect((await raw.response()).status).toBe(405)
+    expect((await raw.response()).body).toBe(OK)
   })
 
   it('may ask for a stream with a body, which nobody reads as a request', async () => {
-    const raw = await house.connect()
-    raw.send(request('GET /v1/stream?symbols=AAPLc&format=ndjson', [`content-length: ${HEALTHZ.length}`], HEALTHZ))
-    expect((await raw.head()).status).toBe(200)
-    await raw.streamed(/"type":"live"/)
+    const raw = await sharedRelay.connect()
+    raw.send(
+      formatRequest('GET /v1/stream?symbols=AAPLc&format=ndjson', [`content-length: ${HEALTHZ.length}`], HEALTHZ),
+    )
+    expect((await raw.responseHead()).status).toBe(200)
+    await raw.streamedText(/"type":"live"/)
     expect(raw.bytes.toString()).not.toContain(OK)
   })
 })
 
 describe('a stream', () => {
   it('has nothing of another answer in it, however many requests come behind it', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(stream('symbols=AAPLc&types=transfer&format=ndjson'), HEALTHZ.repeat(20))
-    expect((await raw.head()).status).toBe(200)
-    await raw.streamed(/"type":"live"/)
-    transfer(house.world, 'AAPLc', 3)
-    const lines = (await raw.streamed(/(\{"type":"transfer".*\n){3}/)).trimEnd().split('\n')
+    expect((await raw.responseHead()).status).toBe(200)
+    await raw.streamedText(/"type":"live"/)
+    transfer(sharedRelay.stack, 'AAPLc', 3)
+    const lines = (await raw.streamedText(/(\{"type":"transfer".*\n){3}/)).trimEnd().split('\n')
     expect(lines.map((line) => JSON.parse(line).type)).toEqual([
       'hello',
       'subscribed',
@@ -117,71 +119,71 @@ describe('a stream', () => {
   })
 
   it('may be asked for after another answer on the same connection', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(HEALTHZ)
-    expect((await raw.answer()).body).toBe(OK)
+    expect((await raw.response()).body).toBe(OK)
     raw.send(stream())
-    expect((await raw.head()).status).toBe(200)
-    await raw.streamed(/"type":"live"/)
+    expect((await raw.responseHead()).status).toBe(200)
+    await raw.streamedText(/"type":"live"/)
   })
 
   it('may be asked for one byte at a time', async () => {
-    const raw = await house.connect()
-    await raw.trickle(stream())
-    expect((await raw.head()).status).toBe(200)
-    await raw.streamed(/"type":"live"/)
+    const raw = await sharedRelay.connect()
+    await raw.sendSlowly(stream())
+    expect((await raw.responseHead()).status).toBe(200)
+    await raw.streamedText(/"type":"live"/)
   })
 
   it.each(['connection: close', 'connection: keep-alive', 'te: trailers'])(
     'is served to a client that says %s',
     async (line) => {
-      const raw = await house.connect()
+      const raw = await sharedRelay.connect()
       raw.send(stream('symbols=AAPLc', [line]))
-      const { status, headers } = await raw.head()
+      const { status, headers } = await raw.responseHead()
       expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
-      await raw.streamed(/"type":"live"/)
+      await raw.streamedText(/"type":"live"/)
     },
   )
 
   it('that waits behind another on its connection is forgotten with it', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(stream().repeat(20))
-    await raw.head()
-    await raw.streamed(/"type":"live"/)
-    transfer(house.world)
-    await raw.streamed(/"type":"transfer"/)
+    await raw.responseHead()
+    await raw.streamedText(/"type":"live"/)
+    transfer(sharedRelay.stack)
+    await raw.streamedText(/"type":"transfer"/)
     raw.reset()
-    await house.deserted()
+    await sharedRelay.waitForNoListeners()
   })
 
   it('that is cut is forgotten, also while it is being written to, and its descriptors are given back', async () => {
-    const before = openDescriptors()
+    const before = openDescriptorCount()
     for (let round = 0; round < 10; round += 1) {
-      const raws = await Promise.all(Array.from({ length: 20 }, () => house.connect()))
+      const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
       for (const raw of raws) raw.send(stream('symbols=*&types=*&snapshot=false&format=ndjson'))
       await Promise.all(
         raws.map(async (raw) => {
-          await raw.head()
-          await raw.streamed(/"type":"live"/)
+          await raw.responseHead()
+          await raw.streamedText(/"type":"live"/)
         }),
       )
       for (const raw of raws) raw.socket.pause()
-      transfer(house.world, 'AAPLc', 100)
+      transfer(sharedRelay.stack, 'AAPLc', 100)
       for (const raw of raws) setImmediate(() => raw.reset())
-      transfer(house.world, 'TSLAc', 100)
-      await house.deserted()
+      transfer(sharedRelay.stack, 'TSLAc', 100)
+      await sharedRelay.waitForNoListeners()
     }
-    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('whose client says that it has finished is ended, not kept for nobody', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(stream())
-    await raw.head()
-    await raw.streamed(/"type":"live"/)
+    await raw.responseHead()
+    await raw.streamedText(/"type":"live"/)
     raw.finish()
     await raw.ended()
-    await house.deserted()
+    await sharedRelay.waitForNoListeners()
   })
 })
 
@@ -190,30 +192,30 @@ describe('a client of HTTP/1.0', () => {
     `${[`GET ${path} HTTP/1.0`, ...lines].join('\r\n')}\r\n\r\n`
 
   it('is answered, and the connection ends', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(old('/healthz'))
-    expect((await raw.answer()).body).toBe(OK)
+    expect((await raw.response()).body).toBe(OK)
     await raw.ended()
   })
 
   it('is kept where it asks for that', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(old('/nothing', ['host: relay', 'connection: keep-alive']))
-    const { status, headers } = await raw.answer()
+    const { status, headers } = await raw.response()
     expect(status).toBe(404)
     if (headers.get('connection') === 'keep-alive') {
       raw.send(old('/healthz'))
-      expect((await raw.answer()).body).toBe(OK)
+      expect((await raw.response()).body).toBe(OK)
     } else await raw.ended()
   })
 
   it('hears a stream without chunks, which it could not read', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(old('/v1/stream?symbols=AAPLc&types=transfer&format=ndjson'))
-    const { status, headers } = await raw.head()
+    const { status, headers } = await raw.responseHead()
     expect([status, headers.get('transfer-encoding')]).toEqual([200, undefined])
     await raw.until(() => raw.bytes.includes('"type":"live"'), 'live')
-    transfer(house.world)
+    transfer(sharedRelay.stack)
     await raw.until(() => /"type":"transfer".*\n$/.test(raw.bytes.toString()), 'a transfer')
     const types = raw.bytes
       .toString()
@@ -226,32 +228,32 @@ describe('a client of HTTP/1.0', () => {
 
 describe('an expectation', () => {
   it('of 100-continue is met before the answer', async () => {
-    const raw = await house.connect()
-    raw.send(request('POST /v1/stream/AAPLc', ['expect: 100-continue', 'content-length: 5']))
-    const first = await raw.head()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('POST /v1/stream/AAPLc', ['expect: 100-continue', 'content-length: 5']))
+    const first = await raw.responseHead()
     if (first.status === 100) {
       raw.send('abcde')
-      expect((await raw.answer()).status).toBe(405)
+      expect((await raw.response()).status).toBe(405)
     } else expect([405, 417]).toContain(first.status)
   })
 
   it('of anything else is refused', async () => {
-    const raw = await house.connect()
-    raw.send(request('GET /healthz', ['expect: the-unexpected']))
-    expect((await raw.head()).status).toBe(417)
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('GET /healthz', ['expect: the-unexpected']))
+    expect((await raw.responseHead()).status).toBe(417)
   })
 })
 
 describe('a connection', () => {
   it('that is opened and closed leaves nothing behind, a thousand times', async () => {
-    const before = openDescriptors()
+    const before = openDescriptorCount()
     for (let round = 0; round < 1_000; round += 1) {
-      const raw = await house.connect()
+      const raw = await sharedRelay.connect()
       if (round % 2) raw.reset()
       else raw.finish()
       if (round % 2 === 0) await raw.ended()
     }
-    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('that is finished behind a request is answered', async () => {
@@ -260,10 +262,10 @@ describe('a connection', () => {
       ['/metrics', 200],
       ['/nothing', 404],
     ] as const) {
-      const raw = await house.connect()
-      raw.send(request(`GET ${path}`))
+      const raw = await sharedRelay.connect()
+      raw.send(formatRequest(`GET ${path}`))
       raw.finish()
-      expect((await raw.answer()).status).toBe(status)
+      expect((await raw.response()).status).toBe(status)
       await raw.ended()
     }
   })
@@ -276,7 +278,7 @@ describe('a connection', () => {
       HEALTHZ.slice(0, -2),
       'POST /healthz HTTP/1.1\r\nhost: relay\r\ncontent-length: 5\r\n\r\nab',
     ]) {
-      const raw = await house.connect()
+      const raw = await sharedRelay.connect()
       raw.send(bytes)
       raw.finish()
       await raw.ended()
@@ -284,15 +286,15 @@ describe('a connection', () => {
   })
 
   it('that is reset at any place of a request leaves nothing behind', async () => {
-    const before = openDescriptors()
+    const before = openDescriptorCount()
     const text = stream()
     for (let cut = 0; cut <= text.length; cut += 1) {
-      const raw = await house.connect()
+      const raw = await sharedRelay.connect()
       raw.send(text.slice(0, cut))
       if (cut % 2) await new Promise(setImmediate)
       raw.reset()
     }
-    await house.deserted()
-    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+    await sharedRelay.waitForNoListeners()
+    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 })

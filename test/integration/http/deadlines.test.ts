@@ -1,36 +1,37 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openApp } from '../../../src/edge/http/routes.ts'
 import { listen } from '../../../src/edge/http/server.ts'
-import { connectRaw, type Raw, request } from './raw-connection.ts'
+import { formatRequest, openRawConnection, type RawConnection } from './raw-connection.ts'
 
-const quick = { headers: 100, request: 200, keepAlive: 1, silence: 150, look: 10 }
+const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, idle: 150, check: 10 }
 
 /** A server without a tape behind it, and a connection to it. */
-async function connected(boundsMs = quick): Promise<Raw> {
-  const streams = { house: { hub: { draining: false } }, admit: () => null } as never
-  const [posts, lines] = [null as never, null as never]
+async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection> {
+  const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+  const [rpcHttp, lines] = [null as never, null as never]
   const app = openApp({
-    ...{ streams, posts, listCaching: '' },
+    ...{ streams, rpcHttp, listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
-    unready: () => [],
+    unreadyReasons: () => [],
     status: () => null as never,
   })
   const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
   onTestFinished(() => server.close(0))
-  const raw = await connectRaw(`http://127.0.0.1:${server.port}`)
+  const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())
   return raw
 }
 
 /** Goes on saying something for as long as the other side listens, and never so much that it is too much. */
-async function drip(raw: Raw, piece: string): Promise<void> {
-  for (let said = 0; said < 3_000 && raw.over === 'no' && raw.bytes.length === 0; said += 1) await raw.trickle([piece])
+async function sendForever(raw: RawConnection, piece: string): Promise<void> {
+  for (let sent = 0; sent < 3_000 && raw.closeState === 'no' && raw.bytes.length === 0; sent += 1)
+    await raw.sendSlowly([piece])
 }
 
 describe('a connection', () => {
   it('that says nothing is closed', async () => {
-    const raw = await connected()
+    const raw = await openConnection()
     await raw.ended()
     expect(raw.bytes.toString()).toMatch(/^(HTTP\/1\.1 408 |$)/)
   })
@@ -39,31 +40,31 @@ describe('a connection', () => {
     ['says its headers one by one', 'GET /healthz HTTP/1.1\r\nhost: relay\r\n', 'x'],
     ['says only line breaks', '', '\r\n'],
   ])('that %s for ever is answered with 408 and closed', async (_, first, piece) => {
-    const raw = await connected({ ...quick, silence: 60_000 })
+    const raw = await openConnection({ ...shortDeadlines, idle: 60_000 })
     raw.send(first)
-    const dripping = drip(raw, piece)
-    expect((await raw.answer()).status).toBe(408)
+    const dripping = sendForever(raw, piece)
+    expect((await raw.response()).status).toBe(408)
     await raw.ended()
     await dripping
   })
 
   it('that stops within its headers is closed', async () => {
-    const raw = await connected()
+    const raw = await openConnection()
     raw.send('GET /healthz HTTP/1.1\r\nhost: relay\r\n')
     await raw.ended()
   })
 
   it('that never ends its body is closed', async () => {
-    const raw = await connected()
-    raw.send(request('GET /nothing', ['content-length: 100000']), 'x')
+    const raw = await openConnection()
+    raw.send(formatRequest('GET /nothing', ['content-length: 100000']), 'x')
     await raw.ended()
     expect(raw.bytes.toString()).toMatch(/^HTTP\/1\.1 404 /)
   })
 
   it('that asks for nothing more is closed', async () => {
-    const raw = await connected({ ...quick, silence: 60_000 })
-    raw.send(request('GET /healthz'))
-    expect((await raw.answer()).status).toBe(200)
+    const raw = await openConnection({ ...shortDeadlines, idle: 60_000 })
+    raw.send(formatRequest('GET /healthz'))
+    expect((await raw.response()).status).toBe(200)
     expect(await raw.ended()).toBe('ended')
   })
 })

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import type { Head } from './http-response-parser.ts'
-import { handshake } from './raw-websocket-client.ts'
-import { houseOfFile, openDescriptors } from './shared-relay.ts'
+import type { ResponseHead } from './http-response-parser.ts'
+import { handshakeRequest } from './raw-websocket-client.ts'
+import { openDescriptorCount, sharedRelayForFile } from './shared-relay.ts'
 
-const house = houseOfFile()
+const sharedRelay = sharedRelayForFile()
 
 const RESETS = 1_000
 
 /** Shakes hands as said; the head of the answer. */
-async function shake(...how: Parameters<typeof handshake>): Promise<Head> {
-  const raw = await house.connect()
-  raw.send(handshake(...how))
-  return raw.head()
+async function sendHandshake(...how: Parameters<typeof handshakeRequest>): Promise<ResponseHead> {
+  const raw = await sharedRelay.connect()
+  raw.send(handshakeRequest(...how))
+  return raw.responseHead()
 }
 
 describe('a handshake that is refused', () => {
@@ -47,9 +47,9 @@ describe('a handshake that is refused', () => {
     ['at the path in other letters', 404, '/V1/WS', {}],
     ['at *', 404, '*', {}],
   ])('%s is answered with %i, and the connection ends', async (_, status, path, headers) => {
-    const raw = await house.connect()
-    raw.send(handshake(path, headers))
-    const answer = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(handshakeRequest(path, headers))
+    const answer = await raw.response()
     expect(answer.status).toBe(status)
     expect(answer.headers.get('connection')).toBe('close')
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
@@ -59,20 +59,20 @@ describe('a handshake that is refused', () => {
   })
 
   it('says which versions are spoken', async () => {
-    const { headers } = await shake('/v1/ws', { 'sec-websocket-version': '7' })
+    const { headers } = await sendHandshake('/v1/ws', { 'sec-websocket-version': '7' })
     expect(headers.get('sec-websocket-version')).toMatch(/\b13\b/)
   })
 
   it('is one of HTTP/1.0', async () => {
-    const raw = await house.connect()
-    raw.send(handshake().replace('HTTP/1.1', 'HTTP/1.0'))
-    expect((await raw.head()).status).toBe(400)
+    const raw = await sharedRelay.connect()
+    raw.send(handshakeRequest().replace('HTTP/1.1', 'HTTP/1.0'))
+    expect((await raw.responseHead()).status).toBe(400)
   })
 
   it('has whatever comes behind it left unread', async () => {
-    const raw = await house.connect()
-    raw.send(handshake('/v1/ws', { upgrade: 'h2c' }), 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
-    expect((await raw.answer()).status).toBe(400)
+    const raw = await sharedRelay.connect()
+    raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }), 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
+    expect((await raw.response()).status).toBe(400)
     await raw.ended()
     expect(raw.bytes.toString()).toBe('')
   })
@@ -87,7 +87,7 @@ describe('a handshake', () => {
     ['not', 'stocktape.v2, stocktape', undefined],
     ['in other letters', 'STOCKTAPE.V1', undefined],
   ])('that offers the subprotocol %s has it selected or none', async (_, offered, selected) => {
-    const { status, headers } = await shake('/v1/ws', { 'sec-websocket-protocol': offered })
+    const { status, headers } = await sendHandshake('/v1/ws', { 'sec-websocket-protocol': offered })
     expect([status, headers.get('sec-websocket-protocol')]).toEqual([101, selected])
   })
 
@@ -97,80 +97,80 @@ describe('a handshake', () => {
     ['what nobody knows', 'permessage-nothing; a=1'],
     ['what cannot be read', 'permessage-deflate; ; ='],
   ])('that offers %s is accepted without', async (_, offered) => {
-    const { status, headers } = await shake('/v1/ws', { 'sec-websocket-extensions': offered })
+    const { status, headers } = await sendHandshake('/v1/ws', { 'sec-websocket-extensions': offered })
     expect([status, headers.get('sec-websocket-extensions')]).toEqual([101, undefined])
   })
 
   it('may name its headers and values in any letters', async () => {
-    const raw = await house.connect()
-    const lines = handshake()
+    const raw = await sharedRelay.connect()
+    const lines = handshakeRequest()
       .replace('upgrade: websocket', 'UPGRADE: WebSocket')
       .replace('connection: Upgrade', 'CONNECTION: keep-alive, UPGRADE')
     raw.send(lines)
-    expect((await raw.head()).status).toBe(101)
+    expect((await raw.responseHead()).status).toBe(101)
   })
 
   it('may come one byte at a time', async () => {
-    const raw = await house.connect()
-    await raw.trickle(handshake())
-    expect((await raw.head()).status).toBe(101)
+    const raw = await sharedRelay.connect()
+    await raw.sendSlowly(handshakeRequest())
+    expect((await raw.responseHead()).status).toBe(101)
   })
 
   it('may come after another request on the same connection', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send('GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
-    expect((await raw.answer()).status).toBe(200)
-    raw.send(handshake())
-    expect((await raw.head()).status).toBe(101)
+    expect((await raw.response()).status).toBe(200)
+    raw.send(handshakeRequest())
+    expect((await raw.responseHead()).status).toBe(101)
   })
 
   it('may come from any origin', async () => {
     for (const origin of ['https://example.com', 'null', 'http://127.0.0.1']) {
-      expect((await shake('/v1/ws', { origin })).status).toBe(101)
+      expect((await sendHandshake('/v1/ws', { origin })).status).toBe(101)
     }
   })
 
   it('with a body is refused, or the body is read as frames that are illegal; never as a request', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     const body = 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'
-    raw.send(handshake('/v1/ws', { 'content-length': `${body.length}` }), body)
-    const { status } = await raw.head()
+    raw.send(handshakeRequest('/v1/ws', { 'content-length': `${body.length}` }), body)
+    const { status } = await raw.responseHead()
     expect([101, 400]).toContain(status)
     await raw.ended()
     expect(raw.bytes.toString('latin1')).not.toContain('HTTP/1.1')
   })
 
   it('that is reset in the middle leaves nothing behind, a thousand times', async () => {
-    const whole = handshake('/v1/ws?symbols=AAPLc')
-    await house.deserted()
-    const before = openDescriptors()
+    const whole = handshakeRequest('/v1/ws?symbols=AAPLc')
+    await sharedRelay.waitForNoListeners()
+    const before = openDescriptorCount()
     for (let round = 0; round < RESETS; round += 1) {
-      const raw = await house.connect()
+      const raw = await sharedRelay.connect()
       // Cut at every place in turn, and every fourth time when it is whole.
       raw.send(round % 4 ? whole.slice(0, round % whole.length) : whole)
       if (round % 8) await new Promise(setImmediate)
       raw.reset()
     }
-    await house.deserted()
-    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+    await sharedRelay.waitForNoListeners()
+    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   }, 60_000)
 
   it('that is refused and reset leaves nothing behind', async () => {
-    const before = openDescriptors()
+    const before = openDescriptorCount()
     for (let round = 0; round < 200; round += 1) {
-      const raw = await house.connect()
-      raw.send(handshake('/v1/ws', { upgrade: 'h2c' }))
+      const raw = await sharedRelay.connect()
+      raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }))
       if (round % 2) await new Promise(setImmediate)
       raw.reset()
     }
-    await house.until(() => openDescriptors() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('that is refused is let go of, though the client never closes its half', async () => {
-    const before = openDescriptors()
-    const raws = await Promise.all(Array.from({ length: 20 }, () => house.connect()))
-    for (const raw of raws) raw.send(handshake('/v1/ws', { upgrade: 'h2c' }))
+    const before = openDescriptorCount()
+    const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
+    for (const raw of raws) raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }))
     await Promise.all(raws.map((raw) => raw.ended()))
-    await house.until(() => openDescriptors() <= before + raws.length, 'their descriptors alone')
+    await sharedRelay.until(() => openDescriptorCount() <= before + raws.length, 'their descriptors alone')
   })
 })

@@ -1,17 +1,17 @@
 /** The beginning of a response: its status and headers, names in lower case. */
-export type Head = { readonly status: number; readonly headers: ReadonlyMap<string, string> }
+export type ResponseHead = { readonly status: number; readonly headers: ReadonlyMap<string, string> }
 /** A whole response. */
-export type Answer = Head & { readonly body: string }
+export type HttpResponse = ResponseHead & { readonly body: string }
 /** Something read off the front of the bytes, and what is left of them. */
-type Read<Value> = { readonly value: Value; readonly rest: Buffer }
+type Parsed<Value> = { readonly value: Value; readonly rest: Buffer }
 
 const statusLine = /^HTTP\/1\.1 (\d{3}) [ -~]*$/
 const headerLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t -~\u0080-\u00ff]*)$/
 /** Answers without a body, whatever their headers say (RFC 9112 §6.3). */
-const bodyless = (status: number): boolean => status < 200 || status === 204 || status === 304
+const hasNoBody = (status: number): boolean => status < 200 || status === 204 || status === 304
 
 /** Reads a status line and headers as RFC 9112 has them; null while they are not whole. */
-export function readHead(bytes: Buffer): Read<Head> | null {
+export function parseResponseHead(bytes: Buffer): Parsed<ResponseHead> | null {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return null
   const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
@@ -28,11 +28,11 @@ export function readHead(bytes: Buffer): Read<Head> | null {
 }
 
 /** Reads a whole response; null while it is not whole. `over` says that no more bytes will come. */
-export function readAnswer(bytes: Buffer, { toHead = false, over = false }): Read<Answer> | null {
-  const head = readHead(bytes)
+export function parseResponse(bytes: Buffer, { toHead = false, over = false }): Parsed<HttpResponse> | null {
+  const head = parseResponseHead(bytes)
   if (!head) return null
   const { value, rest } = head
-  if (toHead || bodyless(value.status)) return { value: { ...value, body: '' }, rest }
+  if (toHead || hasNoBody(value.status)) return { value: { ...value, body: '' }, rest }
   const length = value.headers.get('content-length')
   if (length !== undefined) {
     if (rest.length < Number(length)) return null
@@ -41,12 +41,12 @@ export function readAnswer(bytes: Buffer, { toHead = false, over = false }): Rea
   if (value.headers.get('transfer-encoding') !== 'chunked') {
     return over ? { value: { ...value, body: rest.toString() }, rest: Buffer.alloc(0) } : null
   }
-  const body = readChunks(rest)
+  const body = parseChunks(rest)
   return body.last ? { value: { ...value, body: body.value.toString() }, rest: body.rest } : null
 }
 
 /** Reads the chunks that are whole (RFC 9112 §7.1). */
-export function readChunks(bytes: Buffer): Read<Buffer> & { readonly last: boolean } {
+export function parseChunks(bytes: Buffer): Parsed<Buffer> & { readonly last: boolean } {
   const chunks: Buffer[] = []
   for (let rest = bytes; ; ) {
     const unfinished = { value: Buffer.concat(chunks), rest, last: false }

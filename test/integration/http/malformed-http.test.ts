@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { documents } from '../../../src/docs/documents.ts'
-import { request } from './raw-connection.ts'
-import { houseOfFile } from './shared-relay.ts'
+import { formatRequest } from './raw-connection.ts'
+import { sharedRelayForFile } from './shared-relay.ts'
 
-const house = houseOfFile()
+const sharedRelay = sharedRelayForFile()
 
-const HEALTHZ = request('GET /healthz')
+const HEALTHZ = formatRequest('GET /healthz')
 const CLIENT_HELLO = Buffer.from(
   '16030100c1010000bd0303' +
     '5a'.repeat(32) +
@@ -19,10 +19,10 @@ const CLIENT_HELLO = Buffer.from(
 )
 
 /** Sends bytes that are to be refused, finds that they are in one answer with an error record, and the connection ends. */
-async function refused(bytes: string | Uint8Array): Promise<number> {
-  const raw = await house.connect()
+async function expectRefusal(bytes: string | Uint8Array): Promise<number> {
+  const raw = await sharedRelay.connect()
   raw.send(bytes)
-  const { status, headers, body } = await raw.answer()
+  const { status, headers, body } = await raw.response()
   expect(headers.get('access-control-allow-origin')).toBe('*')
   expect(JSON.parse(body)).toMatchObject({ code: status, message: expect.any(String), details: [{}] })
   expect(body).not.toMatch(/HPE_|node:|\/src\/|at \w+ \(/)
@@ -48,7 +48,7 @@ describe('what is no HTTP', () => {
     ['a path with a space', 'GET /health z HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a path with NUL', 'GET /health\0z HTTP/1.1\r\nhost: relay\r\n\r\n'],
   ])('is answered with 400 where it is %s, and the connection ends', async (_, bytes) => {
-    expect(await refused(bytes)).toBe(400)
+    expect(await expectRefusal(bytes)).toBe(400)
   })
 })
 
@@ -75,7 +75,7 @@ describe('a request of two meanings', () => {
     ['a header with CR in it', ['x-odd: a\rcontent-length: 5'], smuggled],
     ['a header that ends with LF alone', ['x-odd: a\ncontent-length: 5'], smuggled],
   ])('for having %s is refused, and what it has behind it is no request', async (_, lines, behind) => {
-    expect(await refused(request('POST /healthz', lines, behind))).toBe(400)
+    expect(await expectRefusal(formatRequest('POST /healthz', lines, behind))).toBe(400)
   })
 
   it.each([
@@ -84,8 +84,8 @@ describe('a request of two meanings', () => {
     ['a chunk that is longer than it says', `1\r\nab\r\n0\r\n\r\n${smuggled}`],
     ['a chunk that ends with LF alone', `1\na\n0\n\n${smuggled}`],
   ])('for having %s is answered at most, and what it has behind it is no request', async (_, chunks) => {
-    const raw = await house.connect()
-    raw.send(request('POST /healthz', ['transfer-encoding: chunked'], chunks))
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('POST /healthz', ['transfer-encoding: chunked'], chunks))
     await raw.ended()
     const answers = raw.bytes.toString('latin1').match(/HTTP\/1\.1 \d{3}/g) ?? []
     expect(['HTTP/1.1 400', 'HTTP/1.1 405']).toEqual(expect.arrayContaining(answers))
@@ -93,13 +93,13 @@ describe('a request of two meanings', () => {
   })
 
   it('for lines that all end with LF alone is refused', async () => {
-    expect(await refused('GET /healthz HTTP/1.1\nhost: relay\n\n')).toBe(400)
+    expect(await expectRefusal('GET /healthz HTTP/1.1\nhost: relay\n\n')).toBe(400)
   })
 
   it('for having a second host is answered as of the first, or refused', async () => {
-    const raw = await house.connect()
-    raw.send(request('GET /docs', ['host: elsewhere', 'connection: close']))
-    const { status, body } = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('GET /docs', ['host: elsewhere', 'connection: close']))
+    const { status, body } = await raw.response()
     expect([200, 400]).toContain(status)
     expect(body).not.toContain('elsewhere')
   })
@@ -109,59 +109,59 @@ describe('a request of two meanings', () => {
     ['no host in HTTP/1.0', 'GET /nothing HTTP/1.0\r\n\r\n'],
     ['no version', 'GET /healthz\r\n\r\n'],
     ['a host that is none', 'GET /healthz HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
-    ['an absolute address that is none', request('GET http://relay:99999/healthz', ['connection: close'])],
+    ['an absolute address that is none', formatRequest('GET http://relay:99999/healthz', ['connection: close'])],
   ])('for having %s is refused', async (_, bytes) => {
-    expect(await refused(bytes)).toBe(400)
+    expect(await expectRefusal(bytes)).toBe(400)
   })
 })
 
 describe('a request that is too large', () => {
   it.each([
-    ['one header', () => request('GET /healthz', [`x-long: ${'x'.repeat(9_000)}`])],
+    ['one header', () => formatRequest('GET /healthz', [`x-long: ${'x'.repeat(9_000)}`])],
     [
       'all its headers',
       () =>
-        request(
+        formatRequest(
           'GET /healthz',
           Array.from({ length: 90 }, (_, at) => `x-${at}: ${'x'.repeat(100)}`),
         ),
     ],
-    ['its name of a header', () => request('GET /healthz', [`${'x'.repeat(9_000)}: 1`])],
-    ['a Last-Event-ID', () => request('GET /v1/stream/AAPLc', [`last-event-id: ${'x'.repeat(10_240)}`])],
-    ['its address', () => request(`GET /${'x'.repeat(9_000)}`)],
-    ['its query', () => request(`GET /v1/stream?symbols=${'AAPLc,'.repeat(2_000)}`)],
-    ['ten thousand symbols', () => request(`GET /v1/stream?${'symbols=AAPLc&'.repeat(10_000)}`)],
-    ['megabytes of header', () => request('GET /healthz', [`x-long: ${'x'.repeat(4 * 2 ** 20)}`])],
+    ['its name of a header', () => formatRequest('GET /healthz', [`${'x'.repeat(9_000)}: 1`])],
+    ['a Last-Event-ID', () => formatRequest('GET /v1/stream/AAPLc', [`last-event-id: ${'x'.repeat(10_240)}`])],
+    ['its address', () => formatRequest(`GET /${'x'.repeat(9_000)}`)],
+    ['its query', () => formatRequest(`GET /v1/stream?symbols=${'AAPLc,'.repeat(2_000)}`)],
+    ['ten thousand symbols', () => formatRequest(`GET /v1/stream?${'symbols=AAPLc&'.repeat(10_000)}`)],
+    ['megabytes of header', () => formatRequest('GET /healthz', [`x-long: ${'x'.repeat(4 * 2 ** 20)}`])],
   ])('by %s is answered with 431, and the connection ends', async (_, bytes) => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(bytes())
-    expect((await raw.answer()).status).toBe(431)
+    expect((await raw.response()).status).toBe(431)
     await raw.ended()
   })
 
   it('by more than a hundred headers is refused, or they count for nothing', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(
-      request(
+      formatRequest(
         'GET /healthz',
         Array.from({ length: 500 }, (_, at) => `x-${at}: 1`),
       ),
     )
-    const { status } = await raw.answer()
+    const { status } = await raw.response()
     expect([200, 431]).toContain(status)
   })
 
   it.each([200, 500])('by %i symbols is answered with a sentence, or by hearing each once', async (count) => {
-    const raw = await house.connect()
-    raw.send(request(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
-    const { status } = await raw.head()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
+    const { status } = await raw.responseHead()
     expect(status).toBe(count > 200 ? 400 : 200)
   })
 
   it('by the same parameter twice is answered with a sentence', async () => {
-    const raw = await house.connect()
-    raw.send(request(`GET /v1/stream?${'symbols=AAPLc&'.repeat(500)}`))
-    const { status, body } = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET /v1/stream?${'symbols=AAPLc&'.repeat(500)}`))
+    const { status, body } = await raw.response()
     expect(status).toBe(400)
     expect(JSON.parse(body)).toMatchObject({ code: 400, message: expect.stringContaining('symbols') })
   })
@@ -175,19 +175,19 @@ describe('an answer', () => {
     ['a path', '/%0d%0aset-cookie:%20a=b'],
     ['a Last-Event-ID in the query', '/v1/stream?symbols=AAPLc&since=%0d%0aset-cookie:%20a=b'],
   ])('has no header that line breaks in %s would make', async (_, path) => {
-    const raw = await house.connect()
-    raw.send(request(`GET ${path}`))
-    const { status, headers, body } = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET ${path}`))
+    const { status, headers, body } = await raw.response()
     expect([400, 404]).toContain(status)
     expect(headers.has('set-cookie')).toBe(false)
     expect(JSON.parse(body)).toMatchObject({ code: status })
   })
 
   it('never reflects an origin', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     for (const origin of ['https://evil.example', 'null', 'x"><script>']) {
-      raw.send(request('GET /healthz', [`origin: ${origin}`]))
-      const { headers } = await raw.answer()
+      raw.send(formatRequest('GET /healthz', [`origin: ${origin}`]))
+      const { headers } = await raw.response()
       expect(headers.get('access-control-allow-origin')).toBe('*')
       expect(headers.has('access-control-allow-credentials')).toBe(false)
     }
@@ -228,9 +228,9 @@ describe('a path', () => {
     ['/%', 404],
     ['/healthz/../metrics/../nothing', 404],
   ])('of %s is answered with %i and an error record', async (path, status) => {
-    const raw = await house.connect()
-    raw.send(request(`GET ${path}`))
-    const answer = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET ${path}`))
+    const answer = await raw.response()
     expect(answer.status).toBe(status)
     expect(JSON.parse(answer.body)).toMatchObject({ code: status, details: [{}] })
   })
@@ -244,9 +244,9 @@ describe('a path', () => {
     ['in percent signs', '/%68ealthz', 200],
     ['in absolute form', 'http://relay/healthz', 200],
   ])('that means one that there is, %s, is found or is not, and never fails', async (_, path, status) => {
-    const raw = await house.connect()
-    raw.send(request(`GET ${path}`))
-    expect([status, 400, 404]).toContain((await raw.answer()).status)
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET ${path}`))
+    expect([status, 400, 404]).toContain((await raw.response()).status)
   })
 
   it.each([
@@ -256,9 +256,9 @@ describe('a path', () => {
     ['with a port that is none', 'http://relay:99999/healthz'],
     ['that is *', '*'],
   ])('in absolute form %s never fails', async (_, path) => {
-    const raw = await house.connect()
-    raw.send(request(`GET ${path}`))
-    expect([200, 400, 404]).toContain((await raw.answer()).status)
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET ${path}`))
+    expect([200, 400, 404]).toContain((await raw.response()).status)
   })
 })
 
@@ -276,9 +276,9 @@ describe('a host', () => {
     '%00',
     'réseau',
   ])('called %j never fails', async (host) => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send(`GET /docs HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
-    const { status, body } = await raw.answer()
+    const { status, body } = await raw.response()
     expect([200, 400]).toContain(status)
     // The page is the same for everybody.
     if (status === 200) expect(body).toBe(documents.get('/docs')?.body)
@@ -296,29 +296,29 @@ describe('a method', () => {
     ['PATCH', 405],
     ['PROPFIND', 405],
   ])('%s on a stream is answered with %i', async (method, status) => {
-    const raw = await house.connect()
-    raw.send(request(`${method} /v1/stream/AAPLc`, ['content-length: 0']), HEALTHZ)
-    const answer = await raw.answer({ toHead: method === 'HEAD' })
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`${method} /v1/stream/AAPLc`, ['content-length: 0']), HEALTHZ)
+    const answer = await raw.response({ toHead: method === 'HEAD' })
     expect(answer.status).toBe(status)
     if (status === 405) {
       expect(JSON.parse(answer.body)).toMatchObject({ code: 405, details: [{}] })
       expect(answer.headers.get('allow')).toContain('GET')
     } else expect(answer.body).toBe('')
     // The bytes after it are the next answer, from its first byte on.
-    expect((await raw.answer()).body).toBe('{"status":"ok"}')
-    expect(await house.listeners()).toBe(0)
+    expect((await raw.response()).body).toBe('{"status":"ok"}')
+    expect(await sharedRelay.listenerCount()).toBe(0)
   })
 
   it('TRACE is refused and echoes nothing', async () => {
-    const raw = await house.connect()
-    raw.send(request('TRACE /v1/stream/AAPLc', ['x-secret: of mine', 'connection: close']))
-    const { status, body } = await raw.answer()
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('TRACE /v1/stream/AAPLc', ['x-secret: of mine', 'connection: close']))
+    const { status, body } = await raw.response()
     expect([400, 404, 405]).toContain(status)
     expect(body).not.toContain('of mine')
   })
 
   it('CONNECT opens no way to anywhere', async () => {
-    const raw = await house.connect()
+    const raw = await sharedRelay.connect()
     raw.send('CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: 127.0.0.1:22\r\n\r\nGET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
     await raw.ended()
     expect(raw.bytes.toString('latin1')).not.toMatch(/^HTTP\/1\.1 2|SSH/)

@@ -1,28 +1,30 @@
 import { describe, expect, it } from 'vitest'
 import { MESSAGE_BOUND_BYTES } from '../../../src/protocol/requests.ts'
 import { transfer } from '../../support/test-stack.ts'
-import { houseOfFile } from './shared-relay.ts'
-import { CONTROL_BOUND_BYTES, fragmented, frame, opcodes, type Sent } from './websocket-frames.ts'
+import { sharedRelayForFile } from './shared-relay.ts'
+import { type ClientFrame, CONTROL_BOUND_BYTES, encodeFrame, fragmentMessage, opcodes } from './websocket-frames.ts'
 
-const house = houseOfFile()
+const sharedRelay = sharedRelayForFile()
 
 /** Most fragments that a message may come in. */
 const FRAGMENTS_BOUND = 16
 /** Most pieces, as the network delivers them, that a frame may come in. */
 const PIECES_BOUND = 64
 
-const ping = (req: string | number, more = ''): string => JSON.stringify({ type: 'ping', req, more })
+const pingMessage = (req: string | number, more = ''): string => JSON.stringify({ type: 'ping', req, more })
 /** A ping of exactly so many bytes. */
-const pingOf = (bytes: number): string => ping(1, 'x'.repeat(bytes - ping(1).length))
+const pingOfSize = (bytes: number): string => pingMessage(1, 'x'.repeat(bytes - pingMessage(1).length))
 const invalid = (hex: string): Buffer =>
   Buffer.concat([Buffer.from('{"type":"ping","more":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')])
 
-type Illegal = readonly [what: string, code: number, ...frames: readonly Sent[]]
+type IllegalFrame = readonly [what: string, code: number, ...frames: readonly ClientFrame[]]
 
-const illegal: readonly Illegal[] = [
-  ['an unmasked message', 1002, { payload: ping(1), masked: false }],
+const illegalFrames: readonly IllegalFrame[] = [
+  ['an unmasked message', 1002, { payload: pingMessage(1), masked: false }],
   ['an unmasked ping', 1002, { opcode: opcodes.ping, masked: false }],
-  ...[1, 2, 4, 7].map((rsv) => [`a message with the reserved bits ${rsv}`, 1002, { payload: ping(1), rsv }] as const),
+  ...[1, 2, 4, 7].map(
+    (rsv) => [`a message with the reserved bits ${rsv}`, 1002, { payload: pingMessage(1), rsv }] as const,
+  ),
   ['a ping with a reserved bit', 1002, { opcode: opcodes.ping, rsv: 4 }],
   ['a continuation with a reserved bit', 1002, { payload: '{', fin: false }, { opcode: 0, payload: '}', rsv: 4 }],
   ...[3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map((opcode) => [`the reserved opcode ${opcode}`, 1002, { opcode }] as const),
@@ -33,14 +35,14 @@ const illegal: readonly Illegal[] = [
       [`a ${name} in fragments`, 1002, { opcode, fin: false }] as const,
     ]
   }),
-  ['a continuation of nothing', 1002, { opcode: opcodes.continuation, payload: ping(1) }],
+  ['a continuation of nothing', 1002, { opcode: opcodes.continuation, payload: pingMessage(1) }],
   ['a continuation of nothing that is to go on', 1002, { opcode: opcodes.continuation, payload: '{', fin: false }],
-  ['a message within a message', 1002, { payload: '{', fin: false }, { payload: ping(1) }],
+  ['a message within a message', 1002, { payload: '{', fin: false }, { payload: pingMessage(1) }],
   [
     'a binary message within a message',
     1002,
     { payload: '{', fin: false },
-    { opcode: opcodes.binary, payload: ping(1) },
+    { opcode: opcodes.binary, payload: pingMessage(1) },
   ],
   [
     'a continuation after the message is over',
@@ -64,7 +66,7 @@ const illegal: readonly Illegal[] = [
     { payload: invalid('e2').subarray(0, 24), fin: false },
     { opcode: 0, payload: '"}' },
   ],
-  ['a message of one byte too many', 1009, { payload: pingOf(MESSAGE_BOUND_BYTES + 1) }],
+  ['a message of one byte too many', 1009, { payload: pingOfSize(MESSAGE_BOUND_BYTES + 1) }],
   [
     'a binary message of one byte too many',
     1009,
@@ -73,7 +75,7 @@ const illegal: readonly Illegal[] = [
   [
     'two fragments that are one byte too many together',
     1009,
-    { payload: pingOf(MESSAGE_BOUND_BYTES), fin: false },
+    { payload: pingOfSize(MESSAGE_BOUND_BYTES), fin: false },
     { opcode: 0, payload: ' ' },
   ],
   ...[65_535n, 65_536n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n].map(
@@ -82,62 +84,64 @@ const illegal: readonly Illegal[] = [
 ]
 
 describe('a frame that is illegal', () => {
-  it.each(illegal.map(([what, code, ...frames]) => ({ what, code, frames })))(
+  it.each(illegalFrames.map(([what, code, ...frames]) => ({ what, code, frames })))(
     'for being $what closes with $code, and the connection ends',
     async ({ code, frames }) => {
-      const client = await house.upgrade('?symbols=AAPLc')
-      await client.ear.hear('live')
-      client.say(...frames)
-      expect(await client.closed()).toEqual({ code, reason: '' })
+      const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
+      await client.listener.waitFor('live')
+      client.sendFrames(...frames)
+      expect(await client.waitForClose()).toEqual({ code, reason: '' })
     },
   )
 
   it('has what is sent behind it left unread, and nothing is told behind its closing frame', async () => {
-    const [client, other] = await Promise.all(['*', '*'].map((all) => house.upgrade(`?symbols=${all}&types=transfer`)))
+    const [client, other] = await Promise.all(
+      ['*', '*'].map((all) => sharedRelay.openWebSocket(`?symbols=${all}&types=transfer`)),
+    )
     if (!client || !other) throw new Error('unreachable')
-    await Promise.all([client, other].map(({ ear }) => ear.hear('live')))
-    client.raw.send(Buffer.concat([frame({ rsv: 1 }), frame({ payload: ping('too late') })]))
-    await client.frame('close')
-    transfer(house.world, 'AAPLc', 20)
-    await other.ear.until(() => other.ear.all('transfer').length === 20)
-    expect((await client.closed()).code).toBe(1002)
-    expect(client.ear.all('pong')).toEqual([])
-    expect(await house.listeners()).toBe(1)
+    await Promise.all([client, other].map(({ listener }) => listener.waitFor('live')))
+    client.connection.send(Buffer.concat([encodeFrame({ rsv: 1 }), encodeFrame({ payload: pingMessage('too late') })]))
+    await client.waitForFrame('close')
+    transfer(sharedRelay.stack, 'AAPLc', 20)
+    await other.listener.until(() => other.listener.messagesOf('transfer').length === 20)
+    expect((await client.waitForClose()).code).toBe(1002)
+    expect(client.listener.messagesOf('pong')).toEqual([])
+    expect(await sharedRelay.listenerCount()).toBe(1)
   })
 
   it('keeps no memory for what it only announces', async () => {
-    const clients = await Promise.all(Array.from({ length: 50 }, () => house.upgrade()))
+    const clients = await Promise.all(Array.from({ length: 50 }, () => sharedRelay.openWebSocket()))
     const before = process.memoryUsage().arrayBuffers
-    for (const client of clients) client.raw.send(frame({ announced: 2n ** 26n }))
-    await Promise.all(clients.map((client) => client.closed()))
+    for (const client of clients) client.connection.send(encodeFrame({ announced: 2n ** 26n }))
+    await Promise.all(clients.map((client) => client.waitForClose()))
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 2 ** 20)
   })
 })
 
 describe('a message', () => {
   it('of 4,096 bytes is answered', async () => {
-    const client = await house.upgrade()
-    client.say({ payload: pingOf(MESSAGE_BOUND_BYTES) })
-    await client.ear.hear('pong', ({ req }) => req === 1)
+    const client = await sharedRelay.openWebSocket()
+    client.sendFrames({ payload: pingOfSize(MESSAGE_BOUND_BYTES) })
+    await client.listener.waitFor('pong', ({ req }) => req === 1)
   })
 
   it('may come in as many fragments as are allowed, also empty ones, with pings and pongs between them', async () => {
-    const client = await house.upgrade()
-    const text = ping('in pieces')
+    const client = await sharedRelay.openWebSocket()
+    const text = pingMessage('in pieces')
     const pieces = Array.from({ length: FRAGMENTS_BOUND }, (_, at) =>
       text.slice(at * 4, at === FRAGMENTS_BOUND - 1 ? undefined : at * 4 + 4),
     )
-    for (const [at, piece] of fragmented(pieces).entries()) {
-      client.raw.send(
+    for (const [at, piece] of fragmentMessage(pieces).entries()) {
+      client.connection.send(
         piece,
-        frame({ opcode: opcodes.pong, payload: 'unasked' }),
-        frame({ opcode: opcodes.ping, payload: `${at}` }),
+        encodeFrame({ opcode: opcodes.pong, payload: 'unasked' }),
+        encodeFrame({ opcode: opcodes.ping, payload: `${at}` }),
       )
-      await client.frame('pong', ({ payload }) => payload.toString() === `${at}`)
+      await client.waitForFrame('pong', ({ payload }) => payload.toString() === `${at}`)
     }
-    await client.ear.hear('pong', ({ req }) => req === 'in pieces')
-    client.raw.send(...fragmented(['', ping('between empty ones'), '', '']))
-    await client.ear.hear('pong', ({ req }) => req === 'between empty ones')
+    await client.listener.waitFor('pong', ({ req }) => req === 'in pieces')
+    client.connection.send(...fragmentMessage(['', pingMessage('between empty ones'), '', '']))
+    await client.listener.waitFor('pong', ({ req }) => req === 'between empty ones')
     expect(
       client.frames.filter(({ kind }) => kind === 'pong').map((one) => 'payload' in one && one.payload.toString()),
     ).toEqual(pieces.map((_, at) => `${at}`))
@@ -148,16 +152,16 @@ describe('a message', () => {
     ['in fragments of one byte by the thousand', Array<string>(4_000).fill(' ')],
     ['in empty fragments by the thousand', Array<string>(4_000).fill('')],
   ])('%s closes with 1008', async (_, pieces) => {
-    const client = await house.upgrade()
-    client.raw.send(Buffer.concat(fragmented(pieces)))
-    expect(await client.closed()).toEqual({ code: 1008, reason: '' })
+    const client = await sharedRelay.openWebSocket()
+    client.connection.send(Buffer.concat(fragmentMessage(pieces)))
+    expect(await client.waitForClose()).toEqual({ code: 1008, reason: '' })
   })
 
   it('may be split within a character', async () => {
-    const client = await house.upgrade()
-    const bytes = Buffer.from(ping('é€🍏'))
-    client.raw.send(
-      ...fragmented(
+    const client = await sharedRelay.openWebSocket()
+    const bytes = Buffer.from(pingMessage('é€🍏'))
+    client.connection.send(
+      ...fragmentMessage(
         Array.from({ length: 10 }, (_, at) => bytes.subarray(22 + at, at === 9 ? undefined : 23 + at)).toSpliced(
           0,
           0,
@@ -165,47 +169,47 @@ describe('a message', () => {
         ),
       ),
     )
-    await client.ear.hear('pong', ({ req }) => req === 'é€🍏')
+    await client.listener.waitFor('pong', ({ req }) => req === 'é€🍏')
   })
 
   it('may come one byte at a time', async () => {
-    const client = await house.upgrade()
-    await client.raw.trickle(Array.from(frame({ payload: ping(7) }), (byte) => Buffer.of(byte)))
-    await client.ear.hear('pong', ({ req }) => req === 7)
+    const client = await sharedRelay.openWebSocket()
+    await client.connection.sendSlowly(Array.from(encodeFrame({ payload: pingMessage(7) }), (byte) => Buffer.of(byte)))
+    await client.listener.waitFor('pong', ({ req }) => req === 7)
   })
 
   it('in more pieces than are kept closes with 1008', async () => {
-    const client = await house.upgrade()
-    const bytes = frame({ payload: pingOf(4 * PIECES_BOUND) })
-    const cut = client.raw.trickle(Array.from(bytes, (byte) => Buffer.of(byte)))
-    expect((await client.closed()).code).toBe(1008)
+    const client = await sharedRelay.openWebSocket()
+    const bytes = encodeFrame({ payload: pingOfSize(4 * PIECES_BOUND) })
+    const cut = client.connection.sendSlowly(Array.from(bytes, (byte) => Buffer.of(byte)))
+    expect((await client.waitForClose()).code).toBe(1008)
     await cut
   })
 
   it('may come many in one piece, and each is answered in order', async () => {
-    const client = await house.upgrade()
+    const client = await sharedRelay.openWebSocket()
     const reqs = Array.from({ length: 50 }, (_, at) => at)
-    client.raw.send(Buffer.concat(reqs.map((req) => frame({ payload: ping(req) }))))
-    await client.ear.until(() => client.ear.all('pong').length === reqs.length)
-    expect(client.ear.all('pong').map(({ req }) => req)).toEqual(reqs)
+    client.connection.send(Buffer.concat(reqs.map((req) => encodeFrame({ payload: pingMessage(req) }))))
+    await client.listener.until(() => client.listener.messagesOf('pong').length === reqs.length)
+    expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(reqs)
   })
 
   it('that is binary is a mistake, after which the connection lives', async () => {
-    const client = await house.upgrade()
-    client.say({ opcode: opcodes.binary, payload: ping(1) }, { payload: ping(2) })
-    await client.ear.hear('pong', ({ req }) => req === 2)
-    expect(client.ear.all('error')).toMatchObject([{ code: 400, reason: 'binary' }])
+    const client = await sharedRelay.openWebSocket()
+    client.sendFrames({ opcode: opcodes.binary, payload: pingMessage(1) }, { payload: pingMessage(2) })
+    await client.listener.waitFor('pong', ({ req }) => req === 2)
+    expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason: 'binary' }])
   })
 
   it('that is empty is a mistake, after which the connection lives', async () => {
-    const client = await house.upgrade()
-    client.say({}, { payload: ping(2) })
-    await client.ear.hear('pong', ({ req }) => req === 2)
-    expect(client.ear.all('error')).toMatchObject([{ code: 400, reason: 'bad_json' }])
+    const client = await sharedRelay.openWebSocket()
+    client.sendFrames({}, { payload: pingMessage(2) })
+    await client.listener.waitFor('pong', ({ req }) => req === 2)
+    expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason: 'bad_json' }])
   })
 
   it('may follow the handshake in the same piece', async () => {
-    const client = await house.upgrade('', frame({ payload: ping('first') }))
-    await client.ear.hear('pong', ({ req }) => req === 'first')
+    const client = await sharedRelay.openWebSocket('', encodeFrame({ payload: pingMessage('first') }))
+    await client.listener.waitFor('pong', ({ req }) => req === 'first')
   })
 })

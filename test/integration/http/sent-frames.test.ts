@@ -1,41 +1,41 @@
 import { describe, expect, it } from 'vitest'
 import { transfer } from '../../support/test-stack.ts'
-import type { FrameClient } from './raw-websocket-client.ts'
-import { houseOfFile } from './shared-relay.ts'
-import { frame, opcodes } from './websocket-frames.ts'
+import type { RawWebSocketClient } from './raw-websocket-client.ts'
+import { sharedRelayForFile } from './shared-relay.ts'
+import { encodeFrame, opcodes } from './websocket-frames.ts'
 
-const house = houseOfFile()
+const sharedRelay = sharedRelayForFile()
 
 const TOPIC = '77'.repeat(32)
 /** Each says two things; a client may say fifty at once. */
 const ROUNDS = 20
 
 /** How each text frame that came was written: bytes of payload, and of the header before it. */
-const sizesOf = ({ frames }: FrameClient): ReadonlyMap<number, number> =>
+const frameSizesOf = ({ frames }: RawWebSocketClient): ReadonlyMap<number, number> =>
   new Map(frames.flatMap((one) => (one.kind === 'text' ? [[one.bytes, one.headerBytes]] : [])))
 
 /** A log of so many topics and bytes, told and heard; the length of its message. */
-async function toldLog(client: FrameClient, topics: number, bytes: number): Promise<number> {
-  const { devnet } = house.world
-  const heard = client.ear.all('log').length
+async function emitLogAndWait(client: RawWebSocketClient, topics: number, bytes: number): Promise<number> {
+  const { devnet } = sharedRelay.stack
+  const received = client.listener.messagesOf('log').length
   devnet.emit({
     address: devnet.list.addressOf('AAPLc'),
     topics: Array.from({ length: topics }, (): `0x${string}` => `0x${TOPIC}`),
     data: `0x${'ab'.repeat(bytes)}`,
   })
-  devnet.flash()
-  await client.ear.until(() => client.ear.all('log').length > heard, 'the log')
-  return Buffer.byteLength(client.ear.heard.findLast(({ message }) => message.type === 'log')?.text ?? '')
+  devnet.makeFlashblock()
+  await client.listener.until(() => client.listener.messagesOf('log').length > received, 'the log')
+  return Buffer.byteLength(client.listener.received.findLast(({ message }) => message.type === 'log')?.text ?? '')
 }
 
 describe('what the relay sends', () => {
   it('has the shortest length there is on both sides of 125 bytes', async () => {
-    const client = await house.upgrade()
+    const client = await sharedRelay.openWebSocket()
     const reqs = Array.from({ length: 11 }, (_, wide) => 'é'.repeat(wide).padEnd(64, 'x'))
-    for (const req of reqs) client.say({ payload: JSON.stringify({ type: 'ping', req }) })
-    await client.ear.until(() => client.ear.all('pong').length === reqs.length)
-    expect(client.ear.all('pong').map(({ req }) => req)).toEqual(reqs)
-    const sizes = sizesOf(client)
+    for (const req of reqs) client.sendFrames({ payload: JSON.stringify({ type: 'ping', req }) })
+    await client.listener.until(() => client.listener.messagesOf('pong').length === reqs.length)
+    expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(reqs)
+    const sizes = frameSizesOf(client)
     for (const [bytes, header] of [
       [124, 2],
       [125, 2],
@@ -46,18 +46,18 @@ describe('what the relay sends', () => {
   })
 
   it('has the shortest length there is on both sides of 65,535 bytes', async () => {
-    const client = await house.upgrade('?symbols=AAPLc&types=log')
-    await client.ear.hear('live')
-    await toldLog(client, 1, 0)
+    const client = await sharedRelay.openWebSocket('?symbols=AAPLc&types=log')
+    await client.listener.waitFor('live')
+    await emitLogAndWait(client, 1, 0)
     // One topic more is an odd number of bytes more; in a block of its own the place of a log stays of one digit.
     for (const topics of [1, 2]) {
-      house.world.devnet.seal()
-      const least = await toldLog(client, topics, 30_000)
+      sharedRelay.stack.devnet.seal()
+      const least = await emitLogAndWait(client, topics, 30_000)
       const missing = Math.floor((65_535 - least) / 2)
       // Positions in it may meanwhile have grown by a digit.
-      for (let more = -3; more <= 3; more += 1) await toldLog(client, topics, 30_000 + missing + more)
+      for (let more = -3; more <= 3; more += 1) await emitLogAndWait(client, topics, 30_000 + missing + more)
     }
-    const sizes = sizesOf(client)
+    const sizes = frameSizesOf(client)
     for (const [bytes, header] of [
       [65_534, 4],
       [65_535, 4],
@@ -68,99 +68,102 @@ describe('what the relay sends', () => {
   })
 
   it('is whole where it is far longer than a segment', async () => {
-    const client = await house.upgrade('?symbols=AAPLc&types=log')
-    await client.ear.hear('live')
-    await toldLog(client, 4, 100_000)
-    expect(client.ear.all('log')[0]?.data).toBe(`0x${'ab'.repeat(100_000)}`)
+    const client = await sharedRelay.openWebSocket('?symbols=AAPLc&types=log')
+    await client.listener.waitFor('live')
+    await emitLogAndWait(client, 4, 100_000)
+    expect(client.listener.messagesOf('log')[0]?.data).toBe(`0x${'ab'.repeat(100_000)}`)
   })
 
   it('is UTF-8, also where a client names what is not', async () => {
-    const client = await house.upgrade(`?symbols=AAPLc,${encodeURIComponent('é€🍏')},%F0%9F,%ED%A0%80`)
-    await client.ear.hear('live')
-    client.say({ payload: String.raw`{"type":"subscribe","req":"\ud83c","symbols":["\udf4f","\u0000\u2028"]}` })
-    await client.ear.until(() => client.ear.all('subscribed').length === 2)
-    expect(client.ear.all('subscribed')[0]?.rejected[0]?.symbol).toBe('é€🍏')
+    const client = await sharedRelay.openWebSocket(`?symbols=AAPLc,${encodeURIComponent('é€🍏')},%F0%9F,%ED%A0%80`)
+    await client.listener.waitFor('live')
+    client.sendFrames({ payload: String.raw`{"type":"subscribe","req":"\ud83c","symbols":["\udf4f","\u0000\u2028"]}` })
+    await client.listener.until(() => client.listener.messagesOf('subscribed').length === 2)
+    expect(client.listener.messagesOf('subscribed')[0]?.rejected[0]?.symbol).toBe('é€🍏')
   })
 
   it('keeps pongs, answers and updates whole and in order while much is told', async () => {
-    const client = await house.upgrade('?symbols=*&types=transfer&snapshot=false')
-    await client.ear.hear('live')
+    const client = await sharedRelay.openWebSocket('?symbols=*&types=transfer&snapshot=false')
+    await client.listener.waitFor('live')
     for (let round = 0; round < ROUNDS; round += 1) {
-      transfer(house.world, round % 2 ? 'AAPLc' : 'TSLAc', 50)
-      client.raw.send(
-        frame({ opcode: opcodes.ping, payload: `ping ${round}` }),
-        frame({ payload: JSON.stringify({ type: 'ping', req: round }) }),
+      transfer(sharedRelay.stack, round % 2 ? 'AAPLc' : 'TSLAc', 50)
+      client.connection.send(
+        encodeFrame({ opcode: opcodes.ping, payload: `ping ${round}` }),
+        encodeFrame({ payload: JSON.stringify({ type: 'ping', req: round }) }),
       )
-      await client.frame('pong', ({ payload }) => payload.toString() === `ping ${round}`)
+      await client.waitForFrame('pong', ({ payload }) => payload.toString() === `ping ${round}`)
     }
-    await client.ear.until(
-      () => client.ear.all('transfer').length === 1_000 && client.ear.all('pong').length === ROUNDS,
+    await client.listener.until(
+      () =>
+        client.listener.messagesOf('transfer').length === 1_000 && client.listener.messagesOf('pong').length === ROUNDS,
     )
-    expect(client.ear.all('pong').map(({ req }) => req)).toEqual(Array.from({ length: ROUNDS }, (_, round) => round))
-    expect(client.ear.all('transfer').map(({ key }) => key)).toEqual(
-      client.ear
-        .all('transfer')
+    expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(
+      Array.from({ length: ROUNDS }, (_, round) => round),
+    )
+    expect(client.listener.messagesOf('transfer').map(({ key }) => key)).toEqual(
+      client.listener
+        .messagesOf('transfer')
         .map(({ key }) => key)
-        .toSorted(byPlace),
+        .toSorted(byPosition),
     )
   })
 
   it('is whole and in order for who reads nothing for a while, with the answers to its pings among it', async () => {
     const [slow, quick] = await Promise.all(
-      Array.from({ length: 2 }, () => house.upgrade('?symbols=*&types=transfer&snapshot=false')),
+      Array.from({ length: 2 }, () => sharedRelay.openWebSocket('?symbols=*&types=transfer&snapshot=false')),
     )
     if (!slow || !quick) throw new Error('unreachable')
-    await Promise.all([slow, quick].map(({ ear }) => ear.hear('live')))
-    slow.raw.socket.pause()
+    await Promise.all([slow, quick].map(({ listener }) => listener.waitFor('live')))
+    slow.connection.socket.pause()
     for (let round = 0; round < 10; round += 1) {
-      transfer(house.world, 'AAPLc', 20)
-      slow.say({ opcode: opcodes.ping, payload: `ping ${round}` })
-      await quick.ear.until(() => quick.ear.all('transfer').length === (round + 1) * 20)
+      transfer(sharedRelay.stack, 'AAPLc', 20)
+      slow.sendFrames({ opcode: opcodes.ping, payload: `ping ${round}` })
+      await quick.listener.until(() => quick.listener.messagesOf('transfer').length === (round + 1) * 20)
     }
-    slow.raw.socket.resume()
-    await slow.frame('pong', ({ payload }) => payload.toString() === 'ping 9')
-    await slow.ear.until(() => slow.ear.all('transfer').length === 200)
-    expect(slow.ear.all('transfer')).toEqual(quick.ear.all('transfer'))
+    slow.connection.socket.resume()
+    await slow.waitForFrame('pong', ({ payload }) => payload.toString() === 'ping 9')
+    await slow.listener.until(() => slow.listener.messagesOf('transfer').length === 200)
+    expect(slow.listener.messagesOf('transfer')).toEqual(quick.listener.messagesOf('transfer'))
   })
 
   it('is whole and in order while much is replayed and pings come between', async () => {
-    const { id } = await (await house.upgrade('?symbols=AAPLc')).ear.hear('live')
-    const first = await house.upgrade(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
+    const { id } = await (await sharedRelay.openWebSocket('?symbols=AAPLc')).listener.waitFor('live')
+    const first = await sharedRelay.openWebSocket(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
     for (let round = 1; round <= 20; round += 1) {
-      transfer(house.world, 'AAPLc', 100)
-      await first.ear.until(() => first.ear.all('transfer').length === round * 100)
+      transfer(sharedRelay.stack, 'AAPLc', 100)
+      await first.listener.until(() => first.listener.messagesOf('transfer').length === round * 100)
     }
-    const client = await house.upgrade(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
-    for (let round = 0; round < ROUNDS && client.ear.all('live').length === 0; round += 1) {
-      client.say({ opcode: opcodes.ping, payload: `ping ${round}` })
-      await client.frame('pong', ({ payload }) => payload.toString() === `ping ${round}`)
+    const client = await sharedRelay.openWebSocket(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
+    for (let round = 0; round < ROUNDS && client.listener.messagesOf('live').length === 0; round += 1) {
+      client.sendFrames({ opcode: opcodes.ping, payload: `ping ${round}` })
+      await client.waitForFrame('pong', ({ payload }) => payload.toString() === `ping ${round}`)
     }
-    expect(await client.ear.hear('live')).toMatchObject({ replayed: 2_000 })
-    expect(client.ear.all('transfer')).toEqual(first.ear.all('transfer'))
+    expect(await client.listener.waitFor('live')).toMatchObject({ replayed: 2_000 })
+    expect(client.listener.messagesOf('transfer')).toEqual(first.listener.messagesOf('transfer'))
   })
 
   it('ends with a closing frame that is whole and the last, for who reads too slowly', async () => {
-    const client = await house.upgrade('?symbols=*&types=log&snapshot=false')
-    await client.ear.hear('live')
-    client.raw.socket.pause()
-    const { devnet } = house.world
-    const shownOut = async () => (await house.listeners()) === 0
-    while (!(await shownOut())) {
+    const client = await sharedRelay.openWebSocket('?symbols=*&types=log&snapshot=false')
+    await client.listener.waitFor('live')
+    client.connection.socket.pause()
+    const { devnet } = sharedRelay.stack
+    const disconnectedAsSlow = async () => (await sharedRelay.listenerCount()) === 0
+    while (!(await disconnectedAsSlow())) {
       devnet.emit({ address: devnet.list.addressOf('AAPLc'), topics: [`0x${TOPIC}`], data: `0x${'ab'.repeat(60_000)}` })
-      devnet.flash()
+      devnet.makeFlashblock()
     }
-    client.raw.socket.resume()
-    const end = await client.raw.ended()
+    client.connection.socket.resume()
+    const end = await client.connection.ended()
     // Who reads on before the connection is cut gets the farewell; nobody ever gets half a frame that counts as whole.
     if (end === 'ended' && client.frames.at(-1)?.kind === 'close')
-      expect(await client.closed()).toMatchObject({ code: 4202 })
-    expect(client.fault).toBeNull()
+      expect(await client.waitForClose()).toMatchObject({ code: 4202 })
+    expect(client.protocolError).toBeNull()
   })
 })
 
 /** By block, and within a block by the log's place. */
-function byPlace(one: string, other: string): number {
-  const place = (key: string) => key.split('-').map(Number)
-  const [[block = 0, , at = 0], [otherBlock = 0, , otherAt = 0]] = [place(one), place(other)]
+function byPosition(one: string, other: string): number {
+  const position = (key: string) => key.split('-').map(Number)
+  const [[block = 0, , at = 0], [otherBlock = 0, , otherAt = 0]] = [position(one), position(other)]
   return block - otherBlock || at - otherAt
 }

@@ -5,10 +5,10 @@ export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9,
 /** What a control frame may carry at most (RFC 6455 §5.5). */
 export const CONTROL_BOUND_BYTES = 125
 /** Codes that must never be sent on the wire (RFC 6455 §7.4.1). */
-const unsendable = new Set([1004, 1005, 1006, 1015])
+const forbiddenCloseCodes = new Set([1004, 1005, 1006, 1015])
 
 /** A frame as a client sends it; everything that a client may get wrong can be said. */
-export type Sent = {
+export type ClientFrame = {
   readonly opcode?: number
   readonly payload?: string | Uint8Array
   readonly fin?: boolean
@@ -20,16 +20,23 @@ export type Sent = {
 }
 
 /** A frame as a client sends it, in bytes. */
-export function frame({ opcode = opcodes.text, payload = '', fin = true, rsv = 0, masked = true, announced }: Sent) {
+export function encodeFrame({
+  opcode = opcodes.text,
+  payload = '',
+  fin = true,
+  rsv = 0,
+  masked = true,
+  announced,
+}: ClientFrame) {
   const body = Buffer.from(payload)
   const mask = randomBytes(4)
   const first = (fin ? 0x80 : 0) | (rsv << 4) | opcode
-  const header = [Buffer.of(first), lengthOf(announced ?? BigInt(body.length), masked ? 0x80 : 0)]
+  const header = [Buffer.of(first), encodeLength(announced ?? BigInt(body.length), masked ? 0x80 : 0)]
   if (!masked) return Buffer.concat([...header, body])
   return Buffer.concat([...header, mask, body.map((byte, at) => byte ^ (mask[at % mask.length] ?? 0))])
 }
 
-function lengthOf(length: bigint, maskBit: number): Buffer {
+function encodeLength(length: bigint, maskBit: number): Buffer {
   if (length <= CONTROL_BOUND_BYTES) return Buffer.of(maskBit | Number(length))
   const header = Buffer.alloc(length < 65_536n ? 3 : 9)
   header[0] = maskBit | (length < 65_536n ? 126 : 127)
@@ -39,49 +46,49 @@ function lengthOf(length: bigint, maskBit: number): Buffer {
 }
 
 /** A closing frame; without a code it is empty. */
-export function closing(code?: number, reason: string | Uint8Array = ''): Buffer {
-  if (code === undefined) return frame({ opcode: opcodes.close })
-  return frame({
+export function closeFrame(code?: number, reason: string | Uint8Array = ''): Buffer {
+  if (code === undefined) return encodeFrame({ opcode: opcodes.close })
+  return encodeFrame({
     opcode: opcodes.close,
     payload: Buffer.concat([Buffer.of(code >> 8, code & 0xff), Buffer.from(reason)]),
   })
 }
 
 /** A message in fragments, one for each piece. */
-export const fragmented = (
+export const fragmentMessage = (
   pieces: readonly (string | Uint8Array)[],
   opcode: number = opcodes.text,
 ): readonly Buffer[] =>
   pieces.map((payload, at) =>
-    frame({ opcode: at === 0 ? opcode : opcodes.continuation, payload, fin: at === pieces.length - 1 }),
+    encodeFrame({ opcode: at === 0 ? opcode : opcodes.continuation, payload, fin: at === pieces.length - 1 }),
   )
 
 /** What the server sent, as a strict reader has it. */
-export type Received =
+export type ServerFrame =
   | { readonly kind: 'text'; readonly text: string; readonly bytes: number; readonly headerBytes: number }
   | { readonly kind: 'ping'; readonly payload: Buffer }
   | { readonly kind: 'pong'; readonly payload: Buffer }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
 
 /** Reads what the server sends, byte by byte as RFC 6455 has it; anything that it must not send is an error. */
-export class FrameReader {
+export class StrictFrameReader {
   #rest = Buffer.alloc(0)
   #closed = false
 
   /** The frames that are whole once these bytes have come. */
-  read(bytes: Buffer): readonly Received[] {
+  read(bytes: Buffer): readonly ServerFrame[] {
     this.#rest = Buffer.concat([this.#rest, bytes])
-    const received: Received[] = []
+    const received: ServerFrame[] = []
     for (let next = this.#next(); next; next = this.#next()) received.push(next)
     return received
   }
 
   /** Bytes of a frame that is not whole. */
-  get unread(): number {
+  get unreadBytes(): number {
     return this.#rest.length
   }
 
-  #next(): Received | null {
+  #next(): ServerFrame | null {
     const rest = this.#rest
     if (this.#closed && rest.length > 0)
       throw new Error(`bytes after the closing frame: ${rest.toString('hex', 0, 40)}`)
@@ -106,16 +113,18 @@ export class FrameReader {
   }
 }
 
-function readPayload(opcode: number, payload: Buffer, headerBytes: number): Received {
-  if (opcode === opcodes.text) return { kind: 'text', text: strictText(payload), bytes: payload.length, headerBytes }
+function readPayload(opcode: number, payload: Buffer, headerBytes: number): ServerFrame {
+  if (opcode === opcodes.text)
+    return { kind: 'text', text: decodeStrictUtf8(payload), bytes: payload.length, headerBytes }
   if (payload.length > CONTROL_BOUND_BYTES) throw new Error('a control frame that is too long')
   if (opcode === opcodes.ping || opcode === opcodes.pong)
     return { kind: opcode === opcodes.ping ? 'ping' : 'pong', payload: Buffer.from(payload) }
   if (opcode !== opcodes.close) throw new Error(`opcode ${opcode}`)
   if (payload.length === 0) return { kind: 'close', code: 1005, reason: '' }
   const code = payload.readUInt16BE(0)
-  if (code < 1000 || code > 4999 || unsendable.has(code)) throw new Error(`the close code ${code}`)
-  return { kind: 'close', code, reason: strictText(payload.subarray(2)) }
+  if (code < 1000 || code > 4999 || forbiddenCloseCodes.has(code)) throw new Error(`the close code ${code}`)
+  return { kind: 'close', code, reason: decodeStrictUtf8(payload.subarray(2)) }
 }
 
-const strictText = (bytes: Buffer): string => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+const decodeStrictUtf8 = (bytes: Buffer): string =>
+  new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

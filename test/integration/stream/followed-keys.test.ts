@@ -1,29 +1,29 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { BareLog } from '../../../src/devnet/chain/block.ts'
-import { openFolder } from '../../support/child-program.ts'
-import { type Ear, listenNdjson } from '../../support/test-listener.ts'
-import { openDevnet, relayOn, type World } from '../../support/test-stack.ts'
-import { liveOn, toldTo, whole } from './stream-listeners.ts'
+import type { EmittedLog } from '../../../src/devnet/chain/block.ts'
+import { createTempFolder } from '../../support/child-program.ts'
+import { listenNdjson, type TestListener } from '../../support/test-listener.ts'
+import { openDevnet, openRelayFor, type TestStack } from '../../support/test-stack.ts'
+import { listenLive, tapeTextsOf, wholeTokens } from './stream-listeners.ts'
 
 const PARTY = `0x${'ab'.repeat(20)}` as const
 const word = (value: bigint) => `0x${value.toString(16).padStart(64, '0')}` as const
 
 /** The same transfer, of another amount, and to somebody else where one is named. */
-const altered = ({ address, topics }: BareLog, raw: bigint, to?: string): BareLog => ({
+const alteredLog = ({ address, topics }: EmittedLog, raw: bigint, to?: string): EmittedLog => ({
   address,
   topics: to ? [...topics.slice(0, 2), word(BigInt(to))] : topics,
   data: word(raw),
 })
 
 /** A relay whose tape outlives it. */
-async function openLasting(): Promise<World & { restart(): Promise<World> }> {
+async function openRestartableStack(): Promise<TestStack & { restart(): Promise<TestStack> }> {
   const devnet = await openDevnet()
-  const settings = { DATA_DIR: await openFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
-  const relay = await relayOn(devnet, settings)
+  const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
+  const relay = await openRelayFor(devnet, settings)
   await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
   const restart = async () => {
     await relay.stop()
-    return { devnet, relay: await relayOn(devnet, settings) }
+    return { devnet, relay: await openRelayFor(devnet, settings) }
   }
   return { devnet, relay, restart }
 }
@@ -32,34 +32,34 @@ async function openLasting(): Promise<World & { restart(): Promise<World> }> {
  * A block of six transfers, of one token and of ten by turns: the third grows over every bound when it is sealed, the
  * fourth falls below and comes to another, the last two fall out. Then the block is replaced by one with the first alone.
  */
-async function makeHistory({ devnet, relay }: World): Promise<readonly string[]> {
+async function produceHistory({ devnet, relay }: TestStack): Promise<readonly string[]> {
   const all = await listenNdjson(`${relay.url}/v1/stream?symbols=AAPLc&types=transfer,amend,retract,seal`)
   onTestFinished(() => all.close())
-  await all.hear('live')
+  await all.waitFor('live')
   const amounts = [1, 10, 1, 10, 10, 1]
   const hashes = amounts.map((tokens, at) =>
-    devnet.transfer({ symbol: 'AAPLc', raw: whole(tokens), ...(at === 0 ? { to: PARTY } : {}) }),
+    devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens), ...(at === 0 ? { to: PARTY } : {}) }),
   )
-  const logs = devnet.flash()
-  await all.until(() => all.all('transfer').length === amounts.length)
+  const logs = devnet.makeFlashblock()
+  await all.until(() => all.messagesOf('transfer').length === amounts.length)
   const [, second, third, fourth, fifth, sixth] = hashes
   const [, , grows, falls] = logs
   if (!second || !third || !fourth || !fifth || !sixth || !grows || !falls) throw new Error('too few transfers')
-  devnet.weather.change(third, [altered(grows, whole(10))])
-  devnet.weather.change(fourth, [altered(falls, whole(1), PARTY)])
-  devnet.weather.drop(fifth)
-  devnet.weather.drop(sixth)
+  devnet.faults.change(third, [alteredLog(grows, wholeTokens(10))])
+  devnet.faults.change(fourth, [alteredLog(falls, wholeTokens(1), PARTY)])
+  devnet.faults.drop(fifth)
+  devnet.faults.drop(sixth)
   devnet.seal()
-  await all.until(() => all.all('seal').length === 1)
-  devnet.weather.clear()
+  await all.until(() => all.messagesOf('seal').length === 1)
+  devnet.faults.clear()
   devnet.reorg(1, [second, third, fourth])
-  await all.until(() => all.all('seal').length === 2)
+  await all.until(() => all.messagesOf('seal').length === 2)
   return hashes
 }
 
 /** What was heard, in short: what it is, of which of the transfers. */
-const inShort = (ear: Ear, hashes: readonly string[]): readonly string[] =>
-  toldTo(ear).map((text) => {
+const messageSummaries = (listener: TestListener, hashes: readonly string[]): readonly string[] =>
+  tapeTextsOf(listener).map((text) => {
     const { type, key, keys } = JSON.parse(text)
     return type === 'seal' ? `seal of ${keys.length}` : `${type} ${hashes.indexOf(key.split('-')[1]) + 1}`
   })
@@ -99,63 +99,66 @@ const listeners: Readonly<Record<string, readonly string[]>> = {
 
 describe('what follows a key', () => {
   it('comes to who was told it: live, on coming later, on coming back from anywhere, and after a restart', async () => {
-    const world = await openLasting()
-    const live = await Promise.all(Object.keys(listeners).map((rest) => liveOn(world, 'sse', query(rest))))
-    const { id: begin } = await (live[0] as Ear).hear('live')
-    const hashes = await makeHistory(world)
+    const stack = await openRestartableStack()
+    const live = await Promise.all(Object.keys(listeners).map((rest) => listenLive(stack, 'sse', query(rest))))
+    const { id: begin } = await (live[0] as TestListener).waitFor('live')
+    const hashes = await produceHistory(stack)
     const expected = Object.values(listeners)
-    const ids = live.map((ear) => toldTo(ear).map((text) => String(JSON.parse(text).id)))
-    const check = async (at: World) => {
+    const ids = live.map((listener) => tapeTextsOf(listener).map((text) => String(JSON.parse(text).id)))
+    const check = async (at: TestStack) => {
       for (const [index, rest] of Object.keys(listeners).entries()) {
-        const later = await liveOn(at, 'ndjson', query(rest), begin)
-        expect(inShort(later, hashes), rest).toEqual(expected[index])
-        expect(toldTo(later), rest).toEqual(toldTo(live[index] as Ear))
+        const later = await listenLive(at, 'ndjson', query(rest), begin)
+        expect(messageSummaries(later, hashes), rest).toEqual(expected[index])
+        expect(tapeTextsOf(later), rest).toEqual(tapeTextsOf(live[index] as TestListener))
         for (const [place, id] of (ids[index] ?? []).entries()) {
-          const back = await liveOn(at, place % 2 === 0 ? 'ws' : 'sse', query(rest), id)
-          expect(toldTo(back), `${rest} after ${id}`).toEqual(toldTo(later).slice(place + 1))
+          const back = await listenLive(at, place % 2 === 0 ? 'ws' : 'sse', query(rest), id)
+          expect(tapeTextsOf(back), `${rest} after ${id}`).toEqual(tapeTextsOf(later).slice(place + 1))
           back.close()
         }
       }
     }
-    for (const [index, ear] of live.entries()) {
-      await ear.until(() => toldTo(ear).length >= (expected[index]?.length ?? 0), Object.keys(listeners)[index])
-      ids[index] = toldTo(ear).map((text) => String(JSON.parse(text).id))
+    for (const [index, listener] of live.entries()) {
+      await listener.until(
+        () => tapeTextsOf(listener).length >= (expected[index]?.length ?? 0),
+        Object.keys(listeners)[index],
+      )
+      ids[index] = tapeTextsOf(listener).map((text) => String(JSON.parse(text).id))
     }
-    await check(world)
-    await check(await world.restart())
+    await check(stack)
+    await check(await stack.restart())
   })
 
   it('no longer comes of a token that was given up, nor once the options were replaced so that it would not', async () => {
-    const world = await openLasting()
-    const ears = await Promise.all(
+    const stack = await openRestartableStack()
+    const listeners = await Promise.all(
       ['types=transfer', 'types=transfer', 'types=transfer&min_shares=1'].map((rest) =>
-        liveOn(world, 'ws', `symbols=AAPLc,TSLAc&snapshot=false&${rest}`),
+        listenLive(stack, 'ws', `symbols=AAPLc,TSLAc&snapshot=false&${rest}`),
       ),
     )
-    const [left, narrowed, widened] = ears as [Ear, Ear, Ear]
-    world.devnet.transfer({ symbol: 'TSLAc', raw: whole(5) })
-    const gone = [1, 2, 3].map((tokens) => world.devnet.transfer({ symbol: 'AAPLc', raw: whole(tokens) }))
-    world.devnet.flash()
-    for (const ear of ears) await ear.until(() => ear.all('transfer').length === 4)
+    const [left, narrowed, widened] = listeners as [TestListener, TestListener, TestListener]
+    stack.devnet.transfer({ symbol: 'TSLAc', raw: wholeTokens(5) })
+    const gone = [1, 2, 3].map((tokens) => stack.devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens) }))
+    stack.devnet.makeFlashblock()
+    for (const listener of listeners) await listener.until(() => listener.messagesOf('transfer').length === 4)
     left.send({ type: 'unsubscribe', req: 1, symbols: ['AAPLc'] })
-    await left.hear('unsubscribed')
+    await left.waitFor('unsubscribed')
     narrowed.send({ type: 'subscribe', req: 1, min_shares: '3' })
     widened.send({ type: 'subscribe', req: 1, min_shares: null, types: ['transfer', 'retract'] })
-    await narrowed.hear('subscribed', ({ req }) => req === 1)
-    await widened.hear('subscribed', ({ req }) => req === 1)
-    for (const hash of gone) world.devnet.weather.drop(hash)
-    world.devnet.seal()
-    for (const ear of ears) await ear.hear('seal')
-    expect(left.all('retract')).toEqual([])
-    expect(left.all('seal').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
-    expect(narrowed.all('retract').map(({ key }) => gone.indexOf(key.split('-')[1] as (typeof gone)[number]))).toEqual([
-      2,
-    ])
-    expect(widened.all('retract')).toHaveLength(3)
+    await narrowed.waitFor('subscribed', ({ req }) => req === 1)
+    await widened.waitFor('subscribed', ({ req }) => req === 1)
+    for (const hash of gone) stack.devnet.faults.drop(hash)
+    stack.devnet.seal()
+    for (const listener of listeners) await listener.waitFor('seal')
+    expect(left.messagesOf('retract')).toEqual([])
+    expect(left.messagesOf('seal').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
+    expect(
+      narrowed.messagesOf('retract').map(({ key }) => gone.indexOf(key.split('-')[1] as (typeof gone)[number])),
+    ).toEqual([2])
+    expect(widened.messagesOf('retract')).toHaveLength(3)
     left.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'] })
-    await left.hear('subscribed', ({ req }) => req === 2)
-    world.devnet.transfer({ symbol: 'AAPLc', raw: whole(7) })
-    world.devnet.flash()
-    await left.hear('transfer', ({ raw }) => raw === String(whole(7)))
+    await left.waitFor('subscribed', ({ req }) => req === 2)
+    stack.devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(7) })
+    stack.devnet.makeFlashblock()
+    await left.waitFor('transfer', ({ raw }) => raw === String(wholeTokens(7)))
   })
 })

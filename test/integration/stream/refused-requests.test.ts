@@ -1,14 +1,14 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { launchRelay } from '../../support/in-process-relay.ts'
-import { ask, openDevnet, openWorld } from '../../support/test-stack.ts'
-import { listen, liveOn } from './stream-listeners.ts'
+import { openRelayBeforeList } from '../../support/in-process-relay.ts'
+import { fetchDocumented, openDevnet, openTestStack } from '../../support/test-stack.ts'
+import { listen, listenLive } from './stream-listeners.ts'
 
-const many = Array(201).fill('AAPLc').join()
+const tooManySymbols = Array(201).fill('AAPLc').join()
 
 describe('a mistake in a parameter', () => {
   it.each([
     ['symbols', 'symbols=AAPLc&symbols=TSLAc'],
-    ['symbols', `symbols=${many}`],
+    ['symbols', `symbols=${tooManySymbols}`],
     ['symbols', `symbols=${'A'.repeat(129)}`],
     ['symbols', 'symbols=,,'],
     ['types', 'symbols=AAPLc&types='],
@@ -39,9 +39,11 @@ describe('a mistake in a parameter', () => {
     ['format', 'symbols=AAPLc&format=JSON'],
     ['events', 'symbols=AAPLc&events=all'],
   ])('%s is a 400 that names it, with or without a body, in every format: %s', async (parameter, query) => {
-    const { relay } = await openWorld()
+    const { relay } = await openTestStack()
     for (const accept of ['text/event-stream', 'application/x-ndjson', '*/*']) {
-      const { status, json, headers } = await ask(`${relay.url}/v1/stream?${query}`, { headers: { accept } })
+      const { status, json, headers } = await fetchDocumented(`${relay.url}/v1/stream?${query}`, {
+        headers: { accept },
+      })
       expect({ status, type: headers.get('content-type') }).toEqual({ status: 400, type: 'application/json' })
       expect(json).toEqual({
         code: 400,
@@ -50,19 +52,22 @@ describe('a mistake in a parameter', () => {
       })
       expect(headers.get('access-control-allow-origin')).toBe('*')
     }
-    expect(await ask(`${relay.url}/v1/stream?${query}`, { method: 'HEAD' })).toMatchObject({ status: 400, text: '' })
+    expect(await fetchDocumented(`${relay.url}/v1/stream?${query}`, { method: 'HEAD' })).toMatchObject({
+      status: 400,
+      text: '',
+    })
   })
 
   it('that is none: a parameter that nobody knows, blanks in lists, and bounds just reached', async () => {
-    const world = await openWorld()
+    const stack = await openTestStack()
     const just = Array(200).fill('AAPLc').join()
-    const ear = await listen(
-      world,
+    const listener = await listen(
+      stack,
       'ndjson',
       `symbols=%20${just}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&colour=blue&heartbeat=60`,
     )
-    expect(await ear.hear('subscribed')).toMatchObject({ symbols: ['AAPLc'], rejected: [] })
-    expect(ear.all('hello')).toMatchObject([{ heartbeat_s: 60, limits: { symbols: 200, message: 4_096 } }])
+    expect(await listener.waitFor('subscribed')).toMatchObject({ symbols: ['AAPLc'], rejected: [] })
+    expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: 60, limits: { symbols: 200, message: 4_096 } }])
   })
 })
 
@@ -80,11 +85,11 @@ describe('the routes', () => {
     ['/v1/tail/AAPLc', 'text/plain; charset=utf-8'],
     ['/v1/tail/*', 'text/plain; charset=utf-8'],
   ])('%s is answered at once, with the headers of a stream, to GET and to HEAD alike', async (path, type) => {
-    const { relay } = await openWorld()
+    const { relay } = await openTestStack()
     const abort = new AbortController()
     const { status, headers } = await fetch(`${relay.url}${path}`, { signal: abort.signal })
     abort.abort()
-    const head = await ask(`${relay.url}${path}`, { method: 'HEAD' })
+    const head = await fetchDocumented(`${relay.url}${path}`, { method: 'HEAD' })
     for (const answer of [{ status, headers }, head]) {
       expect(answer.status).toBe(200)
       expect(Object.fromEntries(answer.headers)).toMatchObject({
@@ -102,9 +107,9 @@ describe('the routes', () => {
   it.each(['/', '/healthz', '/readyz', '/v1/ws', '/v1/stream', '/v1/stream/APPL', '/v1/tail/AAPLc', '/v1/nothing'])(
     '%s answers OPTIONS, and lets a page of any origin read what it says, mistakes too',
     async (path) => {
-      const { relay } = await openWorld()
+      const { relay } = await openTestStack()
       const url = `${relay.url}${path}`
-      const preflight = await ask(url, {
+      const preflight = await fetchDocumented(url, {
         method: 'OPTIONS',
         headers: { origin: 'https://example.com', 'access-control-request-method': 'GET' },
       })
@@ -112,7 +117,7 @@ describe('the routes', () => {
       expect(preflight.headers.get('access-control-allow-methods')).toMatch(/GET/)
       expect(preflight.headers.get('access-control-allow-headers')?.toLowerCase()).toMatch(/content-type/)
       expect(preflight.headers.get('access-control-allow-headers')?.toLowerCase()).toMatch(/last-event-id/)
-      const head = await ask(url, { method: 'HEAD', headers: { origin: 'https://example.com' } })
+      const head = await fetchDocumented(url, { method: 'HEAD', headers: { origin: 'https://example.com' } })
       for (const { headers } of [preflight, head]) {
         expect(headers.get('access-control-allow-origin')).toBe('*')
         expect(headers.get('access-control-allow-credentials')).toBeNull()
@@ -124,8 +129,8 @@ describe('the routes', () => {
 describe('before the first list', () => {
   it('every stream is 503 no_list, a socket stays with an error, and both are served once there is one', async () => {
     const devnet = await openDevnet()
-    devnet.weather.list = { status: 500 }
-    const relay = await launchRelay(devnet)
+    devnet.faults.list = { status: 500 }
+    const relay = await openRelayBeforeList(devnet)
     onTestFinished(() => relay.stop())
     for (const path of [
       '/v1/stream/AAPLc',
@@ -133,25 +138,28 @@ describe('before the first list', () => {
       '/v1/stream/APPL?format=ndjson',
       '/v1/tail/AAPLc',
     ]) {
-      const { status, json, headers } = await ask(`${relay.url}${path}`)
+      const { status, json, headers } = await fetchDocumented(`${relay.url}${path}`)
       expect({ status, json }, path).toMatchObject({
         status: 503,
         json: { code: 503, details: [{ '@type': 'stocktape/no_list' }] },
       })
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-      expect(await ask(`${relay.url}${path}`, { method: 'HEAD' }), path).toMatchObject({ status: 503, text: '' })
+      expect(await fetchDocumented(`${relay.url}${path}`, { method: 'HEAD' }), path).toMatchObject({
+        status: 503,
+        text: '',
+      })
     }
     // What is wrong with the request itself is said first: coming back would not mend it.
-    expect(await ask(`${relay.url}/v1/stream/AAPLc?types=dividends`)).toMatchObject({ status: 400 })
-    const ear = await listen({ relay }, 'ws', 'symbols=*')
-    expect(await ear.hear('error')).toMatchObject({ code: 503, reason: 'no_list' })
-    ear.send({ type: 'subscribe', req: 1, symbols: ['AAPLc'] })
-    expect(await ear.hear('error', ({ req }) => req === 1)).toMatchObject({ code: 503, reason: 'no_list' })
-    devnet.weather.list = undefined
+    expect(await fetchDocumented(`${relay.url}/v1/stream/AAPLc?types=dividends`)).toMatchObject({ status: 400 })
+    const listener = await listen({ relay }, 'ws', 'symbols=*')
+    expect(await listener.waitFor('error')).toMatchObject({ code: 503, reason: 'no_list' })
+    listener.send({ type: 'subscribe', req: 1, symbols: ['AAPLc'] })
+    expect(await listener.waitFor('error', ({ req }) => req === 1)).toMatchObject({ code: 503, reason: 'no_list' })
+    devnet.faults.list = undefined
     await relay.listed
-    ear.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'], since: 'start', stage: 'sealed' })
-    await ear.hear('live')
-    expect(ear.all('subscribed')).toMatchObject([{ req: 2, symbols: ['AAPLc'] }])
-    await liveOn({ relay }, 'sse', 'symbols=AAPLc')
+    listener.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'], since: 'start', stage: 'sealed' })
+    await listener.waitFor('live')
+    expect(listener.messagesOf('subscribed')).toMatchObject([{ req: 2, symbols: ['AAPLc'] }])
+    await listenLive({ relay }, 'sse', 'symbols=AAPLc')
   })
 })

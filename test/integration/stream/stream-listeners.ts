@@ -1,48 +1,58 @@
 import { onTestFinished } from 'vitest'
-import { type Ear, listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
-import { seqOf, type World } from '../../support/test-stack.ts'
+import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
+import { sequenceOf, type TestStack } from '../../support/test-stack.ts'
 
 /** The ways in which a program listens. */
-export const carriers = ['ws', 'sse', 'ndjson'] as const
-export type Carrier = (typeof carriers)[number]
+export const transports = ['ws', 'sse', 'ndjson'] as const
+export type Transport = (typeof transports)[number]
 
-type Place = Pick<World, 'relay'>
+type HasRelay = Pick<TestStack, 'relay'>
 
 /** Listens on a carrier, and leaves with the test. Where to go on is said as each carrier says it. */
-export async function listen({ relay }: Place, carrier: Carrier, query: string, after?: string): Promise<Ear> {
+export async function listen(
+  { relay }: HasRelay,
+  transport: Transport,
+  query: string,
+  after?: string,
+): Promise<TestListener> {
   const since = after === undefined ? '' : `&since=${after}`
-  const ear = await (carrier === 'ws'
+  const listener = await (transport === 'ws'
     ? listenWs(`${relay.wsUrl}?${query}${since}`)
-    : carrier === 'ndjson'
+    : transport === 'ndjson'
       ? listenNdjson(`${relay.url}/v1/stream?${query}${since}`)
       : listenSse(`${relay.url}/v1/stream?${query}`, after === undefined ? {} : { 'last-event-id': after }))
-  onTestFinished(() => ear.close())
-  return ear
+  onTestFinished(() => listener.close())
+  return listener
 }
 
 /** The same, once it is live. */
-export async function liveOn(place: Place, carrier: Carrier, query: string, after?: string): Promise<Ear> {
-  const ear = await listen(place, carrier, query, after)
-  await ear.hear('live')
-  return ear
+export async function listenLive(
+  stack: HasRelay,
+  transport: Transport,
+  query: string,
+  after?: string,
+): Promise<TestListener> {
+  const listener = await listen(stack, transport, query, after)
+  await listener.waitFor('live')
+  return listener
 }
 
 /** The texts of what a listener heard of the tape. */
-export const toldTo = ({ heard }: Pick<Ear, 'heard'>): readonly string[] =>
-  heard.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
+export const tapeTextsOf = ({ received }: Pick<TestListener, 'received'>): readonly string[] =>
+  received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
 
 /** Where a place stands among others: what the sealed view gives before a seal stands before the seal. */
-export function orderOf(position: string): number {
+export function positionOrder(position: string): number {
   const [, , n] = position.split('.')
-  return n === undefined ? seqOf(position) : seqOf(position) - 1 + Number(n) / 1_000_000
+  return n === undefined ? sequenceOf(position) : sequenceOf(position) - 1 + Number(n) / 1_000_000
 }
 
 /** Everything said before this on a socket has been answered once it resolves. */
-export async function answered(ear: Ear): Promise<void> {
-  const req = `after ${ear.heard.length}`
-  ear.send({ type: 'ping', req })
-  await ear.hear('pong', (pong) => pong.req === req)
+export async function waitForAnswers(listener: TestListener): Promise<void> {
+  const req = `after ${listener.received.length}`
+  listener.send({ type: 'ping', req })
+  await listener.waitFor('pong', (pong) => pong.req === req)
 }
 
 /** The sum of a transfer in whole tokens of eight decimals. */
-export const whole = (tokens: number): bigint => BigInt(tokens) * 100_000_000n
+export const wholeTokens = (tokens: number): bigint => BigInt(tokens) * 100_000_000n

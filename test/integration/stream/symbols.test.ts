@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { listenNdjson } from '../../support/test-listener.ts'
-import { ask, openWorld, transfer, type World } from '../../support/test-stack.ts'
-import { answered, carriers, liveOn } from './stream-listeners.ts'
+import { fetchDocumented, openTestStack, type TestStack, transfer } from '../../support/test-stack.ts'
+import { listenLive, transports, waitForAnswers } from './stream-listeners.ts'
 
-const TWIN = `0x${'7e'.repeat(20)}` as const
+const TWIN_ADDRESS = `0x${'7e'.repeat(20)}` as const
 
 /** Two tokens of one name on the list, and the relay knows of both. */
-async function openWithTwins(): Promise<World> {
-  const world = await openWorld()
-  const ear = await listenNdjson(`${world.relay.url}/v1/stream?symbols=*&types=token&since=start`)
-  world.devnet.list.add({ symbol: 'AAPLC', contract_address: TWIN, decimals: 8 })
-  await ear.hear('token', ({ address }) => address === TWIN)
-  ear.close()
-  return world
+async function openStackWithDuplicateSymbol(): Promise<TestStack> {
+  const stack = await openTestStack()
+  const listener = await listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=token&since=start`)
+  stack.devnet.list.add({ symbol: 'AAPLC', contract_address: TWIN_ADDRESS, decimals: 8 })
+  await listener.waitFor('token', ({ address }) => address === TWIN_ADDRESS)
+  listener.close()
+  return stack
 }
 
 describe('a name', () => {
@@ -24,61 +24,61 @@ describe('a name', () => {
     'isin:us0378331005',
     'ISIN:US0378331005',
   ])('%s is heard as its token on every carrier, and taken out again by any other of its names', async (name) => {
-    const world = await openWorld()
-    for (const carrier of carriers) {
-      const ear = await liveOn(world, carrier, `symbols=${name}&types=transfer`)
-      expect(ear.all('subscribed')).toMatchObject([{ symbols: ['AAPLc'], rejected: [] }])
-      expect(ear.all('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc'])
-      if (carrier !== 'ws') continue
-      ear.send({ type: 'unsubscribe', req: 1, symbols: [name, 'AAPLc'] })
-      expect(await ear.hear('unsubscribed')).toEqual({ type: 'unsubscribed', req: 1, symbols: ['AAPLc'] })
+    const stack = await openTestStack()
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, `symbols=${name}&types=transfer`)
+      expect(listener.messagesOf('subscribed')).toMatchObject([{ symbols: ['AAPLc'], rejected: [] }])
+      expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc'])
+      if (transport !== 'ws') continue
+      listener.send({ type: 'unsubscribe', req: 1, symbols: [name, 'AAPLc'] })
+      expect(await listener.waitFor('unsubscribed')).toEqual({ type: 'unsubscribed', req: 1, symbols: ['AAPLc'] })
     }
   })
 
   it('that a token bore before still finds it, also where it was subscribed to before the change', async () => {
-    const world = await openWorld()
-    const before = await liveOn(world, 'ws', 'symbols=AAPLc&types=transfer,token')
-    world.devnet.list.change('AAPLc', { symbol: 'APLEc' })
-    expect(await before.hear('token')).toMatchObject({
+    const stack = await openTestStack()
+    const before = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer,token')
+    stack.devnet.list.change('AAPLc', { symbol: 'APLEc' })
+    expect(await before.waitFor('token')).toMatchObject({
       change: 'changed',
       changed: ['symbol'],
       was: { symbol: 'AAPLc' },
     })
-    for (const carrier of carriers) {
-      const ear = await liveOn(world, carrier, 'symbols=AAPLc,aple&types=transfer')
-      expect(ear.all('subscribed')).toMatchObject([{ symbols: ['APLEc'], rejected: [] }])
-      expect(ear.all('snapshot')).toHaveLength(1)
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, 'symbols=AAPLc,aple&types=transfer')
+      expect(listener.messagesOf('subscribed')).toMatchObject([{ symbols: ['APLEc'], rejected: [] }])
+      expect(listener.messagesOf('snapshot')).toHaveLength(1)
     }
     before.send({ type: 'list', req: 1 })
-    expect(await before.hear('subscribed', ({ req }) => req === 1)).toMatchObject({ symbols: ['APLEc'] })
-    transfer(world, 'APLEc')
-    expect(await before.hear('transfer')).toMatchObject({ symbol: 'APLEc' })
+    expect(await before.waitFor('subscribed', ({ req }) => req === 1)).toMatchObject({ symbols: ['APLEc'] })
+    transfer(stack, 'APLEc')
+    expect(await before.waitFor('transfer')).toMatchObject({ symbol: 'APLEc' })
     before.send({ type: 'unsubscribe', symbols: ['AAPLc'] })
-    expect(await before.hear('unsubscribed')).toMatchObject({ symbols: ['APLEc'] })
+    expect(await before.waitFor('unsubscribed')).toMatchObject({ symbols: ['APLEc'] })
   })
 
   it('that several bear is rejected with their addresses, and the rest is heard', async () => {
-    const world = await openWithTwins()
-    const address = world.devnet.list.addressOf('AAPLc')
-    for (const carrier of carriers) {
-      const ear = await liveOn(world, carrier, 'symbols=aaplc,TSLA,nvdia&types=transfer')
-      const [subscribed] = ear.all('subscribed')
+    const stack = await openStackWithDuplicateSymbol()
+    const address = stack.devnet.list.addressOf('AAPLc')
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, 'symbols=aaplc,TSLA,nvdia&types=transfer')
+      const [subscribed] = listener.messagesOf('subscribed')
       expect(subscribed).toMatchObject({ symbols: ['TSLAc'] })
       expect(subscribed?.rejected[0]).toMatchObject({ symbol: 'aaplc', reason: 'ambiguous_symbol' })
-      expect(subscribed?.rejected[0]?.suggest.toSorted()).toEqual([TWIN, address].toSorted())
+      expect(subscribed?.rejected[0]?.suggest.toSorted()).toEqual([TWIN_ADDRESS, address].toSorted())
       expect(subscribed?.rejected[1]).toMatchObject({ symbol: 'nvdia', reason: 'unknown_symbol', suggest: ['NVDAc'] })
-      expect(ear.all('snapshot').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
+      expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
     }
-    const exact = await liveOn(world, 'ws', `symbols=${TWIN.toUpperCase().replace('X', 'x')}`)
-    expect(exact.all('snapshot')).toMatchObject([{ address: TWIN }])
+    const exact = await listenLive(stack, 'ws', `symbols=${TWIN_ADDRESS.toUpperCase().replace('X', 'x')}`)
+    expect(exact.messagesOf('snapshot')).toMatchObject([{ address: TWIN_ADDRESS }])
   })
 
   it('that several bear is a 404 where it is the only one, and so is a list of which nothing is known', async () => {
-    const { relay } = await openWithTwins()
+    const { relay } = await openStackWithDuplicateSymbol()
     for (const path of ['/v1/stream/aaplc', '/v1/tail/aaplc', '/v1/stream?symbols=aaplc,nvdia']) {
-      expect(await ask(`${relay.url}${path}`), path).toMatchObject({ status: 404, json: { code: 404 } })
+      expect(await fetchDocumented(`${relay.url}${path}`), path).toMatchObject({ status: 404, json: { code: 404 } })
     }
-    expect(await ask(`${relay.url}/v1/stream/appl,nvdia`)).toMatchObject({
+    expect(await fetchDocumented(`${relay.url}/v1/stream/appl,nvdia`)).toMatchObject({
       status: 404,
       json: {
         code: 404,
@@ -88,42 +88,45 @@ describe('a name', () => {
   })
 
   it('beside * that is not known is rejected, and everything is heard', async () => {
-    const world = await openWorld()
-    for (const carrier of carriers) {
-      const ear = await liveOn(world, carrier, 'symbols=APPL,*,TSLAc&types=transfer')
-      expect(ear.all('subscribed')).toMatchObject([
+    const stack = await openTestStack()
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, 'symbols=APPL,*,TSLAc&types=transfer')
+      expect(listener.messagesOf('subscribed')).toMatchObject([
         { symbols: ['*'], rejected: [{ symbol: 'APPL', reason: 'unknown_symbol', suggest: ['AAPLc'] }] },
       ])
-      expect(ear.all('snapshot')).toHaveLength(world.devnet.tokens.length)
+      expect(listener.messagesOf('snapshot')).toHaveLength(stack.devnet.tokens.length)
     }
   })
 })
 
 describe('the star', () => {
   it('joins what is heard already, brings only the snapshots that were not given, and stays the star', async () => {
-    const world = await openWorld()
-    const ear = await liveOn(world, 'ws', 'symbols=AAPLc&types=transfer')
-    ear.send({ type: 'subscribe', req: 1, symbols: ['*'] })
-    expect(await ear.hear('subscribed', ({ req }) => req === 1)).toMatchObject({ symbols: ['*'], resume: 'none' })
-    await answered(ear)
-    const given = ear.all('snapshot').map(({ symbol }) => symbol)
-    expect(given.toSorted()).toEqual(world.devnet.tokens.map(({ symbol }) => symbol).toSorted())
-    ear.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'] })
-    expect(await ear.hear('subscribed', ({ req }) => req === 2)).toMatchObject({ symbols: ['*'] })
-    ear.send({ type: 'list', req: 3 })
-    expect(await ear.hear('subscribed', ({ req }) => req === 3)).toMatchObject({ symbols: ['*'] })
-    await answered(ear)
-    expect(ear.all('snapshot')).toHaveLength(given.length)
-    expect(ear.all('live')).toHaveLength(1)
+    const stack = await openTestStack()
+    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    listener.send({ type: 'subscribe', req: 1, symbols: ['*'] })
+    expect(await listener.waitFor('subscribed', ({ req }) => req === 1)).toMatchObject({
+      symbols: ['*'],
+      resume: 'none',
+    })
+    await waitForAnswers(listener)
+    const given = listener.messagesOf('snapshot').map(({ symbol }) => symbol)
+    expect(given.toSorted()).toEqual(stack.devnet.tokens.map(({ symbol }) => symbol).toSorted())
+    listener.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'] })
+    expect(await listener.waitFor('subscribed', ({ req }) => req === 2)).toMatchObject({ symbols: ['*'] })
+    listener.send({ type: 'list', req: 3 })
+    expect(await listener.waitFor('subscribed', ({ req }) => req === 3)).toMatchObject({ symbols: ['*'] })
+    await waitForAnswers(listener)
+    expect(listener.messagesOf('snapshot')).toHaveLength(given.length)
+    expect(listener.messagesOf('live')).toHaveLength(1)
   })
 
   it('hears of a token that is listed later, without being asked again', async () => {
-    const world = await openWorld()
-    const ear = await liveOn(world, 'ws', 'symbols=*&types=token,transfer')
-    world.devnet.list.add({ symbol: 'NEWc', contract_address: TWIN, decimals: 8 })
-    expect(await ear.hear('token')).toMatchObject({ change: 'listed', symbol: 'NEWc', address: TWIN })
-    world.devnet.transfer({ address: TWIN, raw: 5n })
-    world.devnet.flash()
-    expect(await ear.hear('transfer')).toMatchObject({ symbol: 'NEWc', raw: '5' })
+    const stack = await openTestStack()
+    const listener = await listenLive(stack, 'ws', 'symbols=*&types=token,transfer')
+    stack.devnet.list.add({ symbol: 'NEWc', contract_address: TWIN_ADDRESS, decimals: 8 })
+    expect(await listener.waitFor('token')).toMatchObject({ change: 'listed', symbol: 'NEWc', address: TWIN_ADDRESS })
+    stack.devnet.transfer({ address: TWIN_ADDRESS, raw: 5n })
+    stack.devnet.makeFlashblock()
+    expect(await listener.waitFor('transfer')).toMatchObject({ symbol: 'NEWc', raw: '5' })
   })
 })

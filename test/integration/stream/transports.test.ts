@@ -1,17 +1,17 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openFolder } from '../../support/child-program.ts'
-import type { Ear } from '../../support/test-listener.ts'
+import { createTempFolder } from '../../support/child-program.ts'
+import type { TestListener } from '../../support/test-listener.ts'
 import {
-  hearAll,
+  listenToAll,
+  messageTypesOf,
   openDevnet,
-  openWorld,
-  relayOn,
-  seqOf,
+  openRelayFor,
+  openTestStack,
+  sequenceOf,
+  type TestStack,
   transfer,
-  typesOf,
-  type World,
 } from '../../support/test-stack.ts'
-import { carriers, listen, liveOn, toldTo, whole } from './stream-listeners.ts'
+import { listen, listenLive, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
 
 const MEMO = `0x${'4d'.repeat(32)}` as const
 /** What a text from outside may try: to end the line, move the cursor, colour it, turn it round or hide in it. */
@@ -19,28 +19,28 @@ const HOSTILE = 'a\nb\r\nc\u001b[31mred\u0000\u0007\u009b2J\u202eesrever\u2066x\
 const UNRULY = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u
 
 /** A tape with something of nearly every type on it, some of it with texts from outside that mean no good. */
-async function richWorld(): Promise<{ world: World; ear: Ear }> {
-  const world = await openWorld({ FINALITY_POLL_MS: '100' })
-  const { devnet } = world
-  const ear = await hearAll(world, 'start')
+async function openStackWithHistory(): Promise<{ stack: TestStack; listener: TestListener }> {
+  const stack = await openTestStack({ FINALITY_POLL_MS: '100' })
+  const { devnet } = stack
+  const listener = await listenToAll(stack, 'start')
   const symbol = 'AAPLc'
   devnet.list.change('INTCc', { name: HOSTILE })
   devnet.list.change('TSLAc', { nav_price: 500.25, nav_price_updated_at: new Date().toISOString() })
-  transfer(world, symbol, 2)
-  devnet.act.announce({ symbol, id: `id ${HOSTILE}`, description: HOSTILE, uri: HOSTILE, split: { to: '2' } })
-  devnet.act.pause({ symbol: 'NVDAc', features: [0, 7] })
-  devnet.act.seize({ symbol: 'MSFTc', raw: whole(3), memo: MEMO })
-  devnet.act.remit({ symbol: 'MSFTc', raw: whole(2), memo: MEMO })
+  transfer(stack, symbol, 2)
+  devnet.issuer.announce({ symbol, id: `id ${HOSTILE}`, description: HOSTILE, uri: HOSTILE, split: { to: '2' } })
+  devnet.issuer.pause({ symbol: 'NVDAc', features: [0, 7] })
+  devnet.issuer.seize({ symbol: 'MSFTc', raw: wholeTokens(3), memo: MEMO })
+  devnet.issuer.transferWithMemo({ symbol: 'MSFTc', raw: wholeTokens(2), memo: MEMO })
   devnet.transfer({ symbol: 'METAc', from: `0x${'0'.repeat(40)}`, raw: 5n })
   devnet.transfer({ symbol: 'METAc', to: `0x${'0'.repeat(40)}`, raw: 5n })
   devnet.emit({ address: devnet.list.addressOf('COINc'), topics: [MEMO], data: '0x01' })
   const changed = devnet.transfer({ symbol: 'GOOGLc', raw: 1n })
   const dropped = devnet.transfer({ symbol: 'CRCLc', raw: 9n })
-  const log = devnet.flash().find(({ transactionHash }) => transactionHash === changed)
+  const log = devnet.makeFlashblock().find(({ transactionHash }) => transactionHash === changed)
   if (!log) throw new Error('no log')
-  await ear.hear('transfer', ({ symbol }) => symbol === 'CRCLc')
-  devnet.weather.change(changed, [{ ...log, data: `0x${'7'.padStart(64, '0')}` }])
-  devnet.weather.drop(dropped)
+  await listener.waitFor('transfer', ({ symbol }) => symbol === 'CRCLc')
+  devnet.faults.change(changed, [{ ...log, data: `0x${'7'.padStart(64, '0')}` }])
+  devnet.faults.drop(dropped)
   devnet.seal()
   for (const type of [
     'action',
@@ -54,23 +54,23 @@ async function richWorld(): Promise<{ world: World; ear: Ear }> {
     'retract',
     'finality',
   ] as const) {
-    await ear.hear(type)
+    await listener.waitFor(type)
   }
-  await ear.hear('nav', ({ symbol, nav }) => symbol === 'TSLAc' && nav.price === '500.25')
-  await ear.hear('token', ({ symbol, change }) => symbol === 'INTCc' && change === 'changed')
-  await ear.until(() => ear.all('seal').length === 6, 'the seals')
-  return { world, ear }
+  await listener.waitFor('nav', ({ symbol, nav }) => symbol === 'TSLAc' && nav.price === '500.25')
+  await listener.waitFor('token', ({ symbol, change }) => symbol === 'INTCc' && change === 'changed')
+  await listener.until(() => listener.messagesOf('seal').length === 6, 'the seals')
+  return { stack, listener }
 }
 
 /** Reads a streaming answer as text until it shows something. */
-async function textOf(url: string, shows: RegExp): Promise<string> {
+async function readTextUntil(url: string, pattern: RegExp): Promise<string> {
   const abort = new AbortController()
   onTestFinished(() => abort.abort())
   const response = await fetch(url, { signal: abort.signal })
   let text = ''
   for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     text += chunk
-    if (shows.test(text)) break
+    if (pattern.test(text)) break
   }
   return text
 }
@@ -79,34 +79,34 @@ describe('a message', () => {
   it.each(['preconfirmed', 'sealed'])(
     'has the same bytes on every carrier, live and later, in the view %s',
     async (stage) => {
-      const { world, ear } = await richWorld()
-      const { id: end } = ear.all('seal').at(-1) ?? { id: '' }
+      const { stack, listener } = await openStackWithHistory()
+      const { id: end } = listener.messagesOf('seal').at(-1) ?? { id: '' }
       const query = `symbols=*&types=*&snapshot=false&stage=${stage}&since=start`
-      const ears = await Promise.all(carriers.map((carrier) => liveOn(world, carrier, query)))
-      const named = await liveOn(world, 'sse', `${query}&events=named`)
-      const texts = [...ears, named].map((one) => {
-        const told = toldTo(one)
-        return told.slice(0, told.findIndex((text) => JSON.parse(text).id === end) + 1)
+      const listeners = await Promise.all(transports.map((transport) => listenLive(stack, transport, query)))
+      const named = await listenLive(stack, 'sse', `${query}&events=named`)
+      const texts = [...listeners, named].map((one) => {
+        const published = tapeTextsOf(one)
+        return published.slice(0, published.findIndex((text) => JSON.parse(text).id === end) + 1)
       })
-      if (stage === 'preconfirmed') texts.push(toldTo(ear).slice(0, texts[0]?.length))
+      if (stage === 'preconfirmed') texts.push(tapeTextsOf(listener).slice(0, texts[0]?.length))
       expect(texts[0]?.length).toBeGreaterThan(40)
-      for (const told of texts) expect(told).toEqual(texts[0])
+      for (const published of texts) expect(published).toEqual(texts[0])
     },
   )
 
   it('is one readable line of text each, in the same order, in which no text from outside can do harm', async () => {
-    const { world, ear } = await richWorld()
-    const count = toldTo(ear).length
-    const text = await textOf(
-      `${world.relay.url}/v1/tail/*?types=*&since=start&heartbeat=1`,
+    const { stack, listener } = await openStackWithHistory()
+    const count = tapeTextsOf(listener).length
+    const text = await readTextUntil(
+      `${stack.relay.url}/v1/tail/*?types=*&since=start&heartbeat=1`,
       /\n# \d{4}-.* source .*\n/,
     )
     const lines = text.trimEnd().split('\n')
     for (const line of lines) expect(line).not.toMatch(UNRULY)
-    const told = lines.filter((line) => !line.startsWith('#'))
-    expect(told.length).toBeGreaterThanOrEqual(count)
-    for (const [at, line] of told.slice(0, count).entries()) {
-      const message = ear.messages.filter((one) => 'prev' in one)[at]
+    const published = lines.filter((line) => !line.startsWith('#'))
+    expect(published.length).toBeGreaterThanOrEqual(count)
+    for (const [at, line] of published.slice(0, count).entries()) {
+      const message = listener.messages.filter((one) => 'prev' in one)[at]
       if (!message || !('prev' in message)) throw new Error('unreachable')
       const [time, symbol, type] = line.split(/ +/)
       expect({ time, symbol, type }).toEqual({
@@ -115,31 +115,34 @@ describe('a message', () => {
         type: message.type,
       })
     }
-    expect(told.find((line) => / action /.test(line))).toMatch(/\ufffd/)
+    expect(published.find((line) => / action /.test(line))).toMatch(/\ufffd/)
     // What is said of the connection is marked as such.
     expect(lines[0]).toMatch(/^# stocktape\.v1 /)
     expect(lines[1]).toMatch(/^# hearing \*/)
     expect(lines.some((line) => /^# live after \d+ replayed$/.test(line))).toBe(true)
-    const asked = await textOf(`${world.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`, /# live/)
+    const asked = await readTextUntil(
+      `${stack.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`,
+      /# live/,
+    )
     const toldThere = asked.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-    expect(toldThere.slice(0, count)).toEqual(told.slice(0, count))
+    expect(toldThere.slice(0, count)).toEqual(published.slice(0, count))
   })
 })
 
 describe('events=named', () => {
   it('names every event after its type, heartbeats too, and loses no id by it', async () => {
-    const world = await openWorld({ HEARTBEAT_MS: '100' })
-    const ear = await liveOn(world, 'sse', 'symbols=AAPLc&events=named')
-    transfer(world)
-    await ear.hear('transfer')
-    await ear.hear('heartbeat')
-    expect(ear.heard.map(({ event }) => event)).toEqual(typesOf(ear.heard))
-    for (const { message, id } of ear.heard) expect(id).toBe('id' in message ? message.id : undefined)
-    const plain = await liveOn(world, 'sse', 'symbols=AAPLc')
-    transfer(world)
-    await plain.hear('transfer')
-    await plain.hear('heartbeat')
-    for (const { message, event } of plain.heard) {
+    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const listener = await listenLive(stack, 'sse', 'symbols=AAPLc&events=named')
+    transfer(stack)
+    await listener.waitFor('transfer')
+    await listener.waitFor('heartbeat')
+    expect(listener.received.map(({ event }) => event)).toEqual(messageTypesOf(listener.received))
+    for (const { message, id } of listener.received) expect(id).toBe('id' in message ? message.id : undefined)
+    const plain = await listenLive(stack, 'sse', 'symbols=AAPLc')
+    transfer(stack)
+    await plain.waitFor('transfer')
+    await plain.waitFor('heartbeat')
+    for (const { message, event } of plain.received) {
       expect(event).toBe(message.type === 'heartbeat' ? 'heartbeat' : undefined)
     }
   })
@@ -147,10 +150,10 @@ describe('events=named', () => {
 
 describe('a browser', () => {
   it('is told a time of its own to come back after, and hears a comment before anything else', async () => {
-    const world = await openWorld()
+    const stack = await openTestStack()
     const times = await Promise.all(
       Array.from({ length: 12 }, async () => {
-        const text = await textOf(`${world.relay.url}/v1/stream/AAPLc`, /data: /)
+        const text = await readTextUntil(`${stack.relay.url}/v1/stream/AAPLc`, /data: /)
         expect(text).toMatch(/^:[^\n]*\nretry: \d+\n\n(id: \S+\n)?data: \{"type":"hello"/)
         return Number(/^retry: (\d+)$/m.exec(text)?.[1])
       }),
@@ -166,21 +169,21 @@ describe('a browser', () => {
 describe('the end of the relay', () => {
   it('is a bye with a position on every carrier, from which the next relay on the tape goes on', async () => {
     const devnet = await openDevnet()
-    const settings = { DATA_DIR: await openFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
-    const relay = await relayOn(devnet, settings)
+    const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
+    const relay = await openRelayFor(devnet, settings)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
     const query = 'symbols=AAPLc&types=transfer,seal'
-    const ears = await Promise.all(carriers.map((carrier) => liveOn({ relay }, carrier, query)))
+    const listeners = await Promise.all(transports.map((transport) => listenLive({ relay }, transport, query)))
     transfer({ devnet }, 'AAPLc', 3)
-    for (const ear of ears) await ear.until(() => ear.all('transfer').length === 3)
+    for (const listener of listeners) await listener.until(() => listener.messagesOf('transfer').length === 3)
     await relay.stop()
     const byes = await Promise.all(
-      ears.map(async (ear) => {
-        const ending = await ear.ended
-        const bye = ear.messages.at(-1)
+      listeners.map(async (listener) => {
+        const ending = await listener.closed
+        const bye = listener.messages.at(-1)
         if (bye?.type !== 'bye') throw new Error(`the last word is ${bye?.type}`)
         expect(bye.reason).toBe('going_away')
-        expect(seqOf(bye.id)).toBeGreaterThanOrEqual(seqOf(ear.all('transfer')[2]?.id))
+        expect(sequenceOf(bye.id)).toBeGreaterThanOrEqual(sequenceOf(listener.messagesOf('transfer')[2]?.id))
         expect(bye.retry_ms).toBeGreaterThan(0)
         return { bye, ending }
       }),
@@ -190,16 +193,16 @@ describe('the end of the relay', () => {
       { code: 0, reason: 'ended' },
       { code: 0, reason: 'ended' },
     ])
-    expect(ears[1]?.heard.at(-1)).toMatchObject({ id: byes[1]?.bye.id })
+    expect(listeners[1]?.received.at(-1)).toMatchObject({ id: byes[1]?.bye.id })
     devnet.seal()
     transfer({ devnet }, 'AAPLc', 1, 77n)
-    const next = await relayOn(devnet, settings)
-    for (const [at, carrier] of carriers.entries()) {
-      const back = await listen({ relay: next }, carrier, query, byes[at]?.bye.id ?? '')
-      await back.hear('transfer', ({ raw }) => raw === '77')
-      await back.hear('seal')
-      expect(back.all('subscribed')).toMatchObject([{ resume: 'full' }])
-      expect(back.all('transfer').map(({ raw }) => raw)).toEqual(['77'])
+    const next = await openRelayFor(devnet, settings)
+    for (const [at, transport] of transports.entries()) {
+      const back = await listen({ relay: next }, transport, query, byes[at]?.bye.id ?? '')
+      await back.waitFor('transfer', ({ raw }) => raw === '77')
+      await back.waitFor('seal')
+      expect(back.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
+      expect(back.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['77'])
     }
   })
 })

@@ -1,34 +1,41 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Ear, listenWs } from '../../support/test-listener.ts'
-import { openWorld, seqOf, tapeOf, transfer, typesOf, type World } from '../../support/test-stack.ts'
-import { answered, liveOn, whole } from './stream-listeners.ts'
+import { listenWs, type TestListener } from '../../support/test-listener.ts'
+import {
+  messageTypesOf,
+  openTestStack,
+  sequenceOf,
+  type TestStack,
+  tapeUpdatesOf,
+  transfer,
+} from '../../support/test-stack.ts'
+import { listenLive, waitForAnswers, wholeTokens } from './stream-listeners.ts'
 
 /** What a connection may take before it subscribes to something. */
 const IDLE_MS = 30_000
 /** Said while a subscription is being made: more than a few, and not more than may be said at once. */
 const EARLY = 45
 
-const connect = async ({ relay }: World, query = ''): Promise<Ear> => {
-  const ear = await listenWs(`${relay.wsUrl}${query}`)
-  onTestFinished(() => ear.close())
-  return ear
+const connect = async ({ relay }: TestStack, query = ''): Promise<TestListener> => {
+  const listener = await listenWs(`${relay.wsUrl}${query}`)
+  onTestFinished(() => listener.close())
+  return listener
 }
 
 describe('a request', () => {
   it.each([[1], [0], [-7], [Number.MAX_SAFE_INTEGER], ['one'], [''], ['x'.repeat(64)]])(
     'numbered %j has that number in its answer, in a good one and in an error',
     async (req) => {
-      const world = await openWorld()
-      const ear = await connect(world)
-      ear.send({ type: 'subscribe', req, symbols: ['AAPLc'], types: ['transfer'] })
-      await ear.hear('live')
-      ear.send({ type: 'unsubscribe', req, symbols: ['TSLAc'] })
-      ear.send({ type: 'list', req })
-      ear.send({ type: 'subscribe', req, since: 'start' })
-      ear.send({ type: 'subscribe', req, types: ['dividends'] })
-      ear.send({ type: 'ping', req })
-      await ear.hear('pong')
-      const answers = ear.messages.flatMap((message) => ('req' in message ? [[message.type, message.req]] : []))
+      const stack = await openTestStack()
+      const listener = await connect(stack)
+      listener.send({ type: 'subscribe', req, symbols: ['AAPLc'], types: ['transfer'] })
+      await listener.waitFor('live')
+      listener.send({ type: 'unsubscribe', req, symbols: ['TSLAc'] })
+      listener.send({ type: 'list', req })
+      listener.send({ type: 'subscribe', req, since: 'start' })
+      listener.send({ type: 'subscribe', req, types: ['dividends'] })
+      listener.send({ type: 'ping', req })
+      await listener.waitFor('pong')
+      const answers = listener.messages.flatMap((message) => ('req' in message ? [[message.type, message.req]] : []))
       expect(answers).toEqual(
         ['subscribed', 'unsubscribed', 'subscribed', 'error', 'error', 'pong'].map((type) => [type, req]),
       )
@@ -36,151 +43,157 @@ describe('a request', () => {
   )
 
   it('without a number is answered without one', async () => {
-    const world = await openWorld()
-    const ear = await connect(world, '?symbols=AAPLc')
-    await ear.hear('live')
-    ear.send({ type: 'list' })
-    ear.send({ type: 'unsubscribe', symbols: ['AAPLc'] })
-    ear.send({ type: 'shout' })
-    ear.send({ type: 'ping' })
-    const pong = await ear.hear('pong')
+    const stack = await openTestStack()
+    const listener = await connect(stack, '?symbols=AAPLc')
+    await listener.waitFor('live')
+    listener.send({ type: 'list' })
+    listener.send({ type: 'unsubscribe', symbols: ['AAPLc'] })
+    listener.send({ type: 'shout' })
+    listener.send({ type: 'ping' })
+    const pong = await listener.waitFor('pong')
     expect(new Date(pong.time).toISOString()).toBe(pong.time)
-    for (const message of ear.messages) expect(message).not.toHaveProperty('req')
+    for (const message of listener.messages) expect(message).not.toHaveProperty('req')
   })
 
   it('to list or to ping is answered before anything is subscribed to', async () => {
-    const world = await openWorld()
-    const ear = await connect(world)
-    ear.send({ type: 'list', req: 1 })
-    ear.send({ type: 'unsubscribe', req: 2, symbols: ['AAPLc'] })
-    ear.send({ type: 'ping', req: 3 })
-    await ear.hear('pong')
-    expect(ear.messages.slice(1)).toMatchObject([
+    const stack = await openTestStack()
+    const listener = await connect(stack)
+    listener.send({ type: 'list', req: 1 })
+    listener.send({ type: 'unsubscribe', req: 2, symbols: ['AAPLc'] })
+    listener.send({ type: 'ping', req: 3 })
+    await listener.waitFor('pong')
+    expect(listener.messages.slice(1)).toMatchObject([
       { type: 'subscribed', req: 1, id: null, symbols: [], rejected: [], resume: 'none' },
       { type: 'unsubscribed', req: 2, symbols: [] },
       { type: 'pong', req: 3 },
     ])
-    ear.send({ type: 'subscribe', symbols: ['AAPLc'], since: 'start', stage: 'sealed' })
-    await ear.hear('live')
+    listener.send({ type: 'subscribe', symbols: ['AAPLc'], since: 'start', stage: 'sealed' })
+    await listener.waitFor('live')
   })
 })
 
 describe('options', () => {
   it('in the URL hold for the subscription that follows, as far as it does not say otherwise', async () => {
-    const world = await openWorld()
-    const first = await liveOn(world, 'ws', 'symbols=*&types=transfer')
-    transfer(world, 'AAPLc', 1, whole(1))
-    transfer(world, 'AAPLc', 1, whole(20))
-    await first.until(() => first.all('transfer').length === 2)
-    const ear = await connect(world, '?types=transfer&since=start&snapshot=false&min_shares=10')
-    expect(typesOf(ear.heard)).toEqual(['hello'])
-    ear.send({ type: 'subscribe', symbols: ['AAPLc'] })
-    await ear.hear('live')
-    expect(typesOf(ear.heard)).toEqual(['hello', 'subscribed', 'transfer', 'live'])
-    expect(ear.all('transfer')).toMatchObject([{ amount: '20' }])
-    const other = await connect(world, '?types=transfer&since=start&snapshot=false&min_shares=10')
+    const stack = await openTestStack()
+    const first = await listenLive(stack, 'ws', 'symbols=*&types=transfer')
+    transfer(stack, 'AAPLc', 1, wholeTokens(1))
+    transfer(stack, 'AAPLc', 1, wholeTokens(20))
+    await first.until(() => first.messagesOf('transfer').length === 2)
+    const listener = await connect(stack, '?types=transfer&since=start&snapshot=false&min_shares=10')
+    expect(messageTypesOf(listener.received)).toEqual(['hello'])
+    listener.send({ type: 'subscribe', symbols: ['AAPLc'] })
+    await listener.waitFor('live')
+    expect(messageTypesOf(listener.received)).toEqual(['hello', 'subscribed', 'transfer', 'live'])
+    expect(listener.messagesOf('transfer')).toMatchObject([{ amount: '20' }])
+    const other = await connect(stack, '?types=transfer&since=start&snapshot=false&min_shares=10')
     other.send({ type: 'subscribe', symbols: ['AAPLc'], types: null, min_shares: '1', snapshot: true })
-    await other.hear('live')
-    expect(other.all('transfer')).toHaveLength(2)
-    expect(other.all('snapshot')).toHaveLength(1)
-    expect(other.all('token')).toHaveLength(1)
+    await other.waitFor('live')
+    expect(other.messagesOf('transfer')).toHaveLength(2)
+    expect(other.messagesOf('snapshot')).toHaveLength(1)
+    expect(other.messagesOf('token')).toHaveLength(1)
   })
 
   it('that are replaced hold from the next message of the tape on, and each that is not named stays', async () => {
-    const world = await openWorld()
-    const ear = await liveOn(world, 'ws', 'symbols=AAPLc,TSLAc&types=transfer&min_value=1000&min_shares=2')
-    const all = await liveOn(world, 'ws', 'symbols=AAPLc,TSLAc&types=transfer')
+    const stack = await openTestStack()
+    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc,TSLAc&types=transfer&min_value=1000&min_shares=2')
+    const all = await listenLive(stack, 'ws', 'symbols=AAPLc,TSLAc&types=transfer')
     const move = async (symbol: string, tokens: number) => {
-      const before = all.all('transfer').length
-      transfer(world, symbol, 1, whole(tokens))
-      await all.until(() => all.all('transfer').length > before)
-      await answered(ear)
+      const before = all.messagesOf('transfer').length
+      transfer(stack, symbol, 1, wholeTokens(tokens))
+      await all.until(() => all.messagesOf('transfer').length > before)
+      await waitForAnswers(listener)
     }
-    const heard = () => ear.all('transfer').map(({ symbol, amount }) => `${symbol} ${amount}`)
-    const say = async (options: Record<string, unknown>) => {
-      ear.send({ type: 'subscribe', req: ear.heard.length, ...options })
-      await answered(ear)
+    const received = () => listener.messagesOf('transfer').map(({ symbol, amount }) => `${symbol} ${amount}`)
+    const sendOptions = async (options: Record<string, unknown>) => {
+      listener.send({ type: 'subscribe', req: listener.received.length, ...options })
+      await waitForAnswers(listener)
     }
     await move('AAPLc', 3)
     await move('AAPLc', 4)
-    await say({ min_shares: '5' })
+    await sendOptions({ min_shares: '5' })
     await move('AAPLc', 4)
     await move('AAPLc', 6)
     // The value stays asked for: two shares are not worth it.
-    await say({ min_shares: null })
+    await sendOptions({ min_shares: null })
     await move('AAPLc', 2)
     await move('AAPLc', 7)
-    await say({ min_value: null })
+    await sendOptions({ min_value: null })
     await move('AAPLc', 2)
-    await say({ party: `0x${'ab'.repeat(20)}`, symbols: ['NVDAc'] })
+    await sendOptions({ party: `0x${'ab'.repeat(20)}`, symbols: ['NVDAc'] })
     await move('TSLAc', 9)
-    await say({ party: null, types: ['nav'] })
+    await sendOptions({ party: null, types: ['nav'] })
     await move('TSLAc', 10)
-    await say({ types: ['transfer', 'nav'] })
+    await sendOptions({ types: ['transfer', 'nav'] })
     await move('TSLAc', 11)
-    expect(heard()).toEqual(['AAPLc 4', 'AAPLc 6', 'AAPLc 7', 'AAPLc 2', 'TSLAc 11'])
-    expect(ear.all('error')).toEqual([])
-    expect(ear.all('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc', 'TSLAc', 'NVDAc'])
+    expect(received()).toEqual(['AAPLc 4', 'AAPLc 6', 'AAPLc 7', 'AAPLc 2', 'TSLAc 11'])
+    expect(listener.messagesOf('error')).toEqual([])
+    expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc', 'TSLAc', 'NVDAc'])
   })
 
   it('of which one is wrong replace none, and add no symbol', async () => {
-    const world = await openWorld()
-    const ear = await liveOn(world, 'ws', 'symbols=AAPLc&types=transfer')
+    const stack = await openTestStack()
+    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     for (const wrong of [{ min_value: '-1' }, { party: '0x12' }, { since: 'start' }, { stage: 'sealed' }]) {
-      ear.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['nav'], min_shares: '1000', ...wrong })
+      listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['nav'], min_shares: '1000', ...wrong })
     }
-    await ear.until(() => ear.all('error').length === 4)
-    expect(ear.all('error').map(({ reason }) => reason)).toEqual([
+    await listener.until(() => listener.messagesOf('error').length === 4)
+    expect(listener.messagesOf('error').map(({ reason }) => reason)).toEqual([
       ...['bad_parameter', 'bad_parameter', 'since_not_first', 'stage_not_first'],
     ])
-    ear.send({ type: 'list', req: 2 })
-    expect(await ear.hear('subscribed', ({ req }) => req === 2)).toMatchObject({ symbols: ['AAPLc'] })
-    transfer(world)
-    await ear.hear('transfer')
+    listener.send({ type: 'list', req: 2 })
+    expect(await listener.waitFor('subscribed', ({ req }) => req === 2)).toMatchObject({ symbols: ['AAPLc'] })
+    transfer(stack)
+    await listener.waitFor('transfer')
   })
 })
 
 describe('what is said before live', () => {
   it('takes effect right after live, all of it, in its order', async () => {
-    const world = await openWorld()
-    const first = await liveOn(world, 'ws', 'symbols=AAPLc&types=transfer')
-    const { id } = await first.hear('live')
-    transfer(world, 'AAPLc', 250)
-    await first.until(() => first.all('transfer').length === 250)
-    const ear = await connect(world)
-    ear.send({ type: 'subscribe', req: 'first', symbols: ['AAPLc'], types: ['transfer'], since: id })
+    const stack = await openTestStack()
+    const first = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    const { id } = await first.waitFor('live')
+    transfer(stack, 'AAPLc', 250)
+    await first.until(() => first.messagesOf('transfer').length === 250)
+    const listener = await connect(stack)
+    listener.send({ type: 'subscribe', req: 'first', symbols: ['AAPLc'], types: ['transfer'], since: id })
     const words = ['subscribe', 'unsubscribe', 'list', 'ping', 'nonsense'] as const
     const said = Array.from({ length: EARLY }, (_, at) => words[at % words.length] ?? 'ping')
-    for (const [req, type] of said.entries()) ear.send({ type, req, symbols: ['TSLAc'], snapshot: false })
-    ear.send({ type: 'unsubscribe', req: 'last', symbols: ['AAPLc'] })
-    await ear.hear('unsubscribed', ({ req }) => req === 'last')
-    const live = typesOf(ear.heard).indexOf('live')
-    expect(typesOf(ear.heard).slice(0, live)).toEqual(['hello', 'subscribed', ...Array(250).fill('transfer')])
+    for (const [req, type] of said.entries()) listener.send({ type, req, symbols: ['TSLAc'], snapshot: false })
+    listener.send({ type: 'unsubscribe', req: 'last', symbols: ['AAPLc'] })
+    await listener.waitFor('unsubscribed', ({ req }) => req === 'last')
+    const live = messageTypesOf(listener.received).indexOf('live')
+    expect(messageTypesOf(listener.received).slice(0, live)).toEqual([
+      'hello',
+      'subscribed',
+      ...Array(250).fill('transfer'),
+    ])
     const answers = { subscribe: 'subscribed', unsubscribe: 'unsubscribed', list: 'subscribed', ping: 'pong' } as const
     expect(
-      ear.messages.slice(live + 1, -1).flatMap((message) => ('req' in message ? [[message.type, message.req]] : [])),
+      listener.messages
+        .slice(live + 1, -1)
+        .flatMap((message) => ('req' in message ? [[message.type, message.req]] : [])),
     ).toEqual(said.map((type, req) => [type === 'nonsense' ? 'error' : answers[type], req]))
-    transfer(world, 'AAPLc')
-    await first.until(() => first.all('transfer').length === 251)
-    await answered(ear)
-    expect(tapeOf(ear)).toHaveLength(250)
+    transfer(stack, 'AAPLc')
+    await first.until(() => first.messagesOf('transfer').length === 251)
+    await waitForAnswers(listener)
+    expect(tapeUpdatesOf(listener)).toHaveLength(250)
   })
 
   it('of the second subscription is nothing but a second one, however early it comes', async () => {
-    const world = await openWorld()
-    const ear = await connect(world, '?symbols=AAPLc&types=transfer')
-    ear.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], since: 'start' })
-    ear.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'], stage: 'sealed' })
-    ear.send({ type: 'subscribe', req: 3, symbols: ['TSLAc'] })
-    await ear.hear('subscribed', ({ req }) => req === 3)
-    expect(typesOf(ear.heard)).toEqual([
+    const stack = await openTestStack()
+    const listener = await connect(stack, '?symbols=AAPLc&types=transfer')
+    listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], since: 'start' })
+    listener.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'], stage: 'sealed' })
+    listener.send({ type: 'subscribe', req: 3, symbols: ['TSLAc'] })
+    await listener.waitFor('subscribed', ({ req }) => req === 3)
+    expect(messageTypesOf(listener.received)).toEqual([
       ...['hello', 'subscribed', 'snapshot', 'live', 'error', 'error', 'subscribed'],
-      ...ear
-        .all('snapshot')
+      ...listener
+        .messagesOf('snapshot')
         .slice(1)
         .map(({ type }) => type),
     ])
-    expect(ear.all('error').map(({ req, reason }) => [req, reason])).toEqual([
+    expect(listener.messagesOf('error').map(({ req, reason }) => [req, reason])).toEqual([
       [1, 'since_not_first'],
       [2, 'stage_not_first'],
     ])
@@ -189,58 +202,58 @@ describe('what is said before live', () => {
 
 describe('a connection', () => {
   it('that subscribes to nothing is ended after thirty seconds with 4009, one that subscribes is not', async () => {
-    const world = await openWorld()
+    const stack = await openTestStack()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const [idle, unknown, chatty, busy] = await Promise.all(
-      ['', '?symbols=APPL', '', ''].map((query) => connect(world, query)),
+      ['', '?symbols=APPL', '', ''].map((query) => connect(stack, query)),
     )
     if (!idle || !unknown || !chatty || !busy) throw new Error('unreachable')
-    for (const ear of [idle, unknown, chatty, busy]) await ear.hear('hello')
+    for (const listener of [idle, unknown, chatty, busy]) await listener.waitFor('hello')
     chatty.send({ type: 'subscribe', symbols: ['APPL'] })
     busy.send({ type: 'subscribe', symbols: ['AAPLc'] })
-    await busy.hear('live')
-    await chatty.hear('live')
+    await busy.waitFor('live')
+    await chatty.waitFor('live')
     vi.advanceTimersByTime(IDLE_MS - 1)
-    for (const ear of [idle, unknown, chatty, busy]) await answered(ear)
+    for (const listener of [idle, unknown, chatty, busy]) await waitForAnswers(listener)
     vi.advanceTimersByTime(1)
-    for (const ear of [idle, unknown, chatty]) {
-      expect(await ear.ended).toMatchObject({ code: 4009, reason: expect.stringMatching(/^nothing_subscribed/) })
-      expect(ear.messages.at(-1)).toMatchObject({ type: 'bye', reason: 'nothing_subscribed' })
+    for (const listener of [idle, unknown, chatty]) {
+      expect(await listener.closed).toMatchObject({ code: 4009, reason: expect.stringMatching(/^nothing_subscribed/) })
+      expect(listener.messages.at(-1)).toMatchObject({ type: 'bye', reason: 'nothing_subscribed' })
     }
-    await answered(busy)
+    await waitForAnswers(busy)
   })
 
   it('ends with 4000 at the tenth bad message in a row, whatever is wrong with each', async () => {
-    const world = await openWorld()
-    const ear = await liveOn(world, 'ws', 'symbols=AAPLc&types=transfer')
-    transfer(world)
-    const { id } = await ear.hear('transfer')
+    const stack = await openTestStack()
+    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    transfer(stack)
+    const { id } = await listener.waitFor('transfer')
     const bad = [
       ...['', '{', '[]', 'null', '"ping"', '{"type":"shout"}', '{"type":"subscribe","since":"start"}'],
       ...['{"type":"unsubscribe"}', '{"type":"list","req":1.5}'],
     ]
-    for (const text of bad) ear.send(text)
-    await answered(ear)
-    for (const text of [...bad, new Uint8Array([123, 125])]) ear.send(text)
-    const ending = await ear.ended
-    const [bye] = ear.all('bye')
+    for (const text of bad) listener.send(text)
+    await waitForAnswers(listener)
+    for (const text of [...bad, new Uint8Array([123, 125])]) listener.send(text)
+    const ending = await listener.closed
+    const [bye] = listener.messagesOf('bye')
     expect(ending).toEqual({ code: 4000, reason: `protocol ${bye?.id}` })
-    expect(ear.all('error')).toHaveLength(2 * bad.length + 1)
-    expect(ear.messages.at(-1)).toBe(bye)
+    expect(listener.messagesOf('error')).toHaveLength(2 * bad.length + 1)
+    expect(listener.messages.at(-1)).toBe(bye)
     expect(bye).toMatchObject({ reason: 'protocol', retry_ms: expect.any(Number) })
-    expect(seqOf(bye?.id)).toBeGreaterThanOrEqual(seqOf(id))
+    expect(sequenceOf(bye?.id)).toBeGreaterThanOrEqual(sequenceOf(id))
   })
 
   it('ends with 1009 at a binary message of more than 4 KiB, and counts the bytes of a text, not its characters', async () => {
-    const world = await openWorld()
-    const [binary, text] = [await connect(world), await connect(world)]
+    const stack = await openTestStack()
+    const [binary, text] = [await connect(stack), await connect(stack)]
     binary.send(new Uint8Array(4_096))
-    expect(await binary.hear('error')).toMatchObject({ code: 400, reason: 'binary' })
+    expect(await binary.waitFor('error')).toMatchObject({ code: 400, reason: 'binary' })
     binary.send(new Uint8Array(4_097))
-    expect(await binary.ended).toMatchObject({ code: 1009 })
+    expect(await binary.closed).toMatchObject({ code: 1009 })
     text.send(JSON.stringify({ type: 'ping', more: 'ä'.repeat(2_040) }))
-    expect(await text.ended).toMatchObject({ code: 1009 })
+    expect(await text.closed).toMatchObject({ code: 1009 })
   })
 })
 
@@ -260,16 +273,16 @@ describe('a mistake in the URL', () => {
     'symbols=APPL',
     `symbols=${Array(201).fill('AAPLc').join()}`,
   ])('is an error after hello, and the connection stays: %s', async (query) => {
-    const world = await openWorld()
-    const ear = await connect(world, `?${query}`)
-    const { code, message } = await ear.hear('error')
+    const stack = await openTestStack()
+    const listener = await connect(stack, `?${query}`)
+    const { code, message } = await listener.waitFor('error')
     expect([400, 404]).toContain(code)
     expect(message.length).toBeGreaterThan(0)
-    expect(ear.messages).toMatchObject([{ type: 'hello', id: null }, { type: 'error' }])
-    expect(ear.heard[0]?.text).toContain('"id":null')
-    ear.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['transfer'], since: 'now', snapshot: false })
-    const { id } = await ear.hear('live')
-    transfer(world, 'TSLAc')
-    expect(seqOf((await ear.hear('transfer')).id)).toBeGreaterThan(seqOf(id))
+    expect(listener.messages).toMatchObject([{ type: 'hello', id: null }, { type: 'error' }])
+    expect(listener.received[0]?.text).toContain('"id":null')
+    listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['transfer'], since: 'now', snapshot: false })
+    const { id } = await listener.waitFor('live')
+    transfer(stack, 'TSLAc')
+    expect(sequenceOf((await listener.waitFor('transfer')).id)).toBeGreaterThan(sequenceOf(id))
   })
 })

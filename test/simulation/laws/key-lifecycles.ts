@@ -1,22 +1,22 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Block } from '../simulated-block.ts'
-import { stockAt } from '../simulated-tokens.ts'
-import { type Reading, readingsOf } from './expected-logs.ts'
-import type { Scene } from './law.ts'
+import type { SimulatedBlock } from '../simulated-block.ts'
+import { tokenAt } from '../simulated-tokens.ts'
+import { type ExpectedLog, expectedLogsOf } from './expected-logs.ts'
+import type { LawContext } from './law.ts'
 import {
-  type Amended,
-  detailObjection,
+  type AmendedFact,
+  acceptableTexts,
   type Fact,
-  objectionTo,
-  sayingsOf,
-  toldDetail,
-  toldSaying,
+  findDetailError,
+  findFactError,
+  publishedDetail,
+  publishedText,
 } from './published-facts.ts'
 
-type Told<Type extends Update['type']> = Extract<Update, { type: Type }>
+type UpdateOf<Type extends Update['type']> = Extract<Update, { type: Type }>
 
 /** What the tape says of one key so far. */
-export type Life = {
+export type KeyLifecycle = {
   readonly key: string
   readonly number: number
   readonly address: string
@@ -24,14 +24,14 @@ export type Life = {
   state: 'open' | 'sealed' | 'retracted'
   type: string
   /** What it says now, and all that was told of it last. */
-  saying: string
-  told: Amended
+  text: string
+  lastPublished: AmendedFact
   /** The last message that told or amended it. */
   position: string
-  toldLate: boolean
+  wasLate: boolean
   /** Whether it was ever told as pre-confirmed; when it was told last (ms since the beginning). */
-  preconfirmed: boolean
-  toldAt: number
+  wasPreconfirmed: boolean
+  publishedAt: number
   /** Whether this life was sealed, and by which block. */
   hash: string | null
 }
@@ -40,41 +40,44 @@ const isSealedSource = ({ ingest }: Extract<Fact, { ingest: unknown }>): boolean
   ingest.source === 'sealed' || ingest.source === 'backfill'
 
 /** Every key that was told, and how its life goes on: I2, I3, I4 and the false retractions of I6. */
-export class Lives {
-  readonly all = new Map<string, Life>()
+export class KeyLifecycles {
+  readonly all = new Map<string, KeyLifecycle>()
   /** The keys of a block number, so that a settling can look at what is open. */
   readonly byNumber = new Map<number, Set<string>>()
-  readonly #scene: Scene
+  readonly #context: LawContext
 
-  constructor(scene: Scene) {
-    this.#scene = scene
+  constructor(context: LawContext) {
+    this.#context = context
   }
 
   /** Those of a block that live now. */
-  aliveIn(number: number): readonly Life[] {
+  aliveInBlock(number: number): readonly KeyLifecycle[] {
     return [...(this.byNumber.get(number) ?? [])].flatMap((key) => {
-      const life = this.all.get(key)
-      return life && life.state !== 'retracted' ? [life] : []
+      const lifecycle = this.all.get(key)
+      return lifecycle && lifecycle.state !== 'retracted' ? [lifecycle] : []
     })
   }
 
-  tell(fact: Fact): void {
-    const { broken, chain, clock } = this.#scene
+  publish(fact: Fact): void {
+    const { violation, chain, clock } = this.#context
     const { key, id, address, type, stage, late } = fact
     const before = this.all.get(key)
-    if (before && before.state !== 'retracted') broken('I2', `${id} ${key} is told again while it is ${before.state}`)
-    const saying = toldSaying(fact)
-    const reorganised = chain.numbers.get(fact.block.number)?.some(({ until }) => until <= clock.frame) ?? false
-    if (before?.state === 'retracted' && before.saying === saying && !reorganised)
-      broken('I6', `${id} ${key} is told again as it was, though nothing was reorganised`)
-    if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`) broken('I3', `${id} is not of ${key}`)
-    if (!stockAt(address)) broken('I3', `${id} ${key} is of ${address}, which nobody listed`)
-    if (stage === 'sealed') this.#sealedAs(fact.block.hash, key, fact, id)
-    else this.#announcedAs(key, fact, id)
-    if (stage === 'preconfirmed' && late) broken('I4', `${id} ${key} is late though it is pre-confirmed`)
+    if (before && before.state !== 'retracted')
+      violation('I2', `${id} ${key} is told again while it is ${before.state}`)
+    const text = publishedText(fact)
+    const reorganised =
+      chain.blocksByNumber.get(fact.block.number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ??
+      false
+    if (before?.state === 'retracted' && before.text === text && !reorganised)
+      violation('I6', `${id} ${key} is told again as it was, though nothing was reorganised`)
+    if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`) violation('I3', `${id} is not of ${key}`)
+    if (!tokenAt(address)) violation('I3', `${id} ${key} is of ${address}, which nobody listed`)
+    if (stage === 'sealed') this.#checkSealed(fact.block.hash, key, fact, id)
+    else this.#checkAnnounced(key, fact, id)
+    if (stage === 'preconfirmed' && late) violation('I4', `${id} ${key} is late though it is pre-confirmed`)
     if ('ingest' in fact && isSealedSource(fact) !== (stage === 'sealed'))
-      broken('I3', `${id} ${key} is ${stage} and from ${fact.ingest.source}`)
-    const preconfirmed = stage === 'preconfirmed' || (before?.preconfirmed ?? false)
+      violation('I3', `${id} ${key} is ${stage} and from ${fact.ingest.source}`)
+    const wasPreconfirmed = stage === 'preconfirmed' || (before?.wasPreconfirmed ?? false)
     this.all.set(key, {
       ...{
         key,
@@ -82,14 +85,14 @@ export class Lives {
         address,
         tx: fact.tx.hash,
         type,
-        saying,
-        told: fact,
+        text,
+        lastPublished: fact,
         position: id,
-        preconfirmed,
+        wasPreconfirmed,
       },
       state: stage === 'sealed' ? 'sealed' : 'open',
-      toldLate: late,
-      toldAt: clock.frame,
+      wasLate: late,
+      publishedAt: clock.elapsedMs,
       hash: null,
     })
     const keys = this.byNumber.get(fact.block.number)
@@ -97,100 +100,102 @@ export class Lives {
     else this.byNumber.set(fact.block.number, new Set([key]))
   }
 
-  amend(amend: Told<'amend'>): void {
-    const { broken } = this.#scene
+  amend(amend: UpdateOf<'amend'>): void {
+    const { violation } = this.#context
     const { id, key } = amend
-    const life = this.#alive(amend)
-    if (!life) return
-    const update = amend.update as Amended
-    if (update.key !== key) broken('I4', `${id} amends ${key} with ${update.key}`)
-    const saying = toldSaying(update)
-    if (saying === life.saying && toldDetail(update) === toldDetail(life.told))
-      broken('I4', `${id} amends ${key} though it says the same`)
-    if (amend.changed.length === 0) broken('I4', `${id} names nothing that changed`)
+    const lifecycle = this.#aliveFor(amend)
+    if (!lifecycle) return
+    const update = amend.update as AmendedFact
+    if (update.key !== key) violation('I4', `${id} amends ${key} with ${update.key}`)
+    const text = publishedText(update)
+    if (text === lifecycle.text && publishedDetail(update) === publishedDetail(lifecycle.lastPublished))
+      violation('I4', `${id} amends ${key} though it says the same`)
+    if (amend.changed.length === 0) violation('I4', `${id} names nothing that changed`)
     if (update.stage === 'sealed') {
-      this.#sealedAs(update.block.hash, key, update, id)
-      life.state = 'sealed'
+      this.#checkSealed(update.block.hash, key, update, id)
+      lifecycle.state = 'sealed'
     } else {
-      if (life.hash !== null) broken('I4', `${id} amends ${key}, which is sealed, as pre-confirmed`)
-      this.#announcedAs(key, update, id)
+      if (lifecycle.hash !== null) violation('I4', `${id} amends ${key}, which is sealed, as pre-confirmed`)
+      this.#checkAnnounced(key, update, id)
     }
-    life.saying = saying
-    life.told = update
-    life.type = update.type
-    life.position = id
+    lifecycle.text = text
+    lifecycle.lastPublished = update
+    lifecycle.type = update.type
+    lifecycle.position = id
   }
 
   /** Ends a life; answers it as it was. */
-  retract(retract: Told<'retract'>): Life | null {
-    const { broken } = this.#scene
+  retract(retract: UpdateOf<'retract'>): KeyLifecycle | null {
+    const { violation } = this.#context
     const { id, key, block } = retract
-    const life = this.#alive(retract)
-    if (!life) return null
-    if (block.number !== life.number) broken('I4', `${id} retracts ${key} by block ${block.number}`)
-    const read = this.readingOf(block.hash, key)
-    if (read && !read.isPart && read.saying === life.saying)
-      broken('I6', `${id} ${key} is retracted by a block that holds it`)
-    life.state = 'retracted'
-    return life
+    const lifecycle = this.#aliveFor(retract)
+    if (!lifecycle) return null
+    if (block.number !== lifecycle.number) violation('I4', `${id} retracts ${key} by block ${block.number}`)
+    const read = this.expectedLogOf(block.hash, key)
+    if (read && !read.isPart && read.text === lifecycle.text)
+      violation('I6', `${id} ${key} is retracted by a block that holds it`)
+    lifecycle.state = 'retracted'
+    return lifecycle
   }
 
-  seal(key: string, seal: Told<'seal'>): Life | null {
-    const { broken } = this.#scene
-    const life = this.all.get(key)
-    if (!life || life.state === 'retracted') {
-      broken('I4', `${seal.id} seals ${key}, which ${life ? 'was retracted' : 'was never told'}`)
+  seal(key: string, seal: UpdateOf<'seal'>): KeyLifecycle | null {
+    const { violation } = this.#context
+    const lifecycle = this.all.get(key)
+    if (!lifecycle || lifecycle.state === 'retracted') {
+      violation('I4', `${seal.id} seals ${key}, which ${lifecycle ? 'was retracted' : 'was never told'}`)
       return null
     }
-    const read = this.readingOf(seal.block.hash, key)
-    if (read && read.saying !== life.saying) broken('I3', `${seal.id} seals ${key} as ${life.saying}`)
-    const objection = read && detailObjection(life.told, read)
-    if (objection) broken('I17', `${seal.id} seals ${key}, which ${objection}`)
-    life.state = 'sealed'
-    life.hash = seal.block.hash
-    return life
+    const read = this.expectedLogOf(seal.block.hash, key)
+    if (read && read.text !== lifecycle.text) violation('I3', `${seal.id} seals ${key} as ${lifecycle.text}`)
+    const error = read && findDetailError(lifecycle.lastPublished, read)
+    if (error) violation('I17', `${seal.id} seals ${key}, which ${error}`)
+    lifecycle.state = 'sealed'
+    lifecycle.hash = seal.block.hash
+    return lifecycle
   }
 
-  #alive(told: Told<'retract' | 'amend'>): Life | null {
-    const { broken } = this.#scene
-    const { id, key, type } = told
-    const life = this.all.get(key)
-    if (!life || life.state === 'retracted') {
-      broken('I4', `${id} is a ${type} of ${key}, which ${life ? 'was retracted before' : 'was never told'}`)
+  #aliveFor(update: UpdateOf<'retract' | 'amend'>): KeyLifecycle | null {
+    const { violation } = this.#context
+    const { id, key, type } = update
+    const lifecycle = this.all.get(key)
+    if (!lifecycle || lifecycle.state === 'retracted') {
+      violation('I4', `${id} is a ${type} of ${key}, which ${lifecycle ? 'was retracted before' : 'was never told'}`)
       return null
     }
-    if (told.was !== life.position) broken('I4', `${id} ${key}: was ${told.was}, not ${life.position}`)
-    if (told.of !== life.type) broken('I4', `${id} ${key}: of ${told.of}, not ${life.type}`)
-    if (told.address !== life.address) broken('I4', `${id} ${key}: address ${told.address}, not ${life.address}`)
-    return life
+    if (update.was !== lifecycle.position) violation('I4', `${id} ${key}: was ${update.was}, not ${lifecycle.position}`)
+    if (update.of !== lifecycle.type) violation('I4', `${id} ${key}: of ${update.of}, not ${lifecycle.type}`)
+    if (update.address !== lifecycle.address)
+      violation('I4', `${id} ${key}: address ${update.address}, not ${lifecycle.address}`)
+    return lifecycle
   }
 
   /** Some block under this hash has been canonical, and holds this. */
-  #sealedAs(hash: string | null, key: string, fact: Amended, id: string): void {
-    const { broken } = this.#scene
-    const read = this.readingOf(hash, key)
-    const objection = read ? objectionTo(fact, read.log, [read.saying]) : `is in no block ${hash}`
-    if (objection) broken('I3', `${id} ${key} ${objection}`)
+  #checkSealed(hash: string | null, key: string, fact: AmendedFact, id: string): void {
+    const { violation } = this.#context
+    const read = this.expectedLogOf(hash, key)
+    const error = read ? findFactError(fact, read.log, [read.text]) : `is in no block ${hash}`
+    if (error) violation('I3', `${id} ${key} ${error}`)
   }
 
   /** It was shown as pre-confirmed, or sealed: an answer about pending logs holds the newest sealed ones as well. */
-  #announcedAs(key: string, fact: Amended, id: string): void {
-    const { broken, chain, settings } = this.#scene
-    if (fact.block.hash !== null) broken('I4', `${id} ${key} is pre-confirmed and has a hash`)
+  #checkAnnounced(key: string, fact: AmendedFact, id: string): void {
+    const { violation, chain, settings } = this.#context
+    if (fact.block.hash !== null) violation('I4', `${id} ${key} is pre-confirmed and has a hash`)
     const { number } = fact.block
-    const sealed = chain.numbers.get(number)?.flatMap(({ logs }) => logs.filter(({ tx }) => tx === fact.tx.hash)) ?? []
-    const beside = [...(chain.announcedIn.get(`${number} ${fact.tx.hash}`) ?? []), ...sealed]
+    const sealed =
+      chain.blocksByNumber.get(number)?.flatMap(({ logs }) => logs.filter(({ tx }) => tx === fact.tx.hash)) ?? []
+    const beside = [...(chain.announcedByTransaction.get(`${number} ${fact.tx.hash}`) ?? []), ...sealed]
     const shown = beside.filter((log) => log.key === key)
     const timeless = settings.traits.includes('timeless')
-    const objections = shown.map((log) => objectionTo(fact, log, sayingsOf(log, beside, fact, timeless), timeless))
-    if (!objections.includes(null)) broken('I3', `${id} ${key} ${objections[0] ?? 'was never shown'}`)
+    const errors = shown.map((log) => findFactError(fact, log, acceptableTexts(log, beside, fact, timeless), timeless))
+    if (!errors.includes(null)) violation('I3', `${id} ${key} ${errors[0] ?? 'was never shown'}`)
   }
 
-  readingOf(hash: string | null, key: string): Reading | undefined {
-    return readingsOf(this.blockOf(hash)?.logs ?? []).get(key)
+  expectedLogOf(hash: string | null, key: string): ExpectedLog | undefined {
+    return expectedLogsOf(this.blockOf(hash)?.logs ?? []).get(key)
   }
 
-  blockOf(hash: string | null): Block | undefined {
-    return hash === null ? undefined : this.#scene.chain.hashes.get(hash as Block['hash'])
+  blockOf(hash: string | null): SimulatedBlock | undefined {
+    return hash === null ? undefined : this.#context.chain.blocksByHash.get(hash as SimulatedBlock['hash'])
   }
 }

@@ -1,61 +1,61 @@
 import type { Entry } from '../../../src/tape/tape.ts'
-import { Settlings } from './block-settlement.ts'
-import { Ending } from './completeness.ts'
-import { Watermarks } from './finality-watermarks.ts'
-import type { Law, Scene } from './law.ts'
-import { Tokens } from './listed-tokens.ts'
-import { Schedules } from './multiplier-schedules.ts'
-import { Factors } from './multiplier-values.ts'
-import { Navs } from './nav-values.ts'
-import { Wires } from './rpc-notifications.ts'
-import { Standing } from './source-status.ts'
-import { Numbering } from './update-numbering.ts'
+import { BlockSettlement } from './block-settlement.ts'
+import { Completeness } from './completeness.ts'
+import { FinalityWatermarks } from './finality-watermarks.ts'
+import type { Law, LawContext } from './law.ts'
+import { ListedTokens } from './listed-tokens.ts'
+import { MultiplierSchedules } from './multiplier-schedules.ts'
+import { MultiplierValues } from './multiplier-values.ts'
+import { NavValues } from './nav-values.ts'
+import { RpcNotifications } from './rpc-notifications.ts'
+import { SourceStatusLaw } from './source-status.ts'
+import { UpdateNumbering } from './update-numbering.ts'
 
 /** Holds what is written against the truth, turn by turn and at the end. */
-export class Checker implements Law {
-  readonly settlings: Settlings
-  readonly tokens: Tokens
-  readonly standing: Standing
-  readonly ending: Ending
-  readonly factors: Factors
-  readonly wires: Wires
+export class LawChecker implements Law {
+  readonly settlement: BlockSettlement
+  readonly tokens: ListedTokens
+  readonly sourceStatus: SourceStatusLaw
+  readonly completeness: Completeness
+  readonly multiplierValues: MultiplierValues
+  readonly rpcNotifications: RpcNotifications
   readonly #laws: readonly Law[]
 
-  constructor(scene: Scene) {
-    this.settlings = new Settlings(scene)
-    this.tokens = new Tokens(scene)
-    this.standing = new Standing(scene, this.settlings.lives, this.tokens)
-    this.ending = new Ending(scene, this.settlings, this.tokens)
-    this.factors = new Factors(scene, this.settlings.lives, this.tokens, this.ending)
-    this.wires = new Wires(scene, this.tokens, this.ending)
+  constructor(context: LawContext) {
+    this.settlement = new BlockSettlement(context)
+    this.tokens = new ListedTokens(context)
+    this.sourceStatus = new SourceStatusLaw(context, this.settlement.lifecycles, this.tokens)
+    this.completeness = new Completeness(context, this.settlement, this.tokens)
+    this.multiplierValues = new MultiplierValues(context, this.settlement.lifecycles, this.tokens, this.completeness)
+    this.rpcNotifications = new RpcNotifications(context, this.tokens, this.completeness)
     this.#laws = [
-      new Numbering(scene),
+      new UpdateNumbering(context),
       // Asks what was known of a key before the turn, so it stands before the lives.
-      this.standing,
-      this.settlings,
+      this.sourceStatus,
+      this.settlement,
       this.tokens,
-      new Navs(scene),
-      new Watermarks(scene),
-      this.ending,
-      this.factors,
-      new Schedules(scene, this.tokens, this.ending),
-      this.wires,
+      new NavValues(context),
+      new FinalityWatermarks(context),
+      this.completeness,
+      this.multiplierValues,
+      new MultiplierSchedules(context, this.tokens, this.completeness),
+      this.rpcNotifications,
     ]
   }
 
-  turn(entries: readonly Entry[]): void {
-    for (const law of this.#laws) law.turn?.(entries)
+  onBatch(entries: readonly Entry[]): void {
+    for (const law of this.#laws) law.onBatch?.(entries)
   }
 
-  moment(): void {
-    for (const law of this.#laws) law.moment?.()
+  onTick(): void {
+    for (const law of this.#laws) law.onTick?.()
   }
 
-  born(): void {
-    for (const law of this.#laws) law.born?.()
+  onRelayStart(): void {
+    for (const law of this.#laws) law.onRelayStart?.()
   }
 
-  end(recovered: boolean): void {
-    for (const law of this.#laws) law.end?.(recovered)
+  onEnd(recovered: boolean): void {
+    for (const law of this.#laws) law.onEnd?.(recovered)
   }
 }

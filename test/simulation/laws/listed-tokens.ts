@@ -1,45 +1,48 @@
 import type { Entry } from '../../../src/tape/tape.ts'
-import type { Law, Scene } from './law.ts'
+import type { Law, LawContext } from './law.ts'
 
 /** Told as delisted only after so many equal answers. */
 const CONFIRMATIONS = 3
 
 /** I5's other half: which tokens are listed on the tape, since which block, and whether the list agrees. */
-export class Tokens implements Law {
-  readonly #scene: Scene
+export class ListedTokens implements Law {
+  readonly #context: LawContext
   /** The head when each listed token was told as listed: all that is sealed above it has to be told. */
-  readonly since = new Map<string, number>()
+  readonly listedSince = new Map<string, number>()
 
-  constructor(scene: Scene) {
-    this.#scene = scene
+  constructor(context: LawContext) {
+    this.#context = context
   }
 
   isListed(address: string): boolean {
-    return this.since.has(address)
+    return this.listedSince.has(address)
   }
 
-  turn(entries: readonly Entry[]): void {
-    const { broken, chain, list } = this.#scene
+  onBatch(entries: readonly Entry[]): void {
+    const { violation, chain, list } = this.#context
     for (const { update } of entries) {
       if (update.type !== 'token' || update.source === 'log') continue
       const { id, address, change } = update
       if (change === 'listed') {
-        if (this.since.has(address)) broken('I5', `${id} lists ${address} again`)
-        this.since.set(address, chain.head)
-      } else if (!this.since.has(address)) broken('I5', `${id} is ${change}, though ${address} is not listed`)
+        if (this.listedSince.has(address)) violation('I5', `${id} lists ${address} again`)
+        this.listedSince.set(address, chain.head)
+      } else if (!this.listedSince.has(address)) violation('I5', `${id} is ${change}, though ${address} is not listed`)
       if (change !== 'delisted') continue
-      this.since.delete(address)
+      this.listedSince.delete(address)
       const last = list.served.slice(-CONFIRMATIONS)
-      const lacking = last.filter(({ records }) => records.every((record) => record.contract_address !== address))
-      if (lacking.length < CONFIRMATIONS) broken('I5', `${id} delists ${address} after ${lacking.length} answers`)
+      const answersWithout = last.filter(({ records }) =>
+        records.every((record) => record.contract_address !== address),
+      )
+      if (answersWithout.length < CONFIRMATIONS)
+        violation('I5', `${id} delists ${address} after ${answersWithout.length} answers`)
     }
   }
 
-  end(recovered: boolean): void {
-    const { broken, list } = this.#scene
+  onEnd(recovered: boolean): void {
+    const { violation, list } = this.#context
     if (!recovered) return
     for (const { contract_address: address } of list.records()) {
-      if (!this.since.has(address)) broken('I5', `${address} is not listed at last`)
+      if (!this.listedSince.has(address)) violation('I5', `${address} is not listed at last`)
     }
   }
 }

@@ -1,34 +1,39 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
-import { firstBooks } from '../contract-state.ts'
-import type { Block } from '../simulated-block.ts'
-import type { Ending } from './completeness.ts'
-import { movementOf, type Reading, readingsOf, wadText } from './expected-logs.ts'
-import type { Lives } from './key-lifecycles.ts'
-import type { Law, Scene } from './law.ts'
-import type { Tokens } from './listed-tokens.ts'
+import { initialContracts } from '../contract-state.ts'
+import type { SimulatedBlock } from '../simulated-block.ts'
+import type { Completeness } from './completeness.ts'
+import { type ExpectedLog, expectedLogsOf, movementOf, wadText } from './expected-logs.ts'
+import type { KeyLifecycles } from './key-lifecycles.ts'
+import type { Law, LawContext } from './law.ts'
+import type { ListedTokens } from './listed-tokens.ts'
 import { isFact, isMovement } from './published-facts.ts'
 
-type Place = { readonly block: number; readonly logIndex: number }
+type LogPosition = { readonly block: number; readonly logIndex: number }
 
 /** The list said another multiplier; what the relay had heard by then lies between these two. */
-type Witness = { readonly address: string; readonly to: string | null; readonly from: Place; readonly until: Place }
+type ListChange = {
+  readonly address: string
+  readonly to: string | null
+  readonly from: LogPosition
+  readonly until: LogPosition
+}
 
 /** What the chain's logs say the multiplier of a token is at a place; `since`: of which log, if any, that follows. */
-type Standing = {
+type MultiplierState = {
   value: bigint
-  schedule: { readonly to: bigint; readonly at: number; readonly since: Place; readonly heard: boolean } | null
-  since: Place
+  schedule: { readonly to: bigint; readonly at: number; readonly since: LogPosition; readonly heard: boolean } | null
+  since: LogPosition
   /** Whether the relay can know it by logs. */
-  known: boolean
+  isKnown: boolean
 }
 
 const WHOLE_BLOCK = Number.MAX_SAFE_INTEGER
-const BEGINNING: Place = { block: -1, logIndex: 0 }
+const BEGINNING: LogPosition = { block: -1, logIndex: 0 }
 /** What was sealed just now is not looked at yet. */
-const TELL_BOUND_MS = 5_000
+const PUBLISH_TIMEOUT_MS = 5_000
 
-const isBefore = (one: Place, other: Place): boolean =>
+const isBefore = (one: LogPosition, other: LogPosition): boolean =>
   one.block < other.block || (one.block === other.block && one.logIndex < other.logIndex)
 
 /**
@@ -36,110 +41,110 @@ const isBefore = (one: Place, other: Place): boolean =>
  * with its shares. Not looked at: what no log that could be heard determines (before the first of them where the chain
  * was not quiet until then, and after one in a hole), and what follows a place at which the list said something else.
  */
-export class Factors implements Law {
-  readonly #scene: Scene
-  readonly #lives: Lives
-  readonly #tokens: Tokens
-  readonly #ending: Ending
-  readonly #witnesses: Witness[] = []
-  #told: Place = BEGINNING
+export class MultiplierValues implements Law {
+  readonly #context: LawContext
+  readonly #lifecycles: KeyLifecycles
+  readonly #tokens: ListedTokens
+  readonly #completeness: Completeness
+  readonly #listChanges: ListChange[] = []
+  #lastPublished: LogPosition = BEGINNING
   #highest = 0
   /** How many movements were held against the chain, and how many could not be. */
   readonly count = { checked: 0, passed: 0 }
 
-  constructor(scene: Scene, lives: Lives, tokens: Tokens, ending: Ending) {
-    this.#scene = scene
-    this.#lives = lives
+  constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens, completeness: Completeness) {
+    this.#context = context
+    this.#lifecycles = lifecycles
     this.#tokens = tokens
-    this.#ending = ending
-    scene.chain.deeds.subscribe(() => {
-      this.#highest = Math.max(this.#highest, scene.chain.head + 1)
+    this.#completeness = completeness
+    context.chain.events.subscribe(() => {
+      this.#highest = Math.max(this.#highest, context.chain.head + 1)
     })
   }
 
-  turn(entries: readonly Entry[]): void {
+  onBatch(entries: readonly Entry[]): void {
     for (const { update } of entries) {
-      if (isFact(update)) this.#reach({ block: update.block.number, logIndex: update.tx.log_index })
-      else if (update.type === 'seal') this.#reach({ block: update.block.number, logIndex: WHOLE_BLOCK })
-      else if (update.type === 'multiplier' && update.source === 'list') this.#witness(update)
+      if (isFact(update)) this.#advanceTo({ block: update.block.number, logIndex: update.tx.log_index })
+      else if (update.type === 'seal') this.#advanceTo({ block: update.block.number, logIndex: WHOLE_BLOCK })
+      else if (update.type === 'multiplier' && update.source === 'list') this.#addListChange(update)
     }
   }
 
-  end(recovered: boolean): void {
+  onEnd(recovered: boolean): void {
     if (!recovered) return
-    for (const [address, since] of this.#tokens.since) this.#walk(address, since)
+    for (const [address, since] of this.#tokens.listedSince) this.#checkToken(address, since)
   }
 
-  #reach(place: Place): void {
-    if (isBefore(this.#told, place)) this.#told = place
+  #advanceTo(position: LogPosition): void {
+    if (isBefore(this.#lastPublished, position)) this.#lastPublished = position
   }
 
-  #witness({ address, to }: Extract<Update, { type: 'multiplier' }>): void {
-    const until = { block: Math.max(this.#highest, this.#scene.chain.head + 1), logIndex: WHOLE_BLOCK }
-    this.#witnesses.push({ address, to, from: this.#told, until })
+  #addListChange({ address, to }: Extract<Update, { type: 'multiplier' }>): void {
+    const until = { block: Math.max(this.#highest, this.#context.chain.head + 1), logIndex: WHOLE_BLOCK }
+    this.#listChanges.push({ address, to, from: this.#lastPublished, until })
   }
 
-  #walk(address: string, listedAt: number): void {
-    const { chain, clock } = this.#scene
-    const first = firstBooks.get(address as Block['hash'])?.multiplier ?? 0n
-    const standing: Standing = {
+  #checkToken(address: string, listedAt: number): void {
+    const { chain, clock } = this.#context
+    const first = initialContracts.get(address as SimulatedBlock['hash'])?.multiplier ?? 0n
+    const state: MultiplierState = {
       ...{ value: first, schedule: null, since: BEGINNING },
-      known: !this.#spokeUntil(address, listedAt + 1),
+      isKnown: !this.#hasChangeUntil(address, listedAt + 1),
     }
-    const witnesses = this.#witnesses.filter((one) => one.address === address && !this.#foresaw(one))
-    for (let number = Math.min(...chain.numbers.keys()); number <= chain.head; number += 1) {
+    const listChanges = this.#listChanges.filter((one) => one.address === address && !this.#wasAhead(one))
+    for (let number = Math.min(...chain.blocksByNumber.keys()); number <= chain.head; number += 1) {
       const block = chain.block(number)
-      if (!block || block.since > clock.frame - TELL_BOUND_MS) return
+      if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
       if (block.logs.length === 0) continue
-      for (const read of readingsOf(block.logs).values()) {
+      for (const read of expectedLogsOf(block.logs).values()) {
         if (read.log.content.address !== address) continue
-        mature(standing, block.timestamp)
-        const heard = number > listedAt && !this.#ending.holds(number)
-        if (movementOf(read.log) && heard) this.#check(read, standing, witnesses)
-        else if (!read.isPart) change(standing, read, heard)
+        applyDueSchedule(state, block.timestamp)
+        const isReceived = number > listedAt && !this.#completeness.isInHole(number)
+        if (movementOf(read.log) && isReceived) this.#check(read, state, listChanges)
+        else if (!read.isPart) applyChange(state, read, isReceived)
       }
     }
   }
 
-  #check({ log }: Reading, { value, since, known }: Standing, witnesses: readonly Witness[]): void {
-    const { broken } = this.#scene
-    const isDoubtful = ({ from, until }: Witness) =>
+  #check({ log }: ExpectedLog, { value, since, isKnown }: MultiplierState, listChanges: readonly ListChange[]): void {
+    const { violation } = this.#context
+    const isDoubtful = ({ from, until }: ListChange) =>
       !isBefore({ block: log.block, logIndex: log.logIndex }, from) && isBefore(since, until)
-    const life = this.#lives.all.get(log.key)
-    if (!known || !life || witnesses.some(isDoubtful)) {
+    const lifecycle = this.#lifecycles.all.get(log.key)
+    if (!isKnown || !lifecycle || listChanges.some(isDoubtful)) {
       this.count.passed += 1
       return
     }
     this.count.checked += 1
-    if (!isMovement(life.told)) return
-    const { multiplier } = life.told
+    if (!isMovement(lifecycle.lastPublished)) return
+    const { multiplier } = lifecycle.lastPublished
     if (multiplier !== wadText(value))
-      broken('I15', `${log.key} stands with multiplier ${multiplier}, not ${wadText(value)} (${life.position})`)
+      violation('I15', `${log.key} stands with multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)
   }
 
   /** Whether any chain there ever was said something of a token's multiplier up to a block. */
-  #spokeUntil(address: string, last: number): boolean {
-    const { chain } = this.#scene
-    const speaks = ({ content }: Reading['log']) =>
-      content.address === address && content.means !== undefined && content.means.event.includes('ultiplier')
-    const sealed = [...chain.numbers].some(
-      ([number, blocks]) => number <= last && blocks.some((one) => one.logs.some(speaks)),
+  #hasChangeUntil(address: string, last: number): boolean {
+    const { chain } = this.#context
+    const isMultiplierLog = ({ content }: ExpectedLog['log']) =>
+      content.address === address && content.tokenEvent !== undefined && content.tokenEvent.event.includes('ultiplier')
+    const sealed = [...chain.blocksByNumber].some(
+      ([number, blocks]) => number <= last && blocks.some((one) => one.logs.some(isMultiplierLog)),
     )
-    return sealed || [...chain.announced.values()].flat().some((log) => log.block <= last && speaks(log))
+    return sealed || [...chain.announced.values()].flat().some((log) => log.block <= last && isMultiplierLog(log))
   }
 
   /** Whether the first log after it said the same: then it was only early, and is taken back. */
-  #foresaw({ address, to, from }: Witness): boolean {
-    const { chain } = this.#scene
+  #wasAhead({ address, to, from }: ListChange): boolean {
+    const { chain } = this.#context
     for (let number = from.block; number <= chain.head; number += 1) {
-      for (const { log, isPart } of readingsOf(chain.block(number)?.logs ?? []).values()) {
-        const { means } = log.content
+      for (const { log, isPart } of expectedLogsOf(chain.block(number)?.logs ?? []).values()) {
+        const { tokenEvent } = log.content
         if (log.content.address !== address || isPart || isBefore({ block: number, logIndex: log.logIndex }, from))
           continue
-        if (means?.event === 'UIMultiplierUpdated' && means.at > log.timestamp) return false
-        if (means?.event === 'UIMultiplierUpdateCancelled') return false
-        if (means?.event === 'UIMultiplierUpdated' || means?.event === 'MultiplierUpdated')
-          return to !== null && Number(wadText(means.to)) === Number(to)
+        if (tokenEvent?.event === 'UIMultiplierUpdated' && tokenEvent.at > log.timestamp) return false
+        if (tokenEvent?.event === 'UIMultiplierUpdateCancelled') return false
+        if (tokenEvent?.event === 'UIMultiplierUpdated' || tokenEvent?.event === 'MultiplierUpdated')
+          return to !== null && Number(wadText(tokenEvent.to)) === Number(to)
       }
     }
     return false
@@ -147,27 +152,27 @@ export class Factors implements Law {
 }
 
 /** A schedule counts from the block whose own time has reached it. */
-function mature(standing: Standing, timestamp: number): void {
-  const { schedule } = standing
+function applyDueSchedule(state: MultiplierState, timestamp: number): void {
+  const { schedule } = state
   if (!schedule || schedule.at > timestamp) return
-  Object.assign(standing, { value: schedule.to, since: schedule.since, known: schedule.heard, schedule: null })
+  Object.assign(state, { value: schedule.to, since: schedule.since, known: schedule.heard, schedule: null })
 }
 
-function change(standing: Standing, { log }: Reading, heard: boolean): void {
-  const { means } = log.content
+function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: boolean): void {
+  const { tokenEvent } = log.content
   const since = { block: log.block, logIndex: log.logIndex }
-  switch (means?.event) {
+  switch (tokenEvent?.event) {
     case 'MultiplierUpdated':
-      return void Object.assign(standing, { value: means.to, since, known: heard, schedule: null })
+      return void Object.assign(state, { value: tokenEvent.to, since, known: isReceived, schedule: null })
     case 'UIMultiplierUpdated':
-      if (means.at <= log.timestamp)
-        return void Object.assign(standing, { value: means.to, since, known: heard, schedule: null })
-      return void Object.assign(standing, {
-        schedule: { to: means.to, at: means.at, since, heard },
-        known: standing.known && heard,
+      if (tokenEvent.at <= log.timestamp)
+        return void Object.assign(state, { value: tokenEvent.to, since, known: isReceived, schedule: null })
+      return void Object.assign(state, {
+        schedule: { to: tokenEvent.to, at: tokenEvent.at, since, heard: isReceived },
+        known: state.isKnown && isReceived,
       })
     case 'UIMultiplierUpdateCancelled':
-      return void Object.assign(standing, { schedule: null, known: standing.known && heard })
+      return void Object.assign(state, { schedule: null, known: state.isKnown && isReceived })
     default:
   }
 }

@@ -1,42 +1,42 @@
-import type { Way } from '../simulated-rpc.ts'
-import type { Clock } from '../virtual-clock.ts'
-import type { Scene } from './law.ts'
+import type { SimulatedRpc } from '../simulated-rpc.ts'
+import type { VirtualClock } from '../virtual-clock.ts'
+import type { LawContext } from './law.ts'
 
 /** Questions at once, questions a second, and things that wait for the clock. */
 const IN_FLIGHT_BOUND = 16
 const PER_SECOND_BOUND = 500
 const WAITING_BOUND = 100
 
-type Watched = { readonly way: Way; readonly relay: Clock }
+type MeasuredParts = { readonly rpc: SimulatedRpc; readonly relay: VirtualClock }
 
 /** I9 and I12: the relay asks no more than is decent, and whoever has left wants nothing any more. */
-export class Bounds {
-  readonly #scene: Scene
-  readonly #watched: Watched
-  readonly most = { inFlight: 0, perSecond: 0, waiting: 0 }
+export class ResourceBounds {
+  readonly #context: LawContext
+  readonly #parts: MeasuredParts
+  readonly peaks = { inFlight: 0, perSecond: 0, waiting: 0 }
 
-  constructor(scene: Scene, watched: Watched) {
-    this.#scene = scene
-    this.#watched = watched
+  constructor(context: LawContext, parts: MeasuredParts) {
+    this.#context = context
+    this.#parts = parts
   }
 
-  moment(): void {
-    const { broken } = this.#scene
-    const { way, relay } = this.#watched
-    const now = { inFlight: way.inFlight, perSecond: way.lately(), waiting: relay.waiting }
-    this.most.inFlight = Math.max(this.most.inFlight, now.inFlight)
-    this.most.perSecond = Math.max(this.most.perSecond, now.perSecond)
-    this.most.waiting = Math.max(this.most.waiting, now.waiting)
-    if (now.inFlight > IN_FLIGHT_BOUND) broken('I9', `${now.inFlight} questions at once`)
-    if (now.perSecond > PER_SECOND_BOUND) broken('I9', `${now.perSecond} questions in a second`)
-    if (now.waiting > WAITING_BOUND) broken('I9', `${now.waiting} things wait for the clock`)
+  onTick(): void {
+    const { violation } = this.#context
+    const { rpc, relay } = this.#parts
+    const current = { inFlight: rpc.inFlight, perSecond: rpc.requestsLastSecond(), waiting: relay.waitingCount }
+    this.peaks.inFlight = Math.max(this.peaks.inFlight, current.inFlight)
+    this.peaks.perSecond = Math.max(this.peaks.perSecond, current.perSecond)
+    this.peaks.waiting = Math.max(this.peaks.waiting, current.waiting)
+    if (current.inFlight > IN_FLIGHT_BOUND) violation('I9', `${current.inFlight} questions at once`)
+    if (current.perSecond > PER_SECOND_BOUND) violation('I9', `${current.perSecond} questions in a second`)
+    if (current.waiting > WAITING_BOUND) violation('I9', `${current.waiting} things wait for the clock`)
   }
 
   /** Called when the relay's life has ended. */
-  left(): void {
-    const { broken } = this.#scene
-    const { way, relay } = this.#watched
-    if (way.inFlight > 0) broken('I12', `${way.inFlight} questions outlive the relay`)
-    if (relay.waiting > 0) broken('I12', `${relay.waiting} things still wait for the clock`)
+  onRelayStopped(): void {
+    const { violation } = this.#context
+    const { rpc, relay } = this.#parts
+    if (rpc.inFlight > 0) violation('I12', `${rpc.inFlight} questions outlive the relay`)
+    if (relay.waitingCount > 0) violation('I12', `${relay.waitingCount} things still wait for the clock`)
   }
 }

@@ -1,19 +1,19 @@
 import { z } from 'zod'
-import type { Heard } from '../../../src/chain/source/source.ts'
-import { Wire } from '../../../src/gateway/log-feed.ts'
-import { Subscribers } from '../../../src/gateway/subscriber-index.ts'
+import type { ChainEvent } from '../../../src/chain/source/source.ts'
+import { LogFeed } from '../../../src/gateway/log-feed.ts'
+import { SubscriberIndex } from '../../../src/gateway/subscriber-index.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { noteNames } from '../../../src/tape/tape.ts'
 import type { Token } from '../../../src/tokens/token.ts'
-import type { Ending } from './completeness.ts'
-import type { Law, Scene } from './law.ts'
-import type { Tokens } from './listed-tokens.ts'
+import type { Completeness } from './completeness.ts'
+import type { Law, LawContext } from './law.ts'
+import type { ListedTokens } from './listed-tokens.ts'
 
 /** What is sealed is said to subscribers within this. */
-const TELL_BOUND_MS = 5_000
+const PUBLISH_TIMEOUT_MS = 5_000
 const ZERO = `0x${'0'.repeat(64)}`
 
-const Said = z.object({
+const NotificationSchema = z.object({
   params: z.object({
     result: z.object({
       address: z.string(),
@@ -27,93 +27,108 @@ const Said = z.object({
     }),
   }),
 })
-type Said = z.infer<typeof Said>['params']['result']
+type NotificationSchema = z.infer<typeof NotificationSchema>['params']['result']
 
 const kinds = ['pendingLogs', 'logs'] as const
-type Kind = (typeof kinds)[number]
+type SubscriptionKind = (typeof kinds)[number]
 
 /** I19: whoever subscribes hears each log once, what was not so is taken back as it was said, and in the end what stands is the chain. */
-export class Wires implements Law {
-  readonly #scene: Scene
-  readonly #tokens: Tokens
-  readonly #ending: Ending
-  #wire: Wire | null = null
+export class RpcNotifications implements Law {
+  readonly #context: LawContext
+  readonly #tokens: ListedTokens
+  readonly #completeness: Completeness
+  #logFeed: LogFeed | null = null
   /** What was said in this life and not taken back, of each kind. */
-  #held: Readonly<Record<Kind, Map<string, Said>>> = { pendingLogs: new Map(), logs: new Map() }
-  #first: number | null = null
+  #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = {
+    pendingLogs: new Map(),
+    logs: new Map(),
+  }
+  #firstBlock: number | null = null
 
-  constructor(scene: Scene, tokens: Tokens, ending: Ending) {
-    this.#scene = scene
+  constructor(context: LawContext, tokens: ListedTokens, completeness: Completeness) {
+    this.#context = context
     this.#tokens = tokens
-    this.#ending = ending
+    this.#completeness = completeness
   }
 
-  born(): void {
-    const subscribers = new Subscribers()
-    const { tape } = this.#scene
-    const state = (address: Hex) => (tape().note(noteNames.token + address) as Token | undefined)?.state
-    this.#wire = new Wire({ subscribers, lists: (address) => (state(address) ?? 'delisted') !== 'delisted' })
-    this.#held = { pendingLogs: new Map(), logs: new Map() }
-    this.#first = null
+  onRelayStart(): void {
+    const subscribers = new SubscriberIndex()
+    const { tape } = this.#context
+    const state = (address: Hex) => (tape().readNote(noteNames.token + address) as Token | undefined)?.state
+    this.#logFeed = new LogFeed({ subscribers, isListed: (address) => (state(address) ?? 'delisted') !== 'delisted' })
+    this.#currentLogs = { pendingLogs: new Map(), logs: new Map() }
+    this.#firstBlock = null
     for (const kind of kinds) {
       const notify = (notice: { bytes(id: string, encode: (text: string) => Buffer): Buffer }) =>
-        this.#hear(kind, Said.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result)
-      subscribers.add({ kind, subscriber: { id: '', notify }, ...this.#wire.now }, {})
+        this.#checkNotification(
+          kind,
+          NotificationSchema.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result,
+        )
+      subscribers.add({ kind, subscriber: { id: '', notify }, ...this.#logFeed.subscriptionStart }, {})
     }
   }
 
-  heard(heard: Heard): void {
-    if (heard.type === 'head' && heard.sealed !== null) this.#first ??= heard.sealed
-    this.#wire?.hear(heard)
+  receive(heard: ChainEvent): void {
+    if (heard.type === 'head' && heard.sealed !== null) this.#firstBlock ??= heard.sealed
+    this.#logFeed?.receive(heard)
   }
 
-  end(recovered: boolean): void {
-    if (recovered && this.#first !== null) for (const kind of kinds) this.#compare(kind, this.#first)
+  onEnd(recovered: boolean): void {
+    if (recovered && this.#firstBlock !== null) for (const kind of kinds) this.#compareWithChain(kind, this.#firstBlock)
   }
 
-  #hear(kind: Kind, said: Said): void {
-    const { broken, chain } = this.#scene
-    const { blockNumber, transactionHash, logIndex, blockHash, removed } = said
+  #checkNotification(kind: SubscriptionKind, notified: NotificationSchema): void {
+    const { violation, chain } = this.#context
+    const { blockNumber, transactionHash, logIndex, blockHash, removed } = notified
     const key = `${blockNumber}-${transactionHash}-${logIndex}`
-    const held = this.#held[kind]
-    const before = held.get(key)
+    const current = this.#currentLogs[kind]
+    const before = current.get(key)
     if (removed) {
-      if (!before) broken('I19', `${kind}: ${key} is taken back and was not said`)
-      else if (JSON.stringify({ ...before, removed }) !== JSON.stringify(said))
-        broken('I19', `${kind}: ${key} is taken back otherwise than it was said`)
-      held.delete(key)
+      if (!before) violation('I19', `${kind}: ${key} is taken back and was not said`)
+      else if (JSON.stringify({ ...before, removed }) !== JSON.stringify(notified))
+        violation('I19', `${kind}: ${key} is taken back otherwise than it was said`)
+      current.delete(key)
       return
     }
-    if (before) broken('I19', `${kind}: ${key} is said twice`)
+    if (before) violation('I19', `${kind}: ${key} is said twice`)
     const isSealed = blockHash !== ZERO
-    const holds = chain.hashes.get(blockHash as Hex)?.logs.some((log) => log.key === key)
-    if (isSealed && !holds) broken('I19', `${kind}: ${key} is in no block ${blockHash}`)
-    if (!isSealed && kind === 'logs') broken('I19', `${key} is said to be sealed by nothing`)
-    held.set(key, said)
+    const holds = chain.blocksByHash.get(blockHash as Hex)?.logs.some((log) => log.key === key)
+    if (isSealed && !holds) violation('I19', `${kind}: ${key} is in no block ${blockHash}`)
+    if (!isSealed && kind === 'logs') violation('I19', `${key} is said to be sealed by nothing`)
+    current.set(key, notified)
   }
 
   /** Of every settled block the subscribers hold what the chain holds, and nothing else. */
-  #compare(kind: Kind, first: number): void {
-    const { broken, chain, clock } = this.#scene
-    const held = Map.groupBy(this.#held[kind].values(), ({ blockNumber }) => blockNumber)
+  #compareWithChain(kind: SubscriptionKind, first: number): void {
+    const { violation, chain, clock } = this.#context
+    const current = Map.groupBy(this.#currentLogs[kind].values(), ({ blockNumber }) => blockNumber)
     for (let number = first + 1; number <= chain.head; number += 1) {
       const block = chain.block(number)
-      if (!block || block.since > clock.frame - TELL_BOUND_MS) return
-      if (this.#ending.holds(number)) continue
-      const listed = block.logs.filter(({ content }) => (this.#tokens.since.get(content.address) ?? number) < number)
-      const ours = new Map((held.get(number) ?? []).map((said) => [said.logIndex, said]))
+      if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
+      if (this.#completeness.isInHole(number)) continue
+      const listed = block.logs.filter(
+        ({ content }) => (this.#tokens.listedSince.get(content.address) ?? number) < number,
+      )
+      const notifiedByIndex = new Map((current.get(number) ?? []).map((notified) => [notified.logIndex, notified]))
       for (const { key, logIndex, tx, content } of listed) {
-        const said = ours.get(logIndex)
-        if (said?.transactionHash !== tx || said.data !== content.data || said.topics.join() !== content.topics.join())
-          broken('I19', `${kind}: ${key} is sealed and ${said ? 'was said otherwise' : 'was never said'}`)
-        else if (kind === 'logs' && said.blockHash !== block.hash)
-          broken('I19', `${kind}: ${key} is said to be of ${said.blockHash}`)
+        const notified = notifiedByIndex.get(logIndex)
+        if (
+          notified?.transactionHash !== tx ||
+          notified.data !== content.data ||
+          notified.topics.join() !== content.topics.join()
+        )
+          violation('I19', `${kind}: ${key} is sealed and ${notified ? 'was said otherwise' : 'was never said'}`)
+        else if (kind === 'logs' && notified.blockHash !== block.hash)
+          violation('I19', `${kind}: ${key} is said to be of ${notified.blockHash}`)
       }
-      for (const { logIndex, transactionHash, address } of ours.values()) {
+      for (const { logIndex, transactionHash, address } of notifiedByIndex.values()) {
         const stands = block.logs.some((log) => log.logIndex === logIndex && log.tx === transactionHash)
         // Of a contract that is listed no more nobody asks what became of its logs.
         if (!stands && this.#tokens.isListed(address))
-          broken('I19', `${kind}: ${number}-${transactionHash}-${logIndex} was said, is not so and was not taken back`)
+          violation(
+            'I19',
+            `${kind}: ${number}-${transactionHash}-${logIndex} was said, is not so and was not taken back`,
+          )
       }
     }
   }

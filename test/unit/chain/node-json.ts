@@ -16,13 +16,13 @@ export const word = (value: number | bigint | Hex): Hex =>
 export const words = (...values: readonly (number | bigint | Hex)[]): Hex =>
   `0x${values.map((value) => word(value).slice(2)).join('')}`
 /** Data of these texts: where each begins, then of each its length and its bytes. */
-export const texts = (...some: readonly string[]): Hex => {
-  const tails = some.map((text) => {
+export const stringData = (...strings: readonly string[]): Hex => {
+  const tails = strings.map((text) => {
     const bytes = Buffer.from(text)
     return words(bytes.length).slice(2) + bytes.toString('hex').padEnd(Math.ceil(bytes.length / 32) * 64, '0')
   })
-  const begin = tails.map((_, at) => some.length * 32 + tails.slice(0, at).join('').length / 2)
-  return `${words(...begin)}${tails.join('')}`
+  const offsets = tails.map((_, index) => strings.length * 32 + tails.slice(0, index).join('').length / 2)
+  return `${words(...offsets)}${tails.join('')}`
 }
 const quantity = (value: number): Hex => `0x${value.toString(16)}`
 
@@ -30,11 +30,11 @@ const quantity = (value: number): Hex => `0x${value.toString(16)}`
 export const blockHash = (block: number): Hex => word(0xb10c_0000_0000 + block)
 export const txHash = (block: number, index = 0): Hex => word(0x7a00_0000_0000 + block * 1_000 + index)
 /** Ten blocks in two seconds is how the chain goes today. */
-export const secondOf = (block: number): number => 1_795_000_000 + Math.floor(block / 5)
+export const timestampOf = (block: number): number => 1_795_000_000 + Math.floor(block / 5)
 
-export type WireLog = Record<string, unknown>
+export type NodeLog = Record<string, unknown>
 
-type About = {
+type NodeLogFields = {
   readonly block: number
   /** The log's place in its block; so many transactions come before it. */
   readonly index?: number
@@ -52,20 +52,23 @@ export const pendingLog = ({
   raw = 1n,
   from = alice,
   to = bob,
-}: About): WireLog => ({
+}: NodeLogFields): NodeLog => ({
   address,
   topics: [TRANSFER, word(from), word(to)],
   data: word(raw),
   blockHash: ZERO_WORD,
   blockNumber: quantity(block),
-  blockTimestamp: quantity(secondOf(block)),
+  blockTimestamp: quantity(timestampOf(block)),
   transactionHash: txHash(block, index),
   transactionIndex: quantity(index),
   logIndex: quantity(index),
   removed: false,
 })
 
-export const sealedLog = (about: About): WireLog => ({ ...pendingLog(about), blockHash: blockHash(about.block) })
+export const sealedLog = (fields: NodeLogFields): NodeLog => ({
+  ...pendingLog(fields),
+  blockHash: blockHash(fields.block),
+})
 
 /** The name of the fact that such a log tells. */
 export const keyOf = ({ block, index = 0 }: { block: number; index?: number }): string =>
@@ -76,7 +79,7 @@ export const header = (block: number, { sealed = true, transactions = 1 } = {}):
   number: quantity(block),
   hash: sealed ? blockHash(block) : ZERO_WORD,
   parentHash: blockHash(block - 1),
-  timestamp: quantity(secondOf(block)),
+  timestamp: quantity(timestampOf(block)),
   gasUsed: quantity(21_000 * transactions),
   transactions: Array.from({ length: transactions }, (_, index) => txHash(block, index)),
 })

@@ -1,31 +1,31 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { freePort, Program } from '../../support/child-program.ts'
-import { openWorld, transfer } from '../../support/test-stack.ts'
+import { ChildProgram, freePort } from '../../support/child-program.ts'
+import { openTestStack, transfer } from '../../support/test-stack.ts'
 
-const tail = (...args: readonly string[]): Program => {
-  const program = new Program([process.execPath, 'src/cli/tail.ts', ...args], { env: { PATH: process.env.PATH } })
+const tail = (...args: readonly string[]): ChildProgram => {
+  const program = new ChildProgram([process.execPath, 'src/cli/tail.ts', ...args], { env: { PATH: process.env.PATH } })
   onTestFinished(() => program.kill())
   return program
 }
 
 it('a tail prints a line for what happens to the symbols that it names', async () => {
-  const world = await openWorld()
+  const world = await openTestStack()
   const program = tail('aapl', 'TSLAc', '--url', world.relay.url, '--types', 'transfer')
-  await program.says('stdout', /# live/)
+  await program.waitForOutput('stdout', /# live/)
   transfer(world, 'AAPLc', 1, 150_000_000n)
-  expect((await program.says('stdout', /AAPLc +transfer +(\S+)/))[1]).toBe('1.5')
+  expect((await program.waitForOutput('stdout', /AAPLc +transfer +(\S+)/))[1]).toBe('1.5')
 })
 
 it('a tail with --json prints the messages as they are on the wire', async () => {
-  const world = await openWorld()
+  const world = await openTestStack()
   transfer(world, 'AAPLc', 1, 150_000_000n)
   const program = tail('*', '--url', world.relay.url, '--json', '--since', 'start')
-  const [line] = await program.says('stdout', /\{"type":"transfer".*\}/)
+  const [line] = await program.waitForOutput('stdout', /\{"type":"transfer".*\}/)
   expect(JSON.parse(line)).toMatchObject({ symbol: 'AAPLc', amount: '1.5' })
 })
 
 it('a tail that cannot work says why in one line and ends with code 2', async () => {
-  const world = await openWorld()
+  const world = await openTestStack()
   const nobody = `http://127.0.0.1:${await freePort()}`
   const cases: [readonly string[], RegExp][] = [
     [['APPL', '--url', world.relay.url], /^tail: No tokenized stock 'APPL'. Did you mean AAPLc\?\n$/],
@@ -35,7 +35,7 @@ it('a tail that cannot work says why in one line and ends with code 2', async ()
   ]
   for (const [args, complaint] of cases) {
     const program = tail(...args)
-    expect(await program.exit()).toBe(2)
+    expect(await program.waitForExit()).toBe(2)
     expect(program.stderr).toMatch(complaint)
   }
 })

@@ -1,8 +1,8 @@
 import { decodeAbiParameters, parseAbiParameters } from 'viem/utils'
-import type { Log } from '../../../src/devnet/chain/block.ts'
+import type { DevnetLog } from '../../../src/devnet/chain/block.ts'
 
 /** What each event of a token and of a feed is called in a log, as published, and what its data is made of. */
-const events: Readonly<Record<string, readonly [name: string, data: string]>> = {
+const eventsByTopic: Readonly<Record<string, readonly [name: string, data: string]>> = {
   '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef': ['Transfer', 'uint256'],
   '0x6989f5818dcfd11f8cd53b27c94cec33dae1589735f03e639cba54553a1825e8': ['Memo', ''],
   '0xa9aec5d8b86e2fa2fd6ac3af62f2622e3dfdab1967d4cbbb56a5df7d74cb887c': ['Seized', 'uint256'],
@@ -34,12 +34,12 @@ const events: Readonly<Record<string, readonly [name: string, data: string]>> = 
 }
 
 /** What a log says: the event, its indexed words and its data. */
-export const said = ({ topics, data }: Pick<Log, 'topics' | 'data'>): readonly unknown[] => {
+export const decodeLog = ({ topics, data }: Pick<DevnetLog, 'topics' | 'data'>): readonly unknown[] => {
   const [topic = '', ...indexed] = topics
-  const [name, types] = events[topic] ?? ['unknown', '']
+  const [name, types] = eventsByTopic[topic] ?? ['unknown', '']
   const values = types === '' ? [] : decodeAbiParameters(parseAbiParameters(types), data)
   return [name, ...indexed, ...values]
 }
 
 /** What some logs say, without their indexed words. */
-export const namesOf = (logs: readonly Log[]): readonly unknown[] => logs.map((log) => said(log)[0])
+export const eventNames = (logs: readonly DevnetLog[]): readonly unknown[] => logs.map((log) => decodeLog(log)[0])

@@ -2,19 +2,19 @@ import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
-import type { Hex } from '../../../src/devnet/chain/hex.ts'
+import type { HexString } from '../../../src/devnet/chain/hex.ts'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
 
-const Answer = z.object({
+const RpcAnswer = z.object({
   jsonrpc: z.literal('2.0'),
   id: z.unknown(),
   result: z.unknown().optional(),
   error: z.object({ code: z.int(), message: z.string() }).optional(),
 })
-export type Answer = z.infer<typeof Answer>
+export type RpcAnswer = z.infer<typeof RpcAnswer>
 
 /** A devnet where nothing happens by itself, stopped with the test. */
-export const manual = async (options: DevnetOptions = {}): Promise<Devnet> => {
+export const startManualDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
   const devnet = await startDevnet({ pace: 'manual', ...options })
   onTestFinished(() => devnet.stop())
   return devnet
@@ -32,27 +32,27 @@ export const post = async (devnet: Devnet, body: unknown, headers: Record<string
 }
 
 /** Calls a method; its whole answer. */
-export const ask = async (
+export const rpcCall = async (
   devnet: Devnet,
   method: string,
   ...params: unknown[]
-): Promise<Answer & { status: number }> => {
+): Promise<RpcAnswer & { status: number }> => {
   const { status, json } = await post(devnet, { jsonrpc: '2.0', id: 1, method, params })
-  return { status, ...Answer.parse(json) }
+  return { status, ...RpcAnswer.parse(json) }
 }
 
 /** Calls a method; its result. */
-export const read = async (devnet: Devnet, method: string, ...params: unknown[]): Promise<unknown> => {
-  const { result, error } = await ask(devnet, method, ...params)
+export const rpcResult = async (devnet: Devnet, method: string, ...params: unknown[]): Promise<unknown> => {
+  const { result, error } = await rpcCall(devnet, method, ...params)
   if (error) throw new Error(`${error.code} ${error.message}`)
   return result
 }
 
 /** The logs that a filter finds. */
-export const logs = async (devnet: Devnet, filter: Record<string, unknown>) =>
-  z.array(AnyLog).parse(await read(devnet, 'eth_getLogs', filter))
+export const getLogs = async (devnet: Devnet, filter: Record<string, unknown>) =>
+  z.array(TimedLogSchema).parse(await rpcResult(devnet, 'eth_getLogs', filter))
 
-export const Log = z.strictObject({
+export const LogSchema = z.strictObject({
   address: z.string(),
   topics: z.array(z.string()),
   data: z.string(),
@@ -66,9 +66,9 @@ export const Log = z.strictObject({
 })
 
 /** A log of a chain whose blocks may share a second. */
-const AnyLog = Log.extend({ blockTimestampMs: z.string().optional() })
+const TimedLogSchema = LogSchema.extend({ blockTimestampMs: z.string().optional() })
 
-export const Block = z.looseObject({
+export const BlockSchema = z.looseObject({
   number: z.string().nullable(),
   hash: z.string().nullable(),
   parentHash: z.string(),
@@ -84,68 +84,69 @@ const Notification = z.object({
 })
 
 /** A socket to a devnet, and everything it has been sent. */
-export const listen = async (devnet: Devnet) => {
+export const openSocket = async (devnet: Devnet) => {
   const socket = new WebSocket(devnet.wsUrl)
-  const answers: Answer[] = []
-  const answered = new Map<number, Answer>()
-  const results: unknown[] = []
-  const wakers = new Set<() => void>()
+  const answers: RpcAnswer[] = []
+  const answered = new Map<number, RpcAnswer>()
+  const notifications: unknown[] = []
+  const checks = new Set<() => void>()
   socket.on('message', (data) => {
     const json: unknown = JSON.parse(String(data))
     const notification = Notification.safeParse(json)
-    if (notification.success) results.push(notification.data.params.result)
+    if (notification.success) notifications.push(notification.data.params.result)
     else {
-      const answer = Answer.parse(json)
+      const answer = RpcAnswer.parse(json)
       answers.push(answer)
       if (typeof answer.id === 'number') answered.set(answer.id, answer)
     }
-    for (const wake of wakers) wake()
+    for (const check of checks) check()
   })
   await once(socket, 'open')
   onTestFinished(() => socket.terminate())
 
-  const until = (condition: () => boolean) =>
+  const waitUntil = (condition: () => boolean) =>
     new Promise<void>((resolve) => {
-      const wake = () => {
+      const check = () => {
         if (!condition()) return
-        wakers.delete(wake)
+        checks.delete(check)
         resolve()
       }
-      wakers.add(wake)
-      wake()
+      checks.add(check)
+      check()
     })
-  let asked = 0
-  const call = async (method: string, ...params: unknown[]): Promise<Answer> => {
-    asked += 1
-    const id = asked
+  let lastId = 0
+  const call = async (method: string, ...params: unknown[]): Promise<RpcAnswer> => {
+    lastId += 1
+    const id = lastId
     socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
-    await until(() => answered.has(id))
-    return Answer.parse(answered.get(id))
+    await waitUntil(() => answered.has(id))
+    return RpcAnswer.parse(answered.get(id))
   }
   return {
     socket,
     answers,
     /** What subscriptions have brought, in order. */
-    results,
-    until,
+    notifications,
+    waitUntil,
     call,
     subscribe: (...params: unknown[]) => call('eth_subscribe', ...params),
     /** Everything sent before this has arrived once it resolves, so that what is not there was not sent. */
-    settled: () => call('eth_chainId'),
+    flush: () => call('eth_chainId'),
   }
 }
 
 /** Puts a transfer to Carol into the next flashblock; the hash that it will have. */
-export const send = (devnet: Devnet, raw: bigint): Hex => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
+export const sendTransfer = (devnet: Devnet, raw: bigint): HexString =>
+  devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
 
 /** What each of some logs moved. */
-export const amounts = (results: readonly unknown[]): number[] =>
+export const amounts = (notifications: readonly unknown[]): number[] =>
   z
-    .array(Log)
-    .parse(results)
+    .array(LogSchema)
+    .parse(notifications)
     .map((log) => Number(log.data))
 
-export const CAROL: Hex = `0x${'ca'.repeat(20)}`
+export const CAROL: HexString = `0x${'ca'.repeat(20)}`
 export const ALICE = `0x${'a1'.repeat(20)}`
 export const BOB = `0x${'b0'.repeat(20)}`
 export const ZERO = `0x${'0'.repeat(40)}` as const

@@ -11,16 +11,16 @@ const run = ({ onTestFinished }: TestContext, ...flags: string[]): ChildProcessB
   return child
 }
 
-const ended = async (child: ReturnType<typeof run>) => {
+const exitOf = async (child: ReturnType<typeof run>) => {
   const texts = Promise.all([child.stdout, child.stderr].map((stream) => stream.setEncoding('utf8').toArray()))
   const [code] = await once(child, 'exit')
-  const [out, complaint] = (await texts).map((chunks) => chunks.join(''))
-  return { code, out, complaint }
+  const [out, errorOutput] = (await texts).map((chunks) => chunks.join(''))
+  return { code, out, errorOutput }
 }
 
 const settings = ['port', 'seed', 'block-ms', 'flash-ms', 'receipts', 'calls', 'calendar', 'help']
-const pushed = ['lose-every', 'shuffle', 'push-delay']
-const weather = ['sealed', 'drop-every', 'lag', 'lag-every', 'reorg-every', 'reorg-depth', ...pushed]
+const pushFaults = ['lose-every', 'shuffle', 'push-delay']
+const faultFlags = ['sealed', 'drop-every', 'lag', 'lag-every', 'reorg-every', 'reorg-depth', ...pushFaults]
 
 describe.concurrent('npm run devnet', () => {
   it.for([
@@ -31,24 +31,24 @@ describe.concurrent('npm run devnet', () => {
       /^devnet: --port: a whole number from 0 to 65535; --block-ms: a whole number from 20 to 60000\n$/,
     ],
   ] as const)('ends with one line and code 2 for %s', async ([, flags, line], context) => {
-    const { code, out, complaint } = await ended(run(context, ...flags))
+    const { code, out, errorOutput } = await exitOf(run(context, ...flags))
     expect(code).toBe(2)
     expect(out).toBe('')
-    expect(complaint).toMatch(line)
+    expect(errorOutput).toMatch(line)
   })
 
   it('ends with one line and code 2 when the port is in use', async (context) => {
     const devnet = await startDevnet({ pace: 'manual' })
     context.onTestFinished(() => devnet.stop())
-    const { code, complaint } = await ended(run(context, '--port', new URL(devnet.url).port))
+    const { code, errorOutput } = await exitOf(run(context, '--port', new URL(devnet.url).port))
     expect(code).toBe(2)
-    expect(complaint).toBe('devnet: the port is in use: choose another with --port\n')
+    expect(errorOutput).toBe('devnet: the port is in use: choose another with --port\n')
   })
 
   it('says what it knows when it is asked for help', async (context) => {
-    const { code, out } = await ended(run(context, '--help'))
+    const { code, out } = await exitOf(run(context, '--help'))
     expect(code).toBe(0)
-    for (const flag of [...settings, ...weather]) expect(out).toContain(`  --${flag} `)
+    for (const flag of [...settings, ...faultFlags]) expect(out).toContain(`  --${flag} `)
   })
 
   it('has the weather that it is told', async (context) => {

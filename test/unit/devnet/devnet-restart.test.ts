@@ -1,50 +1,50 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Log } from '../../../src/devnet/chain/block.ts'
+import type { DevnetLog } from '../../../src/devnet/chain/block.ts'
 import { GENESIS_MS } from '../../../src/devnet/chain/chain.ts'
-import { type Hex, lower, ZERO_ADDRESS } from '../../../src/devnet/chain/hex.ts'
-import { etherOf, nonceOf, slotOf } from '../../../src/devnet/chain/state.ts'
-import { balanceOf, supplyOf } from '../../../src/devnet/chain/transactions.ts'
+import { type HexString, toLowerHex, ZERO_ADDRESS } from '../../../src/devnet/chain/hex.ts'
+import { etherKey, nonceKey, storageKey } from '../../../src/devnet/chain/state.ts'
+import { supplyKey, tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'
 import { type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
-import { TIDE_BLOCKS } from '../../../src/devnet/life/trading.ts'
-import { receiptsOf } from '../../../src/devnet/node/json.ts'
+import { CYCLE_BLOCKS } from '../../../src/devnet/life/trading.ts'
+import { receiptsJson } from '../../../src/devnet/node/json.ts'
 import { feeds } from '../../../src/devnet/tokens/feeds.ts'
 import { tokens } from '../../../src/devnet/tokens/listed.ts'
-import { type Laws, openWorld, type World } from '../../../src/devnet/world.ts'
-import { listen, logs, read, ZERO_HASH } from './devnet-client.ts'
+import { openWorld, type World, type WorldSettings } from '../../../src/devnet/world.ts'
+import { getLogs, openSocket, rpcResult, ZERO_HASH } from './devnet-client.ts'
 
-const LAWS: Laws = {
+const WORLD_SETTINGS: WorldSettings = {
   seed: 'restart',
   chainId: 84_532_001,
   blockMs: 2_000,
-  flashMs: 1_000,
-  transactionsPerFlash: 1,
+  flashblockMs: 1_000,
+  transactionsPerFlashblock: 1,
   calendar: true,
 }
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const [TRANSFER, APPROVAL] = ['0xddf252ad', '0x8c5be1e5']
 
 /** Who publishes rounds counts them by the clock, and is left out where what is sent and held is summed up. */
-const publishes = ({ to }: { to: Hex }): boolean => feeds.some(({ aggregator }) => aggregator === to)
+const isFeedPublication = ({ to }: { to: HexString }): boolean => feeds.some(({ aggregator }) => aggregator === to)
 
-const account = (word: Hex | undefined): Hex => lower(`0x${word?.slice(26)}`)
+const account = (word: HexString | undefined): HexString => toLowerHex(`0x${word?.slice(26)}`)
 
 /** Lets a world go on until a time, as its clock would. */
 const liveUntil = (world: World, nowMs: number): void => {
-  while (world.dueMs() <= nowMs) world.sealsNext() ? world.seal() : world.flash()
+  while (world.nextStepDueMs() <= nowMs) world.isSealNext() ? world.seal() : world.makeFlashblock()
 }
 
 /** What the accounts gain by some transfers, as if one only saw the logs. */
-const gains = (moved: readonly Log[]): Map<string, bigint> => {
-  const gained = new Map<string, bigint>()
-  const add = (key: string, raw: bigint) => gained.set(key, (gained.get(key) ?? 0n) + raw)
-  for (const { address, topics, data } of moved) {
+const balanceChanges = (transfers: readonly DevnetLog[]): Map<string, bigint> => {
+  const changes = new Map<string, bigint>()
+  const add = (key: string, raw: bigint) => changes.set(key, (changes.get(key) ?? 0n) + raw)
+  for (const { address, topics, data } of transfers) {
     if (!topics[0]?.startsWith(TRANSFER)) continue
     const [from, to, raw] = [account(topics[1]), account(topics[2]), BigInt(data)]
-    from === ZERO_ADDRESS ? add(supplyOf(address), raw) : add(balanceOf(address, from), -raw)
-    to === ZERO_ADDRESS ? add(supplyOf(address), -raw) : add(balanceOf(address, to), raw)
+    from === ZERO_ADDRESS ? add(supplyKey(address), raw) : add(tokenBalanceKey(address, from), -raw)
+    to === ZERO_ADDRESS ? add(supplyKey(address), -raw) : add(tokenBalanceKey(address, to), raw)
   }
-  return gained
+  return changes
 }
 
 const sealedFrom = (world: World, first: number) =>
@@ -59,31 +59,31 @@ describe('a devnet started again', () => {
     fc.assert(
       fc.property(
         fc.string(),
-        fc.nat({ max: 20 * TIDE_BLOCKS }),
-        fc.nat({ max: 2 * TIDE_BLOCKS }),
+        fc.nat({ max: 20 * CYCLE_BLOCKS }),
+        fc.nat({ max: 2 * CYCLE_BLOCKS }),
         fc.nat({ max: 1_999 }),
         (seed, first, further, partMs) => {
           const startMs = NOON_MS + first * 2_000
           const endMs = startMs + further * 2_000 + partMs
-          const early = openWorld({ ...LAWS, seed }, startMs)
+          const early = openWorld({ ...WORLD_SETTINGS, seed }, startMs)
           liveUntil(early, endMs)
-          const late = openWorld({ ...LAWS, seed }, endMs)
+          const late = openWorld({ ...WORLD_SETTINGS, seed }, endMs)
           liveUntil(late, endMs)
           const from = Math.max(early.chain.oldest, late.chain.oldest)
           const bare = (world: World) =>
             [...sealedFrom(world, from), world.chain.pending].map((block) => ({
               block: { ...block, transactions: [], before: [] },
-              receipts: receiptsOf(block),
+              receipts: receiptsJson(block),
               nonces: block.transactions.map(({ nonce }) => nonce),
             }))
           expect(bare(late)).toEqual(bare(early))
           for (const at of ['pending', early.chain.head.number, from] as const) {
             for (const { key } of late.chain.pending.transactions.flatMap(({ writes, from: sender }) => [
               ...writes,
-              { key: nonceOf(sender) },
-              { key: etherOf(sender) },
+              { key: nonceKey(sender) },
+              { key: etherKey(sender) },
             ])) {
-              expect(late.chain.held(key, at)).toBe(early.chain.held(key, at))
+              expect(late.chain.valueAt(key, at)).toBe(early.chain.valueAt(key, at))
             }
           }
         },
@@ -93,31 +93,31 @@ describe('a devnet started again', () => {
   })
 
   it('is another chain with another seed', () => {
-    const hashes = ['one', 'another'].map((seed) => openWorld({ ...LAWS, seed }, NOON_MS).chain.head.hash)
+    const hashes = ['one', 'another'].map((seed) => openWorld({ ...WORLD_SETTINGS, seed }, NOON_MS).chain.head.hash)
     expect(hashes[0]).not.toBe(hashes[1])
   })
 
   it('serves the blocks and the pending transactions that it served before it was killed', async () => {
-    const options: DevnetOptions = { blockMs: 50, flashMs: 5, seed: 'killed' }
+    const options: DevnetOptions = { blockMs: 50, flashblockMs: 5, seed: 'killed' }
     const killed = await startDevnet(options)
     const { number } = killed.chain.head
     await killed.until(() => killed.chain.head.number >= number + 5)
     const kept = { fromBlock: hexOf(number - 50), toBlock: hexOf(number + 5) }
-    const before = await logs(killed, kept)
+    const before = await getLogs(killed, kept)
     await killed.stop()
 
     const again = await startDevnet(options)
     onTestFinished(() => again.stop())
     expect(again.chain.head.number).toBeGreaterThanOrEqual(number + 5)
     expect(before.length).toBeGreaterThan(100)
-    expect(await logs(again, kept)).toEqual(before)
+    expect(await getLogs(again, kept)).toEqual(before)
   })
 
   it('no longer is the chain of its seed once something was injected, and says so by every later hash', async () => {
-    const own = openWorld(LAWS, NOON_MS)
-    const other = openWorld(LAWS, NOON_MS)
-    other.flash([
-      { from: ZERO_ADDRESS, to: ZERO_ADDRESS, input: '0x', gasUsed: 1, logs: [], writes: [], injected: ZERO_HASH },
+    const own = openWorld(WORLD_SETTINGS, NOON_MS)
+    const other = openWorld(WORLD_SETTINGS, NOON_MS)
+    other.makeFlashblock([
+      { from: ZERO_ADDRESS, to: ZERO_ADDRESS, input: '0x', gasUsed: 1, logs: [], writes: [], injectedHash: ZERO_HASH },
     ])
     for (const world of [own, other]) for (let blocks = 0; blocks < 3; blocks++) world.seal()
     const hashesOf = (world: World) =>
@@ -129,18 +129,18 @@ describe('a devnet started again', () => {
 describe('what is held', () => {
   it('is what the logs say, from any block to any later one and to what is pre-confirmed', () => {
     fc.assert(
-      fc.property(fc.string(), fc.nat({ max: 4 * TIDE_BLOCKS }), (seed, blocks) => {
-        const world = openWorld({ ...LAWS, seed }, NOON_MS + blocks * 2_000)
+      fc.property(fc.string(), fc.nat({ max: 4 * CYCLE_BLOCKS }), (seed, blocks) => {
+        const world = openWorld({ ...WORLD_SETTINGS, seed }, NOON_MS + blocks * 2_000)
         liveUntil(world, NOON_MS + blocks * 2_000 + 1_999)
         const { chain } = world
         const first = chain.oldest - 1 + (blocks % 100)
         const sealed = sealedFrom(world, first + 1).flatMap((block) => block.logs)
-        for (const [key, gained] of gains(sealed)) {
-          expect(chain.held(key, chain.head.number)).toBe(chain.held(key, first) + gained)
+        for (const [key, changes] of balanceChanges(sealed)) {
+          expect(chain.valueAt(key, chain.head.number)).toBe(chain.valueAt(key, first) + changes)
         }
-        const pending = gains(chain.pending.logs)
-        for (const [key, gained] of pending) {
-          expect(chain.held(key, 'pending')).toBe(chain.held(key, chain.head.number) + gained)
+        const pending = balanceChanges(chain.pending.logs)
+        for (const [key, changes] of pending) {
+          expect(chain.valueAt(key, 'pending')).toBe(chain.valueAt(key, chain.head.number) + changes)
         }
       }),
       { numRuns: 4 },
@@ -148,7 +148,7 @@ describe('what is held', () => {
   })
 
   it('adds up to the total supply, and nobody owes', () => {
-    const world = openWorld(LAWS, NOON_MS)
+    const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const everyone = new Set(
       sealedFrom(world, chain.oldest).flatMap(({ logs: told }) =>
@@ -159,71 +159,71 @@ describe('what is held', () => {
     everyone.add(world.custodian)
     for (const at of [chain.oldest, chain.head.number - 77, chain.head.number, 'pending'] as const) {
       for (const { address } of tokens) {
-        const held = [...everyone].map((one) => chain.held(balanceOf(address, one), at))
+        const held = [...everyone].map((one) => chain.valueAt(tokenBalanceKey(address, one), at))
         expect(held.every((raw) => raw >= 0n)).toBe(true)
-        expect(held.reduce((sum, raw) => sum + raw, 0n)).toBe(chain.held(supplyOf(address), at))
+        expect(held.reduce((sum, raw) => sum + raw, 0n)).toBe(chain.valueAt(supplyKey(address), at))
       }
     }
   })
 
   it('is never less than nothing, whatever the weather drops', () => {
-    const world = openWorld(LAWS, NOON_MS)
+    const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     let sent = 0
-    for (const first = chain.head.number; chain.head.number < first + 2 * TIDE_BLOCKS; ) {
-      if (!world.sealsNext()) world.flash()
+    for (const first = chain.head.number; chain.head.number < first + 2 * CYCLE_BLOCKS; ) {
+      if (!world.isSealNext()) world.makeFlashblock()
       else world.seal(() => (sent++ % 3 === 0 ? 'dropped' : 'kept'))
     }
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
       block.transactions.flatMap(({ writes }) => writes),
     )) {
-      expect(chain.held(key, chain.head.number)).toBeGreaterThanOrEqual(0n)
+      expect(chain.valueAt(key, chain.head.number)).toBeGreaterThanOrEqual(0n)
     }
   })
 
   it('counts and charges each sender for what it sent', () => {
-    const world = openWorld(LAWS, NOON_MS)
+    const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const first = chain.oldest - 1
     const sent = Map.groupBy(
-      sealedFrom(world, first + 1).flatMap((block) => block.transactions.filter((one) => !publishes(one))),
+      sealedFrom(world, first + 1).flatMap((block) => block.transactions.filter((one) => !isFeedPublication(one))),
       ({ from }) => from,
     )
     expect(sent.size).toBeGreaterThan(20)
     for (const [from, transactions] of sent) {
-      const opening = chain.held(nonceOf(from), first)
+      const opening = chain.valueAt(nonceKey(from), first)
       expect(transactions.map(({ nonce }) => nonce - opening)).toEqual(transactions.map((_, at) => BigInt(at)))
-      expect(chain.held(nonceOf(from), chain.head.number) - opening).toBe(BigInt(transactions.length))
-      expect(chain.held(etherOf(from), chain.head.number)).toBeLessThan(chain.held(etherOf(from), first))
+      expect(chain.valueAt(nonceKey(from), chain.head.number) - opening).toBe(BigInt(transactions.length))
+      expect(chain.valueAt(etherKey(from), chain.head.number)).toBeLessThan(chain.valueAt(etherKey(from), first))
     }
   })
 
   it('is the opening again when a tide ends, but for counts and ether', () => {
-    const world = openWorld(LAWS, NOON_MS)
+    const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
-    const ends = Math.floor(chain.head.number / TIDE_BLOCKS) * TIDE_BLOCKS
+    const ends = Math.floor(chain.head.number / CYCLE_BLOCKS) * CYCLE_BLOCKS
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
-      block.transactions.filter((one) => !publishes(one)).flatMap(({ writes }) => writes),
+      block.transactions.filter((one) => !isFeedPublication(one)).flatMap(({ writes }) => writes),
     )) {
-      expect(chain.held(key, ends)).toBe(chain.held(key, ends - TIDE_BLOCKS))
+      expect(chain.valueAt(key, ends)).toBe(chain.valueAt(key, ends - CYCLE_BLOCKS))
     }
   })
 
   it('is told by eth_getStorageAt, in the slots of a Solidity mapping', async () => {
     const devnet = await startDevnet({ pace: 'manual' })
     onTestFinished(() => devnet.stop())
-    const alice: Hex = `0x${'a1'.repeat(20)}`
+    const alice: HexString = `0x${'a1'.repeat(20)}`
     devnet.transfer({ symbol: 'AAPLc', to: alice, raw: 1_234n })
-    devnet.flash()
+    devnet.makeFlashblock()
     const token = devnet.list.addressOf('AAPLc')
-    const slot = balanceOf(token, alice).replace(slotOf(token, '0x'), '0x')
+    const slot = tokenBalanceKey(token, alice).replace(storageKey(token, '0x'), '0x')
     expect(slot).toBe(SLOT_OF_ALICE)
-    expect(Number(await read(devnet, 'eth_getStorageAt', token, slot, 'pending'))).toBe(1_234)
-    expect(Number(await read(devnet, 'eth_getStorageAt', token, slot, 'latest'))).toBe(0)
+    expect(Number(await rpcResult(devnet, 'eth_getStorageAt', token, slot, 'pending'))).toBe(1_234)
+    expect(Number(await rpcResult(devnet, 'eth_getStorageAt', token, slot, 'latest'))).toBe(0)
   })
 
   it('has mints, burns and approvals among the transfers', () => {
-    const world = openWorld(LAWS, NOON_MS)
+    const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const seen = sealedFrom(world, world.chain.oldest).flatMap((block) => block.logs)
     const transfers = seen.filter(({ topics }) => topics[0]?.startsWith(TRANSFER))
     const minted = transfers.filter(({ topics }) => account(topics[1]) === ZERO_ADDRESS)
@@ -238,27 +238,27 @@ describe('what is held', () => {
 
 describe('the clock', () => {
   it('numbers blocks by the time since genesis, so that several fast ones share a second', () => {
-    const world = openWorld({ ...LAWS, blockMs: 200 }, GENESIS_MS + 1_000_000)
+    const world = openWorld({ ...WORLD_SETTINGS, blockMs: 200 }, GENESIS_MS + 1_000_000)
     expect(world.chain.head).toMatchObject({ number: 5_000, timestamp: (GENESIS_MS + 1_000_000) / 1_000 })
     expect(world.chain.block(4_999)?.timestamp).toBe(world.chain.head.timestamp - 1)
     expect(world.chain.block(4_996)?.timestamp).toBe(world.chain.head.timestamp - 1)
   })
 
   it.each([0, GENESIS_MS, GENESIS_MS + 9_000])('may stand at or before genesis: %i', (nowMs) => {
-    const world = openWorld(LAWS, nowMs)
+    const world = openWorld(WORLD_SETTINGS, nowMs)
     expect(world.chain.pending.number).toBe(world.chain.head.number + 1)
     expect(world.chain.block(0)?.hash).toMatch(/^0x/)
   })
 
   it('pre-confirms before it seals, and each log once', async () => {
-    const devnet = await startDevnet({ blockMs: 50, flashMs: 5 })
+    const devnet = await startDevnet({ blockMs: 50, flashblockMs: 5 })
     onTestFinished(() => devnet.stop())
-    const link = await listen(devnet)
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
     const { number } = devnet.chain.pending
     await devnet.until(() => devnet.chain.head.number >= number + 3)
-    await link.settled()
-    const told = link.results as Log[]
+    await link.flush()
+    const told = link.notifications as DevnetLog[]
     for (const block of [number + 1, number + 2]) {
       const sealed = devnet.chain.block(block)?.logs ?? []
       expect(told.filter((log) => Number(log.blockNumber) === block)).toEqual(
@@ -271,7 +271,7 @@ describe('the clock', () => {
     const devnet = await startDevnet()
     onTestFinished(() => devnet.stop())
     expect(() => devnet.seal()).toThrow('the clock sets the pace')
-    expect(() => devnet.flash()).toThrow('the clock sets the pace')
+    expect(() => devnet.makeFlashblock()).toThrow('the clock sets the pace')
   })
 
   it('starts with some hundred blocks behind it, no more than take a moment to build, and stops at once', async () => {

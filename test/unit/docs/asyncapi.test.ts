@@ -7,11 +7,11 @@ import { messageTypes } from '../../../src/docs/schemas.ts'
 
 const document = asyncApi()
 const served = JSON.stringify(document)
-const { taped, noticed, requested } = messageTypes
+const { updates, notices, requests } = messageTypes
 /** How much a diagnosis weighs: 0 is an error, 1 a warning. What is newer than 3.0 is none of either. */
 const WARNING = 1
 
-async function troublesOf(text: string): Promise<readonly string[]> {
+async function problemsOf(text: string): Promise<readonly string[]> {
   const { diagnostics } = await new Parser().parse(text)
   return diagnostics
     .filter(({ severity }) => severity <= WARNING)
@@ -21,13 +21,13 @@ async function troublesOf(text: string): Promise<readonly string[]> {
 describe('asyncapi.json', () => {
   it('is AsyncAPI 3.0 to a validator of its own', async () => {
     expect(document.asyncapi).toBe('3.0.0')
-    expect(await troublesOf(served)).toEqual([])
+    expect(await problemsOf(served)).toEqual([])
   })
 
   it('would not be, were a channel wrong', async () => {
     const wrong = JSON.parse(served)
     wrong.operations.tellOnSocket.channel.$ref = '#/channels/elsewhere'
-    expect(await troublesOf(JSON.stringify(wrong))).not.toEqual([])
+    expect(await problemsOf(JSON.stringify(wrong))).not.toEqual([])
   })
 
   it('allows each of its examples in the dialect that it has, and not a spoilt one', () => {
@@ -41,7 +41,7 @@ describe('asyncapi.json', () => {
   })
 
   it('has every message, with the examples that the contract shows', () => {
-    const types = [...taped, ...noticed, ...requested]
+    const types = [...updates, ...notices, ...requests]
     expect(Object.keys(document.components.messages).slice(0, types.length)).toEqual(types)
     for (const type of types) {
       expect(document.components.messages[type]?.examples.map(({ payload }) => payload)).toEqual(examplesOf(type))
@@ -51,8 +51,8 @@ describe('asyncapi.json', () => {
   it('has a client say what it may say, on a WebSocket alone', () => {
     const said = Object.entries(document.operations).filter(([, { action }]) => action === 'receive')
     const onSocket = said.filter(([, { channel }]) => channel.$ref === '#/channels/socket')
-    expect(onSocket.map(([name]) => name)).toEqual(requested)
+    expect(onSocket.map(([name]) => name)).toEqual(requests)
     expect(said.length - onSocket.length).toBe(1)
-    for (const type of requested) expect(document.channels.stream.messages).not.toHaveProperty(type)
+    for (const type of requests) expect(document.channels.stream.messages).not.toHaveProperty(type)
   })
 })

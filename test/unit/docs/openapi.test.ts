@@ -4,8 +4,8 @@ import { examples } from '../../../src/docs/examples.ts'
 import { openApi } from '../../../src/docs/openapi.ts'
 import { routes } from '../../../src/docs/route-table.ts'
 import { EventsQuery } from '../../../src/protocol/history.ts'
-import { Query } from '../../../src/protocol/selection.ts'
-import { objectionTo } from '../../support/openapi-validator.ts'
+import { StreamQuery } from '../../../src/protocol/selection.ts'
+import { findAnswerError } from '../../support/openapi-validator.ts'
 
 const document = openApi()
 /** As whoever fetches it has it. */
@@ -46,7 +46,7 @@ describe('openapi.json', () => {
   })
 
   it.each([
-    ['/v1/stream', Object.keys(Query.shape)],
+    ['/v1/stream', Object.keys(StreamQuery.shape)],
     ['/v1/events', Object.keys(EventsQuery.shape)],
   ])('names every parameter of %s and describes it', (path, names) => {
     const { parameters = [] } = document.paths[path]?.get ?? {}
@@ -77,7 +77,7 @@ describe('openapi.json', () => {
             status: Number(status),
             type,
           }
-          expect(objectionTo({ ...answer, text }), path).toBeNull()
+          expect(findAnswerError({ ...answer, text }), path).toBeNull()
         }
       }
     }
@@ -107,6 +107,6 @@ describe('an answer that is not as the document says', () => {
     ['holds what is no message', page, { events: [{ type: 'dividend' }], next: null }],
     ['is a refusal without a record', { ...page, status: 400 }, { error: 'no' }],
   ])('is seen: it %s', (_, answer, body) => {
-    expect(objectionTo({ ...answer, text: JSON.stringify(body) })).not.toBeNull()
+    expect(findAnswerError({ ...answer, text: JSON.stringify(body) })).not.toBeNull()
   })
 })

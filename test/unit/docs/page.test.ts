@@ -22,7 +22,7 @@ const escaped = (text: string): string =>
 
 describe('the page', () => {
   it('may run its own style and script, each by its hash, and nothing else', () => {
-    const policy = documents.get('/docs')?.policy ?? ''
+    const policy = documents.get('/docs')?.contentSecurityPolicy ?? ''
     for (const [element, directive] of [
       ['style', 'style-src'],
       ['script', 'script-src'],

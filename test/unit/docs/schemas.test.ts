@@ -1,40 +1,40 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { examples } from '../../../src/docs/examples.ts'
-import { type JsonSchema, messageTypes, publishedSchemas, schemasUnder } from '../../../src/docs/schemas.ts'
+import { type JsonSchema, messageTypes, namedSchemas, publishedSchemas } from '../../../src/docs/schemas.ts'
 import { Notice } from '../../../src/protocol/notices.ts'
 import { Request } from '../../../src/protocol/requests.ts'
 import { Update, updateTypes } from '../../../src/protocol/updates.ts'
-import { objection } from '../../support/message-validator.ts'
+import { findSchemaError } from '../../support/message-validator.ts'
 
 const schemas = publishedSchemas()
-const { taped, noticed, requested } = messageTypes
+const { updates, notices, requests } = messageTypes
 
 /** Every object schema inside of one, with the way to it. */
-function objectsIn(schema: unknown, way = ''): readonly (readonly [string, JsonSchema])[] {
+function objectSchemasIn(schema: unknown, path = ''): readonly (readonly [string, JsonSchema])[] {
   if (typeof schema !== 'object' || schema === null) return []
   const inner = Object.entries(schema).flatMap(([name, value]) =>
-    name === 'examples' ? [] : objectsIn(value, `${way}/${name}`),
+    name === 'examples' ? [] : objectSchemasIn(value, `${path}/${name}`),
   )
-  return 'properties' in schema ? [[way, schema as JsonSchema], ...inner] : inner
+  return 'properties' in schema ? [[path, schema as JsonSchema], ...inner] : inner
 }
 
 describe('the published schemas', () => {
   it('are one for each type of message', () => {
-    expect([...schemas.keys()]).toEqual([...taped, ...noticed, ...requested])
-    expect(taped).toEqual(updateTypes)
+    expect([...schemas.keys()]).toEqual([...updates, ...notices, ...requests])
+    expect(updates).toEqual(updateTypes)
   })
 
   it('allow every message that the contract shows, and carry it as an example', () => {
     for (const example of examples) {
-      expect(objection(example)).toBeNull()
+      expect(findSchemaError(example)).toBeNull()
       expect(schemas.get(example.type)?.examples).toContainEqual(example)
     }
     for (const schema of schemas.values()) expect(schema.examples).not.toEqual([])
   })
 
   it('say of each message and of each of its fields what it is', () => {
-    const all = schemasUnder('#/$defs/')
+    const all = namedSchemas('#/$defs/')
     for (const [type, schema] of schemas) {
       expect(schema.description, type).toMatch(/^[A-Z].*\.$/)
       for (const part of Object.keys(schema.$defs ?? {})) expect(all[part]?.description, part).toMatch(/\.$/)
@@ -43,10 +43,10 @@ describe('the published schemas', () => {
 
   it('leave room for fields that are still to come', () => {
     for (const [type, schema] of schemas) {
-      for (const [way, object] of objectsIn(schema))
-        expect(object.additionalProperties, `${type}${way}`).toBeUndefined()
+      for (const [path, object] of objectSchemasIn(schema))
+        expect(object.additionalProperties, `${type}${path}`).toBeUndefined()
     }
-    for (const example of examples) expect(objection({ ...example, added_later: { anything: 1 } })).toBeNull()
+    for (const example of examples) expect(findSchemaError({ ...example, added_later: { anything: 1 } })).toBeNull()
   })
 
   it('name no part that they do not hold', () => {
@@ -58,7 +58,7 @@ describe('the published schemas', () => {
 })
 
 /** An example with one of its fields, at any depth, taken out or put wrong. */
-const spoilt = fc
+const corruptedMessage = fc
   .record({
     index: fc.nat(),
     way: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
@@ -82,24 +82,24 @@ const spoilt = fc
     return message
   })
 
-const reads = (message: unknown): boolean =>
+const isReadable = (message: unknown): boolean =>
   [Update, Notice, Request].some((schema) => schema.safeParse(message).success)
 
 describe('a message that was spoilt', () => {
   it('is refused by the published schema where the schema that checks refuses it, and by no other', () => {
     fc.assert(
-      fc.property(spoilt, (message) => {
+      fc.property(corruptedMessage, (message) => {
         // What a client says is read with more than a schema can say: of a time, a place, a name.
-        const isSaid = requested.some((type) => type === message.type)
-        if (reads(message)) expect(objection(message)).toBeNull()
-        else if (!isSaid) expect(objection(message)).not.toBeNull()
+        const isSaid = requests.some((type) => type === message.type)
+        if (isReadable(message)) expect(findSchemaError(message)).toBeNull()
+        else if (!isSaid) expect(findSchemaError(message)).not.toBeNull()
       }),
       { numRuns: 3_000 },
     )
   })
 
   it('is seen: of the spoilt ones many are refused', () => {
-    const refused = fc.sample(spoilt, 500).filter((message) => objection(message) !== null)
+    const refused = fc.sample(corruptedMessage, 500).filter((message) => findSchemaError(message) !== null)
     expect(refused.length).toBeGreaterThan(150)
   })
 })

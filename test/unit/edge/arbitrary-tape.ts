@@ -1,12 +1,12 @@
 import fc from 'fast-check'
-import type { Options } from '../../../src/protocol/selection.ts'
+import type { SelectionOptions } from '../../../src/protocol/selection.ts'
 import { type Draft, type DraftOf, defaultTypes, type UpdateType } from '../../../src/protocol/updates.ts'
 import { apple, status, tesla } from '../tape/update-drafts.ts'
-import type { Asked } from './edge-fixture.ts'
+import type { ListenRequest } from './edge-fixture.ts'
 import { amendOf, approvalAt, at, pauseAt, retractOf, sealedAt, sealOf, transferAt } from './fact-drafts.ts'
 
 /** A tape that might have been: whatever is drawn is turned into tellings, ends and seals in an order that can be. */
-const Deed = fc.record({
+const TapeAction = fc.record({
   act: fc.constantFrom('tell', 'tell', 'tell', 'tell sealed', 'amend', 'amend', 'retract', 'seal', 'seal', 'status'),
   address: fc.constantFrom(apple, apple, apple, apple, tesla),
   block: fc.constantFrom(7, 7, 7, 7, 8),
@@ -17,56 +17,60 @@ const Deed = fc.record({
   along: fc.boolean(),
 })
 /** Mostly of the same few facts, so that lives are long. */
-export const Deeds = fc.array(Deed, { maxLength: 30, size: 'max' })
-type Deed = typeof Deed extends fc.Arbitrary<infer Drawn> ? Drawn : never
-type Told = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
+export const TapeActions = fc.array(TapeAction, { maxLength: 30, size: 'max' })
+type TapeAction = typeof TapeAction extends fc.Arbitrary<infer Drawn> ? Drawn : never
+type FactDraft = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
 
-export function turnsOf(deeds: readonly Deed[]): readonly (readonly Draft[])[] {
-  const lives = new Map<string, { told: Told; sealed: boolean }>()
-  const turns: Draft[][] = []
+export function batchesOf(actions: readonly TapeAction[]): readonly (readonly Draft[])[] {
+  const facts = new Map<string, { drafts: FactDraft; sealed: boolean }>()
+  const batches: Draft[][] = []
   let fork = 0
-  for (const { act, address, block, index, value, seized, along } of deeds) {
+  for (const { act, address, block, index, value, seized, along } of actions) {
     const name = (of: number) => `${address} ${block} ${of}`
-    const life = lives.get(name(index))
-    const fresh = toldAt({ address, block, index }, value, seized)
-    const told: Draft[] = []
-    if (act.startsWith('tell') && !life) {
+    const fact = facts.get(name(index))
+    const draft = draftAt({ address, block, index }, value, seized)
+    const drafts: Draft[] = []
+    if (act.startsWith('tell') && !fact) {
       const sealed = act === 'tell sealed'
-      const one = sealed ? sealedAt(fresh) : fresh
-      lives.set(name(index), { told: one, sealed })
-      told.push(one)
-    } else if (act === 'amend' && life) {
-      told.push(amendOf(life.told, life.sealed ? sealedAt(fresh) : fresh))
-      life.told = { ...fresh, time: life.told.time }
-    } else if (act === 'retract' && life) {
-      told.push(retractOf(life.told, life.sealed ? 'reorg' : 'not_sealed'))
-      lives.delete(name(index))
+      const one = sealed ? sealedAt(draft) : draft
+      facts.set(name(index), { drafts: one, sealed })
+      drafts.push(one)
+    } else if (act === 'amend' && fact) {
+      drafts.push(amendOf(fact.drafts, fact.sealed ? sealedAt(draft) : draft))
+      fact.drafts = { ...draft, time: fact.drafts.time }
+    } else if (act === 'retract' && fact) {
+      drafts.push(retractOf(fact.drafts, fact.sealed ? 'reorg' : 'not_sealed'))
+      facts.delete(name(index))
     } else if (act === 'seal') {
       fork += 1
-      const held = [0, 1, 2].flatMap((of) => {
-        const one = lives.get(name(of))
+      const contents = [0, 1, 2].flatMap((of) => {
+        const one = facts.get(name(of))
         if (one) one.sealed = true
-        return one ? [one.told] : []
+        return one ? [one.drafts] : []
       })
-      told.push(sealOf([...held, { index: 9 }], block, fork, address))
-    } else if (act === 'status') told.push(status({ at }))
-    const last = turns.at(-1)
-    if (along && last) last.push(...told)
-    else turns.push(told)
+      drafts.push(sealOf([...contents, { index: 9 }], block, fork, address))
+    } else if (act === 'status') drafts.push(status({ at }))
+    const last = batches.at(-1)
+    if (along && last) last.push(...drafts)
+    else batches.push(drafts)
   }
-  return turns
+  return batches
 }
 
 /** Each index of a block is a fact of another kind. */
-function toldAt(place: { address: typeof apple; block: number; index: number }, value: string, seized: boolean): Told {
-  if (place.index === 1) return approvalAt(place)
-  if (place.index === 2) return pauseAt(place)
-  const moved = transferAt(place, { reference_value: value })
-  return seized ? { ...moved, type: 'seize' } : moved
+function draftAt(
+  position: { address: typeof apple; block: number; index: number },
+  value: string,
+  seized: boolean,
+): FactDraft {
+  if (position.index === 1) return approvalAt(position)
+  if (position.index === 2) return pauseAt(position)
+  const transferDraft = transferAt(position, { reference_value: value })
+  return seized ? { ...transferDraft, type: 'seize' } : transferDraft
 }
 
 /** Whatever may be asked for. */
-export const Selected = fc.record({
+export const ArbitrarySelection = fc.record({
   tokens: fc.constantFrom(undefined, undefined, [apple], [tesla]),
   stage: fc.constantFrom('preconfirmed' as const, 'sealed' as const),
   types: fc.oneof(
@@ -79,9 +83,14 @@ export const Selected = fc.record({
   ),
   min: fc.constantFrom(null, 10, 100),
 })
-export type Selected = typeof Selected extends fc.Arbitrary<infer Drawn> ? Drawn : never
+export type ArbitrarySelection = typeof ArbitrarySelection extends fc.Arbitrary<infer Drawn> ? Drawn : never
 
-export const askedOf = ({ tokens, stage, types, min }: Selected): Asked & { readonly options: Partial<Options> } => ({
+export const listenRequestOf = ({
+  tokens,
+  stage,
+  types,
+  min,
+}: ArbitrarySelection): ListenRequest & { readonly options: Partial<SelectionOptions> } => ({
   ...(tokens ? { tokens } : {}),
   options: { stage, types, minValue: min === null ? null : { units: BigInt(min), scale: 0 } },
 })

@@ -9,15 +9,15 @@ import { apple, approval, transfer } from '../tape/update-drafts.ts'
 export const at = 1_000_000
 
 /** A fact by its place: a token, a block, an index. */
-export type Place = { readonly address?: Hex; readonly block?: number; readonly index?: number }
+export type FactPosition = { readonly address?: Hex; readonly block?: number; readonly index?: number }
 
-type Told = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
-type Content = DraftOf<'amend'>['update']
-type Change = Partial<Pick<DraftOf<'transfer'>, 'reference_value' | 'shares' | 'from' | 'to' | 'memo'>>
+type FactDraft = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
+type AmendContent = DraftOf<'amend'>['update']
+type TransferChange = Partial<Pick<DraftOf<'transfer'>, 'reference_value' | 'shares' | 'from' | 'to' | 'memo'>>
 
 const hash = (text: string): Hex => `0x${createHash('sha256').update(text).digest('hex')}`
 
-const place = ({ block = 7, index = 0, address = apple }: Place) => {
+const positionOf = ({ block = 7, index = 0, address = apple }: FactPosition) => {
   const tx = hash(`${address} ${index}`)
   return {
     key: formatKey(block, tx, index),
@@ -26,18 +26,21 @@ const place = ({ block = 7, index = 0, address = apple }: Place) => {
   }
 }
 
-const keyOf = (fact: Place): string => place(fact).key
+const keyOf = (fact: FactPosition): string => positionOf(fact).key
 export const blockHash = (block: number, fork = 0): Hex => hash(`${block} ${fork}`)
 
-export const transferAt = (fact: Place, change: Change = {}): DraftOf<'transfer'> => ({
+export const transferAt = (fact: FactPosition, change: TransferChange = {}): DraftOf<'transfer'> => ({
   ...transfer({ at, ...fact }),
-  ...place(fact),
+  ...positionOf(fact),
   ...change,
 })
-export const approvalAt = (fact: Place): DraftOf<'approval'> => ({ ...approval({ at, ...fact }), ...place(fact) })
-export const pauseAt = (fact: Place): DraftOf<'pause'> => {
+export const approvalAt = (fact: FactPosition): DraftOf<'approval'> => ({
+  ...approval({ at, ...fact }),
+  ...positionOf(fact),
+})
+export const pauseAt = (fact: FactPosition): DraftOf<'pause'> => {
   const { symbol, address, time } = approval({ at, ...fact })
-  const { key, block, tx } = place(fact)
+  const { key, block, tx } = positionOf(fact)
   return {
     ...{ type: 'pause', symbol, address, time, paused: true, features: ['TRANSFER'], raw: [0], now: [0] },
     ...{ source: 'log', key, stage: 'preconfirmed', late: false, block, tx },
@@ -45,34 +48,39 @@ export const pauseAt = (fact: Place): DraftOf<'pause'> => {
 }
 
 /** The same telling, made when its block was sealed already. */
-export const sealedAt = <Draft extends Told>(told: Draft, fork = 0): Draft => ({
-  ...told,
+export const sealedAt = <Draft extends FactDraft>(draft: Draft, fork = 0): Draft => ({
+  ...draft,
   stage: 'sealed',
-  block: { number: numberOf(told), hash: blockHash(numberOf(told), fork), timestamp: null },
+  block: { number: numberOf(draft), hash: blockHash(numberOf(draft), fork), timestamp: null },
 })
 
-const numberOf = (told: Told): number => Number(told.key?.split('-')[0])
+const numberOf = (draft: FactDraft): number => Number(draft.key?.split('-')[0])
 
 /** Corrects a telling; `update` is its new content. */
-export function amendOf(of: Told, update: Told): DraftOf<'amend'> {
+export function amendOf(of: FactDraft, update: FactDraft): DraftOf<'amend'> {
   const { symbol, address, time, key = '' } = of
   const { time: _, ...content } = update
-  const amended: Content = content
+  const amended: AmendContent = content
   const common = { symbol, address, time, key, of: of.type }
   return { type: 'amend', ...common, was: 'k.1', changed: ['memo'], update: amended }
 }
 
-export function retractOf(told: Told, reason: DraftOf<'retract'>['reason'] = 'not_sealed'): DraftOf<'retract'> {
-  const { symbol, address, time, key = '', type } = told
-  const block = { number: numberOf(told), hash: blockHash(numberOf(told)), timestamp: null }
+export function retractOf(draft: FactDraft, reason: DraftOf<'retract'>['reason'] = 'not_sealed'): DraftOf<'retract'> {
+  const { symbol, address, time, key = '', type } = draft
+  const block = { number: numberOf(draft), hash: blockHash(numberOf(draft)), timestamp: null }
   return { type: 'retract', symbol, address, time, key, of: type, was: 'k.1', reason, by: null, now: null, block }
 }
 
 /** Seals a block of one token: what it holds, in log order; a bare place is folded into another. */
-export function sealOf(held: readonly (Told | Place)[], block = 7, fork = 0, address: Hex = apple): DraftOf<'seal'> {
+export function sealOf(
+  contents: readonly (FactDraft | FactPosition)[],
+  block = 7,
+  fork = 0,
+  address: Hex = apple,
+): DraftOf<'seal'> {
   const { symbol, time } = approval({ at, address })
-  const keys = held.map((one) => ('type' in one ? (one.key ?? '') : keyOf({ address, block, ...one })))
-  const types = held.map((one) => ('type' in one ? one.type : 'part'))
+  const keys = contents.map((one) => ('type' in one ? (one.key ?? '') : keyOf({ address, block, ...one })))
+  const types = contents.map((one) => ('type' in one ? one.type : 'part'))
   const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
   const sealed = { number: block, hash: blockHash(block, fork), timestamp: null }
   return { type: 'seal', symbol, address, time, block: sealed, keys, types, late: [], count: keys.length, digest }

@@ -1,28 +1,29 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { classify, UpstreamError } from '../../../src/chain/rpc/error.ts'
 import { alice } from '../chain/node-json.ts'
-import { answering, faultOf } from './answers-fixture.ts'
+import { openAnswers, rpcErrorOf } from './answers-fixture.ts'
 
 const KEY = 'k-9f8e7d6c5b4a'
 const HOST = 'node.example.com:8545'
 const URL = `https://${HOST}/v2/${KEY}`
-type Said = { readonly code: number; readonly message: string; readonly data?: unknown }
+type RpcErrorBody = { readonly code: number; readonly message: string; readonly data?: unknown }
 
 /** What is answered where the node fails like this. */
-async function faultFor(failure: Error, urls: readonly string[] = [URL]) {
-  const { ask, passed } = answering({ urls })
-  const fault = faultOf(ask('eth_getBalance', alice, 'latest'))
-  await nextTurn()
-  await passed[0]?.fail(failure)
-  return await fault
+async function rpcErrorFor(failure: Error, urls: readonly string[] = [URL]) {
+  const { request, upstreamCalls } = openAnswers({ urls })
+  const rpcError = rpcErrorOf(request('eth_getBalance', alice, 'latest'))
+  await yieldToEventLoop()
+  await upstreamCalls[0]?.fail(failure)
+  return await rpcError
 }
 
 /** The failure that an upstream's answer is taken for. */
-const saying = (said: Said | null, status = 200): UpstreamError => classify(new Response(null, { status }), said)
+const upstreamErrorFor = (errorBody: RpcErrorBody | null, status = 200): UpstreamError =>
+  classify(new Response(null, { status }), errorBody)
 
 describe('what the upstream says', () => {
-  it.each<[string, Said, number]>([
+  it.each<[string, RpcErrorBody, number]>([
     ['an error of a contract', { code: 3, message: 'execution reverted: no', data: '0x08c379a0' }, 200],
     ['wrong parameters', { code: -32602, message: 'invalid argument 0: hex string without 0x prefix' }, 200],
     ['an unknown block', { code: -32000, message: 'header not found' }, 200],
@@ -32,34 +33,42 @@ describe('what the upstream says', () => {
     ['a server error', { code: -32603, message: 'internal error', data: ['a', 1, null, true] }, 500],
     ['no data but that there is none', { code: -32000, message: 'it is so', data: null }, 200],
     ['nothing in words', { code: 1, message: '' }, 200],
-  ])('is passed on with code, message and data, and HTTP 200: %s', async (_, said, status) => {
-    const fault = await faultFor(saying(said, status))
-    expect(JSON.parse(fault.text)).toEqual(said)
-    expect(fault.status).toBe(200)
+  ])('is passed on with code, message and data, and HTTP 200: %s', async (_, errorBody, status) => {
+    const rpcError = await rpcErrorFor(upstreamErrorFor(errorBody, status))
+    expect(JSON.parse(rpcError.json)).toEqual(errorBody)
+    expect(rpcError.status).toBe(200)
   })
 
   it('is passed on with its status where that is 403', async () => {
-    const fault = await faultFor(saying({ code: -32601, message: 'rpc method is not whitelisted' }, 403))
-    expect(fault).toMatchObject({ code: -32601, message: 'rpc method is not whitelisted', status: 403 })
+    const rpcError = await rpcErrorFor(
+      upstreamErrorFor({ code: -32601, message: 'rpc method is not whitelisted' }, 403),
+    )
+    expect(rpcError).toMatchObject({ code: -32601, message: 'rpc method is not whitelisted', status: 403 })
   })
 
   it('never tells where the upstream is, nor by which key it lets us in', async () => {
     const data = { url: URL, seen: [`from ${HOST}`, { key: KEY, [KEY]: 1 }], at: 5 }
-    const fault = await faultFor(saying({ code: -32000, message: `${URL} refused ${KEY} at ${HOST}`, data }))
-    expect(fault.text).not.toMatch(new RegExp(`${KEY}|example|8545`))
-    expect(fault).toMatchObject({ code: -32000, message: '… refused … at …', data: { url: '…', at: 5 } })
+    const rpcError = await rpcErrorFor(
+      upstreamErrorFor({ code: -32000, message: `${URL} refused ${KEY} at ${HOST}`, data }),
+    )
+    expect(rpcError.json).not.toMatch(new RegExp(`${KEY}|example|8545`))
+    expect(rpcError).toMatchObject({ code: -32000, message: '… refused … at …', data: { url: '…', at: 5 } })
   })
 
   it('is passed on though a number in its data holds the digits of a key', async () => {
     const data = { block: 9_123_456_781, ok: true }
-    const fault = await faultFor(saying({ code: -32050, message: 'no', data }), ['https://node.example.com/12345678/x'])
-    expect(fault).toMatchObject({ code: -32050, message: 'no', data })
+    const rpcError = await rpcErrorFor(upstreamErrorFor({ code: -32050, message: 'no', data }), [
+      'https://node.example.com/12345678/x',
+    ])
+    expect(rpcError).toMatchObject({ code: -32050, message: 'no', data })
   })
 
   it('never tells a key that is escaped in JSON', async () => {
     const data = { key: 'ab"cd\\efgh' }
     const url = 'https://node.example.com/?key=ab%22cd%5Cefgh'
-    expect(await faultFor(saying({ code: -32050, message: 'no', data }), [url])).toMatchObject({ data: { key: '…' } })
+    expect(await rpcErrorFor(upstreamErrorFor({ code: -32050, message: 'no', data }), [url])).toMatchObject({
+      data: { key: '…' },
+    })
   })
 })
 
@@ -69,57 +78,57 @@ describe('what the upstream does not say', () => {
     ['it is not there', new UpstreamError('unreachable', `connect ECONNREFUSED ${HOST}`)],
     ['it says nothing that can be read', new UpstreamError('unreadable', 'the answer is not JSON-RPC')],
     ['it is of another chain', new UpstreamError('wrong_chain', `chain 7 at ${URL}`)],
-    ['it answers 502', saying(null, 502)],
+    ['it answers 502', upstreamErrorFor(null, 502)],
   ])('is -32000 with HTTP 200 where %s', async (_, failure) => {
-    const fault = await faultFor(failure)
-    expect(fault).toMatchObject({ code: -32000, status: 200, data: undefined })
-    expect(fault.message).toBe('the upstream does not answer now; try again in a moment')
+    const rpcError = await rpcErrorFor(failure)
+    expect(rpcError).toMatchObject({ code: -32000, status: 200, data: undefined })
+    expect(rpcError.message).toBe('the upstream does not answer now; try again in a moment')
   })
 
   it.each([
     ['is busy', 429, -32005, 200, 'the upstream is asked too much now; come back in a moment'],
     ['does not answer a method', 403, -32601, 403, 'the upstream does not answer this method'],
-  ])('is in our words where it %s', async (_, said, code, status, message) => {
-    expect(await faultFor(saying(null, said))).toMatchObject({ code, status, message })
+  ])('is in our words where it %s', async (_, errorBody, code, status, message) => {
+    expect(await rpcErrorFor(upstreamErrorFor(null, errorBody))).toMatchObject({ code, status, message })
   })
 
   it('is said of an answer that is too long', async () => {
-    const fault = await faultFor(new UpstreamError('too_large', `the answer from ${URL} is too long`))
-    expect(fault).toMatchObject({ code: -32000, status: 200 })
-    expect(fault.message).toBe('the answer is longer than 16777216 bytes; ask for less')
+    const rpcError = await rpcErrorFor(new UpstreamError('too_large', `the answer from ${URL} is too long`))
+    expect(rpcError).toMatchObject({ code: -32000, status: 200 })
+    expect(rpcError.message).toBe('the answer is longer than 16777216 bytes; ask for less')
   })
 })
 
 describe('the receipts of a block', () => {
   it('come from whoever serves them, and nothing else does', async () => {
-    const { ask, passed, passedToOther } = answering({ receipts: true })
-    const answers = [ask('eth_getBlockReceipts', 'pending'), ask('eth_getBalance', alice, 'pending')]
-    await nextTurn()
-    expect(passedToOther.map(({ method }) => method)).toEqual(['eth_getBlockReceipts'])
-    expect(passed.map(({ method }) => method)).toEqual(['eth_getBalance'])
-    await passedToOther[0]?.give([])
-    await passed[0]?.give('0x0')
+    const { request, upstreamCalls, receiptsCalls } = openAnswers({ hasReceipts: true })
+    const answers = [request('eth_getBlockReceipts', 'pending'), request('eth_getBalance', alice, 'pending')]
+    await yieldToEventLoop()
+    expect(receiptsCalls.map(({ method }) => method)).toEqual(['eth_getBlockReceipts'])
+    expect(upstreamCalls.map(({ method }) => method)).toEqual(['eth_getBalance'])
+    await receiptsCalls[0]?.succeed([])
+    await upstreamCalls[0]?.succeed('0x0')
     expect(await Promise.all(answers)).toEqual(['[]', '"0x0"'])
   })
 
   it('are asked of the upstream where nobody else serves them, and its refusal is passed on', async () => {
-    const { ask, passed } = answering()
-    const fault = faultOf(ask('eth_getBlockReceipts', '0x1'))
-    await nextTurn()
-    await passed[0]?.fail(saying({ code: -32001, message: 'not for you' }, 403))
-    expect(await fault).toMatchObject({ code: -32001, message: 'not for you', status: 403 })
+    const { request, upstreamCalls } = openAnswers()
+    const rpcError = rpcErrorOf(request('eth_getBlockReceipts', '0x1'))
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.fail(upstreamErrorFor({ code: -32001, message: 'not for you' }, 403))
+    expect(await rpcError).toMatchObject({ code: -32001, message: 'not for you', status: 403 })
   })
 })
 
 describe('what one provider has too much of', () => {
   it('is no reason to ask the other less', async () => {
-    const { ask, asksAnew, passedToOther } = answering({ receipts: true })
-    const refused = faultOf(ask('eth_getBlockReceipts', 'latest'))
-    await nextTurn()
-    await passedToOther[0]?.fail(new UpstreamError('busy', 'HTTP 429', 5_000))
+    const { request, callsUpstream, receiptsCalls } = openAnswers({ hasReceipts: true })
+    const refused = rpcErrorOf(request('eth_getBlockReceipts', 'latest'))
+    await yieldToEventLoop()
+    await receiptsCalls[0]?.fail(new UpstreamError('busy', 'HTTP 429', 5_000))
     expect(await refused).toMatchObject({ code: -32005 })
-    expect(await faultOf(ask('eth_getBlockReceipts', 'latest'))).toMatchObject({ code: -32005 })
-    expect(passedToOther).toHaveLength(1)
-    expect(await asksAnew(['eth_getBlockByNumber', 'latest', false], {})).toBe(true)
+    expect(await rpcErrorOf(request('eth_getBlockReceipts', 'latest'))).toMatchObject({ code: -32005 })
+    expect(receiptsCalls).toHaveLength(1)
+    expect(await callsUpstream(['eth_getBlockByNumber', 'latest', false], {})).toBe(true)
   })
 })

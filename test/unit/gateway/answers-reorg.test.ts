@@ -1,23 +1,31 @@
 import { describe, expect, it } from 'vitest'
-import { behind } from '../chain/fake-chain.ts'
+import { behindError } from '../chain/fake-chain.ts'
 import { apple } from '../chain/node-json.ts'
-import { down, feed, HEAD, live, POLL_MS, pushSealed, SILENCE_MS } from '../chain/source/source-fixture.ts'
-import { answering } from './answers-fixture.ts'
+import {
+  downSignal,
+  HEAD,
+  liveSignal,
+  openSource,
+  POLL_MS,
+  SILENCE_MS,
+  sealedLogSignal,
+} from '../chain/source/source-fixture.ts'
+import { openAnswers } from './answers-fixture.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
 /** Longer than any test goes on: what the node is asked stays under way. */
 const FOREVER_MS = 1e9
 
 /** A source, and answers that hear what it says. */
-function openHouse({ linked = true } = {}) {
-  const world = feed({ linked })
-  const node = answering({ head: null })
-  let told = 0
-  const listen = () => {
-    for (const one of world.heard.slice(told)) node.moment.hear(one)
-    told = world.heard.length
+function openSourceAndAnswers({ linked: hasLink = true } = {}) {
+  const sourceFixture = openSource({ hasLink })
+  const node = openAnswers({ head: null })
+  let receivedCount = 0
+  const receiveNew = () => {
+    for (const one of sourceFixture.received.slice(receivedCount)) node.chainState.receive(one)
+    receivedCount = sourceFixture.received.length
   }
-  const questions = (number: number, hash: string) =>
+  const callsAbout = (number: number, hash: string) =>
     ({
       latest: ['eth_getBlockByNumber', 'latest', false],
       number: ['eth_getBlockByNumber', hex(number), false],
@@ -25,21 +33,21 @@ function openHouse({ linked = true } = {}) {
       'logs deep down': ['eth_getLogs', { fromBlock: hex(number - 100), toBlock: hex(number - 80) }],
     }) as const
   return {
-    ...world,
+    ...sourceFixture,
     /** Lets time pass, and hears what the source says meanwhile. */
-    pass: (ms: number) => {
-      world.pass(ms)
-      listen()
+    advance: (ms: number) => {
+      sourceFixture.advance(ms)
+      receiveNew()
     },
-    signal: (...signals: Parameters<typeof world.signal>) => {
-      world.signal(...signals)
-      listen()
+    emit: (...signals: Parameters<typeof sourceFixture.emit>) => {
+      sourceFixture.emit(...signals)
+      receiveNew()
     },
     /** Asks about a block, below it and about the head; of which the node is asked. */
-    asked: async (number: number, hash: string) => {
+    callsUpstreamFor: async (number: number, hash: string) => {
       const anew: string[] = []
-      for (const [name, question] of Object.entries(questions(number, hash)))
-        if (await node.asksAnew(question, { hash: node.moment.hashOf(number) })) anew.push(name)
+      for (const [name, question] of Object.entries(callsAbout(number, hash)))
+        if (await node.callsUpstream(question, { hash: node.chainState.hashOf(number) })) anew.push(name)
       return anew
     },
   }
@@ -50,109 +58,109 @@ describe('a reorganisation makes all answers new', () => {
   const ALL = ['latest', 'number', 'hash', 'logs deep down']
 
   it('in the step in which another head of the same height is pushed', async () => {
-    const { chain, signal, head, pass, asked } = openHouse()
-    signal(live(), head())
-    pass(POLL_MS)
+    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
+    emit(liveSignal(), head())
+    advance(POLL_MS)
     chain.head += 1
-    signal(head())
-    pass(POLL_MS)
+    emit(head())
+    advance(POLL_MS)
     const old = chain.hashOf(chain.head)
-    expect([await asked(chain.head, old), await asked(chain.head, old)]).toEqual([ALL, NONE])
+    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.delayMs = FOREVER_MS
     chain.reorganise(1)
-    signal(head())
-    expect(await asked(chain.head, old)).toEqual(ALL)
+    emit(head())
+    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it('in the step in which a sealed log is taken back', async () => {
-    const { chain, signal, head, pass, asked } = openHouse()
-    signal(live([apple], 'logs'), head())
-    pass(POLL_MS)
-    const log = chain.put(HEAD + 1)
+    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
+    emit(liveSignal([apple], 'logs'), head())
+    advance(POLL_MS)
+    const log = chain.addLog(HEAD + 1)
     chain.head += 1
-    signal(head())
-    pass(POLL_MS)
-    const [old, wire] = [chain.hashOf(chain.head), chain.wireOf(log)]
-    expect([await asked(chain.head, old), await asked(chain.head, old)]).toEqual([ALL, NONE])
+    emit(head())
+    advance(POLL_MS)
+    const [old, wire] = [chain.hashOf(chain.head), chain.nodeLogOf(log)]
+    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.delayMs = FOREVER_MS
     chain.reorganise(1)
-    signal(pushSealed({ ...wire, removed: true }))
-    expect(await asked(chain.head, old)).toEqual(ALL)
+    emit(sealedLogSignal({ ...wire, removed: true }))
+    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it.each([
     ['an upstream without a socket', false],
     ['an upstream whose socket is lost', true],
   ])('with the next poll over %s', async (_, linked) => {
-    const { chain, signal, head, pass, asked } = openHouse({ linked })
-    if (linked) signal(live(), head(), down)
-    pass(POLL_MS)
+    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers({ linked })
+    if (linked) emit(liveSignal(), head(), downSignal)
+    advance(POLL_MS)
     chain.head += 1
-    pass(2 * POLL_MS)
+    advance(2 * POLL_MS)
     const old = chain.hashOf(chain.head)
-    expect([await asked(chain.head, old), await asked(chain.head, old)]).toEqual([ALL, NONE])
+    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.reorganise(1)
-    pass(SILENCE_MS + POLL_MS)
-    expect(await asked(chain.head, old)).toEqual(ALL)
+    advance(SILENCE_MS + POLL_MS)
+    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it('in the step in which a head is pushed that stands on another block than the one we know', async () => {
-    const { chain, signal, head, pass, asked } = openHouse()
-    signal(live(), head())
-    pass(POLL_MS)
+    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
+    emit(liveSignal(), head())
+    advance(POLL_MS)
     chain.head += 1
-    signal(head())
-    pass(POLL_MS)
+    emit(head())
+    advance(POLL_MS)
     const [number, old] = [chain.head, chain.hashOf(chain.head)]
-    expect([await asked(number, old), await asked(number, old)]).toEqual([ALL, NONE])
+    expect([await callsUpstreamFor(number, old), await callsUpstreamFor(number, old)]).toEqual([ALL, NONE])
     chain.delayMs = FOREVER_MS
     chain.reorganise(1)
     chain.head += 1
-    signal(head())
-    expect(await asked(number, old)).toEqual(ALL)
+    emit(head())
+    expect(await callsUpstreamFor(number, old)).toEqual(ALL)
   })
 
   it.each([
     ['pushed', true],
     ['polled', false],
   ])('though the block that is replaced was not settled yet, heads being %s', async (_, linked) => {
-    const { chain, signal, head, pass, asked, sealed } = openHouse({ linked })
-    if (linked) signal(live(), head())
-    pass(POLL_MS)
+    const { chain, emit, head, advance, callsUpstreamFor, sealedBlocks } = openSourceAndAnswers({ linked })
+    if (linked) emit(liveSignal(), head())
+    advance(POLL_MS)
     chain.head += 1
     // A node that has yet to index the block: settling it waits.
-    chain.instead = ({ method, params: [filter] }) => {
-      if (method === 'eth_getLogs' && JSON.stringify(filter).includes('blockHash')) throw behind()
+    chain.override = ({ method, params: [filter] }) => {
+      if (method === 'eth_getLogs' && JSON.stringify(filter).includes('blockHash')) throw behindError()
       return undefined
     }
-    if (linked) signal(head())
-    else pass(POLL_MS)
+    if (linked) emit(head())
+    else advance(POLL_MS)
     const old = chain.hashOf(chain.head)
-    expect([await asked(chain.head, old), await asked(chain.head, old)]).toEqual([ALL, NONE])
+    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.reorganise(1)
-    chain.instead = () => undefined
-    if (linked) signal(head())
-    else pass(POLL_MS)
-    pass(5_000)
-    expect(sealed().at(-1)?.hash).toBe(chain.hashOf(chain.head))
-    expect(await asked(chain.head, old)).toEqual(ALL)
+    chain.override = () => undefined
+    if (linked) emit(head())
+    else advance(POLL_MS)
+    advance(5_000)
+    expect(sealedBlocks().at(-1)?.hash).toBe(chain.hashOf(chain.head))
+    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it('and so does each head that comes after it, though its number was the head before', async () => {
-    const { chain, signal, head, pass, asked } = openHouse()
-    signal(live(), head())
-    pass(POLL_MS)
+    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
+    emit(liveSignal(), head())
+    advance(POLL_MS)
     chain.head += 2
-    signal(head(chain.head - 1), head())
-    pass(POLL_MS)
+    emit(head(chain.head - 1), head())
+    advance(POLL_MS)
     chain.reorganise(2)
     chain.head -= 1
-    signal(head())
-    pass(POLL_MS)
+    emit(head())
+    advance(POLL_MS)
     const first = chain.hashOf(chain.head)
-    expect([await asked(chain.head, first), await asked(chain.head, first)]).toEqual([ALL, NONE])
+    expect([await callsUpstreamFor(chain.head, first), await callsUpstreamFor(chain.head, first)]).toEqual([ALL, NONE])
     chain.head += 1
-    signal(head())
-    expect(await asked(chain.head - 1, first)).toContain('latest')
+    emit(head())
+    expect(await callsUpstreamFor(chain.head - 1, first)).toContain('latest')
   })
 })

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../src/chain/rpc/error.ts'
 import { alice, apple, blockHash, TRANSFER, tesla } from '../chain/node-json.ts'
-import { answering, faultOf, heard, type Passed } from './answers-fixture.ts'
+import { chainEvents, openAnswers, rpcErrorOf, type UpstreamCall } from './answers-fixture.ts'
 
-type Asking = readonly [method: string, ...params: unknown[]]
+type RpcCall = readonly [method: string, ...params: unknown[]]
 
 const HEAD = 1_000
 const NEAR = '0x3e7'
@@ -14,30 +14,30 @@ const block = (number: string) => ['eth_getBlockByNumber', number, false] as con
 const logs = (filter: object) => ['eth_getLogs', filter] as const
 
 /** Asks twice, with something in between while the first is under way; how often the node was asked. */
-async function timesAsked(
-  first: Asking,
-  second: Asking,
-  between: (node: ReturnType<typeof answering>) => void = () => {},
+async function countUpstreamCalls(
+  first: RpcCall,
+  second: RpcCall,
+  between: (node: ReturnType<typeof openAnswers>) => void = () => {},
 ): Promise<number> {
-  const node = answering({ head: HEAD })
-  const given = [node.ask(...first)]
-  await nextTurn()
+  const node = openAnswers({ head: HEAD })
+  const answers = [node.request(...first)]
+  await yieldToEventLoop()
   between(node)
-  given.push(node.ask(...second))
-  await nextTurn()
-  for (const [at, { give }] of node.passed.entries()) await give({ at })
-  expect(await Promise.all(given)).toEqual(['{"at":0}', `{"at":${node.passed.length - 1}}`])
-  return node.passed.length
+  answers.push(node.request(...second))
+  await yieldToEventLoop()
+  for (const [at, { succeed }] of node.upstreamCalls.entries()) await succeed({ at })
+  expect(await Promise.all(answers)).toEqual(['{"at":0}', `{"at":${node.upstreamCalls.length - 1}}`])
+  return node.upstreamCalls.length
 }
 
 describe('a question that is under way', () => {
   it('is not asked again by whoever asks the same', async () => {
-    const { ask, passed } = answering()
-    const given = Array.from({ length: 1_000 }, () => ask(...balance('pending')))
-    await nextTurn()
-    expect(passed).toMatchObject([{ method: 'eth_getBalance', params: [alice, 'pending'] }])
-    await passed[0]?.give('0x5')
-    expect(new Set(await Promise.all(given))).toEqual(new Set(['"0x5"']))
+    const { request, upstreamCalls } = openAnswers()
+    const answers = Array.from({ length: 1_000 }, () => request(...balance('pending')))
+    await yieldToEventLoop()
+    expect(upstreamCalls).toMatchObject([{ method: 'eth_getBalance', params: [alice, 'pending'] }])
+    await upstreamCalls[0]?.succeed('0x5')
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['"0x5"']))
   })
 
   it.each([
@@ -53,7 +53,7 @@ describe('a question that is under way', () => {
       logs({ blockHash: blockHash(5), fromBlock: '0x1', toBlock: '0x2' }),
     ],
   ] as const)('is the same with %s', async (_, first, second) => {
-    expect(await timesAsked(first, second)).toBe(1)
+    expect(await countUpstreamCalls(first, second)).toBe(1)
   })
 
   it.each([
@@ -66,92 +66,92 @@ describe('a question that is under way', () => {
     ['another method', balance('latest'), ['eth_getTransactionCount', alice, 'latest']],
     ['another slot', ['eth_getStorageAt', apple, '0x1', 'latest'], ['eth_getStorageAt', apple, '0x2', 'latest']],
   ] as const)('is another one with %s', async (_, first, second) => {
-    expect(await timesAsked(first, second)).toBe(2)
+    expect(await countUpstreamCalls(first, second)).toBe(2)
   })
 
   it.each([
-    ['the pending state, after a log', balance('pending'), heard.log(HEAD + 1)],
-    ['the pending state, after a block was begun', balance('pending'), heard.building(HEAD + 1)],
-    ['the pending state, after a head', balance('pending'), heard.head(HEAD + 1)],
-    ['pending logs, after a log', logs({ fromBlock: NEAR, toBlock: 'pending' }), heard.log(HEAD + 1)],
-    ['the latest block, after a head', block('latest'), heard.head(HEAD + 1)],
-    ['logs without a range, after a head', logs({ address: apple }), heard.head(HEAD + 1)],
-    ['the newest number, after a head', ['eth_blockNumber'], heard.head(HEAD + 1)],
-    ['the safe block, after it rose', block('safe'), heard.finality('safe', 900)],
-    ['the finalized block, after it rose', block('finalized'), heard.finality('finalized', 800)],
-    ['a number near the head, after a head', block(NEAR), heard.head(HEAD + 1)],
-    ['a number above the head, after a head', block('0x3e9'), heard.head(HEAD + 1)],
-    ['a hash, after a head', logs({ blockHash: blockHash(999) }), heard.head(HEAD + 1)],
-    ['the pending state, after a reorganisation', balance('pending'), heard.doubted(HEAD)],
-    ['the latest block, after a reorganisation', block('latest'), heard.doubted(HEAD)],
-    ['a number, after a reorganisation', block(NEAR), heard.doubted(HEAD)],
-    ['a number deep down, after a reorganisation', block(DEEP), heard.doubted(HEAD)],
-    ['a hash, after a reorganisation', balance(blockHash(999)), heard.doubted(HEAD)],
+    ['the pending state, after a log', balance('pending'), chainEvents.log(HEAD + 1)],
+    ['the pending state, after a block was begun', balance('pending'), chainEvents.pendingHead(HEAD + 1)],
+    ['the pending state, after a head', balance('pending'), chainEvents.head(HEAD + 1)],
+    ['pending logs, after a log', logs({ fromBlock: NEAR, toBlock: 'pending' }), chainEvents.log(HEAD + 1)],
+    ['the latest block, after a head', block('latest'), chainEvents.head(HEAD + 1)],
+    ['logs without a range, after a head', logs({ address: apple }), chainEvents.head(HEAD + 1)],
+    ['the newest number, after a head', ['eth_blockNumber'], chainEvents.head(HEAD + 1)],
+    ['the safe block, after it rose', block('safe'), chainEvents.finality('safe', 900)],
+    ['the finalized block, after it rose', block('finalized'), chainEvents.finality('finalized', 800)],
+    ['a number near the head, after a head', block(NEAR), chainEvents.head(HEAD + 1)],
+    ['a number above the head, after a head', block('0x3e9'), chainEvents.head(HEAD + 1)],
+    ['a hash, after a head', logs({ blockHash: blockHash(999) }), chainEvents.head(HEAD + 1)],
+    ['the pending state, after a reorganisation', balance('pending'), chainEvents.doubted(HEAD)],
+    ['the latest block, after a reorganisation', block('latest'), chainEvents.doubted(HEAD)],
+    ['a number, after a reorganisation', block(NEAR), chainEvents.doubted(HEAD)],
+    ['a number deep down, after a reorganisation', block(DEEP), chainEvents.doubted(HEAD)],
+    ['a hash, after a reorganisation', balance(blockHash(999)), chainEvents.doubted(HEAD)],
   ] as const)('is asked anew where it is about %s', async (_, question, news) => {
-    expect(await timesAsked(question, question, ({ moment }) => moment.hear(news))).toBe(2)
+    expect(await countUpstreamCalls(question, question, ({ chainState }) => chainState.receive(news))).toBe(2)
   })
 
   it.each([
-    ['the latest block, after a log', block('latest'), heard.log(HEAD + 1)],
-    ['a number, after a log', block(NEAR), heard.log(HEAD + 1)],
-    ['a number deep down, after a head', block(DEEP), heard.head(HEAD + 1)],
-    ['the pending state, after a block that was settled', balance('pending'), heard.sealed(HEAD)],
-    ['the chain, after a head', ['eth_chainId'], heard.head(HEAD + 1)],
+    ['the latest block, after a log', block('latest'), chainEvents.log(HEAD + 1)],
+    ['a number, after a log', block(NEAR), chainEvents.log(HEAD + 1)],
+    ['a number deep down, after a head', block(DEEP), chainEvents.head(HEAD + 1)],
+    ['the pending state, after a block that was settled', balance('pending'), chainEvents.sealed(HEAD)],
+    ['the chain, after a head', ['eth_chainId'], chainEvents.head(HEAD + 1)],
   ] as const)('is the same still where it is about %s', async (_, question, news) => {
-    expect(await timesAsked(question, question, ({ moment }) => moment.hear(news))).toBe(1)
+    expect(await countUpstreamCalls(question, question, ({ chainState }) => chainState.receive(news))).toBe(1)
   })
 
   it('fails all who share it, and the next one asks anew', async () => {
-    const { ask, passed } = answering()
-    const faults = [1, 2, 3].map(() => faultOf(ask(...balance('pending'))))
-    await nextTurn()
-    await passed[0]?.fail(new UpstreamError('unreachable', 'timed out'))
+    const { request, upstreamCalls } = openAnswers()
+    const faults = [1, 2, 3].map(() => rpcErrorOf(request(...balance('pending'))))
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.fail(new UpstreamError('unreachable', 'timed out'))
     expect((await Promise.all(faults)).map(({ code }) => code)).toEqual([-32000, -32000, -32000])
-    const answer = ask(...balance('pending'))
-    await nextTurn()
-    await passed[1]?.give('0x7')
+    const answer = request(...balance('pending'))
+    await yieldToEventLoop()
+    await upstreamCalls[1]?.succeed('0x7')
     expect(await answer).toBe('"0x7"')
-    expect(passed).toHaveLength(2)
+    expect(upstreamCalls).toHaveLength(2)
   })
 
   it('that lands late takes nothing from one that was asked after it', async () => {
-    const { ask, passed, moment } = answering()
-    const before = ask(...block('latest'))
-    await nextTurn()
-    moment.hear(heard.head(HEAD + 1))
-    const after = [ask(...block('latest'))]
-    await nextTurn()
-    await passed[0]?.give({ number: HEAD })
-    after.push(ask(...block('latest')))
-    await nextTurn()
-    await passed[1]?.give({ number: HEAD + 1 })
+    const { request, upstreamCalls, chainState } = openAnswers()
+    const before = request(...block('latest'))
+    await yieldToEventLoop()
+    chainState.receive(chainEvents.head(HEAD + 1))
+    const after = [request(...block('latest'))]
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.succeed({ number: HEAD })
+    after.push(request(...block('latest')))
+    await yieldToEventLoop()
+    await upstreamCalls[1]?.succeed({ number: HEAD + 1 })
     expect(await before).toBe('{"number":1000}')
     expect(await Promise.all(after)).toEqual(Array(2).fill('{"number":1001}'))
-    expect(passed).toHaveLength(2)
+    expect(upstreamCalls).toHaveLength(2)
   })
 })
 
 describe('questions under way', () => {
-  const quick = (n: number): Asking => ['eth_getBlockByNumber', `0x${(n + 1).toString(16)}`, false]
-  const slow = (n: number): Asking => ['eth_getLogs', { fromBlock: `0x${(n + 1).toString(16)}`, toBlock: '0x100' }]
-  const lanes: [string, (n: number) => Asking, number, number][] = [
+  const quick = (n: number): RpcCall => ['eth_getBlockByNumber', `0x${(n + 1).toString(16)}`, false]
+  const slow = (n: number): RpcCall => ['eth_getLogs', { fromBlock: `0x${(n + 1).toString(16)}`, toBlock: '0x100' }]
+  const lanes: [string, (n: number) => RpcCall, number, number][] = [
     ['for logs', slow, 8, 100],
     ['for anything else', quick, 16, 500],
   ]
-  const placeOf = ({ method, params: [first] }: Passed) =>
+  const placeOf = ({ method, params: [first] }: UpstreamCall) =>
     Number(method === 'eth_getLogs' ? (first as { fromBlock: string }).fromBlock : first) - 1
 
   it.each(lanes)('%s are so many: the others wait, and are asked in their order', async (_, nth, atOnce) => {
-    const { ask, passed } = answering({ head: 10_000 })
+    const { request, upstreamCalls } = openAnswers({ head: 10_000 })
     const count = atOnce + 10
-    const given = Array.from({ length: count }, (_, n) => ask(...nth(n)).catch(() => 'failed'))
-    await nextTurn()
-    expect(passed).toHaveLength(atOnce)
-    await passed[7]?.give({ n: 7 })
-    await passed[3]?.fail(new UpstreamError('unreachable', 'timed out'))
-    expect(passed.map(placeOf)).toEqual(Array.from({ length: atOnce + 2 }, (_, n) => n))
-    for (let n = 0; n < count; n += 1) await passed[n]?.give({ n })
-    expect(await Promise.all(given)).toEqual(given.map((_, n) => (n === 3 ? 'failed' : `{"n":${n}}`)))
+    const answers = Array.from({ length: count }, (_, n) => request(...nth(n)).catch(() => 'failed'))
+    await yieldToEventLoop()
+    expect(upstreamCalls).toHaveLength(atOnce)
+    await upstreamCalls[7]?.succeed({ n: 7 })
+    await upstreamCalls[3]?.fail(new UpstreamError('unreachable', 'timed out'))
+    expect(upstreamCalls.map(placeOf)).toEqual(Array.from({ length: atOnce + 2 }, (_, n) => n))
+    for (let n = 0; n < count; n += 1) await upstreamCalls[n]?.succeed({ n })
+    expect(await Promise.all(answers)).toEqual(answers.map((_, n) => (n === 3 ? 'failed' : `{"n":${n}}`)))
   })
 
   it.each(lanes)(
@@ -159,47 +159,47 @@ describe('questions under way', () => {
     async (...lane) => {
       const [, nth, atOnce, waiting] = lane
       const count = atOnce + waiting
-      const { ask, passed } = answering({ head: 10_000 })
-      const given = Array.from({ length: count }, (_, n) => ask(...nth(n)))
-      await nextTurn()
-      expect(await faultOf(ask(...nth(count)))).toMatchObject({ code: -32005, status: 503 })
-      given.push(ask(...nth(count - 1)))
-      for (let n = 0; n < count; n += 1) await passed[n]?.give({ n })
-      expect((await Promise.all(given)).at(-1)).toBe(`{"n":${count - 1}}`)
-      expect(passed).toHaveLength(count)
-      const again = ask(...nth(count))
-      await nextTurn()
-      await passed[count]?.give({})
+      const { request, upstreamCalls } = openAnswers({ head: 10_000 })
+      const answers = Array.from({ length: count }, (_, n) => request(...nth(n)))
+      await yieldToEventLoop()
+      expect(await rpcErrorOf(request(...nth(count)))).toMatchObject({ code: -32005, status: 503 })
+      answers.push(request(...nth(count - 1)))
+      for (let n = 0; n < count; n += 1) await upstreamCalls[n]?.succeed({ n })
+      expect((await Promise.all(answers)).at(-1)).toBe(`{"n":${count - 1}}`)
+      expect(upstreamCalls).toHaveLength(count)
+      const again = request(...nth(count))
+      await yieldToEventLoop()
+      await upstreamCalls[count]?.succeed({})
       expect(await again).toBe('{}')
     },
   )
 
   it('for logs hold up no others, however long they take', async () => {
-    const { ask, passed } = answering({ head: 10_000 })
-    const given = Array.from({ length: 50 }, (_, n) => ask(...slow(n)))
-    await nextTurn()
-    const other = ask(...quick(0))
-    await nextTurn()
-    await passed.at(-1)?.give({})
+    const { request, upstreamCalls } = openAnswers({ head: 10_000 })
+    const answers = Array.from({ length: 50 }, (_, n) => request(...slow(n)))
+    await yieldToEventLoop()
+    const other = request(...quick(0))
+    await yieldToEventLoop()
+    await upstreamCalls.at(-1)?.succeed({})
     expect(await other).toBe('{}')
-    for (let n = 0; n <= 50; n += 1) await passed[n]?.give([])
-    expect(await Promise.all(given)).toEqual(given.map(() => '[]'))
+    for (let n = 0; n <= 50; n += 1) await upstreamCalls[n]?.succeed([])
+    expect(await Promise.all(answers)).toEqual(answers.map(() => '[]'))
   })
 
   it('wait for a while: who waited too long is refused instead of asked', async () => {
-    const { ask, passed, clock } = answering({ head: 10_000 })
-    const given = Array.from({ length: 16 }, (_, n) => ask(...quick(n)))
-    await nextTurn()
-    const early = faultOf(ask(...quick(16)))
+    const { request, upstreamCalls, clock } = openAnswers({ head: 10_000 })
+    const answers = Array.from({ length: 16 }, (_, n) => request(...quick(n)))
+    await yieldToEventLoop()
+    const early = rpcErrorOf(request(...quick(16)))
     clock.uptime = 1
-    const late = ask(...quick(17))
+    const late = request(...quick(17))
     clock.uptime = 10_000
-    await nextTurn()
-    await passed[0]?.give({})
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.succeed({})
     expect(await early).toMatchObject({ code: -32005, status: 503 })
-    for (const { give } of passed) await give({})
+    for (const { succeed } of upstreamCalls) await succeed({})
     expect(await late).toBe('{}')
-    expect(await Promise.all(given)).toEqual(given.map(() => '{}'))
-    expect(passed.map(placeOf)).not.toContain(24)
+    expect(await Promise.all(answers)).toEqual(answers.map(() => '{}'))
+    expect(upstreamCalls.map(placeOf)).not.toContain(24)
   })
 })

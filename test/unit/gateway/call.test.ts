@@ -1,30 +1,31 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { methods } from '../../../src/chain/rpc/methods.ts'
-import { readQuestion } from '../../../src/gateway/call.ts'
-import { Moment } from '../../../src/gateway/chain-state.ts'
-import { Fault } from '../../../src/gateway/rpc-error.ts'
-import { heard } from './answers-fixture.ts'
+import { readCall } from '../../../src/gateway/call.ts'
+import { ChainState } from '../../../src/gateway/chain-state.ts'
+import { RpcError } from '../../../src/gateway/rpc-error.ts'
+import { chainEvents } from './answers-fixture.ts'
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
 const WORD = `0x${'0b'.repeat(32)}`
 
 /** A chain of which all is known: sealed up to 10,000, and one more being built. */
-function known(): Moment {
-  const moment = new Moment()
-  for (const one of [heard.head(10_000), heard.building(10_001), heard.finality('safe', 9_000)]) moment.hear(one)
-  moment.hear(heard.finality('finalized', 8_000))
-  return moment
+function knownChainState(): ChainState {
+  const chainState = new ChainState()
+  for (const one of [chainEvents.head(10_000), chainEvents.pendingHead(10_001), chainEvents.finality('safe', 9_000)])
+    chainState.receive(one)
+  chainState.receive(chainEvents.finality('finalized', 8_000))
+  return chainState
 }
 
-const about = (method: string, ...params: unknown[]) => readQuestion(method, params, known()).about
-const keyOf = (method: string, ...params: unknown[]) => readQuestion(method, params, known()).key
+const validityOf = (method: string, ...params: unknown[]) => readCall(method, params, knownChainState()).scope
+const keyOf = (method: string, ...params: unknown[]) => readCall(method, params, knownChainState()).key
 
-const faultOf = (method: string, params: unknown, moment = known()): Fault => {
+const rpcErrorOf = (method: string, params: unknown, chainState = knownChainState()): RpcError => {
   try {
-    readQuestion(method, params, moment)
+    readCall(method, params, chainState)
   } catch (failure) {
-    if (failure instanceof Fault) return failure
+    if (failure instanceof RpcError) return failure
     throw failure
   }
   throw new Error(`${method} was read`)
@@ -58,7 +59,7 @@ describe('a question is about', () => {
     [['eth_getLogs', { fromBlock: 'earliest', toBlock: '0x5' }], { at: 'number', number: 5, several: true }],
     [['eth_getLogs', { blockHash: WORD, fromBlock: 'pending' }], { at: 'hash' }],
   ])('%j', ([method, ...params], expected) => {
-    expect(about(String(method), ...params)).toEqual(expected)
+    expect(validityOf(String(method), ...params)).toEqual(expected)
   })
 })
 
@@ -85,8 +86,8 @@ describe('the same question', () => {
     ['eth_getLogs', [{ address: ADDRESS, topics: [WORD] }], [{ address: ADDRESS, topics: [null, WORD] }]],
     ['eth_getCode', [ADDRESS, { blockHash: WORD }], [ADDRESS, { blockHash: WORD, requireCanonical: true }]],
   ])('of %s is not another (%#)', (method, one, other) => {
-    const moment = new Moment()
-    const keys = [one, other].map((params) => readQuestion(method, params, moment).key)
+    const chainState = new ChainState()
+    const keys = [one, other].map((params) => readCall(method, params, chainState).key)
     expect(keys[0]).not.toBe(keys[1])
   })
 
@@ -96,7 +97,7 @@ describe('the same question', () => {
 })
 
 describe('the filter that is asked upstream', () => {
-  const asked = (filter: object) => readQuestion('eth_getLogs', [filter], known()).params[0]
+  const asked = (filter: object) => readCall('eth_getLogs', [filter], knownChainState()).params[0]
 
   it('has no range beside a hash', () => {
     expect(asked({ blockHash: WORD, fromBlock: '0x0', toBlock: 'latest', address: ADDRESS })).toEqual({
@@ -113,8 +114,8 @@ describe('the filter that is asked upstream', () => {
 })
 
 describe('a range', () => {
-  const range = (fromBlock: unknown, toBlock: unknown, moment = known()) =>
-    readQuestion('eth_getLogs', [{ fromBlock, toBlock }], moment)
+  const range = (fromBlock: unknown, toBlock: unknown, chainState = knownChainState()) =>
+    readCall('eth_getLogs', [{ fromBlock, toBlock }], chainState)
 
   it.each([
     ['0x0', '0x7cf'],
@@ -138,19 +139,19 @@ describe('a range', () => {
     ['0x0', undefined, '10001'],
     ['0x0', `0x${'f'.repeat(64)}`, ''],
   ])('of more is refused with the bound: %s to %s', (fromBlock, toBlock, count) => {
-    const fault = faultOf('eth_getLogs', [{ fromBlock, toBlock }])
+    const fault = rpcErrorOf('eth_getLogs', [{ fromBlock, toBlock }])
     expect(fault.code).toBe(-32602)
     expect(fault.message).toContain('2,000')
     expect(fault.message).toContain(count)
   })
 
   it('whose end nobody knows yet is asked', () => {
-    expect(range('0x0', 'latest', new Moment()).about).toEqual({ at: 'head' })
+    expect(range('0x0', 'latest', new ChainState()).scope).toEqual({ at: 'head' })
   })
 
   it('is not looked at beside a hash', () => {
     const filter = { blockHash: WORD, fromBlock: '0x0', toBlock: 'latest' }
-    expect(readQuestion('eth_getLogs', [filter], known()).about).toEqual({ at: 'hash' })
+    expect(readCall('eth_getLogs', [filter], knownChainState()).scope).toEqual({ at: 'hash' })
   })
 })
 
@@ -158,18 +159,18 @@ describe('what cannot be asked', () => {
   it.each(['', 'eth_call', 'eth_sendRawTransaction', 'toString', '__proto__', 'ETH_CHAINID'])(
     'is the method %j',
     (method) => {
-      const fault = faultOf(method, [])
+      const fault = rpcErrorOf(method, [])
       expect(fault.code).toBe(-32601)
       expect(fault.message).toContain(JSON.stringify(method))
     },
   )
 
   it.each(['eth_subscribe', 'eth_unsubscribe'])('without a WebSocket is %s', (method) => {
-    expect(faultOf(method, ['newHeads'])).toMatchObject({ code: -32601, message: expect.stringContaining('ws://') })
+    expect(rpcErrorOf(method, ['newHeads'])).toMatchObject({ code: -32601, message: expect.stringContaining('ws://') })
   })
 
   it('is anything with named parameters', () => {
-    for (const method of Object.keys(methods)) expect(faultOf(method, {}).code).toBe(-32602)
+    for (const method of Object.keys(methods)) expect(rpcErrorOf(method, {}).code).toBe(-32602)
   })
 
   it('is said with the place where it stands', () => {
@@ -183,7 +184,7 @@ describe('what cannot be asked', () => {
       ['eth_getLogs', [{ topics: [null, ['0x1']] }]],
       ['eth_blockNumber', ['latest']],
     ] as const
-    expect(messages.map(([method, params]) => faultOf(method, params).message)).toEqual([
+    expect(messages.map(([method, params]) => rpcErrorOf(method, params).message)).toEqual([
       expect.stringMatching(/eth_getBalance takes 2 parameters, this call has 1/),
       expect.stringMatching(/params\[0\] .*address/),
       expect.stringMatching(/params\[1\] .*block/),
@@ -199,11 +200,11 @@ describe('what cannot be asked', () => {
     fc.assert(
       fc.property(fc.oneof(fc.constantFrom(...Object.keys(methods)), fc.string()), fc.jsonValue(), (method, params) => {
         try {
-          readQuestion(method, params, known())
+          readCall(method, params, knownChainState())
         } catch (failure) {
-          expect(failure).toBeInstanceOf(Fault)
-          expect((failure as Fault).message.length).toBeLessThan(600)
-          expect([-32601, -32602]).toContain((failure as Fault).code)
+          expect(failure).toBeInstanceOf(RpcError)
+          expect((failure as RpcError).message.length).toBeLessThan(600)
+          expect([-32601, -32602]).toContain((failure as RpcError).code)
         }
       }),
     )

@@ -1,107 +1,108 @@
 import { describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
 import { formatKey } from '../../../src/protocol/key.ts'
-import { headed, logOf, openWire, preconfirmed, sealed } from './log-feed-fixture.ts'
+import { headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
-const at = (block: number, raw: bigint, index = 0): Log => logOf({ block, raw, index })
+const at = (block: number, raw: bigint, index = 0): Log => readNodeLog({ block, raw, index })
 
 describe('a reorganisation', () => {
   it('takes back of what was pre-confirmed only what the new block lacks, as it was sent', () => {
-    const { hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen()
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe()
     const [kept, gone, late] = [at(11, 1n), at(11, 2n, 1), at(11, 3n, 2)]
-    hear(preconfirmed(kept), preconfirmed(gone), sealed({ number: 11, logs: [kept, gone, late] }))
-    hear({ type: 'doubted', from: 11 }, sealed({ number: 11, fork: 'b', logs: [kept] }))
-    expect(ear.told.slice(2)).toEqual(['+11.2=3 a', '-11.1=2 pending', '-11.2=3 a'])
-    hear(sealed({ number: 11, fork: 'a', logs: [kept, gone] }))
-    expect(ear.told.slice(5)).toEqual(['+11.1=2 a'])
+    receive(pendingLogEvent(kept), pendingLogEvent(gone), sealedEvent({ number: 11, logs: [kept, gone, late] }))
+    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs: [kept] }))
+    expect(ear.summaries.slice(2)).toEqual(['+11.2=3 a', '-11.1=2 pending', '-11.2=3 a'])
+    receive(sealedEvent({ number: 11, fork: 'a', logs: [kept, gone] }))
+    expect(ear.summaries.slice(5)).toEqual(['+11.1=2 a'])
   })
 
   it('takes back of what was sealed all that was said, under the old hash, and tells all under the new', () => {
-    const { hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen('logs')
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe('logs')
     const logs = [at(11, 1n), at(11, 2n, 1)]
-    hear(sealed({ number: 11, logs }), sealed({ number: 12, logs: [at(12, 9n)] }))
-    hear({ type: 'doubted', from: 11 }, sealed({ number: 11, fork: 'b', logs }))
-    expect(ear.told.slice(3)).toEqual(['-11.0=1 a', '-11.1=2 a', '-12.0=9 a', '+11.0=1 b', '+11.1=2 b'])
-    hear(sealed({ number: 12, fork: 'b' }), sealed({ number: 13, fork: 'b', logs: [at(13, 9n)] }))
-    expect(ear.told.slice(8)).toEqual(['+13.0=9 b'])
+    receive(sealedEvent({ number: 11, logs }), sealedEvent({ number: 12, logs: [at(12, 9n)] }))
+    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs }))
+    expect(ear.summaries.slice(3)).toEqual(['-11.0=1 a', '-11.1=2 a', '-12.0=9 a', '+11.0=1 b', '+11.1=2 b'])
+    receive(sealedEvent({ number: 12, fork: 'b' }), sealedEvent({ number: 13, fork: 'b', logs: [at(13, 9n)] }))
+    expect(ear.summaries.slice(8)).toEqual(['+13.0=9 b'])
   })
 
   it('that returns to the former chain is told once more', () => {
-    const { hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen('logs')
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe('logs')
     for (const fork of ['a', 'b', 'a'] as const) {
-      hear({ type: 'doubted', from: 11 })
-      for (const number of [11, 12]) hear(sealed({ number, fork, logs: [at(number, 1n)] }))
+      receive({ type: 'doubted', from: 11 })
+      for (const number of [11, 12]) receive(sealedEvent({ number, fork, logs: [at(number, 1n)] }))
     }
-    expect(ear.told).toEqual([
+    expect(ear.summaries).toEqual([
       ...['+11.0=1 a', '+12.0=1 a', '-11.0=1 a', '-12.0=1 a', '+11.0=1 b', '+12.0=1 b'],
       ...['-11.0=1 b', '-12.0=1 b', '+11.0=1 a', '+12.0=1 a'],
     ])
   })
 
   it('takes nothing back from who began to listen after it was sealed', () => {
-    const { hear, listen } = openWire()
-    hear(headed(11), sealed({ number: 11, logs: [at(11, 1n)] }))
-    const [pending, logs] = [listen(), listen('logs')]
-    hear({ type: 'doubted', from: 11 }, sealed({ number: 11, fork: 'b' }))
-    expect([...pending.told, ...logs.told]).toEqual([])
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(11), sealedEvent({ number: 11, logs: [at(11, 1n)] }))
+    const [pending, logs] = [subscribe(), subscribe('logs')]
+    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b' }))
+    expect([...pending.summaries, ...logs.summaries]).toEqual([])
   })
 
   it.each(['held logs', 'was empty'])('of a block that %s is news to who began to listen at it', (before) => {
-    const { hear, listen } = openWire()
-    hear(headed(10), headed(11), sealed({ number: 11, logs: before === 'held logs' ? [at(11, 1n)] : [] }))
-    const [pending, logs] = [listen(), listen('logs')]
-    hear({ type: 'doubted', from: 11 }, sealed({ number: 11, fork: 'b', logs: [at(11, 2n, 1)] }))
-    expect(logs.told).toEqual(['+11.1=2 b'])
-    expect(pending.told).toEqual(['+11.1=2 b'])
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10), headEvent(11), sealedEvent({ number: 11, logs: before === 'held logs' ? [at(11, 1n)] : [] }))
+    const [pending, logs] = [subscribe(), subscribe('logs')]
+    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs: [at(11, 2n, 1)] }))
+    expect(logs.summaries).toEqual(['+11.1=2 b'])
+    expect(pending.summaries).toEqual(['+11.1=2 b'])
   })
 })
 
 describe('a chain that was doubted', () => {
   it('has the news of what stands now for whoever comes while it is not settled anew', () => {
-    const { hear, listen } = openWire()
-    hear(headed(12), { type: 'doubted', from: 11 })
-    const ear = listen('logs')
-    for (const number of [11, 12]) hear(sealed({ number, fork: 'b', logs: [at(number, 1n)] }))
-    expect(ear.told).toEqual(['+11.0=1 b', '+12.0=1 b'])
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(12), { type: 'doubted', from: 11 })
+    const ear = subscribe('logs')
+    for (const number of [11, 12]) receive(sealedEvent({ number, fork: 'b', logs: [at(number, 1n)] }))
+    expect(ear.summaries).toEqual(['+11.0=1 b', '+12.0=1 b'])
   })
 })
 
 describe('what was nobody’s news', () => {
   it('is not taken back from who was not told', () => {
-    const { hear, listen } = openWire()
-    hear(headed(15))
-    const ear = listen('logs')
-    hear(sealed({ number: 15, logs: [at(15, 1n)] }), { type: 'doubted', from: 15 })
-    hear(sealed({ number: 15, fork: 'b', logs: [at(15, 2n)] }))
-    expect(ear.told).toEqual(['+15.0=2 b'])
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(15))
+    const ear = subscribe('logs')
+    receive(sealedEvent({ number: 15, logs: [at(15, 1n)] }), { type: 'doubted', from: 15 })
+    receive(sealedEvent({ number: 15, fork: 'b', logs: [at(15, 2n)] }))
+    expect(ear.summaries).toEqual(['+15.0=2 b'])
   })
 })
 
 describe('blocks that are caught up beside the newest', () => {
   it('take nothing back that only a doubt above them was about', () => {
-    const { hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen('logs')
-    hear(sealed({ number: 11, logs: [at(11, 1n)] }), { type: 'doubted', from: 11 })
-    hear(sealed({ number: 200, fork: 'b', logs: [at(200, 2n)] }), { type: 'doubted', from: 201 })
-    hear(sealed({ number: 11, fork: 'b', logs: [at(11, 1n)], newest: 200 }))
-    expect(ear.told).toEqual(['+11.0=1 a', '+200.0=2 b', '-11.0=1 a', '+11.0=1 b'])
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe('logs')
+    receive(sealedEvent({ number: 11, logs: [at(11, 1n)] }), { type: 'doubted', from: 11 })
+    receive(sealedEvent({ number: 200, fork: 'b', logs: [at(200, 2n)] }), { type: 'doubted', from: 201 })
+    receive(sealedEvent({ number: 11, fork: 'b', logs: [at(11, 1n)], newest: 200 }))
+    expect(ear.summaries).toEqual(['+11.0=1 a', '+200.0=2 b', '-11.0=1 a', '+11.0=1 b'])
   })
 
   it('take nothing back that was settled since the chain was doubted', () => {
-    const { hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen('logs')
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe('logs')
     const blocks = [11, 12, 13, 14].map((number) => ({ number, logs: [at(number, 1n)] }))
-    hear(...blocks.map(sealed), { type: 'doubted', from: 11 })
-    for (const number of [13, 14, 11, 12]) hear(sealed({ number, fork: 'b', logs: [at(number, 1n)], newest: 14 }))
-    expect(ear.told.slice(4).toSorted()).toEqual(
+    receive(...blocks.map(sealedEvent), { type: 'doubted', from: 11 })
+    for (const number of [13, 14, 11, 12])
+      receive(sealedEvent({ number, fork: 'b', logs: [at(number, 1n)], newest: 14 }))
+    expect(ear.summaries.slice(4).toSorted()).toEqual(
       [11, 12, 13, 14].flatMap((number) => [`-${number}.0=1 a`, `+${number}.0=1 b`]).toSorted(),
     )
   })
@@ -111,42 +112,45 @@ describe('the memory of the wire', () => {
   const LATELY = 1_024
 
   it('reaches back as far as a reorganisation does', () => {
-    const { wire, hear } = openWire()
-    hear(headed(10), sealed({ number: 11, logs: [at(11, 1n)] }))
-    hear(sealed({ number: 11 + LATELY }))
-    expect(wire.at(11)).toHaveLength(1)
-    hear(sealed({ number: 11 + LATELY + 1 }))
-    expect(wire.at(11)).toEqual([])
+    const { logFeed, receive } = openLogFeed()
+    receive(headEvent(10), sealedEvent({ number: 11, logs: [at(11, 1n)] }))
+    receive(sealedEvent({ number: 11 + LATELY }))
+    expect(logFeed.at(11)).toHaveLength(1)
+    receive(sealedEvent({ number: 11 + LATELY + 1 }))
+    expect(logFeed.at(11)).toEqual([])
   })
 
   it('never lets go of what is not settled yet', () => {
-    const { wire, hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen()
-    hear(preconfirmed(at(5_000, 1n)), sealed({ number: 4_999 }))
-    expect(wire.at(5_000)).toHaveLength(1)
-    hear(sealed({ number: 5_000 }))
-    expect(ear.told).toEqual(['+5000.0=1 pending', '-5000.0=1 pending'])
+    const { logFeed, receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe()
+    receive(pendingLogEvent(at(5_000, 1n)), sealedEvent({ number: 4_999 }))
+    expect(logFeed.at(5_000)).toHaveLength(1)
+    receive(sealedEvent({ number: 5_000 }))
+    expect(ear.summaries).toEqual(['+5000.0=1 pending', '-5000.0=1 pending'])
   })
 
   it.each([
     ['few that are long', 20, `0x${'11'.repeat(2 ** 20)}`],
     ['many that are short', 50_001, `0x${'11'.repeat(32)}`],
   ] as const)('holds logs up to a bound, %s; what comes beyond it is told when it is sealed', (_, count, data) => {
-    const { hear, listen } = openWire()
-    hear(headed(10))
-    const ear = listen()
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(10))
+    const ear = subscribe()
     const log = { ...at(11, 1n), data }
     const logs = Array.from({ length: count }, (_, logIndex) => ({
       ...{ ...log, logIndex },
       key: formatKey(11, log.transactionHash, logIndex),
     }))
-    hear(...logs.map(preconfirmed))
+    receive(...logs.map(pendingLogEvent))
     const told = ear.count
     expect(told).toBeGreaterThan(count / 2)
     expect(told).toBeLessThan(count)
     const [last] = logs.slice(-1)
-    hear(sealed({ number: 11, logs: last ? [last] : [], asked: [] }), preconfirmed(at(12, 2n)))
-    expect(ear.toldFrom(told).map((text) => text.replace(/=.* /, ' '))).toEqual([`+11.${count - 1} a`, '+12.0 pending'])
+    receive(sealedEvent({ number: 11, logs: last ? [last] : [], addresses: [] }), pendingLogEvent(at(12, 2n)))
+    expect(ear.summariesFrom(told).map((text) => text.replace(/=.* /, ' '))).toEqual([
+      `+11.${count - 1} a`,
+      '+12.0 pending',
+    ])
   })
 })

@@ -1,41 +1,46 @@
 import { describe, expect, it } from 'vitest'
-import { Rates } from '../../../src/gateway/rate-limit.ts'
+import { RateLimiter } from '../../../src/gateway/rate-limit.ts'
 
 const calls = (count: number, method = 'eth_getBalance'): readonly string[] =>
   Array.from({ length: count }, () => method)
 /** How many of so many are answered, one after the other. */
-const answered = (rates: Rates, count: number, now: number, method = 'eth_getBalance', address = 'one'): number =>
-  calls(count, method).filter((one) => rates.take(address, [one], now)).length
+const countAllowed = (
+  rates: RateLimiter,
+  count: number,
+  now: number,
+  method = 'eth_getBalance',
+  address = 'one',
+): number => calls(count, method).filter((one) => rates.take(address, [one], now)).length
 
 describe('an address', () => {
   it('may ask for one second at once, and then as fast as time passes', () => {
-    const rates = new Rates(50)
-    expect(answered(rates, 80, 0)).toBe(50)
-    expect(answered(rates, 80, 100)).toBe(5)
-    expect(answered(rates, 80, 10_000)).toBe(50)
+    const rates = new RateLimiter(50)
+    expect(countAllowed(rates, 80, 0)).toBe(50)
+    expect(countAllowed(rates, 80, 100)).toBe(5)
+    expect(countAllowed(rates, 80, 10_000)).toBe(50)
   })
 
   it('may ask for logs a fifth as often', () => {
-    const rates = new Rates(50)
-    expect(answered(rates, 80, 0, 'eth_getLogs')).toBe(10)
-    expect(answered(rates, 80, 0)).toBe(40)
-    expect(answered(rates, 80, 100, 'eth_getLogs')).toBe(1)
+    const rates = new RateLimiter(50)
+    expect(countAllowed(rates, 80, 0, 'eth_getLogs')).toBe(10)
+    expect(countAllowed(rates, 80, 0)).toBe(40)
+    expect(countAllowed(rates, 80, 100, 'eth_getLogs')).toBe(1)
   })
 
   it.each([1, 2, 4, 5, 9])('may ask for logs once a second where it may ask %d times', (perSecond) => {
-    expect(answered(new Rates(perSecond), 20, 0, 'eth_getLogs')).toBe(1)
+    expect(countAllowed(new RateLimiter(perSecond), 20, 0, 'eth_getLogs')).toBe(1)
   })
 
   it('counts for itself', () => {
-    const rates = new Rates(3)
-    expect(answered(rates, 5, 0)).toBe(3)
-    expect(answered(rates, 5, 0, 'eth_getBalance', 'another')).toBe(3)
+    const rates = new RateLimiter(3)
+    expect(countAllowed(rates, 5, 0)).toBe(3)
+    expect(countAllowed(rates, 5, 0, 'eth_getBalance', 'another')).toBe(3)
   })
 })
 
 describe('a batch', () => {
   it('counts as many as it holds, and none if that are too many', () => {
-    const rates = new Rates(50)
+    const rates = new RateLimiter(50)
     expect(rates.take('one', calls(50), 0)).toBe(true)
     expect(rates.take('one', calls(1), 0)).toBe(false)
     expect(rates.take('another', calls(30), 0)).toBe(true)
@@ -44,31 +49,31 @@ describe('a batch', () => {
   })
 
   it('with too many logs counts none of its others either', () => {
-    const rates = new Rates(50)
+    const rates = new RateLimiter(50)
     expect(rates.take('one', [...calls(11, 'eth_getLogs'), ...calls(20)], 0)).toBe(false)
     expect(rates.take('one', [...calls(10, 'eth_getLogs'), ...calls(40)], 0)).toBe(true)
   })
 
   it('of too many counts none of its logs either', () => {
-    const rates = new Rates(50)
+    const rates = new RateLimiter(50)
     expect(rates.take('one', [...calls(10, 'eth_getLogs'), ...calls(41)], 0)).toBe(false)
-    expect(answered(rates, 20, 0, 'eth_getLogs')).toBe(10)
+    expect(countAllowed(rates, 20, 0, 'eth_getLogs')).toBe(10)
   })
 
   it('that is larger than the bucket is never answered', () => {
-    const rates = new Rates(49)
+    const rates = new RateLimiter(49)
     for (const now of [0, 1_000, 3_600_000]) expect(rates.take('one', calls(50), now)).toBe(false)
   })
 })
 
 it('forgets whoever asked longest ago, and nobody who goes on asking', () => {
-  const rates = new Rates(1)
-  expect(answered(rates, 1, 0, 'eth_getBalance', 'silent')).toBe(1)
-  expect(answered(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(1)
+  const rates = new RateLimiter(1)
+  expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'silent')).toBe(1)
+  expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(1)
   for (let other = 0; other < 50_000; other += 1) {
     rates.take(`other ${other}`, calls(1), 0)
-    if (other % 10_000 === 0) expect(answered(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(0)
+    if (other % 10_000 === 0) expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(0)
   }
-  expect(answered(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(0)
-  expect(answered(rates, 1, 0, 'eth_getBalance', 'silent')).toBe(1)
+  expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(0)
+  expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'silent')).toBe(1)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hiding } from '../../../src/gateway/redact.ts'
+import { createRedactor } from '../../../src/gateway/redact.ts'
 
 describe('an upstream in a text', () => {
   it.each([
@@ -20,7 +20,7 @@ describe('an upstream in a text', () => {
     ['a key with a lone %', 'https://rpc.example.org/100%-secret', 'key 100%-secret has no credits'],
     ['a key that stands twice', 'https://rpc.example.org/k-1234567', 'k-1234567, again k-1234567'],
   ])('is not told from %s', (_, url, text) => {
-    const hidden = hiding([url])(text)
+    const hidden = createRedactor([url])(text)
     expect(hidden).toContain('…')
     expect(hidden).not.toMatch(/rpc\.example|10\.1\.2\.3|854|k-12|123.*456|operator|pass-word|100%/i)
     for (const word of ['cannot reach', 'now', 'has no credits', 'no such host', 'again'])
@@ -28,22 +28,22 @@ describe('an upstream in a text', () => {
   })
 
   it('is hidden as a whole before its parts are', () => {
-    const hide = hiding(['https://rpc.example.org/v2/k-1234567', 'https://rpc.example.org/v2/k-1234567-longer'])
+    const hide = createRedactor(['https://rpc.example.org/v2/k-1234567', 'https://rpc.example.org/v2/k-1234567-longer'])
     expect(hide('at https://rpc.example.org/v2/k-1234567-longer: k-1234567-longer')).toBe('at …: …')
   })
 
   it('is hidden whichever of several it is', () => {
-    const hide = hiding(['https://a.example.org/', 'wss://b.example.org/'])
+    const hide = createRedactor(['https://a.example.org/', 'wss://b.example.org/'])
     expect(hide('neither a.example.org nor b.example.org')).toBe('neither … nor …')
   })
 
   it('takes no words from a text that anything may hold', () => {
-    const hide = hiding(['https://rpc.example.org/v2/rpc/base?x=1'])
+    const hide = createRedactor(['https://rpc.example.org/v2/rpc/base?x=1'])
     const text = 'rpc v2 of base has no block x=1, it said: execution reverted'
     expect(hide(text)).toBe(text)
   })
 
   it('is nothing where there is no upstream', () => {
-    expect(hiding([])('as it is')).toBe('as it is')
+    expect(createRedactor([])('as it is')).toBe('as it is')
   })
 })

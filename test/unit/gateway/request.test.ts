@@ -1,19 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isMisfit, readEnvelope } from '../../../src/gateway/request.ts'
-import { Fault } from '../../../src/gateway/rpc-error.ts'
+import { isInvalidRequest, readRpcBody } from '../../../src/gateway/request.ts'
+import { RpcError } from '../../../src/gateway/rpc-error.ts'
 
 const chain = '"jsonrpc":"2.0","method":"eth_chainId"'
 
 /** Each request of a body in few words: its id as it will be written, and its method or the code of what is wrong. */
 const read = (text: string) =>
-  readEnvelope(text).requests.map((one) => [one.id, isMisfit(one) ? one.fault.code : one.method])
+  readRpcBody(text).requests.map((one) => [one.id, isInvalidRequest(one) ? one.fault.code : one.method])
 
 const codeOf = (text: string): number => {
   try {
-    readEnvelope(text)
+    readRpcBody(text)
   } catch (failure) {
-    if (failure instanceof Fault) return failure.code
+    if (failure instanceof RpcError) return failure.code
     throw failure
   }
   throw new Error('it was read')
@@ -21,16 +21,16 @@ const codeOf = (text: string): number => {
 
 describe('a body', () => {
   it('holds one request', () => {
-    expect(readEnvelope(`{${chain},"params":[1,{"a":null}],"id":7}`)).toEqual({
-      batch: false,
+    expect(readRpcBody(`{${chain},"params":[1,{"a":null}],"id":7}`)).toEqual({
+      isBatch: false,
       requests: [{ id: '7', method: 'eth_chainId', params: [1, { a: null }] }],
     })
   })
 
   it('holds several', () => {
-    const { batch, requests } = readEnvelope(`[{${chain},"id":7},{${chain}},3]`)
-    expect(batch).toBe(true)
-    expect(requests.map((one) => [one.id, isMisfit(one)])).toEqual([
+    const { isBatch, requests } = readRpcBody(`[{${chain},"id":7},{${chain}},3]`)
+    expect(isBatch).toBe(true)
+    expect(requests.map((one) => [one.id, isInvalidRequest(one)])).toEqual([
       ['7', false],
       [null, false],
       ['null', true],
@@ -44,8 +44,8 @@ describe('a body', () => {
   it('holds at least one request, and at most 50', () => {
     const batch = (count: number) => `[${Array.from({ length: count }, () => `{${chain}}`).join()}]`
     expect(codeOf(batch(0))).toBe(-32600)
-    expect(readEnvelope(batch(1)).requests.length).toBe(1)
-    expect(readEnvelope(batch(50)).requests.length).toBe(50)
+    expect(readRpcBody(batch(1)).requests.length).toBe(1)
+    expect(readRpcBody(batch(50)).requests.length).toBe(50)
   })
 
   it('of more than 50 is refused request by request, as libraries look for it, and as a whole beyond 1,000', () => {
@@ -57,17 +57,17 @@ describe('a body', () => {
 
   it('without parameters has none, as has one where they are null', () => {
     for (const text of [`{${chain}}`, `{${chain},"params":null}`])
-      expect(readEnvelope(text).requests).toEqual([{ id: null, method: 'eth_chainId', params: [] }])
+      expect(readRpcBody(text).requests).toEqual([{ id: null, method: 'eth_chainId', params: [] }])
   })
 
   it('is read or refused with a fault, whatever it is', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
         try {
-          for (const one of readEnvelope(text).requests)
+          for (const one of readRpcBody(text).requests)
             if (one.id !== null) expect(['string', 'number', 'object']).toContain(typeof JSON.parse(one.id))
         } catch (failure) {
-          expect(failure).toBeInstanceOf(Fault)
+          expect(failure).toBeInstanceOf(RpcError)
         }
       }),
     )

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ANSWER_BOUND_BYTES } from '../../../src/chain/rpc/client.ts'
 import { classify } from '../../../src/chain/rpc/error.ts'
-import { type Caller, type Reply, reply } from '../../../src/gateway/rpc-batch.ts'
-import { codes, Fault } from '../../../src/gateway/rpc-error.ts'
-import { answering } from './answers-fixture.ts'
+import { answerBody, type Caller, type Reply } from '../../../src/gateway/rpc-batch.ts'
+import { errorCodes, RpcError } from '../../../src/gateway/rpc-error.ts'
+import { openAnswers } from './answers-fixture.ts'
 
 /** A result up to this needs no room of its own. */
 const SMALL_BYTES = 65_536
@@ -21,25 +21,25 @@ const subscribe = (id?: unknown) => ({ jsonrpc: '2.0', id, method: 'eth_subscrib
 
 /** One who asks; nothing stands in its way unless the test says so. */
 const callerOf = (given: Partial<Caller> = {}): Caller => ({
-  who: 'somebody',
-  counts: (asked) => asked.map(() => true),
+  client: 'somebody',
+  takeRate: (asked) => asked.map(() => true),
   isLocal: () => false,
-  carryOut: () => 'null',
-  holds: () => true,
-  hasStatus: true,
+  runLocal: () => 'null',
+  reserve: () => true,
+  hasHttpStatus: true,
   ...given,
 })
 
 /** Says a body to a service over a node that answers by hand. */
-function opened(given: Partial<Caller> = {}) {
-  const service = answering({ chainId: 7 })
+function openBatch(given: Partial<Caller> = {}) {
+  const fixture = openAnswers({ chainId: 7 })
   const replies: Reply[] = []
   const caller = callerOf(given)
-  const say = (body: unknown): Promise<void> =>
-    reply(typeof body === 'string' ? body : JSON.stringify(body), service, caller, (one) => replies.push(one))
+  const send = (body: unknown): Promise<void> =>
+    answerBody(typeof body === 'string' ? body : JSON.stringify(body), fixture, caller, (one) => replies.push(one))
   const json = () =>
-    replies.map(({ status, pieces }) => ({ status, said: JSON.parse(String(Buffer.concat(pieces)) || 'null') }))
-  return { ...service, say, json, replies }
+    replies.map(({ status, chunks }) => ({ status, said: JSON.parse(String(Buffer.concat(chunks)) || 'null') }))
+  return { ...fixture, send, json, replies }
 }
 
 const chain = (id?: unknown) => ({ jsonrpc: '2.0', id, method: 'eth_chainId' })
@@ -51,41 +51,41 @@ const error = (id: unknown, number: number) => ({
 
 describe('a reply', () => {
   it('is written once, when everything is answered', async () => {
-    const { say, passed, json } = opened()
-    const said = say([balance(1), chain(2), balance(3, 'pending')])
-    await nextTurn()
-    await passed[1]?.give('0x3')
+    const { send, upstreamCalls, json } = openBatch()
+    const said = send([balance(1), chain(2), balance(3, 'pending')])
+    await yieldToEventLoop()
+    await upstreamCalls[1]?.succeed('0x3')
     expect(json()).toEqual([])
-    await passed[0]?.give('0x1')
+    await upstreamCalls[0]?.succeed('0x1')
     await said
     expect(json()).toEqual([{ status: 200, said: [result(1, '0x1'), result(2, '0x7'), result(3, '0x3')] }])
   })
 
   it('holds the bytes of the node as they came', async () => {
-    const { say, passed, replies } = opened()
-    const said = say(balance('a'))
-    await nextTurn()
-    await passed[0]?.give({ odd: ['\u00e9', 1.5] })
+    const { send, upstreamCalls, replies } = openBatch()
+    const said = send(balance('a'))
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.succeed({ odd: ['\u00e9', 1.5] })
     await said
-    expect(String(Buffer.concat(replies[0]?.pieces ?? []))).toBe(
+    expect(String(Buffer.concat(replies[0]?.chunks ?? []))).toBe(
       '{"jsonrpc":"2.0","id":"a","result":{"odd":["é",1.5]}}',
     )
   })
 
   it('has no pieces where nothing is said', async () => {
     for (const body of [chain(), [chain(), balance()], { ...chain(), method: 'nothing' }]) {
-      const { say, replies, passed } = opened()
-      await say(body)
-      expect(replies).toEqual([{ status: 200, pieces: [], held: 0 }])
-      expect(passed).toEqual([])
+      const { send, replies, upstreamCalls } = openBatch()
+      await send(body)
+      expect(replies).toEqual([{ status: 200, chunks: [], reservedBytes: 0 }])
+      expect(upstreamCalls).toEqual([])
     }
   })
 
   it('tells of a failure on this side without its words', async () => {
-    const { say, passed, json } = opened()
-    const said = say(balance(1))
-    await nextTurn()
-    await passed[0]?.fail(new TypeError('secret is not a function'))
+    const { send, upstreamCalls, json } = openBatch()
+    const said = send(balance(1))
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.fail(new TypeError('secret is not a function'))
     await said
     expect(json()).toEqual([{ status: 200, said: error(1, -32603) }])
     expect(JSON.stringify(json())).not.toContain('secret')
@@ -98,10 +98,10 @@ describe('a refusal with a status', () => {
     message: 'rpc method is not whitelisted',
   })
   const refused = async (body: unknown, given: Partial<Caller> = {}) => {
-    const { say, passed, json } = opened(given)
-    const said = say(body)
-    await nextTurn()
-    await passed[0]?.fail(forbidden)
+    const { send, upstreamCalls, json } = openBatch(given)
+    const said = send(body)
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.fail(forbidden)
     await said
     return json()
   }
@@ -111,40 +111,42 @@ describe('a refusal with a status', () => {
   })
 
   it('is an error by code within a batch, and where there is no status', async () => {
-    expect(await refused([balance(1)])).toEqual([{ status: 200, said: [error(1, codes.method)] }])
-    expect(await refused(balance(1), { hasStatus: false })).toMatchObject([{ said: error(1, codes.method) }])
+    expect(await refused([balance(1)])).toEqual([{ status: 200, said: [error(1, errorCodes.methodNotFound)] }])
+    expect(await refused(balance(1), { hasHttpStatus: false })).toMatchObject([
+      { said: error(1, errorCodes.methodNotFound) },
+    ])
   })
 })
 
 describe('the rate', () => {
   it('counts each request by its method, and what is none too', async () => {
     const counted: (readonly string[])[] = []
-    const { say } = opened({
-      counts: (methods) => {
+    const { send } = openBatch({
+      takeRate: (methods) => {
         counted.push(methods)
         return methods.map(() => true)
       },
     })
     for (const body of [chain(1), [chain(1), 3, chain(), { ...chain(2), method: 'nothing' }], '{', '[]'])
-      await say(body)
+      await send(body)
     expect(counted).toEqual([['eth_chainId'], ['eth_chainId', '', 'eth_chainId', 'nothing'], [''], ['']])
   })
 
   it('refuses a whole body with 429, and asks nothing', async () => {
-    const { say, json, passed } = opened({ counts: (methods) => methods.map(() => false) })
-    for (const body of [balance(1), [balance(1), balance(2)], '{']) await say(body)
+    const { send, json, upstreamCalls } = openBatch({ takeRate: (methods) => methods.map(() => false) })
+    for (const body of [balance(1), [balance(1), balance(2)], '{']) await send(body)
     expect(json()).toEqual([
-      { status: 429, said: error(1, codes.limit) },
-      { status: 429, said: [error(1, codes.limit), error(2, codes.limit)] },
-      { status: 429, said: error(null, codes.limit) },
+      { status: 429, said: error(1, errorCodes.limitExceeded) },
+      { status: 429, said: [error(1, errorCodes.limitExceeded), error(2, errorCodes.limitExceeded)] },
+      { status: 429, said: error(null, errorCodes.limitExceeded) },
     ])
-    expect(passed).toEqual([])
+    expect(upstreamCalls).toEqual([])
   })
 
   it('refuses the one request that is too many, and answers the others', async () => {
-    const { say, json } = opened({ counts: (methods) => methods.map((_, at) => at !== 1), hasStatus: false })
-    await say([chain(1), chain(2), chain(3)])
-    expect(json()[0]?.said).toEqual([result(1, '0x7'), error(2, codes.limit), result(3, '0x7')])
+    const { send, json } = openBatch({ takeRate: (methods) => methods.map((_, at) => at !== 1), hasHttpStatus: false })
+    await send([chain(1), chain(2), chain(3)])
+    expect(json()[0]?.said).toEqual([result(1, '0x7'), error(2, errorCodes.limitExceeded), result(3, '0x7')])
   })
 })
 
@@ -153,57 +155,57 @@ describe('long answers', () => {
 
   it('need room of their own above a bound', async () => {
     const held: number[] = []
-    const { say, passed, replies } = opened({ holds: (bytes) => held.push(bytes) > 0 })
-    const said = say([balance(1), code(2, 'latest')])
-    await nextTurn()
-    await passed[0]?.give(long(SMALL_BYTES - 1_000))
-    await passed[1]?.give(long(SMALL_BYTES + 1))
+    const { send, upstreamCalls, replies } = openBatch({ reserve: (bytes) => held.push(bytes) > 0 })
+    const said = send([balance(1), code(2, 'latest')])
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.succeed(long(SMALL_BYTES - 1_000))
+    await upstreamCalls[1]?.succeed(long(SMALL_BYTES + 1))
     await said
     expect(held).toEqual([SMALL_BYTES + 1])
-    expect(replies[0]?.held).toBe(SMALL_BYTES + 1)
+    expect(replies[0]?.reservedBytes).toBe(SMALL_BYTES + 1)
   })
 
   it('are long as well where many that are short come together', async () => {
     for (const hasRoom of [true, false]) {
       const held: number[] = []
-      const { say, passed, replies, json } = opened({ holds: (bytes) => held.push(bytes) > 0 && hasRoom })
-      const said = say([balance(1), code(2, 'latest')])
-      await nextTurn()
-      for (const { give } of passed) await give(long(SMALL_BYTES))
+      const { send, upstreamCalls, replies, json } = openBatch({ reserve: (bytes) => held.push(bytes) > 0 && hasRoom })
+      const said = send([balance(1), code(2, 'latest')])
+      await yieldToEventLoop()
+      for (const { succeed } of upstreamCalls) await succeed(long(SMALL_BYTES))
       await said
       expect(held).toEqual([expect.any(Number)])
       expect(held[0]).toBeGreaterThan(2 * SMALL_BYTES)
-      expect(replies[0]?.held).toBe(hasRoom ? held[0] : 0)
+      expect(replies[0]?.reservedBytes).toBe(hasRoom ? held[0] : 0)
       expect(json()[0]?.status).toBe(hasRoom ? 200 : 503)
     }
   })
 
   it('are refused where there is no room', async () => {
-    const { say, passed, json } = opened({ holds: () => false })
-    const said = say(balance(1))
-    await nextTurn()
-    await passed[0]?.give(long(SMALL_BYTES + 1))
+    const { send, upstreamCalls, json } = openBatch({ reserve: () => false })
+    const said = send(balance(1))
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.succeed(long(SMALL_BYTES + 1))
     await said
-    expect(json()).toEqual([{ status: 503, said: error(1, codes.limit) }])
+    expect(json()).toEqual([{ status: 503, said: error(1, errorCodes.limitExceeded) }])
   })
 
   it('of one batch are bounded in all: a long one that does not fit beside those that came is refused', async () => {
-    const { say, passed, json } = opened()
-    const said = say([balance(1), code(2, 'latest'), chain(3)])
-    await nextTurn()
-    await passed[0]?.give(long(ANSWER_BOUND_BYTES))
-    await passed[1]?.give(long(SMALL_BYTES + 1))
+    const { send, upstreamCalls, json } = openBatch()
+    const said = send([balance(1), code(2, 'latest'), chain(3)])
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.succeed(long(ANSWER_BOUND_BYTES))
+    await upstreamCalls[1]?.succeed(long(SMALL_BYTES + 1))
     await said
-    expect(json()[0]?.said.slice(1)).toMatchObject([error(2, codes.server), { id: 3, result: '0x7' }])
+    expect(json()[0]?.said.slice(1)).toMatchObject([error(2, errorCodes.serverError), { id: 3, result: '0x7' }])
     expect(json()[0]?.said[0].result.length).toBe(ANSWER_BOUND_BYTES - 2)
   })
 })
 
 describe('what is carried out on the spot', () => {
   const local = (carried: unknown[], answer: () => string): Partial<Caller> => ({
-    hasStatus: false,
+    hasHttpStatus: false,
     isLocal: (method) => method.startsWith('eth_sub') || method.startsWith('eth_unsub'),
-    carryOut: (method, params) => {
+    runLocal: (method, params) => {
       carried.push([method, params])
       return answer()
     },
@@ -212,15 +214,15 @@ describe('what is carried out on the spot', () => {
   it('is carried out in the step in which its answer is written', async () => {
     const carried: unknown[] = []
     let writtenAt = -1
-    const service = answering({ chainId: 7 })
+    const fixture = openAnswers({ chainId: 7 })
     const caller = callerOf(local(carried, () => '"0xabc"'))
     const body = JSON.stringify([subscribe(1), balance(2)])
-    const said = reply(body, service, caller, () => {
+    const said = answerBody(body, fixture, caller, () => {
       writtenAt = carried.length
     })
-    await nextTurn()
+    await yieldToEventLoop()
     expect(carried).toEqual([])
-    await service.passed[0]?.give('0x1')
+    await fixture.upstreamCalls[0]?.succeed('0x1')
     await said
     expect(carried).toEqual([['eth_subscribe', ['newHeads']]])
     expect(writtenAt).toBe(1)
@@ -228,50 +230,54 @@ describe('what is carried out on the spot', () => {
 
   it('is not carried out for nobody, where only its id would be of use', async () => {
     const carried: unknown[] = []
-    const { say, replies } = opened(local(carried, () => '"0xabc"'))
-    await say(subscribe())
+    const { send, replies } = openBatch(local(carried, () => '"0xabc"'))
+    await send(subscribe())
     expect(carried).toEqual([])
-    await say({ ...subscribe(), method: 'eth_unsubscribe', params: ['0xabc'] })
+    await send({ ...subscribe(), method: 'eth_unsubscribe', params: ['0xabc'] })
     expect(carried).toEqual([['eth_unsubscribe', ['0xabc']]])
-    expect(replies.map(({ pieces }) => pieces)).toEqual([[], []])
+    expect(replies.map(({ chunks }) => chunks)).toEqual([[], []])
   })
 
   it('is not carried out over the rate', async () => {
     const carried: unknown[] = []
-    const { say, json } = opened({ ...local(carried, () => '1'), counts: (methods) => methods.map(() => false) })
-    await say(subscribe(1))
+    const { send, json } = openBatch({ ...local(carried, () => '1'), takeRate: (methods) => methods.map(() => false) })
+    await send(subscribe(1))
     expect(carried).toEqual([])
-    expect(json()[0]?.said).toEqual(error(1, codes.limit))
+    expect(json()[0]?.said).toEqual(error(1, errorCodes.limitExceeded))
   })
 
   it('is refused in its own words', async () => {
     const failing = (failure: Error) =>
-      opened(
+      openBatch(
         local([], () => {
           throw failure
         }),
       )
-    const known = failing(new Fault(codes.params, 'not like this'))
-    await known.say(subscribe(1))
+    const known = failing(new RpcError(errorCodes.invalidParams, 'not like this'))
+    await known.send(subscribe(1))
     expect(known.json()[0]?.said).toEqual({
       jsonrpc: '2.0',
       id: 1,
-      error: { code: codes.params, message: 'not like this' },
+      error: { code: errorCodes.invalidParams, message: 'not like this' },
     })
     const unknown = failing(new Error('secret'))
-    await unknown.say([subscribe(1), chain(2)])
-    expect(unknown.json()[0]?.said).toEqual([error(1, codes.internal), result(2, '0x7')])
+    await unknown.send([subscribe(1), chain(2)])
+    expect(unknown.json()[0]?.said).toEqual([error(1, errorCodes.internalError), result(2, '0x7')])
   })
 })
 
 describe('a fault', () => {
   it('is written with its data, where it has some', () => {
-    expect(JSON.parse(new Fault(3, 'reverted', 200, '0x12').text)).toEqual({
+    expect(JSON.parse(new RpcError(3, 'reverted', 200, '0x12').json)).toEqual({
       code: 3,
       message: 'reverted',
       data: '0x12',
     })
-    expect(JSON.parse(new Fault(3, 'reverted', 200, null).text)).toEqual({ code: 3, message: 'reverted', data: null })
-    expect(new Fault(3, 'a "quoted" word').text).toBe('{"code":3,"message":"a \\"quoted\\" word"}')
+    expect(JSON.parse(new RpcError(3, 'reverted', 200, null).json)).toEqual({
+      code: 3,
+      message: 'reverted',
+      data: null,
+    })
+    expect(new RpcError(3, 'a "quoted" word').json).toBe('{"code":3,"message":"a \\"quoted\\" word"}')
   })
 })

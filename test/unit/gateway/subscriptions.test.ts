@@ -1,47 +1,60 @@
 import { describe, expect, it } from 'vitest'
-import { Fault } from '../../../src/gateway/rpc-error.ts'
-import { Exchange } from '../../../src/gateway/subscriptions.ts'
-import { Foreign } from '../../../src/gateway/unlisted-contracts.ts'
+import { RpcError } from '../../../src/gateway/rpc-error.ts'
+import { Subscriptions } from '../../../src/gateway/subscriptions.ts'
+import { UnlistedContracts } from '../../../src/gateway/unlisted-contracts.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { apple, pendingLog, tesla, word } from '../chain/node-json.ts'
-import { hashOf, headed, Listener, logOf, preconfirmed, sealed } from './log-feed-fixture.ts'
+import {
+  hashOf,
+  headEvent,
+  pendingLogEvent,
+  RecordingSubscriber,
+  readNodeLog,
+  sealedEvent,
+} from './log-feed-fixture.ts'
 
 const other: Hex = `0x${'07'.repeat(20)}`
-const many = (count: number): Hex[] =>
+const manyAddresses = (count: number): Hex[] =>
   Array.from({ length: count }, (_, at): Hex => `0x${(at + 1).toString(16).padStart(40, '0')}`)
 
 /** An exchange of two listed tokens, that has heard of the head 10. */
-function openExchange({ foreign = null, listed = [apple, tesla] }: { foreign?: Foreign | null; listed?: Hex[] } = {}) {
+function openSubscriptions({
+  foreign: unlisted = null,
+  listed = [apple, tesla],
+}: {
+  foreign?: UnlistedContracts | null
+  listed?: Hex[]
+} = {}) {
   const blockAt = (number: number) => ({
     number: `0x${number.toString(16)}`,
     hash: hashOf(number),
     parentHash: hashOf(number - 1),
   })
-  const exchange = new Exchange({
-    lists: (address) => listed.includes(address),
+  const subscriptions = new Subscriptions({
+    isListed: (address) => listed.includes(address),
     hasList: () => listed.length > 0,
-    foreign,
-    block: async (number) => blockAt(number),
-    rest: async () => {},
+    unlistedContracts: unlisted,
+    readBlock: async (number) => blockAt(number),
+    delay: async () => {},
   })
-  exchange.hear(headed(10))
+  subscriptions.receive(headEvent(10))
   const open = (...params: unknown[]) => {
-    const ear = new Listener()
-    return { ear, end: exchange.open(params, ear) }
+    const subscriber = new RecordingSubscriber()
+    return { subscriber, end: subscriptions.open(params, subscriber) }
   }
   /** Why it may not be subscribed to. */
-  const refusal = (params: unknown): string => {
+  const refusalOf = (params: unknown): string => {
     try {
-      exchange.open(params, new Listener())
+      subscriptions.open(params, new RecordingSubscriber())
     } catch (failure) {
-      expect(failure).toBeInstanceOf(Fault)
-      const { code, message } = failure as Fault
+      expect(failure).toBeInstanceOf(RpcError)
+      const { code, message } = failure as RpcError
       return `${code} ${message}`
     }
     throw new Error('it may')
   }
-  const transfer = (address: Hex, index = 0, block = 11) => preconfirmed(logOf({ block, index, address }))
-  return { exchange, open, refusal, transfer, blockAt }
+  const transferEvent = (address: Hex, index = 0, block = 11) => pendingLogEvent(readNodeLog({ block, index, address }))
+  return { subscriptions, open, refusalOf, transferEvent, blockAt }
 }
 
 describe('whoever subscribes', () => {
@@ -53,33 +66,33 @@ describe('whoever subscribes', () => {
     ['the tokens in capitals', [{ address: [`0x${'AA'.repeat(20)}`, `0x${'7E'.repeat(20)}`] }]],
     ['a range, which means nothing here', [{ fromBlock: '0x1', toBlock: 'latest' }]],
   ])('with %s hears all listed tokens, and nothing else', (_, filter) => {
-    const { exchange, open, transfer } = openExchange()
-    const { ear } = open('pendingLogs', ...filter)
-    for (const [index, address] of [apple, tesla, other].entries()) exchange.hear(transfer(address, index))
-    expect(ear.told).toEqual(['+11.0=1 pending', '+11.1=1 pending'])
+    const { subscriptions, open, transferEvent } = openSubscriptions()
+    const { subscriber } = open('pendingLogs', ...filter)
+    for (const [index, address] of [apple, tesla, other].entries()) subscriptions.receive(transferEvent(address, index))
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=1 pending'])
   })
 
   it('hears of its token alone, until it ends', () => {
-    const { exchange, open, transfer } = openExchange()
-    const { ear, end } = open('pendingLogs', { address: tesla })
-    exchange.hear(transfer(apple, 0))
-    exchange.hear(transfer(tesla, 1))
+    const { subscriptions, open, transferEvent } = openSubscriptions()
+    const { subscriber, end } = open('pendingLogs', { address: tesla })
+    subscriptions.receive(transferEvent(apple, 0))
+    subscriptions.receive(transferEvent(tesla, 1))
     end()
     end()
-    exchange.hear(transfer(tesla, 2))
-    expect(ear.results).toEqual([pendingLog({ block: 11, index: 1, address: tesla })])
+    subscriptions.receive(transferEvent(tesla, 2))
+    expect(subscriber.results).toEqual([pendingLog({ block: 11, index: 1, address: tesla })])
   })
 
   it('hears each kind under its own name', async () => {
-    const { exchange, open, transfer, blockAt } = openExchange()
+    const { subscriptions, open, transferEvent, blockAt } = openSubscriptions()
     const [pending, logs, heads] = [open('pendingLogs'), open('logs'), open('newHeads')]
-    exchange.hear(transfer(apple))
-    exchange.hear(headed(11))
-    exchange.hear(sealed({ number: 11, logs: [logOf({ block: 11 })] }))
+    subscriptions.receive(transferEvent(apple))
+    subscriptions.receive(headEvent(11))
+    subscriptions.receive(sealedEvent({ number: 11, logs: [readNodeLog({ block: 11 })] }))
     await new Promise(setImmediate)
-    expect(pending.ear.told).toEqual(['+11.0=1 pending'])
-    expect(logs.ear.told).toEqual(['+11.0=1 a'])
-    expect(heads.ear.results).toEqual([blockAt(11)])
+    expect(pending.subscriber.summaries).toEqual(['+11.0=1 pending'])
+    expect(logs.subscriber.summaries).toEqual(['+11.0=1 a'])
+    expect(heads.subscriber.results).toEqual([blockAt(11)])
   })
 })
 
@@ -104,52 +117,54 @@ describe('a subscription that is not served is refused with a sentence', () => {
       new RegExp(`^-32602 .*not a listed tokenized stock: ${other}\\. .*eth_getLogs`),
     ],
     [['logs', { address: [apple, other] }], new RegExp(`: ${other}\\. `)],
-    [['logs', { address: many(4) }], /0{39}1, 0x0{39}2, 0x0{39}3, …\. /],
+    [['logs', { address: manyAddresses(4) }], /0{39}1, 0x0{39}2, 0x0{39}3, …\. /],
   ])('%j', (params, sentence) => {
-    expect(openExchange().refusal(params)).toMatch(sentence)
+    expect(openSubscriptions().refusalOf(params)).toMatch(sentence)
   })
 
   it('that names a contract before any list is known, as one to try again', () => {
-    const { refusal, open } = openExchange({ listed: [] })
-    expect(refusal(['logs', { address: apple }])).toMatch(/^-32000 .*has not been read yet; try again/)
+    const { refusalOf, open } = openSubscriptions({ listed: [] })
+    expect(refusalOf(['logs', { address: apple }])).toMatch(/^-32000 .*has not been read yet; try again/)
     open('logs', {})
   })
 })
 
 describe('contracts that are not listed, where they are served', () => {
   it('are heard from their own source beside the listed ones, in one subscription', () => {
-    const foreign = new Foreign()
-    const { exchange, open, transfer } = openExchange({ foreign })
-    const { ear, end } = open('pendingLogs', { address: [apple, other] })
-    foreign.wire.hear(headed(10))
-    exchange.hear(transfer(apple, 0))
-    exchange.hear(transfer(other, 1))
-    foreign.wire.hear(transfer(other, 2))
-    foreign.wire.hear(transfer(apple, 3))
-    expect(ear.told).toEqual(['+11.0=1 pending', '+11.2=1 pending'])
+    const unlisted = new UnlistedContracts()
+    const { subscriptions, open, transferEvent } = openSubscriptions({ foreign: unlisted })
+    const { subscriber, end } = open('pendingLogs', { address: [apple, other] })
+    unlisted.logFeed.receive(headEvent(10))
+    subscriptions.receive(transferEvent(apple, 0))
+    subscriptions.receive(transferEvent(other, 1))
+    unlisted.logFeed.receive(transferEvent(other, 2))
+    unlisted.logFeed.receive(transferEvent(apple, 3))
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.2=1 pending'])
     end()
-    exchange.hear(transfer(apple, 4))
-    foreign.wire.hear(transfer(other, 5))
-    expect(ear.results).toHaveLength(2)
+    subscriptions.receive(transferEvent(apple, 4))
+    unlisted.logFeed.receive(transferEvent(other, 5))
+    expect(subscriber.results).toHaveLength(2)
   })
 
   it('are none of an empty filter', () => {
-    const foreign = new Foreign()
-    const { open, transfer } = openExchange({ foreign })
+    const unlisted = new UnlistedContracts()
+    const { open, transferEvent } = openSubscriptions({ foreign: unlisted })
     const [all] = [open('pendingLogs'), open('pendingLogs', { address: other })]
-    foreign.wire.hear(transfer(other))
-    expect(all?.ear.told).toEqual([])
+    unlisted.logFeed.receive(transferEvent(other))
+    expect(all?.subscriber.summaries).toEqual([])
   })
 
   it('of which there are too many leave nothing behind of the subscription that named them', () => {
-    const foreign = new Foreign()
-    const { exchange, open, refusal, transfer } = openExchange({ foreign })
-    const { end } = open('logs', { address: many(250) })
-    expect(refusal(['pendingLogs', { address: [apple, ...many(257)] }])).toMatch(/^-32005 too many contracts/)
-    const { ear } = open('pendingLogs')
-    exchange.hear(transfer(apple))
-    expect(ear.results).toHaveLength(1)
+    const unlisted = new UnlistedContracts()
+    const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ foreign: unlisted })
+    const { end } = open('logs', { address: manyAddresses(250) })
+    expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(257)] }])).toMatch(
+      /^-32005 too many contracts/,
+    )
+    const { subscriber } = open('pendingLogs')
+    subscriptions.receive(transferEvent(apple))
+    expect(subscriber.results).toHaveLength(1)
     end()
-    open('pendingLogs', { address: many(256) })
+    open('pendingLogs', { address: manyAddresses(256) })
   })
 })

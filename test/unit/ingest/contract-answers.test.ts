@@ -1,35 +1,35 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Arrival } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/reducer.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
-import { secondOf } from '../chain/node-json.ts'
-import { openEmbedded } from '../tape/test-tape.ts'
+import { timestampOf } from '../chain/node-json.ts'
+import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
-import { hearing, listed, restore, status, transaction } from './reducer-fixture.ts'
-import { multiplied, paused, transfer, wad } from './token-logs.ts'
+import { listEvent, openReducer, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
+import { paused, transfer, uiMultiplierUpdated, wad } from './token-logs.ts'
 
 const address = APPLE as Hex
 const EXACT = '1.000537939576369481'
-const answer = (
+const callAnswer = (
   block: number,
   multiplier: string,
-  more: Partial<Extract<Arrival, { type: 'token' }>> = {},
-): Arrival => ({
+  overrides: Partial<Extract<IngestEvent, { type: 'token' }>> = {},
+): IngestEvent => ({
   ...{ type: 'token', address, block, multiplier: wad(multiplier), scheduled: null, paused: [] },
-  ...more,
+  ...overrides,
 })
-const moved = (block: number) => transaction([transfer({ block, index: 0 }, 10n ** 18n)])
+const transferEvent = (block: number) => transactionEvent([transfer({ block, index: 0 }, 10n ** 18n)])
 
-const begin = async (record = apple({ multiplier: Number(EXACT) })) => {
-  const embedded = await openEmbedded()
-  onTestFinished(() => embedded.close())
-  const house = await restore(embedded.tape)
-  await house.tell(listed(record), hearing, status('pendingLogs'))
-  const tell = async (...turn: Arrival[]) => (await house.tell(...turn)).map(short)
-  return { embedded, ...house, tell }
+const openListed = async (record = apple({ multiplier: Number(EXACT) })) => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  const fixture = await openReducer(openedTape.tape)
+  await fixture.publish(listEvent(record), subscribedEvent, statusEvent('pendingLogs'))
+  const publish = async (...batch: IngestEvent[]) => (await fixture.publish(...batch)).map(summarise)
+  return { openedTape, ...fixture, publish }
 }
-const short = ({ update, text }: Entry): string => {
+const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   switch (update.type) {
     case 'transfer':
@@ -47,70 +47,76 @@ const short = ({ update, text }: Entry): string => {
 
 describe('what a contract answers', () => {
   it('adds the digits that the list has lost, also to what was told before', async () => {
-    const { tell, teller } = await begin()
-    expect(await tell(moved(5))).toEqual([`transfer x ${Number(EXACT)}`])
-    expect(await tell(answer(4, EXACT))).toEqual([`amend x ${EXACT}`])
-    expect(await tell(moved(6))).toEqual([`transfer x ${EXACT}`])
-    expect(teller.board.get(address)).toMatchObject({ multiplier: EXACT, multiplierSource: 'call' })
-    expect(await tell(listed(apple({ multiplier: Number(EXACT) })))).toEqual([])
+    const { publish, reducer } = await openListed()
+    expect(await publish(transferEvent(5))).toEqual([`transfer x ${Number(EXACT)}`])
+    expect(await publish(callAnswer(4, EXACT))).toEqual([`amend x ${EXACT}`])
+    expect(await publish(transferEvent(6))).toEqual([`transfer x ${EXACT}`])
+    expect(reducer.tokens.get(address)).toMatchObject({ multiplier: EXACT, multiplierSource: 'call' })
+    expect(await publish(listEvent(apple({ multiplier: Number(EXACT) })))).toEqual([])
   })
 
   it('that is what a log said already is no news', async () => {
-    const { tell, teller } = await begin(apple())
-    await tell(transaction([multiplied({ block: 5, index: 0 }, '1', '2', secondOf(5))]))
-    expect(await tell(answer(6, '2'))).toEqual([])
-    expect(teller.board.get(address)?.multiplierSource).toBe('log')
+    const { publish, reducer } = await openListed(apple())
+    await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(5))]))
+    expect(await publish(callAnswer(6, '2'))).toEqual([])
+    expect(reducer.tokens.get(address)?.multiplierSource).toBe('log')
   })
 
   it('as of a block before a log does not displace the log', async () => {
-    const { tell } = await begin(apple())
-    await tell(transaction([multiplied({ block: 5, index: 0 }, '1', '2', secondOf(5))]))
-    expect(await tell(answer(4, '1'), moved(6))).toEqual(['transfer x 2'])
+    const { publish } = await openListed(apple())
+    await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(5))]))
+    expect(await publish(callAnswer(4, '1'), transferEvent(6))).toEqual(['transfer x 2'])
   })
 
   it('that shows a change of which no log was heard is told', async () => {
-    const { tell } = await begin(apple())
-    expect(await tell(answer(8, '4', { paused: [1] }))).toEqual(['effective 1 to 4 by clock', 'paused 1 now 1'])
-    expect(await tell(moved(8), moved(9))).toEqual(['transfer x 1', 'transfer x 4'])
+    const { publish } = await openListed(apple())
+    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual(['effective 1 to 4 by clock', 'paused 1 now 1'])
+    expect(await publish(transferEvent(8), transferEvent(9))).toEqual(['transfer x 1', 'transfer x 4'])
   })
 
   it('that knows of a schedule arms it', async () => {
-    const { tell, teller } = await begin(apple())
-    const scheduled = { to: wad('2'), effectiveAt: BigInt(secondOf(20)) }
-    expect(await tell(answer(8, '1', { scheduled }))).toEqual([])
-    expect(teller.board.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: secondOf(20) })
-    expect(await tell(moved(19), moved(20))).toEqual(['transfer x 1', 'effective 1 to 2 by clock', 'transfer x 2'])
+    const { publish, reducer } = await openListed(apple())
+    const scheduled = { to: wad('2'), effectiveAt: BigInt(timestampOf(20)) }
+    expect(await publish(callAnswer(8, '1', { scheduled }))).toEqual([])
+    expect(reducer.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: timestampOf(20) })
+    expect(await publish(transferEvent(19), transferEvent(20))).toEqual([
+      'transfer x 1',
+      'effective 1 to 2 by clock',
+      'transfer x 2',
+    ])
   })
 
   it('that knows of no schedule any more disarms it where a log may have been missed', async () => {
-    const { tell, teller } = await begin(apple())
-    await tell(transaction([multiplied({ block: 5, index: 0 }, '1', '2', secondOf(20))]))
-    await tell(
+    const { publish, reducer } = await openListed(apple())
+    await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
+    await publish(
       { type: 'hole', blocks: { from: 6, to: 7 }, reason: 'backfill_bound', cursor: { number: 7, hash: null } },
-      answer(8, '1'),
+      callAnswer(8, '1'),
     )
-    expect(teller.board.get(address)?.scheduled).toBeNull()
-    expect(await tell(moved(20))).toEqual(['transfer x 1'])
+    expect(reducer.tokens.get(address)?.scheduled).toBeNull()
+    expect(await publish(transferEvent(20))).toEqual(['transfer x 1'])
   })
 
   it('against what logs said since every block was read displaces none of it, whatever block it is asked about', async () => {
-    const { tell, teller } = await begin(apple())
-    await tell(transaction([multiplied({ block: 5, index: 0 }, '1', '2', secondOf(20))]))
-    await tell(transaction([paused({ block: 6, index: 0 }, [0])]))
-    expect(await tell(answer(8, '1', { paused: [] }))).toEqual([])
-    expect(teller.board.get(address)).toMatchObject({ scheduled: { to: '2' }, paused: [0] })
-    expect(await tell(moved(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
+    const { publish, reducer } = await openListed(apple())
+    await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
+    await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
+    expect(await publish(callAnswer(8, '1', { paused: [] }))).toEqual([])
+    expect(reducer.tokens.get(address)).toMatchObject({ scheduled: { to: '2' }, paused: [0] })
+    expect(await publish(transferEvent(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
   })
 
   it('of what no log named is news beside what logs said', async () => {
-    const { tell, teller } = await begin(apple())
-    await tell(transaction([paused({ block: 6, index: 0 }, [0])]))
-    expect(await tell(answer(8, '1', { paused: [3] }))).toEqual(['paused 3 now 0,3'])
-    expect(teller.board.get(address)?.paused).toEqual([0, 3])
+    const { publish, reducer } = await openListed(apple())
+    await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
+    expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now 0,3'])
+    expect(reducer.tokens.get(address)?.paused).toEqual([0, 3])
   })
 
   it('with nothing is worth nothing', async () => {
-    const { tell } = await begin(apple())
-    expect(await tell(answer(8, '0', { multiplier: null, paused: null }), moved(9))).toEqual(['transfer x 1'])
+    const { publish } = await openListed(apple())
+    expect(await publish(callAnswer(8, '0', { multiplier: null, paused: null }), transferEvent(9))).toEqual([
+      'transfer x 1',
+    ])
   })
 })

@@ -1,22 +1,22 @@
 import Big from 'big.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readTogether } from '../../../src/chain/logs/fold-transaction.ts'
+import { decodeLogs } from '../../../src/chain/logs/fold-transaction.ts'
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
-import { type Hearing, join } from '../../../src/ingest/enrich.ts'
+import { enrich, type PublishContext } from '../../../src/ingest/enrich.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { type Draft, type DraftOf, Update } from '../../../src/protocol/updates.ts'
-import { factorOf } from '../../../src/tokens/multiplier.ts'
-import { listSaid, noRounds } from '../../../src/tokens/nav-history.ts'
+import { newMultiplierHistory } from '../../../src/tokens/multiplier.ts'
+import { addListReading, emptyNavHistory } from '../../../src/tokens/nav-history.ts'
 import type { Token } from '../../../src/tokens/token.ts'
-import { alice, bob, keyOf, pendingLog, sealedLog, secondOf, txHash, word } from '../chain/node-json.ts'
-import { APPLE, NOON, rule, tokenOf } from '../tokens/stock-records.ts'
+import { alice, bob, keyOf, pendingLog, sealedLog, timestampOf, txHash, word } from '../chain/node-json.ts'
+import { APPLE, listTime, NOON, tokenOf } from '../tokens/stock-records.ts'
 
 const ZERO: Hex = `0x${'0'.repeat(40)}`
 const apple = APPLE as Hex
 const token = tokenOf()
 
-const hearing: Hearing = {
+const joinContext: PublishContext = {
   via: 'pendingLogs',
   sealed: false,
   late: false,
@@ -26,32 +26,43 @@ const hearing: Hearing = {
   chainTime: null,
 }
 
-const logOf = (wire: Record<string, unknown>): Log => {
-  const [log] = readLogs(wire).logs
+const readLog = (nodeLog: Record<string, unknown>): Log => {
+  const [log] = readLogs(nodeLog).logs
   if (!log) throw new Error('no log')
   return log
 }
 
 /** What is told, checked against the contract. */
-const tell = (wire: Record<string, unknown>, of: Partial<Token> = {}, heard: Partial<Hearing> = {}): Draft => {
-  const { reading, multiplier } = { ...token, ...of }
-  const histories = { factor: factorOf(multiplier), rounds: listSaid(noRounds, reading, rule) }
-  const log = logOf(wire)
-  const [saying] = readTogether([log]).sayings
-  if (!saying) throw new Error('nothing said')
-  const draft = join(saying, { ...token, ...of, ...histories }, { ...hearing, ...heard })
+const enrichLog = (
+  nodeLog: Record<string, unknown>,
+  overrides: Partial<Token> = {},
+  context: Partial<PublishContext> = {},
+): Draft => {
+  const { navReading, multiplier } = { ...token, ...overrides }
+  const histories = {
+    multiplierHistory: newMultiplierHistory(multiplier),
+    navHistory: addListReading(emptyNavHistory, navReading, listTime),
+  }
+  const log = readLog(nodeLog)
+  const [decodedLog] = decodeLogs([log]).decodedLogs
+  if (!decodedLog) throw new Error('nothing said')
+  const draft = enrich(decodedLog, { ...token, ...overrides, ...histories }, { ...joinContext, ...context })
   expect(Update.parse({ ...draft, id: 'a.1', prev: null })).toMatchObject(draft)
   return draft
 }
-const move = (raw: bigint, of: Partial<Token> = {}, ends: { from?: Hex; to?: Hex } = {}): DraftOf<'transfer'> => {
-  const draft = tell(pendingLog({ block: 5, address: apple, raw, ...ends }), of)
+const enrichTransfer = (
+  raw: bigint,
+  overrides: Partial<Token> = {},
+  parties: { from?: Hex; to?: Hex } = {},
+): DraftOf<'transfer'> => {
+  const draft = enrichLog(pendingLog({ block: 5, address: apple, raw, ...parties }), overrides)
   if (!('raw' in draft) || !('shares' in draft)) throw new Error('no movement')
   return draft as DraftOf<'transfer'>
 }
 
 describe('a movement', () => {
   it('is told whole', () => {
-    expect(tell(pendingLog({ block: 5, index: 3, address: apple, raw: 150_000_000n }))).toEqual({
+    expect(enrichLog(pendingLog({ block: 5, index: 3, address: apple, raw: 150_000_000n }))).toEqual({
       type: 'transfer',
       symbol: 'AAPLc',
       address: apple,
@@ -68,7 +79,7 @@ describe('a movement', () => {
       reference_value: '486.45',
       nav: { price: '324.3014', updated_at: '2026-11-20T11:30:03.000Z', age_s: 1_797, state: 'fresh', bound_s: 93_600 },
       memo: null,
-      block: { number: 5, hash: null, timestamp: new Date(secondOf(5) * 1_000).toISOString() },
+      block: { number: 5, hash: null, timestamp: new Date(timestampOf(5) * 1_000).toISOString() },
       tx: { hash: txHash(5, 3), index: 3, log_index: 3 },
       ingest: {
         source: 'pendingLogs',
@@ -79,30 +90,30 @@ describe('a movement', () => {
   })
 
   it('from nobody is a mint, to nobody a burn, from nobody to nobody a mint', () => {
-    expect(move(1n, {}, { from: ZERO }).type).toBe('mint')
-    expect(move(1n, {}, { to: ZERO }).type).toBe('burn')
-    expect(move(1n, {}, { from: ZERO, to: ZERO }).type).toBe('mint')
-    expect(move(1n, {}, { from: bob, to: bob })).toMatchObject({ type: 'transfer', from: bob, to: bob })
+    expect(enrichTransfer(1n, {}, { from: ZERO }).type).toBe('mint')
+    expect(enrichTransfer(1n, {}, { to: ZERO }).type).toBe('burn')
+    expect(enrichTransfer(1n, {}, { from: ZERO, to: ZERO }).type).toBe('mint')
+    expect(enrichTransfer(1n, {}, { from: bob, to: bob })).toMatchObject({ type: 'transfer', from: bob, to: bob })
   })
 
   it('of nothing is worth nothing', () => {
-    expect(move(0n)).toMatchObject({ raw: '0', amount: '0', shares: '0', reference_value: '0.00' })
+    expect(enrichTransfer(0n)).toMatchObject({ raw: '0', amount: '0', shares: '0', reference_value: '0.00' })
   })
 
   it('of more than any number holds is told exactly', () => {
-    expect(move(2n ** 256n - 1n)).toMatchObject({
+    expect(enrichTransfer(2n ** 256n - 1n)).toMatchObject({
       raw: '115792089237316195423570985008687907853269984665640564039457584007913129639935',
       amount: '1157920892373161954235709850086879078532699846656405640394575840079131.29639935',
     })
   })
 
   it('is counted in shares by the multiplier, rounded down to base units', () => {
-    expect(move(3n, { multiplier: '0.5' })).toMatchObject({
+    expect(enrichTransfer(3n, { multiplier: '0.5' })).toMatchObject({
       amount: '0.00000003',
       shares: '0.00000001',
       multiplier: '0.5',
     })
-    expect(move(100_000_000n, { multiplier: '1.000537939576369481' })).toMatchObject({
+    expect(enrichTransfer(100_000_000n, { multiplier: '1.000537939576369481' })).toMatchObject({
       amount: '1',
       shares: '1.00053793',
       reference_value: '324.30',
@@ -110,7 +121,7 @@ describe('a movement', () => {
   })
 
   it('is worth its amount times the NAV, which carries the multiplier already', () => {
-    expect(move(200_000_000n, { multiplier: '2' })).toMatchObject({
+    expect(enrichTransfer(200_000_000n, { multiplier: '2' })).toMatchObject({
       amount: '2',
       shares: '4',
       reference_value: '648.60',
@@ -125,7 +136,7 @@ describe('a movement', () => {
     [1n, '0.994999', '0.99'],
     [1n, '0.995', '1.00'],
   ])('of %s at %s is worth %s: half up, in two decimals', (raw, price, value) => {
-    expect(move(raw, { decimals: 0, reading: { price, updatedAt: NOON } }).reference_value).toBe(value)
+    expect(enrichTransfer(raw, { decimals: 0, navReading: { price, updatedAt: NOON } }).reference_value).toBe(value)
   })
 
   it('agrees with another calculator on whatever comes', () => {
@@ -136,7 +147,7 @@ describe('a movement', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 200n), fc.nat(30), Digits, Digits, (raw, decimals, factor, nav) => {
         const [multiplier, price] = [decimal(factor), decimal(nav)]
-        const told = move(raw, { decimals, multiplier, reading: { price, updatedAt: NOON } })
+        const told = enrichTransfer(raw, { decimals, multiplier, navReading: { price, updatedAt: NOON } })
         const one = new Big(10).pow(decimals)
         const amount = new Big(raw.toString()).div(one)
         expect(told.amount).toBe(amount.toFixed())
@@ -150,7 +161,7 @@ describe('a movement', () => {
 
 describe('what nobody knows is null', () => {
   it('without decimals: amount, shares and value', () => {
-    expect(move(5n, { decimals: null })).toMatchObject({
+    expect(enrichTransfer(5n, { decimals: null })).toMatchObject({
       raw: '5',
       amount: null,
       shares: null,
@@ -160,7 +171,7 @@ describe('what nobody knows is null', () => {
   })
 
   it('without a multiplier: multiplier and shares, but not the value', () => {
-    expect(move(100_000_000n, { multiplier: null })).toMatchObject({
+    expect(enrichTransfer(100_000_000n, { multiplier: null })).toMatchObject({
       amount: '1',
       multiplier: null,
       shares: null,
@@ -168,13 +179,13 @@ describe('what nobody knows is null', () => {
     })
   })
 
-  it.each<[string, Token['reading'], string]>([
+  it.each<[string, Token['navReading'], string]>([
     ['missing', { price: null, updatedAt: null }, 'missing'],
     ['zero', { price: '0', updatedAt: NOON }, 'invalid'],
     ['of the future', { price: '5', updatedAt: NOON + 1e9 }, 'invalid'],
     ['of no time', { price: '5', updatedAt: null }, 'invalid'],
-  ])('with a NAV that is %s: the value', (_, reading, state) => {
-    expect(move(1n, { reading })).toMatchObject({
+  ])('with a NAV that is %s: the value', (_, navReading, state) => {
+    expect(enrichTransfer(1n, { navReading })).toMatchObject({
       amount: '0.00000001',
       reference_value: null,
       nav: { price: null, state },
@@ -183,7 +194,7 @@ describe('what nobody knows is null', () => {
 
   it('of a record without anything: all of it', () => {
     const bare = tokenOf({ contract_address: APPLE })
-    expect(tell(pendingLog({ block: 5, address: apple }), bare)).toMatchObject({
+    expect(enrichLog(pendingLog({ block: 5, address: apple }), bare)).toMatchObject({
       symbol: APPLE,
       amount: null,
       multiplier: null,
@@ -194,41 +205,43 @@ describe('what nobody knows is null', () => {
   })
 
   it('without a timestamp: the time of its block', () => {
-    expect(tell({ ...pendingLog({ block: 5, address: apple }), blockTimestamp: null })).toMatchObject({
+    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), blockTimestamp: null })).toMatchObject({
       block: { number: 5, hash: null, timestamp: null },
     })
   })
 })
 
 describe('the NAV of a movement', () => {
-  const made = secondOf(5) * 1_000
-  const reading = (updatedAt: number) => ({ reading: { price: '10', updatedAt } })
-  const caughtUp: Partial<Hearing> = { via: 'backfill', sealed: true, late: true, now: made + 3_600_000 }
+  const made = timestampOf(5) * 1_000
+  const reading = (updatedAt: number) => ({ navReading: { price: '10', updatedAt } })
+  const caughtUp: Partial<PublishContext> = { via: 'backfill', sealed: true, late: true, now: made + 3_600_000 }
 
   it('is the one held, stale or not, with its age now', () => {
-    expect(tell(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
+    expect(enrichLog(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
       reference_value: '10.00',
       nav: { price: '10', state: 'stale', age_s: 1_000_000 },
     })
   })
 
   it('that was caught up is one that was known when its block was made', () => {
-    expect(tell(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(made), caughtUp)).toMatchObject({
+    expect(
+      enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(made), caughtUp),
+    ).toMatchObject({
       reference_value: '10.00',
       nav: { price: '10', state: 'fresh', age_s: 3_600 },
     })
   })
 
   it('that was caught up is missing where the one held is newer than its block', () => {
-    expect(tell(sealedLog({ block: 5, address: apple }), reading(made + 1), caughtUp)).toMatchObject({
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(made + 1), caughtUp)).toMatchObject({
       reference_value: null,
       nav: { price: null, updated_at: null, age_s: null, state: 'missing' },
     })
   })
 
   it('that was not caught up is the one held, however new', () => {
-    const heard: Partial<Hearing> = { via: 'poll', sealed: true, now: made + 5_000 }
-    expect(tell(sealedLog({ block: 5, address: apple }), reading(made + 1_000), heard)).toMatchObject({
+    const context: Partial<PublishContext> = { via: 'poll', sealed: true, now: made + 5_000 }
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(made + 1_000), context)).toMatchObject({
       nav: { price: '10' },
     })
   })
@@ -236,17 +249,17 @@ describe('the NAV of a movement', () => {
 
 describe('the stage', () => {
   it('is sealed with the hash of the block, where it is', () => {
-    const wire = sealedLog({ block: 5, address: apple })
-    expect(tell(wire, {}, { via: 'poll', sealed: true, late: true })).toMatchObject({
+    const nodeLog = sealedLog({ block: 5, address: apple })
+    expect(enrichLog(nodeLog, {}, { via: 'poll', sealed: true, late: true })).toMatchObject({
       stage: 'sealed',
       late: true,
-      block: { hash: wire.blockHash },
+      block: { hash: nodeLog.blockHash },
       ingest: { source: 'poll' },
     })
   })
 
   it('shows no hash while it is not, whatever the upstream sent', () => {
-    expect(tell(sealedLog({ block: 5, address: apple }))).toMatchObject({
+    expect(enrichLog(sealedLog({ block: 5, address: apple }))).toMatchObject({
       stage: 'preconfirmed',
       block: { hash: null },
     })
@@ -257,19 +270,30 @@ describe('other logs', () => {
   const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
 
   it('that allow are approvals', () => {
-    const wire = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics: [APPROVAL, word(alice), word(bob)] }
-    expect(tell(wire)).toMatchObject({ type: 'approval', owner: alice, spender: bob, raw: '7', amount: '0.00000007' })
-    expect(tell(wire, { decimals: null })).toMatchObject({ raw: '7', amount: null })
+    const nodeLog = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics: [APPROVAL, word(alice), word(bob)] }
+    expect(enrichLog(nodeLog)).toMatchObject({
+      type: 'approval',
+      owner: alice,
+      spender: bob,
+      raw: '7',
+      amount: '0.00000007',
+    })
+    expect(enrichLog(nodeLog, { decimals: null })).toMatchObject({ raw: '7', amount: null })
   })
 
   it('that nobody can read are told as they came', () => {
-    const wire = { ...pendingLog({ block: 5, address: apple }), topics: [word(1)], data: '0xabcd' }
-    expect(tell(wire)).toMatchObject({ type: 'log', topics: [word(1)], data: '0xabcd', key: keyOf({ block: 5 }) })
-    expect(tell({ ...wire, topics: [] })).toMatchObject({ type: 'log', topics: [] })
+    const nodeLog = { ...pendingLog({ block: 5, address: apple }), topics: [word(1)], data: '0xabcd' }
+    expect(enrichLog(nodeLog)).toMatchObject({
+      type: 'log',
+      topics: [word(1)],
+      data: '0xabcd',
+      key: keyOf({ block: 5 }),
+    })
+    expect(enrichLog({ ...nodeLog, topics: [] })).toMatchObject({ type: 'log', topics: [] })
   })
 
   it('that bear the name of a transfer and another layout are told as they came', () => {
-    expect(tell({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({
+    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({
       type: 'log',
       data: '0x12',
     })

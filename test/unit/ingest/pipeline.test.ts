@@ -1,104 +1,112 @@
 import { asapScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Heard } from '../../../src/chain/source/source.ts'
-import { river } from '../../../src/ingest/pipeline.ts'
+import type { ChainEvent } from '../../../src/chain/source/source.ts'
+import { buildPipeline } from '../../../src/ingest/pipeline.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Tape } from '../../../src/tape/tape.ts'
-import type { Reading } from '../../../src/tokens/list-poller.ts'
-import { openEmbedded } from '../tape/test-tape.ts'
-import { APPLE, apple, listOf, TESLA, tesla } from '../tokens/stock-records.ts'
-import { keysOf, logSent, restore, updatesOf } from './reducer-fixture.ts'
+import type { PolledList } from '../../../src/tokens/list-poller.ts'
+import { openTestTape } from '../tape/test-tape.ts'
+import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
+import { openReducer, publishedKeys, readUpdates, sourceLogEvent } from './reducer-fixture.ts'
 
 const address = APPLE as Hex
 
 /** Waits until the tape holds what is waited for. */
-const until = (tape: Tape, holds: () => boolean | Promise<boolean>): Promise<void> =>
+const waitUntil = (tape: Tape, condition: () => boolean | Promise<boolean>): Promise<void> =>
   new Promise((resolve, reject) => {
-    const look = async () => {
-      if (!(await holds())) return
+    const check = async () => {
+      if (!(await condition())) return
       stop()
       resolve()
     }
-    const stop = tape.follow(() => void look().catch(reject))
-    void look().catch(reject)
+    const stop = tape.follow(() => void check().catch(reject))
+    void check().catch(reject)
   })
 
-const place = async () => {
-  const opened = await openEmbedded()
-  onTestFinished(() => opened.close())
-  return opened
+const openTape = async () => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  return openedTape
 }
 
 /** An answer that leaves nothing out. */
-const whole = (tokens: Reading['tokens']): Reading => ({ tokens, partial: false })
+const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, partial: false })
 
 /** A river whose two springs are the test's. */
-const flow = async (tape: Tape) => {
-  const { teller, counted } = await restore(tape)
-  const lists = new Subject<Reading | null>()
-  const heard = new Subject<Heard>()
-  const wanted: (readonly Hex[])[] = []
-  const turns: number[] = []
+const runPipeline = async (tape: Tape) => {
+  const { reducer, counts } = await openReducer(tape)
+  const lists = new Subject<PolledList | null>()
+  const events = new Subject<ChainEvent>()
+  const requestedAddresses: (readonly Hex[])[] = []
+  const batchSizes: number[] = []
   let failure: unknown = null
-  const running = river({
+  const subscription = buildPipeline({
     lists,
     source: (addresses) => {
-      addresses.subscribe((list) => wanted.push(list))
-      return heard
+      addresses.subscribe((list) => requestedAddresses.push(list))
+      return events
     },
-    teller,
+    reducer,
     tape,
     answers: () => NEVER,
     clock: asapScheduler,
-    turn: asapScheduler,
+    tickScheduler: asapScheduler,
   }).subscribe({
-    next: (entries) => turns.push(entries.length),
+    next: (entries) => batchSizes.push(entries.length),
     error: (error) => {
       failure = error
     },
   })
-  onTestFinished(() => running.unsubscribe())
-  return { lists, heard, wanted, turns, counted, failure: () => failure, stop: () => running.unsubscribe() }
+  onTestFinished(() => subscription.unsubscribe())
+  return {
+    lists,
+    events,
+    requestedAddresses,
+    batchSizes,
+    counted: counts,
+    failure: () => failure,
+    stop: () => subscription.unsubscribe(),
+  }
 }
 
 describe('a turn', () => {
   it('of several logs is one append', async () => {
-    const { tape } = await place()
-    const { lists, heard, turns } = await flow(tape)
-    lists.next(whole(listOf(apple())))
-    heard.next({ type: 'hearing', addresses: [address] })
-    for (let index = 0; index < 5; index += 1) heard.next(logSent({ block: 5, index, address }))
-    await until(tape, async () => (await keysOf(tape)).length === 5)
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'hearing', addresses: [address] })
+    for (let index = 0; index < 5; index += 1) events.next(sourceLogEvent({ block: 5, index, address }))
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
     // The last waits for what may belong to it.
-    expect(turns).toEqual([6, 1])
-    expect((await updatesOf(tape)).map(({ type }) => type)).toEqual(['token', 'nav', ...Array(5).fill('transfer')])
+    expect(batchSizes).toEqual([6, 1])
+    expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'nav', ...Array(5).fill('transfer')])
   })
 
   it('that comes to nothing is not written', async () => {
-    const { tape } = await place()
-    const { lists, heard, turns } = await flow(tape)
-    lists.next(whole(listOf(apple())))
-    heard.next({ type: 'hearing', addresses: [address] })
-    await until(tape, () => tape.end() > 0)
-    heard.next({ type: 'unreadable', count: 1 })
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'hearing', addresses: [address] })
+    await waitUntil(tape, () => tape.end() > 0)
+    events.next({ type: 'unreadable', count: 1 })
     await new Promise(setImmediate)
-    heard.next(logSent({ block: 5, address }))
-    await until(tape, async () => (await keysOf(tape)).length === 1)
-    expect(turns).toEqual([2, 1])
+    events.next(sourceLogEvent({ block: 5, address }))
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 1)
+    expect(batchSizes).toEqual([2, 1])
   })
 
   it('holds lists and logs in the order in which they came', async () => {
-    const { tape } = await place()
-    const { lists, heard } = await flow(tape)
-    lists.next(whole(listOf(apple())))
-    heard.next({ type: 'hearing', addresses: [address] })
-    heard.next(logSent({ block: 5, index: 0, address }))
-    lists.next(whole(listOf(apple({ symbol: 'B' }))))
-    heard.next(logSent({ block: 5, index: 1, address }))
-    lists.next(whole(listOf(apple({ symbol: 'C' }))))
-    heard.next(logSent({ block: 5, index: 2, address }))
-    await until(tape, async () => (await keysOf(tape)).length === 3)
-    expect((await updatesOf(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
+    const { tape } = await openTape()
+    const { lists, events } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'hearing', addresses: [address] })
+    events.next(sourceLogEvent({ block: 5, index: 0, address }))
+    lists.next(completeList(parsedList(apple({ symbol: 'B' }))))
+    events.next(sourceLogEvent({ block: 5, index: 1, address }))
+    lists.next(completeList(parsedList(apple({ symbol: 'C' }))))
+    events.next(sourceLogEvent({ block: 5, index: 2, address }))
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
+    expect((await readUpdates(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
       'token AAPLc',
       'nav AAPLc',
       'transfer AAPLc',
@@ -110,8 +118,8 @@ describe('a turn', () => {
   })
 
   it('waits for the one before it to be written', async () => {
-    const { tape } = await place()
-    const { lists, heard } = await flow(tape)
+    const { tape } = await openTape()
+    const { lists, events } = await runPipeline(tape)
     const appended: string[] = []
     const { append } = tape
     tape.append = async (drafts, notes) => {
@@ -121,13 +129,13 @@ describe('a turn', () => {
       appended.push('done')
       return entries
     }
-    lists.next(whole(listOf(apple())))
-    heard.next({ type: 'hearing', addresses: [address] })
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'hearing', addresses: [address] })
     for (let index = 0; index < 3; index += 1) {
-      heard.next(logSent({ block: 5, index, address }))
+      events.next(sourceLogEvent({ block: 5, index, address }))
       await new Promise(setImmediate)
     }
-    await until(tape, async () => (await keysOf(tape)).length === 3)
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
     await new Promise(setImmediate)
     expect(appended.length).toBeGreaterThan(2)
     expect(appended).toEqual(appended.map((_, index) => (index % 2 === 0 ? 'begun' : 'done')))
@@ -136,62 +144,62 @@ describe('a turn', () => {
 
 describe('the river', () => {
   it('asks for the tokens of each list that differs, and for none without one', async () => {
-    const { tape } = await place()
-    const { lists, wanted } = await flow(tape)
-    expect(wanted).toEqual([])
+    const { tape } = await openTape()
+    const { lists, requestedAddresses } = await runPipeline(tape)
+    expect(requestedAddresses).toEqual([])
     lists.next(null)
-    lists.next(whole([]))
-    lists.next(whole(listOf(tesla(), apple())))
-    lists.next(whole(listOf(apple({ symbol: 'APPL' }), tesla())))
+    lists.next(completeList([]))
+    lists.next(completeList(parsedList(tesla(), apple())))
+    lists.next(completeList(parsedList(apple({ symbol: 'APPL' }), tesla())))
     lists.next(null)
-    lists.next(whole(listOf(apple())))
-    expect(wanted).toEqual([[TESLA, APPLE], [APPLE]])
+    lists.next(completeList(parsedList(apple())))
+    expect(requestedAddresses).toEqual([[TESLA, APPLE], [APPLE]])
   })
 
   it('asks for the same tokens anew after a list that was empty', async () => {
-    const { tape } = await place()
-    const { lists, wanted } = await flow(tape)
-    for (const list of [listOf(apple()), [], listOf(apple())]) lists.next(whole(list))
-    expect(wanted).toEqual([[APPLE], [APPLE]])
+    const { tape } = await openTape()
+    const { lists, requestedAddresses } = await runPipeline(tape)
+    for (const list of [parsedList(apple()), [], parsedList(apple())]) lists.next(completeList(list))
+    expect(requestedAddresses).toEqual([[APPLE], [APPLE]])
   })
 
   it('goes on asking for what a list may only have left out', async () => {
-    const { tape } = await place()
-    const { lists, wanted } = await flow(tape)
-    lists.next(whole(listOf(apple())))
-    lists.next({ tokens: listOf(tesla()), partial: true })
-    expect(wanted).toEqual([[APPLE], [TESLA, APPLE]])
+    const { tape } = await openTape()
+    const { lists, requestedAddresses } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    lists.next({ tokens: parsedList(tesla()), partial: true })
+    expect(requestedAddresses).toEqual([[APPLE], [TESLA, APPLE]])
   })
 
   it('asks after a restart for what the board knew, before any list', async () => {
-    const { tape, reopen } = await place()
-    const { lists, heard, stop } = await flow(tape)
-    lists.next(whole(listOf(apple(), tesla())))
-    heard.next({ type: 'hearing', addresses: [address] })
-    await until(tape, () => tape.end() > 0)
-    lists.next(whole(listOf(apple())))
-    await until(tape, async () => (await updatesOf(tape)).length === 2)
+    const { tape, reopen } = await openTape()
+    const { lists, events, stop } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple(), tesla())))
+    events.next({ type: 'hearing', addresses: [address] })
+    await waitUntil(tape, () => tape.end() > 0)
+    lists.next(completeList(parsedList(apple())))
+    await waitUntil(tape, async () => (await readUpdates(tape)).length === 2)
     await new Promise(setImmediate)
     stop()
-    expect((await flow(await reopen())).wanted).toEqual([[APPLE]])
+    expect((await runPipeline(await reopen())).requestedAddresses).toEqual([[APPLE]])
   })
 
   it('ends with the failure of its tape', async () => {
-    const { tape } = await place()
-    const { lists, heard, failure } = await flow(tape)
+    const { tape } = await openTape()
+    const { lists, events, failure } = await runPipeline(tape)
     tape.append = () => Promise.reject(new Error('disk is full'))
-    lists.next(whole(listOf(apple())))
-    heard.next({ type: 'hearing', addresses: [address] })
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'hearing', addresses: [address] })
     await new Promise(setImmediate)
     expect(failure()).toMatchObject({ message: 'disk is full' })
   })
 
   it('tells nothing once it is left', async () => {
-    const { tape } = await place()
-    const { lists, heard, stop } = await flow(tape)
-    lists.next(whole(listOf(apple())))
+    const { tape } = await openTape()
+    const { lists, events, stop } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
     stop()
-    heard.next({ type: 'hearing', addresses: [address] })
+    events.next({ type: 'hearing', addresses: [address] })
     await new Promise(setImmediate)
     expect(tape.end()).toBe(0)
   })

@@ -1,15 +1,15 @@
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
 import type { SealedBlock } from '../../../src/chain/sealed/block-logs.ts'
-import type { Heard } from '../../../src/chain/source/source.ts'
-import { type Arrival, Teller } from '../../../src/ingest/reducer.ts'
+import type { ChainEvent } from '../../../src/chain/source/source.ts'
+import { type IngestEvent, Reducer } from '../../../src/ingest/reducer.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Tape } from '../../../src/tape/tape.ts'
 import type { FeedSetting } from '../../../src/tokens/price-feeds.ts'
-import { blockHash, pendingLog, secondOf } from '../chain/node-json.ts'
-import { APPLE, listOf, NOON, type StockRecord, TESLA } from '../tokens/stock-records.ts'
+import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
+import { APPLE, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
 
-export type Place = {
+export type LogPosition = {
   readonly block: number
   readonly index?: number
   readonly address?: Hex
@@ -18,126 +18,131 @@ export type Place = {
   readonly tx?: Hex
 }
 
-const logOf = (wire: Record<string, unknown>): Log => {
-  const [log] = readLogs(wire).logs
+const readLog = (nodeLog: Record<string, unknown>): Log => {
+  const [log] = readLogs(nodeLog).logs
   if (!log) throw new Error('no log')
   return log
 }
 
 /** A log of a token, as a node that pre-confirms it sends it. */
-export const logAt = ({ tx, address = APPLE as Hex, ...place }: Place): Log => {
-  const wire = pendingLog({ ...place, address })
-  return logOf(tx ? { ...wire, transactionHash: tx } : wire)
+export const logAt = ({ tx, address = APPLE as Hex, ...place }: LogPosition): Log => {
+  const nodeLog = pendingLog({ ...place, address })
+  return readLog(tx ? { ...nodeLog, transactionHash: tx } : nodeLog)
 }
 
 /** A pre-confirmed log on its way down the river. */
-export const logHeard = (
-  place: Place,
+export const pendingLogEvent = (
+  position: LogPosition,
   { via = 'pendingLogs', ...overrides }: { via?: 'pendingLogs' | 'poll' } & Partial<Log> = {},
-): Extract<Arrival, { type: 'transaction' }> => transaction([{ ...logAt(place), ...overrides }], via)
+): Extract<IngestEvent, { type: 'transaction' }> => transactionEvent([{ ...logAt(position), ...overrides }], via)
 
 /** The same as it comes from the source. */
-export const logSent = (place: Place): Extract<Heard, { type: 'log' }> => ({
+export const sourceLogEvent = (position: LogPosition): Extract<ChainEvent, { type: 'log' }> => ({
   type: 'log',
-  log: logAt(place),
+  log: logAt(position),
   via: 'pendingLogs',
   receivedAt: NOON,
 })
 
 /** Pre-confirmed logs of one transaction that came together. */
-export const transaction = (
+export const transactionEvent = (
   logs: readonly Log[],
   via: 'pendingLogs' | 'poll' = 'pendingLogs',
-): Extract<Arrival, { type: 'transaction' }> => ({
+): Extract<IngestEvent, { type: 'transaction' }> => ({
   type: 'transaction',
   logs: logs.map((log) => ({ log, via, receivedAt: NOON })),
 })
 
-type Sealing = Partial<Pick<SealedBlock, 'hash' | 'asked' | 'via' | 'timestamp'>> & {
+type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via' | 'timestamp'>> & {
   readonly newest?: number
   readonly cursor?: number
 }
 
 /** A block's settling on its way down the river: it holds these logs and no others of the tokens asked for. */
-export const sealedHeard = (
+export const sealedEvent = (
   number: number,
-  places: readonly Omit<Place, 'block'>[],
+  positions: readonly Omit<LogPosition, 'block'>[],
   {
     hash = blockHash(number),
-    asked = [APPLE as Hex, TESLA as Hex],
+    addresses = [APPLE as Hex, TESLA as Hex],
     via = 'sealed',
-    timestamp = secondOf(number),
+    timestamp = timestampOf(number),
     newest = number,
     cursor = number,
-  }: Sealing = {},
-): Extract<Heard, { type: 'sealed' }> => {
-  const logs = places.map((place) => logAt({ ...place, block: number }))
-  return sealedWith(number, logs, { hash, asked, via, timestamp, newest, cursor })
+  }: SealedEventOptions = {},
+): Extract<ChainEvent, { type: 'sealed' }> => {
+  const logs = positions.map((position) => logAt({ ...position, block: number }))
+  return sealedEventOfLogs(number, logs, { hash, addresses, via, timestamp, newest, cursor })
 }
 
 /** The same, with the logs themselves. */
-export const sealedWith = (
+export const sealedEventOfLogs = (
   number: number,
   logs: readonly Log[],
   {
     hash = blockHash(number),
-    asked = [APPLE as Hex, TESLA as Hex],
+    addresses = [APPLE as Hex, TESLA as Hex],
     via = 'sealed',
-    timestamp = secondOf(number),
+    timestamp = timestampOf(number),
     newest = number,
     cursor = number,
-  }: Sealing = {},
-): Extract<Heard, { type: 'sealed' }> => {
+  }: SealedEventOptions = {},
+): Extract<ChainEvent, { type: 'sealed' }> => {
   const block: SealedBlock = {
     number,
     hash,
     timestamp,
     logs: logs.map((log) => ({ ...log, blockHash: hash })),
-    asked,
+    addresses,
     via,
   }
   return { type: 'sealed', blocks: [block], newest, cursor: { number: cursor, hash: cursor === number ? hash : null } }
 }
 
-export const listed = (...records: readonly StockRecord[]): Arrival => ({ type: 'list', tokens: listOf(...records) })
-export const hearing: Arrival = { type: 'hearing', addresses: [APPLE as Hex, TESLA as Hex] }
-export const status = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): Arrival => ({
+export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
+  type: 'list',
+  tokens: parsedList(...records),
+})
+export const subscribedEvent: IngestEvent = { type: 'hearing', addresses: [APPLE as Hex, TESLA as Hex] }
+export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({
   type: 'status',
   source,
   reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
 })
 
 /** A teller at the end of a tape, and what it counts. */
-export const restore = async (tape: Tape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
-  const counted = { repeated: 0, foreign: 0, unreadable: 0 }
-  const teller = await Teller.restore({
+export const openReducer = async (tape: Tape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
+  const counts = { repeated: 0, foreign: 0, unreadable: 0 }
+  const reducer = await Reducer.restore({
     tape,
     staleMs: 93_600_000,
     feeds,
     now: () => clock.now,
     count: {
       repeated: () => {
-        counted.repeated += 1
+        counts.repeated += 1
       },
-      foreign: () => {
-        counted.foreign += 1
+      unlisted: () => {
+        counts.foreign += 1
       },
       unreadable: (n) => {
-        counted.unreadable += n
+        counts.unreadable += n
       },
     },
   })
-  const tell = async (...turn: readonly Arrival[]) => {
-    const { drafts, notes } = teller.tell(turn)
+  const publish = async (...batch: readonly IngestEvent[]) => {
+    const { drafts, notes } = reducer.reduce(batch)
     return tape.append(drafts, notes)
   }
-  return { teller, counted, tell, clock }
+  return { reducer, counts, publish, clock }
 }
 
 /** Every update on a tape. */
-export const updatesOf = async (tape: Tape): Promise<readonly Update[]> =>
-  (await tape.since(0, 100_000)).map(({ update }) => update)
+export const readUpdates = async (tape: Tape): Promise<readonly Update[]> =>
+  (await tape.readAfter(0, 100_000)).map(({ update }) => update)
 
 /** The keys told, in order, each as often as it was. */
-export const keysOf = async (tape: Tape): Promise<readonly string[]> =>
-  (await updatesOf(tape)).flatMap((update) => ('key' in update && 'stage' in update && update.key ? [update.key] : []))
+export const publishedKeys = async (tape: Tape): Promise<readonly string[]> =>
+  (await readUpdates(tape)).flatMap((update) =>
+    'key' in update && 'stage' in update && update.key ? [update.key] : [],
+  )

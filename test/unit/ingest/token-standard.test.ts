@@ -1,25 +1,33 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
-import type { Arrival } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/reducer.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
-import { meant, unmeant } from '../chain/logs/standard-events.ts'
+import { decodedEvents, undecodedEvents } from '../chain/logs/standard-events.ts'
 import { alice, bob, keyOf, txHash } from '../chain/node-json.ts'
-import { openEmbedded } from '../tape/test-tape.ts'
+import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
-import { hearing, listed, logAt, restore, sealedWith, status, transaction } from './reducer-fixture.ts'
+import {
+  listEvent,
+  logAt,
+  openReducer,
+  sealedEventOfLogs,
+  statusEvent,
+  subscribedEvent,
+  transactionEvent,
+} from './reducer-fixture.ts'
 
 const tx = txHash(0, 7)
-const here = { block: 0, index: 7, address: APPLE as Hex }
-const place = {
+const location = { block: 0, index: 7, address: APPLE as Hex }
+const expectedPosition = {
   block: { number: 0, hash: null, timestamp: expect.any(String) },
   tx: { hash: tx, index: 7, log_index: 7 },
 }
-const fact = { key: keyOf(here), stage: 'preconfirmed', late: false }
+const expectedFact = { key: keyOf(location), stage: 'preconfirmed', late: false }
 const memo: Hex = `0x${'4d'.repeat(32)}`
 
 /** What each event of the token standard is told as, where it stands alone in its transaction. */
-const told: Readonly<Record<string, object>> = {
+const expectedUpdates: Readonly<Record<string, object>> = {
   Transfer: { type: 'transfer', from: alice, to: bob, raw: '150000000', amount: '1.5', shares: '1.5', memo: null },
   Approval: { type: 'approval', owner: alice, spender: bob, raw: '9', amount: '0.00000009' },
   // These belong to a movement or an announcement, and there is none.
@@ -59,50 +67,67 @@ const told: Readonly<Record<string, object>> = {
   SupplyCapUpdated: { type: 'token', changed: ['supply_cap'], source: 'log' },
 }
 
-const begin = async () => {
-  const embedded = await openEmbedded()
-  onTestFinished(() => embedded.close())
-  const house = await restore(embedded.tape)
-  await house.tell(listed(apple()), hearing, status('pendingLogs'))
-  const tell = async (...turn: Arrival[]) =>
-    (await house.tell(...turn)).map(({ update, text }) => {
+const openListed = async () => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  const fixture = await openReducer(openedTape.tape)
+  await fixture.publish(listEvent(apple()), subscribedEvent, statusEvent('pendingLogs'))
+  const publish = async (...batch: IngestEvent[]) =>
+    (await fixture.publish(...batch)).map(({ update, text }) => {
       expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
       return update
     })
-  return { ...house, tell }
+  return { ...fixture, publish }
 }
 const logOf = (name: Hex, indexed: readonly Hex[], data: Hex): Log => ({
-  ...logAt(here),
+  ...logAt(location),
   topics: [name, ...indexed],
   data,
 })
 
 describe('an event of the token standard', () => {
-  it.each(meant.filter(([event]) => event !== 'AnswerUpdated'))('is told: %s', async (event, name, indexed, data) => {
-    const { tell } = await begin()
-    const log = logOf(name, indexed, data)
-    const expected = told[event]
-    if (event === 'Announcement') {
-      // It may hold more than was heard so far, so it waits for its block.
-      expect(await tell(transaction([log]))).toEqual([])
-      expect((await tell(sealedWith(0, [log])))[0]).toMatchObject({ ...expected, key: fact.key, stage: 'sealed' })
-      return
-    }
-    const [update, ...more] = await tell(transaction([log]))
-    expect(more).toEqual([])
-    expect(update).toMatchObject({ symbol: 'AAPLc', address: APPLE, ...fact, ...place, ...expected })
-    if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
-  })
+  it.each(decodedEvents.filter(([event]) => event !== 'AnswerUpdated'))(
+    'is told: %s',
+    async (event, name, indexed, data) => {
+      const { publish } = await openListed()
+      const log = logOf(name, indexed, data)
+      const expected = expectedUpdates[event]
+      if (event === 'Announcement') {
+        // It may hold more than was heard so far, so it waits for its block.
+        expect(await publish(transactionEvent([log]))).toEqual([])
+        expect((await publish(sealedEventOfLogs(0, [log])))[0]).toMatchObject({
+          ...expected,
+          key: expectedFact.key,
+          stage: 'sealed',
+        })
+        return
+      }
+      const [update, ...more] = await publish(transactionEvent([log]))
+      expect(more).toEqual([])
+      expect(update).toMatchObject({
+        symbol: 'AAPLc',
+        address: APPLE,
+        ...expectedFact,
+        ...expectedPosition,
+        ...expected,
+      })
+      if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
+    },
+  )
 
-  it.each(unmeant)('that says nothing here is told as it came: %s', async (_, name, indexed, data) => {
-    const { tell } = await begin()
+  it.each(undecodedEvents)('that says nothing here is told as it came: %s', async (_, name, indexed, data) => {
+    const { publish } = await openListed()
     const log = logOf(name, indexed, data)
-    expect(await tell(transaction([log]))).toMatchObject([{ type: 'log', topics: log.topics, data, ...fact, ...place }])
+    expect(await publish(transactionEvent([log]))).toMatchObject([
+      { type: 'log', topics: log.topics, data, ...expectedFact, ...expectedPosition },
+    ])
   })
 
   it('that nobody knows is told as it came', async () => {
-    const { tell } = await begin()
+    const { publish } = await openListed()
     const log = logOf(memo, [], '0x')
-    expect(await tell(transaction([log]))).toMatchObject([{ type: 'log', topics: [memo], data: '0x', ...fact }])
+    expect(await publish(transactionEvent([log]))).toMatchObject([
+      { type: 'log', topics: [memo], data: '0x', ...expectedFact },
+    ])
   })
 })

@@ -5,7 +5,7 @@ import { MESSAGE_BOUND_BYTES, Request } from '../../../src/protocol/requests.ts'
 import { readOr400 } from '../../../src/protocol/selection.ts'
 
 const read = (given: unknown) => readOr400(Request, given)
-const refusal = (given: unknown): Refusal => {
+const refusalOf = (given: unknown): Refusal => {
   try {
     read(given)
   } catch (failure) {
@@ -85,18 +85,18 @@ describe('a request', () => {
     ['req', {}],
     ['req', 'x'.repeat(65)],
   ])('with a bad %s is refused by that name: %j', (name, value) => {
-    const { code, reason, message, details } = refusal({ type: 'subscribe', [name]: value })
+    const { code, reason, message, details } = refusalOf({ type: 'subscribe', [name]: value })
     expect([code, reason]).toEqual([400, 'bad_parameter'])
     expect(message.startsWith(name)).toBe(true)
     expect(String(details.parameter).split('.')[0]).toBe(name)
   })
 
   it('to unsubscribe names its symbols', () => {
-    expect(refusal({ type: 'unsubscribe' }).message).toMatch(/^symbols: /)
+    expect(refusalOf({ type: 'unsubscribe' }).message).toMatch(/^symbols: /)
   })
 
   it('of an unknown type is refused with the types that there are', () => {
-    expect(refusal({ type: 'buy' }).message).toMatch(/^type: .*subscribe.*unsubscribe.*list.*ping/)
+    expect(refusalOf({ type: 'buy' }).message).toMatch(/^type: .*subscribe.*unsubscribe.*list.*ping/)
   })
 
   it('is at most 4 KiB long', () => {

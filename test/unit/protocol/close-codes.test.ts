@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { closeReason, type Farewell, farewells } from '../../../src/protocol/close-codes.ts'
+import { type CloseReason, closeCodes, formatCloseReason } from '../../../src/protocol/close-codes.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
 
-const words = Object.keys(farewells) as Farewell[]
+const closeNames = Object.keys(closeCodes) as CloseReason[]
 
 describe('a farewell', () => {
   it('has the code of the contract', () => {
-    expect(farewells).toEqual({
+    expect(closeCodes).toEqual({
       protocol: 4000,
       forbidden: 4003,
       nothing_subscribed: 4009,
@@ -19,15 +19,15 @@ describe('a farewell', () => {
     })
   })
 
-  it.each(words)('%s gives a reason of a word and a position', (word) => {
-    expect(closeReason(word, 'k3f9a1.18422')).toBe(`${word} k3f9a1.18422`)
-    expect(closeReason(word, null)).toBe(word)
+  it.each(closeNames)('%s gives a reason of a word and a position', (word) => {
+    expect(formatCloseReason(word, 'k3f9a1.18422')).toBe(`${word} k3f9a1.18422`)
+    expect(formatCloseReason(word, null)).toBe(word)
   })
 
   it('fits into a close frame with the longest position', () => {
     const longest = `${'z'.repeat(32)}.${Number.MAX_SAFE_INTEGER}.999999999`
-    for (const word of words) expect(closeReason(word, longest)).toBe(`${word} ${longest}`)
-    expect(Buffer.byteLength(closeReason('too_many_connections', 'z'.repeat(500)))).toBe(123)
+    for (const word of closeNames) expect(formatCloseReason(word, longest)).toBe(`${word} ${longest}`)
+    expect(Buffer.byteLength(formatCloseReason('too_many_connections', 'z'.repeat(500)))).toBe(123)
   })
 })
 

@@ -12,25 +12,28 @@ import {
 } from '../../../src/protocol/decimal.ts'
 
 /** An independent judge, who writes every digit. Powers of ten are moved in the exponent, so nothing is ever divided. */
-const Judge = Big()
-Judge.PE = 100_000
-Judge.NE = -100_000
+const ReferenceDecimal = Big()
+ReferenceDecimal.PE = 100_000
+ReferenceDecimal.NE = -100_000
 const DOWN = 0
 const HALF_UP = 1
-const judged = (units: bigint, scale = 0) => new Judge(`${units}e${-scale}`)
+const reference = (units: bigint, scale = 0) => new ReferenceDecimal(`${units}e${-scale}`)
 
 const RUNS = { numRuns: 10_000 }
-const MOST = 2n ** 256n - 1n
-const DECIMALS_MOST = 77
+const MAX_UINT256 = 2n ** 256n - 1n
+const MAX_DECIMALS = 77
 const MULTIPLIER_SCALE = 18
 
 /** As many small ones as large: drawn at random, nearly all would have every digit. */
 const wholes = fc
-  .tuple(fc.bigInt({ min: 0n, max: MOST }), fc.integer({ min: 0, max: 256 }))
+  .tuple(fc.bigInt({ min: 0n, max: MAX_UINT256 }), fc.integer({ min: 0, max: 256 }))
   .map(([bits, shift]) => bits >> BigInt(shift))
-const raws = fc.oneof(wholes, fc.constantFrom(0n, 1n, MOST, MOST - 1n, 10n ** 77n, 10n ** 77n - 1n))
-const decimals = fc.integer({ min: 0, max: DECIMALS_MOST })
-const multipliers = fc.oneof(wholes, fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MOST))
+const raws = fc.oneof(wholes, fc.constantFrom(0n, 1n, MAX_UINT256, MAX_UINT256 - 1n, 10n ** 77n, 10n ** 77n - 1n))
+const decimals = fc.integer({ min: 0, max: MAX_DECIMALS })
+const multipliers = fc.oneof(
+  wholes,
+  fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MAX_UINT256),
+)
 /** Prices as JSON writes them: many digits, with a fraction, an exponent, both or neither. */
 const prices = fc
   .tuple(
@@ -57,16 +60,16 @@ describe('ten thousand movements, in big numbers and in small ones', () => {
     fc.assert(
       fc.property(raws, decimals, multipliers, prices, (raw, places, multiplier, price) => {
         const factor = { units: multiplier, scale: MULTIPLIER_SCALE }
-        const shares = judged(raw).times(judged(multiplier, MULTIPLIER_SCALE)).round(0, DOWN)
-        const value = judged(raw, places).times(new Judge(price)).round(2, HALF_UP)
+        const shares = reference(raw).times(reference(multiplier, MULTIPLIER_SCALE)).round(0, DOWN)
+        const value = reference(raw, places).times(new ReferenceDecimal(price)).round(2, HALF_UP)
         const worked = [
           amountOf(raw, places),
           sharesOf(raw, factor, places),
           sharesOf(raw, read(formatDecimal(factor)), places),
           referenceValueOf(raw, places, read(price)),
         ]
-        const just = judged(BigInt(shares.toFixed()), places).toFixed()
-        const right = [judged(raw, places).toFixed(), just, just, value.toFixed(2)]
+        const just = reference(BigInt(shares.toFixed()), places).toFixed()
+        const right = [reference(raw, places).toFixed(), just, just, value.toFixed(2)]
         if (worked.some((one, index) => one !== right[index])) expect(worked).toEqual(right)
       }),
       RUNS,
@@ -83,8 +86,8 @@ describe('at the edge', () => {
         const half = { units: (whole * 10n + 5n) * 10n ** BigInt(more), scale: 3 + more }
         const below = { units: half.units * 10n - 1n, scale: half.scale + 1 }
         const one = 10n ** BigInt(places)
-        expect(referenceValueOf(one, places, half)).toBe(judged(whole + 1n, 2).toFixed(2))
-        expect(referenceValueOf(one, places, below)).toBe(judged(whole, 2).toFixed(2))
+        expect(referenceValueOf(one, places, half)).toBe(reference(whole + 1n, 2).toFixed(2))
+        expect(referenceValueOf(one, places, below)).toBe(reference(whole, 2).toFixed(2))
       }),
       { numRuns: 500 },
     )
@@ -103,8 +106,8 @@ describe('at the edge', () => {
   })
 
   it.each([
-    [MOST, 77, '1.15792089237316195423570985008687907853269984665640564039457584007913129639935'],
-    [MOST, 0, '115792089237316195423570985008687907853269984665640564039457584007913129639935'],
+    [MAX_UINT256, 77, '1.15792089237316195423570985008687907853269984665640564039457584007913129639935'],
+    [MAX_UINT256, 0, '115792089237316195423570985008687907853269984665640564039457584007913129639935'],
     [1n, 77, `0.${'0'.repeat(76)}1`],
     [0n, 77, '0'],
   ])('the amount of %s at %s decimals is %s', (raw, places, amount) => {

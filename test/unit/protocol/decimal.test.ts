@@ -10,23 +10,23 @@ import {
   referenceValueOf,
   sharesOf,
 } from '../../../src/protocol/decimal.ts'
-import { DecimalText, parts } from '../../../src/protocol/fields.ts'
+import { DecimalText, scalars } from '../../../src/protocol/fields.ts'
 
 /** An independent judge. It never rounds here: what is divided is a power of ten, and every result is cut by `round`. */
-const Judge = Big()
-Judge.DP = 1_000
-Judge.PE = 10_000
-Judge.NE = -10_000
+const ReferenceDecimal = Big()
+ReferenceDecimal.DP = 1_000
+ReferenceDecimal.PE = 10_000
+ReferenceDecimal.NE = -10_000
 const DOWN = 0
 const HALF_UP = 1
-const judged = (text: string) => new Judge(text)
-const tenTo = (power: number) => judged(`1e${power}`)
+const reference = (text: string) => new ReferenceDecimal(text)
+const tenTo = (power: number) => reference(`1e${power}`)
 
 const RUNS = { numRuns: 300 }
 const raws = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
 const decimals = fc.integer({ min: 0, max: 36 })
-const digits = (least: number, most: number) =>
-  fc.array(fc.integer({ min: 0, max: 9 }), { minLength: least, maxLength: most }).map((list) => list.join(''))
+const digits = (min: number, max: number) =>
+  fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(''))
 /** Numbers as JSON writes them: with a sign, a fraction and an exponent, each or none. */
 const jsonNumbers = fc
   .tuple(
@@ -95,7 +95,7 @@ describe('a decimal', () => {
   it('is the number that big.js reads, exponent included', () => {
     fc.assert(
       fc.property(jsonNumbers, (text) => {
-        expect(judged(formatDecimal(read(text))).eq(judged(text))).toBe(true)
+        expect(reference(formatDecimal(read(text))).eq(reference(text))).toBe(true)
       }),
       RUNS,
     )
@@ -124,7 +124,7 @@ describe('a decimal', () => {
   it('compares as big.js compares', () => {
     fc.assert(
       fc.property(jsonNumbers, jsonNumbers, (a, b) => {
-        expect(compareDecimals(read(a), read(b))).toBe(judged(a).cmp(judged(b)))
+        expect(compareDecimals(read(a), read(b))).toBe(reference(a).cmp(reference(b)))
       }),
       RUNS,
     )
@@ -148,7 +148,7 @@ describe('the amount', () => {
     fc.assert(
       fc.property(raws, decimals, (raw, places) => {
         const amount = amountOf(raw, places)
-        expect(judged(amount).eq(judged(raw.toString()).div(tenTo(places)))).toBe(true)
+        expect(reference(amount).eq(reference(raw.toString()).div(tenTo(places)))).toBe(true)
         expect(DecimalText.safeParse(amount).success).toBe(true)
       }),
       RUNS,
@@ -169,9 +169,9 @@ describe('the shares', () => {
   it('are floor(raw × multiplier) / 10^decimals', () => {
     fc.assert(
       fc.property(raws, positives, decimals, (raw, multiplier, places) => {
-        const product = judged(raw.toString()).times(judged(formatDecimal(multiplier)))
+        const product = reference(raw.toString()).times(reference(formatDecimal(multiplier)))
         const judgement = product.round(0, DOWN).div(tenTo(places))
-        expect(judged(sharesOf(raw, multiplier, places)).eq(judgement)).toBe(true)
+        expect(reference(sharesOf(raw, multiplier, places)).eq(judgement)).toBe(true)
       }),
       RUNS,
     )
@@ -197,11 +197,11 @@ describe('the reference value', () => {
     fc.assert(
       fc.property(raws, decimals, positives, (raw, places, price) => {
         const value = referenceValueOf(raw, places, price)
-        const product = judged(raw.toString())
+        const product = reference(raw.toString())
           .div(tenTo(places))
-          .times(judged(formatDecimal(price)))
+          .times(reference(formatDecimal(price)))
         expect(value).toBe(product.round(2, HALF_UP).toFixed(2))
-        expect(parts.MoneyText.safeParse(value).success).toBe(true)
+        expect(scalars.MoneyText.safeParse(value).success).toBe(true)
       }),
       RUNS,
     )

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { examples, examplesOf, page } from '../../../src/docs/examples.ts'
-import { farewells } from '../../../src/protocol/close-codes.ts'
+import { examples, examplesOf, readme } from '../../../src/docs/examples.ts'
+import { closeCodes } from '../../../src/protocol/close-codes.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../../src/protocol/decimal.ts'
 import { formatKey } from '../../../src/protocol/key.ts'
 import { Notice } from '../../../src/protocol/notices.ts'
@@ -11,8 +11,8 @@ import { type Movement, movementTypes, Update } from '../../../src/protocol/upda
 const typesOf = (union: { options: readonly { shape: { type: { value: string } } }[] }): string[] =>
   union.options.map((schema) => schema.shape.type.value)
 
-const sent = [...Update.options, ...Notice.options]
-const asked = Request.options
+const serverMessages = [...Update.options, ...Notice.options]
+const clientRequests = Request.options
 const isMovement = (update: Update): update is Movement => movementTypes.has(update.type)
 /** All decimals of tokenized stocks are eight. */
 const DECIMALS = 8
@@ -32,7 +32,7 @@ describe("the contract's page", () => {
   })
 
   it('names every type of the tape and of a connection in a table', () => {
-    const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+    const rows = readme.split('\n').filter((line) => line.startsWith('| `'))
     const missing = [...typesOf(Update), ...typesOf(Notice)].filter(
       (type) => !rows.some((row) => row.split('|')[1]?.includes(`\`${type}\``)),
     )
@@ -40,17 +40,17 @@ describe("the contract's page", () => {
   })
 
   it('names every farewell with its code', () => {
-    expect(Object.entries(farewells).filter(([word, code]) => !page.includes(`${code} \`${word}\``))).toEqual([])
+    expect(Object.entries(closeCodes).filter(([word, code]) => !readme.includes(`${code} \`${word}\``))).toEqual([])
   })
 })
 
 describe('an example of a message', () => {
-  const messages = examples.filter(({ type }) => sent.some((schema) => schema.shape.type.value === type))
+  const messages = examples.filter(({ type }) => serverMessages.some((schema) => schema.shape.type.value === type))
 
   it.each(messages.map((example) => [example.type, example] as const))(
     '%s is as its schema says, field by field and in order',
     (type, example) => {
-      const schema = sent.find((one) => one.shape.type.value === type)
+      const schema = serverMessages.find((one) => one.shape.type.value === type)
       // A schema gives back the fields it names in its own order, inner objects included.
       expect(JSON.stringify(schema?.parse(example))).toBe(JSON.stringify(example))
     },
@@ -65,7 +65,7 @@ describe('an example of a message', () => {
 })
 
 describe('an example of a request', () => {
-  const requests = examples.filter(({ type }) => asked.some((schema) => schema.shape.type.value === type))
+  const requests = examples.filter(({ type }) => clientRequests.some((schema) => schema.shape.type.value === type))
 
   it.each(requests.map((example) => [example.type, example] as const))('%s is read', (_, example) => {
     expect(Request.parse(example)).toMatchObject({ type: example.type, req: example.req })

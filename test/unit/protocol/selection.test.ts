@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest'
 import { POSITION_BOUND_BYTES } from '../../../src/protocol/position.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
 import {
-  Asked,
-  defaultOptions,
-  type Options,
-  readQuery,
-  replaceOptions,
+  defaultSelectionOptions,
+  patchOptions,
+  readStreamQuery,
+  type SelectionOptions,
+  SelectionPatch,
   SYMBOLS_BOUND,
-  sinceLastEventId,
+  startPointFromLastEventId,
 } from '../../../src/protocol/selection.ts'
 import { defaultTypes, updateTypes } from '../../../src/protocol/updates.ts'
 
-const query = (text: string) => readQuery(new URLSearchParams(text))
-const one = (name: string, value: string) => readQuery(new URLSearchParams([[name, value]]))
-const refusal = (act: () => unknown): Refusal => {
+const readText = (text: string) => readStreamQuery(new URLSearchParams(text))
+const readParameter = (name: string, value: string) => readStreamQuery(new URLSearchParams([[name, value]]))
+const refusalOf = (act: () => unknown): Refusal => {
   try {
     act()
   } catch (failure) {
@@ -55,7 +55,7 @@ describe('a query', () => {
     ['format', 'text', 'text'],
     ['events', 'named', 'named'],
   ] as const)('reads %s=%s', (name, text, value) => {
-    expect(one(name, text)).toEqual({ [name]: value })
+    expect(readParameter(name, text)).toEqual({ [name]: value })
   })
 
   it.each([
@@ -92,7 +92,7 @@ describe('a query', () => {
     ['format', 'xml'],
     ['events', 'all'],
   ])('refuses %s=%s and names it', (name, text) => {
-    const { code, reason, message, details } = refusal(() => one(name, text))
+    const { code, reason, message, details } = refusalOf(() => readParameter(name, text))
     expect([code, reason]).toEqual([400, 'bad_parameter'])
     expect(message).toMatch(new RegExp(`^${name}(\\.\\d+)?: .+\\.$`))
     expect(String(details.parameter)).toMatch(new RegExp(`^${name}`))
@@ -101,27 +101,27 @@ describe('a query', () => {
   it.each(['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'party', 'heartbeat', 'format', 'events'])(
     'refuses %s when it is given twice',
     (name) => {
-      const { code, message } = refusal(() => query(`${name}=a&${name}=a`))
+      const { code, message } = refusalOf(() => readText(`${name}=a&${name}=a`))
       expect(code).toBe(400)
       expect(message).toBe(`${name}: given 2 times; give it once.`)
     },
   )
 
   it('says which types there are when one is unknown', () => {
-    const { message } = refusal(() => one('types', 'trade'))
+    const { message } = refusalOf(() => readParameter('types', 'trade'))
     for (const type of updateTypes) expect(message).toContain(type)
   })
 
   it('shows no more of an unknown type than a line holds', () => {
-    expect(refusal(() => one('types', 'x'.repeat(4_000))).message.length).toBeLessThan(300)
+    expect(refusalOf(() => readParameter('types', 'x'.repeat(4_000))).message.length).toBeLessThan(300)
   })
 
   it('ignores parameters that it does not know', () => {
-    expect(query('symbols=AAPLc&colour=blue&colour=red&__proto__=1')).toEqual({ symbols: ['AAPLc'] })
+    expect(readText('symbols=AAPLc&colour=blue&colour=red&__proto__=1')).toEqual({ symbols: ['AAPLc'] })
   })
 
   it('that says nothing asks for nothing', () => {
-    expect(query('')).toEqual({})
+    expect(readText('')).toEqual({})
   })
 
   it('of any text is read or refused with one line', () => {
@@ -132,7 +132,7 @@ describe('a query', () => {
     fc.assert(
       fc.property(pairs, (given) => {
         try {
-          readQuery(new URLSearchParams(given))
+          readStreamQuery(new URLSearchParams(given))
         } catch (failure) {
           if (!(failure instanceof Refusal)) throw failure
           expect(failure.message).toMatch(/^[a-z_]+(\.\d+)?: .+$/)
@@ -164,25 +164,25 @@ describe('since', () => {
     ['2026-11-20T14:00:00-05:30', { from: 'time', time: Date.UTC(2026, 10, 20, 19, 30) }],
     ['2026-11-20T14:00:00-00:00', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
   ])('reads %s', (text, since) => {
-    expect(one('since', text)).toEqual({ since })
+    expect(readParameter('since', text)).toEqual({ since })
   })
 
   it('reads an offset whose plus the query string turned into a space', () => {
     const time = Date.UTC(2026, 10, 20, 12)
-    expect(query('since=2026-11-20T14:00:00+02:00')).toEqual({ since: { from: 'time', time } })
+    expect(readText('since=2026-11-20T14:00:00+02:00')).toEqual({ since: { from: 'time', time } })
   })
 
   it('reads a position, with and without a place in a seal', () => {
-    expect(one('since', 'k3f9a1.18422').since).toEqual({
+    expect(readParameter('since', 'k3f9a1.18422').since).toEqual({
       from: 'position',
       text: 'k3f9a1.18422',
       position: { epoch: 'k3f9a1', seq: 18_422, n: null },
     })
-    expect(one('since', 'k3f9a1.18422.3').since).toMatchObject({ position: { seq: 18_422, n: 3 } })
+    expect(readParameter('since', 'k3f9a1.18422.3').since).toMatchObject({ position: { seq: 18_422, n: 3 } })
   })
 
   it('bounds a duration, so that no number is too large to look for', () => {
-    expect(one('since', '999999999999h').since).toEqual({ from: 'duration', ms: 366 * 24 * hour })
+    expect(readParameter('since', '999999999999h').since).toEqual({ from: 'duration', ms: 366 * 24 * hour })
   })
 
   it.each([
@@ -213,7 +213,7 @@ describe('since', () => {
     'null',
     '-',
   ])('refuses %j with the forms that it may have', (text) => {
-    const { code, message } = refusal(() => one('since', text))
+    const { code, message } = refusalOf(() => readParameter('since', text))
     expect(code).toBe(400)
     expect(message).toMatch(/^since: must be now, start, a position, a duration .* or an RFC 3339 time\.$/)
   })
@@ -222,7 +222,7 @@ describe('since', () => {
     const times = fc.date({ min: new Date('1970-01-01'), max: new Date('2999-12-31'), noInvalidDate: true })
     fc.assert(
       fc.property(times, (time) => {
-        expect(one('since', time.toISOString()).since).toEqual({ from: 'time', time: time.getTime() })
+        expect(readParameter('since', time.toISOString()).since).toEqual({ from: 'time', time: time.getTime() })
       }),
     )
   })
@@ -230,7 +230,7 @@ describe('since', () => {
 
 describe('Last-Event-ID', () => {
   it('is the position after which a browser goes on', () => {
-    expect(sinceLastEventId('k3f9a1.18422')).toEqual({
+    expect(startPointFromLastEventId('k3f9a1.18422')).toEqual({
       from: 'position',
       text: 'k3f9a1.18422',
       position: { epoch: 'k3f9a1', seq: 18_422, n: null },
@@ -240,13 +240,13 @@ describe('Last-Event-ID', () => {
   it.each(['now', 'start', '5m', '2026-11-20T14:00:00Z', 'garbage', '18422', 'k3f9a1.18422 '])(
     'that is not a position is none, whatever else it might mean: %s',
     (header) => {
-      expect(sinceLastEventId(header)).toEqual({ from: 'position', text: header, position: null })
+      expect(startPointFromLastEventId(header)).toEqual({ from: 'position', text: header, position: null })
     },
   )
 
   it('longer than 256 bytes is none, and is kept no longer than that', () => {
     const long = `k3f9a1.1${'.1'.repeat(POSITION_BOUND_BYTES)}`
-    expect(sinceLastEventId(long)).toEqual({
+    expect(startPointFromLastEventId(long)).toEqual({
       from: 'position',
       text: long.slice(0, POSITION_BOUND_BYTES),
       position: null,
@@ -256,7 +256,7 @@ describe('Last-Event-ID', () => {
   it('of any text never throws, and is a position only in its own characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (header) => {
-        const since = sinceLastEventId(header)
+        const since = startPointFromLastEventId(header)
         if (since.from !== 'position') throw new Error('unreachable')
         expect(since.text.length).toBeLessThanOrEqual(POSITION_BOUND_BYTES)
         if (since.position) expect(header).toMatch(/^[0-9a-z.]+$/)
@@ -266,17 +266,17 @@ describe('Last-Event-ID', () => {
 })
 
 describe('the options of a selection', () => {
-  const held: Options = {
+  const held: SelectionOptions = {
     types: ['transfer'],
     stage: 'sealed',
     minValue: { units: 1n, scale: 0 },
     minShares: { units: 2n, scale: 0 },
     party,
   }
-  const asked = (given: unknown) => Asked.parse(given)
+  const asked = (given: unknown) => SelectionPatch.parse(given)
 
   it('are all types but approval and log, pre-confirmed, without filters, where nothing is said', () => {
-    expect(replaceOptions(defaultOptions, asked({}))).toEqual({
+    expect(patchOptions(defaultSelectionOptions, asked({}))).toEqual({
       types: defaultTypes,
       stage: 'preconfirmed',
       minValue: null,
@@ -286,11 +286,11 @@ describe('the options of a selection', () => {
   })
 
   it('stay as they are where nothing is said', () => {
-    expect(replaceOptions(held, asked({}))).toEqual(held)
+    expect(patchOptions(held, asked({}))).toEqual(held)
   })
 
   it('are replaced one by one by what is said', () => {
-    expect(replaceOptions(held, asked({ types: ['nav'], min_value: '5' }))).toEqual({
+    expect(patchOptions(held, asked({ types: ['nav'], min_value: '5' }))).toEqual({
       ...held,
       types: ['nav'],
       minValue: { units: 5n, scale: 0 },
@@ -298,33 +298,33 @@ describe('the options of a selection', () => {
   })
 
   it('are cleared one by one by null', () => {
-    expect(replaceOptions(held, asked({ min_value: null }))).toEqual({ ...held, minValue: null })
-    expect(replaceOptions(held, asked({ min_shares: null }))).toEqual({ ...held, minShares: null })
-    expect(replaceOptions(held, asked({ party: null }))).toEqual({ ...held, party: null })
-    expect(replaceOptions(held, asked({ types: null }))).toEqual({ ...held, types: defaultTypes })
+    expect(patchOptions(held, asked({ min_value: null }))).toEqual({ ...held, minValue: null })
+    expect(patchOptions(held, asked({ min_shares: null }))).toEqual({ ...held, minShares: null })
+    expect(patchOptions(held, asked({ party: null }))).toEqual({ ...held, party: null })
+    expect(patchOptions(held, asked({ types: null }))).toEqual({ ...held, types: defaultTypes })
   })
 
   it('are the same whether a query or a message says them', () => {
     const said = asked({ types: ['nav', 'transfer'], stage: 'sealed', min_value: '10', min_shares: '0.5', party })
-    const queried = query(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
-    expect(replaceOptions(defaultOptions, queried)).toEqual(replaceOptions(defaultOptions, said))
+    const queried = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
+    expect(patchOptions(defaultSelectionOptions, queried)).toEqual(patchOptions(defaultSelectionOptions, said))
   })
 })
 
 describe('a value that cannot be read', () => {
   it('of party says what an address is', () => {
-    expect(refusal(() => one('party', '0x12')).message).toBe('party: must be an address of 40 hex digits.')
+    expect(refusalOf(() => readParameter('party', '0x12')).message).toBe('party: must be an address of 40 hex digits.')
   })
 
   it('of since may be a day that no calendar has', () => {
-    expect(refusal(() => one('since', '2026-02-30T00:00:00Z')).code).toBe(400)
+    expect(refusalOf(() => readParameter('since', '2026-02-30T00:00:00Z')).code).toBe(400)
   })
 
   it('given twice is named in the details too', () => {
-    expect(refusal(() => query('since=now&since=now')).details).toEqual({ parameter: 'since' })
+    expect(refusalOf(() => readText('since=now&since=now')).details).toEqual({ parameter: 'since' })
   })
 
   it('inside a list is named as its parameter is called', () => {
-    expect(refusal(() => one('symbols', 'x'.repeat(200))).details).toEqual({ parameter: 'symbols' })
+    expect(refusalOf(() => readParameter('symbols', 'x'.repeat(200))).details).toEqual({ parameter: 'symbols' })
   })
 })

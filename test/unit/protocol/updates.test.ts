@@ -3,19 +3,19 @@ import { examplesOf } from '../../../src/docs/examples.ts'
 import { defaultTypes, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
 
 /** The contract's tables, word for word: what every message on the tape begins with, and what it goes on with. */
-const common = 'type id prev symbol address time'
-const saidByLog = 'key stage late block tx'
-const movement = 'key stage late from to raw amount multiplier shares reference_value nav memo block tx ingest'
-const further: Readonly<Record<string, string>> = {
-  transfer: movement,
-  mint: movement,
-  burn: movement,
-  seize: movement,
+const commonFields = 'type id prev symbol address time'
+const logFields = 'key stage late block tx'
+const movementFields = 'key stage late from to raw amount multiplier shares reference_value nav memo block tx ingest'
+const fieldsByType: Readonly<Record<string, string>> = {
+  transfer: movementFields,
+  mint: movementFields,
+  burn: movementFields,
+  seize: movementFields,
   approval: 'key stage late owner spender raw amount block tx ingest',
-  multiplier: `phase from to effective_at source ${saidByLog}`,
-  pause: `paused features raw now source ${saidByLog}`,
+  multiplier: `phase from to effective_at source ${logFields}`,
+  pause: `paused features raw now source ${logFields}`,
   action: 'key stage late action_id description uri keys block tx',
-  token: `change changed token was source ${saidByLog}`,
+  token: `change changed token was source ${logFields}`,
   nav: 'nav was source',
   log: 'key stage late topics data block tx',
   retract: 'key of was reason by now block',
@@ -31,13 +31,13 @@ const isUpdate = (given: unknown): boolean => Update.safeParse(given).success
 
 describe('the tape', () => {
   it('knows the seventeen types of the contract', () => {
-    expect(updateTypes).toEqual(Object.keys(further))
+    expect(updateTypes).toEqual(Object.keys(fieldsByType))
   })
 
   it.each(Update.options.map((schema) => [schema.shape.type.value, schema] as const))(
     'writes the fields of %s in the order of the contract, the common six first',
     (type, schema) => {
-      expect(Object.keys(schema.shape).join(' ')).toBe(`${common} ${further[type]}`)
+      expect(Object.keys(schema.shape).join(' ')).toBe(`${commonFields} ${fieldsByType[type]}`)
     },
   )
 
@@ -61,15 +61,15 @@ describe('the tape', () => {
 
 describe('a message on the tape', () => {
   it.each(updateTypes)('%s lacks none of the common six', (type) => {
-    for (const field of common.split(' ')) {
+    for (const field of commonFields.split(' ')) {
       const { [field]: _, ...rest } = example(type)
       expect(isUpdate(rest)).toBe(false)
     }
   })
 
   it.each(updateTypes)('%s lacks no field that it always has', (type) => {
-    const optional = new Set(['multiplier', 'pause', 'token'].includes(type) ? saidByLog.split(' ') : [])
-    for (const field of (further[type] ?? '').split(' ')) {
+    const optional = new Set(['multiplier', 'pause', 'token'].includes(type) ? logFields.split(' ') : [])
+    for (const field of (fieldsByType[type] ?? '').split(' ')) {
       const { [field]: _, ...rest } = example(type)
       expect([field, isUpdate(rest)]).toEqual([field, optional.has(field)])
     }

@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { parsePosition } from '../../../src/protocol/position.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../src/protocol/updates.ts'
-import type { Entry, Stretch, Tape, Wanted } from '../../../src/tape/tape.ts'
-import { asPublished } from '../../support/message-validator.ts'
+import type { Entry, HistoryFilter, SeqRange, Tape } from '../../../src/tape/tape.ts'
+import { assertValidMessage } from '../../support/message-validator.ts'
 import {
   amend,
   apple,
@@ -22,10 +22,10 @@ import {
 } from './update-drafts.ts'
 
 /** What bounds a tape, and the time it begins at. */
-type Bounds = { readonly retentionMs?: number; readonly bound?: number }
+type TapeBounds = { readonly retentionMs?: number; readonly bound?: number }
 
 /** A tape in its place, with all that may happen to it. */
-type Place = {
+type TapeFixture = {
   readonly tape: Tape
   /** What the tape takes for the time; set by the test. */
   readonly clock: { now: number }
@@ -36,20 +36,20 @@ type Place = {
   close(): Promise<void>
 }
 
-export type Open = (bounds?: Bounds) => Promise<Place>
+export type OpenTapeFixture = (bounds?: TapeBounds) => Promise<TapeFixture>
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 const HOUR_MS = 3_600_000
 
 /** What every tape must hold to, whatever it is made of. */
-export function tapeContract(name: string, openPlace: Open): void {
-  const open = async (bounds: Bounds = {}) => {
-    const place = await openPlace(bounds)
-    onTestFinished(() => place.close())
-    place.clock.now = NOON
-    return place
+export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
+  const open = async (bounds: TapeBounds = {}) => {
+    const fixture = await openFixture(bounds)
+    onTestFinished(() => fixture.close())
+    fixture.clock.now = NOON
+    return fixture
   }
-  const all = async (tape: Tape): Promise<readonly Entry[]> => tape.since(0, 10_000)
+  const all = async (tape: Tape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
   const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
   const at = NOON
 
@@ -58,7 +58,7 @@ export function tapeContract(name: string, openPlace: Open): void {
       const { tape } = await open()
       expect(tape.end()).toBe(tape.oldest())
       expect(await all(tape)).toEqual([])
-      expect(await tape.before(0)).toBe(tape.end())
+      expect(await tape.seqBefore(0)).toBe(tape.end())
     })
 
     it('has an epoch that fits into a position', async () => {
@@ -101,7 +101,7 @@ export function tapeContract(name: string, openPlace: Open): void {
         expect(fields.slice(0, 6)).toEqual(['type', 'id', 'prev', 'symbol', 'address', 'time'])
         const schema = Update.options.find((option) => option.shape.type.value === update.type)
         expect(fields).toEqual(Object.keys(schema?.shape ?? {}).filter((field) => fields.includes(field)))
-        expect(Update.parse(asPublished(JSON.parse(text)))).toEqual(update)
+        expect(Update.parse(assertValidMessage(JSON.parse(text)))).toEqual(update)
       }
     })
 
@@ -112,10 +112,10 @@ export function tapeContract(name: string, openPlace: Open): void {
     })
 
     it('survives a clean end and an unclean one in the same text', async () => {
-      const place = await open()
-      const entries = await place.tape.append(oneOfEach({ at }))
-      expect(await all(await place.reopen())).toEqual(entries)
-      expect(await all(await place.crash())).toEqual(entries)
+      const fixture = await open()
+      const entries = await fixture.tape.append(oneOfEach({ at }))
+      expect(await all(await fixture.reopen())).toEqual(entries)
+      expect(await all(await fixture.crash())).toEqual(entries)
     })
 
     it('may be nothing', async () => {
@@ -157,21 +157,21 @@ export function tapeContract(name: string, openPlace: Open): void {
     })
 
     it('goes on across a restart, clean or not', async () => {
-      const place = await open()
-      const [first] = await place.tape.append([transfer({ at })])
-      const [second] = await (await place.reopen()).append([transfer({ at })])
-      const [third] = await (await place.crash()).append([transfer({ at })])
+      const fixture = await open()
+      const [first] = await fixture.tape.append([transfer({ at })])
+      const [second] = await (await fixture.reopen()).append([transfer({ at })])
+      const [third] = await (await fixture.crash()).append([transfer({ at })])
       expect(second?.update.prev).toBe(first?.update.id)
       expect(third?.update.prev).toBe(second?.update.id)
     })
 
     it('names what has been evicted since', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      const [first] = await place.tape.append([transfer({ at })])
-      place.clock.now = NOON + 2 * HOUR_MS
-      await place.tape.append([status({ at: place.clock.now })])
-      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual(['status'])
-      const [second] = await (await place.reopen()).append([transfer({ at: place.clock.now })])
+      const fixture = await open({ retentionMs: HOUR_MS })
+      const [first] = await fixture.tape.append([transfer({ at })])
+      fixture.clock.now = NOON + 2 * HOUR_MS
+      await fixture.tape.append([status({ at: fixture.clock.now })])
+      expect((await all(fixture.tape)).map(({ update }) => update.type)).toEqual(['status'])
+      const [second] = await (await fixture.reopen()).append([transfer({ at: fixture.clock.now })])
       expect(second?.update.prev).toBe(first?.update.id)
     })
   })
@@ -181,7 +181,7 @@ export function tapeContract(name: string, openPlace: Open): void {
       const { tape } = await open()
       const heard: unknown[] = []
       tape.follow((turn, notes) => {
-        heard.push({ turn, notes, end: tape.end(), note: tape.note('head'), stored: tape.since(0, 10) })
+        heard.push({ turn, notes, end: tape.end(), note: tape.readNote('head'), stored: tape.readAfter(0, 10) })
       })
       const turn = await tape.append([transfer({ at }), status({ at })], new Map([['head', 7]]))
       const [{ stored, ...rest }] = heard as [{ stored: unknown }]
@@ -232,7 +232,7 @@ export function tapeContract(name: string, openPlace: Open): void {
       const entries = await tape.append([1, 2, 3, 4, 5].map((nth) => transfer({ at, nth })))
       const pages: (readonly Entry[])[] = []
       for (let seq = 0; ; ) {
-        const page = await tape.since(seq, 2)
+        const page = await tape.readAfter(seq, 2)
         if (page.length === 0) break
         pages.push(page)
         seq = page.at(-1)?.seq ?? seq
@@ -244,27 +244,27 @@ export function tapeContract(name: string, openPlace: Open): void {
     it('finds nothing after the end', async () => {
       const { tape } = await open()
       await tape.append([transfer({ at })])
-      expect(await tape.since(tape.end(), 10)).toEqual([])
-      expect(await tape.since(tape.end() + 1_000, 10)).toEqual([])
+      expect(await tape.readAfter(tape.end(), 10)).toEqual([])
+      expect(await tape.readAfter(tape.end() + 1_000, 10)).toEqual([])
     })
 
     it('finds where a time begins', async () => {
       const { tape } = await open()
       const entries = await tape.append([at, at + 1_000, at + 1_000, at + 3_000].map((time) => transfer({ at: time })))
       const [first = 0, second = 0, , fourth = 0] = seqs(entries)
-      expect(await tape.before(at - 1)).toBe(first - 1)
-      expect(await tape.before(at)).toBe(first - 1)
-      expect(await tape.before(at + 1)).toBe(second - 1)
-      expect(await tape.before(at + 1_000)).toBe(second - 1)
-      expect(await tape.before(at + 2_000)).toBe(fourth - 1)
-      expect(await tape.before(at + 3_001)).toBe(tape.end())
+      expect(await tape.seqBefore(at - 1)).toBe(first - 1)
+      expect(await tape.seqBefore(at)).toBe(first - 1)
+      expect(await tape.seqBefore(at + 1)).toBe(second - 1)
+      expect(await tape.seqBefore(at + 1_000)).toBe(second - 1)
+      expect(await tape.seqBefore(at + 2_000)).toBe(fourth - 1)
+      expect(await tape.seqBefore(at + 3_001)).toBe(tape.end())
     })
   })
 
   describe(`${name}: history`, () => {
     /** All that a reader finds of a stretch, and how often it had to be asked. */
-    const readAll = async (tape: Tape, wanted: Wanted, stretch: Stretch) => {
-      const read = tape.reader(wanted)
+    const readAll = async (tape: Tape, wanted: HistoryFilter, stretch: SeqRange) => {
+      const read = tape.openReader(wanted)
       const found: Entry[] = []
       let { after, before } = stretch
       for (let asked = 1; ; asked += 1) {
@@ -279,17 +279,17 @@ export function tapeContract(name: string, openPlace: Open): void {
     const whole = (tape: Tape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
 
     it('is what is asked for, from either end, between any two numbers, whoever reads', async () => {
-      const place = await open()
+      const fixture = await open()
       for (let nth = 0; nth < 3_000; nth += 300) {
         const kinds = Array.from({ length: 300 }, (_, index) => {
           const about = { at, nth: nth + index, address: index % 3 === 0 ? tesla : apple }
           return index % 100 === 0 ? pause(about) : index % 50 === 0 ? status({ at }) : transfer(about)
         })
-        await place.tape.append(kinds)
-        if (nth === 1_500) await place.crash()
+        await fixture.tape.append(kinds)
+        if (nth === 1_500) await fixture.crash()
       }
-      const { tape } = place
-      const entries = await tape.since(0, 10_000)
+      const { tape } = fixture
+      const entries = await tape.readAfter(0, 10_000)
       expect(entries).toHaveLength(3_000)
       const type = fc.constantFrom<UpdateType>('transfer', 'pause', 'status', 'seal')
       const number = fc.nat({ max: entries.length - 1 }).map((index) => entries[index]?.seq ?? 0)
@@ -373,7 +373,7 @@ export function tapeContract(name: string, openPlace: Open): void {
       const [sealed] = await tape.append([seal({ at, nth: 5, types: ['transfer'] }), transfer({ at, nth: 6 })])
       const types = new Set<UpdateType>(['pause'])
       const wanted = { tokens: new Set([apple]), types, followersOf: types }
-      expect(tape.about(transfer({ at, nth: 5 }).key)).toEqual([])
+      expect(tape.readKey(transfer({ at, nth: 5 }).key)).toEqual([])
       expect((await readAll(tape, wanted, { ...whole(tape), order: 'desc' })).found).toEqual([sealed, kept])
     })
 
@@ -404,7 +404,7 @@ export function tapeContract(name: string, openPlace: Open): void {
       ])
       const extent = (type: UpdateType, after = 0, enough = 10_000) => {
         const types = new Set([type])
-        return tape.extent({ tokens: new Set([apple]), types, followersOf: types }, after, enough)
+        return tape.estimateCount({ tokens: new Set([apple]), types, followersOf: types }, after, enough)
       }
       expect(await extent('transfer')).toEqual({ least: 3_000, most: 3_001 })
       expect(await extent('transfer', 2_000)).toEqual({ least: 1_000, most: 1_001 })
@@ -414,11 +414,11 @@ export function tapeContract(name: string, openPlace: Open): void {
     })
 
     it('does not end where numbers have a hole', async () => {
-      const place = await open()
-      const [before] = await place.tape.append([pause({ at, nth: 1 })])
-      await place.crash()
-      await place.crash()
-      const tape = await place.crash()
+      const fixture = await open()
+      const [before] = await fixture.tape.append([pause({ at, nth: 1 })])
+      await fixture.crash()
+      await fixture.crash()
+      const tape = await fixture.crash()
       const [after] = await tape.append([pause({ at, nth: 2 })])
       const wanted = { tokens: null, types: new Set<UpdateType>(['pause']) }
       for (const order of ['asc', 'desc'] as const) {
@@ -462,13 +462,13 @@ export function tapeContract(name: string, openPlace: Open): void {
         navChange({ at }),
       ])
       const [ended, again] = await tape.append([retract({ at, nth: 4 }), transfer({ at, nth: 4 })])
-      expect(tape.about(key)).toEqual([told, amended, ended, again])
+      expect(tape.readKey(key)).toEqual([told, amended, ended, again])
     })
 
     it('is found in the turn in which it is told', async () => {
       const { tape } = await open()
       const found: number[] = []
-      tape.follow(() => found.push(tape.about(key).length))
+      tape.follow(() => found.push(tape.readKey(key).length))
       await tape.append([transfer({ at, nth: 4 })])
       await tape.append([amend({ at, nth: 4 }), retract({ at, nth: 4 })])
       expect(found).toEqual([1, 3])
@@ -477,22 +477,22 @@ export function tapeContract(name: string, openPlace: Open): void {
     it('is nothing where nothing was told', async () => {
       const { tape } = await open()
       await tape.append([navChange({ at }), token({ at }), seal({ at, nth: 4, types: ['transfer'] })])
-      expect(tape.about(key)).toEqual([])
-      expect(tape.about('')).toEqual([])
+      expect(tape.readKey(key)).toEqual([])
+      expect(tape.readKey('')).toEqual([])
     })
 
     it('survives both ends', async () => {
-      const place = await open()
-      const told = await place.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
-      expect((await place.reopen()).about(key)).toEqual(told)
-      expect((await place.crash()).about(key)).toEqual(told)
+      const fixture = await open()
+      const told = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      expect((await fixture.reopen()).readKey(key)).toEqual(told)
+      expect((await fixture.crash()).readKey(key)).toEqual(told)
     })
 
     it('goes with its messages', async () => {
-      const place = await open({ bound: 2 })
-      const [, amended] = await place.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
-      await place.tape.append([transfer({ at, nth: 5 })])
-      expect(place.tape.about(key)).toEqual([amended])
+      const fixture = await open({ bound: 2 })
+      const [, amended] = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      await fixture.tape.append([transfer({ at, nth: 5 })])
+      expect(fixture.tape.readKey(key)).toEqual([amended])
     })
   })
 
@@ -506,8 +506,8 @@ export function tapeContract(name: string, openPlace: Open): void {
         retract({ at, nth: 4 }),
       ])
       const [second] = await tape.append([seal({ at, nth: 4 })])
-      expect(tape.seals(apple, 4)).toEqual([first, second])
-      expect(tape.seals(apple, 6)).toEqual([])
+      expect(tape.sealsOfToken(apple, 4)).toEqual([first, second])
+      expect(tape.sealsOfToken(apple, 6)).toEqual([])
     })
 
     it('are also found whichever token they are of', async () => {
@@ -519,84 +519,87 @@ export function tapeContract(name: string, openPlace: Open): void {
         transfer({ at, nth: 4 }),
         seal({ at, nth: 4 }),
       ])
-      expect(tape.sealsOf(4)).toEqual([first, other, more])
-      expect(tape.sealsOf(5)).toEqual([])
+      expect(tape.sealsOfBlock(4)).toEqual([first, other, more])
+      expect(tape.sealsOfBlock(5)).toEqual([])
     })
 
     it('stay as long as anything that they list may stay', async () => {
-      const place = await open({ bound: 2 })
-      const told = await place.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
-      await place.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
-      await place.tape.append([status({ at }), status({ at })])
-      expect((await all(place.tape)).slice(0, 2)).toEqual(told)
-      expect(place.tape.seals(apple, 5)).toEqual([])
+      const fixture = await open({ bound: 2 })
+      const told = await fixture.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
+      await fixture.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
+      await fixture.tape.append([status({ at }), status({ at })])
+      expect((await all(fixture.tape)).slice(0, 2)).toEqual(told)
+      expect(fixture.tape.sealsOfToken(apple, 5)).toEqual([])
     })
   })
 
   describe(`${name}: a note`, () => {
     it('is written with its updates, replaced, removed by null, and survives both ends', async () => {
-      const place = await open()
-      await place.tape.append([transfer({ at })], new Map<string, unknown>([['token/a', { symbol: 'A', paused: [] }]]))
-      await place.tape.append(
+      const fixture = await open()
+      await fixture.tape.append(
+        [transfer({ at })],
+        new Map<string, unknown>([['token/a', { symbol: 'A', paused: [] }]]),
+      )
+      await fixture.tape.append(
         [],
         new Map<string, unknown>([
           ['token/b', 1],
           ['head', { sealed: 3 }],
         ]),
       )
-      await place.tape.append(
+      await fixture.tape.append(
         [],
         new Map<string, unknown>([
           ['token/b', null],
           ['head', { sealed: 4 }],
         ]),
       )
-      for (const tape of [place.tape, await place.reopen(), await place.crash()]) {
-        expect(tape.note('token/a')).toEqual({ symbol: 'A', paused: [] })
-        expect(tape.note('token/b')).toBeUndefined()
-        expect(tape.note('head')).toEqual({ sealed: 4 })
-        expect(new Map(tape.notes('token/'))).toEqual(new Map([['token/a', { symbol: 'A', paused: [] }]]))
+      for (const tape of [fixture.tape, await fixture.reopen(), await fixture.crash()]) {
+        expect(tape.readNote('token/a')).toEqual({ symbol: 'A', paused: [] })
+        expect(tape.readNote('token/b')).toBeUndefined()
+        expect(tape.readNote('head')).toEqual({ sealed: 4 })
+        expect(new Map(tape.readNotes('token/'))).toEqual(new Map([['token/a', { symbol: 'A', paused: [] }]]))
       }
     })
 
     it('outlives the updates it came with', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      await place.tape.append([transfer({ at })], new Map([['mark', 5]]))
-      place.clock.now = NOON + 2 * HOUR_MS
-      await place.tape.append([status({ at: place.clock.now })])
-      expect(place.tape.note('mark')).toBe(5)
-      expect((await place.reopen()).note('mark')).toBe(5)
+      const fixture = await open({ retentionMs: HOUR_MS })
+      await fixture.tape.append([transfer({ at })], new Map([['mark', 5]]))
+      fixture.clock.now = NOON + 2 * HOUR_MS
+      await fixture.tape.append([status({ at: fixture.clock.now })])
+      expect(fixture.tape.readNote('mark')).toBe(5)
+      expect((await fixture.reopen()).readNote('mark')).toBe(5)
     })
 
     it('that was never written is undefined', async () => {
       const { tape } = await open()
-      expect(tape.note('head')).toBeUndefined()
-      expect([...tape.notes('token/')]).toEqual([])
+      expect(tape.readNote('head')).toBeUndefined()
+      expect([...tape.readNotes('token/')]).toEqual([])
     })
   })
 
   describe(`${name}: a restart`, () => {
     it('keeps the epoch, clean or not', async () => {
-      const place = await open()
-      const { epoch } = place.tape
-      expect((await place.reopen()).epoch).toBe(epoch)
-      expect((await place.crash()).epoch).toBe(epoch)
-      expect((await place.reopen()).epoch).toBe(epoch)
+      const fixture = await open()
+      const { epoch } = fixture.tape
+      expect((await fixture.reopen()).epoch).toBe(epoch)
+      expect((await fixture.crash()).epoch).toBe(epoch)
+      expect((await fixture.reopen()).epoch).toBe(epoch)
     })
 
     it('goes on with the number where a clean end left off', async () => {
-      const place = await open()
-      const [last] = await place.tape.append([transfer({ at })])
-      const tape = await place.reopen()
+      const fixture = await open()
+      const [last] = await fixture.tape.append([transfer({ at })])
+      const tape = await fixture.reopen()
       expect(tape.end()).toBe(last?.seq)
       const [next] = await tape.append([transfer({ at })])
       expect(next?.seq).toBe((last?.seq ?? 0) + 1)
     })
 
     it('never gives a number twice after an unclean end', async () => {
-      const place = await open()
+      const fixture = await open()
       const given = new Set<number>()
-      let tape = place.tape
+      let tape = fixture.tape
       for (let turn = 0; turn < 4; turn += 1) {
         const end = tape.end()
         for (const { seq } of await tape.append([transfer({ at }), navChange({ at })])) {
@@ -604,24 +607,24 @@ export function tapeContract(name: string, openPlace: Open): void {
           expect(seq).toBeGreaterThan(end)
           given.add(seq)
         }
-        tape = await place.crash()
+        tape = await fixture.crash()
       }
     })
 
     it('remembers how far eviction has come', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      await place.tape.append([transfer({ at })])
-      place.clock.now = NOON + 2 * HOUR_MS
-      await place.tape.append([status({ at: place.clock.now })])
-      const oldest = place.tape.oldest()
-      expect((await place.reopen()).oldest()).toBe(oldest)
-      expect((await place.crash()).oldest()).toBe(oldest)
+      const fixture = await open({ retentionMs: HOUR_MS })
+      await fixture.tape.append([transfer({ at })])
+      fixture.clock.now = NOON + 2 * HOUR_MS
+      await fixture.tape.append([status({ at: fixture.clock.now })])
+      const oldest = fixture.tape.oldest()
+      expect((await fixture.reopen()).oldest()).toBe(oldest)
+      expect((await fixture.crash()).oldest()).toBe(oldest)
     })
 
     it('goes on above the last number where everything has been evicted', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      const [first] = await place.tape.append([transfer({ at: NOON - 2 * HOUR_MS })])
-      const tape = await place.reopen()
+      const fixture = await open({ retentionMs: HOUR_MS })
+      const [first] = await fixture.tape.append([transfer({ at: NOON - 2 * HOUR_MS })])
+      const tape = await fixture.reopen()
       const [second] = await tape.append([transfer({ at })])
       expect(second?.seq).toBeGreaterThan(first?.seq ?? 0)
     })
@@ -629,48 +632,48 @@ export function tapeContract(name: string, openPlace: Open): void {
 
   describe(`${name}: retention`, () => {
     it('takes every type by age, and moves oldest to the last that went', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      const old = await place.tape.append(oneOfEach({ at }))
-      expect(place.tape.oldest()).toBe(0)
-      place.clock.now = NOON + HOUR_MS + 1
-      const kept = await place.tape.append(oneOfEach({ at: place.clock.now }))
-      expect(await all(place.tape)).toEqual(kept)
-      expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
+      const fixture = await open({ retentionMs: HOUR_MS })
+      const old = await fixture.tape.append(oneOfEach({ at }))
+      expect(fixture.tape.oldest()).toBe(0)
+      fixture.clock.now = NOON + HOUR_MS + 1
+      const kept = await fixture.tape.append(oneOfEach({ at: fixture.clock.now }))
+      expect(await all(fixture.tape)).toEqual(kept)
+      expect(fixture.tape.oldest()).toBe(old.at(-1)?.seq)
     })
 
     it('goes on where nothing new comes but a note', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      const old = await place.tape.append(oneOfEach({ at }))
-      place.clock.now = NOON + HOUR_MS + 1
-      await place.tape.append([], new Map([['head', { sealed: 1 }]]))
-      expect(await all(place.tape)).toEqual([])
-      expect(place.tape.oldest()).toBe(old.at(-1)?.seq)
-      expect(place.tape.end()).toBe(old.at(-1)?.seq)
+      const fixture = await open({ retentionMs: HOUR_MS })
+      const old = await fixture.tape.append(oneOfEach({ at }))
+      fixture.clock.now = NOON + HOUR_MS + 1
+      await fixture.tape.append([], new Map([['head', { sealed: 1 }]]))
+      expect(await all(fixture.tape)).toEqual([])
+      expect(fixture.tape.oldest()).toBe(old.at(-1)?.seq)
+      expect(fixture.tape.end()).toBe(old.at(-1)?.seq)
     })
 
     it('keeps what is exactly as old as the bound', async () => {
-      const place = await open({ retentionMs: HOUR_MS })
-      await place.tape.append([transfer({ at })])
-      place.clock.now = NOON + HOUR_MS
-      await place.tape.append([transfer({ at: place.clock.now })])
-      expect(await all(place.tape)).toHaveLength(2)
-      expect(place.tape.oldest()).toBe(0)
+      const fixture = await open({ retentionMs: HOUR_MS })
+      await fixture.tape.append([transfer({ at })])
+      fixture.clock.now = NOON + HOUR_MS
+      await fixture.tape.append([transfer({ at: fixture.clock.now })])
+      expect(await all(fixture.tape)).toHaveLength(2)
+      expect(fixture.tape.oldest()).toBe(0)
     })
 
     it('takes only movements, approvals, logs and seals by count, the oldest first', async () => {
-      const place = await open({ bound: 7 })
+      const fixture = await open({ bound: 7 })
       const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
-      const entries = await place.tape.append([
+      const entries = await fixture.tape.append([
         ...spared,
         transfer({ at }),
         approval({ at }),
         otherLog({ at }),
         seal({ at }),
       ])
-      expect(await all(place.tape)).toEqual(entries)
-      expect(place.tape.oldest()).toBe(0)
-      await place.tape.append([navChange({ at })])
-      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual([
+      expect(await all(fixture.tape)).toEqual(entries)
+      expect(fixture.tape.oldest()).toBe(0)
+      await fixture.tape.append([navChange({ at })])
+      expect((await all(fixture.tape)).map(({ update }) => update.type)).toEqual([
         'nav',
         'token',
         'status',
@@ -679,9 +682,9 @@ export function tapeContract(name: string, openPlace: Open): void {
         'seal',
         'nav',
       ])
-      expect(place.tape.oldest()).toBe(entries[3]?.seq)
-      await place.tape.append([navChange({ at }), navChange({ at })])
-      expect((await all(place.tape)).map(({ update }) => update.type)).toEqual([
+      expect(fixture.tape.oldest()).toBe(entries[3]?.seq)
+      await fixture.tape.append([navChange({ at }), navChange({ at })])
+      expect((await all(fixture.tape)).map(({ update }) => update.type)).toEqual([
         'nav',
         'token',
         'status',
@@ -690,20 +693,20 @@ export function tapeContract(name: string, openPlace: Open): void {
         'nav',
         'nav',
       ])
-      expect(place.tape.oldest()).toBe(entries[5]?.seq)
+      expect(fixture.tape.oldest()).toBe(entries[5]?.seq)
     })
 
     it('keeps a tape of movements at its count', async () => {
-      const place = await open({ bound: 10 })
-      for (let nth = 1; nth <= 25; nth += 1) await place.tape.append([transfer({ at, nth })])
-      expect(await all(place.tape)).toHaveLength(10)
-      expect(place.tape.oldest()).toBe((await all(place.tape))[0]?.seq ? place.tape.end() - 10 : -1)
+      const fixture = await open({ bound: 10 })
+      for (let nth = 1; nth <= 25; nth += 1) await fixture.tape.append([transfer({ at, nth })])
+      expect(await all(fixture.tape)).toHaveLength(10)
+      expect(fixture.tape.oldest()).toBe((await all(fixture.tape))[0]?.seq ? fixture.tape.end() - 10 : -1)
     })
 
     it('counts on across a restart', async () => {
-      const place = await open({ bound: 3 })
-      await place.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
-      const tape = await place.reopen()
+      const fixture = await open({ bound: 3 })
+      await fixture.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
+      const tape = await fixture.reopen()
       await tape.append([transfer({ at, nth: 4 })])
       expect(await all(tape)).toHaveLength(3)
     })
@@ -717,24 +720,24 @@ export function tapeContract(name: string, openPlace: Open): void {
     ])
 
     it('leaves nothing behind: no update, no number, no note, no follower told', async () => {
-      const place = await open()
-      const { tape } = place
+      const fixture = await open()
+      const { tape } = fixture
       const [first] = await tape.append([transfer({ at })], new Map([['head', 1]]))
       const heard: number[] = []
       tape.follow((turn) => heard.push(...seqs(turn)))
       await expect(tape.append([transfer({ at }), navChange({ at })], unwritable)).rejects.toThrow()
       expect(heard).toEqual([])
       expect(tape.end()).toBe(first?.seq)
-      expect(tape.note('head')).toBe(1)
-      expect(tape.note('mark')).toBeUndefined()
+      expect(tape.readNote('head')).toBe(1)
+      expect(tape.readNote('mark')).toBeUndefined()
       expect(await all(tape)).toHaveLength(1)
       const [second, third] = await tape.append([transfer({ at }), navChange({ at })])
       expect(second?.update.prev).toBe(first?.update.id)
       expect(third?.update.prev).toBeNull()
       expect(second?.seq).toBe((first?.seq ?? 0) + 1)
-      const after = await place.crash()
+      const after = await fixture.crash()
       expect(await all(after)).toHaveLength(3)
-      expect(after.note('head')).toBe(1)
+      expect(after.readNote('head')).toBe(1)
     })
   })
 
@@ -746,14 +749,14 @@ export function tapeContract(name: string, openPlace: Open): void {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(Stroke, { maxLength: 8 }), async (strokes) => {
-        const place = await openPlace()
+        const fixture = await openFixture()
         try {
-          place.clock.now = NOON
-          let tape = place.tape
+          fixture.clock.now = NOON
+          let tape = fixture.tape
           const told: Entry[] = []
           for (const { end, drafts } of strokes) {
-            if (end === 'clean') tape = await place.reopen()
-            if (end === 'unclean') tape = await place.crash()
+            if (end === 'clean') tape = await fixture.reopen()
+            if (end === 'unclean') tape = await fixture.crash()
             told.push(
               ...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))),
             )
@@ -770,7 +773,7 @@ export function tapeContract(name: string, openPlace: Open): void {
           }
           expect(tape.end()).toBeGreaterThanOrEqual(last)
         } finally {
-          await place.close()
+          await fixture.close()
         }
       }),
       { numRuns: 25 },

@@ -2,21 +2,21 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
-import type { Open } from './tape-contract.ts'
+import type { OpenTapeFixture } from './tape-contract.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
-export const folder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+export const createTempFolder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
 
-export const unbounded = { retentionMs: 365 * 86_400_000, bound: 1_000_000, now: () => NOON, dice: () => 0.5 }
+export const unboundedOptions = { retentionMs: 365 * 86_400_000, bound: 1_000_000, now: () => NOON, random: () => 0.5 }
 
 /** An embedded tape in a folder of its own. */
-export const openEmbedded: Open = async (bounds = {}) => {
-  const root = folder()
+export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
+  const root = createTempFolder()
   const clock = { now: NOON }
   let images = 0
   let dir = join(root, 'tape')
-  const openTape = () => openSqliteTape({ ...unbounded, ...bounds, dir, now: () => clock.now })
+  const openTape = () => openSqliteTape({ ...unboundedOptions, ...bounds, dir, now: () => clock.now })
   let tape = openTape()
   return {
     get tape() {

@@ -10,17 +10,17 @@ const word = (digit: string): Hex => `0x${digit.repeat(64)}`
 const hash = (number: number): Hex => `0x${number.toString(16).padStart(64, '0')}`
 
 type Seal = DraftOf<'seal'>
-type About = { readonly address?: Hex; readonly at: number; readonly nth?: number }
+type DraftFields = { readonly address?: Hex; readonly at: number; readonly nth?: number }
 
-const common = ({ address = apple, at }: About) => ({
+const commonFields = ({ address = apple, at }: DraftFields) => ({
   symbol: address === apple ? 'AAPLc' : 'TSLAc',
   address,
   time: new Date(at).toISOString(),
 })
 
-const fact = (nth: number) => ({ key: `${nth}-${hash(nth)}-0`, stage: 'preconfirmed' as const, late: false })
+const factFields = (nth: number) => ({ key: `${nth}-${hash(nth)}-0`, stage: 'preconfirmed' as const, late: false })
 
-const place = (nth: number) => ({
+const positionFields = (nth: number) => ({
   block: { number: nth, hash: null, timestamp: null },
   tx: { hash: hash(nth), index: 0, log_index: 0 },
 })
@@ -33,10 +33,10 @@ const ingest = {
   published_at: '2026-11-20T12:00:00.000Z',
 }
 
-export const transfer = ({ nth = 1, ...about }: About): DraftOf<'transfer'> => ({
+export const transfer = ({ nth = 1, ...about }: DraftFields): DraftOf<'transfer'> => ({
   type: 'transfer',
-  ...common(about),
-  ...fact(nth),
+  ...commonFields(about),
+  ...factFields(nth),
   from: tesla,
   to: apple,
   raw: '150000000',
@@ -46,46 +46,46 @@ export const transfer = ({ nth = 1, ...about }: About): DraftOf<'transfer'> => (
   reference_value: '347.25',
   nav,
   memo: null,
-  ...place(nth),
+  ...positionFields(nth),
   ingest,
 })
 
-export const approval = ({ nth = 1, ...about }: About): DraftOf<'approval'> => ({
+export const approval = ({ nth = 1, ...about }: DraftFields): DraftOf<'approval'> => ({
   type: 'approval',
-  ...common(about),
-  ...fact(nth),
+  ...commonFields(about),
+  ...factFields(nth),
   owner: tesla,
   spender: apple,
   raw: '1',
   amount: '0.00000001',
-  ...place(nth),
+  ...positionFields(nth),
   ingest,
 })
 
-export const otherLog = ({ nth = 1, ...about }: About): DraftOf<'log'> => ({
+export const otherLog = ({ nth = 1, ...about }: DraftFields): DraftOf<'log'> => ({
   type: 'log',
-  ...common(about),
-  ...fact(nth),
+  ...commonFields(about),
+  ...factFields(nth),
   topics: [word('1')],
   data: '0x',
-  ...place(nth),
+  ...positionFields(nth),
 })
 
-export const seal = ({ nth = 1, types = [], ...about }: About & Pick<Partial<Seal>, 'types'>): Seal => ({
+export const seal = ({ nth = 1, types = [], ...about }: DraftFields & Pick<Partial<Seal>, 'types'>): Seal => ({
   type: 'seal',
-  ...common(about),
+  ...commonFields(about),
   block: { number: nth, hash: hash(nth), timestamp: null },
-  keys: types.map(() => fact(nth).key),
+  keys: types.map(() => factFields(nth).key),
   types,
   late: [],
   count: types.length,
   digest: '0'.repeat(32),
 })
 
-export const retract = ({ nth = 1, ...about }: About): DraftOf<'retract'> => ({
+export const retract = ({ nth = 1, ...about }: DraftFields): DraftOf<'retract'> => ({
   type: 'retract',
-  ...common(about),
-  key: fact(nth).key,
+  ...commonFields(about),
+  key: factFields(nth).key,
   of: 'transfer',
   was: 'k.1',
   reason: 'not_sealed',
@@ -94,27 +94,35 @@ export const retract = ({ nth = 1, ...about }: About): DraftOf<'retract'> => ({
   block: { number: nth, hash: hash(nth), timestamp: null },
 })
 
-export const amend = ({ nth = 1, ...about }: About): DraftOf<'amend'> => {
+export const amend = ({ nth = 1, ...about }: DraftFields): DraftOf<'amend'> => {
   const { time: _, ...update } = transfer({ nth, ...about })
-  return { type: 'amend', ...common(about), key: update.key, of: 'transfer', was: 'k.1', changed: ['memo'], update }
+  return {
+    type: 'amend',
+    ...commonFields(about),
+    key: update.key,
+    of: 'transfer',
+    was: 'k.1',
+    changed: ['memo'],
+    update,
+  }
 }
 
 /** A corporate action: nothing that the count may take. */
-export const pause = ({ nth = 1, ...about }: About): DraftOf<'pause'> => ({
-  ...{ type: 'pause', ...common(about), paused: true, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' },
-  ...fact(nth),
-  ...place(nth),
+export const pause = ({ nth = 1, ...about }: DraftFields): DraftOf<'pause'> => ({
+  ...{ type: 'pause', ...commonFields(about), paused: true, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' },
+  ...factFields(nth),
+  ...positionFields(nth),
 })
 
-export const navChange = (about: About): DraftOf<'nav'> => ({
+export const navChange = (fields: DraftFields): DraftOf<'nav'> => ({
   type: 'nav',
-  ...common(about),
+  ...commonFields(fields),
   nav,
   was: null,
   source: 'list',
 })
 
-export const status = ({ at }: About): DraftOf<'status'> => ({
+export const status = ({ at }: DraftFields): DraftOf<'status'> => ({
   type: 'status',
   symbol: '*',
   address: null,
@@ -125,9 +133,9 @@ export const status = ({ at }: About): DraftOf<'status'> => ({
   head: { pending: null, sealed: null, safe: null, finalized: null },
 })
 
-export const token = (about: About): DraftOf<'token'> => ({
+export const token = (fields: DraftFields): DraftOf<'token'> => ({
   type: 'token',
-  ...common(about),
+  ...commonFields(fields),
   change: 'listed',
   changed: [],
   token: { symbol: 'AAPLc' },
@@ -136,12 +144,12 @@ export const token = (about: About): DraftOf<'token'> => ({
 })
 
 /** One of each kind. */
-export const oneOfEach = (about: About): readonly Draft[] => [
-  transfer(about),
-  approval(about),
-  otherLog(about),
-  seal(about),
-  navChange(about),
-  token(about),
-  status(about),
+export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
+  transfer(fields),
+  approval(fields),
+  otherLog(fields),
+  seal(fields),
+  navChange(fields),
+  token(fields),
+  status(fields),
 ]

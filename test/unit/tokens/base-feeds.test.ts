@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { tokens } from '../../../src/devnet/tokens/listed.ts'
 import { Address } from '../../../src/protocol/fields.ts'
-import { publishedFeeds } from '../../../src/tokens/base-feeds.ts'
+import { baseFeeds } from '../../../src/tokens/base-feeds.ts'
 
 describe('the published feeds', () => {
   it('are thirteen, each of a token, a proxy and an aggregator that no other names', () => {
-    const addresses = publishedFeeds.flatMap(({ token, proxy, aggregator }) => [token, proxy, aggregator])
-    expect(publishedFeeds).toHaveLength(13)
+    const addresses = baseFeeds.flatMap(({ token, proxy, aggregator }) => [token, proxy, aggregator])
+    expect(baseFeeds).toHaveLength(13)
     expect(addresses.map((address) => Address.parse(address))).toEqual(addresses)
     expect(new Set(addresses).size).toBe(39)
   })
 
   it('are those of the tokens that the built-in chain lists at the start', () => {
-    expect(publishedFeeds.map(({ token }) => token)).toEqual(tokens.map(({ address }) => address))
+    expect(baseFeeds.map(({ token }) => token)).toEqual(tokens.map(({ address }) => address))
   })
 })

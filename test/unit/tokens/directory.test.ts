@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Directory } from '../../../src/tokens/directory.ts'
-import { readSymbol } from '../../../src/tokens/list-parser.ts'
+import { parseSymbol } from '../../../src/tokens/list-parser.ts'
 import type { Token } from '../../../src/tokens/token.ts'
 import { APPLE, apple, TESLA, tesla, tokenOf } from './stock-records.ts'
 
@@ -13,7 +13,7 @@ const symbolOf = (directory: Directory, selector: string) => {
 
 describe('a token is found by', () => {
   const directory = new Directory([
-    { ...tokenOf(apple()), former: ['FRUIT'] },
+    { ...tokenOf(apple()), formerSymbols: ['FRUIT'] },
     tokenOf(tesla()),
     tokenOf(tesla({ contract_address: gold, symbol: 'BRK.B', isin: undefined })),
   ])
@@ -70,13 +70,13 @@ describe('a token is found by', () => {
 })
 
 /** A token of a name, and what else is said of it; each has an address of its own. */
-const bearing = (symbol: string, beside: Partial<Token> = {}): Token => {
+const tokenWithSymbol = (symbol: string, overrides: Partial<Token> = {}): Token => {
   nth += 1
   const contract_address = `0x${String(nth).padStart(40, 'b')}`
-  return { ...tokenOf(apple({ contract_address, symbol, isin: undefined })), ...beside }
+  return { ...tokenOf(apple({ contract_address, symbol, isin: undefined })), ...overrides }
 }
 let nth = 0
-const gone = { state: 'delisted' } as const
+const delistedState = { state: 'delisted' } as const
 
 describe('two tokens', () => {
   it('with one name are ambiguous, and their addresses are suggested', () => {
@@ -92,11 +92,11 @@ describe('two tokens', () => {
     const other = tokenOf(tesla({ isin: 'us0378331005' }))
     const isin = 'isin:US0378331005'
     expect(new Directory([listed, other]).find(isin)).toEqual({ kind: 'ambiguous', suggest: [APPLE, TESLA] })
-    expect(new Directory([{ ...listed, ...gone }, other]).find(isin)).toEqual({ kind: 'found', token: other })
+    expect(new Directory([{ ...listed, ...delistedState }, other]).find(isin)).toEqual({ kind: 'found', token: other })
   })
 
   it('and many more with one name are all told by their addresses, up to a bound', () => {
-    const crowd = (size: number) => Array.from({ length: size }, () => bearing('ABCc'))
+    const crowd = (size: number) => Array.from({ length: size }, () => tokenWithSymbol('ABCc'))
     const twenty = crowd(20)
     expect(new Directory(twenty).find('abc')).toEqual({
       kind: 'ambiguous',
@@ -106,14 +106,14 @@ describe('two tokens', () => {
   })
 
   it('whose names differ by case are told apart by it', () => {
-    const directory = new Directory([bearing('Abc'), bearing('ABC')])
+    const directory = new Directory([tokenWithSymbol('Abc'), tokenWithSymbol('ABC')])
     expect(symbolOf(directory, 'Abc')).toBe('Abc')
     expect(symbolOf(directory, 'ABC')).toBe('ABC')
     expect(directory.find('abc').kind).toBe('ambiguous')
   })
 
   it('whose names differ by case are told apart by it without their c too', () => {
-    const directory = new Directory([bearing('ABCc'), bearing('abcc')])
+    const directory = new Directory([tokenWithSymbol('ABCc'), tokenWithSymbol('abcc')])
     expect(symbolOf(directory, 'ABC')).toBe('ABCc')
     expect(symbolOf(directory, 'abc')).toBe('abcc')
     expect(directory.find('Abc').kind).toBe('ambiguous')
@@ -127,12 +127,12 @@ describe('two tokens', () => {
     ['ABCC', 'ABCc'],
     ['ABCcc', 'ABCc'],
   ])('with and without a c are told apart by it: %s is %s', (selector, symbol) => {
-    expect(symbolOf(new Directory([bearing('ABC'), bearing('ABCc')]), selector)).toBe(symbol)
-    expect(symbolOf(new Directory([bearing('ABCc'), bearing('ABC')]), selector)).toBe(symbol)
+    expect(symbolOf(new Directory([tokenWithSymbol('ABC'), tokenWithSymbol('ABCc')]), selector)).toBe(symbol)
+    expect(symbolOf(new Directory([tokenWithSymbol('ABCc'), tokenWithSymbol('ABC')]), selector)).toBe(symbol)
   })
 
   it('that a name means with a c more and with a c less are ambiguous', () => {
-    const [one, other] = [bearing('ABC'), bearing('ABCcc')]
+    const [one, other] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
     expect(new Directory([one, other]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
     expect(new Directory([one]).find('abcc')).toEqual({ kind: 'found', token: one })
     expect(new Directory([other]).find('abcc')).toEqual({ kind: 'found', token: other })
@@ -141,7 +141,7 @@ describe('two tokens', () => {
 
 describe('a former name', () => {
   it('finds its token in any case, with and without its c', () => {
-    const token = bearing('METAc', { former: ['FBc', 'THEFACEBOOK'] })
+    const token = tokenWithSymbol('METAc', { formerSymbols: ['FBc', 'THEFACEBOOK'] })
     const directory = new Directory([token])
     for (const selector of ['FBc', 'fbc', 'FB', 'fb', 'TheFacebook', 'thefacebookc', 'METAc', 'meta']) {
       expect(directory.find(selector)).toEqual({ kind: 'found', token })
@@ -149,40 +149,43 @@ describe('a former name', () => {
   })
 
   it('that another token bears now means that one', () => {
-    const [renamed, bearer] = [bearing('METAc', { former: ['FBc'] }), bearing('FBc')]
+    const [renamed, bearer] = [tokenWithSymbol('METAc', { formerSymbols: ['FBc'] }), tokenWithSymbol('FBc')]
     for (const selector of ['FBc', 'fbc', 'FB', 'fb']) {
       expect(new Directory([renamed, bearer]).find(selector)).toEqual({ kind: 'found', token: bearer })
     }
   })
 
   it('to the letter is nearer than a present one with a c too many or too few', () => {
-    const renamed = bearing('METAc', { former: ['FBc'] })
-    const bearer = bearing('FB')
+    const renamed = tokenWithSymbol('METAc', { formerSymbols: ['FBc'] })
+    const bearer = tokenWithSymbol('FB')
     const directory = new Directory([renamed, bearer])
     expect(directory.find('FBc')).toEqual({ kind: 'found', token: renamed })
     expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
   })
 
   it('but for a c is further than a present one but for a c', () => {
-    const bearer = bearing('FBc')
-    const directory = new Directory([bearing('METAc', { former: ['FBC'] }), bearer])
+    const bearer = tokenWithSymbol('FBc')
+    const directory = new Directory([tokenWithSymbol('METAc', { formerSymbols: ['FBC'] }), bearer])
     expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
   })
 
   it('of two tokens is ambiguous', () => {
-    const directory = new Directory([bearing('A', { former: ['OLD'] }), bearing('B', { former: ['OLD'] })])
+    const directory = new Directory([
+      tokenWithSymbol('A', { formerSymbols: ['OLD'] }),
+      tokenWithSymbol('B', { formerSymbols: ['OLD'] }),
+    ])
     expect(directory.find('old')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
   })
 
   it('that a token bore in two cases does not make two of it', () => {
-    const token = bearing('NEW', { former: ['OLD', 'old', 'OLDc'] })
+    const token = tokenWithSymbol('NEW', { formerSymbols: ['OLD', 'old', 'OLDc'] })
     for (const selector of ['Old', 'oldC', 'OLDCC']) {
       expect(new Directory([token]).find(selector)).toEqual({ kind: 'found', token })
     }
   })
 
   it('that a token bears again is no second token', () => {
-    const token = bearing('Abc', { former: ['ABC', 'abc', 'Abc', 'ABCc'] })
+    const token = tokenWithSymbol('Abc', { formerSymbols: ['ABC', 'abc', 'Abc', 'ABCc'] })
     const directory = new Directory([token])
     for (const selector of ['abc', 'ABC', 'aBc', 'abcc', 'ab']) {
       expect(directory.find(selector)).toEqual({ kind: 'found', token })
@@ -192,28 +195,28 @@ describe('a former name', () => {
 
 describe('a token that was delisted', () => {
   it('is found by all its names while no listed token has a claim to them', () => {
-    const token = bearing('ABCc', { ...gone, former: ['OLD'] })
-    const directory = new Directory([token, bearing('XYZ')])
+    const token = tokenWithSymbol('ABCc', { ...delistedState, formerSymbols: ['OLD'] })
+    const directory = new Directory([token, tokenWithSymbol('XYZ')])
     for (const selector of ['ABCc', 'abc', 'old', token.address]) {
       expect(directory.find(selector)).toEqual({ kind: 'found', token })
     }
   })
 
   it.each<[string, Token]>([
-    ['its name', bearing('ABCc')],
-    ['its name in another case', bearing('abcc')],
-    ['its name without the c', bearing('ABC')],
-    ['its name with another c', bearing('ABCcc')],
-    ['its name formerly', bearing('XYZ', { former: ['ABCc'] })],
+    ['its name', tokenWithSymbol('ABCc')],
+    ['its name in another case', tokenWithSymbol('abcc')],
+    ['its name without the c', tokenWithSymbol('ABC')],
+    ['its name with another c', tokenWithSymbol('ABCcc')],
+    ['its name formerly', tokenWithSymbol('XYZ', { formerSymbols: ['ABCc'] })],
   ])('gives its name up to a listed one that bears %s', (_, listed) => {
-    const token = bearing('ABCc', gone)
+    const token = tokenWithSymbol('ABCc', delistedState)
     const directory = new Directory([token, listed])
     expect(directory.find('ABCc')).toEqual({ kind: 'found', token: listed })
     expect(directory.find(token.address)).toEqual({ kind: 'found', token })
   })
 
   it('is ambiguous only with its like', () => {
-    const directory = new Directory([bearing('ABC', gone), bearing('ABC', gone)])
+    const directory = new Directory([tokenWithSymbol('ABC', delistedState), tokenWithSymbol('ABC', delistedState)])
     expect(directory.find('abc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
   })
 })
@@ -231,29 +234,29 @@ describe('a symbol of any script', () => {
     ['😀', '😀C'],
     [' pad ', 'PAD'],
   ])('%j is found by %j', (symbol, selector) => {
-    expect(symbolOf(new Directory([bearing(symbol)]), selector)).toBe(symbol)
+    expect(symbolOf(new Directory([tokenWithSymbol(symbol)]), selector)).toBe(symbol)
   })
 
   it('that only looks like another is not that one', () => {
-    const directory = new Directory([bearing('AAPLc'), bearing('ААРLc')])
+    const directory = new Directory([tokenWithSymbol('AAPLc'), tokenWithSymbol('ААРLc')])
     expect(symbolOf(directory, 'AAPLc')).toBe('AAPLc')
     expect(symbolOf(directory, 'ААРLc')).toBe('ААРLc')
-    const kelvin = new Directory([bearing('Kc'), bearing('\u212ac')])
+    const kelvin = new Directory([tokenWithSymbol('Kc'), tokenWithSymbol('\u212ac')])
     expect(symbolOf(kelvin, 'Kc')).toBe('Kc')
     expect(symbolOf(kelvin, '\u212ac')).toBe('\u212ac')
   })
 
   it('that begins as an address does is found; no symbol takes an address or an ISIN from its token', () => {
-    const thief = bearing('0xDOG')
-    const named = bearing('isin:US0378331005')
-    const spoof = bearing(TESLA)
+    const thief = tokenWithSymbol('0xDOG')
+    const named = tokenWithSymbol('isin:US0378331005')
+    const spoof = tokenWithSymbol(TESLA)
     const directory = new Directory([thief, named, spoof, tokenOf(apple()), tokenOf(tesla())])
     expect(directory.find('0xdog')).toEqual({ kind: 'found', token: thief })
     expect(symbolOf(directory, 'isin:US0378331005')).toBe('AAPLc')
     expect(symbolOf(directory, TESLA)).toBe('TSLAc')
     expect(new Directory([spoof]).find(TESLA)).toEqual({ kind: 'unknown', suggest: [] })
     expect(new Directory([named]).find('isin:US0378331005')).toEqual({ kind: 'unknown', suggest: [] })
-    const delisted = { ...tokenOf(apple()), ...gone }
+    const delisted = { ...tokenOf(apple()), ...delistedState }
     expect(new Directory([named, delisted]).find('isin:US0378331005')).toEqual({ kind: 'found', token: delisted })
   })
 
@@ -263,7 +266,7 @@ describe('a symbol of any script', () => {
     const codes = fc.array(fc.oneof(fc.nat(0x7f), fc.nat(0xffff)), { minLength: 1, maxLength: 140 })
     fc.assert(
       fc.property(codes, (given) => {
-        const symbol = readSymbol(String.fromCharCode(...given)) ?? 'none'
+        const symbol = parseSymbol(String.fromCharCode(...given)) ?? 'none'
         const selector = decodeURIComponent(encodeURIComponent(symbol))
         expect(new Directory([{ ...token, symbol }]).find(selector).kind).toBe('found')
       }),
@@ -279,13 +282,20 @@ describe('a selector', () => {
     `isin:${'1'.repeat(10_000)}`,
     '😀'.repeat(5_000),
   ])('of ten thousand characters is unknown, and nothing is suggested', (selector) => {
-    const directory = new Directory([bearing('x'.repeat(128)), bearing('c'.repeat(128)), tokenOf(apple())])
+    const directory = new Directory([
+      tokenWithSymbol('x'.repeat(128)),
+      tokenWithSymbol('c'.repeat(128)),
+      tokenOf(apple()),
+    ])
     expect(directory.find(selector)).toEqual({ kind: 'unknown', suggest: [] })
   })
 
   it('that is empty names nothing, and least of all the c that every name may lack', () => {
     for (const selector of ['', ' ']) {
-      expect(new Directory([bearing('c'), bearing('A')]).find(selector)).toEqual({ kind: 'unknown', suggest: [] })
+      expect(new Directory([tokenWithSymbol('c'), tokenWithSymbol('A')]).find(selector)).toEqual({
+        kind: 'unknown',
+        suggest: [],
+      })
     }
   })
 
@@ -295,13 +305,13 @@ describe('a selector', () => {
 
   it('of the longest symbol finds it, with and without its c', () => {
     const longest = 'x'.repeat(127)
-    const directory = new Directory([bearing(`${longest}c`)])
+    const directory = new Directory([tokenWithSymbol(`${longest}c`)])
     for (const selector of [`${longest}c`, longest, `${longest}cc`]) expect(directory.find(selector).kind).toBe('found')
   })
 
   it('that is long, or one among very many names, is not compared letter by letter', () => {
     const name = 'x'.repeat(120)
-    expect(new Directory([bearing(name)]).find(`${name}y`)).toEqual({ kind: 'unknown', suggest: [] })
+    expect(new Directory([tokenWithSymbol(name)]).find(`${name}y`)).toEqual({ kind: 'unknown', suggest: [] })
     const token = tokenOf(apple())
     const crowd = Array.from({ length: 1_001 }, (_, index) => ({ ...token, symbol: `N${index}` }))
     expect(new Directory(crowd).find('N100x')).toEqual({ kind: 'unknown', suggest: [] })
@@ -310,7 +320,7 @@ describe('a selector', () => {
   })
 
   it('that is close to a listed and a delisted bearer of a name is told how the listed one writes it', () => {
-    const directory = new Directory([bearing('ABCDE', gone), bearing('Abcde')])
+    const directory = new Directory([tokenWithSymbol('ABCDE', delistedState), tokenWithSymbol('Abcde')])
     expect(directory.find('ABXDE')).toEqual({ kind: 'unknown', suggest: ['Abcde'] })
   })
 })

@@ -1,44 +1,50 @@
 import { describe, expect, it } from 'vitest'
 import { Directory } from '../../../src/tokens/directory.ts'
-import { compare } from '../../../src/tokens/list-diff.ts'
-import { ListError, readList } from '../../../src/tokens/list-parser.ts'
+import { diffFullList } from '../../../src/tokens/list-diff.ts'
+import { ListError, parseList } from '../../../src/tokens/list-parser.ts'
 import { navAt } from '../../../src/tokens/nav.ts'
-import { APPLE, apple, bodyOf, later, listOf, NOON, rule, tesla, tokenOf } from './stock-records.ts'
+import { APPLE, apple, listBody, listTime, listTimeAfter, NOON, parsedList, tesla, tokenOf } from './stock-records.ts'
 
-const raw = (field: string, digits: string) => JSON.stringify(apple({ [field]: 'here' })).replace('"here"', digits)
+const withRawDigits = (field: string, digits: string) =>
+  JSON.stringify(apple({ [field]: 'here' })).replace('"here"', digits)
 
 describe('a number that no double holds', () => {
   it('is no NAV', () => {
-    const [token] = listOf(raw('nav_price', '1e309'))
-    expect(navAt(token?.nav ?? { price: null, updatedAt: null }, NOON, rule.staleMs)).toMatchObject({
+    const [token] = parsedList(withRawDigits('nav_price', '1e309'))
+    expect(navAt(token?.nav ?? { price: null, updatedAt: null }, NOON, listTime.staleMs)).toMatchObject({
       state: 'invalid',
       price: null,
     })
   })
 
   it('is no multiplier', () => {
-    expect(listOf(raw('multiplier', '1e309'))[0]?.multiplier).toBeNull()
+    expect(parsedList(withRawDigits('multiplier', '1e309'))[0]?.multiplier).toBeNull()
   })
 
   it('is no news after a restart', () => {
-    const token = JSON.parse(JSON.stringify(tokenOf(raw('total_supply', '1e400'))))
-    expect(compare(new Map([[token.address, token]]), listOf(raw('total_supply', '1e400')), rule).drafts).toEqual([])
-    const minus = JSON.parse(JSON.stringify(tokenOf(raw('total_supply', '-0'))))
-    expect(compare(new Map([[minus.address, minus]]), listOf(raw('total_supply', '-0')), rule).drafts).toEqual([])
+    const token = JSON.parse(JSON.stringify(tokenOf(withRawDigits('total_supply', '1e400'))))
+    expect(
+      diffFullList(new Map([[token.address, token]]), parsedList(withRawDigits('total_supply', '1e400')), listTime)
+        .drafts,
+    ).toEqual([])
+    const minus = JSON.parse(JSON.stringify(tokenOf(withRawDigits('total_supply', '-0'))))
+    expect(
+      diffFullList(new Map([[minus.address, minus]]), parsedList(withRawDigits('total_supply', '-0')), listTime).drafts,
+    ).toEqual([])
   })
 })
 
 it('a NAV of the far future does not hold off every round that comes after it', () => {
   const future = apple({ nav_price: 9, nav_price_updated_at: '2099-01-01T00:00:00Z' })
   const token = tokenOf(future)
-  const { drafts } = compare(new Map([[token.address, token]]), listOf(apple()), later(1_000))
+  const { drafts } = diffFullList(new Map([[token.address, token]]), parsedList(apple()), listTimeAfter(1_000))
   expect(drafts).toMatchObject([{ type: 'nav', nav: { price: '324.3014', state: 'fresh' } }])
 })
 
 it('a name that came and went twice still finds its one token', () => {
   let token = tokenOf(apple({ symbol: 'A' }))
   for (const symbol of ['B', 'A', 'B']) {
-    token = compare(new Map([[token.address, token]]), listOf(apple({ symbol })), rule).tokens[0] ?? token
+    token = diffFullList(new Map([[token.address, token]]), parsedList(apple({ symbol })), listTime).tokens[0] ?? token
   }
   expect(token.symbol).toBe('B')
   expect(new Directory([token]).find('A')).toMatchObject({ kind: 'found', token: { address: APPLE } })
@@ -48,7 +54,7 @@ it('one record that is nested too deep never drops the others', () => {
   for (const depth of [500, 1_000, 2_000, 3_000, 4_000, 6_000, 8_000]) {
     const deep = JSON.stringify(apple()).replace('"Apple"', `${'['.repeat(depth)}${']'.repeat(depth)}`)
     try {
-      const { tokens } = readList(bodyOf(deep, tesla()))
+      const { tokens } = parseList(listBody(deep, tesla()))
       expect(tokens.map(({ symbol }) => symbol)).toContain('TSLAc')
     } catch (failure) {
       expect([depth, failure]).toEqual([depth, expect.any(ListError)])
@@ -58,8 +64,8 @@ it('one record that is nested too deep never drops the others', () => {
 
 it('a time at the edge of the calendar is written as the contract says', () => {
   for (const time of ['9999-12-31T23:59:59-01:00', '0000-01-01T00:00:00+01:00']) {
-    const [listed] = listOf(apple({ nav_price_updated_at: time }))
-    const nav = navAt(listed?.nav ?? { price: null, updatedAt: null }, NOON, rule.staleMs)
+    const [listed] = parsedList(apple({ nav_price_updated_at: time }))
+    const nav = navAt(listed?.nav ?? { price: null, updatedAt: null }, NOON, listTime.staleMs)
     expect(nav.updated_at ?? '2026-11-20T00:00:00.000Z').toMatch(/^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   }
 })

@@ -1,36 +1,53 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { type Draft, Update } from '../../../src/protocol/updates.ts'
-import { type Change, compare, heard, type Moment, restate } from '../../../src/tokens/list-diff.ts'
+import {
+  diffFullList,
+  type ListTiming,
+  markListed,
+  refreshNavs,
+  type TokenChanges,
+} from '../../../src/tokens/list-diff.ts'
 import { featureName } from '../../../src/tokens/messages.ts'
-import { withLog } from '../../../src/tokens/multiplier.ts'
-import { held, type Token } from '../../../src/tokens/token.ts'
-import { APPLE, apple, later, listOf, NOON, rule, type StockRecord, TESLA, tesla } from './stock-records.ts'
+import { addLogChange } from '../../../src/tokens/multiplier.ts'
+import { type Token, withDerivedState } from '../../../src/tokens/token.ts'
+import {
+  APPLE,
+  apple,
+  listTime,
+  listTimeAfter,
+  NOON,
+  parsedList,
+  type StockRecord,
+  TESLA,
+  tesla,
+} from './stock-records.ts'
 
 const HOUR_MS = 3_600_000
 
 /** A board and what listeners are told as lists come in. */
-const open = () => {
-  const board = new Map<Hex, Token>()
-  const take = ({ drafts, tokens }: Change): readonly Draft[] => {
-    for (const token of tokens) board.set(token.address, token)
+const openTokenTable = () => {
+  const tokenTable = new Map<Hex, Token>()
+  const applyChange = ({ drafts, tokens }: TokenChanges): readonly Draft[] => {
+    for (const token of tokens) tokenTable.set(token.address, token)
     for (const draft of drafts) {
-      const told = Update.parse({ ...draft, id: 'a.1', prev: null })
-      expect(told).toMatchObject(draft)
+      const update = Update.parse({ ...draft, id: 'a.1', prev: null })
+      expect(update).toMatchObject(draft)
     }
     return drafts
   }
   return {
-    board,
-    list: (records: readonly (StockRecord | string)[], now: Moment = rule) =>
-      take(compare(board, listOf(...records), now)),
-    hear: (addresses: readonly Hex[], now: Moment = rule) => take(heard(board, addresses, now)),
-    pass: (now: Moment) => take(restate(board, now)),
+    tokenTable,
+    list: (records: readonly (StockRecord | string)[], now: ListTiming = listTime) =>
+      applyChange(diffFullList(tokenTable, parsedList(...records), now)),
+    subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) =>
+      applyChange(markListed(tokenTable, addresses, now)),
+    advance: (now: ListTiming) => applyChange(refreshNavs(tokenTable, now)),
     /** What is told of these records and then of others. */
-    change: (before: StockRecord | string, after: StockRecord | string, now: Moment = rule) => {
-      take(compare(board, listOf(before), rule))
-      take(heard(board, [APPLE], rule))
-      return take(compare(board, listOf(after), now))
+    change: (before: StockRecord | string, after: StockRecord | string, now: ListTiming = listTime) => {
+      applyChange(diffFullList(tokenTable, parsedList(before), listTime))
+      applyChange(markListed(tokenTable, [APPLE], listTime))
+      return applyChange(diffFullList(tokenTable, parsedList(after), now))
     },
   }
 }
@@ -38,9 +55,9 @@ const typesOf = (drafts: readonly Draft[]) => drafts.map(({ type }) => type)
 
 describe('a first list', () => {
   it('is told once its logs are heard, each token with its NAV after all listings', () => {
-    const { list, hear } = open()
+    const { list, subscribe } = openTokenTable()
     expect(list([apple(), tesla({ nav_price: undefined })])).toEqual([])
-    const drafts = hear([APPLE, TESLA])
+    const drafts = subscribe([APPLE, TESLA])
     expect(drafts).toEqual([
       {
         type: 'token',
@@ -73,24 +90,24 @@ describe('a first list', () => {
   })
 
   it('is told once, however often it is heard or said', () => {
-    const { list, hear } = open()
+    const { list, subscribe } = openTokenTable()
     list([apple()])
-    hear([APPLE])
-    expect(hear([APPLE])).toEqual([])
+    subscribe([APPLE])
+    expect(subscribe([APPLE])).toEqual([])
     expect(list([apple()])).toEqual([])
-    expect(list([apple()], later(1_000))).toEqual([])
+    expect(list([apple()], listTimeAfter(1_000))).toEqual([])
   })
 
   it('is told of those whose logs are heard, and of no others', () => {
-    const { list, hear, board } = open()
+    const { list, subscribe, tokenTable } = openTokenTable()
     list([apple(), tesla()])
-    expect(typesOf(hear([TESLA]))).toEqual(['token', 'nav'])
-    expect([...board.values()].map(({ symbol, state }) => [symbol, state])).toEqual([
+    expect(typesOf(subscribe([TESLA]))).toEqual(['token', 'nav'])
+    expect([...tokenTable.values()].map(({ symbol, state }) => [symbol, state])).toEqual([
       ['AAPLc', 'awaited'],
       ['TSLAc', 'listed'],
     ])
     expect(list([apple({ nav_price: 1, symbol: 'APPL' }), tesla()])).toEqual([])
-    expect(hear([APPLE, TESLA])).toMatchObject([
+    expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'APPL', change: 'listed' },
       { type: 'nav', symbol: 'APPL' },
     ])
@@ -99,41 +116,41 @@ describe('a first list', () => {
 
 describe('a token', () => {
   it('that is new is told once its logs are heard', () => {
-    const { list, hear } = open()
+    const { list, subscribe } = openTokenTable()
     list([apple()])
-    hear([APPLE])
+    subscribe([APPLE])
     expect(list([apple(), tesla()])).toEqual([])
-    expect(hear([APPLE, TESLA])).toMatchObject([
+    expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'TSLAc', change: 'listed' },
       { type: 'nav', symbol: 'TSLAc', was: null },
     ])
   })
 
   it('that is gone is delisted once, and listed anew when it comes back', () => {
-    const { list, hear, board } = open()
+    const { list, subscribe, tokenTable } = openTokenTable()
     list([apple(), tesla()])
-    hear([APPLE, TESLA])
+    subscribe([APPLE, TESLA])
     expect(list([tesla()])).toMatchObject([
       { type: 'token', symbol: 'AAPLc', change: 'delisted', changed: [], was: null, token: apple() },
     ])
     expect(list([tesla()])).toEqual([])
-    expect(board.get(APPLE)?.state).toBe('delisted')
+    expect(tokenTable.get(APPLE)?.state).toBe('delisted')
     expect(list([apple(), tesla()])).toEqual([])
-    expect(hear([APPLE, TESLA])).toMatchObject([
+    expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'AAPLc', change: 'listed' },
       { type: 'nav', symbol: 'AAPLc', was: null },
     ])
   })
 
   it('that is gone before it was heard was never there', () => {
-    const { list, hear } = open()
+    const { list, subscribe } = openTokenTable()
     list([apple(), tesla()])
     expect(list([tesla()])).toEqual([])
-    expect(typesOf(hear([APPLE, TESLA]))).toEqual(['token', 'nav'])
+    expect(typesOf(subscribe([APPLE, TESLA]))).toEqual(['token', 'nav'])
   })
 
   it('that is renamed is the same token under another name, and keeps the former', () => {
-    const { change, list, board } = open()
+    const { change, list, tokenTable } = openTokenTable()
     expect(change(apple(), apple({ symbol: 'AAPL' }))).toEqual([
       {
         type: 'token',
@@ -147,14 +164,14 @@ describe('a token', () => {
         source: 'list',
       },
     ])
-    expect(board.get(APPLE)?.former).toEqual(['AAPLc'])
+    expect(tokenTable.get(APPLE)?.formerSymbols).toEqual(['AAPLc'])
     for (let nth = 0; nth < 20; nth += 1) list([apple({ symbol: `A${nth}` })])
-    expect(board.get(APPLE)?.former).toHaveLength(8)
-    expect(board.get(APPLE)?.former[0]).toBe('A18')
+    expect(tokenTable.get(APPLE)?.formerSymbols).toHaveLength(8)
+    expect(tokenTable.get(APPLE)?.formerSymbols[0]).toBe('A18')
   })
 
   it('tells which fields changed and what they were, new and vanished ones too', () => {
-    const { change } = open()
+    const { change } = openTokenTable()
     const { isin: _isin, ...without } = apple({ name: 'Apple Inc.', total_supply: 1, website: 'https://apple.invalid' })
     const [draft, ...others] = change(apple(), without)
     expect(others).toEqual([])
@@ -168,7 +185,7 @@ describe('a token', () => {
   })
 
   it('never tells as changed what has a message of its own', () => {
-    const { change } = open()
+    const { change } = openTokenTable()
     const drafts = change(
       apple(),
       apple({ multiplier: 2, paused_features: [0], nav_price: 325, nav_price_updated_at: '2026-11-20T11:45:00Z' }),
@@ -177,7 +194,7 @@ describe('a token', () => {
   })
 
   it('whose record says the same in another order did not change', () => {
-    const { change } = open()
+    const { change } = openTokenTable()
     const reversed = Object.fromEntries(Object.entries(apple()).reverse())
     expect(change(apple(), reversed)).toEqual([])
   })
@@ -187,7 +204,7 @@ describe('a multiplier of the list', () => {
   const written = (digits: string) => JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', digits)
 
   it('is told when it changes, digit for digit, with what it was', () => {
-    expect(open().change(written('1'), written('1.000537939576369481'))).toEqual([
+    expect(openTokenTable().change(written('1'), written('1.000537939576369481'))).toEqual([
       {
         type: 'multiplier',
         symbol: 'AAPLc',
@@ -203,26 +220,30 @@ describe('a multiplier of the list', () => {
   })
 
   it('is not told when only its writing changes', () => {
-    expect(open().change(written('2'), written('2.0'))).toEqual([])
+    expect(openTokenTable().change(written('2'), written('2.0'))).toEqual([])
   })
 
   it.each(['0', '-1', 'null', '"2"'])('that becomes %s is not known any more', (digits) => {
-    const { change, board } = open()
+    const { change, tokenTable } = openTokenTable()
     expect(change(written('2'), written(digits))).toMatchObject([{ type: 'multiplier', from: '2', to: null }])
-    expect(board.get(APPLE)).toMatchObject({ multiplier: null, multiplierSource: null })
+    expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: null, multiplierSource: null })
   })
 
   it('that merely goes on saying the old value never displaces one that came by other ways', () => {
-    const { board, list, change: begin } = open()
+    const { tokenTable, list, change: begin } = openTokenTable()
     begin(written('1'), written('1'))
-    const token = board.get(APPLE)
+    const token = tokenTable.get(APPLE)
     const said = { block: 5, logIndex: 1, key: 'a', source: 'log', phase: 'effective', from: '1', to: '4' } as const
-    const change = { ...said, effectiveAt: null, timestamp: null, matured: false }
-    if (token) board.set(APPLE, held({ ...token, factor: withLog(token.factor, change) }, rule))
+    const change = { ...said, effectiveAt: null, timestamp: null, isApplied: false }
+    if (token)
+      tokenTable.set(
+        APPLE,
+        withDerivedState({ ...token, multiplierHistory: addLogChange(token.multiplierHistory, change) }, listTime),
+      )
     expect(list([written('1')])).toEqual([])
-    expect(board.get(APPLE)).toMatchObject({ multiplier: '4', multiplierSource: 'log' })
+    expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: '4', multiplierSource: 'log' })
     expect(list([written('4')])).toEqual([])
-    expect(list([written('8')], { ...rule, at: { block: 5, logIndex: 1 } })).toMatchObject([
+    expect(list([written('8')], { ...listTime, at: { block: 5, logIndex: 1 } })).toMatchObject([
       { type: 'multiplier', from: '4', to: '8' },
     ])
   })
@@ -230,7 +251,7 @@ describe('a multiplier of the list', () => {
 
 describe('paused features', () => {
   it('are told by name when they come and when they go, with what holds now', () => {
-    const { change, list } = open()
+    const { change, list } = openTokenTable()
     expect(change(apple(), apple({ paused_features: [0, 3, 9] }))).toMatchObject([
       {
         type: 'pause',
@@ -251,7 +272,7 @@ describe('paused features', () => {
   })
 
   it('in another order are the same', () => {
-    expect(open().change(apple({ paused_features: [0, 1] }), apple({ paused_features: [1, 0] }))).toEqual([])
+    expect(openTokenTable().change(apple({ paused_features: [0, 1] }), apple({ paused_features: [1, 0] }))).toEqual([])
   })
 
   it('have these names', () => {
@@ -263,20 +284,20 @@ describe('a NAV of the list', () => {
   const nav = (nav_price: unknown, nav_price_updated_at: unknown) => apple({ nav_price, nav_price_updated_at })
 
   it('is told when it changes, with what was told before', () => {
-    const drafts = open().change(apple(), nav(325, '2026-11-20T11:59:00Z'))
+    const drafts = openTokenTable().change(apple(), nav(325, '2026-11-20T11:59:00Z'))
     expect(drafts).toMatchObject([
       { type: 'nav', nav: { price: '325', age_s: 60, state: 'fresh' }, was: { price: '324.3014', state: 'fresh' } },
     ])
   })
 
   it('is told when its time changes and its value does not', () => {
-    expect(typesOf(open().change(apple(), nav(324.3014, '2026-11-20T11:59:00Z')))).toEqual(['nav'])
+    expect(typesOf(openTokenTable().change(apple(), nav(324.3014, '2026-11-20T11:59:00Z')))).toEqual(['nav'])
   })
 
   it('is not replaced by an older round, as an answer from another machine may be', () => {
-    const { change, list, board } = open()
+    const { change, list, tokenTable } = openTokenTable()
     expect(change(apple(), nav(300, '2026-11-20T11:00:00Z'))).toEqual([])
-    expect(board.get(APPLE)?.reading.price).toBe('324.3014')
+    expect(tokenTable.get(APPLE)?.navReading.price).toBe('324.3014')
     expect(list([apple()])).toEqual([])
     expect(list([nav(330, '2026-11-20T11:59:00Z')])).toMatchObject([
       { nav: { price: '330' }, was: { price: '324.3014' } },
@@ -284,7 +305,7 @@ describe('a NAV of the list', () => {
   })
 
   it('that was invalid is replaced by an older one that is not', () => {
-    expect(open().change(nav(-1, '2026-11-20T11:59:00Z'), nav(300, '2026-11-20T11:00:00Z'))).toMatchObject([
+    expect(openTokenTable().change(nav(-1, '2026-11-20T11:59:00Z'), nav(300, '2026-11-20T11:00:00Z'))).toMatchObject([
       { nav: { price: '300', state: 'fresh' }, was: { price: null, state: 'invalid' } },
     ])
   })
@@ -298,18 +319,18 @@ describe('a NAV of the list', () => {
     ['missing', undefined, undefined, 'missing'],
     ['null', null, '2026-11-20T11:59:00Z', 'missing'],
   ])('that becomes %s is told as no price', (_, price, time, state) => {
-    expect(open().change(apple(), nav(price, time))).toMatchObject([
+    expect(openTokenTable().change(apple(), nav(price, time))).toMatchObject([
       { type: 'nav', nav: { price: null, state }, was: { price: '324.3014', state: 'fresh' } },
     ])
   })
 
   it('becomes stale by time alone, is told so once, and fresh again with the next round', () => {
-    const { list, hear, pass } = open()
+    const { list, subscribe, advance } = openTokenTable()
     list([apple()])
-    hear([APPLE])
-    const stale = later(26 * HOUR_MS)
-    expect(pass(later(25 * HOUR_MS))).toEqual([])
-    expect(pass(stale)).toMatchObject([
+    subscribe([APPLE])
+    const stale = listTimeAfter(26 * HOUR_MS)
+    expect(advance(listTimeAfter(25 * HOUR_MS))).toEqual([])
+    expect(advance(stale)).toMatchObject([
       {
         type: 'nav',
         nav: { state: 'stale', price: '324.3014' },
@@ -317,18 +338,18 @@ describe('a NAV of the list', () => {
         time: new Date(stale.now).toISOString(),
       },
     ])
-    expect(pass(later(27 * HOUR_MS))).toEqual([])
+    expect(advance(listTimeAfter(27 * HOUR_MS))).toEqual([])
     const next = new Date(NOON + 27 * HOUR_MS).toISOString()
-    expect(list([nav(330, next)], later(27 * HOUR_MS))).toMatchObject([
+    expect(list([nav(330, next)], listTimeAfter(27 * HOUR_MS))).toMatchObject([
       { nav: { state: 'fresh' }, was: { state: 'stale' } },
     ])
   })
 
   it('of a token that is not listed does not become stale aloud', () => {
-    const { list, hear, pass } = open()
+    const { list, subscribe, advance } = openTokenTable()
     list([apple(), tesla()])
-    hear([TESLA])
+    subscribe([TESLA])
     list([apple()])
-    expect(pass(later(1_000 * HOUR_MS))).toEqual([])
+    expect(advance(listTimeAfter(1_000 * HOUR_MS))).toEqual([])
   })
 })

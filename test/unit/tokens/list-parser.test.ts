@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ListError, readList } from '../../../src/tokens/list-parser.ts'
-import { APPLE, apple, bodyOf, listOf, type StockRecord, TESLA, tesla } from './stock-records.ts'
+import { ListError, parseList } from '../../../src/tokens/list-parser.ts'
+import { APPLE, apple, listBody, parsedList, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
-const only = (record: StockRecord | string) => {
-  const [token, ...others] = listOf(record)
+const readOne = (record: StockRecord | string) => {
+  const [token, ...others] = parsedList(record)
   if (!token || others.length > 0) throw new Error('not one token')
   return token
 }
 
 describe('a list', () => {
   it('is read record by record', () => {
-    const { tokens, skipped } = readList(bodyOf(apple(), tesla()))
+    const { tokens, skipped } = parseList(listBody(apple(), tesla()))
     expect(tokens.map(({ symbol, address }) => [symbol, address])).toEqual([
       ['AAPLc', APPLE],
       ['TSLAc', TESLA],
@@ -20,13 +20,13 @@ describe('a list', () => {
   })
 
   it('is a list of none where it has none', () => {
-    expect(readList('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
+    expect(parseList('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
   })
 
   it.each<[string, string]>([
     ['HTML', '<!doctype html><title>maintenance</title>'],
     ['an error record', '{"code":13,"message":"internal","details":[]}'],
-    ['cut', bodyOf(apple()).slice(0, -20)],
+    ['cut', listBody(apple()).slice(0, -20)],
     ['empty', ''],
     ['null', 'null'],
     ['an array', '[]'],
@@ -34,12 +34,12 @@ describe('a list', () => {
     ['longer than anybody lists', `{"tokens":[${Array(100_001).fill('{}').join()}]}`],
     ['deeper than anything that is meant', `{"tokens":[${'['.repeat(100_000)}${']'.repeat(100_000)}]}`],
   ])('is none when it is %s', (_, text) => {
-    expect(() => readList(text)).toThrow(ListError)
+    expect(() => parseList(text)).toThrow(ListError)
   })
 
   it('drops bad records, says which, and keeps the others', () => {
-    const { tokens, skipped } = readList(
-      bodyOf(
+    const { tokens, skipped } = parseList(
+      listBody(
         'null',
         '7',
         '[]',
@@ -66,23 +66,23 @@ describe('a list', () => {
     ['without 0x', 'b200000000000000000000C2e324d24d7eEcd1fb'],
     ['not hex', `0x${'g'.repeat(40)}`],
   ])('has no token whose address is %s', (_, contract_address) => {
-    expect(listOf(apple({ contract_address }))).toEqual([])
+    expect(parsedList(apple({ contract_address }))).toEqual([])
   })
 
   it('keeps the first of two records with one address, in whatever case', () => {
-    const list = listOf(apple(), apple({ contract_address: APPLE, symbol: 'second' }))
+    const list = parsedList(apple(), apple({ contract_address: APPLE, symbol: 'second' }))
     expect(list.map(({ symbol }) => symbol)).toEqual(['AAPLc'])
   })
 
   it('keeps two tokens with one symbol', () => {
-    expect(listOf(apple(), tesla({ symbol: 'AAPLc' })).map(({ address }) => address)).toEqual([APPLE, TESLA])
+    expect(parsedList(apple(), tesla({ symbol: 'AAPLc' })).map(({ address }) => address)).toEqual([APPLE, TESLA])
   })
 })
 
 describe('a record', () => {
   it('is kept as it came, with its own JSON types and fields that nobody knows', () => {
     const given = { ...apple(), icon_url: 'https://icons.example/a.svg', nested: { a: [1, { b: null }] }, flag: false }
-    expect(only(given).record).toEqual(given)
+    expect(readOne(given).record).toEqual(given)
   })
 
   it.each<[string, unknown]>([
@@ -104,24 +104,24 @@ describe('a record', () => {
     ['huge', `https://icons.example/${'a'.repeat(1_000_000)}`],
   ])('is kept without an icon that is %s, and otherwise as it came', (_, icon_url) => {
     const { icon_url: _icon, ...others } = { ...apple(), website: 'http://example.com', icon_url }
-    expect(only({ ...others, icon_url }).record).toEqual(others)
+    expect(readOne({ ...others, icon_url }).record).toEqual(others)
   })
 
   it.each(['https://icons.example/a.svg', 'HTTPS://icons.example', `https://icons.example/${'a'.repeat(2_026)}`])(
     'keeps an icon that can be shown: %s',
     (icon_url) => {
-      expect(only(apple({ icon_url })).record.icon_url).toBe(icon_url)
+      expect(readOne(apple({ icon_url })).record.icon_url).toBe(icon_url)
     },
   )
 
   it('keeps a field named __proto__ to itself', () => {
-    const { record } = only(`{"contract_address":"${APPLE}","__proto__":{"polluted":1}}`)
+    const { record } = readOne(`{"contract_address":"${APPLE}","__proto__":{"polluted":1}}`)
     expect(Object.keys(record)).toEqual(['contract_address', '__proto__'])
     expect(({} as { polluted?: number }).polluted).toBeUndefined()
   })
 
   it('needs nothing but its address', () => {
-    expect(only({ contract_address: APPLE })).toEqual({
+    expect(readOne({ contract_address: APPLE })).toEqual({
       address: APPLE,
       symbol: APPLE,
       isin: null,
@@ -135,30 +135,30 @@ describe('a record', () => {
   })
 
   it.each(['', '   ', '*', ' * ', null, 7, ['AAPLc']])('whose symbol is %j goes by its address', (symbol) => {
-    expect(only(apple({ symbol })).symbol).toBe(APPLE)
+    expect(readOne(apple({ symbol })).symbol).toBe(APPLE)
   })
 
   it.each(['BRK.B', 'a b', 'é€😀', 'x\ny', 'A>B', '../..'])('may have the symbol %j', (symbol) => {
-    expect(only(apple({ symbol })).symbol).toBe(symbol)
+    expect(readOne(apple({ symbol })).symbol).toBe(symbol)
   })
 
   it('whose symbol has no end is cut', () => {
-    expect(only(apple({ symbol: 'x'.repeat(10_000) })).symbol).toHaveLength(128)
+    expect(readOne(apple({ symbol: 'x'.repeat(10_000) })).symbol).toHaveLength(128)
   })
 
   it.each([
     [`${'x'.repeat(127)}😀`, `${'x'.repeat(127)}\ufffd`],
     ['\ud800AAPL', '\ufffdAAPL'],
   ])('whose symbol holds half a character has a whole one in its place', (symbol, whole) => {
-    expect(only(apple({ symbol })).symbol).toBe(whole)
+    expect(readOne(apple({ symbol })).symbol).toBe(whole)
   })
 
   it.each([null, '8', -1, 78, 8.5, 1e21, true])('whose decimals are %j has none that are known', (decimals) => {
-    expect(only(apple({ decimals })).decimals).toBeNull()
+    expect(readOne(apple({ decimals })).decimals).toBeNull()
   })
 
   it.each([0, 6, 8, 18, 77])('may have %i decimals', (decimals) => {
-    expect(only(apple({ decimals })).decimals).toBe(decimals)
+    expect(readOne(apple({ decimals })).decimals).toBe(decimals)
   })
 
   it.each<[string, string]>([
@@ -173,13 +173,13 @@ describe('a record', () => {
     ['123456789012345678901234567890.123456789', '123456789012345678901234567890.123456789'],
   ])('keeps every digit of the multiplier %s', (written, exact) => {
     const text = JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)
-    expect(only(text).multiplier).toBe(exact)
+    expect(readOne(text).multiplier).toBe(exact)
   })
 
   it.each(['0', '-1', '0.0', '-0', '"1"', 'null', 'true', '[1]', '1e-999', '1e999'])(
     'whose multiplier is %s has none that is known',
     (written) => {
-      expect(only(JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)).multiplier).toBeNull()
+      expect(readOne(JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)).multiplier).toBeNull()
     },
   )
 
@@ -196,7 +196,7 @@ describe('a record', () => {
       [0, 2],
     ],
   ])('whose paused features are %j has %j', (paused_features, paused) => {
-    expect(only(apple({ paused_features })).paused).toEqual(paused)
+    expect(readOne(apple({ paused_features })).paused).toEqual(paused)
   })
 
   it.each<[unknown, string | null]>([
@@ -206,12 +206,12 @@ describe('a record', () => {
     ['7', null],
     [undefined, null],
   ])('whose supply is %j has %j', (total_supply, supply) => {
-    expect(only(apple({ total_supply })).supply).toBe(supply)
+    expect(readOne(apple({ total_supply })).supply).toBe(supply)
   })
 
   it('keeps the very digits of its NAV', () => {
     const text = JSON.stringify(apple({ nav_price: 'here' })).replace('"here"', '324.30140000000000001')
-    expect(only(text).nav.price).toBe('324.30140000000000001')
+    expect(readOne(text).nav.price).toBe('324.30140000000000001')
   })
 
   it.each<[unknown, number | null]>([
@@ -232,7 +232,7 @@ describe('a record', () => {
     ['2026-11-20T24:00:00Z', null],
     ['2026-00-10T10:00:00Z', null],
   ])('published at %j is of the time %j', (nav_price_updated_at, updatedAt) => {
-    expect(only(apple({ nav_price_updated_at })).nav.updatedAt).toBe(updatedAt)
+    expect(readOne(apple({ nav_price_updated_at })).nav.updatedAt).toBe(updatedAt)
   })
 })
 
@@ -251,7 +251,7 @@ it('whatever JSON stands in a list, it is read or refused in words', () => {
         { maxLength: 5 },
       ),
       (records) => {
-        const { tokens, skipped } = readList(bodyOf(...records, tesla()))
+        const { tokens, skipped } = parseList(listBody(...records, tesla()))
         expect(tokens.length + skipped.length).toBe(records.length + 1)
         for (const { record, multiplier, decimals } of tokens) {
           expect(record).toEqual(JSON.parse(JSON.stringify(record)))
@@ -264,7 +264,7 @@ it('whatever JSON stands in a list, it is read or refused in words', () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
       try {
-        readList(text)
+        parseList(text)
       } catch (failure) {
         expect(failure).toBeInstanceOf(ListError)
       }

@@ -3,82 +3,82 @@ import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders } from
 import type { AddressInfo } from 'node:net'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { fetchList, lists, type Reading } from '../../../src/tokens/list-poller.ts'
-import { APPLE, apple, bodyOf, TESLA, tesla } from './stock-records.ts'
+import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
+import { APPLE, apple, listBody, TESLA, tesla } from './stock-records.ts'
 
 type Answer = { readonly status?: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string }
 
 const REFRESH_MS = 15_000
-const both = bodyOf(apple(), tesla())
-const one = bodyOf(apple())
+const both = listBody(apple(), tesla())
+const one = listBody(apple())
 const tagged = (tag: string, body = both): Answer => ({ headers: { etag: tag }, body })
 const unchanged: Answer = { status: 304 }
 
 /** An upstream that answers one question after the other as it is told, and the list that is read from it. */
-const open = async (dice = 0.5) => {
+const openListPoller = async (random = 0.5) => {
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
-  const questions: IncomingHttpHeaders[] = []
-  const said: unknown[] = []
-  const askedAt: number[] = []
+  const requests: IncomingHttpHeaders[] = []
+  const warnings: unknown[] = []
+  const requestTimes: number[] = []
   let unreadable = 0
   let answer: Answer = {}
   const server = createServer((request, response) => {
-    questions.push(request.headers)
+    requests.push(request.headers)
     response.writeHead(answer.status ?? 200, answer.headers).end(answer.body)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const fetch = fetchList(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  let hear: (reading: Reading | null) => void = () => {}
-  const begin = () =>
-    lists({
+  let onReading: (reading: PolledList | null) => void = () => {}
+  const start = () =>
+    pollList({
       fetch: (held) => {
-        askedAt.push(clock.now())
+        requestTimes.push(clock.now())
         return fetch(held)
       },
       refreshMs: REFRESH_MS,
       known: [],
       clock,
-      dice: () => dice,
-      say: (_, detail) => said.push(detail),
-      unreadable: (count) => {
+      random: () => random,
+      warn: (_, detail) => warnings.push(detail),
+      onUnreadable: (count) => {
         unreadable += count
       },
-    }).subscribe((reading) => hear(reading))
-  let listening: ReturnType<typeof begin> | undefined
+    }).subscribe((reading) => onReading(reading))
+  let subscription: ReturnType<typeof start> | undefined
   onTestFinished(() => {
-    listening?.unsubscribe()
+    subscription?.unsubscribe()
     server.closeAllConnections()
     server.close()
   })
   return {
-    questions,
-    said,
+    requests,
+    warnings,
     unreadable: () => unreadable,
     /** How long the last question waited for its turn. */
-    waited: () => (askedAt.at(-1) ?? 0) - (askedAt.at(-2) ?? 0),
+    lastWaitMs: () => (requestTimes.at(-1) ?? 0) - (requestTimes.at(-2) ?? 0),
     /** What is read of the next answer. */
-    next: (given: Answer) => {
-      answer = given
-      const heard = new Promise<Reading | null>((resolve) => {
-        hear = resolve
+    next: (response: Answer) => {
+      answer = response
+      const reading = new Promise<PolledList | null>((resolve) => {
+        onReading = resolve
       })
-      if (listening) clock.flush()
-      else listening = begin()
-      return heard
+      if (subscription) clock.flush()
+      else subscription = start()
+      return reading
     },
     /** The tag that the last question came with. */
-    tag: () => questions.at(-1)?.['if-none-match'],
+    tag: () => requests.at(-1)?.['if-none-match'],
   }
 }
 
-const addressesOf = (reading: Reading | null) => reading?.tokens.map(({ address }) => address)
+const addressesOf = (reading: PolledList | null) => reading?.tokens.map(({ address }) => address)
 
 describe('a list with a tag', () => {
   it.each(['"v1"', 'W/"v1"', '""', 'W/"a,b"', `"${'x'.repeat(1_022)}"`])(
     'is asked for with it, as it came: %s',
     async (tag) => {
-      const { next, tag: sent } = await open()
+      const { next, tag: sent } = await openListPoller()
       await next(tagged(tag))
       expect(sent()).toBeUndefined()
       expect(addressesOf(await next(unchanged))).toEqual([APPLE, TESLA])
@@ -89,7 +89,7 @@ describe('a list with a tag', () => {
   it.each(['*', 'v1', '"v1', 'w/"v1"', '"a" "b"', `"${'x'.repeat(1_023)}"`])(
     'that is none, or could mean every list, is asked for without it: %s',
     async (tag) => {
-      const { next, tag: sent } = await open()
+      const { next, tag: sent } = await openListPoller()
       await next(tagged(tag))
       expect(addressesOf(await next({ body: one }))).toEqual([APPLE])
       expect(sent()).toBeUndefined()
@@ -97,7 +97,7 @@ describe('a list with a tag', () => {
   )
 
   it('that did not change is the very list, and is not read again', async () => {
-    const { next } = await open()
+    const { next } = await openListPoller()
     const before = await next(tagged('"v1"'))
     expect(await next(unchanged)).toEqual({ tokens: before?.tokens, partial: false })
     expect((await next(unchanged))?.tokens).toBe(before?.tokens)
@@ -105,7 +105,7 @@ describe('a list with a tag', () => {
   })
 
   it('that changed is read, and asked for with its new tag', async () => {
-    const { next, tag } = await open()
+    const { next, tag } = await openListPoller()
     await next(tagged('"v1"', one))
     expect(addressesOf(await next(tagged('"v2"')))).toEqual([APPLE, TESLA])
     await next(unchanged)
@@ -113,7 +113,7 @@ describe('a list with a tag', () => {
   })
 
   it('is asked for without one once it came without, as a cache may send it', async () => {
-    const { next, tag } = await open()
+    const { next, tag } = await openListPoller()
     await next(tagged('"v1"'))
     await next({ body: both })
     await next({ body: both })
@@ -121,7 +121,7 @@ describe('a list with a tag', () => {
   })
 
   it('is asked for with it after answers that were no list', async () => {
-    const { next, tag } = await open()
+    const { next, tag } = await openListPoller()
     await next(tagged('"v1"'))
     expect(await next({ status: 503 })).toBeNull()
     expect(addressesOf(await next(unchanged))).toEqual([APPLE, TESLA])
@@ -129,7 +129,7 @@ describe('a list with a tag', () => {
   })
 
   it('that could not be read is asked for in full until it can be', async () => {
-    const { next, tag } = await open()
+    const { next, tag } = await openListPoller()
     await next(tagged('"v1"'))
     expect(await next(tagged('"v2"', both.slice(0, -9)))).toBeNull()
     expect(await next(unchanged)).toBeNull()
@@ -140,8 +140,8 @@ describe('a list with a tag', () => {
   })
 
   it('counts the records that it leaves out each time it is said', async () => {
-    const { next, unreadable } = await open()
-    await next(tagged('"v1"', bodyOf(apple(), '{}')))
+    const { next, unreadable } = await openListPoller()
+    await next(tagged('"v1"', listBody(apple(), '{}')))
     await next(unchanged)
     expect(unreadable()).toBe(2)
   })
@@ -149,7 +149,7 @@ describe('a list with a tag', () => {
 
 describe('an answer that nothing changed', () => {
   it('confirms a list that lost tokens, as an equal one does', async () => {
-    const { next } = await open()
+    const { next } = await openListPoller()
     await next(tagged('"v1"'))
     expect(await next(tagged('"v2"', one))).toMatchObject({ partial: true })
     expect(await next(unchanged)).toMatchObject({ partial: true })
@@ -159,18 +159,18 @@ describe('an answer that nothing changed', () => {
   })
 
   it('confirms an empty list, and no more quickly', async () => {
-    const { next } = await open()
+    const { next } = await openListPoller()
     await next(tagged('"v1"'))
     const partials = [await next(tagged('"v2"', '{"tokens":[]}')), await next(unchanged), await next(unchanged)]
     expect(partials.map((reading) => reading?.partial)).toEqual([true, true, false])
   })
 
   it('to a question that had no tag leaves the last good list, or none', async () => {
-    const { next, said } = await open()
+    const { next, warnings } = await openListPoller()
     expect(await next(unchanged)).toBeNull()
     await next({ body: both })
     expect(await next(unchanged)).toBeNull()
-    expect(said).toEqual([{ reason: 'HTTP 304' }, { reason: 'HTTP 304' }])
+    expect(warnings).toEqual([{ reason: 'HTTP 304' }, { reason: 'HTTP 304' }])
   })
 })
 
@@ -196,32 +196,32 @@ describe('an upstream that wants to be left alone', () => {
     ['two things', 503, { 'retry-after': '60, 120' }, 15_000],
     ['something while it answers', 200, { 'retry-after': '60' }, 15_000],
   ])('and says %s with %d', async (_, status, headers, ms) => {
-    const { next, waited } = await open()
+    const { next, lastWaitMs } = await openListPoller()
     await next({ body: both })
     await next({ status, headers, body: both })
     await next({ body: both })
-    expect(waited()).toBe(ms)
+    expect(lastWaitMs()).toBe(ms)
     await next({ body: both })
-    expect(waited()).toBe(REFRESH_MS)
+    expect(lastWaitMs()).toBe(REFRESH_MS)
   })
 
   it.each([
     [0, 60_000],
     [1, 66_000],
-  ])('is not asked sooner, nor in step with others: dice at %d wait %d ms', async (dice, ms) => {
-    const { next, waited } = await open(dice)
+  ])('is not asked sooner, nor in step with others: dice at %d wait %d ms', async (random, ms) => {
+    const { next, lastWaitMs } = await openListPoller(random)
     await next({ status: 429, headers: { 'retry-after': '60' } })
     await next({ body: both })
-    expect(waited()).toBeCloseTo(ms)
+    expect(lastWaitMs()).toBeCloseTo(ms)
   })
 
   it('is heard again at each refusal', async () => {
-    const { next, waited } = await open()
+    const { next, lastWaitMs } = await openListPoller()
     const busy = { status: 429, headers: { 'retry-after': '60' } }
     for (const answer of [busy, busy, { status: 500 }]) await next(answer)
-    expect(waited()).toBe(63_000)
+    expect(lastWaitMs()).toBe(63_000)
     await next({ body: both })
-    expect(waited()).toBe(REFRESH_MS)
+    expect(lastWaitMs()).toBe(REFRESH_MS)
   })
 })
 
@@ -242,15 +242,15 @@ describe('the last good list stays', () => {
     ['nothing', { body: '' }],
     ['null', { body: 'null' }],
   ])('after %s', async (_, wrong) => {
-    const { next } = await open()
+    const { next } = await openListPoller()
     await next({ body: both })
     for (let times = 0; times < 4; times += 1) expect(await next(wrong)).toBeNull()
     expect(addressesOf(await next({ body: both }))).toEqual([APPLE, TESLA])
   })
 
   it('after a refusal whose own words never end', async () => {
-    const { next, said } = await open()
+    const { next, warnings } = await openListPoller()
     await next({ status: 502, body: 'x'.repeat(2 ** 20) })
-    expect(said).toEqual([{ reason: 'HTTP 502' }])
+    expect(warnings).toEqual([{ reason: 'HTTP 502' }])
   })
 })

@@ -3,56 +3,56 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { fetchList, lists, type Reading } from '../../../src/tokens/list-poller.ts'
-import { APPLE, apple, bodyOf, TESLA, tesla } from './stock-records.ts'
+import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
+import { APPLE, apple, listBody, TESLA, tesla } from './stock-records.ts'
 
-const both = bodyOf(apple(), tesla())
-const one = bodyOf(apple())
-const none = bodyOf()
+const both = listBody(apple(), tesla())
+const one = listBody(apple())
+const none = listBody()
 
 /** The list at each refresh; a wait passes when the test asks for the next answer. */
-const open = ({
+const openListPoller = ({
   known = [],
   refreshMs = 15_000,
-  dice = () => 0.5,
+  random = () => 0.5,
 }: {
   known?: string[]
   refreshMs?: number
-  dice?: () => number
+  random?: () => number
 } = {}) => {
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
   const answers: (() => Promise<string>)[] = []
-  const said: string[] = []
-  const heldTexts: (string | null)[] = []
+  const warnings: string[] = []
+  const previousTexts: (string | null)[] = []
   let unreadable = 0
-  let asked = 0
-  let hear: (reading: Reading | null) => void = () => {}
-  const begin = () =>
-    lists({
+  let fetchCount = 0
+  let onReading: (reading: PolledList | null) => void = () => {}
+  const start = () =>
+    pollList({
       fetch: (held) => {
-        asked += 1
-        heldTexts.push(held)
+        fetchCount += 1
+        previousTexts.push(held)
         return (answers.shift() ?? (() => Promise.reject(new Error('not asked for'))))()
       },
       refreshMs,
       known,
       clock,
-      dice,
-      say: (kind) => said.push(kind),
-      unreadable: (count) => {
+      random,
+      warn: (kind) => warnings.push(kind),
+      onUnreadable: (count) => {
         unreadable += count
       },
-    }).subscribe((reading) => hear(reading))
-  let last: Reading | null = null
-  let listening: ReturnType<typeof begin> | undefined
-  onTestFinished(() => listening?.unsubscribe())
+    }).subscribe((reading) => onReading(reading))
+  let last: PolledList | null = null
+  let subscription: ReturnType<typeof start> | undefined
+  onTestFinished(() => subscription?.unsubscribe())
   return {
     clock,
-    said,
-    heldTexts,
+    warnings,
+    previousTexts,
     /** What the last answer holds, the whole list or not. */
-    held: () => (last ? addressesOf(last) : []),
-    asked: () => asked,
+    lastAddresses: () => (last ? addressesOf(last) : []),
+    fetchCount: () => fetchCount,
     unreadable: () => unreadable,
     /** The addresses of the next answer, where it is believed to be the whole list; else null. */
     next: async (answer: string | Error | (() => never)) => {
@@ -60,22 +60,22 @@ const open = ({
         if (typeof answer === 'function') return answer()
         return typeof answer === 'string' ? Promise.resolve(answer) : Promise.reject(answer)
       })
-      const heard = new Promise<Reading | null>((resolve) => {
-        hear = resolve
+      const reading = new Promise<PolledList | null>((resolve) => {
+        onReading = resolve
       })
-      if (listening) clock.flush()
-      else listening = begin()
-      last = await heard
+      if (subscription) clock.flush()
+      else subscription = start()
+      last = await reading
       return last === null || last.partial ? null : addressesOf(last)
     },
   }
 }
 
-const addressesOf = (reading: Reading) => reading.tokens.map(({ address }) => address)
+const addressesOf = (reading: PolledList) => reading.tokens.map(({ address }) => address)
 
 describe('the list', () => {
   it('is asked for at once, then at every refresh', async () => {
-    const { next, clock } = open()
+    const { next, clock } = openListPoller()
     const at: number[] = []
     for (const answer of [both, both, both]) {
       expect(await next(answer)).toEqual([APPLE, TESLA])
@@ -87,8 +87,8 @@ describe('the list', () => {
   it.each([
     [0, 13_500],
     [1, 16_500],
-  ])('is not asked for in step with others: dice at %d wait %d ms', async (dice, ms) => {
-    const { next, clock } = open({ dice: () => dice })
+  ])('is not asked for in step with others: dice at %d wait %d ms', async (random, ms) => {
+    const { next, clock } = openListPoller({ random: () => random })
     await next(both)
     await next(both)
     expect(clock.now()).toBeCloseTo(ms)
@@ -101,50 +101,50 @@ describe('the list', () => {
     ['a cut answer', both.slice(0, -9)],
     ['nothing', ''],
   ])('stays as it was after %s, and goes on', async (_, wrong) => {
-    const { next, said } = open()
+    const { next, warnings } = openListPoller()
     await next(both)
     expect(await next(wrong)).toBeNull()
     expect(await next(wrong)).toBeNull()
-    expect(said).toEqual(['list unreadable', 'list unreadable'])
+    expect(warnings).toEqual(['list unreadable', 'list unreadable'])
     expect(await next(both)).toEqual([APPLE, TESLA])
   })
 
   it('counts the records that it leaves out and believes the rest', async () => {
-    const { next, unreadable, said } = open()
-    expect(await next(bodyOf('null', apple(), '{}'))).toEqual([APPLE])
+    const { next, unreadable, warnings } = openListPoller()
+    expect(await next(listBody('null', apple(), '{}'))).toEqual([APPLE])
     expect(unreadable()).toBe(2)
-    expect(said).toEqual(['list records skipped'])
+    expect(warnings).toEqual(['list records skipped'])
   })
 
   it('that lost a token is heard at once for those that it holds, and as partial for the others', async () => {
-    const { next, held } = open()
+    const { next, lastAddresses } = openListPoller()
     await next(both)
     expect(await next(one)).toBeNull()
-    expect(held()).toEqual([APPLE])
+    expect(lastAddresses()).toEqual([APPLE])
   })
 
   it('that names a token while it leaves out another may not lose that one either without confirmation', async () => {
-    const { next, held } = open()
+    const { next, lastAddresses } = openListPoller()
     await next(one)
-    expect(await next(bodyOf(tesla()))).toBeNull()
-    expect(held()).toEqual([TESLA])
+    expect(await next(listBody(tesla()))).toBeNull()
+    expect(lastAddresses()).toEqual([TESLA])
     expect(await next(one)).toBeNull()
   })
 
   it('that grew is believed at once', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     await next(one)
     expect(await next(both)).toEqual([APPLE, TESLA])
   })
 
   it('that only renamed its tokens is believed at once', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     await next(both)
-    expect(await next(bodyOf(tesla({ symbol: 'T' }), apple({ symbol: 'A' })))).toEqual([TESLA, APPLE])
+    expect(await next(listBody(tesla({ symbol: 'T' }), apple({ symbol: 'A' })))).toEqual([TESLA, APPLE])
   })
 
   it('that cannot be had for a day is asked for all day, and believed when it is back', async () => {
-    const { next, clock } = open({ refreshMs: 3_600_000 })
+    const { next, clock } = openListPoller({ refreshMs: 3_600_000 })
     await next(both)
     for (let hour = 1; hour <= 24; hour += 1) {
       expect(await next(new Error('timed out'))).toBeNull()
@@ -154,16 +154,16 @@ describe('the list', () => {
   })
 
   it('of two machines of which one lags behind loses nothing that either names', async () => {
-    const { next, held } = open()
+    const { next, lastAddresses } = openListPoller()
     for (let times = 0; times < 6; times += 1) {
       expect(await next(both)).toEqual([APPLE, TESLA])
       expect(await next(one)).toBeNull()
-      expect(held()).toEqual([APPLE])
+      expect(lastAddresses()).toEqual([APPLE])
     }
   })
 
   it('goes on after a question that could not even be asked', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     await next(both)
     expect(
       await next(() => {
@@ -174,33 +174,33 @@ describe('the list', () => {
   })
 
   it('is asked for with the last text that was a list', async () => {
-    const { next, heldTexts } = open()
+    const { next, previousTexts } = openListPoller()
     for (const answer of [both, '<html>', new Error('HTTP 503'), one, both]) await next(answer)
-    expect(heldTexts).toEqual([null, both, both, both, one])
+    expect(previousTexts).toEqual([null, both, both, both, one])
   })
 
   it('never has two questions under way', async () => {
-    const { next, asked, clock } = open()
+    const { next, fetchCount, clock } = openListPoller()
     await next(both)
     clock.flush()
     clock.flush()
-    expect(asked()).toBe(2)
+    expect(fetchCount()).toBe(2)
   })
 })
 
 describe('a list that lost tokens', () => {
   it('is believed at its third equal answer', async () => {
-    const { next, said } = open()
+    const { next, warnings } = openListPoller()
     await next(both)
     expect(await next(one)).toBeNull()
     expect(await next(one)).toBeNull()
-    expect(said).toEqual(Array(2).fill('list shrank, waiting for confirmation'))
+    expect(warnings).toEqual(Array(2).fill('list shrank, waiting for confirmation'))
     expect(await next(one)).toEqual([APPLE])
     expect(await next(one)).toEqual([APPLE])
   })
 
   it('is believed after no less than ten seconds, however often it is said', async () => {
-    const { next, clock } = open({ refreshMs: 1_000 })
+    const { next, clock } = openListPoller({ refreshMs: 1_000 })
     await next(both)
     let answer: readonly string[] | null = null
     const since = clock.now() + 1_000
@@ -210,9 +210,9 @@ describe('a list that lost tokens', () => {
   })
 
   it('is not believed when it changes its mind', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     await next(both)
-    for (const answer of [one, none, one, bodyOf(tesla()), one, one]) expect(await next(answer)).toBeNull()
+    for (const answer of [one, none, one, listBody(tesla()), one, one]) expect(await next(answer)).toBeNull()
     expect(await next(both)).toEqual([APPLE, TESLA])
     expect(await next(one)).toBeNull()
     expect(await next(one)).toBeNull()
@@ -220,28 +220,28 @@ describe('a list that lost tokens', () => {
   })
 
   it('may say it in another order and with other prices', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     const gold = apple({ contract_address: '0xb20000000000000000000000000000000000601d' })
-    await next(bodyOf(apple(), tesla(), gold))
-    expect(await next(bodyOf(apple(), tesla()))).toBeNull()
-    expect(await next(bodyOf(tesla({ nav_price: 1 }), apple()))).toBeNull()
-    expect(await next(bodyOf(apple({ nav_price: 2 }), tesla()))).toEqual([APPLE, TESLA])
+    await next(listBody(apple(), tesla(), gold))
+    expect(await next(listBody(apple(), tesla()))).toBeNull()
+    expect(await next(listBody(tesla({ nav_price: 1 }), apple()))).toBeNull()
+    expect(await next(listBody(apple({ nav_price: 2 }), tesla()))).toEqual([APPLE, TESLA])
   })
 
   it('is doubted too when it gained others', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     await next(one)
-    expect(await next(bodyOf(tesla()))).toBeNull()
+    expect(await next(listBody(tesla()))).toBeNull()
   })
 
   it('is measured by what was known before a restart', async () => {
-    const { next } = open({ known: [APPLE, TESLA] })
+    const { next } = openListPoller({ known: [APPLE, TESLA] })
     expect(await next(one)).toBeNull()
     expect(await next(both)).toEqual([APPLE, TESLA])
   })
 
   it('to the last is empty: believed at the third answer, and never at the first', async () => {
-    const { next } = open()
+    const { next } = openListPoller()
     expect(await next(none)).toBeNull()
     expect(await next(none)).toBeNull()
     expect(await next(none)).toEqual([])
@@ -251,9 +251,9 @@ describe('a list that lost tokens', () => {
 describe('the list over HTTP', () => {
   afterEach(() => vi.restoreAllMocks())
   const serve = async (answer: RequestListener) => {
-    const asked: (string | undefined)[] = []
+    const fetchCount: (string | undefined)[] = []
     const server = createServer((request, response) => {
-      asked.push(request.url)
+      fetchCount.push(request.url)
       answer(request, response)
     })
     server.listen(0, '127.0.0.1')
@@ -263,13 +263,13 @@ describe('the list over HTTP', () => {
       server.close()
     })
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    return { url, asked, fetch: fetchList(url) }
+    return { url, fetchCount, fetch: fetchList(url) }
   }
 
   it('is read from its place, in full', async () => {
-    const { fetch, asked } = await serve((_, response) => response.end(both))
+    const { fetch, fetchCount } = await serve((_, response) => response.end(both))
     expect(await fetch(null)).toBe(both)
-    expect(asked).toEqual(['/v1/tokenized-stocks'])
+    expect(fetchCount).toEqual(['/v1/tokenized-stocks'])
   })
 
   it.each([204, 304, 400, 404, 429, 500, 503])('is no list when it comes with %d', async (status) => {
@@ -283,7 +283,7 @@ describe('the list over HTTP', () => {
     const elsewhere = await serve((_, response) => response.end(both))
     const { fetch } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end())
     await expect(fetch(null)).rejects.toThrow()
-    expect(elsewhere.asked).toEqual([])
+    expect(elsewhere.fetchCount).toEqual([])
   })
 
   it('that breaks off is no list', async () => {
@@ -296,12 +296,12 @@ describe('the list over HTTP', () => {
 
   it('is waited for up to a deadline, to the last byte', async () => {
     const deadline = new AbortController()
-    const asked = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
+    const fetchCount = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
     const { fetch } = await serve((_, response) => {
       response.writeHead(200).write(both.slice(0, 30))
       setImmediate(() => deadline.abort(new DOMException('too slow', 'TimeoutError')))
     })
     await expect(fetch(null)).rejects.toThrow('too slow')
-    expect(asked).toHaveBeenCalledWith(10_000)
+    expect(fetchCount).toHaveBeenCalledWith(10_000)
   })
 })

@@ -3,12 +3,12 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type NavReading, navAt } from '../../../src/tokens/nav.ts'
 import * as rounds from '../../../src/tokens/nav-history.ts'
-import { type Deed, isGood, Naive, STALE_MS, stateOf } from './naive-nav-history.ts'
+import { isValidReading, NaiveNavHistory, type NavAction, navStateOf, STALE_MS } from './naive-nav-history.ts'
 import { NOON } from './stock-records.ts'
 
 type Round = rounds.Round
 /** What is put to the test: the functions as they are, or one of them spoilt. */
-type Subject = typeof rounds & { readonly navAt: typeof navAt }
+type NavHistoryApi = typeof rounds & { readonly navAt: typeof navAt }
 
 const MINUTE_MS = 60_000
 const arbTime = fc.integer({ min: -10, max: 10 }).map((minutes) => NOON + minutes * MINUTE_MS)
@@ -34,57 +34,64 @@ const keyOf = (block: number, logIndex: number) => `${block}-0xaa-${logIndex}`
 const arbLog = (arbInBlock: fc.Arbitrary<number>): fc.Arbitrary<Round> =>
   fc
     .record({ ...arbNumber, ...arbAnswer, block: arbInBlock, logIndex: arbLogIndex, sealed: fc.boolean() }, plain)
-    .map(({ block, logIndex, ...said }) => ({ ...said, at: { block, logIndex }, key: keyOf(block, logIndex) }))
+    .map(({ block, logIndex, ...said }) => ({ ...said, position: { block, logIndex }, key: keyOf(block, logIndex) }))
 const arbCall: fc.Arbitrary<Round> = fc.record(
   {
     ...arbNumber,
     ...arbAnswer,
-    at: fc.constant(null),
+    position: fc.constant(null),
     key: fc.constant(null),
     sealed: fc.boolean(),
   },
   plain,
 )
-const arbSettling = arbBlock.chain((block) =>
+const arbSettledBlock = arbBlock.chain((block) =>
   fc
     .uniqueArray(arbLog(fc.constant(block)), { selector: ({ key }) => key, maxLength: 2 })
-    .map((sealed): Deed => ({ kind: 'settle', block, sealed })),
+    .map((sealed): NavAction => ({ kind: 'settle', block, sealed })),
 )
-const arbDeed: fc.Arbitrary<Deed> = fc.oneof(
-  { weight: 5, arbitrary: arbReading.map((reading): Deed => ({ kind: 'list', reading })) },
-  { weight: 4, arbitrary: arbLog(arbBlock).map((round): Deed => ({ kind: 'round', round })) },
-  { weight: 2, arbitrary: arbCall.map((round): Deed => ({ kind: 'round', round })) },
+const arbAction: fc.Arbitrary<NavAction> = fc.oneof(
+  { weight: 5, arbitrary: arbReading.map((reading): NavAction => ({ kind: 'list', reading })) },
+  { weight: 4, arbitrary: arbLog(arbBlock).map((round): NavAction => ({ kind: 'round', round })) },
+  { weight: 2, arbitrary: arbCall.map((round): NavAction => ({ kind: 'round', round })) },
   {
     weight: 2,
     arbitrary: fc
       .array(fc.tuple(arbBlock, arbLogIndex), { minLength: 1, maxLength: 4 })
-      .map((places): Deed => ({ kind: 'takeBack', keys: places.map((place) => keyOf(...place)) })),
+      .map((places): NavAction => ({ kind: 'takeBack', keys: places.map((place) => keyOf(...place)) })),
   },
-  { weight: 2, arbitrary: arbSettling },
-  { weight: 2, arbitrary: arbTime.map((now): Deed => ({ kind: 'clock', now })) },
-  { weight: 1, arbitrary: fc.constant<Deed>({ kind: 'restart' }) },
+  { weight: 2, arbitrary: arbSettledBlock },
+  { weight: 2, arbitrary: arbTime.map((now): NavAction => ({ kind: 'clock', now })) },
+  { weight: 1, arbitrary: fc.constant<NavAction>({ kind: 'restart' }) },
 )
 /** Long and short, with and without a feed: the list behaves otherwise beside one. */
-const arbHistory = fc
-  .tuple(fc.array(arbDeed, { minLength: 1, maxLength: 30, size: 'max' }), fc.boolean())
-  .map(([deeds, hasFeed]) => (hasFeed ? deeds : deeds.filter(({ kind }) => kind !== 'round' && kind !== 'settle')))
+const arbActions = fc
+  .tuple(fc.array(arbAction, { minLength: 1, maxLength: 30, size: 'max' }), fc.boolean())
+  .map(([actions, hasFeed]) =>
+    hasFeed ? actions : actions.filter(({ kind }) => kind !== 'round' && kind !== 'settle'),
+  )
 
 /** Lets both live through a history, and says where they first disagree. */
-function disagreement(subject: Subject, deeds: readonly Deed[], seen: Set<string> = new Set()): string | null {
-  const naive = new Naive()
-  let known = subject.noRounds
-  for (const deed of deeds) {
-    naive.take(deed)
+function firstDisagreement(
+  api: NavHistoryApi,
+  actions: readonly NavAction[],
+  seen: Set<string> = new Set(),
+): string | null {
+  const naive = new NaiveNavHistory()
+  let known = api.emptyNavHistory
+  for (const action of actions) {
+    naive.apply(action)
     const { now } = naive
-    const rule = { now, staleMs: STALE_MS }
-    known = frozen(after(subject, known, deed, rule))
-    const [held, expected] = [subject.heldNow(known, rule), naive.held()]
-    const nav = subject.navAt(held.reading, now, STALE_MS)
+    const timing = { now, staleMs: STALE_MS }
+    known = deepFreeze(applyAction(api, known, action, timing))
+    const [held, expected] = [api.currentNav(known, timing), naive.current()]
+    const nav = api.navAt(held.reading, now, STALE_MS)
     if (!isDeepStrictEqual(held, expected)) return `holds ${JSON.stringify(held)}, not ${JSON.stringify(expected)}`
-    if (nav.state !== stateOf(expected.reading, now)) return `is ${nav.state}`
-    if (nav.price !== null && !isGood({ ...held.reading, price: nav.price }, now)) return `passes ${nav.price} on`
+    if (nav.state !== navStateOf(expected.reading, now)) return `is ${nav.state}`
+    if (nav.price !== null && !isValidReading({ ...held.reading, price: nav.price }, now))
+      return `passes ${nav.price} on`
     for (const madeAt of [now - 7 * MINUTE_MS, now - MINUTE_MS, now]) {
-      if (!isDeepStrictEqual(subject.heldAt(known, madeAt), naive.heldAt(madeAt)))
+      if (!isDeepStrictEqual(api.navReadingAt(known, madeAt), naive.currentAt(madeAt)))
         return `has another past at ${madeAt}`
     }
     if (!isDeepStrictEqual(JSON.parse(JSON.stringify(known)), known)) return 'is lost on the way through JSON'
@@ -93,40 +100,45 @@ function disagreement(subject: Subject, deeds: readonly Deed[], seen: Set<string
   return null
 }
 
-function after(subject: Subject, known: rounds.Rounds, deed: Deed, rule: { now: number; staleMs: number }) {
-  switch (deed.kind) {
+function applyAction(
+  api: NavHistoryApi,
+  known: rounds.NavHistory,
+  action: NavAction,
+  timing: { now: number; staleMs: number },
+) {
+  switch (action.kind) {
     case 'list':
-      return subject.listSaid(known, deed.reading, rule)
+      return api.addListReading(known, action.reading, timing)
     case 'round':
-      return subject.roundSaid(known, deed.round)
+      return api.addRound(known, action.round)
     case 'takeBack':
-      return subject.roundsTakenBack(known, new Set(deed.keys))
+      return api.removeRounds(known, new Set(action.keys))
     case 'settle':
-      return subject.blockSays(known, deed.block, deed.sealed)
+      return api.applySealedRounds(known, action.block, action.sealed)
     case 'restart':
-      return JSON.parse(JSON.stringify(known)) as rounds.Rounds
+      return JSON.parse(JSON.stringify(known)) as rounds.NavHistory
     case 'clock':
       return known
   }
 }
 
 /** So that what was held before cannot be changed unnoticed. */
-function frozen<T>(value: T): T {
+function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const inner of Object.values(value)) frozen(inner)
+  for (const inner of Object.values(value)) deepFreeze(inner)
   return Object.freeze(value)
 }
 
-const sound: Subject = { ...rounds, navAt }
-const property = (subject: Subject, seen?: Set<string>) =>
-  fc.property(arbHistory, (deeds) => {
-    const found = disagreement(subject, deeds, seen)
+const realApi: NavHistoryApi = { ...rounds, navAt }
+const property = (api: NavHistoryApi, seen?: Set<string>) =>
+  fc.property(arbActions, (actions) => {
+    const found = firstDisagreement(api, actions, seen)
     if (found !== null) throw new Error(found)
   })
 
 it('whatever happens, the NAV that is held is the one that a sorted list of everything known shows', () => {
   const seen = new Set<string>()
-  fc.assert(property(sound, seen), { numRuns: 300 })
+  fc.assert(property(realApi, seen), { numRuns: 300 })
   expect([...seen].sort()).toEqual([
     'list: fresh',
     'list: invalid',
@@ -140,11 +152,11 @@ it('whatever happens, the NAV that is held is the one that a sorted list of ever
   ])
 })
 
-it.each<[string, Partial<Subject>]>([
+it.each<[string, Partial<NavHistoryApi>]>([
   [
     'takes the round that came last for the newest',
     {
-      roundSaid: (known, round) => ({
+      addRound: (known, round) => ({
         ...known,
         feed: [...known.feed.filter(({ key }) => key === null || key !== round.key), round],
       }),
@@ -152,24 +164,27 @@ it.each<[string, Partial<Subject>]>([
   ],
   [
     'believes the list whenever it speaks',
-    { listSaid: (known, reading) => ({ ...known, list: [...known.list, reading] }) },
+    { addListReading: (known, reading) => ({ ...known, list: [...known.list, reading] }) },
   ],
-  ['keeps what was taken back', { roundsTakenBack: (known) => known }],
+  ['keeps what was taken back', { removeRounds: (known) => known }],
   [
     'forgets that a settled block lacks a round',
-    { blockSays: (known, _, sealed) => sealed.reduce(rounds.roundSaid, known) },
+    { applySealedRounds: (known, _, sealed) => sealed.reduce(rounds.addRound, known) },
   ],
   [
     'prefers the feed though the list is newer',
     {
-      heldNow: (known, rule) => {
-        const held = rounds.heldNow(known, rule)
+      currentNav: (known, timing) => {
+        const held = rounds.currentNav(known, timing)
         const { price = null, updatedAt = null } = known.feed.at(-1) ?? {}
         return held.missed ? { reading: { price, updatedAt }, source: 'log', missed: false } : held
       },
     },
   ],
-  ['knows no past', { heldAt: (known, madeAt) => rounds.heldNow(known, { now: madeAt, staleMs: STALE_MS }).reading }],
+  [
+    'knows no past',
+    { navReadingAt: (known, madeAt) => rounds.currentNav(known, { now: madeAt, staleMs: STALE_MS }).reading },
+  ],
   [
     'passes on what is no price',
     { navAt: (reading, now, boundMs) => ({ ...navAt(reading, now, boundMs), price: reading.price }) },
@@ -179,5 +194,5 @@ it.each<[string, Partial<Subject>]>([
     { navAt: (reading, now, boundMs) => navAt(reading, Math.max(now, reading.updatedAt ?? 0), boundMs) },
   ],
 ])('a relay that %s is found out', (_, spoilt) => {
-  expect(fc.check(property({ ...sound, ...spoilt }), { numRuns: 300, endOnFailure: true }).failed).toBe(true)
+  expect(fc.check(property({ ...realApi, ...spoilt }), { numRuns: 300, endOnFailure: true }).failed).toBe(true)
 })

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Nav } from '../../../src/protocol/fields.ts'
-import { navAt, sameNav } from '../../../src/tokens/nav.ts'
-import { apple, listOf, NOON } from './stock-records.ts'
+import { isSameNav, navAt } from '../../../src/tokens/nav.ts'
+import { apple, NOON, parsedList } from './stock-records.ts'
 
 const BOUND_MS = 93_600_000
 const HOUR_MS = 3_600_000
-const at = (price: string | null, updatedAt: number | null) => navAt({ price, updatedAt }, NOON, BOUND_MS)
+const navOf = (price: string | null, updatedAt: number | null) => navAt({ price, updatedAt }, NOON, BOUND_MS)
 
 describe('a NAV', () => {
   it('is fresh up to its bound and stale beyond', () => {
@@ -17,26 +17,26 @@ describe('a NAV', () => {
       state: 'fresh',
       bound_s: 93_600,
     }
-    expect(at('324.3014', NOON - BOUND_MS)).toEqual(fresh)
-    expect(at('324.3014', NOON - BOUND_MS - 1)).toMatchObject({ state: 'stale', price: '324.3014', age_s: 93_600 })
+    expect(navOf('324.3014', NOON - BOUND_MS)).toEqual(fresh)
+    expect(navOf('324.3014', NOON - BOUND_MS - 1)).toMatchObject({ state: 'stale', price: '324.3014', age_s: 93_600 })
   })
 
   it('that has not changed for a weekend is stale, with its age', () => {
-    expect(at('1', NOON - 60 * HOUR_MS)).toMatchObject({ state: 'stale', price: '1', age_s: 216_000 })
+    expect(navOf('1', NOON - 60 * HOUR_MS)).toMatchObject({ state: 'stale', price: '1', age_s: 216_000 })
   })
 
   it('has an age in whole seconds, rounded down', () => {
-    expect(at('1', NOON - 1_999).age_s).toBe(1)
+    expect(navOf('1', NOON - 1_999).age_s).toBe(1)
   })
 
   it('may be of a clock that is ahead by up to two minutes, and is then of age 0', () => {
-    expect(at('1', NOON + 1)).toMatchObject({ state: 'fresh', age_s: 0 })
-    expect(at('1', NOON + 120_000)).toMatchObject({ state: 'fresh', age_s: 0, price: '1' })
-    expect(at('1', NOON + 120_001)).toMatchObject({ state: 'invalid', price: null })
+    expect(navOf('1', NOON + 1)).toMatchObject({ state: 'fresh', age_s: 0 })
+    expect(navOf('1', NOON + 120_000)).toMatchObject({ state: 'fresh', age_s: 0, price: '1' })
+    expect(navOf('1', NOON + 120_001)).toMatchObject({ state: 'invalid', price: null })
   })
 
   it('is missing where there is none', () => {
-    expect(at(null, NOON)).toEqual({ price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 93_600 })
+    expect(navOf(null, NOON)).toEqual({ price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 93_600 })
   })
 
   it.each<[string, string]>([
@@ -49,37 +49,37 @@ describe('a NAV', () => {
     ['endless', 'Infinity'],
     ['longer than any price', '1'.repeat(401)],
   ])('that is %s is invalid and no price', (_, price) => {
-    expect(at(price, NOON)).toMatchObject({ state: 'invalid', price: null, age_s: 0 })
+    expect(navOf(price, NOON)).toMatchObject({ state: 'invalid', price: null, age_s: 0 })
   })
 
   it.each<[string, number | null, number | null]>([
     ['of no readable time', null, null],
     ['of a year from now', NOON + 365 * 24 * HOUR_MS, null],
   ])('%s is invalid and no price', (_, updatedAt, age_s) => {
-    expect(at('1', updatedAt)).toMatchObject({ state: 'invalid', price: null, age_s })
+    expect(navOf('1', updatedAt)).toMatchObject({ state: 'invalid', price: null, age_s })
   })
 
   it('of 1970 is stale, and says so', () => {
-    expect(at('1', 0)).toMatchObject({ state: 'stale', updated_at: '1970-01-01T00:00:00.000Z', age_s: NOON / 1_000 })
+    expect(navOf('1', 0)).toMatchObject({ state: 'stale', updated_at: '1970-01-01T00:00:00.000Z', age_s: NOON / 1_000 })
   })
 
   it('that jumps is passed on: whether that is right is for others to say', () => {
-    expect(at('1000000', NOON)).toMatchObject({ state: 'fresh', price: '1000000' })
+    expect(navOf('1000000', NOON)).toMatchObject({ state: 'fresh', price: '1000000' })
   })
 
   it('loses no digit, and gains none', () => {
-    expect(at('324.301400000000000010', NOON).price).toBe('324.30140000000000001')
-    expect(at('3.243014e2', NOON).price).toBe('324.3014')
+    expect(navOf('324.301400000000000010', NOON).price).toBe('324.30140000000000001')
+    expect(navOf('3.243014e2', NOON).price).toBe('324.3014')
   })
 
   it('says the same as another when price, time and state do; age grows by itself', () => {
     expect(
-      sameNav(at('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS)),
+      isSameNav(navOf('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS)),
     ).toBe(true)
-    expect(sameNav(at('1', NOON), at('1', NOON - 1_000))).toBe(false)
-    expect(sameNav(at('1', NOON), at('2', NOON))).toBe(false)
+    expect(isSameNav(navOf('1', NOON), navOf('1', NOON - 1_000))).toBe(false)
+    expect(isSameNav(navOf('1', NOON), navOf('2', NOON))).toBe(false)
     const grown = navAt({ price: '1', updatedAt: NOON }, NOON + BOUND_MS + 1, BOUND_MS)
-    expect(sameNav(at('1', NOON), grown)).toBe(false)
+    expect(isSameNav(navOf('1', NOON), grown)).toBe(false)
   })
 })
 
@@ -94,7 +94,7 @@ it('whatever the list says of a NAV, what is passed on keeps to the contract', (
           .map((date) => date.toISOString()),
       ),
       (nav_price, nav_price_updated_at) => {
-        const [token] = listOf(apple({ nav_price, nav_price_updated_at }))
+        const [token] = parsedList(apple({ nav_price, nav_price_updated_at }))
         if (!token) throw new Error('no token')
         const nav = navAt(token.nav, NOON, BOUND_MS)
         expect(Nav.parse(nav)).toEqual(nav)

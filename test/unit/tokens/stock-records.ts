@@ -1,5 +1,5 @@
-import { compare, heard, type Moment } from '../../../src/tokens/list-diff.ts'
-import { type Listed, readList } from '../../../src/tokens/list-parser.ts'
+import { diffFullList, type ListTiming, markListed } from '../../../src/tokens/list-diff.ts'
+import { type ListedToken, parseList } from '../../../src/tokens/list-parser.ts'
 import type { Token } from '../../../src/tokens/token.ts'
 
 /** A record as the list has it. */
@@ -9,8 +9,8 @@ export const APPLE = '0xb200000000000000000000c2e324d24d7eecd1fb'
 export const TESLA = '0xb2000000000000000000001e800a7f5189430cd0'
 
 export const NOON = Date.parse('2026-11-20T12:00:00Z')
-export const rule: Moment = { now: NOON, staleMs: 93_600_000, at: { block: 0, logIndex: 0 } }
-export const later = (ms: number): Moment => ({ ...rule, now: NOON + ms })
+export const listTime: ListTiming = { now: NOON, staleMs: 93_600_000, at: { block: 0, logIndex: 0 } }
+export const listTimeAfter = (ms: number): ListTiming => ({ ...listTime, now: NOON + ms })
 
 export const apple = (overrides: StockRecord = {}): StockRecord => ({
   contract_address: '0xb200000000000000000000C2e324d24d7eEcd1fb',
@@ -32,17 +32,21 @@ export const tesla = (overrides: StockRecord = {}): StockRecord => ({
 })
 
 /** The list's text; a raw text stands as it is, since JavaScript would lose digits. */
-export const bodyOf = (...records: readonly (StockRecord | string)[]): string =>
+export const listBody = (...records: readonly (StockRecord | string)[]): string =>
   `{"tokens":[${records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record))).join()}]}`
 
-export const listOf = (...records: readonly (StockRecord | string)[]): readonly Listed[] =>
-  readList(bodyOf(...records)).tokens
+export const parsedList = (...records: readonly (StockRecord | string)[]): readonly ListedToken[] =>
+  parseList(listBody(...records)).tokens
 
 /** The token that a record becomes once its logs are heard. */
 export function tokenOf(record: StockRecord | string = apple()): Token {
-  const [awaited] = compare(new Map(), listOf(record), rule).tokens
-  if (!awaited) throw new Error('no token')
-  const [token] = heard(new Map([[awaited.address, awaited]]), [awaited.address], rule).tokens.slice(-1)
+  const [unconfirmed] = diffFullList(new Map(), parsedList(record), listTime).tokens
+  if (!unconfirmed) throw new Error('no token')
+  const [token] = markListed(
+    new Map([[unconfirmed.address, unconfirmed]]),
+    [unconfirmed.address],
+    listTime,
+  ).tokens.slice(-1)
   if (!token) throw new Error('not listed')
   return token
 }

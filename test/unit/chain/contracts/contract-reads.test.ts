@@ -1,9 +1,9 @@
 import { lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { feedAt, tokenAt } from '../../../../src/chain/contracts/reads.ts'
+import { readFeed, readToken } from '../../../../src/chain/contracts/reads.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { apple, bob, header, secondOf, word, words } from '../node-json.ts'
+import { apple, bob, header, timestampOf, word, words } from '../node-json.ts'
 import {
   AGGREGATOR,
   DECIMALS,
@@ -18,7 +18,7 @@ import {
 } from './fake-contracts.ts'
 
 const BLOCK = 1_000
-const NOW = secondOf(BLOCK)
+const NOW = timestampOf(BLOCK)
 const proxy: Hex = `0x${'fe'.repeat(20)}`
 const WAD = 10n ** 18n
 const AAPL = 1_000_377_118_676_784_179n
@@ -30,10 +30,10 @@ const refused = new UpstreamError('forbidden', '-32601 rpc method is not whiteli
 describe('a token', () => {
   const asked = async (answers: Record<string, unknown>, timestamp: number | null = NOW) => {
     const contracts = new FakeContracts()
-    contracts.says(apple, answers)
-    contracts.besides.set('eth_getBlockByNumber', header(BLOCK))
-    const says = await failureOf(lastValueFrom(tokenAt(contracts.ask, apple, { number: BLOCK, timestamp })))
-    return { says, asked: contracts.asked }
+    contracts.setAnswers(apple, answers)
+    contracts.otherAnswers.set('eth_getBlockByNumber', header(BLOCK))
+    const says = await failureOf(lastValueFrom(readToken(contracts.request, apple, { number: BLOCK, timestamp })))
+    return { says, asked: contracts.requests }
   }
 
   it('says its multiplier and what is paused, as of a block', async () => {
@@ -70,9 +70,9 @@ describe('a token', () => {
 
   it('is not known where nobody knows the time of the block', async () => {
     const contracts = new FakeContracts()
-    contracts.says(apple, { [EFFECTIVE_AT]: word(NOW + 1) })
-    contracts.besides.set('eth_getBlockByNumber', null)
-    const answer = lastValueFrom(tokenAt(contracts.ask, apple, { number: BLOCK, timestamp: null }))
+    contracts.setAnswers(apple, { [EFFECTIVE_AT]: word(NOW + 1) })
+    contracts.otherAnswers.set('eth_getBlockByNumber', null)
+    const answer = lastValueFrom(readToken(contracts.request, apple, { number: BLOCK, timestamp: null }))
     expect(await failureOf(answer)).toMatchObject({ kind: 'unreadable' })
   })
 
@@ -115,10 +115,10 @@ describe('a feed', () => {
     words((phase << 64n) | round, BigInt.asUintN(256, answer), 8, updatedAt, (phase << 64n) | round)
   const asked = async (answers: Record<string, unknown>, kept?: unknown) => {
     const contracts = new FakeContracts()
-    contracts.says(proxy, answers)
-    contracts.besides.set('eth_getStorageAt', kept)
-    const says = await failureOf(lastValueFrom(feedAt(contracts.ask, proxy)))
-    return { says, asked: contracts.asked }
+    contracts.setAnswers(proxy, answers)
+    contracts.otherAnswers.set('eth_getStorageAt', kept)
+    const says = await failureOf(lastValueFrom(readFeed(contracts.request, proxy)))
+    return { says, asked: contracts.requests }
   }
 
   it('says who makes its rounds, and the newest', async () => {

@@ -1,5 +1,5 @@
 import { defer, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
-import type { Ask } from '../../../../src/chain/rpc/client.ts'
+import type { RequestFn } from '../../../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 
@@ -18,11 +18,11 @@ const reverted = new UpstreamError('reverted', '3 execution reverted')
 /** Contracts as a node asks them: each answers what it was told to, and reverts at all else. */
 export class FakeContracts {
   /** Everything that was asked, in words: the contract's question or the method, to whom, and as of when. */
-  readonly asked: string[] = []
+  readonly requests: string[] = []
   /** What a method that is no call answers. */
-  readonly besides = new Map<string, unknown>()
+  readonly otherAnswers = new Map<string, unknown>()
   /** Thrown instead of an answer. */
-  trouble: UpstreamError | null = null
+  failure: UpstreamError | null = null
   delayMs = 0
   inFlight = 0
   mostInFlight = 0
@@ -33,24 +33,24 @@ export class FakeContracts {
     this.#clock = clock
   }
 
-  says(address: Hex, answers: Readonly<Record<string, unknown>>): void {
+  setAnswers(address: Hex, answers: Readonly<Record<string, unknown>>): void {
     for (const [selector, answer] of Object.entries(answers)) this.#answers.set(`${selector} ${address}`, answer)
   }
 
-  readonly ask: Ask = (method, params) =>
+  readonly request: RequestFn = (method, params) =>
     defer(() => {
-      const [about, second, third] = params as readonly [unknown, unknown, unknown]
-      const call = method === 'eth_call' ? (about as { to: Hex; data: Hex }) : null
-      this.asked.push(call ? `${call.data} ${call.to} ${second}` : [method, about, second, third].join(' ').trim())
+      const [first, second, third] = params as readonly [unknown, unknown, unknown]
+      const call = method === 'eth_call' ? (first as { to: Hex; data: Hex }) : null
+      this.requests.push(call ? `${call.data} ${call.to} ${second}` : [method, first, second, third].join(' ').trim())
       this.inFlight += 1
       this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
       const wait: Observable<unknown> = this.#clock ? timer(this.delayMs, this.#clock) : of(0)
       return wait.pipe(
         map(() => {
           this.inFlight -= 1
-          if (call && this.trouble) throw this.trouble
+          if (call && this.failure) throw this.failure
           const key = call ? `${call.data} ${call.to}` : method
-          const answers = call ? this.#answers : this.besides
+          const answers = call ? this.#answers : this.otherAnswers
           const answer = answers.has(key) || !call ? answers.get(key) : reverted
           if (answer instanceof Error) throw answer
           return answer

@@ -7,36 +7,36 @@ import { link } from '../../../../src/chain/link/link.ts'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 
-export const CHAIN = 84_532
+export const CHAIN_ID = 84_532
 
 export type Signal = ObservedValueOf<ReturnType<typeof link>>
 
 /** Waits for what is heard: looked at again whenever something was. */
-class Watch {
-  readonly #looks = new Set<() => void>()
+class ConditionWaiter {
+  readonly #checks = new Set<() => void>()
 
-  changed(): void {
-    for (const look of this.#looks) look()
+  recheck(): void {
+    for (const check of this.#checks) check()
   }
 
-  until(holds: () => boolean): Promise<void> {
+  waitUntil(condition: () => boolean): Promise<void> {
     return new Promise((resolve) => {
-      const look = () => {
-        if (!holds()) return
-        this.#looks.delete(look)
+      const check = () => {
+        if (!condition()) return
+        this.#checks.delete(check)
         resolve()
       }
-      this.#looks.add(look)
-      look()
+      this.#checks.add(check)
+      check()
     })
   }
 }
 
-export type Asked = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
+export type RpcRequest = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
 
 /** An upstream node on loopback, by WebSocket: it answers as it is told and remembers what it was asked. */
-export const openNode = async () => {
-  const watch = new Watch()
+export const openFakeNode = async () => {
+  const waiter = new ConditionWaiter()
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, autoPong: false })
   await once(server, 'listening')
   onTestFinished(() => {
@@ -46,48 +46,48 @@ export const openNode = async () => {
   let subscriptions = 0
   const node = {
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/v2/key-9f8e7d`,
-    asked: [] as Asked[],
+    requests: [] as RpcRequest[],
     /** The socket that was opened last. */
     socket: null as WebSocket | null,
-    opened: 0,
-    closed: 0,
-    pings: 0,
-    pongs: true,
+    openedCount: 0,
+    closedCount: 0,
+    pingCount: 0,
+    answersPings: true,
     /** What it answers; null for nothing. Subscriptions are numbered in the order in which they were asked for. */
-    answer: (asked: Asked): Record<string, unknown> | null => {
-      if (asked.method === 'eth_chainId') return { result: `0x${CHAIN.toString(16)}` }
-      if (asked.method !== 'eth_subscribe') return { result: true }
+    answer: (requests: RpcRequest): Record<string, unknown> | null => {
+      if (requests.method === 'eth_chainId') return { result: `0x${CHAIN_ID.toString(16)}` }
+      if (requests.method !== 'eth_subscribe') return { result: true }
       subscriptions += 1
       return { result: `0x${subscriptions}` }
     },
     methods: () =>
-      node.asked.map(({ method, params }) => (method === 'eth_subscribe' ? `${method} ${params[0]}` : method)),
-    say: (message: unknown) => node.socket?.send(typeof message === 'string' ? message : JSON.stringify(message)),
+      node.requests.map(({ method, params }) => (method === 'eth_subscribe' ? `${method} ${params[0]}` : method)),
+    send: (message: unknown) => node.socket?.send(typeof message === 'string' ? message : JSON.stringify(message)),
     notify: (subscription: string, result: unknown) =>
-      node.say({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } }),
-    until: (holds: () => boolean) => watch.until(holds),
+      node.send({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } }),
+    waitUntil: (condition: () => boolean) => waiter.waitUntil(condition),
   }
   server.on('connection', (socket) => {
     node.socket = socket
-    node.opened += 1
+    node.openedCount += 1
     socket.on('error', () => socket.terminate())
     socket.on('close', () => {
-      node.closed += 1
-      watch.changed()
+      node.closedCount += 1
+      waiter.recheck()
     })
     socket.on('ping', (data) => {
-      node.pings += 1
-      if (node.pongs) socket.pong(data)
-      watch.changed()
+      node.pingCount += 1
+      if (node.answersPings) socket.pong(data)
+      waiter.recheck()
     })
     socket.on('message', (data) => {
-      const asked: Asked = JSON.parse(String(data))
-      node.asked.push(asked)
-      const answer = node.answer(asked)
-      if (answer) node.say({ jsonrpc: '2.0', id: asked.id, ...answer })
-      watch.changed()
+      const requests: RpcRequest = JSON.parse(String(data))
+      node.requests.push(requests)
+      const answer = node.answer(requests)
+      if (answer) node.send({ jsonrpc: '2.0', id: requests.id, ...answer })
+      waiter.recheck()
     })
-    watch.changed()
+    waiter.recheck()
   })
   return node
 }
@@ -97,40 +97,40 @@ export const openLink = (
   urls: readonly string[],
   addresses: Observable<readonly Hex[]>,
   {
-    chain = new ChainIdentity(CHAIN, 'CHAIN_ID'),
+    chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
     probes = NEVER,
   }: { chain?: ChainIdentity; probes?: Observable<unknown> } = {},
 ) => {
-  const watch = new Watch()
+  const waiter = new ConditionWaiter()
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
   const signals: Signal[] = []
-  const said: { kind: string; detail: unknown }[] = []
-  const say = (kind: string, detail: unknown) => {
-    said.push({ kind, detail })
-    watch.changed()
+  const warnings: { kind: string; detail: unknown }[] = []
+  const warn = (kind: string, detail: unknown) => {
+    warnings.push({ kind, detail })
+    waiter.recheck()
   }
-  const listening = link({ urls, addresses, probes, chain, clock, dice: () => 0, say }).subscribe((signal) => {
+  const subscription = link({ urls, addresses, probes, chain, clock, random: () => 0, warn }).subscribe((signal) => {
     signals.push(signal)
-    watch.changed()
+    waiter.recheck()
   })
-  onTestFinished(() => listening.unsubscribe())
-  const heard = <Type extends Signal['type']>(type: Type) =>
+  onTestFinished(() => subscription.unsubscribe())
+  const signalsOfType = <Type extends Signal['type']>(type: Type) =>
     signals.filter((signal): signal is Extract<Signal, { type: Type }> => signal.type === type)
   return {
     clock,
     signals,
-    said,
-    heard,
-    until: (holds: () => boolean) => watch.until(holds),
+    warnings,
+    signalsOfType,
+    waitUntil: (condition: () => boolean) => waiter.waitUntil(condition),
     /** Waits until so many signals of a type have been heard; the last of them. */
-    hear: async <Type extends Signal['type']>(type: Type, count = 1) => {
-      await watch.until(() => heard(type).length >= count)
-      const signal = heard(type)[count - 1]
+    waitForSignal: async <Type extends Signal['type']>(type: Type, count = 1) => {
+      await waiter.waitUntil(() => signalsOfType(type).length >= count)
+      const signal = signalsOfType(type)[count - 1]
       if (!signal) throw new Error('unreachable')
       return signal
     },
     /** Lets the wait before the next attempt pass. */
     retry: () => clock.flush(),
-    leave: () => listening.unsubscribe(),
+    close: () => subscription.unsubscribe(),
   }
 }

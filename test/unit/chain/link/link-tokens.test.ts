@@ -2,38 +2,38 @@ import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from '../node-json.ts'
-import { openLink, openNode } from './fake-socket-node.ts'
+import { openFakeNode, openLink } from './fake-socket-node.ts'
 
 const log = (index: number) => pendingLog({ block: 5, index })
 
 describe('a link and the wanted tokens', () => {
   it('never asks for an empty list, which to the node is every contract there is', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([])
     const link = openLink([node.url], lists)
-    await node.until(() => node.asked.length === 2)
+    await node.waitUntil(() => node.requests.length === 2)
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads'])
     lists.next([apple])
-    await link.hear('live')
+    await link.waitForSignal('live')
     lists.next([])
     lists.next([tesla])
-    await link.hear('live', 2)
-    const filters = node.asked.filter(({ params }) => params[0] === 'pendingLogs').map(({ params }) => params[1])
+    await link.waitForSignal('live', 2)
+    const filters = node.requests.filter(({ params }) => params[0] === 'pendingLogs').map(({ params }) => params[1])
     expect(filters).toEqual([{ address: [apple] }, { address: [tesla] }])
   })
 
   it('asks for no logs before it knows any token', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     openLink([node.url], NEVER)
-    await node.until(() => node.asked.length === 2)
+    await node.waitUntil(() => node.requests.length === 2)
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads'])
   })
 
   it('listens to a new list before it leaves the old one, and hears what the old one still says', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
-    await link.hear('live')
+    await link.waitForSignal('live')
     const { answer } = node
     node.answer = (asked) => {
       // The node goes on under the former name until it is told to stop.
@@ -41,84 +41,88 @@ describe('a link and the wanted tokens', () => {
       return answer(asked)
     }
     lists.next([apple, tesla])
-    await link.hear('live', 2)
-    await node.until(() => node.asked.length === 5)
+    await link.waitForSignal('live', 2)
+    await node.waitUntil(() => node.requests.length === 5)
     node.notify('0x2', log(1))
     node.notify('0x3', log(2))
-    await link.hear('log', 3)
-    expect(link.heard('log').map((signal) => signal.log)).toEqual([log(0), log(1), log(2)])
-    expect(node.asked.slice(3).map(({ method, params }) => [method, params])).toEqual([
+    await link.waitForSignal('log', 3)
+    expect(link.signalsOfType('log').map((signal) => signal.log)).toEqual([log(0), log(1), log(2)])
+    expect(node.requests.slice(3).map(({ method, params }) => [method, params])).toEqual([
       ['eth_subscribe', ['pendingLogs', { address: [apple, tesla] }]],
       ['eth_unsubscribe', ['0x2']],
     ])
-    expect(link.heard('down')).toEqual([])
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('tells what is heard now, list by list, however quickly they come', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
-    await node.until(() => node.opened === 1)
+    await node.waitUntil(() => node.openedCount === 1)
     lists.next([tesla])
     lists.next([apple, tesla])
-    await link.until(() => link.heard('live').at(-1)?.addresses.length === 2)
+    await link.waitUntil(() => link.signalsOfType('live').at(-1)?.addresses.length === 2)
     node.notify('0x2', log(0))
-    await link.hear('log')
-    expect(link.heard('live').at(-1)?.addresses).toEqual([apple, tesla])
+    await link.waitForSignal('log')
+    expect(link.signalsOfType('live').at(-1)?.addresses).toEqual([apple, tesla])
   })
 
   it('takes the newest list to the next socket', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
-    await link.hear('live')
+    await link.waitForSignal('live')
     node.socket?.close()
-    await link.hear('down')
+    await link.waitForSignal('down')
     lists.next([tesla])
     link.retry()
-    expect((await link.hear('live', 2)).addresses).toEqual([tesla])
+    expect((await link.waitForSignal('live', 2)).addresses).toEqual([tesla])
   })
 })
 
 describe('a subscription that is tried again', () => {
   const refusal = { error: { code: -32602, message: 'invalid params: no subscription "pendingLogs"' } }
-  const kinds = (node: Awaited<ReturnType<typeof openNode>>) =>
-    node.asked.slice(2).map(({ method, params }) => `${method} ${params[0]}`)
+  const kinds = (node: Awaited<ReturnType<typeof openFakeNode>>) =>
+    node.requests.slice(2).map(({ method, params }) => `${method} ${params[0]}`)
 
   it('speaks under a new name, with sealed logs beside it, and leaves the former one', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
-    await link.hear('live')
+    await link.waitForSignal('live')
     probes.next()
-    await link.hear('live', 3)
-    await node.until(() => node.asked.length === 6)
+    await link.waitForSignal('live', 3)
+    await node.waitUntil(() => node.requests.length === 6)
     expect(kinds(node)).toEqual([
       'eth_subscribe pendingLogs',
       'eth_subscribe pendingLogs',
       'eth_subscribe logs',
       'eth_unsubscribe 0x2',
     ])
-    expect(link.heard('live').map((signal) => signal.of)).toEqual(['pendingLogs', 'pendingLogs', 'logs'])
+    expect(link.signalsOfType('live').map((signal) => signal.subscription)).toEqual([
+      'pendingLogs',
+      'pendingLogs',
+      'logs',
+    ])
     node.notify('0x3', log(0))
     node.notify('0x4', sealedLog({ block: 5 }))
-    await link.hear('log', 2)
-    expect(link.heard('log').map((signal) => [signal.of, signal.log])).toEqual([
+    await link.waitForSignal('log', 2)
+    expect(link.signalsOfType('log').map((signal) => [signal.subscription, signal.log])).toEqual([
       ['pendingLogs', log(0)],
       ['logs', sealedLog({ block: 5 })],
     ])
   })
 
   it('subscribes to sealed logs once, however often it is tried', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
-    await link.hear('live')
+    await link.waitForSignal('live')
     for (const lives of [3, 4, 5]) {
       probes.next()
-      await link.hear('live', lives)
+      await link.waitForSignal('live', lives)
     }
-    await node.until(() => node.methods().filter((method) => method === 'eth_unsubscribe').length === 3)
+    await node.waitUntil(() => node.methods().filter((method) => method === 'eth_unsubscribe').length === 3)
     expect(kinds(node).filter((kind) => kind === 'eth_subscribe logs')).toHaveLength(1)
     expect(kinds(node).filter((kind) => kind.startsWith('eth_unsubscribe'))).toEqual([
       'eth_unsubscribe 0x2',
@@ -128,59 +132,63 @@ describe('a subscription that is tried again', () => {
   })
 
   it('and is refused again stays with what is sealed', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const { answer } = node
     node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? refusal : answer(asked))
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
-    expect((await link.hear('live')).of).toBe('logs')
+    expect((await link.waitForSignal('live')).subscription).toBe('logs')
     probes.next()
-    await link.until(() => link.said.filter(({ kind }) => kind === 'upstream refuses pendingLogs').length === 2)
+    await link.waitUntil(() => link.warnings.filter(({ kind }) => kind === 'upstream refuses pendingLogs').length === 2)
     node.notify('0x2', sealedLog({ block: 5 }))
-    await link.hear('log')
+    await link.waitForSignal('log')
     expect(kinds(node)).toEqual(['eth_subscribe pendingLogs', 'eth_subscribe logs', 'eth_subscribe pendingLogs'])
-    expect(link.heard('down')).toEqual([])
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('and is accepted by now is live', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const { answer } = node
     node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? refusal : answer(asked))
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
-    await link.hear('live')
+    await link.waitForSignal('live')
     node.answer = answer
     probes.next()
-    expect(await link.hear('live', 2)).toEqual({ type: 'live', of: 'pendingLogs', addresses: [apple] })
+    expect(await link.waitForSignal('live', 2)).toEqual({
+      type: 'live',
+      subscription: 'pendingLogs',
+      addresses: [apple],
+    })
     node.notify('0x3', log(0))
-    expect(await link.hear('log')).toMatchObject({ of: 'pendingLogs', log: log(0) })
+    expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
   })
 
   it('on a node that refuses sealed logs beside it is listened to alone', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const { answer } = node
     node.answer = (asked) => (asked.params[0] === 'logs' ? refusal : answer(asked))
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
-    await link.hear('live')
+    await link.waitForSignal('live')
     probes.next()
-    await link.until(() => link.said.some(({ kind }) => kind === 'upstream refuses logs'))
+    await link.waitUntil(() => link.warnings.some(({ kind }) => kind === 'upstream refuses logs'))
     node.notify('0x3', log(0))
-    expect(await link.hear('log')).toMatchObject({ of: 'pendingLogs', log: log(0) })
-    expect(link.heard('down')).toEqual([])
+    expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('keeps both kinds when the tokens change', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const probes = new Subject<void>()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists, { probes })
-    await link.hear('live')
+    await link.waitForSignal('live')
     probes.next()
-    await link.hear('live', 3)
+    await link.waitForSignal('live', 3)
     lists.next([apple, tesla])
-    await link.hear('live', 5)
-    await node.until(() => node.asked.length === 10)
+    await link.waitForSignal('live', 5)
+    await node.waitUntil(() => node.requests.length === 10)
     expect(kinds(node).slice(-4)).toEqual([
       'eth_subscribe pendingLogs',
       'eth_subscribe logs',
@@ -190,15 +198,15 @@ describe('a subscription that is tried again', () => {
   })
 
   it('before the socket is ready, or before any token is known, is none', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const probes = new Subject<void>()
     const lists = new Subject<readonly Hex[]>()
     const link = openLink([node.url], lists, { probes })
     probes.next()
-    await node.until(() => node.asked.length === 2)
+    await node.waitUntil(() => node.requests.length === 2)
     probes.next()
     node.notify('0x1', header(5))
-    await link.hear('head')
+    await link.waitForSignal('head')
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads'])
   })
 })

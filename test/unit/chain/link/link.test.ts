@@ -4,38 +4,42 @@ import { BehaviorSubject, NEVER, of } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
-import { openLink, openNode } from './fake-socket-node.ts'
+import { openFakeNode, openLink } from './fake-socket-node.ts'
 
 const wanted = of([apple])
 const log = (index: number) => pendingLog({ block: 5, index })
 
 describe('a link', () => {
   it('asks for the chain, then for heads and for the logs of the wanted tokens', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], of([apple, tesla]))
-    expect(await link.hear('live')).toEqual({ type: 'live', of: 'pendingLogs', addresses: [apple, tesla] })
+    expect(await link.waitForSignal('live')).toEqual({
+      type: 'live',
+      subscription: 'pendingLogs',
+      addresses: [apple, tesla],
+    })
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs'])
-    expect(node.asked.at(-1)?.params).toEqual(['pendingLogs', { address: [apple, tesla] }])
+    expect(node.requests.at(-1)?.params).toEqual(['pendingLogs', { address: [apple, tesla] }])
   })
 
   it('tells heads and logs as they come, and when', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], wanted)
-    await link.hear('live')
+    await link.waitForSignal('live')
     link.clock.frame = 77
     node.notify('0x1', header(5))
     node.notify('0x2', log(0))
     node.notify('0x2', [log(0), log(1)])
-    await link.hear('log', 2)
-    expect(link.heard('head')).toEqual([{ type: 'head', header: header(5) }])
-    expect(link.heard('log')).toEqual([
-      { type: 'log', of: 'pendingLogs', log: log(0), receivedAt: 77 },
-      { type: 'log', of: 'pendingLogs', log: [log(0), log(1)], receivedAt: 77 },
+    await link.waitForSignal('log', 2)
+    expect(link.signalsOfType('head')).toEqual([{ type: 'head', header: header(5) }])
+    expect(link.signalsOfType('log')).toEqual([
+      { type: 'log', subscription: 'pendingLogs', log: log(0), receivedAt: 77 },
+      { type: 'log', subscription: 'pendingLogs', log: [log(0), log(1)], receivedAt: 77 },
     ])
   })
 
   it('keeps what comes before the answer that names its subscription', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const { answer } = node
     node.answer = (asked) => {
       if (asked.params[0] === 'pendingLogs') {
@@ -46,48 +50,48 @@ describe('a link', () => {
       return answer(asked)
     }
     const link = openLink([node.url], wanted)
-    await link.hear('log', 2)
+    await link.waitForSignal('log', 2)
     node.notify('0x2', log(3))
-    await link.hear('log', 3)
-    expect(link.heard('log').map((signal) => signal.log)).toEqual([log(0), log(1), log(3)])
+    await link.waitForSignal('log', 3)
+    expect(link.signalsOfType('log').map((signal) => signal.log)).toEqual([log(0), log(1), log(3)])
     expect(link.signals.map(({ type }) => type)).toEqual(['live', 'log', 'log', 'log'])
   })
 
   it('goes on hearing heads however often the tokens change', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
-    await link.hear('live')
+    await link.waitForSignal('live')
     for (let change = 2; change <= 40; change += 1) {
       lists.next(change % 2 === 0 ? [apple, tesla] : [apple])
-      await link.hear('live', change)
+      await link.waitForSignal('live', change)
     }
     node.notify('0x1', header(5))
-    await link.hear('head')
-    expect(link.heard('down')).toEqual([])
+    await link.waitForSignal('head')
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('lets subscriptions that nobody asked for talk', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], wanted)
-    await link.hear('live')
+    await link.waitForSignal('live')
     node.notify('0xdead', log(0))
     node.notify('0x2', log(1))
-    await link.hear('log')
-    expect(link.heard('log').map((signal) => signal.log)).toEqual([log(1)])
-    expect(link.heard('down')).toEqual([])
+    await link.waitForSignal('log')
+    expect(link.signalsOfType('log').map((signal) => signal.log)).toEqual([log(1)])
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('lets through nothing that is not a message, and lives', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], wanted)
-    await link.hear('live')
+    await link.waitForSignal('live')
     for (const nonsense of ['', '{', 'null', '[]', '7', '"log"', '{"jsonrpc":"2.0"}', '{"id":"1","result":"0x1"}']) {
-      node.say(nonsense)
+      node.send(nonsense)
     }
-    node.say({ jsonrpc: '2.0', method: 'eth_subscription', params: null })
-    node.say({ jsonrpc: '2.0', method: 'node_gossip', params: [] })
-    node.say({ jsonrpc: '2.0', id: 4_711, result: 'for somebody else' })
+    node.send({ jsonrpc: '2.0', method: 'eth_subscription', params: null })
+    node.send({ jsonrpc: '2.0', method: 'node_gossip', params: [] })
+    node.send({ jsonrpc: '2.0', id: 4_711, result: 'for somebody else' })
     node.socket?.send(
       Buffer.from(JSON.stringify({ method: 'eth_subscription', params: { subscription: '0x2', result: log(8) } })),
       {
@@ -95,10 +99,10 @@ describe('a link', () => {
       },
     )
     node.notify('0x2', log(1))
-    await link.hear('log')
-    expect(link.heard('unreadable')).toHaveLength(10)
+    await link.waitForSignal('log')
+    expect(link.signalsOfType('unreadable')).toHaveLength(10)
     expect(link.signals.filter(({ type }) => type !== 'unreadable').map(({ type }) => type)).toEqual(['live', 'log'])
-    expect(link.said.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(10)
+    expect(link.warnings.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(10)
   })
 })
 
@@ -108,34 +112,34 @@ describe('a link that ends', () => {
     ['with a reason of its own', (socket) => socket.close(4001), 'closed with 4001'],
     ['without a word', (socket) => socket.terminate(), 'closed with 1006'],
   ])('%s is down, and opens again with the same subscriptions', async (_, end, reason) => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], wanted)
-    await link.hear('live')
+    await link.waitForSignal('live')
     if (node.socket) end(node.socket)
-    expect(await link.hear('down')).toEqual({ type: 'down', reason, refused: false })
-    expect(node.opened).toBe(1)
+    expect(await link.waitForSignal('down')).toEqual({ type: 'down', reason, isRefused: false })
+    expect(node.openedCount).toBe(1)
     link.retry()
-    await link.hear('live', 2)
-    expect(node.opened).toBe(2)
+    await link.waitForSignal('live', 2)
+    expect(node.openedCount).toBe(2)
     expect(node.methods().slice(3)).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs'])
     node.notify('0x4', log(1))
-    expect((await link.hear('log')).log).toEqual(log(1))
+    expect((await link.waitForSignal('log')).log).toEqual(log(1))
   })
 
   it('opens at the next address, and after the last at the first', async () => {
-    const [first, second] = [await openNode(), await openNode()]
+    const [first, second] = [await openFakeNode(), await openFakeNode()]
     const link = openLink([first.url, second.url], wanted)
-    await link.hear('live')
+    await link.waitForSignal('live')
     first.socket?.terminate()
-    await link.hear('down')
+    await link.waitForSignal('down')
     link.retry()
-    await link.hear('live', 2)
-    expect([first.opened, second.opened]).toEqual([1, 1])
+    await link.waitForSignal('live', 2)
+    expect([first.openedCount, second.openedCount]).toEqual([1, 1])
     second.socket?.terminate()
-    await link.hear('down', 2)
+    await link.waitForSignal('down', 2)
     link.retry()
-    await link.hear('live', 3)
-    expect([first.opened, second.opened]).toEqual([2, 1])
+    await link.waitForSignal('live', 3)
+    expect([first.openedCount, second.openedCount]).toEqual([2, 1])
   })
 
   it('waits longer each time, up to a bound, and says where and why without the key', async () => {
@@ -148,27 +152,27 @@ describe('a link that ends', () => {
     const link = openLink([`ws://127.0.0.1:${port}/key-9f8e7d`], NEVER)
     const waits: number[] = []
     for (let attempt = 1; attempt <= 9; attempt += 1) {
-      await link.hear('down', attempt)
+      await link.waitForSignal('down', attempt)
       const before = link.clock.now()
       link.retry()
       waits.push(link.clock.now() - before)
     }
     expect(waits).toEqual([125, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000])
-    expect(link.said[0]).toEqual({
+    expect(link.warnings[0]).toEqual({
       kind: 'link down',
       detail: { endpoint: `127.0.0.1:${port}`, reason: expect.stringContaining('ECONNREFUSED') },
     })
-    expect(JSON.stringify(link.said)).not.toContain('9f8e7d')
+    expect(JSON.stringify(link.warnings)).not.toContain('9f8e7d')
   })
 
   it('begins the waits anew only when it lived for half a minute', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], wanted)
     const waitAfter = async (lifeMs: number, lives: number) => {
-      await link.hear('live', lives)
+      await link.waitForSignal('live', lives)
       link.clock.frame += lifeMs
       node.socket?.close(1000)
-      await link.hear('down', lives)
+      await link.waitForSignal('down', lives)
       const before = link.clock.now()
       link.retry()
       return link.clock.now() - before
@@ -179,56 +183,56 @@ describe('a link that ends', () => {
   })
 
   it('when nobody listens any more closes its socket and stays away', async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     const link = openLink([node.url], wanted)
-    await link.hear('live')
-    link.leave()
-    await node.until(() => node.closed === 1)
+    await link.waitForSignal('live')
+    link.close()
+    await node.waitUntil(() => node.closedCount === 1)
     link.retry()
-    expect(node.opened).toBe(1)
-    expect(link.heard('down')).toEqual([])
+    expect(node.openedCount).toBe(1)
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('before it began leaves nothing behind', async () => {
-    const node = await openNode()
-    openLink([node.url], wanted).leave()
+    const node = await openFakeNode()
+    openLink([node.url], wanted).close()
     const other = openLink([node.url], wanted)
-    await other.hear('live')
-    expect(node.asked).toHaveLength(3)
+    await other.waitForSignal('live')
+    expect(node.requests).toHaveLength(3)
   })
 })
 
 describe('the pulse of a link', () => {
   afterEach(() => vi.useRealTimers())
   const open = async () => {
-    const node = await openNode()
+    const node = await openFakeNode()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const link = openLink([node.url], wanted)
-    await link.hear('live')
+    await link.waitForSignal('live')
     return { node, link }
   }
 
   it('that stops is noticed, though the socket looks open', async () => {
     const { node, link } = await open()
-    node.pongs = false
+    node.answersPings = false
     vi.advanceTimersByTime(10_000)
-    await node.until(() => node.pings === 1)
+    await node.waitUntil(() => node.pingCount === 1)
     vi.advanceTimersByTime(4_999)
-    expect(link.heard('down')).toEqual([])
+    expect(link.signalsOfType('down')).toEqual([])
     vi.advanceTimersByTime(1)
-    expect((await link.hear('down')).reason).toBe('no pong within 5000 ms')
+    expect((await link.waitForSignal('down')).reason).toBe('no pong within 5000 ms')
   })
 
   it('that goes on keeps a quiet link', async () => {
     const { node, link } = await open()
     for (let beat = 1; beat <= 3; beat += 1) {
       vi.advanceTimersByTime(10_000)
-      await node.until(() => node.pings === beat)
+      await node.waitUntil(() => node.pingCount === beat)
       // Pongs are heard before whatever is sent after them.
       node.notify('0x2', log(beat))
-      await link.hear('log', beat)
+      await link.waitForSignal('log', beat)
     }
     vi.advanceTimersByTime(9_999)
-    expect(link.heard('down')).toEqual([])
+    expect(link.signalsOfType('down')).toEqual([])
   })
 })

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { read } from '../../../../src/chain/logs/events.ts'
+import { decodeLog } from '../../../../src/chain/logs/events.ts'
 import { readLogs } from '../../../../src/chain/logs/log-schema.ts'
-import { alice, pendingLog, texts, word, words } from '../node-json.ts'
+import { alice, pendingLog, stringData, word, words } from '../node-json.ts'
 import { topicOf } from './standard-events.ts'
 
 const readOf = (topics: readonly string[], data: string) => {
   const [log] = readLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
   if (!log) throw new Error('no log')
-  return read(log)
+  return decodeLog(log)
 }
 const paused = (data: string) => readOf([topicOf('Paused'), word(alice)], data)
 const announced = (data: string) => readOf([topicOf('Announcement'), word(alice)], data)
 const named = (name: string) => {
-  const said = readOf([topicOf('NameUpdated'), word(alice)], texts(name))
+  const said = readOf([topicOf('NameUpdated'), word(alice)], stringData(name))
   return said.event === 'NameUpdated' ? said.name : null
 }
 
@@ -24,19 +24,19 @@ describe('a text that a contract wrote', () => {
   it('is told up to its bound', () => {
     const long = 'x'.repeat(3_000)
     const cut = (characters: number) => 'x'.repeat(characters)
-    expect(announced(texts(long, long, long))).toEqual({
+    expect(announced(stringData(long, long, long))).toEqual({
       event: 'Announcement',
       id: cut(256),
       description: cut(2_048),
       uri: cut(2_048),
     })
-    expect(readOf([topicOf('ExtraMetadataUpdated')], texts(long, long))).toEqual({
+    expect(readOf([topicOf('ExtraMetadataUpdated')], stringData(long, long))).toEqual({
       event: 'ExtraMetadataUpdated',
       name: cut(256),
       value: cut(2_048),
     })
     expect(named(long)).toBe(cut(128))
-    expect(readOf([topicOf('SymbolUpdated'), word(alice)], texts(long))).toEqual({
+    expect(readOf([topicOf('SymbolUpdated'), word(alice)], stringData(long))).toEqual({
       event: 'SymbolUpdated',
       symbol: cut(128),
     })
@@ -87,7 +87,7 @@ describe('a hostile log', () => {
     ['a length beyond its end', words(0x60, 0x60, 0x60, 1)],
     ['a length beyond all numbers', words(0x60, 0x60, 0x60, FAR)],
     ['a mebibyte of data', MEBIBYTE],
-    ['a text that is longer than is read', texts('id', 'x'.repeat(64 * 1_024), '')],
+    ['a text that is longer than is read', stringData('id', 'x'.repeat(64 * 1_024), '')],
   ])('with %s where texts should be is something else', (_, data) => {
     expect(announced(data)).toEqual(OTHER)
   })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { read } from '../../../../src/chain/logs/events.ts'
+import { decodeLog } from '../../../../src/chain/logs/events.ts'
 import { type Log, readLogs } from '../../../../src/chain/logs/log-schema.ts'
 import { alice, bob, pendingLog, word, words } from '../node-json.ts'
-import { meant, topicOf, unmeant } from './standard-events.ts'
+import { decodedEvents, topicOf, undecodedEvents } from './standard-events.ts'
 
 /** A log with these topics and this data. */
 const logOf = (topics: readonly string[], data: string): Log => {
@@ -13,26 +13,26 @@ const logOf = (topics: readonly string[], data: string): Log => {
 const TRANSFER = topicOf('Transfer')
 
 describe('a log', () => {
-  it.each(meant)('of %s says what it is, and nothing that it is not', (_, name, indexed, data, said) => {
-    expect(read(logOf([name, ...indexed], data))).toEqual(said)
+  it.each(decodedEvents)('of %s says what it is, and nothing that it is not', (_, name, indexed, data, said) => {
+    expect(decodeLog(logOf([name, ...indexed], data))).toEqual(said)
   })
 
-  it.each(unmeant)('of %s is told as it comes', (_, name, indexed, data) => {
-    expect(read(logOf([name, ...indexed], data))).toEqual({ event: 'other' })
+  it.each(undecodedEvents)('of %s is told as it comes', (_, name, indexed, data) => {
+    expect(decodeLog(logOf([name, ...indexed], data))).toEqual({ event: 'other' })
   })
 
-  it.each(meant)('of %s in another layout is something else', (_, name, indexed, data) => {
+  it.each(decodedEvents)('of %s in another layout is something else', (_, name, indexed, data) => {
     const less = data === '0x' ? word(7) : data.slice(0, -64)
     const spoilt = [logOf([name, ...indexed], less)]
     if (indexed.length > 0) spoilt.push(logOf([name, ...indexed.slice(1)], data))
     if (indexed.length < 3) spoilt.push(logOf([name, ...indexed, word(7)], data))
-    expect(spoilt.map(read)).toEqual(spoilt.map(() => ({ event: 'other' })))
+    expect(spoilt.map(decodeLog)).toEqual(spoilt.map(() => ({ event: 'other' })))
   })
 
   it('names addresses in lower case, and amounts exactly', () => {
     const mixed = '0xB200000000000000000000C2E324D24D7EECD1FB'
     const topics = [TRANSFER, `0x${mixed.slice(2).padStart(64, '0')}`, word(bob)]
-    expect(read(logOf(topics, `0x${'f'.repeat(64)}`))).toEqual({
+    expect(decodeLog(logOf(topics, `0x${'f'.repeat(64)}`))).toEqual({
       event: 'Transfer',
       from: mixed.toLowerCase(),
       to: bob,
@@ -41,7 +41,7 @@ describe('a log', () => {
   })
 
   it('may move nothing, and to oneself', () => {
-    expect(read(logOf([TRANSFER, word(bob), word(bob)], word(0)))).toEqual({
+    expect(decodeLog(logOf([TRANSFER, word(bob), word(bob)], word(0)))).toEqual({
       event: 'Transfer',
       from: bob,
       to: bob,
@@ -57,16 +57,19 @@ describe('a log', () => {
     ['cut data', [TRANSFER, word(alice), word(bob)], '0x1234'],
     ['a name that nobody knows', [word(1), word(alice), word(bob)], word(1)],
   ])('is something else with %s', (_, topics, data) => {
-    expect(read(logOf(topics, data))).toEqual({ event: 'other' })
+    expect(decodeLog(logOf(topics, data))).toEqual({ event: 'other' })
   })
 
   it('may answer with less than nothing', () => {
-    expect(read(logOf([topicOf('AnswerUpdated'), `0x${'f'.repeat(64)}`, word(1)], word(2)))).toMatchObject({
+    expect(decodeLog(logOf([topicOf('AnswerUpdated'), `0x${'f'.repeat(64)}`, word(1)], word(2)))).toMatchObject({
       answer: -1n,
     })
   })
 
   it('may pause nothing', () => {
-    expect(read(logOf([topicOf('Paused'), word(alice)], words(0x20, 0)))).toEqual({ event: 'Paused', features: [] })
+    expect(decodeLog(logOf([topicOf('Paused'), word(alice)], words(0x20, 0)))).toEqual({
+      event: 'Paused',
+      features: [],
+    })
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { read } from '../../../../src/chain/logs/events.ts'
+import { decodeLog } from '../../../../src/chain/logs/events.ts'
 import { Header, readLogs } from '../../../../src/chain/logs/log-schema.ts'
 import {
   alice,
@@ -16,7 +16,7 @@ import {
   ZERO_WORD,
 } from '../node-json.ts'
 
-const one = (given: unknown) => {
+const readOne = (given: unknown) => {
   const { logs, unreadable } = readLogs(given)
   expect(unreadable).toBe(0)
   expect(logs).toHaveLength(1)
@@ -27,7 +27,7 @@ const one = (given: unknown) => {
 
 describe('a log', () => {
   it('is read in numbers, with the key that never changes', () => {
-    expect(one(pendingLog({ block: 100, index: 7, raw: 150_000_000n }))).toEqual({
+    expect(readOne(pendingLog({ block: 100, index: 7, raw: 150_000_000n }))).toEqual({
       key: keyOf({ block: 100, index: 7 }),
       address: apple,
       topics: [TRANSFER, word(alice), word(bob)],
@@ -43,7 +43,7 @@ describe('a log', () => {
   })
 
   it('has the same key before and after its block is sealed', () => {
-    expect(one(pendingLog({ block: 5 })).key).toBe(one(sealedLog({ block: 5 })).key)
+    expect(readOne(pendingLog({ block: 5 })).key).toBe(readOne(sealedLog({ block: 5 })).key)
   })
 
   it('is read in both shapes: one, or an array of all that are pending', () => {
@@ -57,11 +57,11 @@ describe('a log', () => {
     ['null', null],
     ['missing', undefined],
   ])('has no block hash while it is %s', (_, hash) => {
-    expect(one({ ...pendingLog({ block: 5 }), blockHash: hash }).blockHash).toBeNull()
+    expect(readOne({ ...pendingLog({ block: 5 }), blockHash: hash }).blockHash).toBeNull()
   })
 
   it('has the block hash that it came with', () => {
-    expect(one(sealedLog({ block: 5 })).blockHash).toBe(blockHash(5))
+    expect(readOne(sealedLog({ block: 5 })).blockHash).toBe(blockHash(5))
   })
 
   it.each<[string, unknown]>([
@@ -72,7 +72,7 @@ describe('a log', () => {
     ['beyond all dates', '0xffffffffffff'],
     ['beyond all years of four digits', '0x3afff44180'],
   ])('has no time where the timestamp is %s', (_, blockTimestamp) => {
-    expect(one({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
+    expect(readOne({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
   })
 
   it.each<[string, unknown]>([
@@ -80,11 +80,11 @@ describe('a log', () => {
     ['missing', undefined],
     ['false', false],
   ])('is not taken back where removed is %s', (_, removed) => {
-    expect(one({ ...pendingLog({ block: 5 }), removed }).removed).toBe(false)
+    expect(readOne({ ...pendingLog({ block: 5 }), removed }).removed).toBe(false)
   })
 
   it('says when it is taken back', () => {
-    expect(one({ ...sealedLog({ block: 5 }), removed: true }).removed).toBe(true)
+    expect(readOne({ ...sealedLog({ block: 5 }), removed: true }).removed).toBe(true)
   })
 
   it('is the same log in whatever case a node writes it', () => {
@@ -95,26 +95,26 @@ describe('a log', () => {
         return [name, Array.isArray(value) ? value.map(shout) : shout(value)]
       }),
     )
-    expect(one(shouted)).toEqual(one(wire))
+    expect(readOne(shouted)).toEqual(readOne(wire))
   })
 
   it('keeps what else the node says apart, as far as it is plain and short', () => {
     const more = { blockTimestampMs: '0x1', final: null, parts: [1], long: 'x'.repeat(200) }
-    expect(one({ ...pendingLog({ block: 5 }), ...more })).toEqual({
-      ...one(pendingLog({ block: 5 })),
+    expect(readOne({ ...pendingLog({ block: 5 }), ...more })).toEqual({
+      ...readOne(pendingLog({ block: 5 })),
       more: { blockTimestampMs: '0x1', final: null },
     })
   })
 
   it('keeps no more than a few of the fields that nobody knows', () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`field${at}`, at]))
-    expect(Object.keys(one({ ...pendingLog({ block: 5 }), ...many })?.more ?? {})).toHaveLength(8)
+    expect(Object.keys(readOne({ ...pendingLog({ block: 5 }), ...many })?.more ?? {})).toHaveLength(8)
   })
 
   it('is no place for a prototype of somebody else', () => {
     const polluted = JSON.parse(`{"__proto__":{"polluted":true},${JSON.stringify(pendingLog({ block: 5 })).slice(1)}`)
-    expect(one(polluted)).toEqual(one(pendingLog({ block: 5 })))
-    expect(one({ ...pendingLog({ block: 5 }), constructor: 'x' })?.more).toEqual({ constructor: 'x' })
+    expect(readOne(polluted)).toEqual(readOne(pendingLog({ block: 5 })))
+    expect(readOne({ ...pendingLog({ block: 5 }), constructor: 'x' })?.more).toEqual({ constructor: 'x' })
   })
 
   it.each<[string, Record<string, unknown>]>([
@@ -141,9 +141,9 @@ describe('a log', () => {
   })
 
   it('may have no topics and no data at all', () => {
-    const log = one({ ...pendingLog({ block: 5 }), topics: [], data: '0x' })
+    const log = readOne({ ...pendingLog({ block: 5 }), topics: [], data: '0x' })
     expect(log).toMatchObject({ topics: [], data: '0x' })
-    expect(read(log)).toEqual({ event: 'other' })
+    expect(decodeLog(log)).toEqual({ event: 'other' })
   })
 
   it('that is bad never drops the good ones beside it', () => {
@@ -167,7 +167,7 @@ describe('a log', () => {
         const { logs, unreadable } = readLogs(given)
         if (Array.isArray(given)) expect(logs.length + unreadable).toBe(given.length)
         else expect(logs.length + unreadable).toBe(1)
-        for (const log of logs) expect(() => read(log)).not.toThrow()
+        for (const log of logs) expect(() => decodeLog(log)).not.toThrow()
       }),
     )
   })

@@ -1,14 +1,14 @@
-import type { Said } from '../../../../src/chain/logs/events.ts'
+import type { DecodedEvent } from '../../../../src/chain/logs/events.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { alice, bob, tesla, texts, word, words } from '../node-json.ts'
+import { alice, bob, stringData, tesla, word, words } from '../node-json.ts'
 
 const WAD = 10n ** 18n
 const memo: Hex = `0x${'4d'.repeat(32)}`
 
-type Row = readonly [event: string, name: Hex, indexed: readonly Hex[], data: Hex]
+type EventRow = readonly [event: string, name: Hex, indexed: readonly Hex[], data: Hex]
 
 /** The events that have a meaning here: topic, further topics, data, and what they say. */
-export const meant: readonly (readonly [...Row, said: Said])[] = [
+export const decodedEvents: readonly (readonly [...EventRow, said: DecodedEvent])[] = [
   [
     'Transfer',
     '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
@@ -84,28 +84,28 @@ export const meant: readonly (readonly [...Row, said: Said])[] = [
     'EndAnnouncement',
     '0x96d64dafe2c790596430196b982ad1da3221cb3b0f4e6e2df77f2e4f71a90037',
     [],
-    texts('spt-001'),
+    stringData('spt-001'),
     { event: 'EndAnnouncement', id: 'spt-001' },
   ],
   [
     'ExtraMetadataUpdated',
     '0xd7bb345be29e78d635203d40fe0567e7ef19d5cd5cc5fcd25f768b8063e82aa1',
     [],
-    texts('isin', ''),
+    stringData('isin', ''),
     { event: 'ExtraMetadataUpdated', name: 'isin', value: '' },
   ],
   [
     'NameUpdated',
     '0x74321da206c1b9fa34367f7ece59ca49371dcd13820b9a5c3767ae1ecceed51a',
     [word(alice)],
-    texts('Äpfel <b>🍏'),
+    stringData('Äpfel <b>🍏'),
     { event: 'NameUpdated', name: 'Äpfel <b>🍏' },
   ],
   [
     'SymbolUpdated',
     '0x64e8b5c6dcea43dd79766bb3b8af7c45968d12b68c960cf2da23856f34d598d4',
     [word(alice)],
-    texts('AAPLc'),
+    stringData('AAPLc'),
     { event: 'SymbolUpdated', symbol: 'AAPLc' },
   ],
   [
@@ -135,7 +135,7 @@ export const meant: readonly (readonly [...Row, said: Said])[] = [
 ]
 
 /** The events of the standard, and of what stands around it, that are told as they come. */
-export const unmeant: readonly Row[] = [
+export const undecodedEvents: readonly EventRow[] = [
   [
     'BurnedBlocked',
     '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3',
@@ -167,7 +167,7 @@ export const unmeant: readonly Row[] = [
     'B20Created',
     '0xfd9bf2730513a1709722ff379a0844dfd8f997d600693c2bcc659e188bbdba0d',
     [word(tesla), word(0)],
-    texts('Tesla', 'TSLAc'),
+    stringData('Tesla', 'TSLAc'),
   ],
   [
     'PolicyCreated',
@@ -216,7 +216,7 @@ export const unmeant: readonly Row[] = [
 
 /** The topic of an event that has a meaning here. */
 export const topicOf = (event: string): Hex => {
-  const row = meant.find(([name]) => name === event)
+  const row = decodedEvents.find(([name]) => name === event)
   if (!row) throw new Error(`no ${event}`)
   return row[1]
 }

@@ -1,115 +1,115 @@
 import { lastValueFrom, of, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { Reader } from '../../../../src/chain/rpc/block-reader.ts'
+import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
-import { behind, FakeChain } from '../fake-chain.ts'
+import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla } from '../node-json.ts'
 
 const HEAD = 1_000
 
-const open = () => {
+const openReader = () => {
   const chain = new FakeChain(HEAD)
-  const node = new Reader(chain.ask)
+  const node = new BlockReader(chain.request)
   return {
     chain,
     header: (block: Parameters<typeof node.header>[0]) => lastValueFrom(node.header(block)),
-    logsOf: (hash = blockHash(HEAD), addresses = [apple]) => lastValueFrom(node.logsOf(hash, addresses)),
+    logsOf: (hash = blockHash(HEAD), addresses = [apple]) => lastValueFrom(node.logsByHash(hash, addresses)),
     logsBetween: (from: number, to: number | 'pending', addresses = [apple]) =>
-      lastValueFrom(node.logsBetween(from, to, addresses)),
+      lastValueFrom(node.logsInRange(from, to, addresses)),
   }
 }
 
 describe('the header of a block', () => {
   it('is asked for without its transactions, and read in numbers', async () => {
-    const { chain, header } = open()
+    const { chain, header } = openReader()
     expect(await header(5)).toMatchObject({ number: 5, hash: blockHash(5), parentHash: blockHash(4) })
     expect(await header('latest')).toMatchObject({ number: HEAD })
-    expect(chain.asked.map(({ params }) => params)).toEqual([
+    expect(chain.requests.map(({ params }) => params)).toEqual([
       ['0x5', false],
       ['latest', false],
     ])
   })
 
   it('that a node does not know is asked for once more, for another may answer', async () => {
-    const { chain, header } = open()
-    chain.instead = () => {
-      chain.instead = () => undefined
+    const { chain, header } = openReader()
+    chain.override = () => {
+      chain.override = () => undefined
       return null
     }
     expect(await header(5)).toMatchObject({ number: 5 })
     expect(await header(HEAD + 1)).toBeNull()
-    expect(chain.headers()).toEqual([5, 5, HEAD + 1, HEAD + 1])
+    expect(chain.requestedHeaders()).toEqual([5, 5, HEAD + 1, HEAD + 1])
   })
 
   it('that goes by a tag is there or not', async () => {
-    const { chain, header } = open()
+    const { chain, header } = openReader()
     expect(await header('safe')).toBeNull()
-    expect(chain.asked).toHaveLength(1)
+    expect(chain.requests).toHaveLength(1)
   })
 
   it.each([undefined, 7, 'latest', [], { number: 5 }, { ...header(5), hash: '0x5' }])('is not %j', async (answer) => {
-    const { chain, header } = open()
-    chain.instead = () => answer ?? 'nothing'
+    const { chain, header } = openReader()
+    chain.override = () => answer ?? 'nothing'
     await expect(header(5)).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
   it('passes the failures of the upstream on', async () => {
-    const { chain, header } = open()
-    chain.trouble = behind()
-    await expect(header(5)).rejects.toBe(chain.trouble)
-    expect(chain.asked).toHaveLength(1)
+    const { chain, header } = openReader()
+    chain.failure = behindError()
+    await expect(header(5)).rejects.toBe(chain.failure)
+    expect(chain.requests).toHaveLength(1)
   })
 })
 
 describe('the logs of a block', () => {
   it('are asked for by its hash, for the wanted tokens alone', async () => {
-    const { chain, logsOf } = open()
-    const log = chain.put(HEAD)
-    chain.put(HEAD, tesla)
-    chain.put(HEAD - 1)
+    const { chain, logsOf } = openReader()
+    const log = chain.addLog(HEAD)
+    chain.addLog(HEAD, tesla)
+    chain.addLog(HEAD - 1)
     expect((await logsOf()).logs.map(({ key }) => key)).toEqual([keyOf(log)])
-    expect(chain.asked[0]?.params).toEqual([{ address: [apple], blockHash: blockHash(HEAD) }])
+    expect(chain.requests[0]?.params).toEqual([{ address: [apple], blockHash: blockHash(HEAD) }])
   })
 
   it('are asked for once more of a node that does not know the block, and not a third time', async () => {
-    const { chain, logsOf } = open()
-    chain.put(HEAD)
-    chain.instead = () => {
-      chain.instead = () => undefined
-      throw behind()
+    const { chain, logsOf } = openReader()
+    chain.addLog(HEAD)
+    chain.override = () => {
+      chain.override = () => undefined
+      throw behindError()
     }
     expect((await logsOf()).logs).toHaveLength(1)
-    chain.trouble = behind()
+    chain.failure = behindError()
     await expect(logsOf()).rejects.toMatchObject({ kind: 'behind' })
-    expect(chain.asked).toHaveLength(4)
+    expect(chain.requests).toHaveLength(4)
   })
 
   it('are not those of another block', async () => {
-    const { chain, logsOf } = open()
-    chain.instead = () => [sealedLog({ block: HEAD }), sealedLog({ block: HEAD - 1 })]
+    const { chain, logsOf } = openReader()
+    chain.override = () => [sealedLog({ block: HEAD }), sealedLog({ block: HEAD - 1 })]
     await expect(logsOf()).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
   it('may leave out which block they are of', async () => {
-    const { chain, logsOf } = open()
-    chain.instead = () => [{ ...sealedLog({ block: HEAD }), blockHash: null }]
+    const { chain, logsOf } = openReader()
+    chain.override = () => [{ ...sealedLog({ block: HEAD }), blockHash: null }]
     expect((await logsOf()).logs).toHaveLength(1)
   })
 
   it('that are too many for one answer are asked for by halves of the contracts, and told in their order', async () => {
-    const { chain, logsOf } = open()
+    const { chain, logsOf } = openReader()
     const others = ['01', '02', '03'].map((digits) => `0x${digits.repeat(20)}` as const)
-    for (const address of [...others, apple, ...others]) chain.put(HEAD, address)
+    for (const address of [...others, apple, ...others]) chain.addLog(HEAD, address)
     chain.resultsBound = 2
     const { logs, unreadable } = await logsOf(blockHash(HEAD), [apple, ...others])
     expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(unreadable).toBe(0)
-    expect(chain.addresses().map((asked) => asked.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
+    expect(chain.requestedAddresses().map((asked) => asked.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
   })
 
   it('that are too many of a single contract cannot be had', async () => {
-    const { chain, logsOf } = open()
-    chain.put(HEAD)
+    const { chain, logsOf } = openReader()
+    chain.addLog(HEAD)
     chain.resultsBound = 0
     await expect(logsOf()).rejects.toMatchObject({ kind: 'too_large' })
   })
@@ -117,28 +117,28 @@ describe('the logs of a block', () => {
 
 describe('the logs of a range', () => {
   it('are asked for from its first block to its last, or to what is pending', async () => {
-    const { chain, logsBetween } = open()
+    const { chain, logsBetween } = openReader()
     await logsBetween(16, 255)
     await logsBetween(HEAD, 'pending', [apple, tesla])
-    expect(chain.asked.map(({ params }) => params)).toEqual([
+    expect(chain.requests.map(({ params }) => params)).toEqual([
       [{ address: [apple], fromBlock: '0x10', toBlock: '0xff' }],
       [{ address: [apple, tesla], fromBlock: '0x3e8', toBlock: 'pending' }],
     ])
   })
 
   it('are never asked for without a token, which to the node is every contract there is', async () => {
-    const { chain, logsBetween, logsOf } = open()
+    const { chain, logsBetween, logsOf } = openReader()
     expect(await logsBetween(1, 2, [])).toEqual({ logs: [], unreadable: 0 })
     expect(await logsOf(blockHash(1), [])).toEqual({ logs: [], unreadable: 0 })
-    expect(chain.asked).toEqual([])
+    expect(chain.requests).toEqual([])
   })
 
   it('come in the order of the chain, however the node sends them', async () => {
-    const { chain, logsBetween, logsOf } = open()
+    const { chain, logsBetween, logsOf } = openReader()
     const places = [2, 0, 1].map((index) => ({ block: HEAD, index }))
-    chain.instead = () => places.map(sealedLog)
+    chain.override = () => places.map(sealedLog)
     expect((await logsOf()).logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2])
-    chain.instead = () => [...places, { block: 5, index: 7 }].map(sealedLog)
+    chain.override = () => [...places, { block: 5, index: 7 }].map(sealedLog)
     expect((await logsBetween(1, HEAD)).logs.map(({ blockNumber, logIndex }) => [blockNumber, logIndex])).toEqual([
       [5, 7],
       [HEAD, 0],
@@ -148,31 +148,31 @@ describe('the logs of a range', () => {
   })
 
   it('are counted where they cannot be read', async () => {
-    const { chain, logsBetween } = open()
-    chain.instead = () => [{}, sealedLog({ block: 5 }), null]
+    const { chain, logsBetween } = openReader()
+    chain.override = () => [{}, sealedLog({ block: 5 }), null]
     expect(await logsBetween(1, 9)).toMatchObject({ logs: [{ blockNumber: 5 }], unreadable: 2 })
   })
 
   it('are not those of other blocks, unless they are pending, too', async () => {
-    const { chain, logsBetween } = open()
-    chain.instead = () => [sealedLog({ block: 5 })]
+    const { chain, logsBetween } = openReader()
+    chain.override = () => [sealedLog({ block: 5 })]
     await expect(logsBetween(6, 9)).rejects.toMatchObject({ kind: 'unreadable' })
     await expect(logsBetween(1, 4)).rejects.toMatchObject({ kind: 'unreadable' })
     expect((await logsBetween(6, 'pending')).logs).toHaveLength(1)
   })
 
   it.each([null, {}, '0x', 5])('are not %j: that is a failure, not the news that nothing happened', async (answer) => {
-    const node = new Reader(() => of(answer))
-    for (const asked of [node.logsOf(blockHash(5), [apple]), node.logsBetween(1, 9, [apple])])
+    const node = new BlockReader(() => of(answer))
+    for (const asked of [node.logsByHash(blockHash(5), [apple]), node.logsInRange(1, 9, [apple])])
       await expect(lastValueFrom(asked)).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
   it('pass the failures of the upstream on, and those of ours', async () => {
     const bug = new TypeError('no')
     for (const failure of [new UpstreamError('busy', 'over rate limit'), bug]) {
-      const node = new Reader(() => throwError(() => failure))
-      await expect(lastValueFrom(node.logsBetween(1, 9, [apple]))).rejects.toBe(failure)
-      await expect(lastValueFrom(node.logsOf(blockHash(5), [apple]))).rejects.toBe(failure)
+      const node = new BlockReader(() => throwError(() => failure))
+      await expect(lastValueFrom(node.logsInRange(1, 9, [apple]))).rejects.toBe(failure)
+      await expect(lastValueFrom(node.logsByHash(blockHash(5), [apple]))).rejects.toBe(failure)
     }
   })
 })

@@ -4,35 +4,45 @@ import type { AddressInfo } from 'node:net'
 import { firstValueFrom } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
-import { nameOf, reasonOf } from '../../../../src/chain/rpc/client.ts'
-import { type Answering, asker, bare, CHAIN, endpoint, failureOf, json, refusal, result } from './fake-endpoint.ts'
+import { failureReason, hostOf } from '../../../../src/chain/rpc/client.ts'
+import {
+  CHAIN_ID,
+  errorResponder,
+  failureOf,
+  openEndpoint,
+  openRpcClient,
+  type Responder,
+  rawResponder,
+  resultResponder,
+  sendJson,
+} from './fake-endpoint.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
 describe('a question', () => {
   it('goes to the first endpoint, once its chain is known, and comes back with the answer', async () => {
-    const first = await endpoint(result('0x64'))
-    const second = await endpoint(result('0x65'))
-    const { rpc, blockNumber } = asker([first.url, second.url])
+    const first = await openEndpoint(resultResponder('0x64'))
+    const second = await openEndpoint(resultResponder('0x65'))
+    const { rpc, blockNumber } = openRpcClient([first.url, second.url])
     expect(await blockNumber()).toBe('0x64')
-    expect(await firstValueFrom(rpc.ask('eth_getBlockByNumber', ['latest', false]))).toBe('0x64')
+    expect(await firstValueFrom(rpc.request('eth_getBlockByNumber', ['latest', false]))).toBe('0x64')
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_getBlockByNumber'])
-    expect(first.asked.at(-1)).toMatchObject({ jsonrpc: '2.0', params: ['latest', false] })
-    expect(new Set(first.asked.map(({ id }) => id)).size).toBe(3)
-    expect(second.asked).toEqual([])
+    expect(first.requests.at(-1)).toMatchObject({ jsonrpc: '2.0', params: ['latest', false] })
+    expect(new Set(first.requests.map(({ id }) => id)).size).toBe(3)
+    expect(second.requests).toEqual([])
   })
 
   it('may be answered with nothing', async () => {
-    const node = await endpoint(result(null))
-    expect(await asker([node.url]).blockNumber()).toBeNull()
+    const node = await openEndpoint(resultResponder(null))
+    expect(await openRpcClient([node.url]).blockNumber()).toBeNull()
   })
 
   it('goes to the next endpoint where one fails, and comes back to the first after its rest', async () => {
-    const first = await endpoint(bare(502, 'bad gateway'))
-    const second = await endpoint(result('0x65'))
-    const { clock, blockNumber } = asker([first.url, second.url])
+    const first = await openEndpoint(rawResponder(502, 'bad gateway'))
+    const second = await openEndpoint(resultResponder('0x65'))
+    const { clock, blockNumber } = openRpcClient([first.url, second.url])
     expect(await blockNumber()).toBe('0x65')
-    first.answering = result('0x64')
+    first.respond = resultResponder('0x64')
     clock.now += 249
     expect(await blockNumber()).toBe('0x65')
     clock.now += 1
@@ -41,20 +51,20 @@ describe('a question', () => {
   })
 
   it('leaves an endpoint that goes on failing alone for longer each time, up to a bound', async () => {
-    const first = await endpoint(bare(503))
-    const second = await endpoint(result('0x65'))
-    const { clock, blockNumber } = asker([first.url, second.url])
+    const first = await openEndpoint(rawResponder(503))
+    const second = await openEndpoint(resultResponder('0x65'))
+    const { clock, blockNumber } = openRpcClient([first.url, second.url])
     const rests: number[] = []
     for (let failures = 0; failures < 9; failures += 1) {
-      const before = first.asked.length
+      const before = first.requests.length
       await blockNumber()
-      expect(first.asked.length).toBeGreaterThan(before)
+      expect(first.requests.length).toBeGreaterThan(before)
       const since = clock.now
       const rest = Math.min(30_000, 250 * 2 ** failures)
       clock.now = since + rest - 1
-      const resting = first.asked.length
+      const resting = first.requests.length
       await blockNumber()
-      expect(first.asked.length).toBe(resting)
+      expect(first.requests.length).toBe(resting)
       clock.now = since + rest
       rests.push(rest)
     }
@@ -62,85 +72,85 @@ describe('a question', () => {
   })
 
   it('begins the rests anew once an endpoint has answered', async () => {
-    const node = await endpoint(bare(503))
-    const { clock, blockNumber } = asker([node.url])
+    const node = await openEndpoint(rawResponder(503))
+    const { clock, blockNumber } = openRpcClient([node.url])
     await failureOf(blockNumber())
     clock.now += 250
     await failureOf(blockNumber())
     clock.now += 500
-    node.answering = result('0x64')
+    node.respond = resultResponder('0x64')
     await blockNumber()
-    node.answering = bare(503)
+    node.respond = rawResponder(503)
     await failureOf(blockNumber())
     clock.now += 250
-    node.answering = result('0x65')
+    node.respond = resultResponder('0x65')
     expect(await blockNumber()).toBe('0x65')
   })
 
   it('is refused at once while every endpoint rests', async () => {
-    const node = await endpoint(bare(503))
-    const { blockNumber } = asker([node.url])
+    const node = await openEndpoint(rawResponder(503))
+    const { blockNumber } = openRpcClient([node.url])
     await failureOf(blockNumber())
-    const before = node.asked.length
+    const before = node.requests.length
     expect((await failureOf(blockNumber())).kind).toBe('unreachable')
-    expect(node.asked.length).toBe(before)
+    expect(node.requests.length).toBe(before)
   })
 
   it('fails as the last endpoint that was asked did', async () => {
-    const first = await endpoint(bare(503))
-    const second = await endpoint(refusal(429, -32016, 'over rate limit'))
-    const failure = await failureOf(asker([first.url, second.url]).blockNumber())
+    const first = await openEndpoint(rawResponder(503))
+    const second = await openEndpoint(errorResponder(429, -32016, 'over rate limit'))
+    const failure = await failureOf(openRpcClient([first.url, second.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'busy', message: expect.stringContaining('over rate limit') })
   })
 
   it('that is wrong is not put to anyone else, and nobody rests for it', async () => {
-    const first = await endpoint(refusal(200, -32602, 'invalid argument'))
-    const second = await endpoint(result('0x65'))
-    const { blockNumber } = asker([first.url, second.url])
+    const first = await openEndpoint(errorResponder(200, -32602, 'invalid argument'))
+    const second = await openEndpoint(resultResponder('0x65'))
+    const { blockNumber } = openRpcClient([first.url, second.url])
     expect((await failureOf(blockNumber())).kind).toBe('invalid')
     expect((await failureOf(blockNumber())).kind).toBe('invalid')
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
-    expect(second.asked).toEqual([])
+    expect(second.requests).toEqual([])
   })
 
   it('that asks for too much comes back to be made smaller', async () => {
-    const node = await endpoint(refusal(200, -32602, 'query exceeds max block range 100000'))
-    expect((await failureOf(asker([node.url]).blockNumber())).kind).toBe('too_large')
+    const node = await openEndpoint(errorResponder(200, -32602, 'query exceeds max block range 100000'))
+    expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('too_large')
   })
 
   it('without any endpoint fails', async () => {
-    expect((await failureOf(asker([]).blockNumber())).kind).toBe('unreachable')
+    expect((await failureOf(openRpcClient([]).blockNumber())).kind).toBe('unreachable')
   })
 })
 
 describe('an endpoint of another chain', () => {
   it('is refused, says why, and is left alone for a minute', async () => {
-    const wrong = await endpoint(result('0x1'), { chain: 1 })
-    const right = await endpoint(result('0x65'))
-    const { clock, said, blockNumber } = asker([wrong.url, right.url])
+    const wrong = await openEndpoint(resultResponder('0x1'), { chain: 1 })
+    const right = await openEndpoint(resultResponder('0x65'))
+    const { clock, warnings, blockNumber } = openRpcClient([wrong.url, right.url])
     expect(await blockNumber()).toBe('0x65')
     expect(wrong.methods()).toEqual(['eth_chainId'])
-    expect(said).toEqual([
+    expect(warnings).toEqual([
       {
         kind: 'upstream wrong_chain',
-        detail: { endpoint: new URL(wrong.url).host, message: `it is of chain 1, but CHAIN_ID says ${CHAIN}` },
+        detail: { endpoint: new URL(wrong.url).host, message: `it is of chain 1, but CHAIN_ID says ${CHAIN_ID}` },
       },
     ])
     clock.now += 59_999
     await blockNumber()
     expect(wrong.methods()).toEqual(['eth_chainId'])
     clock.now += 1
-    wrong.chain = CHAIN
+    wrong.chain = CHAIN_ID
     expect(await blockNumber()).toBe('0x1')
   })
 
   it('is found out when it changes after a failure', async () => {
-    const node = await endpoint(result('0x64'))
-    const { clock, blockNumber } = asker([node.url])
+    const node = await openEndpoint(resultResponder('0x64'))
+    const { clock, blockNumber } = openRpcClient([node.url])
     await blockNumber()
-    node.answering = bare(502)
+    node.respond = rawResponder(502)
     await failureOf(blockNumber())
-    node.answering = result('0x65')
+    node.respond = resultResponder('0x65')
     node.chain = 1
     clock.now += 10_000
     expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
@@ -148,17 +158,19 @@ describe('an endpoint of another chain', () => {
 
   it('is whichever does not agree with the first, where nobody said which chain it is', async () => {
     const chain = new ChainIdentity(null, '')
-    const first = await endpoint(bare(503))
-    const second = await endpoint(result('0x65'), { chain: 1 })
-    const { blockNumber, said } = asker([first.url, second.url], chain)
+    const first = await openEndpoint(rawResponder(503))
+    const second = await openEndpoint(resultResponder('0x65'), { chain: 1 })
+    const { blockNumber, warnings } = openRpcClient([first.url, second.url], chain)
     expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
-    expect(chain.id).toBe(CHAIN)
-    expect(said.at(-1)?.detail).toMatchObject({ message: `it is of chain 1, but the first endpoint says ${CHAIN}` })
+    expect(chain.id).toBe(CHAIN_ID)
+    expect(warnings.at(-1)?.detail).toMatchObject({
+      message: `it is of chain 1, but the first endpoint says ${CHAIN_ID}`,
+    })
   })
 
   it('is not suspected where the node does not say', async () => {
-    const mute = await endpoint(result('0x64'), { chain: refusal(200, -32601, 'no such method') })
-    const { blockNumber } = asker([mute.url])
+    const mute = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
+    const { blockNumber } = openRpcClient([mute.url])
     expect(await blockNumber()).toBe('0x64')
     await blockNumber()
     expect(mute.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
@@ -166,31 +178,31 @@ describe('an endpoint of another chain', () => {
 })
 
 describe('an answer', () => {
-  const kindOf = async (answering: Answering) =>
-    (await failureOf(asker([(await endpoint(answering)).url]).blockNumber())).kind
+  const kindOf = async (answering: Responder) =>
+    (await failureOf(openRpcClient([(await openEndpoint(answering)).url]).blockNumber())).kind
 
-  it.each<[string, Answering, string]>([
+  it.each<[string, Responder, string]>([
     [
       'HTML with 200',
-      bare(200, '<html><body>maintenance</body></html>', { 'content-type': 'text/html' }),
+      rawResponder(200, '<html><body>maintenance</body></html>', { 'content-type': 'text/html' }),
       'unreadable',
     ],
-    ['an empty body', bare(200), 'unreadable'],
-    ['a cut body', bare(200, '{"jsonrpc":"2.0","id":1,"resu'), 'unreadable'],
-    ['JSON that is no answer', bare(200, '[]'), 'unreadable'],
-    ['null', bare(200, 'null'), 'unreadable'],
-    ['an answer to another question', (_, response) => json(response, { id: 999, result: '0x1' }), 'unreadable'],
-    ['an answer to nobody', (_, response) => json(response, { result: '0x1' }), 'unreadable'],
-    ['an error without a code', ({ id }, response) => json(response, { id, error: 'no' }), 'unreadable'],
-    ['HTML with 503', bare(503, '<html>'), 'unreachable'],
-    ['a refusal', bare(403, 'Forbidden'), 'forbidden'],
-    ['a refusal of the method', refusal(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
-    ['no key', bare(401), 'forbidden'],
-    ['too many questions', bare(429), 'busy'],
-    ['too many questions, said with 200', refusal(200, -32016, 'over rate limit'), 'busy'],
+    ['an empty body', rawResponder(200), 'unreadable'],
+    ['a cut body', rawResponder(200, '{"jsonrpc":"2.0","id":1,"resu'), 'unreadable'],
+    ['JSON that is no answer', rawResponder(200, '[]'), 'unreadable'],
+    ['null', rawResponder(200, 'null'), 'unreadable'],
+    ['an answer to another question', (_, response) => sendJson(response, { id: 999, result: '0x1' }), 'unreadable'],
+    ['an answer to nobody', (_, response) => sendJson(response, { result: '0x1' }), 'unreadable'],
+    ['an error without a code', ({ id }, response) => sendJson(response, { id, error: 'no' }), 'unreadable'],
+    ['HTML with 503', rawResponder(503, '<html>'), 'unreachable'],
+    ['a refusal', rawResponder(403, 'Forbidden'), 'forbidden'],
+    ['a refusal of the method', errorResponder(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
+    ['no key', rawResponder(401), 'forbidden'],
+    ['too many questions', rawResponder(429), 'busy'],
+    ['too many questions, said with 200', errorResponder(200, -32016, 'over rate limit'), 'busy'],
     [
       'an error without an id',
-      (_, response) => json(response, { id: null, error: { code: -32700, message: 'parse error' } }),
+      (_, response) => sendJson(response, { id: null, error: { code: -32700, message: 'parse error' } }),
       'unknown',
     ],
   ])('that is %s is an error of its kind', async (_, answering, kind) => {
@@ -198,16 +210,16 @@ describe('an answer', () => {
   })
 
   it('that leads elsewhere is refused, and nobody goes there', async () => {
-    const elsewhere = await endpoint(result('0x666'))
-    const node = await endpoint(bare(307, '', { location: elsewhere.url }))
-    expect((await failureOf(asker([node.url]).blockNumber())).kind).toBe('unreachable')
-    expect(elsewhere.asked).toEqual([])
+    const elsewhere = await openEndpoint(resultResponder('0x666'))
+    const node = await openEndpoint(rawResponder(307, '', { location: elsewhere.url }))
+    expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('unreachable')
+    expect(elsewhere.requests).toEqual([])
   })
 
   it('that is longer than the bound is dropped on the way, and has to be asked for in parts', async () => {
     const chunk = Buffer.alloc(2 ** 20, 0x20)
     let sent = 0
-    const node = await endpoint((_, response) => {
+    const node = await openEndpoint((_, response) => {
       response.writeHead(200)
       const pour = () => {
         while (!response.destroyed && sent < 64 && response.write(chunk)) sent += 1
@@ -217,7 +229,7 @@ describe('an answer', () => {
       response.on('drain', pour)
       pour()
     })
-    const failure = await failureOf(asker([node.url]).blockNumber())
+    const failure = await failureOf(openRpcClient([node.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'too_large', message: 'the answer is longer than 16777216 bytes' })
     expect(sent).toBeLessThan(64)
   })
@@ -234,11 +246,11 @@ describe('an answer', () => {
   it('is waited for up to a deadline, to the last byte', async () => {
     const deadline = new AbortController()
     const asked = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
-    const node = await endpoint((_, response) => {
+    const node = await openEndpoint((_, response) => {
       response.writeHead(200).write('{')
       setImmediate(() => deadline.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')))
     })
-    const failure = await failureOf(asker([node.url]).blockNumber())
+    const failure = await failureOf(openRpcClient([node.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'unreachable', message: 'The operation was aborted due to timeout' })
     expect(asked).toHaveBeenCalledWith(5_000)
   })
@@ -249,7 +261,7 @@ describe('an answer', () => {
     const { port } = gone.address() as AddressInfo
     gone.close()
     await once(gone, 'close')
-    const failure = await failureOf(asker([`http://127.0.0.1:${port}`]).blockNumber())
+    const failure = await failureOf(openRpcClient([`http://127.0.0.1:${port}`]).blockNumber())
     expect(failure.kind).toBe('unreachable')
     expect(failure.message).toContain('ECONNREFUSED')
   })
@@ -257,24 +269,24 @@ describe('an answer', () => {
 
 describe('an endpoint that asks for a rest', () => {
   it('gets it', async () => {
-    const busy = await endpoint(bare(429, '', { 'retry-after': '7' }))
-    const other = await endpoint(result('0x65'))
-    const { clock, blockNumber } = asker([busy.url, other.url])
+    const busy = await openEndpoint(rawResponder(429, '', { 'retry-after': '7' }))
+    const other = await openEndpoint(resultResponder('0x65'))
+    const { clock, blockNumber } = openRpcClient([busy.url, other.url])
     await blockNumber()
-    const before = busy.asked.length
+    const before = busy.requests.length
     clock.now += 6_999
     await blockNumber()
-    expect(busy.asked.length).toBe(before)
+    expect(busy.requests.length).toBe(before)
     clock.now += 1
-    busy.answering = result('0x64')
+    busy.respond = resultResponder('0x64')
     expect(await blockNumber()).toBe('0x64')
   })
 
   it('gets no more than five minutes', async () => {
-    const busy = await endpoint(bare(503, '', { 'retry-after': '86400' }))
-    const { clock, blockNumber } = asker([busy.url])
+    const busy = await openEndpoint(rawResponder(503, '', { 'retry-after': '86400' }))
+    const { clock, blockNumber } = openRpcClient([busy.url])
     await failureOf(blockNumber())
-    busy.answering = result('0x64')
+    busy.respond = resultResponder('0x64')
     clock.now += 300_000
     expect(await blockNumber()).toBe('0x64')
   })
@@ -282,17 +294,17 @@ describe('an endpoint that asks for a rest', () => {
 
 describe('what is said of an endpoint', () => {
   it('never holds its path, where a key may stand', async () => {
-    const node = await endpoint(bare(500, 'key-9f8e7d'))
-    const { said, blockNumber } = asker([node.url])
+    const node = await openEndpoint(rawResponder(500, 'key-9f8e7d'))
+    const { warnings, blockNumber } = openRpcClient([node.url])
     const failure = await failureOf(blockNumber())
-    expect(JSON.stringify([said, failure.message])).not.toContain('9f8e7d')
-    expect(nameOf('wss://user:secret@base.example.com:8443/v2/key?apikey=key')).toBe('base.example.com:8443')
+    expect(JSON.stringify([warnings, failure.message])).not.toContain('9f8e7d')
+    expect(hostOf('wss://user:secret@base.example.com:8443/v2/key?apikey=key')).toBe('base.example.com:8443')
   })
 
   it('is the reason underneath', () => {
-    expect(reasonOf(new TypeError('fetch failed', { cause: new Error('getaddrinfo ENOTFOUND') }))).toBe(
+    expect(failureReason(new TypeError('fetch failed', { cause: new Error('getaddrinfo ENOTFOUND') }))).toBe(
       'getaddrinfo ENOTFOUND',
     )
-    expect(reasonOf('plain')).toBe('plain')
+    expect(failureReason('plain')).toBe('plain')
   })
 })

@@ -7,43 +7,48 @@ import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import { Rpc } from '../../../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 
-export const CHAIN = 84_532
+export const CHAIN_ID = 84_532
 
-type Question = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
-export type Answering = (question: Question, response: ServerResponse) => void
+type RpcRequest = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
+export type Responder = (call: RpcRequest, response: ServerResponse) => void
 
-export const json = (response: ServerResponse, body: unknown, status = 200, headers: Record<string, string> = {}) => {
+export const sendJson = (
+  response: ServerResponse,
+  body: unknown,
+  status = 200,
+  headers: Record<string, string> = {},
+) => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
-export const result =
-  (value: unknown): Answering =>
+export const resultResponder =
+  (value: unknown): Responder =>
   ({ id }, response) =>
-    json(response, { jsonrpc: '2.0', id, result: value })
-export const refusal =
-  (status: number, code: number, message: string, headers: Record<string, string> = {}): Answering =>
+    sendJson(response, { jsonrpc: '2.0', id, result: value })
+export const errorResponder =
+  (status: number, code: number, message: string, headers: Record<string, string> = {}): Responder =>
   ({ id }, response) =>
-    json(response, { jsonrpc: '2.0', id, error: { code, message } }, status, headers)
-export const bare =
-  (status: number, body = '', headers: Record<string, string> = {}): Answering =>
+    sendJson(response, { jsonrpc: '2.0', id, error: { code, message } }, status, headers)
+export const rawResponder =
+  (status: number, body = '', headers: Record<string, string> = {}): Responder =>
   (_, response) => {
     response.writeHead(status, headers).end(body)
   }
 
 /** An endpoint on loopback that knows its chain and answers the rest as it is told. */
-export const endpoint = async (answering: Answering, { chain = CHAIN }: { chain?: number | Answering } = {}) => {
-  const asked: Question[] = []
-  const node = { url: '', asked, answering, chain, methods: () => asked.map(({ method }) => method) }
+export const openEndpoint = async (respond: Responder, { chain = CHAIN_ID }: { chain?: number | Responder } = {}) => {
+  const requests: RpcRequest[] = []
+  const node = { url: '', requests, respond, chain, methods: () => requests.map(({ method }) => method) }
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     let body = ''
     request.on('data', (chunk) => {
       body += chunk
     })
     request.on('end', () => {
-      const question: Question = JSON.parse(body)
-      asked.push(question)
-      if (question.method !== 'eth_chainId') return node.answering(question, response)
-      if (typeof node.chain === 'function') return node.chain(question, response)
-      result(`0x${node.chain.toString(16)}`)(question, response)
+      const call: RpcRequest = JSON.parse(body)
+      requests.push(call)
+      if (call.method !== 'eth_chainId') return node.respond(call, response)
+      if (typeof node.chain === 'function') return node.chain(call, response)
+      resultResponder(`0x${node.chain.toString(16)}`)(call, response)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -57,18 +62,18 @@ export const endpoint = async (answering: Answering, { chain = CHAIN }: { chain?
 }
 
 /** Asks these endpoints, with a clock that stands still until the test moves it. */
-export const asker = (urls: readonly string[], chain = new ChainIdentity(CHAIN, 'CHAIN_ID')) => {
+export const openRpcClient = (urls: readonly string[], chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')) => {
   const clock = { now: 1_000_000 }
-  const said: { kind: string; detail: unknown }[] = []
+  const warnings: { kind: string; detail: unknown }[] = []
   const rpc = new Rpc({
     urls,
     chain,
     now: () => clock.now,
-    dice: () => 0.5,
-    say: (kind, detail) => said.push({ kind, detail }),
+    random: () => 0.5,
+    warn: (kind, detail) => warnings.push({ kind, detail }),
   })
-  const blockNumber = () => firstValueFrom(rpc.ask('eth_blockNumber', []))
-  return { rpc, clock, said, blockNumber }
+  const blockNumber = () => firstValueFrom(rpc.request('eth_blockNumber', []))
+  return { rpc, clock, warnings, blockNumber }
 }
 
 export const failureOf = async (answer: Promise<unknown>): Promise<UpstreamError> => {

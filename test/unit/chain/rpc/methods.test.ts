@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LogFilter, matching, methods } from '../../../../src/chain/rpc/methods.ts'
+import { LogFilter, logMatcher, methods } from '../../../../src/chain/rpc/methods.ts'
 
 const addresses = ['0xaa', '0xbb', '0xcc'].map((start) => start.padEnd(42, '0'))
 const words = ['0x11', '0x22', '0xee'].map((start) => start.padEnd(66, '0'))
@@ -28,7 +28,7 @@ describe('a filter', () => {
       fc.property(filter, log, (given, { address, topics }) => {
         const expected =
           names(given.address, address) && (given.topics ?? []).every((one, at) => names(one, topics[at]))
-        expect(matching(LogFilter.parse(given))({ address, topics })).toBe(expected)
+        expect(logMatcher(LogFilter.parse(given))({ address, topics })).toBe(expected)
       }),
       { numRuns: 500 },
     )

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { resultText } from '../../../../src/chain/rpc/raw-result.ts'
-import { asker, endpoint } from './fake-endpoint.ts'
+import { sliceResult } from '../../../../src/chain/rpc/raw-result.ts'
+import { openEndpoint, openRpcClient } from './fake-endpoint.ts'
 
-const of = (answer: string, id = 1): string | null => resultText(Buffer.from(answer), id)?.toString() ?? null
+const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffer.from(answer), id)?.toString() ?? null
 
 describe('the text of a result', () => {
   it.each([
@@ -17,7 +17,7 @@ describe('the text of a result', () => {
     ['{"jsonrpc":"2.0","id":1,"result":"{\\"id\\":1}"}', '"{\\"id\\":1}"'],
     ['{"jsonrpc":"2.0","id":1,"result":{"x": 1.50, "y": "\\u00e9"}}', '{"x": 1.50, "y": "\\u00e9"}'],
   ])('is what stands there, in its own bytes: %s', (answer, result) => {
-    expect(of(answer)).toBe(result)
+    expect(rawResultOf(answer)).toBe(result)
   })
 
   it.each([
@@ -36,15 +36,15 @@ describe('the text of a result', () => {
     '{"jsonrpc":"2.0","id":1,"result":1}x',
     '{"jsonrpc":"2.0","id":1,"result":1',
   ])('is not looked for in what does not look like an answer: %s', (answer) => {
-    expect(of(answer)).toBeNull()
+    expect(rawResultOf(answer)).toBeNull()
   })
 
   it('is that of the answer to this question alone', () => {
-    expect(of('{"jsonrpc":"2.0","id":12,"result":1}', 12)).toBe('1')
-    expect(of('{"jsonrpc":"2.0","id":12,"result":1}', 1)).toBeNull()
-    expect(of('{"jsonrpc":"2.0","id":1,"result":1}', 12)).toBeNull()
-    expect(of('{"jsonrpc":"2.0","result":1,"id":12}', 1)).toBeNull()
-    expect(of('{"jsonrpc":"2.0","result":1}', 1)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 12)).toBe('1')
+    expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 1)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","id":1,"result":1}', 12)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","result":1,"id":12}', 1)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","result":1}', 1)).toBeNull()
   })
 
   const envelope = (result: string, id: number, order: readonly string[]) =>
@@ -58,7 +58,7 @@ describe('the text of a result', () => {
     )
     fc.assert(
       fc.property(result, fc.nat(10 ** 9), orders, (json, id, order) => {
-        expect(of(envelope(json, id, order), id)).toBe(json)
+        expect(rawResultOf(envelope(json, id, order), id)).toBe(json)
       }),
     )
   })
@@ -70,7 +70,7 @@ describe('the text of a result', () => {
       fc.property(fc.json(), orders, extra, (json, order, [name, value, at]) => {
         const parts = order.map((part) => envelope(json, 1, [part]).slice(1, -1))
         parts.splice(at, 0, `"${name}":${JSON.stringify(value)}`)
-        expect([json, null]).toContain(of(`{${parts.join()}}`))
+        expect([json, null]).toContain(rawResultOf(`{${parts.join()}}`))
       }),
     )
   })
@@ -81,11 +81,11 @@ describe('what is passed on', () => {
     'is the result alone where the node says %s besides',
     async (more) => {
       for (const result of ['"0x1"', 'null', '{"number":"0x1"}', '[]']) {
-        const node = await endpoint(({ id }, response) => {
+        const node = await openEndpoint(({ id }, response) => {
           response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`)
         })
-        const { rpc } = asker([node.url])
-        expect(String(await firstValueFrom(rpc.pass('eth_getBlockByNumber', ['latest', false])))).toBe(result)
+        const { rpc } = openRpcClient([node.url])
+        expect(String(await firstValueFrom(rpc.requestRaw('eth_getBlockByNumber', ['latest', false])))).toBe(result)
       }
     },
   )

@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { classify, type Trouble } from '../../../../src/chain/rpc/error.ts'
+import { classify, type UpstreamErrorKind } from '../../../../src/chain/rpc/error.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 
 /** What nodes and what stands before them say, and what it means for the one who asked. */
-const rows: readonly (readonly [who: string, status: number, code: number, message: string, kind: Trouble])[] = [
+const rows: readonly (readonly [
+  who: string,
+  status: number,
+  code: number,
+  message: string,
+  kind: UpstreamErrorKind,
+])[] = [
   ['proxyd', 403, -32601, 'rpc method is not whitelisted', 'forbidden'],
   ['proxyd', 429, -32016, 'over rate limit', 'busy'],
   ['proxyd in a 200', 200, -32016, 'over rate limit', 'busy'],
@@ -82,7 +88,7 @@ describe('a failure of the upstream', () => {
     expect(failure.message).toBe(`${code} ${message}`)
   })
 
-  it.each<[number, Trouble]>([
+  it.each<[number, UpstreamErrorKind]>([
     [401, 'forbidden'],
     [403, 'forbidden'],
     [404, 'unreachable'],
@@ -99,7 +105,7 @@ describe('a failure of the upstream', () => {
 
   it('may be answered elsewhere or later, unless the question is what is wrong', () => {
     const passing = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).passing
+      classify(answer(status), { code, message }).isRetryable
     expect(passing(429, -32016, 'over rate limit')).toBe(true)
     expect(passing(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
     expect(passing(200, -32000, 'nobody knows what this means')).toBe(true)
@@ -112,19 +118,19 @@ describe('a failure of the upstream', () => {
 
   it('is answered where somebody said that the question is what is wrong, or that the block is yet to come', () => {
     const answered = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).answered
+      classify(answer(status), { code, message }).isAnswered
     expect(answered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
     expect(answered(200, -32602, 'invalid argument')).toBe(true)
     expect(answered(200, -32000, 'header not found')).toBe(true)
     expect(answered(200, -32000, 'execution reverted')).toBe(true)
     expect(answered(429, -32016, 'over rate limit')).toBe(false)
     expect(answered(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(false)
-    expect(classify(answer(403), null).answered).toBe(false)
+    expect(classify(answer(403), null).isAnswered).toBe(false)
   })
 
   it('is a refusal where the same question would always be refused', () => {
     const refused = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).refused
+      classify(answer(status), { code, message }).isRefused
     expect(refused(403, -32601, 'rpc method is not whitelisted')).toBe(true)
     expect(refused(200, -32601, 'no such method')).toBe(true)
     expect(refused(200, -32602, 'invalid argument')).toBe(true)
@@ -135,12 +141,12 @@ describe('a failure of the upstream', () => {
 
   it('says nothing against an endpoint where it is about one method or one block', () => {
     const ofQuestion = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).ofQuestion
+      classify(answer(status), { code, message }).isRequestSpecific
     expect(ofQuestion(200, -32000, 'header not found')).toBe(true)
     expect(ofQuestion(403, -32601, 'rpc method is not whitelisted')).toBe(true)
     expect(ofQuestion(429, -32016, 'over rate limit')).toBe(false)
     expect(ofQuestion(200, -32603, 'internal error')).toBe(false)
-    expect(classify(answer(503), null).ofQuestion).toBe(false)
+    expect(classify(answer(503), null).isRequestSpecific).toBe(false)
   })
 
   it.each<[string, number | null]>([

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { lastValueFrom, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { Reader } from '../../../../src/chain/rpc/block-reader.ts'
-import { firstWithin, lowest, standingBelow } from '../../../../src/chain/sealed/block-search.ts'
-import { Lately } from '../../../../src/chain/sealed/recent-blocks.ts'
+import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
+import { binarySearch, findForkPoint, firstWithinAge } from '../../../../src/chain/sealed/block-search.ts'
+import { RecentBlocks } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { FakeChain } from '../fake-chain.ts'
-import { secondOf } from '../node-json.ts'
+import { timestampOf } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 const HEAD = 10_000
@@ -17,7 +17,7 @@ describe('the lowest number for which something holds', () => {
         const high = low + length
         let asked = 0
         const found = await lastValueFrom(
-          lowest(low, high, (number) => {
+          binarySearch(low, high, (number) => {
             asked += 1
             expect(number).toBeGreaterThanOrEqual(low)
             expect(number).toBeLessThan(high)
@@ -32,21 +32,22 @@ describe('the lowest number for which something holds', () => {
 })
 
 /** Blocks that were settled, and the chain as it is now. */
-const settled = (from: number, to: number) => {
+const openSettled = (from: number, to: number) => {
   const chain = new FakeChain(HEAD)
-  const lately = new Lately()
-  for (const number of range(from, to)) lately.add(number, { hash: chain.hashOf(number), logs: 0, asked: [], at: 0 })
-  const below = (number: number) => lastValueFrom(standingBelow(new Reader(chain.ask), lately, number))
-  return { chain, lately, below }
+  const lately = new RecentBlocks()
+  for (const number of range(from, to))
+    lately.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
+  const searchBelow = (number: number) => lastValueFrom(findForkPoint(new BlockReader(chain.request), lately, number))
+  return { chain, lately, searchBelow }
 }
 
 describe('a block that still stands', () => {
   it('is found below one that does not, wherever both chains part, if any is remembered', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 1_000 }), fc.nat(1_100), async (remembered, depth) => {
-        const { chain, below } = settled(HEAD - remembered, HEAD)
+        const { chain, searchBelow } = openSettled(HEAD - remembered, HEAD)
         if (depth > 0) chain.reorganise(depth)
-        const standing = await below(HEAD)
+        const standing = await searchBelow(HEAD)
         if (depth > remembered) expect(standing).toBeNull()
         else {
           const last = depth > 0 ? HEAD - depth : HEAD - 1
@@ -59,29 +60,29 @@ describe('a block that still stands', () => {
   })
 
   it('is found in a few questions', async () => {
-    const { chain, below } = settled(HEAD - 1_000, HEAD)
+    const { chain, searchBelow } = openSettled(HEAD - 1_000, HEAD)
     chain.reorganise(900)
-    expect(await below(HEAD)).toMatchObject({ number: HEAD - 1_000 })
-    expect(chain.asked.length).toBeLessThanOrEqual(11)
+    expect(await searchBelow(HEAD)).toMatchObject({ number: HEAD - 1_000 })
+    expect(chain.requests.length).toBeLessThanOrEqual(11)
   })
 
   it('may be one whose hash was never learnt, and has the one that it has now', async () => {
-    const { chain, lately, below } = settled(HEAD - 1, HEAD)
-    lately.add(HEAD - 1, { hash: null, logs: null, asked: [], at: 0 })
+    const { chain, lately, searchBelow } = openSettled(HEAD - 1, HEAD)
+    lately.add(HEAD - 1, { hash: null, logCount: null, addresses: [], settledAt: 0 })
     chain.reorganise(5)
-    expect(await below(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
+    expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
   })
 
   it('is not known where nothing below is remembered', async () => {
-    const { below } = settled(HEAD, HEAD)
-    expect(await below(HEAD)).toBeNull()
-    expect(await below(HEAD - 5)).toBeNull()
+    const { searchBelow } = openSettled(HEAD, HEAD)
+    expect(await searchBelow(HEAD)).toBeNull()
+    expect(await searchBelow(HEAD - 5)).toBeNull()
   })
 
   it('is not sought at a node that is behind', async () => {
-    const { chain, below } = settled(HEAD - 10, HEAD)
-    chain.lag = 5
-    await expect(below(HEAD)).rejects.toMatchObject({ kind: 'behind' })
+    const { chain, searchBelow } = openSettled(HEAD - 10, HEAD)
+    chain.lagBlocks = 5
+    await expect(searchBelow(HEAD)).rejects.toMatchObject({ kind: 'behind' })
   })
 })
 
@@ -89,7 +90,7 @@ describe('the first block within a bound of chain time', () => {
   const open = () => {
     const chain = new FakeChain(HEAD)
     const first = (from: number, boundMs: number, head: unknown = chain.headerOf(HEAD)) =>
-      lastValueFrom(firstWithin(new Reader(chain.ask), from, sealedHeader(head), boundMs))
+      lastValueFrom(firstWithinAge(new BlockReader(chain.request), from, sealedHeader(head), boundMs))
     return { chain, first }
   }
 
@@ -98,9 +99,9 @@ describe('the first block within a bound of chain time', () => {
       fc.asyncProperty(fc.integer({ min: 1, max: HEAD }), fc.nat(3_000_000), async (from, boundMs) => {
         const { first } = open()
         const found = await first(from, boundMs)
-        const since = secondOf(HEAD) - Math.floor(boundMs / 1_000)
-        expect(secondOf(found)).toBeGreaterThanOrEqual(since)
-        expect(found === from || (found > from && secondOf(found - 1) < since)).toBe(true)
+        const since = timestampOf(HEAD) - Math.floor(boundMs / 1_000)
+        expect(timestampOf(found)).toBeGreaterThanOrEqual(since)
+        expect(found === from || (found > from && timestampOf(found - 1) < since)).toBe(true)
       }),
     )
   })
@@ -108,24 +109,24 @@ describe('the first block within a bound of chain time', () => {
   it('is found with one question where all of it lies within', async () => {
     const { chain, first } = open()
     expect(await first(9_000, 1e9)).toBe(9_000)
-    expect(chain.asked).toHaveLength(1)
+    expect(chain.requests).toHaveLength(1)
   })
 
   it('is the one that was asked for where nobody tells the time', async () => {
     const { chain, first } = open()
     expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
-    expect(chain.asked).toEqual([])
+    expect(chain.requests).toEqual([])
   })
 
   it('is the one that was asked for where the node has forgotten it, or does not know it yet', async () => {
     const { chain, first } = open()
-    chain.instead = ({ params }) => (Number(params[0]) < 9_500 ? null : undefined)
+    chain.override = ({ params }) => (Number(params[0]) < 9_500 ? null : undefined)
     expect(await first(9_000, 1_000)).toBe(9_000)
   })
 
   it('is not before a block of which the node does not tell', async () => {
     const { chain, first } = open()
-    chain.instead = ({ params }) => (Number(params[0]) > 9_000 && Number(params[0]) < 9_990 ? null : undefined)
+    chain.override = ({ params }) => (Number(params[0]) > 9_000 && Number(params[0]) < 9_990 ? null : undefined)
     expect(await first(9_000, 100_000)).toBe(9_990)
   })
 })

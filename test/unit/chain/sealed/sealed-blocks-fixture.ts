@@ -1,10 +1,10 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { Header, isSealed, type SealedHeader } from '../../../../src/chain/logs/log-schema.ts'
-import { Reader } from '../../../../src/chain/rpc/block-reader.ts'
-import type { Owed, Owing, SealedBlock, Settled } from '../../../../src/chain/sealed/block-logs.ts'
+import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
+import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../../src/chain/sealed/block-logs.ts'
 import type { Cursor } from '../../../../src/chain/sealed/recent-blocks.ts'
-import { Sealed } from '../../../../src/chain/sealed/sealed-blocks.ts'
+import { SealedBlocks } from '../../../../src/chain/sealed/sealed-blocks.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
@@ -12,29 +12,29 @@ import { apple, keyOf, txHash } from '../node-json.ts'
 export const HEAD = 10_000
 
 /** What was told of each block, and never ended. */
-export class Debts implements Owed {
+export class FakeOpenKeys implements OpenKeys {
   /** What a former life sealed. */
-  sealedBefore: readonly Cursor[] = []
-  readonly #owing = new Map<number, Owing[]>()
+  sealedInPreviousRun: readonly Cursor[] = []
+  readonly #openKeys = new Map<number, OpenKey[]>()
 
-  owe({ block, index = 0, address = apple, tx }: { block: number; index?: number; address?: Hex; tx?: Hex }): void {
-    const owing = { key: keyOf({ block, index }), address, tx: tx ?? txHash(block, index) }
-    this.#owing.set(block, [...this.at(block), owing])
+  add({ block, index = 0, address = apple, tx }: { block: number; index?: number; address?: Hex; tx?: Hex }): void {
+    const openKey = { key: keyOf({ block, index }), address, tx: tx ?? txHash(block, index) }
+    this.#openKeys.set(block, [...this.at(block), openKey])
   }
 
   /** What a block held when it was told is owed from then on, and nothing else of it. */
   settle({ number, logs }: SealedBlock): void {
-    this.#owing.delete(number)
+    this.#openKeys.delete(number)
     for (const { logIndex, address, transactionHash } of logs)
-      this.owe({ block: number, index: logIndex, address, tx: transactionHash })
+      this.add({ block: number, index: logIndex, address, tx: transactionHash })
   }
 
-  at(block: number): readonly Owing[] {
-    return this.#owing.get(block) ?? []
+  at(block: number): readonly OpenKey[] {
+    return this.#openKeys.get(block) ?? []
   }
 
-  toldBetween(from: number, to: number): readonly number[] {
-    return [...this.#owing.keys()].filter((block) => block >= from && block <= to).sort((a, b) => a - b)
+  publishedBlocksBetween(from: number, to: number): readonly number[] {
+    return [...this.#openKeys.keys()].filter((block) => block >= from && block <= to).sort((a, b) => a - b)
   }
 }
 
@@ -45,129 +45,131 @@ export const sealedHeader = (given: unknown): SealedHeader => {
 }
 
 /** What settling brought, as it is read in tests. */
-export class Told {
-  readonly all: Settled[] = []
+export class SettledEvents {
+  readonly all: SettlementEvent[] = []
 
-  of<Type extends Settled['type']>(type: Type): readonly Extract<Settled, { type: Type }>[] {
-    return this.all.filter((one): one is Extract<Settled, { type: Type }> => one.type === type)
+  ofType<Type extends SettlementEvent['type']>(type: Type): readonly Extract<SettlementEvent, { type: Type }>[] {
+    return this.all.filter(
+      (sealedBlocks): sealedBlocks is Extract<SettlementEvent, { type: Type }> => sealedBlocks.type === type,
+    )
   }
 
   blocks(): readonly SealedBlock[] {
-    return this.of('sealed').flatMap(({ blocks }) => blocks)
+    return this.ofType('sealed').flatMap(({ blocks }) => blocks)
   }
 
-  numbers(): readonly number[] {
+  blockNumbers(): readonly number[] {
     return this.blocks().map(({ number }) => number)
   }
 
-  logs(): readonly string[] {
+  logKeys(): readonly string[] {
     return this.blocks().flatMap(({ logs }) => logs.map(({ key }) => key))
   }
 
   holes(): readonly string[] {
-    return this.of('hole').map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
+    return this.ofType('hole').map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
   }
 
   /** Each block that held something, as it was told last. */
-  sealedLast(): readonly Cursor[] {
-    const last = new Map(this.blocks().map((block) => [block.number, block] as const))
-    const held = [...last.values()].filter(({ logs }) => logs.length > 0)
-    return held.map(({ number, hash }) => ({ number, hash })).sort((a, b) => a.number - b.number)
+  latestSealed(): readonly Cursor[] {
+    const latest = new Map(this.blocks().map((block) => [block.number, block] as const))
+    const nonEmpty = [...latest.values()].filter(({ logs }) => logs.length > 0)
+    return nonEmpty.map(({ number, hash }) => ({ number, hash })).sort((a, b) => a.number - b.number)
   }
 
   cursor(): Cursor | null {
-    return this.all.findLast((one) => 'cursor' in one)?.cursor ?? null
+    return this.all.findLast((sealedBlocks) => 'cursor' in sealedBlocks)?.cursor ?? null
   }
 
   cursors(): readonly number[] {
-    return this.all.flatMap((one) => ('cursor' in one ? [one.cursor.number] : []))
+    return this.all.flatMap((sealedBlocks) => ('cursor' in sealedBlocks ? [sealedBlocks.cursor.number] : []))
   }
 }
 
 export const range = (from: number, to: number): readonly number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
-type Given = {
+type ChainSettings = {
   readonly head?: number
   /** Up to where a former life settled; without it the walk begins at the head. */
   readonly cursor?: Cursor
   readonly safe?: number | null
-  readonly sealedBefore?: readonly Cursor[]
+  readonly sealedInPreviousRun?: readonly Cursor[]
   readonly backfillBoundMs?: number
   /** Whether what was told is remembered, as by a ledger. */
-  readonly remembers?: boolean
+  readonly recordsSettled?: boolean
 }
 
 /** Every sealed block of a chain that does as it is told, walked in virtual time. */
-export const walk = ({
+export const openSealedBlocks = ({
   head = HEAD,
   cursor,
   safe = null,
-  sealedBefore = [],
+  sealedInPreviousRun = [],
   backfillBoundMs = 3_600_000,
-  remembers = false,
-}: Given = {}) => {
+  recordsSettled = false,
+}: ChainSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(head, clock)
-  const owed = new Debts()
-  owed.sealedBefore = sealedBefore
-  const told = new Told()
-  const said: string[] = []
+  const openKeys = new FakeOpenKeys()
+  openKeys.sealedInPreviousRun = sealedInPreviousRun
+  const settledEvents = new SettledEvents()
+  const warnings: string[] = []
   const list = { addresses: [apple] as readonly Hex[] }
   const open = (from: Cursor | null, knownSafe: number | null) =>
-    new Sealed({
-      node: new Reader(chain.ask),
-      owed,
+    new SealedBlocks({
+      node: new BlockReader(chain.request),
+      openKeys,
       addresses: () => list.addresses,
       cursor: from,
       safe: knownSafe,
       backfillBoundMs,
       silenceMs: 3_000,
       clock,
-      say: (kind) => said.push(kind),
+      warn: (kind) => warnings.push(kind),
     })
-  const follow = (one: Sealed) =>
-    one.follow().subscribe((settled) => {
-      told.all.push(settled)
-      if (remembers && settled.type === 'sealed') for (const block of settled.blocks) owed.settle(block)
+  const follow = (sealedBlocks: SealedBlocks) =>
+    sealedBlocks.follow().subscribe((settled) => {
+      settledEvents.all.push(settled)
+      if (recordsSettled && settled.type === 'sealed') for (const block of settled.blocks) openKeys.settle(block)
     })
   const sealed = open(cursor ?? null, safe)
   if (!cursor) sealed.begin({ number: head, hash: chain.hashOf(head) })
-  const life = { sealed, listening: follow(sealed) }
-  onTestFinished(() => life.listening.unsubscribe())
-  const pass = (ms: number) => {
+  const run = { sealed, subscription: follow(sealed) }
+  onTestFinished(() => run.subscription.unsubscribe())
+  const advance = (ms: number) => {
     clock.maxFrames += ms
     clock.flush()
     clock.frame = clock.maxFrames
   }
-  const raise = (block = chain.head) => life.sealed.raise(sealedHeader(chain.headerOf(block)))
+  const announceHead = (block = chain.head) => run.sealed.receiveHead(sealedHeader(chain.headerOf(block)))
   return {
     chain,
-    owed,
-    told,
-    said,
+    openKeys,
+    settledEvents,
+    warnings,
     list,
     sealed,
     clock,
     /** The walk as it is after a restart. */
-    life,
+    run,
     /** Ends this life and begins another, with what the tape would know. */
     restart: (knownSafe: number | null) => {
-      life.listening.unsubscribe()
-      owed.sealedBefore = told.sealedLast()
-      life.sealed = open(told.cursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
-      life.listening = follow(life.sealed)
+      run.subscription.unsubscribe()
+      openKeys.sealedInPreviousRun = settledEvents.latestSealed()
+      run.sealed = open(settledEvents.cursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
+      run.subscription = follow(run.sealed)
     },
     /** Lets time pass. */
-    pass,
+    advance,
     /** Tells of a head, as the chain knows it now. */
-    raise,
+    announceHead,
     /** Seals so many blocks, one by one, and tells of each. */
     seal: (count: number) => {
       for (let block = 0; block < count; block += 1) {
         chain.head += 1
-        raise()
-        pass(200)
+        announceHead()
+        advance(200)
       }
     },
   }

@@ -1,32 +1,32 @@
 import { describe, expect, it } from 'vitest'
-import { apple, keyOf, sealedLog, secondOf } from '../node-json.ts'
-import { HEAD, range, sealedHeader, walk } from './sealed-blocks-fixture.ts'
+import { apple, keyOf, sealedLog, timestampOf } from '../node-json.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 describe('the sealed chain', () => {
   it('is told block by block, each once and in order, as heads are pushed', () => {
-    const { chain, told, seal } = walk()
-    const logs = range(HEAD + 1, HEAD + 10).map((block) => chain.put(block))
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    const logs = range(HEAD + 1, HEAD + 10).map((block) => chain.addLog(block))
     seal(10)
-    expect(told.numbers()).toEqual(range(HEAD + 1, HEAD + 10))
-    expect(told.logs()).toEqual(logs.map(keyOf))
-    expect(told.cursors()).toEqual(range(HEAD + 1, HEAD + 10))
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 10))
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(settledEvents.cursors()).toEqual(range(HEAD + 1, HEAD + 10))
   })
 
   it('says of each block what is to be known of it', () => {
-    const { chain, told, seal } = walk()
-    chain.put(HEAD + 1)
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    chain.addLog(HEAD + 1)
     seal(1)
     const hash = chain.hashOf(HEAD + 1)
-    expect(told.all).toEqual([
+    expect(settledEvents.all).toEqual([
       {
         type: 'sealed',
         blocks: [
           {
             number: HEAD + 1,
             hash,
-            timestamp: secondOf(HEAD + 1),
+            timestamp: timestampOf(HEAD + 1),
             logs: [expect.objectContaining({ key: keyOf({ block: HEAD + 1 }), blockHash: hash })],
-            asked: [apple],
+            addresses: [apple],
             via: 'sealed',
           },
         ],
@@ -37,111 +37,111 @@ describe('the sealed chain', () => {
   })
 
   it('asks for the logs of each block by its hash, and for no header that was pushed', () => {
-    const { chain, told, seal } = walk()
+    const { chain, settledEvents, seal } = openSealedBlocks()
     seal(3)
-    expect(told.numbers()).toHaveLength(3)
-    expect(chain.hashes()).toEqual(range(HEAD + 1, HEAD + 3).map((block) => chain.hashOf(block)))
-    expect(chain.headers()).toEqual([])
+    expect(settledEvents.blockNumbers()).toHaveLength(3)
+    expect(chain.requestedHashes()).toEqual(range(HEAD + 1, HEAD + 3).map((block) => chain.hashOf(block)))
+    expect(chain.requestedHeaders()).toEqual([])
   })
 
   it('asks for the headers that nobody pushed', () => {
-    const { chain, told, raise, pass } = walk()
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 5
-    raise()
-    pass(0)
-    expect(told.numbers()).toEqual(range(HEAD + 1, HEAD + 5))
-    expect(chain.headers()).toEqual(range(HEAD + 1, HEAD + 4))
+    announceHead()
+    advance(0)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 5))
+    expect(chain.requestedHeaders()).toEqual(range(HEAD + 1, HEAD + 4))
   })
 
   it('is told once, however often and in whatever order its heads are told', () => {
-    const { chain, told, raise, pass } = walk()
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 4
     for (const block of [2, 4, 1, 4, 3, 3, 2]) {
-      raise(HEAD + block)
-      pass(50)
+      announceHead(HEAD + block)
+      advance(50)
     }
-    expect(told.numbers()).toEqual(range(HEAD + 1, HEAD + 4))
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 4))
   })
 
   it('is not told before it is known where to begin', () => {
-    const { chain, told, sealed, raise, pass } = walk()
+    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
     expect(sealed.begin({ number: HEAD - 100, hash: null })).toBe(false)
     chain.head = HEAD + 1
-    raise()
-    pass(0)
-    expect(told.numbers()).toEqual([HEAD + 1])
+    announceHead()
+    advance(0)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
   })
 
   it('begins after a block whose hash nobody knows', () => {
-    const { chain, told, raise, pass } = walk({ cursor: { number: HEAD, hash: null } })
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
     chain.head = HEAD + 2
-    raise()
-    pass(0)
-    expect(told.numbers()).toEqual([HEAD + 1, HEAD + 2])
+    announceHead()
+    advance(0)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
   })
 
   it('asks for nothing where no token is wanted, and tells each block all the same', () => {
-    const { chain, told, list, seal } = walk()
+    const { chain, settledEvents, list, seal } = openSealedBlocks()
     list.addresses = []
     seal(2)
-    expect(told.numbers()).toEqual([HEAD + 1, HEAD + 2])
-    expect(chain.hashes()).toEqual([])
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
+    expect(chain.requestedHashes()).toEqual([])
   })
 
   it('counts the logs that cannot be read and tells the others', () => {
-    const { chain, told, seal } = walk()
-    const log = chain.put(HEAD + 1)
-    chain.instead = ({ method }) => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.override = ({ method }) => {
       if (method !== 'eth_getLogs') return undefined
-      chain.instead = () => undefined
+      chain.override = () => undefined
       return [{ data: '0x1' }, sealedLog(log), null]
     }
     seal(1)
-    expect(told.of('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
-    expect(told.logs()).toEqual([keyOf(log)])
+    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
   it('keeps up with the chain where the node is further away than a block takes', () => {
-    const { chain, told, seal } = walk()
+    const { chain, settledEvents, seal } = openSealedBlocks()
     chain.delayMs = 500
     seal(50)
-    expect(told.numbers()).toEqual(range(HEAD + 1, told.numbers().at(-1) ?? 0))
-    expect(told.numbers().length).toBeGreaterThanOrEqual(45)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, settledEvents.blockNumbers().at(-1) ?? 0))
+    expect(settledEvents.blockNumbers().length).toBeGreaterThanOrEqual(45)
   })
 
   it('is told in order, however the answers come', () => {
-    const { chain, told, raise, pass } = walk()
-    const logs = range(HEAD + 1, HEAD + 20).map((block) => chain.put(block))
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
+    const logs = range(HEAD + 1, HEAD + 20).map((block) => chain.addLog(block))
     let questions = 0
-    chain.instead = () => {
+    chain.override = () => {
       questions += 1
       chain.delayMs = [300, 10, 120, 40, 5][questions % 5] ?? 0
       return undefined
     }
     chain.head = HEAD + 20
-    raise()
-    pass(10_000)
-    expect(told.logs()).toEqual(logs.map(keyOf))
+    announceHead()
+    advance(10_000)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
   })
 
   it('goes on though a head was told once that is far above the chain', () => {
-    const { chain, told, sealed, seal, pass } = walk()
+    const { chain, settledEvents, sealed, seal, advance } = openSealedBlocks()
     seal(1)
     const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 50_000).toString(16)}` }
-    sealed.raise(sealedHeader(beyond))
-    pass(1_000)
+    sealed.receiveHead(sealedHeader(beyond))
+    advance(1_000)
     seal(20)
-    pass(10_000)
-    expect(told.numbers()).toEqual(range(HEAD + 1, HEAD + 21))
+    advance(10_000)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 21))
     expect(sealed.head?.number).toBe(HEAD + 21)
   })
 
   it('takes no head for one that lies further ahead than any chain runs', () => {
-    const { chain, told, sealed, seal } = walk()
+    const { chain, settledEvents, sealed, seal } = openSealedBlocks()
     seal(1)
     const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 200_000_000).toString(16)}` }
-    expect(sealed.raise(sealedHeader(beyond))).toBe(false)
+    expect(sealed.receiveHead(sealedHeader(beyond))).toBe(false)
     seal(1)
-    expect(told.numbers()).toEqual([HEAD + 1, HEAD + 2])
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
   })
 })

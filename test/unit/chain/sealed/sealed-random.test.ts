@@ -3,10 +3,10 @@ import { expect, it } from 'vitest'
 import type { SealedHeader } from '../../../../src/chain/logs/log-schema.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { keyOf, word } from '../node-json.ts'
-import { HEAD, sealedHeader, walk } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, sealedHeader } from './sealed-blocks-fixture.ts'
 
 /** What happens to the chain, to its node, and to whoever tells of its heads. */
-const happening = fc.oneof(
+const arbChainEvent = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
@@ -49,8 +49,11 @@ const happening = fc.oneof(
 
 it('whatever happens, what was told last of each block is what the chain holds in the end', () => {
   fc.assert(
-    fc.property(fc.array(happening, { minLength: 1, maxLength: 40 }), (happenings) => {
-      const { chain, owed, told, life, raise, pass, restart } = walk({ remembers: true, backfillBoundMs: 1e12 })
+    fc.property(fc.array(arbChainEvent, { minLength: 1, maxLength: 40 }), (happenings) => {
+      const { chain, openKeys, settledEvents, run, announceHead, advance, restart } = openSealedBlocks({
+        recordsSettled: true,
+        backfillBoundMs: 1e12,
+      })
       const truth = new Map<number, string[]>()
       let lags = [0]
       let questions = 0
@@ -58,20 +61,20 @@ it('whatever happens, what was told last of each block is what the chain holds i
       let safe = HEAD
       const marks: SealedHeader[] = []
       const toldSafe = () => {
-        const cursor = told.cursor()?.number ?? HEAD
-        const known = marks.filter((mark) => mark.number <= cursor && life.sealed.agrees(mark))
+        const cursor = settledEvents.cursor()?.number ?? HEAD
+        const known = marks.filter((mark) => mark.number <= cursor && run.sealed.isOurs(mark))
         return Math.max(HEAD, ...known.map(({ number }) => number))
       }
-      chain.instead = () => {
+      chain.override = () => {
         questions += 1
-        chain.lag = lags[questions % lags.length] ?? 0
+        chain.lagBlocks = lags[questions % lags.length] ?? 0
         return undefined
       }
       const put = (block: number, logs: number, owes: boolean) => {
         const keys: string[] = []
         for (let log = 0; log < logs; log += 1) {
-          const placed = chain.put(block)
-          if (owes) owed.owe(placed)
+          const placed = chain.addLog(block)
+          if (owes) openKeys.add(placed)
           keys.push(keyOf(placed))
         }
         truth.set(block, [...(truth.get(block) ?? []), ...keys])
@@ -82,9 +85,9 @@ it('whatever happens, what was told last of each block is what the chain holds i
             chain.head += 1
             put(chain.head, one.logs, one.owed)
             // Only what was told before can be doubted for as long as that.
-            if (one.owed && one.logs > 0) chain.hide(chain.head, one.hidden)
-            if (one.pushed) raise()
-            pass(one.afterMs)
+            if (one.owed && one.logs > 0) chain.hideLogs(chain.head, one.hidden)
+            if (one.pushed) announceHead()
+            advance(one.afterMs)
             break
           }
           case 'many':
@@ -98,7 +101,7 @@ it('whatever happens, what was told last of each block is what the chain holds i
             for (const block of [...truth.keys()]) if (block >= from) truth.delete(block)
             put(chain.head, 1, false)
             put(from, 2, false)
-            raise()
+            announceHead()
             break
           }
           case 'restarted':
@@ -108,21 +111,21 @@ it('whatever happens, what was told last of each block is what the chain holds i
             safe = Math.max(safe, chain.head - one.depth)
             const mark = sealedHeader(chain.headerOf(safe))
             marks.push(mark)
-            life.sealed.safe(mark)
+            run.sealed.markSafe(mark)
             break
           }
           case 'garbage': {
             const number = `0x${(chain.head + one.number).toString(16)}`
-            life.sealed.raise(sealedHeader({ ...chain.headerOf(chain.head), number, hash: word(one.number) }))
+            run.sealed.receiveHead(sealedHeader({ ...chain.headerOf(chain.head), number, hash: word(one.number) }))
             break
           }
           case 'behind':
             lags = [...one.lags, 0]
             break
           case 'troubled':
-            chain.trouble = new UpstreamError('unreachable', 'ECONNREFUSED')
-            pass(one.ms)
-            chain.trouble = null
+            chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
+            advance(one.ms)
+            chain.failure = null
             break
           case 'slow':
             chain.delayMs = one.delayMs
@@ -135,12 +138,12 @@ it('whatever happens, what was told last of each block is what the chain holds i
       lags = [0]
       chain.delayMs = 1
       chain.head += 1
-      raise()
-      pass(120_000)
-      expect(life.sealed.settled).toEqual({ number: chain.head, hash: chain.hashOf(chain.head) })
-      expect(told.cursors().at(-1)).toBe(chain.head)
-      expect(told.holes()).toEqual([])
-      const last = new Map(told.blocks().map((block) => [block.number, block]))
+      announceHead()
+      advance(120_000)
+      expect(run.sealed.settled).toEqual({ number: chain.head, hash: chain.hashOf(chain.head) })
+      expect(settledEvents.cursors().at(-1)).toBe(chain.head)
+      expect(settledEvents.holes()).toEqual([])
+      const last = new Map(settledEvents.blocks().map((block) => [block.number, block]))
       for (const [number, { hash, logs }] of last) {
         expect(logs.map(({ key }) => key)).toEqual(truth.get(number) ?? [])
         // Of an empty block nothing was told, so its hash is nothing that anybody would have to hear of.

@@ -1,257 +1,267 @@
 import { describe, expect, it } from 'vitest'
 import { DEPTH_BOUND_BLOCKS } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { keyOf, word } from '../node-json.ts'
-import { HEAD, range, sealedHeader, walk } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 /** A walk that has settled so many blocks. */
-const walked = (blocks: number, given: Parameters<typeof walk>[0] = {}) => {
-  const opened = walk(given)
+const openSettled = (blocks: number, settings: Parameters<typeof openSealedBlocks>[0] = {}) => {
+  const opened = openSealedBlocks(settings)
   opened.seal(blocks)
-  opened.told.all.length = 0
+  opened.settledEvents.all.length = 0
   return opened
 }
 
 /** Each number with its hash as it was told last. */
-const last = (told: ReturnType<typeof walk>['told']) =>
-  new Map(told.blocks().map(({ number, hash }) => [number, hash] as const))
+const lastHashes = (settledEvents: ReturnType<typeof openSealedBlocks>['settledEvents']) =>
+  new Map(settledEvents.blocks().map(({ number, hash }) => [number, hash] as const))
 
 describe('a reorganisation', () => {
   it.each([1, 2, 5, 40])('of depth %i is settled anew from where both chains part, in order', (depth) => {
-    const { chain, told, seal } = walked(100)
+    const { chain, settledEvents, seal } = openSettled(100)
     const first = chain.reorganise(depth)
-    const log = chain.put(first)
+    const log = chain.addLog(first)
     seal(1)
-    const anew = told.numbers()
+    const anew = settledEvents.blockNumbers()
     expect(anew[0]).toBeLessThanOrEqual(first)
     expect(anew).toEqual(range(anew[0] ?? 0, HEAD + 101))
-    for (const [number, hash] of last(told)) expect(hash).toBe(chain.hashOf(number))
-    expect(told.logs()).toEqual([keyOf(log)])
-    expect(told.cursors().at(-1)).toBe(HEAD + 101)
+    for (const [number, hash] of lastHashes(settledEvents)) expect(hash).toBe(chain.hashOf(number))
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.cursors().at(-1)).toBe(HEAD + 101)
   })
 
   it('goes back further than needed at most as far again', () => {
-    const { chain, told, seal } = walked(100)
+    const { chain, settledEvents, seal } = openSettled(100)
     chain.reorganise(40)
     seal(1)
-    expect(told.numbers()[0]).toBeGreaterThan(HEAD + 100 - 2 * 40)
+    expect(settledEvents.blockNumbers()[0]).toBeGreaterThan(HEAD + 100 - 2 * 40)
   })
 
   it('moves the cursor back with it', () => {
-    const { chain, told, seal, sealed } = walked(20)
+    const { chain, settledEvents, seal, sealed } = openSettled(20)
     const first = chain.reorganise(5)
     seal(1)
-    expect(told.cursors()[0]).toBeLessThanOrEqual(first)
+    expect(settledEvents.cursors()[0]).toBeLessThanOrEqual(first)
     expect(sealed.settled).toEqual({ number: HEAD + 21, hash: chain.hashOf(HEAD + 21) })
   })
 
   it('shows in a head at the same height with another hash', () => {
-    const { chain, told, raise, pass } = walked(10)
+    const { chain, settledEvents, announceHead, advance } = openSettled(10)
     chain.reorganise(1)
-    const log = chain.put(HEAD + 10)
-    raise()
-    pass(0)
-    expect(told.numbers().at(-1)).toBe(HEAD + 10)
-    expect(told.logs()).toEqual([keyOf(log)])
+    const log = chain.addLog(HEAD + 10)
+    announceHead()
+    advance(0)
+    expect(settledEvents.blockNumbers().at(-1)).toBe(HEAD + 10)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
   it('shows in a lower head with another hash, and what was above it is no more', () => {
-    const { chain, told, raise, pass, sealed, seal } = walked(10)
+    const { chain, settledEvents, announceHead, advance, sealed, seal } = openSettled(10)
     chain.reorganise(6)
     chain.head = HEAD + 7
-    raise()
-    pass(0)
+    announceHead()
+    advance(0)
     expect(sealed.settled).toEqual({ number: HEAD + 7, hash: chain.hashOf(HEAD + 7) })
     expect(sealed.head?.number).toBe(HEAD + 7)
     seal(5)
-    expect(told.numbers().slice(-5)).toEqual(range(HEAD + 8, HEAD + 12))
+    expect(settledEvents.blockNumbers().slice(-5)).toEqual(range(HEAD + 8, HEAD + 12))
   })
 
   it('shows in a log that the node takes back', () => {
-    const { chain, told, sealed, pass } = walked(10)
+    const { chain, settledEvents, sealed, advance } = openSettled(10)
     const old = chain.hashOf(HEAD + 9)
     chain.reorganise(2)
-    const log = chain.put(HEAD + 9)
-    sealed.takenBack(HEAD + 9, old)
-    pass(0)
-    expect(told.logs()).toEqual([keyOf(log)])
-    expect(last(told).get(HEAD + 9)).toBe(chain.hashOf(HEAD + 9))
+    const log = chain.addLog(HEAD + 9)
+    sealed.retract(HEAD + 9, old)
+    advance(0)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(lastHashes(settledEvents).get(HEAD + 9)).toBe(chain.hashOf(HEAD + 9))
   })
 
   it('shows in a safe block that is not the one that was settled', () => {
-    const { chain, told, sealed, pass } = walked(10)
+    const { chain, settledEvents, sealed, advance } = openSettled(10)
     chain.reorganise(4)
-    sealed.safe(sealedHeader(chain.headerOf(HEAD + 8)))
-    pass(0)
-    expect(told.numbers().slice(-1)).toEqual([HEAD + 10])
-    expect(last(told).get(HEAD + 8)).toBe(chain.hashOf(HEAD + 8))
+    sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 8)))
+    advance(0)
+    expect(settledEvents.blockNumbers().slice(-1)).toEqual([HEAD + 10])
+    expect(lastHashes(settledEvents).get(HEAD + 8)).toBe(chain.hashOf(HEAD + 8))
   })
 
   it('within a reorganisation is followed too', () => {
-    const { chain, told, raise, pass, seal } = walked(30)
+    const { chain, settledEvents, announceHead, advance, seal } = openSettled(30)
     chain.reorganise(10)
     chain.delayMs = 40
-    raise()
-    pass(100)
+    announceHead()
+    advance(100)
     chain.reorganise(12)
-    const log = chain.put(HEAD + 25)
-    raise()
-    pass(5_000)
+    const log = chain.addLog(HEAD + 25)
+    announceHead()
+    advance(5_000)
     seal(1)
-    for (const [number, hash] of last(told)) expect(hash).toBe(chain.hashOf(number))
-    expect(told.logs().at(-1)).toBe(keyOf(log))
-    expect(told.numbers().at(-1)).toBe(HEAD + 31)
+    for (const [number, hash] of lastHashes(settledEvents)) expect(hash).toBe(chain.hashOf(number))
+    expect(settledEvents.logKeys().at(-1)).toBe(keyOf(log))
+    expect(settledEvents.blockNumbers().at(-1)).toBe(HEAD + 31)
   })
 
   it('back to the blocks that were settled first is followed too', () => {
-    const { chain, told, sealed, pass, raise } = walked(10)
+    const { chain, settledEvents, sealed, advance, announceHead } = openSettled(10)
     const first = chain.headerOf(HEAD + 10)
-    const log = chain.put(HEAD + 10)
-    chain.instead = ({ params }) => (Number(params[0]) === HEAD + 10 ? other : undefined)
+    const log = chain.addLog(HEAD + 10)
+    chain.override = ({ params }) => (Number(params[0]) === HEAD + 10 ? other : undefined)
     const other = { ...first, hash: word(77) }
-    sealed.raise(sealedHeader(other))
-    pass(0)
-    chain.instead = () => undefined
-    raise()
-    pass(5_000)
-    expect(told.logs()).toEqual([keyOf(log)])
+    sealed.receiveHead(sealedHeader(other))
+    advance(0)
+    chain.override = () => undefined
+    announceHead()
+    advance(5_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(sealed.settled?.hash).toBe(chain.hashOf(HEAD + 10))
   })
 })
 
 describe('a reorganisation deeper than what is remembered', () => {
   it('goes back to what is safe', () => {
-    const { chain, told, seal, sealed } = walked(100)
-    sealed.safe(sealedHeader(chain.headerOf(HEAD + 50)))
+    const { chain, settledEvents, seal, sealed } = openSettled(100)
+    sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 50)))
     seal(1_000)
-    told.all.length = 0
+    settledEvents.all.length = 0
     // Of 1,100 blocks the first are forgotten: the safe one among them.
     chain.reorganise(1_050)
-    const logs = [HEAD + 51, HEAD + 76, HEAD + 1_100].map((block) => chain.put(block))
-    chain.put(HEAD + 50)
+    const logs = [HEAD + 51, HEAD + 76, HEAD + 1_100].map((block) => chain.addLog(block))
+    chain.addLog(HEAD + 50)
     seal(1)
-    expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
-    for (const [number, hash] of last(told)) expect(hash).toBe(chain.hashOf(number))
-    expect(told.cursors().at(-1)).toBe(HEAD + 1_101)
+    expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
+    for (const [number, hash] of lastHashes(settledEvents)) expect(hash).toBe(chain.hashOf(number))
+    expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1_101)
   })
 
   it('goes back behind all that is remembered, whatever was held to be safe', () => {
-    const { chain, told, seal, sealed } = walked(80)
-    sealed.safe(sealedHeader(chain.headerOf(HEAD + 3)))
+    const { chain, settledEvents, seal, sealed } = openSettled(80)
+    sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 3)))
     chain.reorganise(80 + 10)
-    const logs = [HEAD, HEAD + 3, HEAD + 17, HEAD + 80].map((block) => chain.put(block))
+    const logs = [HEAD, HEAD + 3, HEAD + 17, HEAD + 80].map((block) => chain.addLog(block))
     seal(1)
-    expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
-    expect(told.cursors().at(-1)).toBe(HEAD + 81)
+    expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
+    expect(settledEvents.cursors().at(-1)).toBe(HEAD + 81)
   })
 
   it('goes back to what a former life knew to be safe', () => {
-    const { chain, told, seal } = walk({ cursor: { number: HEAD, hash: word(1) }, safe: HEAD - 600 })
-    const logs = [HEAD - 599, HEAD - 63, HEAD, HEAD + 1].map((block) => chain.put(block))
-    chain.put(HEAD - 600)
+    const { chain, settledEvents, seal } = openSealedBlocks({
+      cursor: { number: HEAD, hash: word(1) },
+      safe: HEAD - 600,
+    })
+    const logs = [HEAD - 599, HEAD - 63, HEAD, HEAD + 1].map((block) => chain.addLog(block))
+    chain.addLog(HEAD - 600)
     seal(1)
-    expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
+    expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
   it('behind the cursor goes back to what a former life sealed', () => {
-    const before = walk()
-    const sealedBefore = [HEAD - 900, HEAD - 300, HEAD - 20].map((number) => ({
+    const before = openSealedBlocks()
+    const sealedInPreviousRun = [HEAD - 900, HEAD - 300, HEAD - 20].map((number) => ({
       number,
       hash: before.chain.hashOf(number),
     }))
     const cursor = { number: HEAD, hash: before.chain.hashOf(HEAD) }
-    const { chain, told, seal } = walk({ cursor, sealedBefore })
+    const { chain, settledEvents, seal } = openSealedBlocks({ cursor, sealedInPreviousRun })
     chain.reorganise(50)
-    const logs = [HEAD - 49, HEAD - 5].map((block) => chain.put(block))
-    chain.put(HEAD - 300)
+    const logs = [HEAD - 49, HEAD - 5].map((block) => chain.addLog(block))
+    chain.addLog(HEAD - 300)
     seal(1)
-    expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
+    expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
   it('never goes back further than anything is settled anew', () => {
-    const { chain, told, seal } = walk({ cursor: { number: HEAD, hash: word(1) }, safe: 5 })
+    const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, safe: 5 })
     const first = HEAD - DEPTH_BOUND_BLOCKS + 1
-    const logs = [first, HEAD].map((block) => chain.put(block))
-    chain.put(first - 1)
+    const logs = [first, HEAD].map((block) => chain.addLog(block))
+    chain.addLog(first - 1)
     seal(1)
-    expect([...told.logs()].sort()).toEqual(logs.map(keyOf).sort())
+    expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
   it('goes back to the first block that the node still knows', () => {
-    const { chain, told, seal } = walk({ cursor: { number: HEAD, hash: word(1) }, safe: HEAD - 600 })
-    chain.instead = ({ params }) => (Number(params[0]) < HEAD - 200 ? null : undefined)
-    const log = chain.put(HEAD - 199)
+    const { chain, settledEvents, seal } = openSealedBlocks({
+      cursor: { number: HEAD, hash: word(1) },
+      safe: HEAD - 600,
+    })
+    chain.override = ({ params }) => (Number(params[0]) < HEAD - 200 ? null : undefined)
+    const log = chain.addLog(HEAD - 199)
     seal(1)
-    expect(told.logs()).toEqual([keyOf(log)])
-    expect(told.cursors().at(-1)).toBe(HEAD + 1)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1)
   })
 
   it('goes back by as many blocks as are settled one by one, where nothing is known to be safe', () => {
-    const { chain, told, seal } = walk({ cursor: { number: HEAD, hash: word(1) } })
+    const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) } })
     seal(1)
-    expect(told.numbers().at(-1)).toBe(HEAD + 1)
-    expect(told.cursors().every((cursor) => cursor >= HEAD - 64)).toBe(true)
-    expect(last(told).get(HEAD)).toBe(chain.hashOf(HEAD))
+    expect(settledEvents.blockNumbers().at(-1)).toBe(HEAD + 1)
+    expect(settledEvents.cursors().every((cursor) => cursor >= HEAD - 64)).toBe(true)
+    expect(lastHashes(settledEvents).get(HEAD)).toBe(chain.hashOf(HEAD))
   })
 })
 
 describe('what names another block than the one that was settled', () => {
   it('is a lower head of a node that lags, and does nothing where it is known', () => {
-    const { chain, told, raise, pass, sealed } = walked(10)
-    const asked = chain.asked.length
-    raise(HEAD + 7)
-    pass(5_000)
-    expect(told.all).toEqual([])
-    expect(chain.asked.length).toBe(asked)
+    const { chain, settledEvents, announceHead, advance, sealed } = openSettled(10)
+    const asked = chain.requests.length
+    announceHead(HEAD + 7)
+    advance(5_000)
+    expect(settledEvents.all).toEqual([])
+    expect(chain.requests.length).toBe(asked)
     expect(sealed.head?.number).toBe(HEAD + 10)
   })
 
   it('is asked for, and forgotten where the node says otherwise', () => {
-    const { chain, told, sealed, pass, seal } = walked(10)
-    sealed.raise(sealedHeader({ ...chain.headerOf(HEAD + 8), hash: word(77) }))
-    pass(5_000)
-    expect(told.all).toEqual([])
+    const { chain, settledEvents, sealed, advance, seal } = openSettled(10)
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 8), hash: word(77) }))
+    advance(5_000)
+    expect(settledEvents.all).toEqual([])
     seal(1)
-    expect(told.numbers()).toEqual([HEAD + 11])
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 11])
   })
 
   it('is asked for some times where the node knows no such block, and then forgotten', () => {
-    const { chain, told, sealed, pass, seal } = walked(10)
-    chain.lag = 5
-    sealed.raise(sealedHeader({ ...chain.headerOf(HEAD + 8), hash: word(77) }))
-    pass(5_000)
-    expect(told.all).toEqual([])
-    chain.lag = 0
+    const { chain, settledEvents, sealed, advance, seal } = openSettled(10)
+    chain.lagBlocks = 5
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 8), hash: word(77) }))
+    advance(5_000)
+    expect(settledEvents.all).toEqual([])
+    chain.lagBlocks = 0
     seal(1)
-    expect(told.numbers()).toEqual([HEAD + 11])
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 11])
   })
 
   it('is taken back in vain where it was never settled', () => {
-    const { chain, told, sealed, pass } = walked(10)
-    const asked = chain.asked.length
-    sealed.takenBack(HEAD + 9, word(77))
-    sealed.takenBack(HEAD + 9, null)
-    sealed.takenBack(5, chain.hashOf(5))
-    pass(5_000)
-    expect(told.all).toEqual([])
-    expect(chain.asked.length).toBe(asked)
+    const { chain, settledEvents, sealed, advance } = openSettled(10)
+    const asked = chain.requests.length
+    sealed.retract(HEAD + 9, word(77))
+    sealed.retract(HEAD + 9, null)
+    sealed.retract(5, chain.hashOf(5))
+    advance(5_000)
+    expect(settledEvents.all).toEqual([])
+    expect(chain.requests.length).toBe(asked)
   })
 
   it('was announced and never became part of the chain', () => {
-    const { chain, told, sealed, pass, raise } = walked(10)
+    const { chain, settledEvents, sealed, advance, announceHead } = openSettled(10)
     chain.head = HEAD + 11
-    sealed.raise(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77) }))
-    pass(1_000)
-    raise()
-    pass(1_000)
-    expect(told.blocks().map(({ number, hash }) => [number, hash])).toEqual([[HEAD + 11, chain.hashOf(HEAD + 11)]])
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77) }))
+    advance(1_000)
+    announceHead()
+    advance(1_000)
+    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([
+      [HEAD + 11, chain.hashOf(HEAD + 11)],
+    ])
   })
 
   it('was announced with a parent that is not ours, while the node stands by ours', () => {
-    const { chain, told, sealed, pass, said } = walked(10)
+    const { chain, settledEvents, sealed, advance, warnings } = openSettled(10)
     chain.head = HEAD + 11
-    sealed.raise(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77), parentHash: word(76) }))
-    pass(1_000)
-    expect(told.blocks().map(({ number, hash }) => [number, hash])).toEqual([[HEAD + 11, chain.hashOf(HEAD + 11)]])
-    expect(said).not.toContain('the chain was reorganised')
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77), parentHash: word(76) }))
+    advance(1_000)
+    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([
+      [HEAD + 11, chain.hashOf(HEAD + 11)],
+    ])
+    expect(warnings).not.toContain('the chain was reorganised')
   })
 })

@@ -1,57 +1,57 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { balanceOf } from '../../../../src/devnet/chain/transactions.ts'
+import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
 import { startDevnet } from '../../../../src/devnet/devnet.ts'
-import { amounts, CAROL, listen, manual, send } from '../devnet-client.ts'
+import { amounts, CAROL, openSocket, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 describe('a reorganisation', () => {
   it('replaces blocks, sends their logs as removed and then those that stand now', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
-    const [gone] = [send(devnet, 1n), send(devnet, 2n)]
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
+    const [gone] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    devnet.makeFlashblock()
     devnet.seal()
     const old = devnet.seal()
-    send(devnet, 4n)
-    devnet.flash()
+    sendTransfer(devnet, 4n)
+    devnet.makeFlashblock()
     await link.subscribe('logs')
     await link.subscribe('newHeads')
 
     const [first, second] = devnet.reorg(2, [gone])
-    await link.settled()
+    await link.flush()
     expect(second).toMatchObject({ number: old.number, parentHash: first?.hash })
     expect(second?.hash).not.toBe(old.hash)
-    expect(link.results).toMatchObject([
+    expect(link.notifications).toMatchObject([
       { removed: true, data: `0x${'1'.padStart(64, '0')}` },
       { removed: true, data: `0x${'2'.padStart(64, '0')}` },
       { hash: first?.hash },
       { removed: false, data: `0x${'2'.padStart(64, '0')}`, blockHash: first?.hash, logIndex: '0x0' },
       { hash: second?.hash },
     ])
-    const key = balanceOf(devnet.list.addressOf('AAPLc'), CAROL)
-    expect([devnet.chain.held(key, 'pending'), devnet.chain.held(key, old.number)]).toEqual([6n, 2n])
+    const key = tokenBalanceKey(devnet.list.addressOf('AAPLc'), CAROL)
+    expect([devnet.chain.valueAt(key, 'pending'), devnet.chain.valueAt(key, old.number)]).toEqual([6n, 2n])
     expect(devnet.chain.blockOfHash(old.hash)).toBeUndefined()
     expect(devnet.seal()).toMatchObject({ parentHash: second?.hash })
   })
 
   it('goes no deeper than what is kept', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     expect(() => devnet.reorg(5_000)).toThrow('cannot replace 5000 blocks')
     expect(() => devnet.reorg(0)).toThrow('cannot replace 0 blocks')
   })
 
   it('can bring a transaction back in a later block', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
-    const [gone, moved, kept] = [send(devnet, 1n), send(devnet, 2n), send(devnet, 3n)]
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
+    const [gone, moved, kept] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n), sendTransfer(devnet, 3n)]
+    devnet.makeFlashblock()
     devnet.seal()
     await link.subscribe('pendingLogs', {})
     const [block] = devnet.reorg(1, [gone], [moved])
     expect(block?.transactions.map(({ hash }) => hash)).toEqual([kept])
-    devnet.flash()
-    await link.settled()
-    expect(amounts(link.results)).toEqual([2])
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(amounts(link.notifications)).toEqual([2])
     expect(devnet.seal().transactions.map(({ hash }) => hash)).toEqual([moved])
   })
 })
@@ -61,59 +61,59 @@ describe('reorganisations in the weather', () => {
   const Told = z.looseObject({ blockHash: z.string(), logIndex: z.string(), removed: z.boolean() })
 
   it('come at every so many-th seal, so deep', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('newHeads')
-    Object.assign(devnet.weather, { reorgEvery: 3, reorgDepth: 2 })
+    Object.assign(devnet.faults, { reorgEvery: 3, reorgDepth: 2 })
     const { number } = devnet.chain.pending
     for (let seals = 0; seals < 7; seals++) devnet.seal()
-    await link.settled()
+    await link.flush()
     const heights = z
       .array(Head)
-      .parse(link.results)
+      .parse(link.notifications)
       .map((head) => Number(head.number) - number)
     expect(heights).toEqual([0, 1, 2, 1, 2, 3, 4, 5, 4, 5, 6])
   })
 
   it('let transactions fare as at a seal', async () => {
-    const devnet = await manual()
-    const [gone, moved] = [send(devnet, 1n), send(devnet, 2n)]
-    send(devnet, 3n)
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    const [gone, moved] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    sendTransfer(devnet, 3n)
+    devnet.makeFlashblock()
     expect(devnet.seal().transactions).toHaveLength(3)
-    Object.assign(devnet.weather, { reorgEvery: 1, reorgDepth: 2 })
-    devnet.weather.drop(gone)
-    devnet.weather.move(moved)
+    Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 2 })
+    devnet.faults.drop(gone)
+    devnet.faults.move(moved)
     const { parentHash } = devnet.seal()
     expect(devnet.chain.blockOfHash(parentHash)).toBeUndefined()
     expect(amounts(devnet.chain.block(devnet.chain.head.number - 1)?.logs ?? [])).toEqual([3])
-    expect(amounts(devnet.flash())).toEqual([2])
+    expect(amounts(devnet.makeFlashblock())).toEqual([2])
   })
 
   it('replace no more blocks than there are', async () => {
-    const devnet = await manual()
-    Object.assign(devnet.weather, { reorgEvery: 1, reorgDepth: 5_000 })
+    const devnet = await startManualDevnet()
+    Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 5_000 })
     const { oldest } = devnet.chain
     devnet.seal()
     expect(devnet.chain.oldest).toBe(oldest)
   })
 
   it('leave who follows heads and logs at the clock where the chain stands', async () => {
-    const devnet = await startDevnet({ blockMs: 50, flashMs: 25 })
+    const devnet = await startDevnet({ blockMs: 50, flashblockMs: 25 })
     onTestFinished(() => devnet.stop())
-    const link = await listen(devnet)
+    const link = await openSocket(devnet)
     await link.subscribe('newHeads')
     await link.subscribe('logs')
-    Object.assign(devnet.weather, { reorgEvery: 4, reorgDepth: 3, dropEvery: 5 })
+    Object.assign(devnet.faults, { reorgEvery: 4, reorgDepth: 3, dropEvery: 5 })
     const first = devnet.chain.pending.number
     await devnet.until(() => devnet.chain.head.number >= first + 12)
-    devnet.weather.clear()
-    await link.settled()
+    devnet.faults.clear()
+    await link.flush()
 
     const hashes = new Map<number, string>()
     const standing = new Map<string, unknown>()
     let replaced = 0
-    for (const result of link.results) {
+    for (const result of link.notifications) {
       const log = Told.safeParse(result)
       const key = log.data && `${log.data.blockHash} ${log.data.logIndex}`
       if (key && log.data?.removed) {

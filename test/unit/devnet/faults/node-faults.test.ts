@@ -1,36 +1,45 @@
 import { describe, expect, it } from 'vitest'
-import { amounts, ask, Block, listen, logs, manual, read, send } from '../devnet-client.ts'
+import {
+  amounts,
+  BlockSchema,
+  getLogs,
+  openSocket,
+  rpcCall,
+  rpcResult,
+  sendTransfer,
+  startManualDevnet,
+} from '../devnet-client.ts'
 
 const quantity = (amount: number) => `0x${amount.toString(16)}`
 
 describe('a wrong chain id', () => {
   it('is answered over HTTP and over a socket', async () => {
-    const devnet = await manual()
-    devnet.weather.chainId = 1
-    expect((await ask(devnet, 'eth_chainId')).result).toBe('0x1')
-    expect((await (await listen(devnet)).call('eth_chainId')).result).toBe('0x1')
-    devnet.weather.clear()
-    expect((await ask(devnet, 'eth_chainId')).result).toBe('0x509db21')
+    const devnet = await startManualDevnet()
+    devnet.faults.chainId = 1
+    expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x1')
+    expect((await (await openSocket(devnet)).call('eth_chainId')).result).toBe('0x1')
+    devnet.faults.clear()
+    expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x509db21')
   })
 })
 
 describe('what a test may count and wait for', () => {
   it('is every request, by method and by door', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const heard = devnet.until(() => devnet.requests.eth_getLogs === 2)
-    await logs(devnet, { fromBlock: 'latest' })
-    await (await listen(devnet)).call('eth_getLogs', { fromBlock: 'latest' })
+    await getLogs(devnet, { fromBlock: 'latest' })
+    await (await openSocket(devnet)).call('eth_getLogs', { fromBlock: 'latest' })
     await heard
-    await ask(devnet, 'eth_whatever')
+    await rpcCall(devnet, 'eth_whatever')
     expect(devnet.requests).toMatchObject({ eth_getLogs: 2, post: 2, socket: 1, list: 0, unknown: 1, eth_subscribe: 0 })
   })
 })
 
 describe('strict filters', () => {
   it.each(['fromBlock', 'toBlock'])('refuse blockHash beside %s', async (bound) => {
-    const devnet = await manual()
-    devnet.weather.strictFilters = true
-    const { error } = await ask(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
+    const devnet = await startManualDevnet()
+    devnet.faults.strictFilters = true
+    const { error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
     expect(error).toEqual({
       code: -32602,
       message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other',
@@ -40,54 +49,57 @@ describe('strict filters', () => {
 
 describe('a block that is not indexed yet', () => {
   it('has no logs by its hash, so many times, and then has them', async () => {
-    const devnet = await manual()
-    send(devnet, 1n)
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    sendTransfer(devnet, 1n)
+    devnet.makeFlashblock()
     const { hash } = devnet.seal()
     const bare = devnet.seal()
-    devnet.weather.emptyLogs = 2
+    devnet.faults.emptyLogs = 2
     const heard = []
-    for (const blockHash of [hash, bare.hash, hash, hash]) heard.push(amounts(await logs(devnet, { blockHash })))
+    for (const blockHash of [hash, bare.hash, hash, hash]) heard.push(amounts(await getLogs(devnet, { blockHash })))
     expect(heard).toEqual([[], [], [], [1]])
   })
 
   it('has them in a range', async () => {
-    const devnet = await manual()
-    send(devnet, 1n)
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    sendTransfer(devnet, 1n)
+    devnet.makeFlashblock()
     devnet.seal()
-    devnet.weather.emptyLogs = 1
-    expect(amounts(await logs(devnet, { fromBlock: 'latest' }))).toEqual([1])
+    devnet.faults.emptyLogs = 1
+    expect(amounts(await getLogs(devnet, { fromBlock: 'latest' }))).toEqual([1])
   })
 
   it('is not found by its hash, so many times', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const { hash, number } = devnet.seal()
-    devnet.weather.missingByHash = 2
+    devnet.faults.missingByHash = 2
     const refusals = []
-    for (let tries = 0; tries < 3; tries++) refusals.push((await ask(devnet, 'eth_getLogs', { blockHash: hash })).error)
+    for (let tries = 0; tries < 3; tries++)
+      refusals.push((await rpcCall(devnet, 'eth_getLogs', { blockHash: hash })).error)
     const missing = { code: -32001, message: `block not found: hash ${hash}` }
     expect(refusals).toEqual([missing, missing, undefined])
-    expect(await read(devnet, 'eth_getBlockByNumber', quantity(number), false)).toMatchObject({ hash })
+    expect(await rpcResult(devnet, 'eth_getBlockByNumber', quantity(number), false)).toMatchObject({ hash })
   })
 })
 
 describe('finality', () => {
   it.each(['safe', 'finalized'])('is refused for %s', async (tag) => {
-    const devnet = await manual()
-    devnet.weather.finality = 'refused'
-    expect((await ask(devnet, 'eth_getBlockByNumber', tag, false)).error?.code).toBe(-32602)
-    expect((await ask(devnet, 'eth_getLogs', { fromBlock: tag, toBlock: 'latest' })).error?.code).toBe(-32602)
-    expect((await ask(devnet, 'eth_getBlockByNumber', 'latest', false)).error).toBeUndefined()
+    const devnet = await startManualDevnet()
+    devnet.faults.finality = 'refused'
+    expect((await rpcCall(devnet, 'eth_getBlockByNumber', tag, false)).error?.code).toBe(-32602)
+    expect((await rpcCall(devnet, 'eth_getLogs', { fromBlock: tag, toBlock: 'latest' })).error?.code).toBe(-32602)
+    expect((await rpcCall(devnet, 'eth_getBlockByNumber', 'latest', false)).error).toBeUndefined()
   })
 
   it('trails as far as it is told to, and never goes back', async () => {
-    const devnet = await manual({ safeDepth: 2, finalizedDepth: 4 })
+    const devnet = await startManualDevnet({ safeDepth: 2, finalizedDepth: 4 })
     const { number } = devnet.chain.head
     const trails = async () => {
       const numbers = []
       for (const tag of ['safe', 'finalized']) {
-        numbers.push(Number(Block.parse(await read(devnet, 'eth_getBlockByNumber', tag, false)).number) - number)
+        numbers.push(
+          Number(BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', tag, false)).number) - number,
+        )
       }
       return numbers
     }
@@ -101,27 +113,27 @@ describe('finality', () => {
 
 describe('a refusal of too many logs that suggests a range', () => {
   it('leads to all of them', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const first = devnet.chain.pending.number
     for (const block of [1, 2, 3, 4]) {
-      for (let log = 0; log < block; log++) send(devnet, BigInt(10 * block + log))
-      devnet.flash()
+      for (let log = 0; log < block; log++) sendTransfer(devnet, BigInt(10 * block + log))
+      devnet.makeFlashblock()
       devnet.seal()
     }
-    Object.assign(devnet.weather, { resultsBound: 3, suggestRange: true })
+    Object.assign(devnet.faults, { resultsBound: 3, suggestRange: true })
     const ranges: number[][] = []
     const found: number[] = []
     for (let from = first; from <= first + 3; ) {
       let to = first + 3
       const filter = () => ({ fromBlock: quantity(from), toBlock: quantity(to) })
-      const { error } = await ask(devnet, 'eth_getLogs', filter())
+      const { error } = await rpcCall(devnet, 'eth_getLogs', filter())
       if (error) {
         expect(error.code).toBe(-32602)
         const [, a, b] = /^query exceeds max results 3, retry with the range (\d+)-(\d+)$/.exec(error.message) ?? []
         expect(Number(a)).toBe(from)
         to = Number(b)
       }
-      found.push(...amounts(await logs(devnet, filter())))
+      found.push(...amounts(await getLogs(devnet, filter())))
       ranges.push([from - first, to - first])
       from = to + 1
     }
@@ -134,12 +146,12 @@ describe('a refusal of too many logs that suggests a range', () => {
   })
 
   it('is not for a single block, which is told whole', async () => {
-    const devnet = await manual()
-    for (const raw of [1n, 2n]) send(devnet, raw)
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    for (const raw of [1n, 2n]) sendTransfer(devnet, raw)
+    devnet.makeFlashblock()
     const { hash } = devnet.seal()
-    Object.assign(devnet.weather, { resultsBound: 1, suggestRange: true })
-    expect(amounts(await logs(devnet, { blockHash: hash }))).toEqual([1, 2])
-    expect(amounts(await logs(devnet, { fromBlock: 'latest' }))).toEqual([1, 2])
+    Object.assign(devnet.faults, { resultsBound: 1, suggestRange: true })
+    expect(amounts(await getLogs(devnet, { blockHash: hash }))).toEqual([1, 2])
+    expect(amounts(await getLogs(devnet, { fromBlock: 'latest' }))).toEqual([1, 2])
   })
 })

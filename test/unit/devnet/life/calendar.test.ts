@@ -1,54 +1,55 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Block, Log } from '../../../../src/devnet/chain/block.ts'
+import type { DevnetBlock, DevnetLog } from '../../../../src/devnet/chain/block.ts'
 import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
 import { type DevnetOptions, startDevnet } from '../../../../src/devnet/devnet.ts'
-import { createNav } from '../../../../src/devnet/life/nav-curve.ts'
-import { TIDE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
-import { readingOf } from '../../../../src/devnet/node/list-record.ts'
-import { createList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
+import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
+import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
+import { createListedTokenReader } from '../../../../src/devnet/node/list-record.ts'
+import { createStockList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
 import { feeds } from '../../../../src/devnet/tokens/feeds.ts'
-import { latecomer, tokens } from '../../../../src/devnet/tokens/listed.ts'
-import { type Laws, openWorld, type World } from '../../../../src/devnet/world.ts'
-import { namesOf, said } from '../decode-log.ts'
+import { lateToken, tokens } from '../../../../src/devnet/tokens/listed.ts'
+import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
+import { decodeLog, eventNames } from '../decode-log.ts'
 
-const LAWS: Laws = {
+const WORLD_SETTINGS: WorldSettings = {
   seed: 'calendar',
   chainId: 84_532_001,
   blockMs: 2_000,
-  flashMs: 2_000,
-  transactionsPerFlash: 1,
+  flashblockMs: 2_000,
+  transactionsPerFlashblock: 1,
   calendar: true,
 }
 // 2026-11-18 is a Wednesday. The tide before it is whole.
-const TIDE = Math.floor((Date.UTC(2026, 10, 18) - GENESIS_MS) / (TIDE_BLOCKS * 2_000))
-const FIRST = TIDE * TIDE_BLOCKS + 1
+const CYCLE = Math.floor((Date.UTC(2026, 10, 18) - GENESIS_MS) / (CYCLE_BLOCKS * 2_000))
+const FIRST_BLOCK = CYCLE * CYCLE_BLOCKS + 1
 
-const symbolOf = new Map([...tokens, latecomer].map(({ address, symbol }) => [address, symbol]))
-const openAfter = (laws: Laws = LAWS) => openWorld(laws, GENESIS_MS + (TIDE + 1) * TIDE_BLOCKS * laws.blockMs)
+const symbolOf = new Map([...tokens, lateToken].map(({ address, symbol }) => [address, symbol]))
+const openWorldAfter = (settings: WorldSettings = WORLD_SETTINGS) =>
+  openWorld(settings, GENESIS_MS + (CYCLE + 1) * CYCLE_BLOCKS * settings.blockMs)
 const blocksOf = (world: World) =>
-  Array.from({ length: TIDE_BLOCKS }, (_, at) => world.chain.block(FIRST + at)).flatMap((block) => block ?? [])
+  Array.from({ length: CYCLE_BLOCKS }, (_, at) => world.chain.block(FIRST_BLOCK + at)).flatMap((block) => block ?? [])
 
 // One tide for what only reads it, and the list at each of its blocks.
-let blocks: readonly Block[]
+let blocks: readonly DevnetBlock[]
 let lists: readonly ReturnType<StockList['records']>[]
 beforeAll(() => {
-  const world = openWorld(LAWS, GENESIS_MS + TIDE * TIDE_BLOCKS * LAWS.blockMs)
-  const list = createList(
-    [...tokens, latecomer],
-    readingOf(world, () => undefined),
+  const world = openWorld(WORLD_SETTINGS, GENESIS_MS + CYCLE * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs)
+  const list = createStockList(
+    [...tokens, lateToken],
+    createListedTokenReader(world, () => undefined),
   )
-  lists = Array.from({ length: TIDE_BLOCKS }, () => {
-    world.flash()
+  lists = Array.from({ length: CYCLE_BLOCKS }, () => {
+    world.makeFlashblock()
     world.seal()
     return list.records()
   })
   blocks = blocksOf(world)
 })
 
-const logsOf = (symbol: string, within = blocks): readonly Log[] =>
+const logsOf = (symbol: string, within = blocks): readonly DevnetLog[] =>
   within.flatMap(({ logs }) => logs).filter(({ address }) => symbolOf.get(address) === symbol)
 /** The values one after another, each once. */
-const turns = <T>(values: readonly T[]): readonly T[] =>
+const withoutRepeats = <T>(values: readonly T[]): readonly T[] =>
   values.filter((value, at) => at === 0 || value !== values[at - 1])
 
 describe('a tide of the calendar', () => {
@@ -80,12 +81,12 @@ describe('a tide of the calendar', () => {
     ['NVDAc', []],
     ['MSFTc', []],
   ])('has its acts for %s', (symbol, names) => {
-    const told = namesOf(logsOf(symbol))
+    const told = eventNames(logsOf(symbol))
     expect(told.filter((name) => name !== 'Transfer' && name !== 'unknown')).toEqual(names)
   })
 
   it('brackets a dividend, and has another id for it in each tide', () => {
-    const told = logsOf('GOOGLc').map(said)
+    const told = logsOf('GOOGLc').map(decodeLog)
     const names = told.map(([name]) => name)
     const at = names.indexOf('Announcement')
     expect(names.slice(at, at + 4)).toEqual([
@@ -94,12 +95,12 @@ describe('a tide of the calendar', () => {
       'UIMultiplierUpdated',
       'EndAnnouncement',
     ])
-    expect(told[at]?.[2]).toContain(String(TIDE))
+    expect(told[at]?.[2]).toContain(String(CYCLE))
   })
 
   it('mints and burns nothing of a token while that is paused', () => {
-    const busy = blocksOf(openAfter({ ...LAWS, transactionsPerFlash: 20 }))
-    const transfers = logsOf('COINc', busy).filter((log) => said(log)[0] === 'Transfer')
+    const busy = blocksOf(openWorldAfter({ ...WORLD_SETTINGS, transactionsPerFlashblock: 20 }))
+    const transfers = logsOf('COINc', busy).filter((log) => decodeLog(log)[0] === 'Transfer')
     expect(transfers.length).toBeGreaterThan(100)
     for (const { topics } of transfers) for (const topic of topics) expect(BigInt(topic)).not.toBe(0n)
   })
@@ -107,7 +108,7 @@ describe('a tide of the calendar', () => {
   it('is on the list: a multiplier to the digit, a schedule by the clock, pauses, and a name some blocks later', () => {
     const turnsOf = (symbol: string, field: string) => {
       const address = tokens.find((token) => token.symbol === symbol)?.contractAddress
-      return turns(
+      return withoutRepeats(
         lists.map((list) => JSON.stringify(list.find((record) => record.contract_address === address)?.[field])),
       )
     }
@@ -119,57 +120,57 @@ describe('a tide of the calendar', () => {
     ])
     expect(turnsOf('COINc', 'paused_features')).toEqual(['[]', '[1,2]', '[1,2,3]', '[]'])
     expect(turnsOf('SNDKc', 'symbol')).toEqual(['"SNDKc"', '"SNDSKc"', '"SNDKc"'])
-    const renamedAt = blocks.findIndex(({ logs }) => namesOf(logs).includes('SymbolUpdated'))
+    const renamedAt = blocks.findIndex(({ logs }) => eventNames(logs).includes('SymbolUpdated'))
     const isListedAt = lists.findIndex((list) => list.some(({ symbol }) => symbol === 'SNDSKc'))
     expect(isListedAt - renamedAt).toBe(10)
   })
 
   it('lists one more token for a part of it, which has a supply by then', () => {
-    expect(turns(lists.map((list) => list.length))).toEqual([13, 14, 13])
-    const record = lists.flat().find(({ symbol }) => symbol === latecomer.symbol)
-    expect(record).toMatchObject({ contract_address: latecomer.contractAddress, total_supply: 5_000, multiplier: '1' })
+    expect(withoutRepeats(lists.map((list) => list.length))).toEqual([13, 14, 13])
+    const record = lists.flat().find(({ symbol }) => symbol === lateToken.symbol)
+    expect(record).toMatchObject({ contract_address: lateToken.contractAddress, total_supply: 5_000, multiplier: '1' })
     expect(record).not.toHaveProperty('nav_price')
   })
 
   it('tells every round of the feeds, when its block is begun', () => {
-    const navOf = createNav(LAWS.seed)
+    const navOf = createNavCurve(WORLD_SETTINGS.seed)
     const feed = feeds.find(({ token }) => token.symbol === 'AAPLc')
     if (!feed) throw new Error('no feed')
     const told = blocks.flatMap(({ logs, number }) =>
       logs
-        .filter((log) => log.address === feed.aggregator && said(log)[0] === 'AnswerUpdated')
+        .filter((log) => log.address === feed.aggregator && decodeLog(log)[0] === 'AnswerUpdated')
         .map((log) => ({ price: Number(log.topics[1]) / 1e8, updatedAtMs: Number(log.data) * 1_000, number })),
     )
     expect(told.length).toBeGreaterThan(1)
     for (const { price, updatedAtMs, number } of told) {
-      const beginsMs = GENESIS_MS + (number - 1) * LAWS.blockMs
+      const beginsMs = GENESIS_MS + (number - 1) * WORLD_SETTINGS.blockMs
       expect(navOf(feed.token, beginsMs)).toMatchObject({ price, updatedAtMs })
-      expect(beginsMs - updatedAtMs).toBeLessThan(LAWS.blockMs)
+      expect(beginsMs - updatedAtMs).toBeLessThan(WORLD_SETTINGS.blockMs)
     }
   })
 })
 
 describe('a devnet', () => {
   const namesHeard = async (options: DevnetOptions) => {
-    const devnet = await startDevnet({ blockMs: 2_000, flashMs: 2_000, ...options })
+    const devnet = await startDevnet({ blockMs: 2_000, flashblockMs: 2_000, ...options })
     onTestFinished(() => devnet.stop())
     const { head, oldest } = devnet.chain
     const kept = Array.from({ length: head.number - oldest }, (_, at) => devnet.chain.block(oldest + at))
-    return new Set(kept.flatMap((block) => namesOf(block?.logs ?? [])))
+    return new Set(kept.flatMap((block) => eventNames(block?.logs ?? [])))
   }
 
   it.each<[string, DevnetOptions]>([
     ['at the pace of the clock', {}],
-    ['with fast blocks, when it is told to', { blockMs: 200, flashMs: 200, calendar: true }],
+    ['with fast blocks, when it is told to', { blockMs: 200, flashblockMs: 200, calendar: true }],
   ])('keeps the calendar %s', async (_, options) => {
     expect(await namesHeard(options)).toContain('Seized')
   })
 
   it.each<[string, DevnetOptions]>([
     ['at manual pace', { pace: 'manual' }],
-    ['without a market', { transactionsPerFlash: 0 }],
+    ['without a market', { transactionsPerFlashblock: 0 }],
     ['when it is told to keep none', { calendar: false }],
-    ['with fast blocks', { blockMs: 200, flashMs: 200 }],
+    ['with fast blocks', { blockMs: 200, flashblockMs: 200 }],
   ])('has nothing of it %s', async (_, options) => {
     const names = await namesHeard(options)
     names.delete('Transfer')

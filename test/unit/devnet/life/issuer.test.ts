@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type Hex, word } from '../../../../src/devnet/chain/hex.ts'
-import { balanceOf } from '../../../../src/devnet/chain/transactions.ts'
+import { type HexString, toWord } from '../../../../src/devnet/chain/hex.ts'
+import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
-import { namesOf, said } from '../decode-log.ts'
-import { CAROL, manual, ZERO } from '../devnet-client.ts'
+import { decodeLog, eventNames } from '../decode-log.ts'
+import { CAROL, startManualDevnet, ZERO } from '../devnet-client.ts'
 
 const WAD = 10n ** 18n
-const MEMO: Hex = `0x${'4d'.repeat(32)}`
+const MEMO: HexString = `0x${'4d'.repeat(32)}`
 const symbol = 'TSLAc'
 
 const recordOf = (devnet: Devnet, which = symbol) => {
@@ -14,8 +14,8 @@ const recordOf = (devnet: Devnet, which = symbol) => {
   return devnet.list.records().find((record) => record.contract_address === address)
 }
 /** Makes a flashblock of what was ordered, and says what its logs say. */
-const tell = (devnet: Devnet) => devnet.flash().map(said)
-const second = (devnet: Devnet) => BigInt(devnet.chain.pending.timestamp)
+const decodeFlashblock = (devnet: Devnet) => devnet.makeFlashblock().map(decodeLog)
+const pendingTimestamp = (devnet: Devnet) => BigInt(devnet.chain.pending.timestamp)
 /** Seals blocks until one is of this second. */
 const sealUntil = (devnet: Devnet, timestamp: number) => {
   while (devnet.chain.head.timestamp < timestamp) devnet.seal()
@@ -23,11 +23,11 @@ const sealUntil = (devnet: Devnet, timestamp: number) => {
 
 describe('a split at once', () => {
   it('tells the multiplier twice, and the list has it once the block is sealed', async () => {
-    const devnet = await manual()
-    const now = second(devnet)
-    const hash = devnet.act.split({ symbol, to: '2' })
-    const logs = devnet.flash()
-    expect(logs.map(said)).toEqual([
+    const devnet = await startManualDevnet()
+    const now = pendingTimestamp(devnet)
+    const hash = devnet.issuer.split({ symbol, to: '2' })
+    const logs = devnet.makeFlashblock()
+    expect(logs.map(decodeLog)).toEqual([
       ['MultiplierUpdated', 2n * WAD],
       ['UIMultiplierUpdated', WAD, 2n * WAD, now],
     ])
@@ -38,51 +38,51 @@ describe('a split at once', () => {
   })
 
   it('meets what another in the same flashblock left', async () => {
-    const devnet = await manual()
-    const now = second(devnet)
-    devnet.act.split({ symbol, to: '2' })
-    devnet.act.split({ symbol, to: '6.000000000000000001' })
-    expect(tell(devnet).at(-1)).toEqual(['UIMultiplierUpdated', 2n * WAD, 6n * WAD + 1n, now])
+    const devnet = await startManualDevnet()
+    const now = pendingTimestamp(devnet)
+    devnet.issuer.split({ symbol, to: '2' })
+    devnet.issuer.split({ symbol, to: '6.000000000000000001' })
+    expect(decodeFlashblock(devnet).at(-1)).toEqual(['UIMultiplierUpdated', 2n * WAD, 6n * WAD + 1n, now])
     devnet.seal()
     expect(recordOf(devnet)?.multiplier).toBe('6.000000000000000001')
   })
 
   it('gives up a schedule that lies ahead', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 60
-    devnet.act.split({ symbol, to: '2', effectiveAt })
-    devnet.act.split({ symbol, to: '3' })
-    expect(tell(devnet).slice(1)).toEqual([
+    devnet.issuer.split({ symbol, to: '2', effectiveAt })
+    devnet.issuer.split({ symbol, to: '3' })
+    expect(decodeFlashblock(devnet).slice(1)).toEqual([
       ['UIMultiplierUpdateCancelled', 2n * WAD, BigInt(effectiveAt)],
       ['MultiplierUpdated', 3n * WAD],
-      ['UIMultiplierUpdated', WAD, 3n * WAD, second(devnet)],
+      ['UIMultiplierUpdated', WAD, 3n * WAD, pendingTimestamp(devnet)],
     ])
     sealUntil(devnet, effectiveAt)
     expect(recordOf(devnet)?.multiplier).toBe('3')
   })
 
   it.each([
-    ['dropped', (devnet: Devnet, hash: Hex) => void devnet.weather.drop(hash), () => {}],
-    ['reorganised away', () => {}, (devnet: Devnet, hash: Hex) => void devnet.reorg(1, [hash])],
+    ['dropped', (devnet: Devnet, hash: HexString) => void devnet.faults.drop(hash), () => {}],
+    ['reorganised away', () => {}, (devnet: Devnet, hash: HexString) => void devnet.reorg(1, [hash])],
   ])('is undone when its transaction is %s', async (_, before, then) => {
-    const devnet = await manual()
-    const hash = devnet.act.split({ symbol, to: '2' })
-    devnet.flash()
+    const devnet = await startManualDevnet()
+    const hash = devnet.issuer.split({ symbol, to: '2' })
+    devnet.makeFlashblock()
     before(devnet, hash)
     devnet.seal()
     then(devnet, hash)
     expect(recordOf(devnet)?.multiplier).toBe('1')
-    devnet.act.split({ symbol, to: '3' })
-    expect(tell(devnet).at(-1)).toEqual(['UIMultiplierUpdated', WAD, 3n * WAD, second(devnet)])
+    devnet.issuer.split({ symbol, to: '3' })
+    expect(decodeFlashblock(devnet).at(-1)).toEqual(['UIMultiplierUpdated', WAD, 3n * WAD, pendingTimestamp(devnet)])
   })
 })
 
 describe('a scheduled split', () => {
   it('is told once, and takes effect in the first block of its second without a word', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 5
-    devnet.act.split({ symbol, to: '20', effectiveAt })
-    expect(tell(devnet)).toEqual([['UIMultiplierUpdated', WAD, 20n * WAD, BigInt(effectiveAt)]])
+    devnet.issuer.split({ symbol, to: '20', effectiveAt })
+    expect(decodeFlashblock(devnet)).toEqual([['UIMultiplierUpdated', WAD, 20n * WAD, BigInt(effectiveAt)]])
     const seen = [0, 1, 2, 3].map(() => {
       const { timestamp, logs } = devnet.seal()
       return [timestamp - effectiveAt, logs.length, recordOf(devnet)?.multiplier]
@@ -93,38 +93,38 @@ describe('a scheduled split', () => {
       [-1, 0, '1'],
       [1, 0, '20'],
     ])
-    devnet.act.split({ symbol, to: '40', effectiveAt: effectiveAt + 60 })
-    expect(tell(devnet)).toEqual([['UIMultiplierUpdated', 20n * WAD, 40n * WAD, BigInt(effectiveAt + 60)]])
+    devnet.issuer.split({ symbol, to: '40', effectiveAt: effectiveAt + 60 })
+    expect(decodeFlashblock(devnet)).toEqual([['UIMultiplierUpdated', 20n * WAD, 40n * WAD, BigInt(effectiveAt + 60)]])
   })
 
   it('is refused while another lies ahead, until that is cancelled', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 4
-    devnet.act.split({ symbol, to: '2', effectiveAt })
-    devnet.act.split({ symbol, to: '3', effectiveAt })
-    devnet.act.cancel({ symbol })
-    devnet.act.cancel({ symbol })
-    expect(tell(devnet).slice(1)).toEqual([['UIMultiplierUpdateCancelled', 2n * WAD, BigInt(effectiveAt)]])
+    devnet.issuer.split({ symbol, to: '2', effectiveAt })
+    devnet.issuer.split({ symbol, to: '3', effectiveAt })
+    devnet.issuer.cancelSplit({ symbol })
+    devnet.issuer.cancelSplit({ symbol })
+    expect(decodeFlashblock(devnet).slice(1)).toEqual([['UIMultiplierUpdateCancelled', 2n * WAD, BigInt(effectiveAt)]])
     expect(devnet.seal().transactions).toHaveLength(4)
     sealUntil(devnet, effectiveAt)
     expect(recordOf(devnet)?.multiplier).toBe('1')
   })
 
   it('is refused for the past', async () => {
-    const devnet = await manual()
-    devnet.act.split({ symbol, to: '2', effectiveAt: devnet.chain.pending.timestamp })
-    expect(tell(devnet)).toEqual([])
+    const devnet = await startManualDevnet()
+    devnet.issuer.split({ symbol, to: '2', effectiveAt: devnet.chain.pending.timestamp })
+    expect(decodeFlashblock(devnet)).toEqual([])
   })
 })
 
 describe('an announcement', () => {
   it('stands around the dividend that it announces', async () => {
-    const devnet = await manual()
-    const now = second(devnet)
+    const devnet = await startManualDevnet()
+    const now = pendingTimestamp(devnet)
     const [description, uri] = ['Cash dividend', 'https://example.invalid/dividend']
-    devnet.act.dividend({ symbol, to: '1.0005', id: 'div-1', description, uri })
-    const logs = devnet.flash()
-    const [announcement, ...rest] = logs.map(said)
+    devnet.issuer.dividend({ symbol, to: '1.0005', id: 'div-1', description, uri })
+    const logs = devnet.makeFlashblock()
+    const [announcement, ...rest] = logs.map(decodeLog)
     expect(announcement).toEqual(['Announcement', expect.stringMatching(/^0x0{24}/), 'div-1', description, uri])
     expect(rest).toEqual([
       ['MultiplierUpdated', 1_000_500_000_000_000_000n],
@@ -135,26 +135,26 @@ describe('an announcement', () => {
   })
 
   it('may be of a schedule, or of nothing', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 60
-    devnet.act.announce({ symbol, id: 'split-1', split: { to: '2', effectiveAt } })
-    expect(namesOf(devnet.flash())).toEqual(['Announcement', 'UIMultiplierUpdated', 'EndAnnouncement'])
-    devnet.act.announce({ symbol, id: 'note-1' })
-    expect(namesOf(devnet.flash())).toEqual(['Announcement', 'EndAnnouncement'])
+    devnet.issuer.announce({ symbol, id: 'split-1', split: { to: '2', effectiveAt } })
+    expect(eventNames(devnet.makeFlashblock())).toEqual(['Announcement', 'UIMultiplierUpdated', 'EndAnnouncement'])
+    devnet.issuer.announce({ symbol, id: 'note-1' })
+    expect(eventNames(devnet.makeFlashblock())).toEqual(['Announcement', 'EndAnnouncement'])
   })
 })
 
 describe('a pause', () => {
   it('tells what was asked, while the list has what comes of it', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const seen: unknown[] = []
     for (const [act, features] of [
       ['pause', [1, 0]],
       ['pause', [1, 3]],
       ['unpause', [0, 2]],
     ] as const) {
-      devnet.act[act]({ symbol, features })
-      const [name, updater, told] = tell(devnet)[0] ?? []
+      devnet.issuer[act]({ symbol, features })
+      const [name, updater, told] = decodeFlashblock(devnet)[0] ?? []
       expect(updater).toMatch(/^0x0{24}[0-9a-f]{40}$/)
       devnet.seal()
       seen.push([name, told, recordOf(devnet)?.paused_features])
@@ -169,11 +169,11 @@ describe('a pause', () => {
 
 describe('a memo', () => {
   it('follows its transfer, and Seized follows the memo of a seizure', async () => {
-    const devnet = await manual()
-    devnet.act.remit({ symbol, to: CAROL, raw: 7n, memo: MEMO })
-    devnet.act.seize({ symbol, from: CAROL, raw: 5n, memo: MEMO })
-    const [custodian, carol] = [word(devnet.custodian), word(CAROL)]
-    const told = tell(devnet)
+    const devnet = await startManualDevnet()
+    devnet.issuer.transferWithMemo({ symbol, to: CAROL, raw: 7n, memo: MEMO })
+    devnet.issuer.seize({ symbol, from: CAROL, raw: 5n, memo: MEMO })
+    const [custodian, carol] = [toWord(devnet.custodian), toWord(CAROL)]
+    const told = decodeFlashblock(devnet)
     const operator = told[3]?.[1]
     expect(told).toEqual([
       ['Transfer', custodian, carol, 7n],
@@ -183,25 +183,25 @@ describe('a memo', () => {
       ['Seized', operator, carol, custodian, 5n],
     ])
     expect(operator).not.toBe(custodian)
-    expect(devnet.chain.held(balanceOf(devnet.list.addressOf(symbol), CAROL), 'pending')).toBe(2n)
+    expect(devnet.chain.valueAt(tokenBalanceKey(devnet.list.addressOf(symbol), CAROL), 'pending')).toBe(2n)
   })
 
   it('may follow a mint, which the custodian sends', async () => {
-    const devnet = await manual()
-    devnet.act.remit({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO })
-    expect(tell(devnet).map(([name, by]) => [name, by])).toEqual([
-      ['Transfer', word(0n)],
-      ['Memo', word(devnet.custodian)],
+    const devnet = await startManualDevnet()
+    devnet.issuer.transferWithMemo({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO })
+    expect(decodeFlashblock(devnet).map(([name, by]) => [name, by])).toEqual([
+      ['Transfer', toWord(0n)],
+      ['Memo', toWord(devnet.custodian)],
     ])
   })
 })
 
 describe('a renaming', () => {
   it('is on the list once it is sealed, and the old symbol still finds the token', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const address = devnet.list.addressOf(symbol)
-    devnet.act.rename({ symbol, to: 'TSLRc', name: 'Tesla Robotics Ärö' })
-    expect(tell(devnet).map(([name, updater, to]) => [name, to ?? updater])).toEqual([
+    devnet.issuer.rename({ symbol, to: 'TSLRc', name: 'Tesla Robotics Ärö' })
+    expect(decodeFlashblock(devnet).map(([name, updater, to]) => [name, to ?? updater])).toEqual([
       ['NameUpdated', 'Tesla Robotics Ärö'],
       ['EIP712DomainChanged', undefined],
       ['SymbolUpdated', 'TSLRc'],
@@ -212,29 +212,34 @@ describe('a renaming', () => {
   })
 
   it('leaves what a test says of the record', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     devnet.list.change(symbol, { symbol: 'TSLA', multiplier: '7', paused_features: [9] })
-    devnet.act.rename({ symbol: 'TSLA', to: 'TSLRc' })
-    devnet.act.split({ symbol, to: '2' })
-    devnet.flash()
+    devnet.issuer.rename({ symbol: 'TSLA', to: 'TSLRc' })
+    devnet.issuer.split({ symbol, to: '2' })
+    devnet.makeFlashblock()
     devnet.seal()
     expect(recordOf(devnet)).toMatchObject({ symbol: 'TSLA', multiplier: '7', paused_features: [9] })
   })
 
   it('is refused at once when a slot cannot hold it, as is what says nothing', async () => {
-    const devnet = await manual()
-    expect(() => devnet.act.rename({ symbol, name: 'x'.repeat(32) })).toThrow('longer than 31 bytes')
-    expect(() => devnet.act.rename({ symbol })).toThrow('there is nothing to do')
-    expect(() => devnet.act.split({ symbol, to: '0' })).toThrow('a multiplier is above zero')
+    const devnet = await startManualDevnet()
+    expect(() => devnet.issuer.rename({ symbol, name: 'x'.repeat(32) })).toThrow('longer than 31 bytes')
+    expect(() => devnet.issuer.rename({ symbol })).toThrow('there is nothing to do')
+    expect(() => devnet.issuer.split({ symbol, to: '0' })).toThrow('a multiplier is above zero')
   })
 })
 
 describe('what else a token says of itself', () => {
   it('is told in one transaction, a removed field with an empty value', async () => {
-    const devnet = await manual()
-    devnet.act.describe({ symbol, uri: 'https://example.invalid/2', metadata: { lei: 'X', old: '' }, supplyCap: 5n })
-    devnet.act.describe({ symbol, supplyCap: 6n })
-    const told = tell(devnet)
+    const devnet = await startManualDevnet()
+    devnet.issuer.updateDetails({
+      symbol,
+      uri: 'https://example.invalid/2',
+      metadata: { lei: 'X', old: '' },
+      supplyCap: 5n,
+    })
+    devnet.issuer.updateDetails({ symbol, supplyCap: 6n })
+    const told = decodeFlashblock(devnet)
     expect(told.slice(0, 3)).toEqual([
       ['ContractURIUpdated'],
       ['ExtraMetadataUpdated', 'lei', 'X'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createNav, troubled } from '../../../../src/devnet/life/nav-curve.ts'
+import { createNavCurve, withFeedFaults } from '../../../../src/devnet/life/nav-curve.ts'
 import { tokens } from '../../../../src/devnet/tokens/listed.ts'
 
 const HOUR_MS = 3_600_000
@@ -10,7 +10,7 @@ const SATURDAY_MS = MONDAY_MS + 120 * HOUR_MS
 const roundsOf = (seed: string, symbol: string, fromMs: number, hours: number) => {
   const token = tokens.find((one) => one.symbol === symbol)
   if (!token) throw new Error(`no token ${symbol}`)
-  const navOf = createNav(seed)
+  const navOf = createNavCurve(seed)
   const looks = Array.from({ length: hours * 720 }, (_, at) => navOf(token, fromMs + at * 5_000))
   return [...new Map(looks.flatMap((round) => round ?? []).map((round) => [round.updatedAtMs, round])).values()]
 }
@@ -31,11 +31,14 @@ describe('a reference value', () => {
   it('is the same for who looks first now and who looked all along', () => {
     const [apple] = tokens
     if (!apple) throw new Error('no token')
-    const all = createNav('nav')
+    const all = createNavCurve('nav')
     for (let now = MONDAY_MS; now < MONDAY_MS + 2 * HOUR_MS; now += 777) {
       const round = all(apple, now)
       if (now % 100 === 0)
-        expect(createNav('nav')(apple, now)).toMatchObject({ price: round?.price, updatedAtMs: round?.updatedAtMs })
+        expect(createNavCurve('nav')(apple, now)).toMatchObject({
+          price: round?.price,
+          updatedAtMs: round?.updatedAtMs,
+        })
     }
   })
 
@@ -54,7 +57,7 @@ describe('a feed in trouble', () => {
   const roundsAt = (symbol: string, looks: readonly number[]) => {
     const token = tokens.find((one) => one.symbol === symbol)
     if (!token) throw new Error(`no token ${symbol}`)
-    const navOf = troubled(createNav('nav'))
+    const navOf = withFeedFaults(createNavCurve('nav'))
     return looks.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))
   }
   const every = (stepMs: number, hours: number) =>
@@ -82,7 +85,7 @@ describe('a feed in trouble', () => {
     const looks = every(HOUR_MS, 100)
     const [apple] = tokens
     if (!apple) throw new Error('no token')
-    const navOf = createNav('nav')
+    const navOf = createNavCurve('nav')
     expect(roundsAt('AAPLc', looks)).toMatchObject(looks.map((now) => navOf(apple, now) ?? {}))
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { listen, manual, post, read } from '../devnet-client.ts'
+import { openSocket, post, rpcResult, startManualDevnet } from '../devnet-client.ts'
 
 describe('HTTP', () => {
   it.each([
@@ -7,8 +7,8 @@ describe('HTTP', () => {
     [403, -32601],
     [503, -32011],
   ])('is refused with %i for every call', async (status, code) => {
-    const devnet = await manual()
-    devnet.weather.rpc = { status, retryAfterSeconds: 2 }
+    const devnet = await startManualDevnet()
+    devnet.faults.rpc = { status, retryAfterSeconds: 2 }
     const { json, headers, ...answer } = await post(devnet, {
       jsonrpc: '2.0',
       id: 1,
@@ -23,23 +23,23 @@ describe('HTTP', () => {
   })
 
   it('is answered with another body', async () => {
-    const devnet = await manual()
-    devnet.weather.rpc = { status: 502, body: '"bad gateway"' }
+    const devnet = await startManualDevnet()
+    devnet.faults.rpc = { status: 502, body: '"bad gateway"' }
     expect((await post(devnet, {})).json).toBe('bad gateway')
   })
 
   it('is answered late', async () => {
-    const devnet = await manual()
-    devnet.weather.delayMs = 30
+    const devnet = await startManualDevnet()
+    devnet.faults.delayMs = 30
     const before = performance.now()
-    await read(devnet, 'eth_chainId')
+    await rpcResult(devnet, 'eth_chainId')
     expect(performance.now() - before).toBeGreaterThan(25)
   })
 
   it('hears and never answers, while sockets do', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
-    devnet.weather.hangs = true
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
+    devnet.faults.hangs = true
     const patience = new AbortController()
     const ends: unknown[] = []
     const ask = async (url: string, init: RequestInit = {}) => {
@@ -53,8 +53,8 @@ describe('HTTP', () => {
     ]
     await devnet.until(() => devnet.requests.eth_chainId === 1 && devnet.requests.list === 1)
     expect((await link.call('eth_blockNumber')).error).toBeUndefined()
-    devnet.weather.clear()
-    await read(devnet, 'eth_chainId')
+    devnet.faults.clear()
+    await rpcResult(devnet, 'eth_chainId')
     expect((await fetch(devnet.stocksUrl)).status).toBe(200)
     expect(ends).toEqual([])
     patience.abort()
@@ -63,14 +63,14 @@ describe('HTTP', () => {
   })
 
   it('breaks off in the middle of a body', async () => {
-    const devnet = await manual()
-    devnet.weather.cutBody = true
+    const devnet = await startManualDevnet()
+    devnet.faults.cutBody = true
     const whole = devnet.list.body().length
     const response = await fetch(devnet.stocksUrl)
     expect([response.status, response.headers.get('content-length')]).toEqual([200, String(whole)])
     await expect(response.text()).rejects.toThrow('terminated')
-    await expect(read(devnet, 'eth_getBlockByNumber', 'latest', true)).rejects.toThrow('terminated')
-    devnet.weather.clear()
+    await expect(rpcResult(devnet, 'eth_getBlockByNumber', 'latest', true)).rejects.toThrow('terminated')
+    devnet.faults.clear()
     expect(await (await fetch(devnet.stocksUrl)).text()).toHaveLength(whole)
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { word } from '../../../../src/devnet/chain/hex.ts'
+import { toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
-import { ALICE, ask, manual, read } from '../devnet-client.ts'
+import { ALICE, rpcCall, rpcResult, startManualDevnet } from '../devnet-client.ts'
 
 const WAD = 10n ** 18n
 const symbol = 'TSLAc'
@@ -20,7 +20,7 @@ const views = {
 
 /** The words that a call answers. */
 const call = async (devnet: Devnet, to: string, view: keyof typeof views, at = 'latest') => {
-  const answer = z.string().parse(await read(devnet, 'eth_call', { to, data: views[view] }, at))
+  const answer = z.string().parse(await rpcResult(devnet, 'eth_call', { to, data: views[view] }, at))
   return answer
     .slice(2)
     .match(/.{64}/g)
@@ -29,9 +29,9 @@ const call = async (devnet: Devnet, to: string, view: keyof typeof views, at = '
 
 describe('eth_call', () => {
   it('is refused with 403 by default, as on a public endpoint', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const to = devnet.list.addressOf(symbol)
-    const { status, error } = await ask(devnet, 'eth_call', { to, data: views.uiMultiplier }, 'latest')
+    const { status, error } = await rpcCall(devnet, 'eth_call', { to, data: views.uiMultiplier }, 'latest')
     expect({ status, error }).toEqual({
       status: 403,
       error: { code: -32601, message: 'rpc method is not whitelisted' },
@@ -40,11 +40,11 @@ describe('eth_call', () => {
   })
 
   it('tells the multiplier of a block by the block: before a schedule, while it lies ahead, and after', async () => {
-    const devnet = await manual({ calls: true })
+    const devnet = await startManualDevnet({ calls: true })
     const token = devnet.list.addressOf(symbol)
     const effectiveAt = devnet.chain.pending.timestamp + 2
-    devnet.act.split({ symbol, to: '2', effectiveAt })
-    devnet.flash()
+    devnet.issuer.split({ symbol, to: '2', effectiveAt })
+    devnet.makeFlashblock()
     const multipliersAt = async (at: string) => {
       const seen = []
       for (const view of ['multiplier', 'uiMultiplier', 'newUIMultiplier', 'effectiveAt'] as const) {
@@ -66,25 +66,25 @@ describe('eth_call', () => {
   })
 
   it('tells the multipliers that tokens have from the beginning', async () => {
-    const devnet = await manual({ calls: true })
+    const devnet = await startManualDevnet({ calls: true })
     expect(await call(devnet, devnet.list.addressOf('NVDAc'), 'uiMultiplier')).toEqual([1_000_537_939_576_369_481n])
   })
 
   it('tells which features are paused', async () => {
-    const devnet = await manual({ calls: true })
-    devnet.act.pause({ symbol, features: [3, 0] })
-    devnet.flash()
+    const devnet = await startManualDevnet({ calls: true })
+    devnet.issuer.pause({ symbol, features: [3, 0] })
+    devnet.makeFlashblock()
     const token = devnet.list.addressOf(symbol)
     expect(await call(devnet, token, 'pausedFeatures', 'pending')).toEqual([32n, 2n, 0n, 3n])
     expect(await call(devnet, token, 'pausedFeatures')).toEqual([32n, 0n])
   })
 
   it('tells of a feed what stands behind its proxy, and its newest round under the number of the phase', async () => {
-    const devnet = await manual({ calls: true })
+    const devnet = await startManualDevnet({ calls: true })
     const { proxy, aggregator, phase } = devnet.feeds[symbol] ?? {}
     const updatedAt = devnet.chain.pending.timestamp
-    devnet.round({ symbol, price: '438.25', round: 362 })
-    devnet.flash()
+    devnet.publishRound({ symbol, price: '438.25', round: 362 })
+    devnet.makeFlashblock()
     devnet.seal()
     const feed = proxy ?? ''
     expect(await call(devnet, feed, 'aggregator')).toEqual([BigInt(aggregator ?? 0)])
@@ -96,7 +96,7 @@ describe('eth_call', () => {
   })
 
   it('tells at the beginning the round that the list has', async () => {
-    const devnet = await manual({ calls: true })
+    const devnet = await startManualDevnet({ calls: true })
     const { nav_price, nav_price_updated_at } = devnet.list.records().find((record) => record.symbol === symbol) ?? {}
     const [, answer, , updatedAt] = (await call(devnet, devnet.feeds[symbol]?.proxy ?? '', 'latestRoundData')) ?? []
     expect([Number(answer) / 1e8, Number(updatedAt) * 1_000]).toEqual([
@@ -110,16 +110,16 @@ describe('eth_call', () => {
     ['a function of tokens of a feed', (devnet: Devnet) => devnet.feeds[symbol]?.proxy, views.uiMultiplier],
     ['no function', (devnet: Devnet) => devnet.list.addressOf(symbol), '0x'],
   ])('reverts for %s', async (_, calleeOf, data) => {
-    const devnet = await manual({ calls: true })
-    const { status, error } = await ask(devnet, 'eth_call', { to: calleeOf(devnet), data }, 'latest')
+    const devnet = await startManualDevnet({ calls: true })
+    const { status, error } = await rpcCall(devnet, 'eth_call', { to: calleeOf(devnet), data }, 'latest')
     expect({ status, error }).toEqual({ status: 200, error: { code: 3, message: 'execution reverted' } })
   })
 
   it('answers nothing where there is no code, takes input for data, and is of the newest block unless it is said', async () => {
-    const devnet = await manual({ calls: true })
-    expect(await read(devnet, 'eth_call', { to: ALICE, data: views.uiMultiplier })).toBe('0x')
+    const devnet = await startManualDevnet({ calls: true })
+    expect(await rpcResult(devnet, 'eth_call', { to: ALICE, data: views.uiMultiplier })).toBe('0x')
     const to = devnet.list.addressOf(symbol)
-    expect(await read(devnet, 'eth_call', { to, input: views.uiMultiplier })).toBe(word(WAD))
-    expect((await ask(devnet, 'eth_call', { data: views.uiMultiplier }, 'latest')).error?.code).toBe(-32602)
+    expect(await rpcResult(devnet, 'eth_call', { to, input: views.uiMultiplier })).toBe(toWord(WAD))
+    expect((await rpcCall(devnet, 'eth_call', { data: views.uiMultiplier }, 'latest')).error?.code).toBe(-32602)
   })
 })

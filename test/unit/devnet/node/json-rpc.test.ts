@@ -1,7 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Devnet, startDevnet } from '../../../../src/devnet/devnet.ts'
-import { ALICE, ask, Block, BOB, Log, logs, manual, post, read, ZERO, ZERO_HASH } from '../devnet-client.ts'
+import {
+  ALICE,
+  BlockSchema,
+  BOB,
+  getLogs,
+  LogSchema,
+  post,
+  rpcCall,
+  rpcResult,
+  startManualDevnet,
+  ZERO,
+  ZERO_HASH,
+} from '../devnet-client.ts'
 
 const hex = (digits: number) => new RegExp(`^0x[0-9a-f]{${digits}}$`)
 const QUANTITY = /^0x(0|[1-9a-f][0-9a-f]*)$/
@@ -15,16 +27,17 @@ beforeAll(async () => {
   devnet = await startDevnet({ pace: 'manual', receipts: true })
   token = devnet.list.addressOf('AAPLc')
   devnet.transfer({ symbol: 'AAPLc', from: ZERO, to: ALICE, raw: 500n })
-  devnet.flash()
+  devnet.makeFlashblock()
   devnet.transfer({ symbol: 'AAPLc', from: ALICE, to: BOB, raw: 200n })
-  devnet.flash()
+  devnet.makeFlashblock()
   devnet.seal()
   devnet.transfer({ symbol: 'AAPLc', from: ALICE, to: BOB, raw: 50n })
-  devnet.flash()
+  devnet.makeFlashblock()
 })
 afterAll(() => devnet.stop())
 
-const block = async (at: string, full = false) => Block.parse(await read(devnet, 'eth_getBlockByNumber', at, full))
+const block = async (at: string, full = false) =>
+  BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', at, full))
 
 describe('the envelope', () => {
   it('answers with jsonrpc 2.0 and the id of the request', async () => {
@@ -98,7 +111,7 @@ describe('parameters', () => {
     ['no block for code', 'eth_getCode', [ALICE]],
     ['no address for a balance', 'eth_getBalance', ['latest', 'latest']],
   ])('are refused with -32602 for %s', async (_, method, params) => {
-    expect((await ask(devnet, method, ...params)).error?.code).toBe(-32602)
+    expect((await rpcCall(devnet, method, ...params)).error?.code).toBe(-32602)
   })
 })
 
@@ -168,14 +181,14 @@ describe('eth_getBlockByNumber', () => {
   })
 
   it('shows in pending the transactions, gas and data pre-confirmed so far, and in latest all that were sealed', async () => {
-    const own = await manual()
-    const seen = async (tag: string) => Block.parse(await read(own, 'eth_getBlockByNumber', tag, false))
+    const own = await startManualDevnet()
+    const seen = async (tag: string) => BlockSchema.parse(await rpcResult(own, 'eth_getBlockByNumber', tag, false))
     const sizes: unknown[] = []
     for (let made = 0; made < 3; made++) {
       const { transactions, gasUsed, blobGasUsed } = await seen('pending')
       sizes.push([transactions.length, Number(gasUsed) > made, Number(blobGasUsed) > made])
       own.transfer({ symbol: 'TSLAc', raw: 1n, to: BOB })
-      own.flash()
+      own.makeFlashblock()
     }
     expect(sizes).toEqual([
       [0, false, false],
@@ -220,17 +233,17 @@ describe('eth_getBlockByNumber', () => {
     ['a number of the far future', () => `0x${'f'.repeat(64)}`],
     ['a block that is no longer kept', () => '0x5'],
   ])('is null for %s', async (_, at) => {
-    expect(await read(devnet, 'eth_getBlockByNumber', at(), false)).toBeNull()
+    expect(await rpcResult(devnet, 'eth_getBlockByNumber', at(), false)).toBeNull()
   })
 })
 
 describe('eth_getLogs', () => {
   const number = (above = 0) => quantity(devnet.chain.head.number + above)
 
-  it.each(Object.entries(Log.shape))('answers logs with the field %s', async (field, schema) => {
+  it.each(Object.entries(LogSchema.shape))('answers logs with the field %s', async (field, schema) => {
     for (const log of [
-      ...(await logs(devnet, { address: token })),
-      ...(await logs(devnet, { fromBlock: 'pending', toBlock: 'pending' })),
+      ...(await getLogs(devnet, { address: token })),
+      ...(await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })),
     ]) {
       expect(() => schema.parse(log[field as keyof typeof log])).not.toThrow()
     }
@@ -238,14 +251,14 @@ describe('eth_getLogs', () => {
 
   it('answers a sealed log with its place', async () => {
     const { hash, timestamp } = await block('latest')
-    expect(await logs(devnet, { fromBlock: 'latest', toBlock: 'latest' })).toMatchObject([
+    expect(await getLogs(devnet, { fromBlock: 'latest', toBlock: 'latest' })).toMatchObject([
       { blockHash: hash, blockNumber: number(), blockTimestamp: timestamp, transactionIndex: '0x0', logIndex: '0x0' },
       { blockHash: hash, blockNumber: number(), blockTimestamp: timestamp, transactionIndex: '0x1', logIndex: '0x1' },
     ])
   })
 
   it('answers a pre-confirmed log with its place, but a block hash of zeros', async () => {
-    expect(await logs(devnet, { fromBlock: 'pending', toBlock: 'pending' })).toMatchObject([
+    expect(await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })).toMatchObject([
       { blockHash: ZERO_HASH, blockNumber: number(1), transactionIndex: '0x0', logIndex: '0x0', removed: false },
     ])
   })
@@ -262,7 +275,7 @@ describe('eth_getLogs', () => {
     ['finalized to safe', { fromBlock: 'finalized', toBlock: 'safe' }, 0],
     ['earliest to earliest', { fromBlock: 'earliest', toBlock: 'earliest' }, 0],
   ])('reads %s', async (_, filter, count) => {
-    expect(await logs(devnet, filter)).toHaveLength(count)
+    expect(await getLogs(devnet, filter)).toHaveLength(count)
   })
 
   it.each<[string, () => Record<string, unknown>, number]>([
@@ -282,7 +295,7 @@ describe('eth_getLogs', () => {
       2,
     ],
   ])('reads %s', async (_, filter, count) => {
-    expect(await logs(devnet, filter())).toHaveLength(count)
+    expect(await getLogs(devnet, filter())).toHaveLength(count)
   })
 
   const padded = (address: string) => `0x${address.slice(2).padStart(64, '0')}`
@@ -306,7 +319,7 @@ describe('eth_getLogs', () => {
     ['another event', () => ({ topics: [ZERO_HASH] }), 0],
     ['a topic where the log has none', () => ({ topics: [TRANSFER, null, null, ZERO_HASH] }), 0],
   ])('filters by %s', async (_, filter, count) => {
-    expect(await logs(devnet, filter())).toHaveLength(count)
+    expect(await getLogs(devnet, filter())).toHaveLength(count)
   })
 
   it.each<[string, () => Record<string, unknown>, number, string]>([
@@ -336,15 +349,15 @@ describe('eth_getLogs', () => {
       'pruned history unavailable',
     ],
   ])('refuses %s', async (_, filter, code, message) => {
-    const { status, error } = await ask(devnet, 'eth_getLogs', filter())
+    const { status, error } = await rpcCall(devnet, 'eth_getLogs', filter())
     expect({ status, error }).toEqual({ status: 200, error: { code, message } })
   })
 
   it('answers exactly 2,000 blocks once there are so many', async () => {
-    const own = await manual()
+    const own = await startManualDevnet()
     for (let more = 0; more < 1_600; more++) own.seal()
     const head = own.chain.head.number
-    expect(await logs(own, { fromBlock: quantity(head - 1_999), toBlock: 'pending' })).toEqual([])
+    expect(await getLogs(own, { fromBlock: quantity(head - 1_999), toBlock: 'pending' })).toEqual([])
     expect(own.chain.head.number - own.chain.oldest).toBe(2_047)
     expect(own.chain.block(own.chain.oldest - 1)).toBeUndefined()
   })
@@ -353,14 +366,14 @@ describe('eth_getLogs', () => {
     ['a smaller range', 'rangeBound', 'block range greater than 1 max'],
     ['fewer results', 'resultsBound', 'query exceeds max results 1'],
   ])('can be told to allow %s', async (_, bound, message) => {
-    const own = await manual()
+    const own = await startManualDevnet()
     own.transfer({ symbol: 'TSLAc', raw: 1n })
     own.transfer({ symbol: 'TSLAc', raw: 2n })
-    own.flash()
+    own.makeFlashblock()
     own.seal()
-    own.weather[bound] = 1
+    own.faults[bound] = 1
     const from = quantity(own.chain.head.number - 1)
-    expect((await ask(own, 'eth_getLogs', { fromBlock: from, toBlock: 'latest' })).error).toEqual({
+    expect((await rpcCall(own, 'eth_getLogs', { fromBlock: from, toBlock: 'latest' })).error).toEqual({
       code: -32602,
       message,
     })
@@ -374,7 +387,7 @@ const Receipts = z.array(
     status: z.literal('0x1'),
     gasUsed: z.string().regex(QUANTITY),
     type: z.literal('0x2'),
-    logs: z.array(Log),
+    logs: z.array(LogSchema),
   }),
 )
 
@@ -382,7 +395,7 @@ describe('eth_getBlockReceipts', () => {
   it.each(['transactionHash', 'blockNumber', 'status', 'gasUsed', 'type'])(
     'answers receipts with the field %s',
     async (field) => {
-      for (const receipt of Receipts.parse(await read(devnet, 'eth_getBlockReceipts', 'latest'))) {
+      for (const receipt of Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', 'latest'))) {
         expect(receipt[field]).toMatch(field === 'transactionHash' ? hex(64) : QUANTITY)
       }
     },
@@ -395,24 +408,24 @@ describe('eth_getBlockReceipts', () => {
     ['finalized', 0],
     ['earliest', 0],
   ])('has one for each transaction of %s', async (tag, count) => {
-    const receipts = Receipts.parse(await read(devnet, 'eth_getBlockReceipts', tag))
+    const receipts = Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', tag))
     expect(receipts).toHaveLength(count)
     expect(receipts.map((receipt) => receipt.transactionHash)).toEqual((await block(tag)).transactions)
   })
 
   it('adds the gas up to the block, and has the logs of the block', async () => {
-    const receipts = Receipts.parse(await read(devnet, 'eth_getBlockReceipts', 'latest'))
+    const receipts = Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', 'latest'))
     expect(receipts.at(-1)?.cumulativeGasUsed).toBe((await block('latest')).gasUsed)
-    expect(receipts.flatMap((receipt) => receipt.logs)).toEqual(await logs(devnet, { fromBlock: 'latest' }))
+    expect(receipts.flatMap((receipt) => receipt.logs)).toEqual(await getLogs(devnet, { fromBlock: 'latest' }))
   })
 
   it('is null for an unknown block', async () => {
-    expect(await read(devnet, 'eth_getBlockReceipts', quantity(devnet.chain.head.number + 9))).toBeNull()
+    expect(await rpcResult(devnet, 'eth_getBlockReceipts', quantity(devnet.chain.head.number + 9))).toBeNull()
   })
 
   it('is refused with 403 on a public endpoint, which is the default', async () => {
-    const own = await manual()
-    const { status, error } = await ask(own, 'eth_getBlockReceipts', 'latest')
+    const own = await startManualDevnet()
+    const { status, error } = await rpcCall(own, 'eth_getBlockReceipts', 'latest')
     expect({ status, error }).toEqual({
       status: 403,
       error: { code: -32601, message: 'rpc method is not whitelisted' },
@@ -430,58 +443,58 @@ describe('state', () => {
     ['latest', '0x1'],
     ['pending', '0x2'],
   ])('counts the transactions of a sender at %s', async (tag, count) => {
-    expect(await read(devnet, 'eth_getTransactionCount', ALICE, tag)).toBe(count)
+    expect(await rpcResult(devnet, 'eth_getTransactionCount', ALICE, tag)).toBe(count)
   })
 
   it('holds the total supply at slot 2, pre-confirmed or sealed', async () => {
-    const own = await manual()
+    const own = await startManualDevnet()
     const supplyAt = async (tag: string) =>
-      BigInt(z.string().parse(await read(own, 'eth_getStorageAt', token, '0x2', tag)))
+      BigInt(z.string().parse(await rpcResult(own, 'eth_getStorageAt', token, '0x2', tag)))
     const before = await supplyAt('latest')
     own.transfer({ symbol: 'AAPLc', from: ZERO, raw: 70n })
-    own.flash()
+    own.makeFlashblock()
     expect([await supplyAt('latest'), await supplyAt('pending')]).toEqual([before, before + 70n])
     own.seal()
     expect([await supplyAt('safe'), await supplyAt('latest')]).toEqual([before, before + 70n])
   })
 
   it.each(['0x2', `0x${'2'.padStart(64, '0')}`])('takes the slot as %s', async (slot) => {
-    expect(await read(devnet, 'eth_getStorageAt', token, slot, 'latest')).toMatch(hex(64))
+    expect(await rpcResult(devnet, 'eth_getStorageAt', token, slot, 'latest')).toMatch(hex(64))
   })
 
   it.each(tags)('answers an untouched slot at %s with zeros', async (tag) => {
-    expect(await read(devnet, 'eth_getStorageAt', BOB, '0x7', tag)).toBe(ZERO_HASH)
+    expect(await rpcResult(devnet, 'eth_getStorageAt', BOB, '0x7', tag)).toBe(ZERO_HASH)
   })
 
   it.each(tags)('has 0xef as the code of a token at %s, and none for an account', async (tag) => {
-    expect(await read(devnet, 'eth_getCode', token, tag)).toBe('0xef')
-    expect(await read(devnet, 'eth_getCode', ALICE, tag)).toBe('0x')
+    expect(await rpcResult(devnet, 'eth_getCode', token, tag)).toBe('0xef')
+    expect(await rpcResult(devnet, 'eth_getCode', ALICE, tag)).toBe('0x')
   })
 
   it('shows the code of a new token before the block is sealed', async () => {
-    const own = await manual()
+    const own = await startManualDevnet()
     const fresh = `0xb2${'0'.repeat(36)}99`
     own.transfer({ address: fresh, from: ZERO, to: ALICE, raw: 1n })
-    own.flash()
-    expect(await read(own, 'eth_getCode', fresh, 'latest')).toBe('0x')
-    expect(await read(own, 'eth_getCode', fresh, 'pending')).toBe('0xef')
+    own.makeFlashblock()
+    expect(await rpcResult(own, 'eth_getCode', fresh, 'latest')).toBe('0x')
+    expect(await rpcResult(own, 'eth_getCode', fresh, 'pending')).toBe('0xef')
     own.seal()
-    expect(await read(own, 'eth_getCode', fresh, 'latest')).toBe('0xef')
+    expect(await rpcResult(own, 'eth_getCode', fresh, 'latest')).toBe('0xef')
   })
 
   it.each(tags)('answers a balance at %s in wei', async (tag) => {
-    expect(await read(devnet, 'eth_getBalance', devnet.custodian, tag)).toMatch(QUANTITY)
-    expect(await read(devnet, 'eth_getBalance', BOB, tag)).toBe('0x0')
+    expect(await rpcResult(devnet, 'eth_getBalance', devnet.custodian, tag)).toMatch(QUANTITY)
+    expect(await rpcResult(devnet, 'eth_getBalance', BOB, tag)).toBe('0x0')
   })
 
   it('takes the gas from the sender, pre-confirmed first and then sealed', async () => {
-    const own = await manual({ receipts: true })
+    const own = await startManualDevnet({ receipts: true })
     const etherAt = async (tag: string) =>
-      BigInt(z.string().parse(await read(own, 'eth_getBalance', own.custodian, tag)))
+      BigInt(z.string().parse(await rpcResult(own, 'eth_getBalance', own.custodian, tag)))
     const before = await etherAt('latest')
     own.transfer({ symbol: 'AAPLc', to: BOB, raw: 1n })
-    own.flash()
-    const [receipt] = Receipts.parse(await read(own, 'eth_getBlockReceipts', 'pending'))
+    own.makeFlashblock()
+    const [receipt] = Receipts.parse(await rpcResult(own, 'eth_getBlockReceipts', 'pending'))
     const fee = BigInt(receipt?.gasUsed ?? 0) * BigInt(String(receipt?.effectiveGasPrice))
     expect([await etherAt('latest'), await etherAt('pending')]).toEqual([before, before - fee])
     own.seal()
@@ -495,7 +508,7 @@ describe('state', () => {
     ['eth_getBalance', [ALICE]],
   ])('is refused by %s above the head, and where it is pruned', async (method, params) => {
     const above = quantity(devnet.chain.head.number + 1)
-    expect((await ask(devnet, method, ...params, above)).error?.code).toBe(-32001)
-    expect((await ask(devnet, method, ...params, '0x5')).error?.code).toBe(-32000)
+    expect((await rpcCall(devnet, method, ...params, above)).error?.code).toBe(-32001)
+    expect((await rpcCall(devnet, method, ...params, '0x5')).error?.code).toBe(-32000)
   })
 })

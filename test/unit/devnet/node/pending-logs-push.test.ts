@@ -1,36 +1,50 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ALICE, BOB, Log, listen, logs, manual, read, ZERO, ZERO_HASH } from '../devnet-client.ts'
+import {
+  ALICE,
+  BOB,
+  getLogs,
+  LogSchema,
+  openSocket,
+  rpcResult,
+  startManualDevnet,
+  ZERO,
+  ZERO_HASH,
+} from '../devnet-client.ts'
 
 const padded = (address: string) => `0x${address.slice(2).padStart(64, '0')}`
-const Logs = z.array(Log)
+const Logs = z.array(LogSchema)
 
 describe('pendingLogs', () => {
   it('brings each log of a flashblock in a message of its own, as soon as it is made', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     expect((await link.subscribe('pendingLogs', {})).result).toMatch(/^0x[0-9a-f]{32}$/)
     devnet.transfer({ symbol: 'AAPLc', to: ALICE, raw: 1n })
     devnet.transfer({ symbol: 'TSLAc', to: BOB, raw: 2n })
-    const made = devnet.flash()
-    await link.until(() => link.results.length === 2)
-    expect(link.results).toEqual(made)
-    expect(Logs.parse(link.results).map((log) => log.logIndex)).toEqual(['0x0', '0x1'])
+    const made = devnet.makeFlashblock()
+    await link.waitUntil(() => link.notifications.length === 2)
+    expect(link.notifications).toEqual(made)
+    expect(Logs.parse(link.notifications).map((log) => log.logIndex)).toEqual(['0x0', '0x1'])
   })
 
   it('brings only what the newest flashblock adds, counted on over the block', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs')
     for (const raw of [1n, 2n, 3n]) {
       devnet.transfer({ symbol: 'AAPLc', raw })
-      devnet.flash()
+      devnet.makeFlashblock()
     }
     devnet.seal()
     devnet.transfer({ symbol: 'AAPLc', raw: 4n })
-    devnet.flash()
-    await link.settled()
-    const places = Logs.parse(link.results).map((log) => [Number(log.blockNumber), log.transactionIndex, log.logIndex])
+    devnet.makeFlashblock()
+    await link.flush()
+    const places = Logs.parse(link.notifications).map((log) => [
+      Number(log.blockNumber),
+      log.transactionIndex,
+      log.logIndex,
+    ])
     const head = devnet.chain.head.number
     expect(places).toEqual([
       [head, '0x0', '0x0'],
@@ -41,42 +55,42 @@ describe('pendingLogs', () => {
   })
 
   it('gives a log a block hash of zeros, and else the place that it keeps when it is sealed', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
     devnet.transfer({ symbol: 'AAPLc', raw: 5n })
-    devnet.flash()
+    devnet.makeFlashblock()
     const { hash } = devnet.seal()
-    await link.settled()
-    const [told] = Logs.parse(link.results)
+    await link.flush()
+    const [told] = Logs.parse(link.notifications)
     expect(told?.blockHash).toBe(ZERO_HASH)
-    expect(await logs(devnet, { blockHash: hash })).toEqual([{ ...told, blockHash: hash }])
+    expect(await getLogs(devnet, { blockHash: hash })).toEqual([{ ...told, blockHash: hash }])
   })
 
   it('says nothing at a seal, and nothing for a flashblock without logs', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
-    devnet.flash()
+    devnet.makeFlashblock()
     devnet.seal()
-    await link.settled()
-    expect(link.results).toEqual([])
+    await link.flush()
+    expect(link.notifications).toEqual([])
   })
 
   it('sends, in the older shape, all pending logs in an array at every flashblock', async () => {
-    const devnet = await manual()
-    devnet.weather.shape = 'all'
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    devnet.faults.shape = 'all'
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', { address: devnet.list.addressOf('AAPLc') })
-    devnet.flash()
+    devnet.makeFlashblock()
     devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     devnet.transfer({ symbol: 'TSLAc', raw: 9n })
-    devnet.flash()
+    devnet.makeFlashblock()
     devnet.transfer({ symbol: 'AAPLc', raw: 2n })
-    devnet.flash()
-    devnet.flash()
-    await link.settled()
-    expect(link.results.map((result) => Logs.parse(result).map((log) => Number(log.data)))).toEqual([
+    devnet.makeFlashblock()
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(link.notifications.map((result) => Logs.parse(result).map((log) => Number(log.data)))).toEqual([
       [1],
       [1, 2],
       [1, 2],
@@ -98,28 +112,28 @@ describe('pendingLogs', () => {
     ['an address and one of several receivers', (aapl) => [{ address: aapl, topics: [null, [], [padded(BOB)]] }], [3]],
     ['blocks, which it ignores', () => [{ fromBlock: 'latest', toBlock: '0x1' }], [1, 2, 3]],
   ])('filters by %s', async (_, filterOf, heard) => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', ...filterOf(devnet.list.addressOf('AAPLc')))
     devnet.transfer({ symbol: 'AAPLc', to: ALICE, raw: 1n })
     devnet.transfer({ symbol: 'TSLAc', to: BOB, raw: 2n })
     devnet.transfer({ symbol: 'AAPLc', to: BOB, raw: 3n })
-    devnet.flash()
-    await link.settled()
-    expect(Logs.parse(link.results).map((log) => Number(log.data))).toEqual(heard)
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(Logs.parse(link.notifications).map((log) => Number(log.data))).toEqual(heard)
   })
 
   it('carries any log that a test makes', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
     const hash = devnet.emit(
       { address: ZERO, topics: [], data: '0x' },
       { address: ZERO, topics: [ZERO_HASH], data: '0x01' },
     )
-    devnet.flash()
-    await link.settled()
-    expect(link.results).toMatchObject([
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(link.notifications).toMatchObject([
       { address: ZERO, topics: [], data: '0x', transactionHash: hash, transactionIndex: '0x0', logIndex: '0x0' },
       {
         address: ZERO,
@@ -135,44 +149,44 @@ describe('pendingLogs', () => {
 
 describe('logs and newHeads', () => {
   it('bring a sealed block when it is sealed', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('newHeads')
     await link.subscribe('logs', { address: devnet.list.addressOf('AAPLc') })
     devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     devnet.transfer({ symbol: 'TSLAc', raw: 2n })
-    devnet.flash()
-    await link.settled()
-    expect(link.results).toEqual([])
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(link.notifications).toEqual([])
     const { hash, logs: sealed } = devnet.seal()
-    await link.settled()
-    expect(link.results).toEqual([expect.objectContaining({ hash, logsBloom: expect.any(String) }), sealed[0]])
-    expect(link.results[0]).not.toHaveProperty('transactions')
+    await link.flush()
+    expect(link.notifications).toEqual([expect.objectContaining({ hash, logsBloom: expect.any(String) }), sealed[0]])
+    expect(link.notifications[0]).not.toHaveProperty('transactions')
   })
 })
 
 describe('a socket', () => {
   it('answers every method that HTTP answers', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     expect((await link.call('eth_getBlockByNumber', 'pending', false)).result).toEqual(
-      await read(devnet, 'eth_getBlockByNumber', 'pending', false),
+      await rpcResult(devnet, 'eth_getBlockByNumber', 'pending', false),
     )
     expect((await link.call('eth_getBlockReceipts', 'latest')).error?.code).toBe(-32601)
     expect((await link.call('eth_nothing')).error?.code).toBe(-32601)
   })
 
   it('ends a subscription, once', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     const { result } = await link.subscribe('pendingLogs', {})
     expect(devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 0 })
     expect((await link.call('eth_unsubscribe', result)).result).toBe(true)
     expect((await link.call('eth_unsubscribe', result)).result).toBe(false)
     devnet.transfer({ symbol: 'AAPLc', raw: 1n })
-    devnet.flash()
-    await link.settled()
-    expect(link.results).toEqual([])
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(link.notifications).toEqual([])
     expect(devnet.subscriptions().pendingLogs).toBe(0)
   })
 
@@ -181,12 +195,12 @@ describe('a socket', () => {
     ['no kind', []],
     ['a filter with a bad address', ['pendingLogs', { address: 'AAPLc' }]],
   ])('refuses a subscription with %s', async (_, params) => {
-    const link = await listen(await manual())
+    const link = await openSocket(await startManualDevnet())
     expect((await link.subscribe(...params)).error?.code).toBe(-32602)
   })
 
   it('has a bound for its subscriptions', async () => {
-    const link = await listen(await manual())
+    const link = await openSocket(await startManualDevnet())
     const request = { jsonrpc: '2.0', id: null, method: 'eth_subscribe', params: ['newHeads'] }
     for (let count = 1; count < 1_024; count++) link.socket.send(JSON.stringify(request))
     expect((await link.subscribe('newHeads')).error).toBeUndefined()
@@ -194,23 +208,23 @@ describe('a socket', () => {
   })
 
   it('is closed for a message over 1 MiB', async () => {
-    const link = await listen(await manual())
+    const link = await openSocket(await startManualDevnet())
     const code = new Promise((resolve) => link.socket.once('close', resolve))
     link.socket.send('x'.repeat(1_100_000))
     expect(await code).toBe(1009)
   })
 
   it('answers what it cannot read with an error', async () => {
-    const link = await listen(await manual())
+    const link = await openSocket(await startManualDevnet())
     link.socket.send('{')
     link.socket.send(Buffer.from('00', 'hex'))
-    await link.until(() => link.answers.length === 2)
+    await link.waitUntil(() => link.answers.length === 2)
     expect(link.answers.map((answer) => answer.error?.code)).toEqual([-32700, -32700])
   })
 
   it('is cut when its reader does not read, and another is not', async () => {
-    const devnet = await manual()
-    const [stuck, reading] = [await listen(devnet), await listen(devnet)]
+    const devnet = await startManualDevnet()
+    const [stuck, reading] = [await openSocket(devnet), await openSocket(devnet)]
     await stuck.subscribe('pendingLogs', {})
     await reading.subscribe('pendingLogs', {})
     stuck.socket.pause()
@@ -218,18 +232,18 @@ describe('a socket', () => {
     let told = 0
     while (devnet.sockets() === 2 && told < 100) {
       devnet.emit({ address: ZERO, topics: [], data })
-      devnet.flash()
+      devnet.makeFlashblock()
       devnet.seal()
       told += 1
-      await reading.until(() => reading.results.length === told)
+      await reading.waitUntil(() => reading.notifications.length === told)
     }
     expect(devnet.sockets()).toBe(1)
-    expect((await reading.settled()).error).toBeUndefined()
+    expect((await reading.flush()).error).toBeUndefined()
   })
 
   it('may come on any path', async () => {
-    const devnet = await manual()
-    const link = await listen({ ...devnet, wsUrl: `${devnet.wsUrl}v1/key` })
+    const devnet = await startManualDevnet()
+    const link = await openSocket({ ...devnet, wsUrl: `${devnet.wsUrl}v1/key` })
     expect((await link.call('eth_chainId')).result).toBe(`0x${devnet.chainId.toString(16)}`)
   })
 })

@@ -1,50 +1,59 @@
 import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
-import { amounts, Block, listen, logs, manual, read, send, ZERO_HASH } from '../devnet-client.ts'
+import {
+  amounts,
+  BlockSchema,
+  getLogs,
+  openSocket,
+  rpcResult,
+  sendTransfer,
+  startManualDevnet,
+  ZERO_HASH,
+} from '../devnet-client.ts'
 
 describe('what is pre-confirmed', () => {
   const pendingOf = async (devnet: Devnet) =>
-    Block.nullable().parse(await read(devnet, 'eth_getBlockByNumber', 'pending', false))
+    BlockSchema.nullable().parse(await rpcResult(devnet, 'eth_getBlockByNumber', 'pending', false))
 
   it('may have neither number nor hash', async () => {
-    const devnet = await manual()
-    devnet.weather.pending = 'numberless'
+    const devnet = await startManualDevnet()
+    devnet.faults.pending = 'numberless'
     expect(await pendingOf(devnet)).toMatchObject({ number: null, hash: null, parentHash: devnet.chain.head.hash })
   })
 
   it.each(['latest', 'null'] as const)('may be nothing, so that pending is %s', async (pending) => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
-    devnet.weather.pending = pending
-    send(devnet, 1n)
-    devnet.flash()
-    await link.settled()
-    expect(link.results).toEqual([])
-    expect(await logs(devnet, { fromBlock: 'pending', toBlock: 'pending' })).toEqual([])
+    devnet.faults.pending = pending
+    sendTransfer(devnet, 1n)
+    devnet.makeFlashblock()
+    await link.flush()
+    expect(link.notifications).toEqual([])
+    expect(await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })).toEqual([])
     expect((await pendingOf(devnet))?.hash).toBe(pending === 'latest' ? devnet.chain.head.hash : undefined)
-    expect(await read(devnet, 'eth_getTransactionCount', devnet.custodian, 'pending')).toBe('0x0')
+    expect(await rpcResult(devnet, 'eth_getTransactionCount', devnet.custodian, 'pending')).toBe('0x0')
     const { hash } = devnet.seal()
-    expect(await logs(devnet, { blockHash: hash })).toHaveLength(1)
+    expect(await getLogs(devnet, { blockHash: hash })).toHaveLength(1)
   })
 
   it('may have a hash of its own at every flashblock, which its logs name wherever they are told', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
-    devnet.weather.pending = 'partial'
+    devnet.faults.pending = 'partial'
     const hashes = new Set<unknown>()
     for (const raw of [1n, 2n]) {
-      send(devnet, raw)
-      devnet.flash()
+      sendTransfer(devnet, raw)
+      devnet.makeFlashblock()
       const hash = (await pendingOf(devnet))?.hash
       hashes.add(hash)
-      const told = await logs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
+      const told = await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
       expect(told.map((log) => log.blockHash)).toEqual(told.map(() => hash))
-      await link.settled()
-      expect(link.results.at(-1)).toEqual(told.at(-1))
+      await link.flush()
+      expect(link.notifications.at(-1)).toEqual(told.at(-1))
     }
-    devnet.flash()
+    devnet.makeFlashblock()
     hashes.add((await pendingOf(devnet))?.hash)
     hashes.add(devnet.seal().hash)
     hashes.add((await pendingOf(devnet))?.hash)
@@ -54,45 +63,45 @@ describe('what is pre-confirmed', () => {
   })
 
   it('may be stuck some blocks ago, while blocks are sealed and nothing is pushed', async () => {
-    const devnet = await manual()
-    const link = await listen(devnet)
+    const devnet = await startManualDevnet()
+    const link = await openSocket(devnet)
     const make = (raw: bigint) => {
-      send(devnet, raw)
-      devnet.flash()
+      sendTransfer(devnet, raw)
+      devnet.makeFlashblock()
       return devnet.seal()
     }
     const [stuck] = [1n, 2n, 3n, 4n, 5n, 6n].map(make)
     await link.subscribe('pendingLogs', {})
-    devnet.weather.pending = 'behind'
+    devnet.faults.pending = 'behind'
     for (const raw of [7n, 8n]) {
       expect(await pendingOf(devnet)).toMatchObject({
         number: `0x${stuck?.number.toString(16)}`,
         hash: ZERO_HASH,
         parentHash: stuck?.parentHash,
       })
-      const told = await logs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
+      const told = await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
       expect(told).toEqual(stuck?.logs.map((log) => ({ ...log, blockHash: ZERO_HASH })))
       make(raw)
     }
-    expect(await read(devnet, 'eth_getTransactionCount', devnet.custodian, 'pending')).toBe('0x1')
-    await link.settled()
-    expect(link.results).toEqual([])
-    devnet.weather.clear()
+    expect(await rpcResult(devnet, 'eth_getTransactionCount', devnet.custodian, 'pending')).toBe('0x1')
+    await link.flush()
+    expect(link.notifications).toEqual([])
+    devnet.faults.clear()
     expect((await pendingOf(devnet))?.parentHash).toBe(devnet.chain.head.hash)
-    devnet.weather.pending = 'behind'
+    devnet.faults.pending = 'behind'
     expect(Number((await pendingOf(devnet))?.number)).toBe(devnet.chain.head.number - 5)
   })
 
   it('is told once where it is sealed already', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const numbers = [1n, 2n, 3n, 4n, 5n, 6n].map((raw) => {
-      send(devnet, raw)
-      devnet.flash()
+      sendTransfer(devnet, raw)
+      devnet.makeFlashblock()
       return devnet.seal().number
     })
-    devnet.weather.pending = 'behind'
+    devnet.faults.pending = 'behind'
     const since = async (at: number) =>
-      amounts(await logs(devnet, { fromBlock: `0x${(numbers[at] ?? 0).toString(16)}`, toBlock: 'pending' }))
+      amounts(await getLogs(devnet, { fromBlock: `0x${(numbers[at] ?? 0).toString(16)}`, toBlock: 'pending' }))
     expect(await since(0)).toEqual([1, 2, 3, 4, 5, 6])
     expect(await since(4)).toEqual([5, 6, 1])
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { manual } from '../devnet-client.ts'
+import { startManualDevnet } from '../devnet-client.ts'
 
 const Record = z.strictObject({
   contract_address: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
@@ -39,7 +39,7 @@ const get = async (url: string) => {
 
 describe('the list', () => {
   it('is a JSON object with an array of tokens', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const { response, json } = await get(devnet.stocksUrl)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('application/json')
@@ -47,7 +47,7 @@ describe('the list', () => {
   })
 
   it.each(Object.keys(Record.shape))('has a field %s that is what it is said to be', async (field) => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const { json } = await get(devnet.stocksUrl)
     const values = z
       .object({ tokens: z.array(z.looseObject({})) })
@@ -59,18 +59,18 @@ describe('the list', () => {
   })
 
   it('takes no query parameters and gives everything in one answer', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const { json } = await get(`${devnet.stocksUrl}?page=2`)
     expect(List.parse(json).tokens).toHaveLength(13)
   })
 
   it('needs no credential', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     expect((await fetch(devnet.stocksUrl)).headers.has('www-authenticate')).toBe(false)
   })
 
   it('has a listing without a reference value', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const { tokens } = List.parse((await get(devnet.stocksUrl)).json)
     const bare = tokens.filter((token) => token.nav_price === undefined)
     expect(bare.map((token) => token.symbol)).toEqual(['INTCc'])
@@ -82,20 +82,20 @@ describe('the list', () => {
     ['GOOGLc', '1.000377118676784179'],
     ['METAc', '1.000313792289598084'],
   ])('writes the multiplier of %s with the digits %s', async (symbol, digits) => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const text = await (await fetch(devnet.stocksUrl)).text()
     const record = text.slice(text.indexOf(symbol)).split('}')[0]
     expect(record).toContain(`"multiplier":${digits},`)
   })
 
   it('counts a mint and a burn into the total supply once they are sealed', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const supply = async () =>
       List.parse((await get(devnet.stocksUrl)).json).tokens.find((token) => token.symbol === 'AAPLc')?.total_supply
     const before = (await supply()) ?? 0
     devnet.transfer({ symbol: 'AAPLc', from: `0x${'0'.repeat(40)}`, raw: 300_000_000n })
     devnet.transfer({ symbol: 'AAPLc', to: `0x${'0'.repeat(40)}`, raw: 100_000_000n })
-    devnet.flash()
+    devnet.makeFlashblock()
     expect(await supply()).toBe(before)
     devnet.seal()
     expect(await supply()).toBeCloseTo(before + 2, 8)
@@ -103,7 +103,7 @@ describe('the list', () => {
 
   it('publishes a reference value that is not older than a heartbeat', async () => {
     const now = Date.UTC(2026, 10, 20, 15, 0, 7)
-    const devnet = await manual({ now: () => now })
+    const devnet = await startManualDevnet({ now: () => now })
     const { tokens } = List.parse((await get(devnet.stocksUrl)).json)
     const times = tokens.flatMap((token) => token.nav_price_updated_at ?? []).map(Date.parse)
     expect(Math.min(...times)).toBeGreaterThanOrEqual(now - 3_600_000)
@@ -118,7 +118,7 @@ describe('anything else is the error record', () => {
     ['another verb', '/v1/tokenized-stocks', 'POST', 405],
     ['a read of the RPC path', '/rpc', 'GET', 405],
   ])('for %s', async (_, path, method, status) => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     const response = await fetch(devnet.url + path, { method })
     expect(response.status).toBe(status)
     expect(response.headers.get('content-type')).toBe('application/json')
@@ -126,8 +126,8 @@ describe('anything else is the error record', () => {
   })
 
   it.each([429, 500, 503])('when the weather refuses the list with %i', async (status) => {
-    const devnet = await manual()
-    devnet.weather.list = { status, retryAfterSeconds: 7 }
+    const devnet = await startManualDevnet()
+    devnet.faults.list = { status, retryAfterSeconds: 7 }
     const { response, json } = await get(devnet.stocksUrl)
     expect(response.status).toBe(status)
     expect(response.headers.get('retry-after')).toBe('7')
@@ -138,7 +138,7 @@ describe('anything else is the error record', () => {
 
 describe('what a test does to the list', () => {
   it('adds, changes and removes a record', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     devnet.list.add({ contract_address: `0xb2${'0'.repeat(37)}9`, symbol: 'NEWc', decimals: 8 })
     devnet.list.change('AAPLc', { symbol: 'AAPL', multiplier: '4.000000000000000001', nav_price: undefined })
     devnet.list.remove('TSLAc')
@@ -155,7 +155,7 @@ describe('what a test does to the list', () => {
     ['another body', '<html>', '<html>'],
     ['a part of the true one', (body: string) => body.slice(0, 9), '{"tokens"'],
   ])('serves %s', async (_, corruption, served) => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     devnet.list.corrupt(corruption)
     expect(await (await fetch(devnet.stocksUrl)).text()).toBe(served)
     devnet.list.corrupt(undefined)
@@ -163,7 +163,7 @@ describe('what a test does to the list', () => {
   })
 
   it('names what is not listed', async () => {
-    const devnet = await manual()
+    const devnet = await startManualDevnet()
     expect(() => devnet.list.remove('XYZ')).toThrow('XYZ is not listed')
   })
 })

@@ -1,19 +1,27 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Overtaken } from '../../../../src/edge/history/eviction-guard.ts'
-import { wholeOf } from '../../../../src/edge/history/whole.ts'
-import { Turnstile } from '../../../../src/edge/limits/work-queue.ts'
+import { EvictedError } from '../../../../src/edge/history/eviction-guard.ts'
+import { readAll } from '../../../../src/edge/history/whole.ts'
+import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
 import type { Tape } from '../../../../src/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'
-import { askedOf, Deeds, Selected, turnsOf } from '../arbitrary-tape.ts'
-import { openHouse } from '../edge-fixture.ts'
+import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
+import { openEdge } from '../edge-fixture.ts'
 import { at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
-import { askedAt, board, idOf, namedHouse, type Parameters, parametersOf, readingOf } from './history-fixture.ts'
+import {
+  historyReaderOf,
+  idOf,
+  openNamedEdge,
+  parametersOf,
+  type QueryParameters,
+  queryAt,
+  tokenNotes,
+} from './history-fixture.ts'
 
 /** All of it, part after part; `between` happens after each of them. */
-async function readWhole(tape: Tape, parameters: Parameters, between: () => Promise<unknown> = async () => {}) {
+async function readAllParts(tape: Tape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
   const texts: string[] = []
-  for await (const part of wholeOf(readingOf(tape), await askedAt(at, tape, parameters))) {
+  for await (const part of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
     texts.push(...part)
     await between()
   }
@@ -28,22 +36,22 @@ describe('the whole of what is asked for', () => {
   it('is the stream as it was when it was asked for, in each view and order, whatever is written meanwhile', async () => {
     const Limits = fc.oneof(fc.constant(null), fc.integer({ min: 1, max: 9 }))
     await fc.assert(
-      fc.asyncProperty(Deeds, Selected, Limits, async (deeds, selected, limit) => {
-        const house = openHouse()
+      fc.asyncProperty(TapeActions, ArbitrarySelection, Limits, async (deeds, selected, limit) => {
+        const house = openEdge()
         try {
-          await house.tape.append([], board)
-          const turns = [...turnsOf(deeds)]
+          await house.tape.append([], tokenNotes)
+          const turns = [...batchesOf(deeds)]
           for (const turn of turns.splice(0, Math.ceil(turns.length / 2))) await house.tape.append(turn)
-          const { outlet, joined, leave } = house.listen({ ...askedOf(selected), since: { from: 'start' } })
-          await joined
+          const { outlet, started, leave } = house.listen({ ...listenRequestOf(selected), since: { from: 'start' } })
+          await started
           leave()
-          const expected = outlet.told
+          const expected = outlet.publishedLines
           const asked = { ...parametersOf(selected), ...(limit === null ? {} : { limit }) }
           const write = async () => house.tape.append(turns.shift() ?? [])
-          const forth = await readWhole(house.tape, asked, write)
+          const forth = await readAllParts(house.tape, asked, write)
           expect(forth).toEqual(expected.slice(0, limit ?? expected.length))
-          const now = await readWhole(house.tape, parametersOf(selected))
-          const back = await readWhole(house.tape, { ...asked, order: 'desc' }, write)
+          const now = await readAllParts(house.tape, parametersOf(selected))
+          const back = await readAllParts(house.tape, { ...asked, order: 'desc' }, write)
           expect(back).toEqual(now.toReversed().slice(0, limit ?? now.length))
         } finally {
           await house.close()
@@ -54,11 +62,11 @@ describe('the whole of what is asked for', () => {
   })
 
   it('comes in parts of a bounded size, however long it and its messages are', async () => {
-    const { tape } = await namedHouse()
+    const { tape } = await openNamedEdge()
     await tape.append(transfers(1_000))
     await tape.append(Array.from({ length: 6 }, () => ({ ...token({ at }), token: { text: 'x'.repeat(100_000) } })))
     const parts: (readonly string[])[] = []
-    for await (const part of wholeOf(readingOf(tape), await askedAt(at, tape, {}))) parts.push(part)
+    for await (const part of readAll(historyReaderOf(tape), await queryAt(at, tape, {}))) parts.push(part)
     expect(parts.flat().map(seqOf)).toEqual(Array.from({ length: 1_006 }, (_, index) => index + 1))
     for (const part of parts) {
       expect(part.length).toBeLessThanOrEqual(100)
@@ -67,31 +75,31 @@ describe('the whole of what is asked for', () => {
   })
 
   it('is no more than was wanted, over several parts as well', async () => {
-    const { tape } = await namedHouse()
+    const { tape } = await openNamedEdge()
     await tape.append(transfers(1_000))
-    const seqs = async (parameters: Parameters) => (await readWhole(tape, parameters)).map(seqOf)
+    const seqs = async (parameters: QueryParameters) => (await readAllParts(tape, parameters)).map(seqOf)
     expect(await seqs({ limit: 250 })).toEqual(Array.from({ length: 250 }, (_, index) => index + 1))
     expect(await seqs({ limit: 100, order: 'desc' })).toEqual(Array.from({ length: 100 }, (_, index) => 1_000 - index))
     expect(await seqs({ limit: 1_000, after: `${tape.epoch}.950` })).toHaveLength(50)
   })
 
   it('goes on inside a seal that holds more than a part', async () => {
-    const { tape } = await namedHouse()
+    const { tape } = await openNamedEdge()
     const facts = transfers(250)
     await tape.append([...facts, sealOf(facts)])
     const expected = [...Array.from({ length: 250 }, (_, index) => `251.${index + 1}`), '251']
     const placesOf = (texts: readonly string[]) => texts.map((text) => idOf(text).slice(tape.epoch.length + 1))
-    expect(placesOf(await readWhole(tape, { stage: 'sealed' }))).toEqual(expected)
-    expect(placesOf(await readWhole(tape, { stage: 'sealed', order: 'desc' }))).toEqual(expected.toReversed())
+    expect(placesOf(await readAllParts(tape, { stage: 'sealed' }))).toEqual(expected)
+    expect(placesOf(await readAllParts(tape, { stage: 'sealed', order: 'desc' }))).toEqual(expected.toReversed())
   })
 
   it('ends when nobody waits for it any more', async () => {
-    const { tape } = await namedHouse()
+    const { tape } = await openNamedEdge()
     await tape.append(transfers(1_000))
     let gone = false
     const parts: (readonly string[])[] = []
-    const reading = { ...readingOf(tape), isGone: () => gone }
-    for await (const part of wholeOf(reading, await askedAt(at, tape, {}))) {
+    const reading = { ...historyReaderOf(tape), isGone: () => gone }
+    for await (const part of readAll(reading, await queryAt(at, tape, {}))) {
       parts.push(part)
       gone = true
     }
@@ -99,27 +107,29 @@ describe('the whole of what is asked for', () => {
   })
 
   it('holds no place among the short readings while its reader takes its time', async () => {
-    const { tape } = await namedHouse()
+    const { tape } = await openNamedEdge()
     await tape.append(transfers(300))
-    const turnstile = new Turnstile()
+    const workQueue = new WorkQueue()
     const slow = await Promise.all(
-      Array.from({ length: 100 }, async () => wholeOf({ ...readingOf(tape), turnstile }, await askedAt(at, tape, {}))),
+      Array.from({ length: 100 }, async () =>
+        readAll({ ...historyReaderOf(tape), workQueue }, await queryAt(at, tape, {})),
+      ),
     )
     await Promise.all(slow.map((reading) => reading.next()))
-    expect(await turnstile.pass(async () => 'in')).toBe('in')
+    expect(await workQueue.run(async () => 'in')).toBe('in')
     await Promise.all(slow.map((reading) => reading.return(undefined)))
   })
 })
 
 describe('a whole that eviction overtakes', () => {
   /** A full tape of transfers, and what is read of it while `meanwhile` happens after the first part. */
-  async function overtaken(parameters: Parameters, meanwhile: (tape: Tape) => Promise<unknown>, before = 0) {
-    const { tape } = await namedHouse({ bound: 1_000 })
+  async function overtaken(parameters: QueryParameters, meanwhile: (tape: Tape) => Promise<unknown>, before = 0) {
+    const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000 + before))
     let parts = 0
     const texts: string[] = []
     const reading = (async () => {
-      for await (const part of wholeOf(readingOf(tape), await askedAt(at, tape, parameters))) {
+      for await (const part of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
         texts.push(...part)
         parts += 1
         if (parts === 1) await meanwhile(tape)
@@ -135,7 +145,7 @@ describe('a whole that eviction overtakes', () => {
 
   it('fails and never skips what was kept when it began', async () => {
     const { failure, places } = await overtaken({}, evict(101))
-    expect(failure).toBeInstanceOf(Overtaken)
+    expect(failure).toBeInstanceOf(EvictedError)
     expect(places).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
   })
 
@@ -157,13 +167,13 @@ describe('a whole that eviction overtakes', () => {
   })
 
   it('gives nothing newest first that was spared where others are gone by then', async () => {
-    const { tape } = await namedHouse({ bound: 1_000 })
+    const { tape } = await openNamedEdge({ bound: 1_000 })
     for (let index = 0; index < 500; index += 1) {
       await tape.append([transferAt({ index }), ...(index % 5 === 0 ? [navChange({ at })] : [])])
     }
     const texts: string[] = []
     let parts = 0
-    for await (const part of wholeOf(readingOf(tape), await askedAt(at, tape, { order: 'desc' }))) {
+    for await (const part of readAll(historyReaderOf(tape), await queryAt(at, tape, { order: 'desc' }))) {
       texts.push(...part)
       parts += 1
       if (parts === 3) for (let more = 0; more < 10; more += 1) await tape.append(transfers(70, 1_000 + more * 70))
@@ -175,56 +185,59 @@ describe('a whole that eviction overtakes', () => {
   })
 
   it('fails in the sealed view where a telling is gone that it had passed and not given yet', async () => {
-    const { tape } = await namedHouse({ bound: 600 })
+    const { tape } = await openNamedEdge({ bound: 600 })
     const told = transferAt({ index: 4 })
     await tape.append([told])
     await tape.append(Array.from({ length: 299 }, () => navChange({ at })))
     await tape.append([sealOf([told])])
     await tape.append(Array.from({ length: 299 }, () => navChange({ at })))
-    const whole = await readWhole(tape, { stage: 'sealed' })
+    const whole = await readAllParts(tape, { stage: 'sealed' })
     expect(whole.filter((text) => text.startsWith('{"type":"transfer"'))).toHaveLength(1)
     let parts = 0
-    const reading = readWhole(tape, { stage: 'sealed' }, async () => {
+    const reading = readAllParts(tape, { stage: 'sealed' }, async () => {
       parts += 1
       // The reader has passed the telling, and its seal is still ahead.
       if (parts === 2) await tape.append([navChange({ at })])
     })
-    await expect(reading).rejects.toBeInstanceOf(Overtaken)
+    await expect(reading).rejects.toBeInstanceOf(EvictedError)
   })
 
   it('fails newest first too where a place was named that it would have come to', async () => {
-    const { tape } = await namedHouse({ bound: 1_000 })
+    const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000))
-    const reading = wholeOf(readingOf(tape), await askedAt(at, tape, { order: 'desc', after: `${tape.epoch}.200` }))
+    const reading = readAll(
+      historyReaderOf(tape),
+      await queryAt(at, tape, { order: 'desc', after: `${tape.epoch}.200` }),
+    )
     await reading.next()
     await tape.append(transfers(201, 5_000))
     await expect(async () => {
       for await (const _ of reading);
-    }).rejects.toBeInstanceOf(Overtaken)
+    }).rejects.toBeInstanceOf(EvictedError)
   })
 })
 
 describe('what eviction spared', () => {
   /** A full tape, before whose whole part stand so many that eviction spares. */
   async function spared(count: number, kept = 1_000) {
-    const { tape, clock } = await namedHouse({ bound: count + kept })
+    const { tape, clock } = await openNamedEdge({ bound: count + kept })
     await tape.append(Array.from({ length: count }, (_, nth) => navChange({ at: at + nth })))
     await tape.append(transfers(kept + 500))
     expect(tape.oldest()).toBe(count + 500)
-    return { tape, clock, whole: (await tape.since(0, 10_000)).map(({ text }) => text) }
+    return { tape, clock, whole: (await tape.readAfter(0, 10_000)).map(({ text }) => text) }
   }
 
   it('is given before the rest, which is as it stood though some of it is evicted meanwhile', async () => {
     const { tape, whole } = await spared(400)
     let written = 0
-    const texts = await readWhole(tape, {}, async () => {
+    const texts = await readAllParts(tape, {}, async () => {
       if (written < 40) await tape.append(transfers(10, 5_000 + written))
       written += 10
     })
     expect(tape.oldest()).toBe(940)
     expect(texts).toEqual(whole)
-    expect(await readWhole(tape, { limit: 450 })).toEqual(
-      (await tape.since(0, 10_000)).slice(0, 450).map(({ text }) => text),
+    expect(await readAllParts(tape, { limit: 450 })).toEqual(
+      (await tape.readAfter(0, 10_000)).slice(0, 450).map(({ text }) => text),
     )
   })
 
@@ -232,31 +245,31 @@ describe('what eviction spared', () => {
     const { tape, whole } = await spared(400, 2_000)
     const texts: string[] = []
     const reading = (async () => {
-      for await (const part of wholeOf(readingOf(tape), await askedAt(at, tape, {}))) {
+      for await (const part of readAll(historyReaderOf(tape), await queryAt(at, tape, {}))) {
         texts.push(...part)
         if (texts.length === 200) {
           for (let turn = 0; turn < 3; turn += 1) await tape.append(transfers(400, 5_000 + turn * 400))
         }
       }
     })()
-    await expect(reading).rejects.toBeInstanceOf(Overtaken)
+    await expect(reading).rejects.toBeInstanceOf(EvictedError)
     expect(texts).toEqual(whole.slice(0, texts.length))
   })
 
   it('is given as it is where what is gone meanwhile stands beyond what was asked for', async () => {
     const { tape, whole } = await spared(400)
-    const texts = await readWhole(tape, { before: `${tape.epoch}.400` }, () => tape.append(transfers(50, 5_000)))
+    const texts = await readAllParts(tape, { before: `${tape.epoch}.400` }, () => tape.append(transfers(50, 5_000)))
     expect(texts).toEqual(whole.slice(0, 399))
   })
 
   it('is missed where it grows too old while it is read', async () => {
     const { tape, clock } = await spared(400)
-    const reading = wholeOf(readingOf(tape), await askedAt(at, tape, {}))
+    const reading = readAll(historyReaderOf(tape), await queryAt(at, tape, {}))
     await reading.next()
     clock.now += 60_200
     await tape.append([pauseAt({ index: 9 })])
     await expect(async () => {
       for await (const _ of reading);
-    }).rejects.toBeInstanceOf(Overtaken)
+    }).rejects.toBeInstanceOf(EvictedError)
   })
 })

@@ -1,18 +1,18 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { addressOf } from '../../../../src/edge/limits/client-address.ts'
+import { clientAddressOf } from '../../../../src/edge/limits/client-address.ts'
 
 const trusted = new BlockList()
 trusted.addSubnet('10.0.0.0', 8)
 trusted.addSubnet('fd00::', 8, 'ipv6')
 
 /** Whom a connection from here is counted for, and how often something was odd about what it says. */
-function counted(remoteAddress: string | undefined, forwarded?: string) {
+function readClientAddress(remoteAddress: string | undefined, forwarded?: string) {
   let warnings = 0
   const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
   const incoming = { socket: { remoteAddress }, headers } as unknown as IncomingMessage
-  const name = addressOf(incoming, trusted, () => {
+  const name = clientAddressOf(incoming, trusted, () => {
     warnings += 1
   })
   return { name, warnings }
@@ -34,7 +34,7 @@ describe('whom a connection is counted for', () => {
           .map((part) => String(Number.parseInt(part, 16)))
           .join(':')
       : name
-    expect(counted(address)).toEqual({ name: houses, warnings: 0 })
+    expect(readClientAddress(address)).toEqual({ name: houses, warnings: 0 })
   })
 
   it.each([
@@ -53,10 +53,10 @@ describe('whom a connection is counted for', () => {
     ['behind a proxy of IPv6 too', 'fd00::1', '203.0.113.7', '203.0.113.7'],
     ['in the clothes of IPv6 too', '::ffff:10.0.0.1', '203.0.113.7', '203.0.113.7'],
   ])('is %s', (_, remote, forwarded, name) => {
-    expect(counted(remote, forwarded)).toEqual({ name, warnings: 0 })
+    expect(readClientAddress(remote, forwarded)).toEqual({ name, warnings: 0 })
   })
 
   it('is itself where it is no such proxy, whatever it says, and that is worth a warning', () => {
-    expect(counted('203.0.113.7', '192.0.2.1')).toEqual({ name: '203.0.113.7', warnings: 1 })
+    expect(readClientAddress('203.0.113.7', '192.0.2.1')).toEqual({ name: '203.0.113.7', warnings: 1 })
   })
 })

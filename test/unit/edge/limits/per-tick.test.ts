@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest'
-import { Pace } from '../../../../src/edge/limits/per-tick.ts'
+import { PerTickQueue } from '../../../../src/edge/limits/per-tick.ts'
 
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
 it('does so much in a turn, at once while there is room, and all of it in its order', async () => {
-  const pace = new Pace(3)
+  const limiter = new PerTickQueue(3)
   const done: number[] = []
-  for (let thing = 1; thing <= 8; thing += 1) pace.do(() => done.push(thing))
+  for (let thing = 1; thing <= 8; thing += 1) limiter.run(() => done.push(thing))
   expect(done).toEqual([1, 2, 3])
-  await turn()
+  await nextTick()
   expect(done).toEqual([1, 2, 3, 4, 5, 6])
-  pace.do(() => done.push(9))
-  await turn()
-  await turn()
+  limiter.run(() => done.push(9))
+  await nextTick()
+  await nextTick()
   expect(done).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
-  pace.do(() => done.push(10))
+  limiter.run(() => done.push(10))
   expect(done.at(-1)).toBe(10)
 })

@@ -1,32 +1,32 @@
 import { expect, it } from 'vitest'
-import { Bucket } from '../../../../src/edge/limits/token-bucket.ts'
+import { TokenBucket } from '../../../../src/edge/limits/token-bucket.ts'
 
-const taken = (bucket: Bucket, times: number, now: number): number => {
+const countTaken = (bucket: TokenBucket, times: number, now: number): number => {
   let count = 0
   for (let time = 0; time < times; time += 1) if (bucket.take(now)) count += 1
   return count
 }
 
 it('gives so many at once, and then as many as time has passed for', () => {
-  const bucket = new Bucket(50, 10, 0)
-  expect(taken(bucket, 100, 0)).toBe(50)
-  expect(taken(bucket, 100, 1_000)).toBe(10)
-  expect(taken(bucket, 100, 1_050)).toBe(0)
-  expect(taken(bucket, 100, 1_150)).toBe(1)
+  const bucket = new TokenBucket(50, 10, 0)
+  expect(countTaken(bucket, 100, 0)).toBe(50)
+  expect(countTaken(bucket, 100, 1_000)).toBe(10)
+  expect(countTaken(bucket, 100, 1_050)).toBe(0)
+  expect(countTaken(bucket, 100, 1_150)).toBe(1)
 })
 
 it('never holds more than its size, however long nobody asked', () => {
-  const bucket = new Bucket(50, 10, 0)
-  expect(taken(bucket, 100, 3_600_000)).toBe(50)
+  const bucket = new TokenBucket(50, 10, 0)
+  expect(countTaken(bucket, 100, 3_600_000)).toBe(50)
 })
 
 it('lets somebody who keeps the pace go on for ever', () => {
-  const bucket = new Bucket(50, 10, 0)
+  const bucket = new TokenBucket(50, 10, 0)
   for (let now = 0; now < 100_000; now += 100) expect(bucket.take(now)).toBe(true)
 })
 
 it('takes nothing back when the clock goes back', () => {
-  const bucket = new Bucket(2, 10, 1_000)
-  expect(taken(bucket, 5, 500)).toBe(2)
-  expect(taken(bucket, 5, 600)).toBe(1)
+  const bucket = new TokenBucket(2, 10, 1_000)
+  expect(countTaken(bucket, 5, 500)).toBe(2)
+  expect(countTaken(bucket, 5, 600)).toBe(1)
 })

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { askedOf } from '../../../../src/edge/history/query.ts'
-import { backfillOf } from '../../../../src/edge/live/backfill-link.ts'
+import { readHistoryQuery } from '../../../../src/edge/history/query.ts'
+import { backfillUrlOf } from '../../../../src/edge/live/backfill-link.ts'
 import { View } from '../../../../src/edge/select/view.ts'
 import { parseDecimal } from '../../../../src/protocol/decimal.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { defaultOptions, type Options, SYMBOLS_BOUND } from '../../../../src/protocol/selection.ts'
+import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../src/protocol/selection.ts'
 import { updateTypes } from '../../../../src/protocol/updates.ts'
 import { noteNames } from '../../../../src/tape/tape.ts'
-import { ownHouse } from '../edge-fixture.ts'
+import { openTestEdge } from '../edge-fixture.ts'
 
 /** The server's own bound for a request line and its headers, and what a client's headers may take of it. */
 const HEADERS_BOUND_BYTES = 8_192
@@ -16,33 +16,37 @@ const HEADERS_OF_A_CLIENT_BYTES = 2_048
 const addressOf = (nth: number): Hex => `0x${nth.toString(16).padStart(40, '0')}`
 
 /** What is asked for by whoever follows the way to what a listener of these tokens missed after place 7 and up to 90. */
-async function askedAgain(
+async function queryFromLink(
   symbols: readonly string[] | null,
-  options: Partial<Options> = {},
+  options: Partial<SelectionOptions> = {},
   after: { seq: number; n: number | null } = { seq: 7, n: null },
 ) {
-  const { tape } = ownHouse()
+  const { tape } = openTestEdge()
   const tokens = (symbols ?? ['AAPLc']).map((symbol, nth) => ({
     address: addressOf(nth),
     symbol,
     isin: null,
-    former: [],
+    formerSymbols: [],
   }))
   await tape.append([], new Map(tokens.map((token) => [`${noteNames.token}${token.address}`, token])))
   const view = new View(tape)
   const selection = {
     tokens: symbols && new Set(tokens.map(({ address }) => address)),
-    options: { ...defaultOptions, ...options },
+    options: { ...defaultSelectionOptions, ...options },
   }
-  const url = backfillOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
+  const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
   // As the tape is by the time somebody asks.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
-  const asked = await askedOf(new URL(url, 'http://localhost').searchParams, { tape: later, view, now: () => 0 })
-  return { url, asked, selection }
+  const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
+    tape: later,
+    view,
+    now: () => 0,
+  })
+  return { url, query, selection }
 }
 
 describe('the way to what was left out', () => {
-  it.each<[string, readonly string[] | null, Partial<Options>]>([
+  it.each<[string, readonly string[] | null, Partial<SelectionOptions>]>([
     ['all tokens', null, {}],
     ['one token', ['AAPLc'], {}],
     ['all types', ['AAPLc'], { types: updateTypes }],
@@ -54,17 +58,24 @@ describe('the way to what was left out', () => {
       { minValue: parseDecimal('10000.50'), minShares: parseDecimal('0.000001'), party: addressOf(9) },
     ],
   ])('asks for the very selection: %s', async (_, symbols, options) => {
-    const { asked, selection } = await askedAgain(symbols, options)
-    const written = ({ minValue, minShares, ...rest }: Options) => ({ ...rest, value: minValue, shares: minShares })
-    expect(asked.selection.tokens).toEqual(selection.tokens)
-    expect({ ...written(asked.selection.options), value: null }).toEqual({ ...written(selection.options), value: null })
+    const { query, selection } = await queryFromLink(symbols, options)
+    const written = ({ minValue, minShares, ...rest }: SelectionOptions) => ({
+      ...rest,
+      value: minValue,
+      shares: minShares,
+    })
+    expect(query.selection.tokens).toEqual(selection.tokens)
+    expect({ ...written(query.selection.options), value: null }).toEqual({ ...written(selection.options), value: null })
   })
 
   it('leads from just after the place to the end, and no further', async () => {
-    expect((await askedAgain(null)).asked).toMatchObject({ after: { seq: 7, n: null }, before: { seq: 91, n: null } })
+    expect((await queryFromLink(null)).query).toMatchObject({
+      after: { seq: 7, n: null },
+      before: { seq: 91, n: null },
+    })
     const within = { seq: 7, n: 3 }
     // What is given before the next seal comes live.
-    expect((await askedAgain(null, { stage: 'sealed' }, within)).asked).toMatchObject({
+    expect((await queryFromLink(null, { stage: 'sealed' }, within)).query).toMatchObject({
       after: within,
       before: { seq: 91, n: 1 },
     })
@@ -72,33 +83,33 @@ describe('the way to what was left out', () => {
 
   it('is a path that a server takes, however many tokens there are', async () => {
     const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `S${nth}c`)
-    const { url, asked, selection } = await askedAgain(many)
+    const { url, query, selection } = await queryFromLink(many)
     expect(url).toMatch(/^\/v1\/events\?[\w.,=&*-]+$/)
     expect(url.length).toBeLessThan(HEADERS_BOUND_BYTES - HEADERS_OF_A_CLIENT_BYTES)
-    expect(asked.selection.tokens).toEqual(selection.tokens)
+    expect(query.selection.tokens).toEqual(selection.tokens)
   })
 
   it.each(['é', 'ß&', '#+', '100%', "it's?"])('is so as well where their names are written as %j', async (odd) => {
     const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `${odd}${nth}`)
-    const { url, asked, selection } = await askedAgain(many)
+    const { url, query, selection } = await queryFromLink(many)
     expect(url.length).toBeLessThan(HEADERS_BOUND_BYTES - HEADERS_OF_A_CLIENT_BYTES)
-    expect(asked.selection.tokens).toEqual(selection.tokens)
+    expect(query.selection.tokens).toEqual(selection.tokens)
   })
 
   it.each(['*', ' S0c', 'S\u00a0', '\ud800', '\u0000', 'A,B', addressOf(3), 'isin:S0c'])(
     'names by its address who is called %j',
     async (odd) => {
       const many = [odd, ...Array.from({ length: 120 }, (_, nth) => `S${nth}c`)]
-      const { url, asked, selection } = await askedAgain(many)
-      expect(asked.selection.tokens).toEqual(selection.tokens)
+      const { url, query, selection } = await queryFromLink(many)
+      expect(query.selection.tokens).toEqual(selection.tokens)
       expect(url).toContain(addressOf(0))
     },
   )
 
   it('names by its address whatever its symbol would not find', async () => {
     const many = Array.from({ length: 120 }, (_, nth) => (nth < 20 ? 'SAMEc' : nth < 40 ? `A,${nth}` : `S${nth}c`))
-    const { asked, selection, url } = await askedAgain(many)
-    expect(asked.selection.tokens).toEqual(selection.tokens)
+    const { query, selection, url } = await queryFromLink(many)
+    expect(query.selection.tokens).toEqual(selection.tokens)
     expect(url).toContain('S119c')
   })
 })

@@ -1,31 +1,31 @@
 import { expect, it } from 'vitest'
-import { Recent } from '../../../../src/edge/live/recent.ts'
+import { RecentUpdates } from '../../../../src/edge/live/recent.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import type { Entry } from '../../../../src/tape/tape.ts'
 
 const entries = (from: number, to: number, text = '{}'): readonly Entry[] =>
   Array.from({ length: to - from + 1 }, (_, at) => ({ seq: from + at, update: {} as Update, text }))
-const after = (recent: Recent, seq: number) => recent.after(seq)?.map((entry) => entry.seq)
+const sequencesAfter = (recent: RecentUpdates, seq: number) => recent.after(seq)?.map((entry) => entry.seq)
 
 it('gives what stands after a number, and nothing where some of that is not at hand', () => {
-  const recent = new Recent(7)
+  const recent = new RecentUpdates(7)
   recent.add(entries(8, 10))
-  expect(after(recent, 7)).toEqual([8, 9, 10])
-  expect(after(recent, 9)).toEqual([10])
-  expect(after(recent, 10)).toEqual([])
-  expect(after(recent, 6)).toBeUndefined()
+  expect(sequencesAfter(recent, 7)).toEqual([8, 9, 10])
+  expect(sequencesAfter(recent, 9)).toEqual([10])
+  expect(sequencesAfter(recent, 10)).toEqual([])
+  expect(sequencesAfter(recent, 6)).toBeUndefined()
 })
 
 it.each([
   ['number', '{}', 2_048, 4_096],
   ['size', 'x'.repeat(65_536), 64, 128],
 ])('keeps so much of the newest by %s, and never as much as twice and one stroke', (_, text, kept, most) => {
-  const recent = new Recent(0)
+  const recent = new RecentUpdates(0)
   let largest = 0
   for (let seq = 1; seq <= 3 * most; seq += 1) {
     recent.add(entries(seq, seq, text))
-    const held = recent.after(recent.since)?.length ?? 0
-    expect(held).toBe(seq - recent.since)
+    const held = recent.after(recent.sinceSeq)?.length ?? 0
+    expect(held).toBe(seq - recent.sinceSeq)
     largest = Math.max(largest, held)
     if (seq > most) expect(held).toBeGreaterThanOrEqual(kept)
   }

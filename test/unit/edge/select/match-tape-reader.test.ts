@@ -1,44 +1,48 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Frame } from '../../../../src/edge/select/frame.ts'
-import { hearing } from '../../../../src/edge/select/match.ts'
-import { defaultOptions } from '../../../../src/protocol/selection.ts'
+import { createMatcher } from '../../../../src/edge/select/match.ts'
+import { defaultSelectionOptions } from '../../../../src/protocol/selection.ts'
 import type { Draft } from '../../../../src/protocol/updates.ts'
 import type { Entry, Tape } from '../../../../src/tape/tape.ts'
-import { askedOf, Deeds, Selected, turnsOf } from '../arbitrary-tape.ts'
-import { after, openHouse, ownHouse } from '../edge-fixture.ts'
+import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
+import { openEdge, openTestEdge, sinceAfter } from '../edge-fixture.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
 
 /** What is asked for, as a hearing knows it. */
-const selectionOf = (selected: Selected) => {
-  const { tokens, options } = askedOf(selected)
-  return { tokens: tokens ? new Set(tokens) : null, options: { ...defaultOptions, ...options } }
+const selectionOf = (selected: ArbitrarySelection) => {
+  const { tokens, options } = listenRequestOf(selected)
+  return { tokens: tokens ? new Set(tokens) : null, options: { ...defaultSelectionOptions, ...options } }
 }
 type Selection = ReturnType<typeof selectionOf>
 
 /** What a reader finds that was asked for what this selection may hear. */
-async function found(tape: Tape, { tokens, options }: Selection, order: 'asc' | 'desc'): Promise<readonly Entry[]> {
+async function readMatching(
+  tape: Tape,
+  { tokens, options }: Selection,
+  order: 'asc' | 'desc',
+): Promise<readonly Entry[]> {
   const types = new Set(options.types)
-  const read = tape.reader({ tokens, types, followersOf: types })
+  const read = tape.openReader({ tokens, types, followersOf: types })
   const { entries } = await read({ after: 0, before: tape.end() + 1, order, limit: 1_000 })
   return order === 'asc' ? entries : entries.toReversed()
 }
 
-const heardOf = (tape: Tape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
-  hearing(selection)(entries.map((entry) => new Frame(entry, tape))).map(({ entry }) => entry.text)
+const matchLive = (tape: Tape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
+  createMatcher(selection)(entries.map((entry) => new Frame(entry, tape))).map(({ entry }) => entry.text)
 
 describe('what a reader finds for a selection', () => {
   it('leaves out nothing that it hears, whatever was evicted', async () => {
     const Bounds = fc.constantFrom(2, 5, 10, 1_000)
     await fc.assert(
-      fc.asyncProperty(Deeds, Selected, Bounds, async (deeds, selected, bound) => {
-        const { tape, close } = openHouse({ bound })
+      fc.asyncProperty(TapeActions, ArbitrarySelection, Bounds, async (deeds, selected, bound) => {
+        const { tape, close } = openEdge({ bound })
         try {
-          for (const turn of turnsOf(deeds)) await tape.append(turn)
+          for (const turn of batchesOf(deeds)) await tape.append(turn)
           const selection = selectionOf(selected)
-          const expected = heardOf(tape, selection, await tape.since(0, 1_000))
+          const expected = matchLive(tape, selection, await tape.readAfter(0, 1_000))
           for (const order of ['asc', 'desc'] as const) {
-            expect(heardOf(tape, selection, await found(tape, selection, order))).toEqual(expected)
+            expect(matchLive(tape, selection, await readMatching(tape, selection, order))).toEqual(expected)
           }
         } finally {
           await close()
@@ -49,7 +53,7 @@ describe('what a reader finds for a selection', () => {
   })
 
   it('is no more than it may hear while all tellings are kept', async () => {
-    const { tape } = ownHouse()
+    const { tape } = openTestEdge()
     const paused = pauseAt({ index: 2 })
     for (let block = 7; block < 50; block += 1) {
       const moved = transferAt({ block })
@@ -58,41 +62,46 @@ describe('what a reader finds for a selection', () => {
     }
     const told: Draft[] = [paused, sealOf([paused])]
     const expected = await tape.append(told)
-    const pauses = { tokens: null, options: { ...defaultOptions, types: ['pause' as const] } }
-    expect(await found(tape, pauses, 'asc')).toEqual(expected)
+    const pauses = { tokens: null, options: { ...defaultSelectionOptions, types: ['pause' as const] } }
+    expect(await readMatching(tape, pauses, 'asc')).toEqual(expected)
   })
 })
 
 describe('a replay that is too long', () => {
   it('is one of what eviction spared, too: a seal may give it late', async () => {
-    const { tape, listen } = ownHouse({ bound: 60, replay: 20 })
+    const { tape, listen } = openTestEdge({ bound: 60, replay: 20 })
     const pauses = Array.from({ length: 50 }, (_, index) => pauseAt({ index }))
     await tape.append(pauses)
     await tape.append(Array.from({ length: 100 }, (_, index) => transferAt({ index: 50 + index })))
     await tape.append([sealOf(pauses)])
-    const before = after(`${tape.epoch}.${tape.end() - 1}`)
-    const { outlet, joined } = listen({ options: { stage: 'sealed' }, since: before })
-    await joined
+    const before = sinceAfter(`${tape.epoch}.${tape.end() - 1}`)
+    const { outlet, started } = listen({ options: { stage: 'sealed' }, since: before })
+    await started
     expect(outlet.messages.map(({ type }) => type)).toEqual(['hello', 'subscribed', 'gap', 'live'])
   })
 
   it('is told from one that is not as if it were counted', async () => {
     await fc.assert(
-      fc.asyncProperty(Deeds, Selected, fc.integer({ min: 1, max: 12 }), async (deeds, selected, replay) => {
-        const counted = openHouse()
-        const bounded = openHouse({ over: counted.tape, replay })
-        try {
-          for (const turn of turnsOf(deeds)) await counted.tape.append(turn)
-          const asked = { ...askedOf(selected), since: { from: 'start' } as const }
-          const [all, some] = [counted.listen(asked), bounded.listen(asked)]
-          await Promise.all([all.joined, some.joined])
-          const isLong = some.outlet.messages.some((message) => message.type === 'gap' && message.reason === 'long')
-          expect(isLong).toBe(all.outlet.told.length > replay && counted.tape.end() > replay)
-        } finally {
-          await bounded.close()
-          await counted.close()
-        }
-      }),
+      fc.asyncProperty(
+        TapeActions,
+        ArbitrarySelection,
+        fc.integer({ min: 1, max: 12 }),
+        async (deeds, selected, replay) => {
+          const counted = openEdge()
+          const bounded = openEdge({ existingTape: counted.tape, replay })
+          try {
+            for (const turn of batchesOf(deeds)) await counted.tape.append(turn)
+            const asked = { ...listenRequestOf(selected), since: { from: 'start' } as const }
+            const [all, some] = [counted.listen(asked), bounded.listen(asked)]
+            await Promise.all([all.started, some.started])
+            const isLong = some.outlet.messages.some((message) => message.type === 'gap' && message.reason === 'long')
+            expect(isLong).toBe(all.outlet.publishedLines.length > replay && counted.tape.end() > replay)
+          } finally {
+            await bounded.close()
+            await counted.close()
+          }
+        },
+      ),
       { numRuns: 200 },
     )
   })

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { parseDecimal } from '../../../../src/protocol/decimal.ts'
-import type { Options } from '../../../../src/protocol/selection.ts'
+import type { SelectionOptions } from '../../../../src/protocol/selection.ts'
 import { type Draft, Update } from '../../../../src/protocol/updates.ts'
 import { apple, navChange, status, tesla } from '../../tape/update-drafts.ts'
-import { type Asked, after, ownHouse } from '../edge-fixture.ts'
+import { type ListenRequest, openTestEdge, sinceAfter } from '../edge-fixture.ts'
 import { amendOf, approvalAt, at, blockHash, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
 
 const first = transferAt({ index: 1 })
@@ -12,35 +12,38 @@ const second = transferAt({ index: 2 })
 const third = transferAt({ index: 3 })
 const sealedOnly = { stage: 'sealed' as const }
 
-const numberOf = ({ id }: Update): string => id.slice(id.indexOf('.') + 1)
+const sequenceOf = ({ id }: Update): string => id.slice(id.indexOf('.') + 1)
 /** What a message is and where it stands: `transfer 4.1`. */
-const placed = (updates: readonly Update[]) => updates.map((update) => `${update.type} ${numberOf(update)}`)
+const summarise = (updates: readonly Update[]) => updates.map((update) => `${update.type} ${sequenceOf(update)}`)
 
 /** What the sealed view gives of these turns to one who was there; one who comes later is given the very same. */
-async function given(asked: Asked, ...turns: readonly (readonly Draft[])[]): Promise<readonly Update[]> {
-  const { tape, listen } = ownHouse()
-  const options = { ...asked.options, ...sealedOnly }
-  const live = listen({ ...asked, options })
-  await live.joined
-  for (const turn of turns) await tape.append(turn)
-  const later = listen({ ...asked, options, since: { from: 'start' } })
-  await later.joined
-  expect(later.outlet.told).toEqual(live.outlet.told)
+async function receivedBy(
+  request: ListenRequest,
+  ...batches: readonly (readonly Draft[])[]
+): Promise<readonly Update[]> {
+  const { tape, listen } = openTestEdge()
+  const options = { ...request.options, ...sealedOnly }
+  const live = listen({ ...request, options })
+  await live.started
+  for (const batch of batches) await tape.append(batch)
+  const later = listen({ ...request, options, since: { from: 'start' } })
+  await later.started
+  expect(later.outlet.publishedLines).toEqual(live.outlet.publishedLines)
   expect(later.listener.sent).toBe(live.listener.sent)
   expect(later.outlet.messages.find(({ type }) => type === 'live')).toMatchObject({ replayed: live.listener.sent })
   return live.outlet.updates
 }
-const placedIn = async (options: Partial<Options>, ...turns: readonly (readonly Draft[])[]) =>
-  placed(await given({ options }, ...turns))
+const summariesFor = async (options: Partial<SelectionOptions>, ...batches: readonly (readonly Draft[])[]) =>
+  summarise(await receivedBy({ options }, ...batches))
 
 describe('what was pre-confirmed', () => {
   it('is given just before the seal that lists it, in the order of its keys', async () => {
-    const turns = [[second, status({ at })], [first], [sealOf([first, second])]]
-    expect(await placedIn({}, ...turns)).toEqual(['status 2', 'transfer 4.1', 'transfer 4.2', 'seal 4'])
+    const batches = [[second, status({ at })], [first], [sealOf([first, second])]]
+    expect(await summariesFor({}, ...batches)).toEqual(['status 2', 'transfer 4.1', 'transfer 4.2', 'seal 4'])
   })
 
   it('is the original but for its stage, its hash, its place and prev, field by field and in order', async () => {
-    const [transfer] = await given({}, [first], [sealOf([first])])
+    const [transfer] = await receivedBy({}, [first], [sealOf([first])])
     const { type, ...rest } = { ...first, time: new Date(at).toISOString() }
     const original = { type, id: transfer?.id, prev: null, ...rest, stage: 'sealed' }
     const block = { ...first.block, hash: blockHash(7) }
@@ -53,41 +56,41 @@ describe('what was pre-confirmed', () => {
     const memo = `0x${'ab'.repeat(32)}` as const
     const later = { ...first, time: new Date(at + 5_000).toISOString() }
     const settled = sealedAt({ ...later, memo })
-    const turns = [[first], [amendOf(later, { ...later, shares: '7' })], [amendOf(later, settled), sealOf([first])]]
-    const updates = await given({}, ...turns)
-    expect(placed(updates)).toEqual(['transfer 4.1', 'seal 4'])
+    const batches = [[first], [amendOf(later, { ...later, shares: '7' })], [amendOf(later, settled), sealOf([first])]]
+    const updates = await receivedBy({}, ...batches)
+    expect(summarise(updates)).toEqual(['transfer 4.1', 'seal 4'])
     const [transfer] = updates
     expect(JSON.stringify(Update.parse(transfer))).toBe(JSON.stringify(transfer))
     expect(transfer).toMatchObject({ stage: 'sealed', memo, time: first.time, prev: null })
   })
 
   it('that never is sealed is not given, and neither is its end', async () => {
-    expect(await placedIn({}, [first, second], [retractOf(first), sealOf([second])])).toEqual(
+    expect(await summariesFor({}, [first, second], [retractOf(first), sealOf([second])])).toEqual(
       ['transfer 4.2', 'seal 4'].map((text) => text.replace('4.2', '4.1')),
     )
   })
 
   it('leaves a hole in the count for what stands by itself or is folded into another', async () => {
     const late = sealedAt(second)
-    const turns = [
+    const batches = [
       [first, third],
       [late, sealOf([{ index: 9 }, first, late, third])],
     ]
-    expect(await placedIn({}, ...turns)).toEqual(['transfer 3', 'transfer 4.2', 'transfer 4.4', 'seal 4'])
+    expect(await summariesFor({}, ...batches)).toEqual(['transfer 3', 'transfer 4.2', 'transfer 4.4', 'seal 4'])
   })
 
   it('is given once, whatever is sealed again', async () => {
-    const turns = [
+    const batches = [
       [first],
       [sealOf([first])],
       [sealedAt(second), sealOf([first, second], 7, 1)],
       [sealOf([first], 7, 2)],
     ]
-    expect(await placedIn({}, ...turns)).toEqual(['transfer 2.1', 'seal 2', 'transfer 3', 'seal 4', 'seal 5'])
+    expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'transfer 3', 'seal 4', 'seal 5'])
   })
 
   it('is given once where two seals come in one turn', async () => {
-    expect(await placedIn({}, [first], [sealOf([first]), sealOf([first], 7, 1)])).toEqual([
+    expect(await summariesFor({}, [first], [sealOf([first]), sealOf([first], 7, 1)])).toEqual([
       'transfer 2.1',
       'seal 2',
       'seal 3',
@@ -95,19 +98,19 @@ describe('what was pre-confirmed', () => {
   })
 
   it('is given under the hash of the seal that gives it', async () => {
-    const [transfer] = await given({}, [first], [sealOf([first], 7, 3)])
+    const [transfer] = await receivedBy({}, [first], [sealOf([first], 7, 3)])
     expect(transfer).toMatchObject({ block: { hash: blockHash(7, 3) } })
   })
 
   it('of other tokens and blocks is none of its business', async () => {
     const other = transferAt({ index: 1, address: tesla })
     const next = transferAt({ index: 1, block: 8 })
-    const turns = [[first, other, next], [sealOf([other], 7, 0, tesla)], [sealOf([first])], [sealOf([next], 8)]]
-    expect(await placedIn({}, ...turns)).toEqual([
+    const batches = [[first, other, next], [sealOf([other], 7, 0, tesla)], [sealOf([first])], [sealOf([next], 8)]]
+    expect(await summariesFor({}, ...batches)).toEqual([
       ...['transfer 4.1', 'seal 4', 'transfer 5.1', 'seal 5'],
       ...['transfer 6.1', 'seal 6'],
     ])
-    expect(placed(await given({ tokens: [apple] }, ...turns))).toEqual([
+    expect(summarise(await receivedBy({ tokens: [apple] }, ...batches))).toEqual([
       ...['transfer 5.1', 'seal 5', 'transfer 6.1', 'seal 6'],
     ])
   })
@@ -115,23 +118,23 @@ describe('what was pre-confirmed', () => {
 
 describe('what comes where it stands', () => {
   it('is what was told as sealed, and what has no stage, in the same bytes', async () => {
-    const { tape, listen } = ownHouse()
-    const turn = await tape.append([sealedAt(first), navChange({ at }), status({ at }), sealOf([first])])
-    const { outlet, joined } = listen({ options: sealedOnly, since: { from: 'start' } })
-    await joined
-    expect(outlet.told).toEqual(turn.map(({ text }) => text))
+    const { tape, listen } = openTestEdge()
+    const batch = await tape.append([sealedAt(first), navChange({ at }), status({ at }), sealOf([first])])
+    const { outlet, started } = listen({ options: sealedOnly, since: { from: 'start' } })
+    await started
+    expect(outlet.publishedLines).toEqual(batch.map(({ text }) => text))
   })
 })
 
 describe('retract and amend', () => {
   it('come for a key already given', async () => {
-    const turns = [[first], [sealOf([first])], [amendOf(first, sealedAt(second))], [retractOf(first, 'reorg')]]
-    expect(await placedIn({}, ...turns)).toEqual(['transfer 2.1', 'seal 2', 'amend 3', 'retract 4'])
+    const batches = [[first], [sealOf([first])], [amendOf(first, sealedAt(second))], [retractOf(first, 'reorg')]]
+    expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'amend 3', 'retract 4'])
   })
 
   it('come for a key that was told as sealed', async () => {
     const late = sealedAt(first)
-    expect(await placedIn({}, [late, sealOf([late])], [retractOf(late, 'reorg')])).toEqual([
+    expect(await summariesFor({}, [late, sealOf([late])], [retractOf(late, 'reorg')])).toEqual([
       'transfer 1',
       'seal 2',
       'retract 3',
@@ -140,8 +143,8 @@ describe('retract and amend', () => {
 
   it('end a life: what is told anew is given anew', async () => {
     const ends = [[sealOf([first])], [retractOf(first, 'reorg')]]
-    const turns = [[first], ...ends, [first], [amendOf(first, first)], ...ends, [sealedAt(first), sealOf([first])]]
-    expect(await placedIn({}, ...turns)).toEqual([
+    const batches = [[first], ...ends, [first], [amendOf(first, first)], ...ends, [sealedAt(first), sealOf([first])]]
+    expect(await summariesFor({}, ...batches)).toEqual([
       ...['transfer 2.1', 'seal 2', 'retract 3'],
       ...['transfer 6.1', 'seal 6', 'retract 7'],
       ...['transfer 8', 'seal 9'],
@@ -153,20 +156,20 @@ describe('retract and amend', () => {
     const options = { types: ['transfer' as const], minValue: parseDecimal('1000') }
     // This view never had the large one: what it gave is the small one.
     const shrunk = [[large], [amendOf(large, sealedAt(first)), sealOf([large])], [retractOf(large, 'reorg')]]
-    expect(await placedIn(options, ...shrunk)).toEqual([])
+    expect(await summariesFor(options, ...shrunk)).toEqual([])
     const grown = [[first], [amendOf(first, sealedAt(large)), sealOf([first])], [retractOf(first, 'reorg')]]
-    expect(await placedIn(options, ...grown)).toEqual(['transfer 3.1', 'seal 3', 'retract 4'])
+    expect(await summariesFor(options, ...grown)).toEqual(['transfer 3.1', 'seal 3', 'retract 4'])
   })
 })
 
 describe('a selection', () => {
   it('is asked about what is given', async () => {
     const large = { ...second, reference_value: '5000.00' }
-    const turns = [[first, large, approvalAt({ index: 5 })], [sealOf([first, large, approvalAt({ index: 5 })])]]
-    expect(await placedIn({ minValue: parseDecimal('1000') }, ...turns)).toEqual(['transfer 4.2', 'seal 4'])
-    expect(await placedIn({ types: ['approval'] }, ...turns)).toEqual(['approval 4.3', 'seal 4'])
-    expect(await placedIn({ types: ['seal'] }, ...turns)).toEqual(['seal 4'])
-    expect(await placedIn({ types: ['nav'] }, ...turns)).toEqual([])
+    const batches = [[first, large, approvalAt({ index: 5 })], [sealOf([first, large, approvalAt({ index: 5 })])]]
+    expect(await summariesFor({ minValue: parseDecimal('1000') }, ...batches)).toEqual(['transfer 4.2', 'seal 4'])
+    expect(await summariesFor({ types: ['approval'] }, ...batches)).toEqual(['approval 4.3', 'seal 4'])
+    expect(await summariesFor({ types: ['seal'] }, ...batches)).toEqual(['seal 4'])
+    expect(await summariesFor({ types: ['nav'] }, ...batches)).toEqual([])
   })
 })
 
@@ -174,46 +177,46 @@ describe('what is no longer kept', () => {
   const options = sealedOnly
 
   it('is not given, and the seal that lists it comes to whoever might miss it', async () => {
-    const { tape, listen } = ownHouse({ bound: 2 })
+    const { tape, listen } = openTestEdge({ bound: 2 })
     await tape.append([first, second])
-    const { outlet, joined } = listen({ options: { ...options, types: ['transfer'] } })
-    await joined
+    const { outlet, started } = listen({ options: { ...options, types: ['transfer'] } })
+    await started
     await tape.append([status({ at })])
     await tape.append([sealOf([first, second])])
-    expect(tape.about(second.key)).toEqual([])
-    expect(placed(outlet.updates)).toEqual(['seal 4'])
+    expect(tape.readKey(second.key)).toEqual([])
+    expect(summarise(outlet.updates)).toEqual(['seal 4'])
   })
 
   it('may have been given: its end comes, unless the end says that it was never sealed', async () => {
-    const { tape, listen } = ownHouse()
-    const { outlet, joined } = listen({ options: { ...options, types: ['nav'] } })
-    await joined
+    const { tape, listen } = openTestEdge()
+    const { outlet, started } = listen({ options: { ...options, types: ['nav'] } })
+    await started
     await tape.append([retractOf(first, 'not_sealed'), amendOf(first, first)])
     await tape.append([retractOf(first, 'reorg'), retractOf(first, 'replaced'), amendOf(first, sealedAt(first))])
-    expect(placed(outlet.updates)).toEqual(['retract 3', 'retract 4', 'amend 5'])
+    expect(summarise(outlet.updates)).toEqual(['retract 3', 'retract 4', 'amend 5'])
   })
 
   it('is never the seal of a kept telling: nothing is given twice however full the tape is', async () => {
     const pause = pauseAt({ index: 1 })
-    const { tape, listen } = ownHouse({ bound: 3 })
-    const { outlet, joined } = listen({ options })
-    await joined
+    const { tape, listen } = openTestEdge({ bound: 3 })
+    const { outlet, started } = listen({ options })
+    await started
     await tape.append([pause, sealOf([pause])])
     for (let block = 20; block < 30; block += 1) await tape.append([transferAt({ block })])
     await tape.append([sealOf([pause], 7, 1)])
-    expect(placed(outlet.updates)).toEqual(['pause 2.1', 'seal 2', 'seal 13'])
+    expect(summarise(outlet.updates)).toEqual(['pause 2.1', 'seal 2', 'seal 13'])
   })
 })
 
 describe('a resume in the sealed view', () => {
-  const turns = [[first, second, third], [sealOf([first, second, third])], [status({ at })]]
+  const batches = [[first, second, third], [sealOf([first, second, third])], [status({ at })]]
   const all = ['transfer 4.1', 'transfer 4.2', 'transfer 4.3', 'seal 4', 'status 5']
-  const resumed = async (position: string, options: Partial<Options> = sealedOnly) => {
-    const { tape, listen } = ownHouse()
-    for (const turn of turns) await tape.append(turn)
-    const { outlet, joined, listener } = listen({ options, since: after(`${tape.epoch}.${position}`) })
-    await joined
-    return { placed: placed(outlet.updates), messages: outlet.messages, sent: listener.sent, epoch: tape.epoch }
+  const resumed = async (position: string, options: Partial<SelectionOptions> = sealedOnly) => {
+    const { tape, listen } = openTestEdge()
+    for (const batch of batches) await tape.append(batch)
+    const { outlet, started, listener } = listen({ options, since: sinceAfter(`${tape.epoch}.${position}`) })
+    await started
+    return { summarise: summarise(outlet.updates), messages: outlet.messages, sent: listener.sent, epoch: tape.epoch }
   }
 
   it.each([
@@ -227,8 +230,8 @@ describe('a resume in the sealed view', () => {
     ['5', []],
     ['5.1', all.slice(4)],
   ])('goes on after %s with the next', async (position, rest) => {
-    const { placed, sent, messages, epoch } = await resumed(position)
-    expect(placed).toEqual(rest)
+    const { summarise, sent, messages, epoch } = await resumed(position)
+    expect(summarise).toEqual(rest)
     expect(sent).toBe(rest.length)
     expect(messages.find(({ type }) => type === 'live')).toMatchObject({ replayed: rest.length, id: `${epoch}.5` })
   })
@@ -242,8 +245,8 @@ describe('a resume in the sealed view', () => {
   })
 
   it('outside of it begins just before the message', async () => {
-    const { placed, messages, epoch } = await resumed('4.2', {})
-    expect(placed).toEqual(['seal 4', 'status 5'])
+    const { summarise, messages, epoch } = await resumed('4.2', {})
+    expect(summarise).toEqual(['seal 4', 'status 5'])
     expect(messages[0]).toMatchObject({ type: 'hello', id: `${epoch}.3` })
   })
 
@@ -254,14 +257,14 @@ describe('a resume in the sealed view', () => {
   })
 
   it('is expired where the seal itself may be gone', async () => {
-    const { tape, listen } = ownHouse({ bound: 1 })
-    for (const turn of turns) await tape.append(turn)
+    const { tape, listen } = openTestEdge({ bound: 1 })
+    for (const batch of batches) await tape.append(batch)
     expect(tape.oldest()).toBe(4)
-    const { outlet, joined } = listen({ options: sealedOnly, since: after(`${tape.epoch}.4.2`) })
-    await joined
+    const { outlet, started } = listen({ options: sealedOnly, since: sinceAfter(`${tape.epoch}.4.2`) })
+    await started
     const gap = { reason: 'expired', from: `${tape.epoch}.4.2`, to: `${tape.epoch}.4` }
     expect(outlet.messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
-    expect(placed(outlet.updates)).toEqual(['status 5'])
+    expect(summarise(outlet.updates)).toEqual(['status 5'])
   })
 })
 
@@ -269,28 +272,28 @@ describe('a replay of the sealed view', () => {
   const many = Array.from({ length: 450 }, (_, index) => transferAt({ index }))
 
   it('waits for the reader inside a seal too, and knows how far it is', async () => {
-    const { tape, hub, listen } = ownHouse()
+    const { tape, hub, listen } = openTestEdge()
     await tape.append(many)
     await tape.append([sealOf(many)])
     const { outlet, listener } = listen({ options: sealedOnly, since: { from: 'start' }, roomBytes: 1_000 })
     const places = new Set<string | null>()
     while (listener.state !== 'live') {
-      await nextTurn()
-      if (outlet.told.length > 0) places.add(hub.positionOf(listener))
-      outlet.read()
+      await yieldToEventLoop()
+      if (outlet.publishedLines.length > 0) places.add(hub.positionOf(listener))
+      outlet.drain()
     }
-    expect(placed(outlet.updates)).toEqual([...many.map((_, index) => `transfer 451.${index + 1}`), 'seal 451'])
+    expect(summarise(outlet.updates)).toEqual([...many.map((_, index) => `transfer 451.${index + 1}`), 'seal 451'])
     const within = [100, 200, 300, 400].map((n) => `${tape.epoch}.451.${n}`)
     expect([...places]).toEqual([...within, `${tape.epoch}.451`])
   })
 
   it('is measured by what it gives', async () => {
-    const { tape, listen } = ownHouse({ replay: 300 })
+    const { tape, listen } = openTestEdge({ replay: 300 })
     await tape.append(many)
     await tape.append([sealOf(many)])
-    const gapsOf = async (position: string, options: Partial<Options>) => {
-      const { outlet, joined } = listen({ options, since: after(`${tape.epoch}.${position}`) })
-      await joined
+    const gapsOf = async (position: string, options: Partial<SelectionOptions>) => {
+      const { outlet, started } = listen({ options, since: sinceAfter(`${tape.epoch}.${position}`) })
+      await started
       return outlet.messages.flatMap((message) => (message.type === 'gap' ? [message.reason] : []))
     }
     expect(await gapsOf('450', sealedOnly)).toEqual(['long'])
@@ -303,15 +306,15 @@ describe('a replay of the sealed view', () => {
 
 describe('a heartbeat in the sealed view', () => {
   it('names the seal once it and all before it were given, and what was sent', async () => {
-    const { tape, hub, listen, clock } = ownHouse()
-    const { outlet, joined } = listen({ options: { ...sealedOnly, types: ['transfer'] }, heartbeatMs: 1_000 })
-    await joined
+    const { tape, hub, listen, clock } = openTestEdge()
+    const { outlet, started } = listen({ options: { ...sealedOnly, types: ['transfer'] }, heartbeatMs: 1_000 })
+    await started
     await tape.append([first, second])
     clock.now += 1_000
-    hub.beat()
+    hub.sendHeartbeats()
     await tape.append([sealOf([first, second])])
     clock.now += 1_000
-    hub.beat()
+    hub.sendHeartbeats()
     expect(outlet.messages.filter(({ type }) => type === 'heartbeat')).toMatchObject([
       { id: `${tape.epoch}.2`, sent: 0 },
       { id: `${tape.epoch}.3`, sent: 3 },

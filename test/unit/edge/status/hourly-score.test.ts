@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Counted, HOUR_MS, hourOf, Score } from '../../../../src/edge/status/hourly-score.ts'
-import { Leads, percentile } from '../../../../src/edge/status/lead-histogram.ts'
-import { Scorekeeper } from '../../../../src/edge/status/score-tracker.ts'
+import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../src/edge/status/hourly-score.ts'
+import { LeadHistogram, percentile } from '../../../../src/edge/status/lead-histogram.ts'
+import { ScoreTracker } from '../../../../src/edge/status/score-tracker.ts'
 import type { Draft, Update } from '../../../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { Entry, Follower, Tape } from '../../../../src/tape/tape.ts'
@@ -18,86 +18,88 @@ const first = transferAt({ index: 1 })
 const second = transferAt({ index: 2 })
 
 /** A tape on which everything is written at the time that the clock shows. */
-function ownTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } = {}) {
+function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
-  const tape = openSqliteTape({ dir: ':memory:', retentionMs, bound, now: () => clock.now, dice: () => 0.5 })
+  const tape = openSqliteTape({ dir: ':memory:', retentionMs, bound, now: () => clock.now, random: () => 0.5 })
   const write = (...drafts: readonly Draft[]) =>
     tape.append(drafts.map((draft) => ({ ...draft, time: iso(clock.now) })))
-  const keep = async () => {
-    const keeper = await Scorekeeper.open(tape, clock.now)
-    return { keeper, hours: () => keeper.hours(clock.now) }
+  const openTracker = async () => {
+    const tracker = await ScoreTracker.open(tape, clock.now)
+    return { tracker, hours: () => tracker.hours(clock.now) }
   }
   const close = () => tape.close()
-  return { clock, tape, write, keep, close }
+  return { clock, tape, write, openTracker, close }
 }
 
 /** What is asked of a tape to keep its score, so that a test can ask it in another way. */
 const tapeLike = (tape: Tape) => ({
-  since: (seq: number, limit: number) => tape.since(seq, limit),
-  before: (time: number) => tape.before(time),
+  readAfter: (seq: number, limit: number) => tape.readAfter(seq, limit),
+  seqBefore: (time: number) => tape.seqBefore(time),
   follow: (deliver: Follower) => tape.follow(deliver),
   oldest: () => tape.oldest(),
 })
 
-function testTape(bounds: Parameters<typeof ownTape>[0] = {}) {
-  const own = ownTape(bounds)
-  onTestFinished(own.close)
-  return own
+function openTestTape(bounds: Parameters<typeof openScoredTape>[0] = {}) {
+  const opened = openScoredTape(bounds)
+  onTestFinished(opened.close)
+  return opened
 }
 
-const row = (hour: number, counts: Partial<Counted> = {}): Counted => ({
+const hourRow = (hour: number, counts: Partial<HourCounts> = {}): HourCounts => ({
   ...{ hour: iso(hour), told: 0, sealed: 0, late: 0, retracted: 0, amended: 0, lead_ms: { p50: null, p95: null } },
   ...counts,
 })
-const leads = (p50: number, p95 = p50) => ({ lead_ms: { p50, p95 } })
+const leadTimes = (p50: number, p95 = p50) => ({ lead_ms: { p50, p95 } })
 
 describe('the score', () => {
   it('counts what was told, what became of it and by how much it was ahead', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     await write(first, second, navChange({ at: 0 }))
     clock.now += 1_200
     await write(amendOf(second, second))
     clock.now += 300
     await write(retractOf(first), { ...sealedAt(transferAt({ index: 3 })), late: true }, sealOf([second, { index: 3 }]))
-    expect(hours()).toEqual([row(noon, { told: 2, sealed: 1, late: 1, retracted: 1, amended: 1, ...leads(1_500) })])
+    expect(hours()).toEqual([
+      hourRow(noon, { told: 2, sealed: 1, late: 1, retracted: 1, amended: 1, ...leadTimes(1_500) }),
+    ])
   })
 
   it('counts every message in the hour of its own time, and shows hours in which nothing was written', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     clock.now += HOUR_MS - 1
     await write(first, second)
     clock.now += 1
     await write(sealOf([first, second]))
     clock.now += 2 * HOUR_MS
     expect(hours()).toEqual([
-      row(noon, { told: 2 }),
-      row(noon + HOUR_MS, { sealed: 2, ...leads(1) }),
-      row(noon + 2 * HOUR_MS),
-      row(noon + 3 * HOUR_MS),
+      hourRow(noon, { told: 2 }),
+      hourRow(noon + HOUR_MS, { sealed: 2, ...leadTimes(1) }),
+      hourRow(noon + 2 * HOUR_MS),
+      hourRow(noon + 3 * HOUR_MS),
     ])
   })
 
   it('is one empty hour where nothing was written yet', async () => {
-    const { hours } = await testTape().keep()
-    expect(hours()).toEqual([row(noon)])
+    const { hours } = await openTestTape().openTracker()
+    expect(hours()).toEqual([hourRow(noon)])
   })
 
   it('counts a key as sealed once, however often its block is sealed', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     await write(first)
     clock.now += 900
     await write(sealOf([first]))
     clock.now += 5_000
     await write(sealOf([first], 7, 1))
-    expect(hours()).toEqual([row(noon, { told: 1, sealed: 1, ...leads(900) })])
+    expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(900) })])
   })
 
   it('counts from its new telling where a key was retracted and told again', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     await write(first)
     clock.now += 60_000
     await write(retractOf(first))
@@ -105,38 +107,38 @@ describe('the score', () => {
     await write(first)
     clock.now += 250
     await write(sealOf([first], 7, 1))
-    expect(hours()).toEqual([row(noon, { told: 2, retracted: 1, sealed: 1, ...leads(250) })])
+    expect(hours()).toEqual([hourRow(noon, { told: 2, retracted: 1, sealed: 1, ...leadTimes(250) })])
   })
 
   it('has no lead of what a clock that went back says was sealed before it was told', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     clock.now += 5_000
     await write(first)
     clock.now -= 3_000
     await write(sealOf([first]))
-    expect(hours()).toEqual([row(noon, { told: 1, sealed: 1, ...leads(0) })])
+    expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(0) })])
   })
 
   it('leaves out the hour in which something was evicted, by number or by age, and what was told then', async () => {
     for (const bounds of [{ bound: 2 }, { retentionMs: HOUR_MS }]) {
-      const { clock, write, keep } = testTape(bounds)
-      const { hours } = await keep()
+      const { clock, write, openTracker } = openTestTape(bounds)
+      const { hours } = await openTracker()
       await write(transferAt({ index: 4 }))
       clock.now += HOUR_MS - 1
       await write(first)
       expect(hours()).toHaveLength(1)
       clock.now += HOUR_MS / 2
       await write(second)
-      expect(hours()).toEqual([row(noon + HOUR_MS, { told: 1 })])
+      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { told: 1 })])
       await write(sealOf([first, second]))
-      expect(hours()).toEqual([row(noon + HOUR_MS, { told: 1, sealed: 1, ...leads(0) })])
+      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { told: 1, sealed: 1, ...leadTimes(0) })])
     }
   })
 
   it('goes back 25 hours, however long the tape is', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     for (let hour = 0; hour < 100; hour += 1) {
       await write(transferAt({ index: hour }))
       clock.now += HOUR_MS
@@ -145,23 +147,23 @@ describe('the score', () => {
     expect(shown.map(({ hour }) => Date.parse(hour))).toEqual(
       Array.from({ length: 25 }, (_, index) => hourOf(clock.now) - (24 - index) * HOUR_MS),
     )
-    expect((await keep()).hours()).toEqual(shown)
+    expect((await openTracker()).hours()).toEqual(shown)
   })
 
   it('survives one message of a clock that was far ahead', async () => {
-    const { clock, write, keep } = testTape()
-    const { hours } = await keep()
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
     await write(first)
     clock.now += 10_000 * HOUR_MS
     await write(second)
     clock.now = noon + 1_000
     await write(sealOf([first]))
-    expect(hours()).toEqual([row(noon, { told: 1, sealed: 1, ...leads(1_000) })])
+    expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(1_000) })])
   })
 
   it('remembers so many open keys and forgets the oldest of more', () => {
-    const score = new Score()
-    const fold = (draft: Draft, seq: number) => score.fold({ seq, update: draft as Update, text: '' })
+    const score = new HourlyScore()
+    const fold = (draft: Draft, seq: number) => score.add({ seq, update: draft as Update, text: '' })
     const bound = 131_072
     const told = { ...first, time: iso(noon) }
     for (let seq = 1; seq <= bound + 1; seq += 1) fold({ ...told, key: `k${seq}` }, seq)
@@ -174,24 +176,24 @@ describe('the score', () => {
 describe('a tape that is read again', () => {
   it('gives the same score, however much of it was evicted and whenever it was opened', async () => {
     await fc.assert(
-      fc.asyncProperty(history, fc.nat(), bounds, async (acts, at, bound) => {
-        const own = ownTape(bound)
+      fc.asyncProperty(history, fc.nat(), bounds, async (steps, at, bound) => {
+        const opened = openScoredTape(bound)
         try {
-          const cut = at % acts.length
-          const always = await own.keep()
-          await play(own, acts.slice(0, cut), always.hours)
-          const since = await own.keep()
-          await play(own, acts.slice(cut), always.hours)
-          const after = await own.keep()
+          const cut = at % steps.length
+          const always = await opened.openTracker()
+          await applySteps(opened, steps.slice(0, cut), always.hours)
+          const since = await opened.openTracker()
+          await applySteps(opened, steps.slice(cut), always.hours)
+          const after = await opened.openTracker()
           const shown = always.hours() ?? []
           // An hour that is not over is shown even where some of it is lost: then it depends on who saw it.
-          if (shown.length > 1 || own.tape.oldest() === 0) {
+          if (shown.length > 1 || opened.tape.oldest() === 0) {
             expect(since.hours()).toEqual(shown)
             expect(after.hours()).toEqual(shown)
-            expect(shown).toEqual(countedNaively(own.tape, own.clock.now))
+            expect(shown).toEqual(countNaively(opened.tape, opened.clock.now))
           } else expect([since.hours()?.length, after.hours()?.length]).toEqual([1, 1])
         } finally {
-          await own.close()
+          await opened.close()
         }
       }),
       { numRuns: 200 },
@@ -199,74 +201,74 @@ describe('a tape that is read again', () => {
   })
 
   it('has no score before all of it is read, slice by slice', async () => {
-    const { tape, write, keep } = testTape()
+    const { tape, write, openTracker } = openTestTape()
     for (let block = 1; block <= 25; block += 1) {
       await write(...Array.from({ length: 100 }, (_, index) => transferAt({ block, index })))
     }
     const pages: number[] = []
-    const since = tape.since.bind(tape)
-    tape.since = (seq, limit) => {
+    const since = tape.readAfter.bind(tape)
+    tape.readAfter = (seq, limit) => {
       pages.push(limit)
       return since(seq, limit)
     }
-    const { keeper, hours } = await keep()
+    const { tracker, hours } = await openTracker()
     expect(hours()).toBeNull()
     await write(transferAt({ block: 26 }))
     expect(hours()).toBeNull()
-    await keeper.read()
-    expect(hours()).toEqual([row(noon, { told: 2_501 })])
+    await tracker.read()
+    expect(hours()).toEqual([hourRow(noon, { told: 2_501 })])
     expect(pages.length).toBeGreaterThan(20)
     expect(Math.max(...pages)).toBeLessThan(150)
   })
 
   it('counts what is written while it is read, once, also where reading takes its time', async () => {
-    const { tape, write, clock } = testTape()
+    const { tape, write, clock } = openTestTape()
     await write(...Array.from({ length: 99 }, (_, index) => transferAt({ block: 1, index })))
     let more = 3
-    const since = async (seq: number, limit: number) => {
-      const page = await tape.since(seq, limit)
+    const readAfter = async (seq: number, limit: number) => {
+      const page = await tape.readAfter(seq, limit)
       // What is written now is not on the page that was read.
       if (more > 0) await write(transferAt({ block: 2, index: more }))
       more -= 1
       return page
     }
-    const keeper = await Scorekeeper.open({ ...tapeLike(tape), since }, clock.now)
-    await keeper.read()
-    expect(keeper.hours(clock.now)).toEqual([row(noon, { told: 102 })])
+    const tracker = await ScoreTracker.open({ ...tapeLike(tape), readAfter }, clock.now)
+    await tracker.read()
+    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 102 })])
     await write(first)
-    expect(keeper.hours(clock.now)).toEqual([row(noon, { told: 103 })])
+    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 103 })])
   })
 
   it('is counted once where it is read and then heard of too', async () => {
-    const { tape, write, clock } = testTape()
+    const { tape, write, clock } = openTestTape()
     let hear: Follower = () => {}
     const follow = (deliver: Follower) => {
       hear = deliver
       return () => {}
     }
     const entries = await write(first)
-    const keeper = await Scorekeeper.open({ ...tapeLike(tape), follow }, clock.now)
+    const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
     hear(entries, new Map())
-    expect(keeper.hours(clock.now)).toEqual([row(noon, { told: 1 })])
+    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 1 })])
   })
 
   it('is through also where what was heard of is gone before it is read', async () => {
-    const { tape, write, clock } = testTape({ retentionMs: HOUR_MS })
+    const { tape, write, clock } = openTestTape({ retentionMs: HOUR_MS })
     await write(...Array.from({ length: 1_500 }, (_, index) => transferAt({ block: 1, index })))
-    const keeper = await Scorekeeper.open(tape, clock.now)
+    const tracker = await ScoreTracker.open(tape, clock.now)
     await write(transferAt({ block: 2 }))
     clock.now += 2 * HOUR_MS
     while (tape.oldest() < tape.end()) await tape.append([])
-    await keeper.read()
-    expect(keeper.hours(clock.now)).not.toBeNull()
+    await tracker.read()
+    expect(tracker.hours(clock.now)).not.toBeNull()
   })
 
   it('is left alone once nobody keeps its score', async () => {
-    const { write, keep } = testTape()
-    const { keeper, hours } = await keep()
-    keeper.close()
+    const { write, openTracker } = openTestTape()
+    const { tracker, hours } = await openTracker()
+    tracker.close()
     await write(first)
-    expect(hours()).toEqual([row(noon)])
+    expect(hours()).toEqual([hourRow(noon)])
   })
 })
 
@@ -277,27 +279,27 @@ describe('a percentile', () => {
       fc.property(fc.array(fc.array(lead, { maxLength: 60 }), { minLength: 1, maxLength: 3 }), (parts) => {
         const all = parts.flat().toSorted((a, b) => a - b)
         const kept = parts.map((part) => {
-          const one = new Leads()
+          const one = new LeadHistogram()
           for (const ms of part) one.add(ms)
           return one
         })
         for (const percent of [50, 95]) {
           const exact = all[Math.ceil((percent * all.length) / 100) - 1] ?? null
-          expect(percentile(percent, kept)).toBe(exact === null ? null : threeDigits(exact))
+          expect(percentile(percent, kept)).toBe(exact === null ? null : toThreeDigits(exact))
         }
       }),
     )
   })
 
   it('is of one the one, and takes what is longer than a day for a day', () => {
-    const [one, ages] = [new Leads(), new Leads()]
+    const [one, ages] = [new LeadHistogram(), new LeadHistogram()]
     one.add(7)
     ages.add(10 ** 12)
     expect([percentile(50, [one]), percentile(95, [one]), percentile(50, [ages])]).toEqual([7, 7, 99_900_000])
   })
 })
 
-const threeDigits = (ms: number): number =>
+const toThreeDigits = (ms: number): number =>
   ms < 10_000 ? ms : Number(String(ms).slice(0, 3).padEnd(String(ms).length, '0'))
 
 /** A tape that loses nothing, one that loses all but a few hours, and one that keeps more hours than are shown. */
@@ -308,13 +310,13 @@ const bounds = fc.constantFrom(
 )
 
 /** What happens to one of a few keys, and how long after what happened before. */
-type Act = {
+type TapeStep = {
   readonly what: 'tell' | 'late' | 'retract' | 'amend' | 'seal' | 'nav'
   readonly key: number
   readonly afterMs: number
 }
 
-const history: fc.Arbitrary<readonly Act[]> = fc.array(
+const history: fc.Arbitrary<readonly TapeStep[]> = fc.array(
   fc.record({
     what: fc.constantFrom('tell', 'tell', 'tell', 'late', 'retract', 'amend', 'seal', 'seal', 'nav'),
     key: fc.nat(6),
@@ -328,31 +330,31 @@ const history: fc.Arbitrary<readonly Act[]> = fc.array(
 )
 
 /** Lets it happen, as far as the life of a key allows it, and has a look each time. */
-async function play(
-  { clock, write, tape }: ReturnType<typeof ownTape>,
-  acts: readonly Act[],
-  look: () => unknown,
+async function applySteps(
+  { clock, write, tape }: ReturnType<typeof openScoredTape>,
+  steps: readonly TapeStep[],
+  check: () => unknown,
 ): Promise<void> {
-  for (const { what, key, afterMs } of acts) {
+  for (const { what, key, afterMs } of steps) {
     clock.now += afterMs
     const fact = transferAt({ index: key })
-    const isOpen = lifeOf(await tape.about(fact.key)) === 'open'
+    const isOpen = stateOfKey(await tape.readKey(fact.key)) === 'open'
     if (what === 'nav') await write(navChange({ at: 0 }))
     else if (what === 'seal') await write(sealOf([fact, { index: 9 }]))
     else if (what === 'amend') await write(amendOf(fact, fact))
     else if (what === 'retract') await write(retractOf(fact))
     else if (what === 'late') await write({ ...sealedAt(transferAt({ index: 100 + key })), late: true })
     else if (!isOpen) await write(fact)
-    look()
+    check()
   }
 }
 
-const lifeOf = (entries: readonly Entry[]): 'open' | 'over' =>
+const stateOfKey = (entries: readonly Entry[]): 'open' | 'over' =>
   entries.at(-1)?.update.type === 'transfer' ? 'open' : 'over'
 
 /** The same by counting anew for each hour all that the tape still holds. */
-function countedNaively(tape: Tape, now: number): readonly Counted[] {
-  const entries = tape.since(0, 100_000) as readonly Entry[]
+function countNaively(tape: Tape, now: number): readonly HourCounts[] {
+  const entries = tape.readAfter(0, 100_000) as readonly Entry[]
   const timeOf = ({ update }: Entry) => Date.parse(update.time)
   const current = hourOf(now)
   const begins = entries.filter(({ seq }) => seq > tape.oldest()).map((entry) => hourOf(timeOf(entry)))
@@ -360,14 +362,14 @@ function countedNaively(tape: Tape, now: number): readonly Counted[] {
   const lossless = tape.oldest() === 0 ? earliest : earliest + HOUR_MS
   const start = Math.min(current, Math.max(lossless, current - 24 * HOUR_MS))
   const counted = entries.filter((entry) => timeOf(entry) >= start)
-  const rows: Counted[] = []
+  const rows: HourCounts[] = []
   for (let hour = start; hour <= current; hour += HOUR_MS) {
     const during = counted.filter((entry) => hourOf(timeOf(entry)) === hour)
     const number = (holds: (update: Update) => boolean) => during.filter(({ update }) => holds(update)).length
-    const ahead = during.flatMap((seal) => leadsOf(seal, counted)).toSorted((a, b) => a - b)
+    const ahead = during.flatMap((seal) => leadTimesOf(seal, counted)).toSorted((a, b) => a - b)
     const rank = (share: number) => {
       const at = ahead[Math.ceil(share * ahead.length) - 1]
-      return at === undefined ? null : threeDigits(at)
+      return at === undefined ? null : toThreeDigits(at)
     }
     rows.push({
       hour: iso(hour),
@@ -383,7 +385,7 @@ function countedNaively(tape: Tape, now: number): readonly Counted[] {
 }
 
 /** The leads of what a seal is the first to list since its last telling, if nothing took that back. */
-function leadsOf({ seq, update: seal }: Entry, counted: readonly Entry[]): readonly number[] {
+function leadTimesOf({ seq, update: seal }: Entry, counted: readonly Entry[]): readonly number[] {
   if (seal.type !== 'seal') return []
   return seal.keys.flatMap((key) => {
     const before = counted.filter((entry) => entry.seq < seq)

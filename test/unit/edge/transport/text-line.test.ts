@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { examples } from '../../../../src/docs/examples.ts'
-import { readable } from '../../../../src/edge/transport/text-line.ts'
+import { formatTextLine } from '../../../../src/edge/transport/text-line.ts'
 import { type Message, Notice } from '../../../../src/protocol/notices.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 
@@ -12,43 +12,43 @@ const messages = examples.flatMap((example): Message[] => {
   const notice = Notice.safeParse(example)
   return notice.success ? [notice.data] : []
 })
-const one = <Type extends Message['type']>(type: Type): Extract<Message, { type: Type }> => {
+const exampleOf = <Type extends Message['type']>(type: Type): Extract<Message, { type: Type }> => {
   const found = messages.find((message): message is Extract<Message, { type: Type }> => message.type === type)
   if (!found) throw new Error(`no example of ${type}`)
   return found
 }
 
 /** Control and escape characters, line and paragraph separators, and everything that turns the direction of writing. */
-const unruly = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
+const controlCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
 describe('a readable line', () => {
   it.each(messages.map((message) => [message.type, message] as const))('is one, of a %s', (_, message) => {
-    const line = readable(message)
+    const line = formatTextLine(message)
     expect(line).not.toBe('')
-    expect(line).not.toMatch(unruly)
+    expect(line).not.toMatch(controlCharacters)
     expect(line).toBe(line.trimEnd())
   })
 
   it('is of a movement what a person asks for: when, what, how much, who, how firm', () => {
-    expect(readable(one('transfer'))).toBe(
+    expect(formatTextLine(exampleOf('transfer'))).toBe(
       '14:05:12.441 AAPLc    transfer   1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  preconfirmed in 52380564, 0xca97…48bb',
     )
   })
 
   it('shows shares where they are not the amount, and no value where it is unknown', () => {
-    const line = readable(one('mint'))
+    const line = formatTextLine(exampleOf('mint'))
     expect(line).toContain('10 (10.00537939 shares)  ')
     expect(line).not.toContain('USD')
   })
 
   it('shows what is raw where the decimals are unknown', () => {
-    expect(readable({ ...one('transfer'), amount: null, shares: null, reference_value: null })).toContain(
+    expect(formatTextLine({ ...exampleOf('transfer'), amount: null, shares: null, reference_value: null })).toContain(
       '150000000 raw',
     )
   })
 
   it('says that something is late', () => {
-    expect(readable(one('burn'))).toContain('sealed, late in ')
+    expect(formatTextLine(exampleOf('burn'))).toContain('sealed, late in ')
   })
 
   it.each([
@@ -65,14 +65,14 @@ describe('a readable line', () => {
     ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],
     ['finality', 'safe up to block 52380524'],
   ] as const)('says how a promise ended: %s', (type, content) => {
-    expect(readable(one(type)).endsWith(` ${content}`)).toBe(true)
+    expect(formatTextLine(exampleOf(type)).endsWith(` ${content}`)).toBe(true)
   })
 
   it('says why something is not so', () => {
-    const retract = one('retract')
+    const retract = exampleOf('retract')
     const by = `7-0x${'ab'.repeat(32)}-3`
-    expect(readable({ ...retract, reason: 'reorg' })).toContain('its block was replaced')
-    expect(readable({ ...retract, reason: 'replaced', by })).toContain('sealed as 7-0xabab…abab-3')
+    expect(formatTextLine({ ...retract, reason: 'reorg' })).toContain('its block was replaced')
+    expect(formatTextLine({ ...retract, reason: 'replaced', by })).toContain('sealed as 7-0xabab…abab-3')
   })
 
   it.each(
@@ -80,12 +80,12 @@ describe('a readable line', () => {
       .filter((message) => !('time' in message && 'prev' in message))
       .map((message) => [message.type, message] as const),
   )('of a connection begins with #: %s', (_, message) => {
-    expect(readable(message)).toMatch(/^# /)
+    expect(formatTextLine(message)).toMatch(/^# /)
   })
 
   it('says that nothing on the built-in chain is real', () => {
-    expect(readable({ ...one('hello'), demo: true })).toContain('nothing here is real')
-    expect(readable(one('hello'))).not.toContain('nothing here is real')
+    expect(formatTextLine({ ...exampleOf('hello'), demo: true })).toContain('nothing here is real')
+    expect(formatTextLine(exampleOf('hello'))).not.toContain('nothing here is real')
   })
 
   it.each([
@@ -101,14 +101,14 @@ describe('a readable line', () => {
     ['an isolate', '\u2066a\u2069'],
     ['a mark', '\u200e\u200f\u061c'],
   ])('shows %s from outside as replaced, and the rest of the text', (_, text) => {
-    const line = readable({ ...one('action'), description: `begin ${text} end` })
-    expect(line).not.toMatch(unruly)
+    const line = formatTextLine({ ...exampleOf('action'), description: `begin ${text} end` })
+    expect(line).not.toMatch(controlCharacters)
     expect(line).toMatch(/begin .*\ufffd.* end/)
   })
 
   it('leaves the letters of every language alone', () => {
     const description = 'Tëst 株式分割 سهم 🍏'
-    expect(readable({ ...one('action'), description })).toContain(description)
+    expect(formatTextLine({ ...exampleOf('action'), description })).toContain(description)
   })
 
   it('is one and tame, whatever stands in any text of any message', () => {
@@ -121,8 +121,8 @@ describe('a readable line', () => {
     })
     fc.assert(
       fc.property(fc.constantFrom(...messages), nasty, nasty, (message, before, after) => {
-        const spoilt = everyText(message, (text) => `${before}${text}${after}`)
-        expect(readable(spoilt)).not.toMatch(unruly)
+        const spoilt = mapTexts(message, (text) => `${before}${text}${after}`)
+        expect(formatTextLine(spoilt)).not.toMatch(controlCharacters)
       }),
       { numRuns: 500 },
     )
@@ -130,7 +130,7 @@ describe('a readable line', () => {
 })
 
 /** The same message with every text in it changed, its type aside. */
-function everyText(message: Message, change: (text: string) => string): Message {
+function mapTexts(message: Message, change: (text: string) => string): Message {
   const text = JSON.stringify(message, (name, value: unknown) =>
     typeof value === 'string' && name !== 'type' ? change(value) : value,
   )

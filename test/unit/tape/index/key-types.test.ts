@@ -1,32 +1,32 @@
 import { describe, expect, it } from 'vitest'
 import { type Draft, type Update, updateTypes } from '../../../../src/protocol/updates.ts'
-import { Lives, LOST, maskOf, namesOf } from '../../../../src/tape/index/key-types.ts'
+import { LOST, maskOf, namesOf, OpenKeyTypes } from '../../../../src/tape/index/key-types.ts'
 import type { Entry } from '../../../../src/tape/tape.ts'
 import { amend, approval, retract, seal, transfer } from '../update-drafts.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')
 
 /** Lives beside a tape that holds what they followed, and counts how often it is asked. */
-function openLives() {
+function openKeyTypes() {
   const entries: Entry[] = []
-  const asked: string[] = []
-  const lives = new Lives((key) => {
-    asked.push(key)
+  const lookups: string[] = []
+  const keyTypes = new OpenKeyTypes((key) => {
+    lookups.push(key)
     return entries.filter(({ update }) => 'key' in update && update.key === key)
   })
   const follow = (draft: Draft) => {
     const update = { ...draft, id: 'k.1', prev: null } as Update
     const entry = { seq: entries.length + 1, update, text: '' }
-    const told = lives.follow(entry)
+    const followed = keyTypes.add(entry)
     entries.push(entry)
-    return { types: namesOf(told.types), since: told.since }
+    return { types: namesOf(followed.mask), since: followed.since }
   }
-  return { lives, follow, asked }
+  return { keyTypes, follow, lookups }
 }
 
 describe('as what a key was told', () => {
   it('is known of what follows it, from the telling on', () => {
-    const { follow, asked } = openLives()
+    const { follow, lookups } = openKeyTypes()
     follow(transfer({ at, nth: 4 }))
     follow(approval({ at, nth: 5 }))
     const both = { ...seal({ at, nth: 4, types: ['transfer', 'approval', 'part'] }) }
@@ -34,11 +34,11 @@ describe('as what a key was told', () => {
     expect(follow({ ...both, keys })).toEqual({ types: ['transfer', 'approval'], since: 1 })
     expect(follow(amend({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], since: 2 })
     expect(follow(retract({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], since: 2 })
-    expect(asked).toEqual([])
+    expect(lookups).toEqual([])
   })
 
   it('is lost where it was never told, or retracted', () => {
-    const { follow } = openLives()
+    const { follow } = openKeyTypes()
     expect(follow(retract({ at, nth: 4 })).types).toEqual(['lost'])
     follow(transfer({ at, nth: 4 }))
     follow(retract({ at, nth: 4 }))
@@ -46,18 +46,18 @@ describe('as what a key was told', () => {
   })
 
   it('is looked up where too much was told since, or where it was forgotten', () => {
-    const { lives, follow, asked } = openLives()
+    const { keyTypes, follow, lookups } = openKeyTypes()
     follow(transfer({ at, nth: 4 }))
     follow(amend({ at, nth: 4 }))
     follow(transfer({ at, nth: 5 }))
     follow(retract({ at, nth: 5 }))
     for (let nth = 10; nth < 20_000; nth += 1) follow(approval({ at, nth }))
-    expect(asked).toEqual([])
+    expect(lookups).toEqual([])
     expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], since: 1 })
     expect(follow(seal({ at, nth: 5, types: ['transfer'] })).types).toEqual(['lost'])
-    lives.forget()
+    keyTypes.clear()
     expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], since: 1 })
-    expect(asked).toHaveLength(3)
+    expect(lookups).toHaveLength(3)
   })
 
   it('is a number that its names give again', () => {
