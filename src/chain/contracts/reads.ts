@@ -1,5 +1,5 @@
 import { catchError, concatMap, map, type Observable, of, throwError } from 'rxjs'
-import { parseAbiParameters } from 'viem/utils'
+import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
@@ -43,21 +43,22 @@ const Data = z
   .regex(/^0x([0-9a-f]{2})*$/i)
   .transform((text) => text.toLowerCase() as Hex)
 
-/** A question that a contract answers, by the hash of its name. */
-const contractMethod =
-  <Value>(selector: Hex, decode: (data: Hex) => Value | null) =>
-  (request: RequestFn, to: Hex, block: Hex | 'latest'): Observable<Value | null> =>
+/** A read of a contract by its signature; null where the contract has no such function. */
+const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
+  const selector = toFunctionSelector(signature)
+  return (request: RequestFn, to: Hex, block: Hex | 'latest'): Observable<Value | null> =>
     request('eth_call', [{ to, data: selector }, block]).pipe(
       map((answer) => {
         const data = Data.safeParse(answer).data
         if (data === undefined) throw new UpstreamError('unreadable', 'the answer is no data')
         return decode(data)
       }),
-      // That a contract does not know the question is an answer too.
+      // A contract reverts where it lacks the function: that is an answer too.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.kind === 'reverted' ? of(null) : throwError(() => failure),
       ),
     )
+}
 
 const firstValue =
   <Value>(decode: (data: Hex) => readonly [Value, ...unknown[]] | null) =>
@@ -68,22 +69,22 @@ const decodeUint = firstValue(abiDecoder(parseAbiParameters('uint256')))
 const decodeWord = firstValue(abiDecoder(parseAbiParameters('bytes32')))
 
 const tokenMethods = {
-  uiMultiplier: contractMethod('0xa60bf13d', decodeUint),
-  multiplier: contractMethod('0x1b3ed722', decodeUint),
-  newUIMultiplier: contractMethod('0xdc767007', decodeUint),
-  effectiveAt: contractMethod('0x97a4064f', decodeUint),
-  pausedFeatures: contractMethod('0xde9997e3', firstValue(abiDecoder(parseAbiParameters('uint8[]')))),
+  uiMultiplier: contractMethod('uiMultiplier()', decodeUint),
+  multiplier: contractMethod('multiplier()', decodeUint),
+  newUIMultiplier: contractMethod('newUIMultiplier()', decodeUint),
+  effectiveAt: contractMethod('effectiveAt()', decodeUint),
+  pausedFeatures: contractMethod('pausedFeatures()', firstValue(abiDecoder(parseAbiParameters('uint8[]')))),
 }
 
 const feedMethods = {
-  aggregator: contractMethod('0x245a7bfc', (data) => {
+  aggregator: contractMethod('aggregator()', (data) => {
     const addressWord = decodeWord(data)
     return addressWord && isAddressWord(addressWord) && BigInt(addressWord) > 0n ? addressFromWord(addressWord) : null
   }),
-  phaseId: contractMethod('0x58303b10', firstValue(abiDecoder(parseAbiParameters('uint16')))),
-  decimals: contractMethod('0x313ce567', firstValue(abiDecoder(parseAbiParameters('uint8')))),
+  phaseId: contractMethod('phaseId()', firstValue(abiDecoder(parseAbiParameters('uint16')))),
+  decimals: contractMethod('decimals()', firstValue(abiDecoder(parseAbiParameters('uint8')))),
   latestRoundData: contractMethod(
-    '0xfeaf968c',
+    'latestRoundData()',
     abiDecoder(parseAbiParameters('uint80, int256, uint256, uint256, uint80')),
   ),
 }
