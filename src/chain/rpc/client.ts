@@ -1,5 +1,6 @@
 import { catchError, defer, from, map, type Observable, of, switchMap, throwError } from 'rxjs'
 import { z } from 'zod'
+import { backoffMs, withJitter } from '../../backoff.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { classify, UpstreamError } from './error.ts'
@@ -17,9 +18,9 @@ const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
 /** A longer answer that is passed on is not read. */
 const PARSE_BOUND_BYTES = 65_536
-/** How long an endpoint that failed is left alone: doubled each time, drawn anew each time. */
-const BACKOFF_MIN_MS = 250
-const BACKOFF_MAX_MS = 30_000
+/** How long a failed endpoint is not used. */
+const BACKOFF = { minMs: 250, maxMs: 30_000 }
+const BACKOFF_JITTER = [0.5, 1.5] as const
 /** How long one that is of another chain is left alone. */
 const WRONG_CHAIN_BACKOFF_MS = 60_000
 
@@ -108,14 +109,13 @@ export class Rpc {
 
   #backOff(endpoint: Endpoint, error: UpstreamError): void {
     if (this.#options.now() < endpoint.backoffUntil) return
-    const backoffMs =
+    endpoint.failures += 1
+    const waitMs =
       error.kind === 'wrong_chain'
         ? WRONG_CHAIN_BACKOFF_MS
-        : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(endpoint.failures, 16)) *
-          (0.5 + this.#options.random())
-    endpoint.failures += 1
+        : withJitter(backoffMs(BACKOFF, endpoint.failures), BACKOFF_JITTER, this.#options.random())
     endpoint.isChainChecked = false
-    endpoint.backoffUntil = this.#options.now() + Math.max(backoffMs, error.retryAfterMs ?? 0)
+    endpoint.backoffUntil = this.#options.now() + Math.max(waitMs, error.retryAfterMs ?? 0)
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 

@@ -1,4 +1,5 @@
 import { catchError, map, mergeMap, type Observable, of, type SchedulerLike, throwError, timer } from 'rxjs'
+import { backoffMs } from '../../backoff.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { Log, Logs, SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
@@ -61,11 +62,11 @@ export class MissingLogsError extends Error {
   }
 }
 
-/** A step that failed is taken again after this, doubled each time. */
-const RETRY_MIN_MS = 50
-const RETRY_MAX_MS = 2_000
-/** How often, and after how long, an answer is asked for again that lacks what its block may hold. */
-const MISSING_LOGS_RETRIES_MS = [500, 1_000]
+/** Delays of a step that failed. One relay retries on one node, so no jitter is needed. */
+const STEP_BACKOFF = { minMs: 50, maxMs: 2_000 }
+/** Delays of a read that lacks logs which its block may hold, and how often it is repeated. */
+const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
+const MISSING_LOGS_RETRIES_BOUND = 2
 /** How often a block is tried that the node says it cannot give, before it is left out. */
 const UNREADABLE_RETRIES_BOUND = 5
 
@@ -92,19 +93,19 @@ export class RetryCounter {
   /** Waits for the next try. What is no failure of the upstream is a bug of ours, and passed on. */
   waitToRetry(failure: unknown, clock: SchedulerLike): Observable<unknown> {
     if (!(failure instanceof MissingLogsError || failure instanceof UpstreamError)) return throwError(() => failure)
-    const kind = failure instanceof MissingLogsError ? failure.block : failure.kind
-    const failures = this.failuresOf(kind)
-    const waitMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.totalFailures, 16))
-    this.#failures.set(kind, failures + 1)
-    return timer(
-      failure instanceof MissingLogsError ? (MISSING_LOGS_RETRIES_MS[failures] ?? RETRY_MAX_MS) : waitMs,
-      clock,
-    )
+    const isMissingLogs = failure instanceof MissingLogsError
+    const kind = isMissingLogs ? failure.block : failure.kind
+    const failures = this.failuresOf(kind) + 1
+    this.#failures.set(kind, failures)
+    const delayMs = isMissingLogs
+      ? backoffMs(MISSING_LOGS_BACKOFF, failures)
+      : backoffMs(STEP_BACKOFF, this.totalFailures)
+    return timer(delayMs, clock)
   }
 
   /** Whether a block was asked for often enough: then it is the chain that changed its mind, not a node that is behind. */
   acceptsMissing(block: number): boolean {
-    return this.failuresOf(block) >= MISSING_LOGS_RETRIES_MS.length
+    return this.failuresOf(block) >= MISSING_LOGS_RETRIES_BOUND
   }
 
   /** Whether the node will not give this, however often it is asked. That it could not be asked before is no proof. */
