@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { SealedHeader } from '../logs/log-schema.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
@@ -12,7 +13,7 @@ export class HeadTracker {
   /** A block number where somebody names another hash than ours; the lowest. */
   disputed: number | null = null
   readonly #recentBlocks: RecentBlocks
-  readonly #announced = new Map<number, SealedHeader>()
+  readonly #announced = new BoundedMap<number, SealedHeader>(ANNOUNCED_BOUND)
   #lastHead: SealedHeader | null = null
   #target: SealedHeader | null = null
 
@@ -31,7 +32,7 @@ export class HeadTracker {
     if (this.#target && number > this.#target.number + HEAD_JUMP_BOUND_BLOCKS) return false
     this.#lastHead = header
     this.compare(number, hash)
-    if (this.#recentBlocks.get(number)?.hash !== hash) this.#announce(header)
+    if (this.#recentBlocks.get(number)?.hash !== hash) this.#announced.set(number, header)
     if (!this.#target || number > this.#target.number) this.#target = header
     return true
   }
@@ -70,13 +71,5 @@ export class HeadTracker {
 
   #dispute(number: number): void {
     this.disputed = Math.min(number, this.disputed ?? number)
-  }
-
-  #announce(header: SealedHeader): void {
-    this.#announced.set(header.number, header)
-    for (const number of this.#announced.keys()) {
-      if (this.#announced.size <= ANNOUNCED_BOUND) break
-      this.#announced.delete(number)
-    }
   }
 }

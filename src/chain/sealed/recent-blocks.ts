@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
 
 /** How many of the newest sealed blocks are remembered by their hash; who goes back further goes back to what is safe. */
@@ -25,7 +26,7 @@ type RecentBlock = {
  * They come in ascending order, and one that is settled again keeps its place: the first is the oldest.
  */
 export class RecentBlocks {
-  readonly #blocks = new Map<number, RecentBlock>()
+  readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)
 
   get(number: number): RecentBlock | undefined {
     return this.#blocks.get(number)
@@ -43,7 +44,6 @@ export class RecentBlocks {
 
   add(number: number, block: RecentBlock): void {
     this.#blocks.set(number, block)
-    if (this.#blocks.size > RECENT_BLOCKS_BOUND) this.#blocks.delete(this.oldest)
   }
 
   /** It was asked for again, late enough. */
