@@ -21,18 +21,18 @@ const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 
 
 type Options = {
   readonly urls: readonly string[]
-  /** The listed tokens, as they come and go; nothing is asked for before the first. */
+  /** The listed tokens. The link subscribes to no logs before the first list. */
   readonly addresses: Observable<readonly Hex[]>
-  /** When to try again a subscription that was refused or found silent. */
+  /** When to retry a subscription that was refused or is silent. */
   readonly probes: Observable<unknown>
-  /** The chain that the node must be of. */
+  /** The chain that the node must serve. */
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** One upstream socket as a stream of signals, for ever: after each loss the next address is tried, with backoff. */
+/** An upstream socket as an endless stream of signals: after each loss it tries the next URL, with backoff. */
 export const link = (options: Options): Observable<LinkSignal> =>
   defer(() => {
     const { urls, addresses, probes, chain, clock, random, warn } = options
