@@ -156,7 +156,7 @@ export class LinkSocket {
 
   #subscribe(kind: LogSubscriptionKind): void {
     const addresses = this.#addresses
-    // To the node an empty list means every contract there is.
+    // To a node an empty list means every contract.
     if (addresses.length === 0) return
     this.#request('eth_subscribe', [kind, { address: addresses }], {
       onResult: (id) => {
