@@ -14,11 +14,13 @@ const files: Files = new Map(
 )
 
 /** The house: each room and the rooms, or single files, that it may import from. A room may always import itself. */
-const leaves = ['config.ts', 'log.ts', 'metrics.ts']
+const leaves = ['backoff.ts', 'bounded-map.ts', 'config.ts', 'log.ts', 'metrics.ts']
 const ground = ['protocol']
 const first = ['chain', 'tokens', 'tape']
 const house: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
+  'backoff.ts': [],
+  'bounded-map.ts': [],
   'config.ts': [],
   'log.ts': [],
   'metrics.ts': [],
