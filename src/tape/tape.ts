@@ -1,14 +1,9 @@
-import type { Hex, SourceName } from '../protocol/fields.ts'
+import type { Hex } from '../protocol/fields.ts'
 import type { Draft, Update, UpdateType } from '../protocol/updates.ts'
+import type { NoteReader, Notes } from './notes.ts'
 
 /** An update with its number and the very text that every listener gets. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
-
-/**
- * Small things kept beside the tape by name: the board token by token, the cursor, the head. They are written in the
- * same stroke as the updates they belong to, and outlive retention. Null removes one.
- */
-export type Notes = ReadonlyMap<string, unknown>
 
 export type Follower = (batch: readonly Entry[], notes: Notes) => void
 
@@ -40,38 +35,8 @@ export type HistoryReader = (range: SeqRange) => FoundEntries | Promise<FoundEnt
 /** How many messages are found: at least so many of the types that are wanted, at most so many with what follows a key. */
 export type CountEstimate = { readonly least: number; readonly most: number }
 
-/** The names of what is kept beside the tape. */
-export const noteNames = {
-  /** Each token as last published: this and its address. */
-  token: 'token/',
-  /** When the list was last read, and the order in which it names its tokens. */
-  list: 'list',
-  /** Each promise that is open: this and its key. */
-  open: 'open/',
-  head: 'head',
-  status: 'status',
-  /** How far the chain has been heard, and from where on the tape a restart finds what it must know. */
-  mark: 'mark',
-  /** The newest sealed block that was heard of, and its time. */
-  newest: 'newest',
-  chain: 'chain',
-  /** What stood behind the proxy of each feed when it was last asked. */
-  feeds: 'feeds',
-  /** How long it was listened in which way, hour by hour. */
-  sourceUptime: 'watch',
-} as const
-
-/** What is kept of the list beside its tokens. `readAt` in milliseconds. */
-export type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
-
-/** What is kept of the newest sealed block of which the time is known, in seconds. */
-export type NewestNote = { readonly number: number; readonly timestamp: number }
-
-/** How many milliseconds of an hour were listened through in each source; the hour as it begins, in milliseconds. */
-export type SourceUptimeNote = readonly { readonly hour: number; readonly ms: Readonly<Record<SourceName, number>> }[]
-
 /** The ordered, durable record of what happened. Numbers what is appended; lets anyone follow from a position. */
-export interface Tape {
+export interface Tape extends NoteReader {
   /** A new one begins only when continuity cannot be shown. */
   readonly epoch: string
   /** Numbers and writes, in one stroke; then tells the followers. */
@@ -95,9 +60,6 @@ export interface Tape {
   sealsOfBlock(block: number): readonly Entry[]
   /** The number after which all that was written at `time` (ms) or later stands. */
   seqBefore(time: number): number | Promise<number>
-  readNote(name: string): unknown
-  /** Every note whose name begins with `prefix`. */
-  readNotes(prefix: string): Notes
   /** The number after which nothing has been evicted. */
   oldest(): number
   /** The last number given. */

@@ -3,7 +3,8 @@ import type { FactStage } from '../../protocol/history.ts'
 import { blockOf } from '../../protocol/key.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Update } from '../../protocol/updates.ts'
-import { type Entry, noteNames, type Tape } from '../../tape/tape.ts'
+import { anyOpenKeyNotes } from '../../tape/notes.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
 import type { View } from '../select/view.ts'
 
 /** Everything that is kept about one on-chain fact, in the very texts of the stream, and how firm it is. */
@@ -24,7 +25,7 @@ export function readFact(text: string, { tape, view }: { readonly tape: Tape; re
   const lastStage = stageOf(key, entries)
   if (!lastStage) throw unknownKey(key)
   // The count takes a seal and spares the amendment before it: what nobody owes an end to any more was sealed.
-  const isEnded = publications[0]?.update.type === 'amend' && tape.readNote(noteNames.open + key) === undefined
+  const isEnded = publications[0]?.update.type === 'amend' && tape.note(anyOpenKeyNotes.at(key)) === undefined
   const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
     key,

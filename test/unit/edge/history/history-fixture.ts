@@ -1,18 +1,16 @@
 import { readHistoryQuery } from '../../../../src/edge/history/query.ts'
 import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
 import { View } from '../../../../src/edge/select/view.ts'
-import { noteNames, type Tape } from '../../../../src/tape/tape.ts'
-import { apple, tesla } from '../../tape/update-drafts.ts'
+import type { Tape } from '../../../../src/tape/tape.ts'
+import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import type { ArbitrarySelection } from '../arbitrary-tape.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
 /** Two tokens that can be named. */
-export const tokenNotes = new Map(
-  [apple, tesla].map((address) => [
-    `${noteNames.token}${address}`,
-    { address, symbol: address === apple ? 'AAPLc' : 'TSLAc', isin: null, formerSymbols: [] },
-  ]),
-)
+export const tokenNotes = notesOfTokens([
+  { address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] },
+  { address: tesla, symbol: 'TSLAc', isin: null, formerSymbols: [] },
+])
 
 export type QueryParameters = Readonly<Record<string, string | number>>
 

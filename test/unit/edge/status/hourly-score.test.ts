@@ -4,6 +4,7 @@ import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../src/e
 import { LeadHistogram, percentile } from '../../../../src/edge/status/lead-histogram.ts'
 import { ScoreTracker } from '../../../../src/edge/status/score-tracker.ts'
 import type { Draft, Update } from '../../../../src/protocol/updates.ts'
+import { Notes } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { Entry, Follower, Tape } from '../../../../src/tape/tape.ts'
 import { navChange } from '../../tape/update-drafts.ts'
@@ -248,7 +249,7 @@ describe('a tape that is read again', () => {
     }
     const entries = await write(first)
     const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
-    hear(entries, new Map())
+    hear(entries, new Notes())
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 1 })])
   })
 
