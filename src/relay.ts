@@ -20,9 +20,9 @@ import { openGateway } from './gateway/gateway.ts'
 import { openIngest } from './ingest/ingest.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import { defineNote, Notes } from './tape/notes.ts'
+import { defineNote, type NoteReader, Notes } from './tape/notes.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
-import { type Tape, TapeError } from './tape/tape.ts'
+import { TapeError } from './tape/tape.ts'
 import { fetchList, pollList } from './tokens/list-poller.ts'
 import type { FeedSetting } from './tokens/price-feeds.ts'
 
@@ -282,7 +282,7 @@ const emptyStart = { cursor: null, head: { pending: null, sealed: null, safe: nu
 const chainIdNote = defineNote<number>('chain')
 
 /** Which chain this tape is of. One tape never holds two chains: their positions and keys would mean nothing. */
-function openChainIdentity(config: Config, tape: Tape): ChainIdentity {
+function openChainIdentity(config: Config, tape: NoteReader): ChainIdentity {
   const tapeChainId = tape.note(chainIdNote)
   if (tapeChainId === undefined) return new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
   if (config.CHAIN_ID !== undefined && config.CHAIN_ID !== tapeChainId) {

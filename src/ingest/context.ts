@@ -1,7 +1,7 @@
 import type { Head, Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import type { Tape } from '../tape/tape.ts'
+import type { Tape, TapeHistory } from '../tape/tape.ts'
 import type { FeedSetting } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
 import { correctMultiplier, type PublishContext } from './enrich.ts'
@@ -14,7 +14,7 @@ import { TokenState } from './token-state.ts'
 
 /** What the ingest tells with. */
 export type IngestOptions = {
-  readonly tape: Tape
+  readonly tape: Tape & Pick<TapeHistory, 'readKey'>
   readonly staleMs: number
   readonly feeds: readonly FeedSetting[]
   readonly now: () => number

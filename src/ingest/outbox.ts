@@ -7,11 +7,11 @@ export type BatchOutput = { readonly drafts: readonly Draft[]; readonly notes: N
 
 /** What is written of a turn before the tape has it: each draft under the number that it will have. */
 export class Outbox {
-  readonly #tape: Tape
+  readonly #tape: Pick<Tape, 'end'>
   #drafts: Draft[] = []
   #notes = new Notes()
 
-  constructor(tape: Tape) {
+  constructor(tape: Pick<Tape, 'end'>) {
     this.#tape = tape
   }
 

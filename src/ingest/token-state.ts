@@ -4,8 +4,7 @@ import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { txOf } from '../protocol/key.ts'
 import type { UpdateType } from '../protocol/updates.ts'
-import { defineNote, listNote, tokenNotes } from '../tape/notes.ts'
-import type { Tape } from '../tape/tape.ts'
+import { defineNote, listNote, type NoteReader, tokenNotes } from '../tape/notes.ts'
 import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { type ChainPosition, isBefore } from '../tokens/chain-position.ts'
@@ -40,7 +39,7 @@ import { type Token, withDerivedState } from '../tokens/token.ts'
 import type { Outbox } from './outbox.ts'
 
 type Options = {
-  readonly tape: Tape
+  readonly tape: NoteReader
   readonly outbox: Outbox
   readonly staleMs: number
   readonly now: () => number

@@ -12,8 +12,10 @@ import {
   type Follower,
   type HistoryFilter,
   type HistoryReader,
+  type SearchableTape,
   type Tape,
   TapeError,
+  type TapeHistory,
 } from './tape.ts'
 
 /** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
@@ -33,7 +35,7 @@ type Options = {
 }
 
 /** Opens the embedded tape: one SQLite file, written by one process. */
-export function openSqliteTape(options: Options): Tape {
+export function openSqliteTape(options: Options): SearchableTape {
   const database = openDatabase(options.dir)
   try {
     return new SqliteTape(database, options)
@@ -67,7 +69,7 @@ type EvictionResult = { readonly count: number; readonly oldest: number; readonl
 const hasLegacySeals = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM tape WHERE subject >= '0x' AND subject < '0y' LIMIT 1").get() !== undefined
 
-class SqliteTape implements Tape {
+class SqliteTape implements Tape, TapeHistory {
   readonly epoch: string
   readonly #database: DatabaseSync
   readonly #options: Options

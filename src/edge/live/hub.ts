@@ -5,7 +5,7 @@ import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Notes } from '../../tape/notes.ts'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { ConnectionLimits } from '../limits/connections.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { Frame } from '../select/frame.ts'
@@ -36,7 +36,7 @@ const limitRefusals = {
 } as const
 
 type Options = {
-  readonly tape: Tape
+  readonly tape: SearchableTape
   readonly view: View
   readonly now: () => number
   readonly uptime: () => number

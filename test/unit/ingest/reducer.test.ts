@@ -5,7 +5,7 @@ import type { IngestEvent } from '../../../src/ingest/reducer.ts'
 import { restartPointNote } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { headNote } from '../../../src/tape/notes.ts'
-import type { Tape } from '../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { blockHash, keyOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
@@ -243,7 +243,7 @@ describe('a restart', () => {
       await publish(pendingLogEvent({ block, address }), sealedEvent(block, [{ address }]))
     const asked: number[] = []
     const { tape } = openedTape
-    const watched: Tape = Object.assign(Object.create(tape), {
+    const watched: SearchableTape = Object.assign(Object.create(tape), {
       epoch: tape.epoch,
       note: tape.note.bind(tape),
       notes: tape.notes.bind(tape),

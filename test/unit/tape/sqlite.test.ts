@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../../src/protocol/updates.ts'
 import { defineNote, Notes } from '../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
-import { type Entry, type Tape, TapeError } from '../../../src/tape/tape.ts'
+import { type Entry, type SearchableTape, TapeError } from '../../../src/tape/tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, pause, seal, status, tesla, transfer } from './update-drafts.ts'
@@ -112,7 +112,7 @@ describe('a tape from before messages could be looked up', () => {
 })
 
 /** The history of a tape that is about apple and of these types, and what may follow what was told as one of them. */
-const historyOf = async (tape: Tape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
+const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
   const followed = followersOf && { followersOf: new Set(followersOf) }
   const read = tape.openReader({ tokens: new Set([apple]), types: new Set(types), ...followed })
   const found: Entry[] = []
@@ -243,7 +243,7 @@ describe('what is filed', () => {
 
 /** What opening says when it fails; it is one readable line and no more. */
 function openErrorOf(dir: string): string {
-  let tape: Tape
+  let tape: SearchableTape
   try {
     tape = openSqliteTape({ ...unboundedOptions, dir })
   } catch (failure) {

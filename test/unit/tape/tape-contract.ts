@@ -4,7 +4,7 @@ import type { Hex } from '../../../src/protocol/fields.ts'
 import { parsePosition } from '../../../src/protocol/position.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../src/protocol/updates.ts'
 import { defineNote, defineNotes, Notes } from '../../../src/tape/notes.ts'
-import type { Entry, HistoryFilter, SeqRange, Tape } from '../../../src/tape/tape.ts'
+import type { Entry, HistoryFilter, SearchableTape, SeqRange } from '../../../src/tape/tape.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 import {
   amend,
@@ -27,13 +27,13 @@ type TapeBounds = { readonly retentionMs?: number; readonly bound?: number }
 
 /** A tape in its place, with all that may happen to it. */
 type TapeFixture = {
-  readonly tape: Tape
+  readonly tape: SearchableTape
   /** What the tape takes for the time; set by the test. */
   readonly clock: { now: number }
   /** Ends it cleanly and opens it again. */
-  reopen(): Promise<Tape>
+  reopen(): Promise<SearchableTape>
   /** Ends it as a killed process does, and opens what is left. */
-  crash(): Promise<Tape>
+  crash(): Promise<SearchableTape>
   close(): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     fixture.clock.now = NOON
     return fixture
   }
-  const all = async (tape: Tape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
+  const all = async (tape: SearchableTape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
   const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
   const at = NOON
 
@@ -268,7 +268,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
 
   describe(`${name}: history`, () => {
     /** All that a reader finds of a stretch, and how often it had to be asked. */
-    const readAll = async (tape: Tape, wanted: HistoryFilter, stretch: SeqRange) => {
+    const readAll = async (tape: SearchableTape, wanted: HistoryFilter, stretch: SeqRange) => {
       const read = tape.openReader(wanted)
       const found: Entry[] = []
       let { after, before } = stretch
@@ -281,7 +281,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         else before = reached
       }
     }
-    const whole = (tape: Tape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
+    const whole = (tape: SearchableTape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
 
     it('is what is asked for, from either end, between any two numbers, whoever reads', async () => {
       const fixture = await open()

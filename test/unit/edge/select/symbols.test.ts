@@ -3,7 +3,7 @@ import { resolveSymbols, unknownSymbol } from '../../../../src/edge/select/symbo
 import { View } from '../../../../src/edge/select/view.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
-import type { Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { diffFullList } from '../../../../src/tokens/list-diff.ts'
 import { parseList } from '../../../../src/tokens/list-parser.ts'
 import type { Token } from '../../../../src/tokens/token.ts'
@@ -17,7 +17,7 @@ const tsla = { symbol: 'TSLAc', address: address('2'), isin: 'US88160R1014' }
 const meta = { symbol: 'METAc', address: address('a'), isin: 'US30303M1027' }
 const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 
-let tape: Tape | undefined
+let tape: SearchableTape | undefined
 afterEach(() => tape?.close())
 
 /** The edge's view of what was listed, list after list: a token that changes its symbol keeps its address. */

@@ -4,7 +4,7 @@ import { SourceUptime } from '../../../../src/edge/status/source-uptime.ts'
 import { StatusService } from '../../../../src/edge/status/status-answer.ts'
 import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
-import type { Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { status as told } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { sealOf, transferAt } from '../fact-drafts.ts'
@@ -72,7 +72,7 @@ describe('a watch', () => {
 describe('how the service is', () => {
   const lines = { connectedCount: 0 }
 
-  async function openStatus(existingTape?: Tape) {
+  async function openStatus(existingTape?: SearchableTape) {
     const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
     clock.now = noon
     const lives: StatusService[] = []
