@@ -12,7 +12,7 @@ import type { HistoryQuery } from './query.ts'
 import { readAll } from './whole.ts'
 
 /** With what the lines come. */
-export const exportHeaders = (tape: Tape): Record<string, string> => ({
+export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   'content-type': 'application/x-ndjson; charset=utf-8',
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',

@@ -1,5 +1,5 @@
 import { resumeAfter } from '../../protocol/position.ts'
-import type { Tape } from '../../tape/tape.ts'
+import type { SearchableTape } from '../../tape/tape.ts'
 import { guardEviction } from './eviction-guard.ts'
 import { type ReadContext, readChunk } from './history-page.ts'
 import { type HistoryQuery, justBefore } from './query.ts'
@@ -9,7 +9,7 @@ const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
 /** What eviction would take next is read first, up to so much, where something spared by it has to be given before. */
 const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
-type ExportContext = ReadContext & { readonly tape: Tape }
+type ExportContext = ReadContext & { readonly tape: SearchableTape }
 
 /**
  * Reads all of what was asked for, part after part, each in a turn of its own and when the one before was taken. Fails
