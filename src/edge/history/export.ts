@@ -1,15 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { resumeAfter } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions } from '../../protocol/selection.ts'
-import type { Tape } from '../../tape/tape.ts'
+import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
-import { Listener, type Outlet } from '../live/listener.ts'
+import { Listener } from '../live/listener.ts'
+import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
-import { EvictedError } from './eviction-guard.ts'
-import { keptSinceHeaders } from './history-page.ts'
-import type { HistoryQuery } from './query.ts'
-import { readAll } from './whole.ts'
+import { EvictedError, guardEviction } from './eviction-guard.ts'
+import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
+import { type HistoryQuery, justBefore } from './query.ts'
+
+/** What is read in one go, and so about all that is held for somebody who does not read. */
+const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
+/** What eviction would take next is read first, up to so much, where something spared by it has to be given before. */
+const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
 /** With what the lines come. */
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
@@ -69,6 +75,45 @@ export function openExport(
     if (!(failure instanceof EvictedError)) warn('history could not be read to its end', { failure: String(failure) })
     outlet.end()
   })
+}
+
+type ExportContext = ReadContext & { readonly tape: SearchableTape }
+
+/**
+ * Reads all of what was asked for, part after part, each in a turn of its own and when the one before was taken. Fails
+ * where eviction is faster: nothing is ever skipped.
+ */
+export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  let remaining = query.limit ?? Number.POSITIVE_INFINITY
+  for await (const texts of readKept(context, query)) {
+    yield texts.slice(0, remaining)
+    remaining -= texts.length
+    if (remaining <= 0) return
+  }
+}
+
+async function* readKept(
+  { tape, workQueue, isGone }: ExportContext,
+  query: HistoryQuery,
+): AsyncGenerator<readonly string[]> {
+  await workQueue.nextSlice()
+  const oldest = tape.oldest()
+  const context = { tape: await guardEviction(tape, query.selection.options.stage), workQueue, isGone }
+  const hasSparedOlder = query.order === 'asc' && resumeAfter(query.after) < oldest && oldest + 1 < query.before.seq
+  if (!hasSparedOlder) return yield* readChunks(context, query)
+  const oldestChunk = await readChunk(context, { ...query, after: { seq: oldest, n: null } }, OLDEST_CHUNK_BOUNDS)
+  yield* readChunks(context, { ...query, before: justBefore(oldest + 1, query.selection.options.stage) })
+  yield oldestChunk.texts
+  if (oldestChunk.next) yield* readChunks(context, { ...query, after: oldestChunk.next })
+}
+
+async function* readChunks(context: ReadContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  for (let remaining: HistoryQuery | null = query; remaining !== null && !context.isGone(); ) {
+    await context.workQueue.nextSlice()
+    const { texts, next } = await readChunk(context, remaining, CHUNK_BOUNDS)
+    yield texts
+    remaining = next && { ...remaining, [remaining.order === 'asc' ? 'after' : 'before']: next }
+  }
 }
 
 /** An answer as an outlet. A connection's words about itself have no place in it, and whoever is shown out is cut off. */

@@ -11,9 +11,10 @@ import {
 import type { Authorizer } from '../limits/auth.ts'
 import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
 import type { Transport } from '../transport/encode.ts'
+import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/takeover.ts'
-import { Listener, type Outlet } from './listener.ts'
+import { Listener } from './listener.ts'
 import { type EdgeContext, startSession } from './session.ts'
 
 /** How long the last bytes of a stream may take to leave. */

@@ -1,20 +1,8 @@
-import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { Notice } from '../../protocol/notices.ts'
 import type { SelectionOptions } from '../../protocol/selection.ts'
 import { encode, type Transport } from '../transport/encode.ts'
-
-/** Where a listener's bytes go: a WebSocket or a streaming response. */
-export interface Outlet {
-  write(bytes: Buffer): void
-  readonly backlog: number
-  /** Bytes that the kernel has taken so far. */
-  readonly takenBytes: number
-  drained(): Promise<void>
-  /** Asks the other side for a sign of life; true if the last one was never answered. */
-  ping(): boolean
-  end(reason: CloseReason, position: string | null): void
-}
+import type { Outlet } from '../transport/outlet.ts'
 
 /** A listener to whom bytes are owed and who takes none for this long is gone, or as good as gone. */
 const STUCK_AFTER_MS = 60_000

@@ -10,8 +10,9 @@ import {
 } from '../../protocol/selection.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import type { Outlet } from '../transport/outlet.ts'
 import type { StreamServices } from './http-stream.ts'
-import { Listener, type Outlet } from './listener.ts'
+import { Listener } from './listener.ts'
 import { sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
 
 /** Bad messages in a row that are answered before the connection is closed. */

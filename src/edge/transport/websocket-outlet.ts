@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { type CloseReason, closeCodes, formatCloseReason } from '../../protocol/close-codes.ts'
-import type { Outlet } from '../live/listener.ts'
+import type { Outlet } from './outlet.ts'
 import { SocketOutlet } from './socket-outlet.ts'
 
 /** Pings that may stay unanswered before a connection counts as dead. */
