@@ -69,14 +69,12 @@ describe('a watch', () => {
 })
 
 describe('how the service is', () => {
-  const lines = { connectedCount: 0 }
-
   async function openStatus(existingTape?: Tape) {
     const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
     clock.now = noon
     const lives: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(context, lines)
+      const status = await StatusService.open(context, () => 0)
       lives.push(status)
       return status
     }
