@@ -20,8 +20,9 @@ import { openGateway } from './gateway/gateway.ts'
 import { openIngest } from './ingest/ingest.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { defineNote, type NoteReader, Notes } from './tape/notes.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
-import { noteNames, type Tape, TapeError } from './tape/tape.ts'
+import { TapeError } from './tape/tape.ts'
 import { fetchList, pollList } from './tokens/list-poller.ts'
 import type { FeedSetting } from './tokens/price-feeds.ts'
 
@@ -231,8 +232,8 @@ export async function startRelay({
     const published = ingest.pipe(
       tap((entries) => {
         for (const { update } of entries) metrics.updates.inc({ type: update.type })
-        if (chainIdentity.id !== null && tape.readNote(noteNames.chain) !== chainIdentity.id) {
-          tape.append([], new Map([[noteNames.chain, chainIdentity.id]])).catch(onFailure)
+        if (chainIdentity.id !== null && tape.note(chainIdNote) !== chainIdentity.id) {
+          tape.append([], new Notes().set(chainIdNote, chainIdentity.id)).catch(onFailure)
         }
       }),
     )
@@ -265,10 +266,12 @@ export async function startRelay({
   }
 }
 
+const chainIdNote = defineNote<number>('chain')
+
 /** Which chain this tape is of. One tape never holds two chains: their positions and keys would mean nothing. */
-function openChainIdentity(config: Config, tape: Tape): ChainIdentity {
-  const tapeChainId = tape.readNote(noteNames.chain)
-  if (typeof tapeChainId !== 'number') return new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+function openChainIdentity(config: Config, tape: NoteReader): ChainIdentity {
+  const tapeChainId = tape.note(chainIdNote)
+  if (tapeChainId === undefined) return new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
   if (config.CHAIN_ID !== undefined && config.CHAIN_ID !== tapeChainId) {
     throw new TapeError(
       `DATA_DIR ${config.DATA_DIR} holds the tape of chain ${tapeChainId}, CHAIN_ID says ${config.CHAIN_ID}: name another folder`,

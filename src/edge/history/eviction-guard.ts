@@ -1,5 +1,5 @@
 import type { Stage } from '../../protocol/fields.ts'
-import type { Entry, FoundEntries, SeqRange, Tape } from '../../tape/tape.ts'
+import type { Entry, FoundEntries, SearchableTape, SeqRange, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { ReadContext } from './history-page.ts'
 
 /** Eviction took what had not been read yet. */
@@ -15,7 +15,7 @@ const READ_KEYS_BOUND = 65_536
  * still before it. What was gone already is nobody's loss, and so is what goes at the start of the tape while somebody
  * reads towards it who named no place, or none that was kept: that reading ends where the tape begins by then.
  */
-export async function guardEviction(tape: Tape, stage: Stage): Promise<ReadContext['tape']> {
+export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
   const remember = ({ update }: Entry) => {
     if (stage !== 'sealed' || !('stage' in update) || update.stage !== 'preconfirmed' || !update.key) return
@@ -52,7 +52,7 @@ export async function guardEviction(tape: Tape, stage: Stage): Promise<ReadConte
 }
 
 /** The last number that was evicted at all, and the one up to which nothing is left: the first may have spared some. */
-const readEvicted = async (tape: Tape): Promise<readonly number[]> => [
+const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
   await tape.seqBefore(BEFORE_ALL_TIME_MS),
 ]

@@ -1,6 +1,6 @@
 import { LIMIT_DEFAULT } from '../../protocol/history.ts'
 import { formatPosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import { Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
@@ -27,7 +27,7 @@ export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<s
 
 /** What is read, whose turn it is, and whether nobody waits for it any more. */
 export type ReadContext = {
-  readonly tape: Pick<Tape, 'epoch' | 'openReader' | 'readKey' | 'sealsOfToken'>
+  readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
   readonly workQueue: WorkQueue
   readonly isGone: () => boolean
 }

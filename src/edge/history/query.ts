@@ -3,7 +3,7 @@ import { type EventsQuery, readEventsQuery } from '../../protocol/history.ts'
 import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../protocol/selection.ts'
-import type { Tape } from '../../tape/tape.ts'
+import type { Tape, TapeHistory } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/session.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
@@ -47,7 +47,12 @@ function symbolsOf({ symbols = ['*'] }: EventsQuery): readonly string[] {
 }
 
 /** When and in which view somebody asks; `end` is where the tape ended then. */
-type QueryContext = { readonly tape: Tape; readonly now: number; readonly stage: Stage; readonly end: TapePosition }
+type QueryContext = {
+  readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
+  readonly now: number
+  readonly stage: Stage
+  readonly end: TapePosition
+}
 
 /** After which place. Further back than what is kept as a whole there may be something that eviction spared. */
 async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {

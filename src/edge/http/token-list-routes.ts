@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Hex, TokenRecord } from '../../protocol/fields.ts'
 import type { TokenDetails } from '../../protocol/token-list.ts'
 import { updateTypes } from '../../protocol/updates.ts'
-import type { HistoryReader, Tape } from '../../tape/tape.ts'
+import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { EdgeContext } from '../live/session.ts'
@@ -78,7 +78,7 @@ export async function readToken(selector: string, context: EdgeContext, workQueu
 }
 
 /** The number of the newest message of a token that is kept. */
-async function newestSeqOf(address: Hex, tape: Tape, workQueue: WorkQueue): Promise<number | null> {
+async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: WorkQueue): Promise<number | null> {
   const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
   let before = tape.end() + 1
   // Each step looks at a bounded part of the tape, further down than the one before.

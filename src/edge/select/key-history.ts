@@ -1,7 +1,7 @@
 import type { Hex } from '../../protocol/fields.ts'
 import { blockOf } from '../../protocol/key.ts'
 import type { Update } from '../../protocol/updates.ts'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, TapeHistory } from '../../tape/tape.ts'
 
 type AmendedContent = Extract<Update, { type: 'amend' }>['update']
 /** What is told of an on-chain fact. */
@@ -21,7 +21,7 @@ export type KeyHistory = {
 type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
 /** What is asked of the tape about what it holds. */
-export type TapeLookup = Pick<Tape, 'readKey' | 'sealsOfToken'>
+export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
 /**
  * What the tape holds of the keys that one message names, as it was just before that message: so it is the same whether

@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
 import { HOUR_MS, type HourCounts, HourlyScore, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
 /** Messages read from the tape at once, between two turns of the event loop. */
@@ -7,7 +7,7 @@ const PAGE_MESSAGES = 100
 /** Pages that whoever opens it waits for: a short tape is read by then. */
 const OPENING_PAGES = 10
 
-type ScoreTape = Pick<Tape, 'seqBefore' | 'follow' | 'readAfter' | 'oldest'>
+type ScoreTape = Pick<Tape, 'follow' | 'readAfter' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
 
 /** Keeps the score of a tape: reads what it holds already, then follows it, each message once. */
 export class ScoreTracker {

@@ -1,12 +1,17 @@
 import type { SourceName } from '../../protocol/fields.ts'
 import type { HourScore } from '../../protocol/status.ts'
-import type { SourceUptimeNote } from '../../tape/tape.ts'
+import { defineNote } from '../../tape/notes.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
 /** Nobody looks at the clock more seldom than that: a longer time was slept through, or the clock was set. */
 const CLOCK_JUMP_MS = 60_000
 
 type MsPerSource = Record<SourceName, number>
+
+/** The time in each source, per hour: both in milliseconds. */
+type SourceUptimeNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
+
+export const sourceUptimeNote = defineNote<SourceUptimeNote>('source-uptime')
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 

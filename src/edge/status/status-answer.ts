@@ -1,8 +1,8 @@
 import type { HourScore, ServiceStatus } from '../../protocol/status.ts'
-import { noteNames, type SourceUptimeNote } from '../../tape/tape.ts'
+import { Notes } from '../../tape/notes.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { ScoreTracker } from './score-tracker.ts'
-import { SourceUptime } from './source-uptime.ts'
+import { SourceUptime, sourceUptimeNote } from './source-uptime.ts'
 
 /** How often the watch is written down: so much of it is lost at most if this ends without a word. */
 export const UPTIME_SAVE_MS = 10_000
@@ -20,12 +20,7 @@ export class StatusService {
     this.#context = context
     this.#rpcClientCount = rpcClientCount
     this.#scoreTracker = scoreTracker
-    // The note is our own: it is read back, not checked again.
-    this.#sourceUptime = new SourceUptime(
-      (tape.readNote(noteNames.sourceUptime) as SourceUptimeNote | undefined) ?? [],
-      view.source,
-      now(),
-    )
+    this.#sourceUptime = new SourceUptime(tape.note(sourceUptimeNote) ?? [], view.source, now())
     this.#unfollow = tape.follow((batch) => {
       for (const { update } of batch) if (update.type === 'status') this.#sourceUptime.setSource(update.source, now())
     })
@@ -42,10 +37,8 @@ export class StatusService {
 
   /** Writes the watch down beside the tape. */
   async save(): Promise<void> {
-    await this.#context.tape.append(
-      [],
-      new Map([[noteNames.sourceUptime, this.#sourceUptime.note(this.#context.now())]]),
-    )
+    const { tape, now } = this.#context
+    await tape.append([], new Notes().set(sourceUptimeNote, this.#sourceUptime.note(now())))
   }
 
   async close(): Promise<void> {

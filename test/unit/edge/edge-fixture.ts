@@ -15,7 +15,7 @@ import {
 } from '../../../src/protocol/selection.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
-import type { Tape } from '../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 
 /** What one asks to hear; all of it where nothing is said. */
@@ -34,7 +34,7 @@ type EdgeSettings = {
   readonly bound?: number
   readonly replay?: number
   /** A tape that is there already, and has its own end. */
-  readonly existingTape?: Tape
+  readonly existingTape?: SearchableTape
 }
 
 /** A house over a tape in memory, and whoever listens there; everything said is kept. */

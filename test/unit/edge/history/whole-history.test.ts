@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { EvictedError } from '../../../../src/edge/history/eviction-guard.ts'
 import { readAll } from '../../../../src/edge/history/export.ts'
 import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
-import type { Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge } from '../edge-fixture.ts'
@@ -19,7 +19,11 @@ import {
 } from './history-fixture.ts'
 
 /** All of it, part after part; `between` happens after each of them. */
-async function readAllParts(tape: Tape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
+async function readAllParts(
+  tape: SearchableTape,
+  parameters: QueryParameters,
+  between: () => Promise<unknown> = async () => {},
+) {
   const texts: string[] = []
   for await (const part of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
     texts.push(...part)
@@ -123,7 +127,11 @@ describe('the whole of what is asked for', () => {
 
 describe('a whole that eviction overtakes', () => {
   /** A full tape of transfers, and what is read of it while `meanwhile` happens after the first part. */
-  async function overtaken(parameters: QueryParameters, meanwhile: (tape: Tape) => Promise<unknown>, before = 0) {
+  async function overtaken(
+    parameters: QueryParameters,
+    meanwhile: (tape: SearchableTape) => Promise<unknown>,
+    before = 0,
+  ) {
     const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000 + before))
     let parts = 0
@@ -141,7 +149,7 @@ describe('a whole that eviction overtakes', () => {
     )
     return { tape, failure, places: texts.map(seqOf) }
   }
-  const evict = (count: number) => (tape: Tape) => tape.append(transfers(count, 5_000))
+  const evict = (count: number) => (tape: SearchableTape) => tape.append(transfers(count, 5_000))
 
   it('fails and never skips what was kept when it began', async () => {
     const { failure, places } = await overtaken({}, evict(101))

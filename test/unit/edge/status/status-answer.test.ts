@@ -2,8 +2,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../src/edge/status/hourly-score.ts'
 import { SourceUptime } from '../../../../src/edge/status/source-uptime.ts'
 import { StatusService } from '../../../../src/edge/status/status-answer.ts'
+import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
-import { noteNames, type Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { status as told } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { sealOf, transferAt } from '../fact-drafts.ts'
@@ -69,7 +70,7 @@ describe('a watch', () => {
 })
 
 describe('how the service is', () => {
-  async function openStatus(existingTape?: Tape) {
+  async function openStatus(existingTape?: SearchableTape) {
     const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
     clock.now = noon
     const lives: StatusService[] = []
@@ -84,7 +85,7 @@ describe('how the service is', () => {
     const secondsNow = (status: StatusService) => status.read().score?.at(-1)?.seconds
     const appendStatus = (source: 'pendingLogs' | 'poll') => {
       const draft = { ...told({ at: clock.now }), source }
-      return tape.append([draft], new Map([[noteNames.status, draft]]))
+      return tape.append([draft], new Notes().set(statusNote, draft))
     }
     return { clock, tape, house: context, open, appendStatus, secondsNow }
   }
@@ -106,7 +107,7 @@ describe('how the service is', () => {
   it('says how far behind the newest sealed block is, and never less than nothing', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Map([[noteNames.newest, { number: 7, timestamp: noon / 1_000 + 2 }]]))
+    await tape.append([], new Notes().set(newestSealedNote, { number: 7, timestamp: noon / 1_000 + 2 }))
     expect(status.read().lag_ms).toBe(0)
     clock.now = noon + 3_500
     expect(status.read().lag_ms).toBe(1_500)
@@ -115,7 +116,7 @@ describe('how the service is', () => {
   it('says when the list was read, in whole seconds, and how many tokens it names', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Map([[noteNames.list, { readAt: noon, order: [] }]]))
+    await tape.append([], new Notes().set(listNote, { readAt: noon, order: [] }))
     clock.now += 2_999
     expect(status.read().stocks).toEqual({ read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 })
   })
