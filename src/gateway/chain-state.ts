@@ -1,3 +1,4 @@
+import { BoundedMap } from '../bounded-map.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
@@ -18,7 +19,7 @@ export class ChainState {
   reorgCount = 0
   headCount = 0
   pendingCount = 0
-  readonly #hashes = new Map<number, Hex>()
+  readonly #hashes = new BoundedMap<number, Hex>(RECENT_BLOCKS_BOUND)
 
   /** The newest block that anything is known of. */
   get pending(): number | null {
@@ -79,8 +80,6 @@ export class ChainState {
     // After a reorganisation what is settled anew may be all that is heard of the head.
     if (this.head !== null && number > this.head) this.#setHead(number)
     this.#hashes.set(number, hash)
-    const [oldest] = this.#hashes.keys()
-    if (this.#hashes.size > RECENT_BLOCKS_BOUND && oldest !== undefined) this.#hashes.delete(oldest)
   }
 
   #setHead(head: number): void {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { BoundedMap } from '../bounded-map.ts'
 import { HexWord } from '../chain/logs/log-schema.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
@@ -29,7 +30,7 @@ type Options = {
 /** The headers of sealed blocks, without holes; where the chain goes back, so do they. */
 export class HeadFeed {
   readonly #options: Options
-  readonly #sentHashes = new Map<number, string>()
+  readonly #sentHashes = new BoundedMap<number, string>(SENT_BOUND_BLOCKS)
   #lastSent: number | null = null
   #target: number | null = null
   #isRunning = false
@@ -119,8 +120,6 @@ export class HeadFeed {
     this.#lastSent = number
     for (const later of this.#sentHashes.keys()) if (later > number) this.#sentHashes.delete(later)
     this.#sentHashes.set(number, header.data.hash)
-    const [oldest] = this.#sentHashes.keys()
-    if (this.#sentHashes.size > SENT_BOUND_BLOCKS && oldest !== undefined) this.#sentHashes.delete(oldest)
     this.#options.publish(
       JSON.stringify(Object.fromEntries(Object.entries(header.data).filter(([name]) => !bodyFields.has(name)))),
     )

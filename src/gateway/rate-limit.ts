@@ -1,3 +1,4 @@
+import { BoundedMap } from '../bounded-map.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
 
 /** Addresses remembered at most; beyond it whoever asked longest ago is taken for somebody new. */
@@ -10,7 +11,7 @@ type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
 /** How often each address may ask: a bucket of one second's worth. */
 export class RateLimiter {
   readonly #perSecond: number
-  readonly #byAddress = new Map<string, Buckets>()
+  readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
 
   constructor(perSecond: number) {
     this.#perSecond = perSecond
@@ -25,13 +26,8 @@ export class RateLimiter {
   }
 
   #bucketsOf(address: string, now: number): Buckets {
-    const existing = this.#byAddress.get(address)
-    const buckets = existing ?? this.#createBuckets(now)
-    // Whoever asked last stands last.
-    if (existing) this.#byAddress.delete(address)
-    this.#byAddress.set(address, buckets)
-    const [oldest] = this.#byAddress.keys()
-    if (this.#byAddress.size > ADDRESSES_BOUND && oldest !== undefined) this.#byAddress.delete(oldest)
+    const buckets = this.#byAddress.get(address) ?? this.#createBuckets(now)
+    this.#byAddress.refresh(address, buckets)
     return buckets
   }
 
