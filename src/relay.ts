@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { BlockList } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import { asapScheduler, asyncScheduler, type SchedulerLike } from 'rxjs'
+import { asapScheduler, asyncScheduler, type Observable, type SchedulerLike, Subscription, tap } from 'rxjs'
 import packageJson from '../package.json' with { type: 'json' }
 import { link } from './chain/link/link.ts'
 import { ChainIdentity } from './chain/rpc/chain-id.ts'
 import { Rpc } from './chain/rpc/client.ts'
-import { type SourceOptions, source } from './chain/source/source.ts'
+import type { SourceOptions } from './chain/source/source.ts'
 import type { Config } from './config.ts'
 import { openApp } from './edge/http/routes.ts'
 import { listen } from './edge/http/server.ts'
@@ -43,6 +43,8 @@ type RelayOptions = {
   readonly metrics: Metrics
   readonly clock?: SchedulerLike
   readonly random?: () => number
+  /** Opens the optional parts. */
+  readonly openParts?: readonly (typeof openGateway)[]
   /** Called when the relay cannot go on. */
   readonly onFailure: (failure: unknown) => void
 }
@@ -69,6 +71,7 @@ export async function startRelay({
   log,
   metrics,
   onFailure,
+  openParts = [openGateway],
   ...overrides
 }: RelayOptions): Promise<Relay> {
   const clock = overrides.clock ?? asyncScheduler
@@ -149,20 +152,26 @@ export async function startRelay({
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(hub.isDraining ? ['stopping'] : []),
     ]
-    const gateway = openGateway({
-      config,
-      upstream,
-      view,
-      hub,
-      metrics,
-      uptime,
-      addressOf: streams.clientAddressOf,
-      ...dependencies,
-    })
-    const status = await StatusService.open(streams.edge, gateway.rpcSockets)
+    const parts = openParts.map((openPart) =>
+      openPart({
+        config,
+        upstream,
+        view,
+        link: openLink,
+        sourceSettings: settings,
+        connections: hub.connectionLimits,
+        metrics,
+        clock,
+        uptime,
+        addressOf: streams.clientAddressOf,
+        ...dependencies,
+      }),
+    )
+    const rpcClientCount = () => parts.reduce((sum, part) => sum + part.connectedCount(), 0)
+    const status = await StatusService.open(streams.edge, rpcClientCount)
     const app = openApp({
       streams,
-      rpcHttp: gateway.rpcHttp,
+      nodeRoutes: parts.flatMap(({ routes }) => routes),
       listCacheControl: `${config.API_KEYS ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
       metrics: metrics.text,
       metricsToken: config.METRICS_TOKEN,
@@ -171,14 +180,13 @@ export async function startRelay({
     })
     const server = await listen(
       app,
-      { streams, lines: gateway.rpcSockets },
+      { streams, webSocketRoutes: parts.flatMap(({ webSocketRoutes }) => webSocketRoutes) },
       {
         host: config.HOST,
         port: config.PORT,
         clientsBound: config.CLIENTS_BOUND,
       },
     )
-    const rpcPingTimer = setInterval(() => void gateway.rpcSockets.heartbeat(), config.HEARTBEAT_MS)
     const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
     const statusTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
     status.catchUp().catch(onFailure)
@@ -195,7 +203,9 @@ export async function startRelay({
       tape,
       request: rpc.request,
       link: openLink,
-      onChainEvent: gateway.receive,
+      onChainEvent: (event) => {
+        for (const part of parts) part.onChainEvent(event)
+      },
       lists: (known) =>
         pollList({
           fetch: fetchList(upstream.stocksUrl),
@@ -219,44 +229,24 @@ export async function startRelay({
         },
       },
     })
-    const ingestSubscription = ingest.subscribe({
-      next: (entries) => {
+    const published = ingest.pipe(
+      tap((entries) => {
         for (const { update } of entries) metrics.updates.inc({ type: update.type })
         if (chainIdentity.id !== null && tape.note(chainIdNote) !== chainIdentity.id) {
           tape.append([], new Notes().set(chainIdNote, chainIdentity.id)).catch(onFailure)
         }
-      },
-      error: onFailure,
-    })
-    // What is no business of ours must not rest an endpoint that answers what is.
-    const unlistedRpc = new Rpc({
-      urls: upstream.rpcUrls,
-      ...dependencies,
-      isEndpointFault: ({ kind }) => kind === 'wrong_chain',
-    })
-    ingestSubscription.add(
-      gateway.unlistedContracts
-        ?.events((addresses, openKeys) =>
-          source({
-            ...settings,
-            request: unlistedRpc.request,
-            link: openLink,
-            addresses,
-            openKeys,
-            ...emptyStart,
-            clock,
-            warn,
-          }),
-        )
-        .subscribe({ next: (event) => gateway.unlistedContracts?.logFeed.receive(event), error: onFailure }),
+      }),
     )
+    const subscriptions = new Subscription()
+    for (const activity of [published, ...parts.map((part) => part.activity)] as readonly Observable<unknown>[])
+      subscriptions.add(activity.subscribe({ error: onFailure }))
     const stop = async () => {
       hub.drain()
-      gateway.rpcSockets.drain()
-      ingestSubscription.unsubscribe()
+      for (const part of parts) part.drain()
+      subscriptions.unsubscribe()
       await server.close(config.DRAIN_MS)
       clearInterval(heartbeatTimer)
-      clearInterval(rpcPingTimer)
+      for (const part of parts) part.close()
       clearInterval(statusTimer)
       hub.close()
       await status.close().finally(() => tape.close())
@@ -275,9 +265,6 @@ export async function startRelay({
     throw failure
   }
 }
-
-/** What was heard of the chain before nobody remembers. */
-const emptyStart = { cursor: null, head: { pending: null, sealed: null, safe: null, finalized: null } }
 
 const chainIdNote = defineNote<number>('chain')
 

@@ -32,9 +32,9 @@ const FORBIDDEN_STATUS = 403
 const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is asked too much now; come back in a moment')
 
 type Options = {
-  readonly pass: RawRequestFn
+  readonly forward: RawRequestFn
   /** Who serves what public endpoints refuse; null where nobody else does. */
-  readonly receipts: RawRequestFn | null
+  readonly forwardReceipts: RawRequestFn | null
   readonly chainState: ChainState
   /** The chain, once it is known. */
   readonly chainId: () => number | null
@@ -181,13 +181,13 @@ export class Answers {
   }
 
   #upstreamFor({ method }: ValidatedCall): RawRequestFn {
-    const { pass, receipts } = this.#options
-    return methods[method].public ? pass : (receipts ?? pass)
+    const { forward, forwardReceipts } = this.#options
+    return methods[method].public ? forward : (forwardReceipts ?? forward)
   }
 
   /** Whose quota a question is of. */
   #quotaFor(call: ValidatedCall): UpstreamQuota {
-    return this.#upstreamFor(call) === this.#options.receipts ? this.#receiptsQuota : this.#quota
+    return this.#upstreamFor(call) === this.#options.forwardReceipts ? this.#receiptsQuota : this.#quota
   }
 
   /** What the upstream said, in its own words; where it said nothing, in ours. */

@@ -62,7 +62,8 @@ it('the way in leads to the page', async () => {
 
 it('the routes that there are are those that the document names', () => {
   const streams = { edge: { view: {}, now: Date.now } }
-  const { routes } = openApp({ streams } as never)
+  const rpc = { method: 'post', path: '/rpc', handle: async () => {} }
+  const { routes } = openApp({ streams, nodeRoutes: [rpc] } as never)
   const served = routes
     .filter(({ method, path }) => (method === 'GET' || method === 'POST') && !path.includes('*'))
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`)

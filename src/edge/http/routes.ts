@@ -1,10 +1,10 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
 import { accepts } from 'hono/accepts'
 import { cors } from 'hono/cors'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { RpcHttpHandler } from '../../gateway/http.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { StreamQuery } from '../../protocol/selection.ts'
 import type { ServiceStatus } from '../../protocol/status.ts'
@@ -14,7 +14,8 @@ import { keptSinceHeaders, readPage } from '../history/history-page.ts'
 import { readHistoryQuery } from '../history/query.ts'
 import { hasBearerToken } from '../limits/auth.ts'
 import { WorkQueue } from '../limits/work-queue.ts'
-import { EXPOSED_HEADERS, openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
+import { openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
+import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { serveDocuments } from './documents-handler.ts'
 import { matchesEtag, readToken, TokenListCache } from './token-list-routes.ts'
 
@@ -24,9 +25,16 @@ type Env = { Bindings: HttpBindings }
 const RETRY_AFTER_S = '1'
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
+/** A route of another part of the relay, over node's own request and response. */
+export type NodeRoute = {
+  readonly method: 'get' | 'post'
+  readonly path: string
+  readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
+}
+
 type Options = {
   readonly streams: StreamServices
-  readonly rpcHttp: RpcHttpHandler
+  readonly nodeRoutes: readonly NodeRoute[]
   /** For how long the list may be kept by others, and by whom. */
   readonly listCacheControl: string
   readonly metrics: () => Promise<string>
@@ -41,7 +49,7 @@ type Options = {
 /** Every route over plain HTTP. */
 export function openApp({
   streams,
-  rpcHttp,
+  nodeRoutes,
   listCacheControl,
   metrics,
   metricsToken,
@@ -79,13 +87,15 @@ export function openApp({
     openExport(streams, workQueue, { incoming, outgoing, query: historyQuery })
     return RESPONSE_ALREADY_SENT
   })
-  app.post('/rpc', async (c) => {
-    const { incoming, outgoing } = c.env
-    const forbidden = streams.authorize(incoming, new URL(c.req.url).searchParams)
-    if (forbidden) throw forbidden
-    await rpcHttp.handle(incoming, outgoing)
-    return RESPONSE_ALREADY_SENT
-  })
+  for (const { method, path, handle } of nodeRoutes) {
+    app[method](path, async (c) => {
+      const { incoming, outgoing } = c.env
+      const forbidden = streams.authorize(incoming, new URL(c.req.url).searchParams)
+      if (forbidden) throw forbidden
+      await handle(incoming, outgoing)
+      return RESPONSE_ALREADY_SENT
+    })
+  }
   app.use(
     cors({
       origin: '*',
@@ -168,11 +178,13 @@ export function openApp({
       return sendRefusal(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; use GET.`))
     })
   }
-  app.all('/rpc', (c) => {
-    c.header('allow', 'POST, OPTIONS')
-    const advice = 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.'
-    return sendRefusal(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; ${advice}`))
-  })
+  for (const { path } of nodeRoutes) {
+    app.all(path, (c) => {
+      c.header('allow', 'POST, OPTIONS')
+      const advice = 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.'
+      return sendRefusal(c, new Refusal(405, 'method_not_allowed', `${c.req.method} is not answered here; ${advice}`))
+    })
+  }
   app.notFound((c) =>
     sendRefusal(c, new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')),
   )

@@ -4,12 +4,11 @@ import type { Duplex } from 'node:stream'
 import type { HttpBindings } from '@hono/node-server'
 import { getRequestListener, RequestError } from '@hono/node-server'
 import type { Hono } from 'hono'
-import type { RpcSockets } from '../../gateway/sockets.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { IdleSockets } from '../limits/idle-sockets.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { detach, isTaken } from '../transport/takeover.ts'
-import { refuse, serveWebSockets } from './upgrade.ts'
+import { refuse, serveWebSockets, type WebSocketRoute } from './upgrade.ts'
 
 /** How long a client may take. */
 const BOUNDS_MS = {
@@ -56,7 +55,10 @@ export type EdgeServer = {
 
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
-  { streams, lines: rpcSockets }: { readonly streams: StreamServices; readonly lines: RpcSockets },
+  {
+    streams,
+    webSocketRoutes,
+  }: { readonly streams: StreamServices; readonly webSocketRoutes: readonly WebSocketRoute[] },
   listenAt: { readonly host: string; readonly port: number; readonly clientsBound: number },
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
@@ -113,7 +115,7 @@ export async function listen(
     const code = parserErrorStatuses[error.code ?? ''] ?? 400
     refuse(socket, new Refusal(code, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.'))
   })
-  const webSockets = serveWebSockets(server, streams, rpcSockets)
+  const webSockets = serveWebSockets(server, streams, webSocketRoutes)
   await startListening(server, listenAt)
   return {
     port: (server.address() as AddressInfo).port,

@@ -2,7 +2,6 @@ import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type RawData, WebSocketServer } from 'ws'
-import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, type RpcSockets } from '../../gateway/sockets.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
@@ -22,10 +21,13 @@ const CHUNKS_BOUND = 64
 /** Handshakes in one turn of the event loop. */
 const HANDSHAKES_PER_TICK = 50
 
-/** What is behind a path: how large a message may be, and what is done with a socket that comes in. */
-type WebSocketRoute = {
-  readonly webSocketServer: WebSocketServer
-  /** Why nobody can come in now; said in plain HTTP. */
+/** A path that accepts WebSockets. */
+export type WebSocketRoute = {
+  readonly path: string
+  /** The bounds of one message: its bytes, and the packets that it may come in. */
+  readonly messageBoundBytes: number
+  readonly chunksBound: number
+  /** Why a client is refused now, in plain HTTP; null if it is accepted. */
   readonly refusalFor: (address: string, forbidden: Refusal | null) => Refusal | null
   readonly accept: (webSocket: ServerWebSocket, socket: Socket, client: UpgradeClient) => void
 }
@@ -38,20 +40,17 @@ type UpgradeClient = {
 }
 
 /** Answers every upgrade: what has a path of ours becomes a WebSocket, anything else gets a plain answer and is closed. */
-export function serveWebSockets(server: Server, streams: StreamServices, rpcSockets: RpcSockets): { close(): void } {
-  const routes: Readonly<Record<string, WebSocketRoute>> = {
-    '/v1/ws': {
-      webSocketServer: openWebSocketServer(MESSAGE_BOUND_BYTES, CHUNKS_BOUND),
-      // Whoever speaks our own protocol is told in its own words.
-      refusalFor: () => null,
-      accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
-    },
-    '/rpc': {
-      webSocketServer: openWebSocketServer(RPC_MESSAGE_BOUND_BYTES, RPC_CHUNKS_BOUND),
-      refusalFor: (address, forbidden) => forbidden ?? rpcSockets.refusalFor(address),
-      accept: (webSocket, socket, { address }) => rpcSockets.accept(webSocket, socket, address),
-    },
-  }
+export function serveWebSockets(
+  server: Server,
+  streams: StreamServices,
+  extraRoutes: readonly WebSocketRoute[],
+): { close(): void } {
+  const servers = new Map(
+    [streamRoute(streams), ...extraRoutes].map((route) => [
+      route.path,
+      { route, webSocketServer: openWebSocketServer(route) },
+    ]),
+  )
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.canParse(incoming.url ?? '', 'http://localhost')
       ? new URL(incoming.url ?? '', 'http://localhost')
@@ -59,13 +58,14 @@ export function serveWebSockets(server: Server, streams: StreamServices, rpcSock
     const upgradeRefusal = upgradeRefusalOf(incoming, url, streams)
     if (upgradeRefusal || !url)
       return refuse(socket, upgradeRefusal ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
-    const route = routes[url.pathname]
-    if (!route) return refuse(socket, unknownPath(Object.keys(routes)))
+    const target = servers.get(url.pathname)
+    if (!target) return refuse(socket, unknownPath([...servers.keys()]))
+    const { route, webSocketServer } = target
     const query = url.searchParams
     const client = { query, address: streams.clientAddressOf(incoming), forbidden: streams.authorize(incoming, query) }
     const refusal = route.refusalFor(client.address, client.forbidden)
     if (refusal) return refuse(socket, refusal)
-    route.webSocketServer.handleUpgrade(incoming, socket, head, (webSocket) =>
+    webSocketServer.handleUpgrade(incoming, socket, head, (webSocket) =>
       route.accept(webSocket as ServerWebSocket, socket, client),
     )
   }
@@ -79,21 +79,30 @@ export function serveWebSockets(server: Server, streams: StreamServices, rpcSock
   return {
     close() {
       server.off('upgrade', onUpgrade)
-      for (const { webSocketServer } of Object.values(routes)) webSocketServer.close()
+      for (const { webSocketServer } of servers.values()) webSocketServer.close()
     },
   }
 }
 
-function openWebSocketServer(maxPayload: number, maxBufferedChunks: number): WebSocketServer {
+const streamRoute = (streams: StreamServices): WebSocketRoute => ({
+  path: '/v1/ws',
+  messageBoundBytes: MESSAGE_BOUND_BYTES,
+  chunksBound: CHUNKS_BOUND,
+  // A client of our own protocol gets the refusal as a message of that protocol.
+  refusalFor: () => null,
+  accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
+})
+
+function openWebSocketServer({ messageBoundBytes, chunksBound }: WebSocketRoute): WebSocketServer {
   const webSocketServer = new WebSocketServer({
     noServer: true,
-    maxPayload,
+    maxPayload: messageBoundBytes,
     perMessageDeflate: false,
     clientTracking: false,
     WebSocket: ServerWebSocket,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
     // Known to ws, not yet to its types.
-    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks, closeTimeout: CLOSE_BOUND_MS },
+    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: chunksBound, closeTimeout: CLOSE_BOUND_MS },
   })
   // A handshake that `ws` finds fault with is answered like every other mistake.
   webSocketServer.on('wsClientError', (error, socket) =>

@@ -1,4 +1,3 @@
-import type { RpcSockets } from '../../gateway/sockets.ts'
 import type { HourScore, ServiceStatus } from '../../protocol/status.ts'
 import { Notes } from '../../tape/notes.ts'
 import type { EdgeContext } from '../live/session.ts'
@@ -11,19 +10,15 @@ export const UPTIME_SAVE_MS = 10_000
 /** Says how the service is. */
 export class StatusService {
   readonly #context: EdgeContext
-  readonly #rpcSockets: Pick<RpcSockets, 'connectedCount'>
+  readonly #rpcClientCount: () => number
   readonly #scoreTracker: ScoreTracker
   readonly #sourceUptime: SourceUptime
   readonly #unfollow: () => void
 
-  private constructor(
-    context: EdgeContext,
-    rpcSockets: Pick<RpcSockets, 'connectedCount'>,
-    scoreTracker: ScoreTracker,
-  ) {
+  private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
     const { tape, view, now } = context
     this.#context = context
-    this.#rpcSockets = rpcSockets
+    this.#rpcClientCount = rpcClientCount
     this.#scoreTracker = scoreTracker
     this.#sourceUptime = new SourceUptime(tape.note(sourceUptimeNote) ?? [], view.source, now())
     this.#unfollow = tape.follow((batch) => {
@@ -32,8 +27,8 @@ export class StatusService {
   }
 
   /** Opens when a short tape is read; of a long one the rest is read by `begin`. */
-  static async open(context: EdgeContext, rpcSockets: Pick<RpcSockets, 'connectedCount'>): Promise<StatusService> {
-    return new StatusService(context, rpcSockets, await ScoreTracker.open(context.tape, context.now()))
+  static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
+    return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.now()))
   }
 
   catchUp(): Promise<void> {
@@ -81,7 +76,7 @@ export class StatusService {
 
   #clients(): ServiceStatus['clients'] {
     const { ws, sse, 'sse-named': named, ndjson, text } = this.#context.hub.listenerCounts
-    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcSockets.connectedCount }
+    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcClientCount() }
   }
 
   #score(nowMs: number): HourScore[] | null {
