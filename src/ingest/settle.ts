@@ -16,7 +16,7 @@ type MessageContext = {
   /** The position of a message by its number. */
   readonly positionOf: (seq: number) => string
   /** What holds again of a token where something that was told of it is not so. */
-  readonly currentValue: (published: PublishedFact) => unknown
+  readonly currentValue: (published: PublishedFact) => DraftOf<'retract'>['now']
 }
 
 /** The same for what a sealed block brings. */
@@ -95,7 +95,7 @@ export function sealDraft(
     block,
     keys,
     types: logs.map(({ type }) => type),
-    late: keys.filter((key) => lateKeys.has(key)),
+    late_keys: keys.filter((key) => lateKeys.has(key)),
     count: keys.length,
     digest: createHash('sha256')
       .update(keys.join('\n'))

@@ -40,11 +40,11 @@ const Hello = registerSchema(
     heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
     limits: z
       .object({
-        symbols: z.int().positive().describe('Symbols of one connection.'),
-        selections: z.int().positive().describe('Distinct selections with value filters.'),
-        replay: z.int().positive().describe('Messages of one replay; a longer one is a gap.'),
-        backlog: z.int().positive().describe('Bytes that may be unread.'),
-        message: z.int().positive().describe('Bytes of a message of yours.'),
+        symbols_max: z.int().positive().describe('Symbols of one connection.'),
+        selections_max: z.int().positive().describe('Distinct selections with value filters.'),
+        replay_max: z.int().positive().describe('Messages of one replay; a longer one is a gap.'),
+        backlog_bytes: z.int().positive().describe('Bytes that may be unread.'),
+        message_bytes: z.int().positive().describe('Bytes of a message of yours.'),
         retention_ms: z.int().positive().describe('How long the tape is kept.'),
       })
       .describe('What a client may ask and leave unread.'),

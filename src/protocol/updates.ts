@@ -122,10 +122,12 @@ const Pause = registerSchema(
   'Features of a token were paused or unpaused.',
   z.object({
     ...updateFields('pause'),
-    paused: z.boolean().describe('Whether they were paused, or set free again.'),
-    features: z.array(z.string()).describe('Their names: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
-    raw: z.array(z.int()).describe('Their ordinals.'),
-    now: z.array(z.int()).describe('The ordinals of all that is paused from then on.'),
+    change: z.enum(['paused', 'unpaused']),
+    features: z
+      .array(z.string())
+      .describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
+    feature_ids: z.array(z.int()).describe('Their ordinals.'),
+    paused: z.array(z.string()).describe('The names of all features that are paused now.'),
     source: z.enum(['log', 'list']).describe('Who said so.'),
     ...optionalLogFields,
   }),
@@ -153,7 +155,7 @@ const Token = registerSchema(
     change: z.enum(['listed', 'delisted', 'changed']),
     changed: z.array(z.string()).describe('The fields that differ; what has a type of its own is not among them.'),
     token: TokenRecord,
-    was: TokenRecord.nullable().describe('The changed fields as they were.'),
+    before: TokenRecord.nullable().describe('The former values of the changed fields.'),
     source: z.enum(['list', 'log']).describe('Who said so.'),
     ...optionalLogFields,
   }),
@@ -165,7 +167,7 @@ const NavChange = registerSchema(
   z.object({
     ...updateFields('nav'),
     nav: Nav,
-    was: Nav.nullable().describe('The one before; null if there was none.'),
+    before: Nav.nullable().describe('The former NAV; null if there was none.'),
     source: z.enum(['list', 'log']).describe('Who said so.'),
   }),
 )
@@ -200,7 +202,14 @@ const Retract = registerSchema(
         'reorg: it had been sealed; replaced: the same content is sealed under the key by; not_sealed: neither.',
       ),
     by: Key.nullable(),
-    now: z.unknown().describe('For multiplier, pause and token: the value that holds again; else null.'),
+    now: z
+      .union([
+        z.object({ multiplier: DecimalText.nullable() }),
+        z.object({ paused: z.array(z.string()) }),
+        z.object({ token: TokenRecord }),
+      ])
+      .nullable()
+      .describe('For multiplier, pause and token: the value that holds again; else null.'),
     block: Block.describe('The sealed block that shows it.'),
   }),
 )
@@ -249,7 +258,7 @@ const Seal = registerSchema(
     types: z
       .array(z.enum([...FactType.options, 'part']))
       .describe('Beside keys: as what each was told, or part where it was folded into another.'),
-    late: z.array(Key).describe('Those that are told only now.'),
+    late_keys: z.array(Key).describe('Those that were first published, with late: true, when this block was sealed.'),
     count: z.int().nonnegative().describe('How many keys there are.'),
     digest: z
       .string()
@@ -263,7 +272,7 @@ const Hole = registerSchema(
   'Sealed blocks could not be read: what they hold is not on the tape.',
   z.object({
     ...globalUpdateFields('hole'),
-    blocks: z.object({ from: BlockNumber, to: BlockNumber }).describe('Both of them are missing, too.'),
+    blocks: z.object({ first: BlockNumber, last: BlockNumber }).describe('Both ends are missing too.'),
     reason: z.string(),
   }),
 )

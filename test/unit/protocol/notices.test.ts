@@ -42,7 +42,9 @@ describe('what a connection says of itself', () => {
     const hello = Notice.parse(example('hello'))
     const snapshot = Notice.parse(example('snapshot'))
     if (hello.type !== 'hello' || snapshot.type !== 'snapshot') throw new Error('unreachable')
-    expect(Object.keys(hello.limits).join(' ')).toBe('symbols selections replay backlog message retention_ms')
+    expect(Object.keys(hello.limits).join(' ')).toBe(
+      'symbols_max selections_max replay_max backlog_bytes message_bytes retention_ms',
+    )
     expect(Object.keys(hello.head).join(' ')).toBe('pending sealed safe finalized')
     expect(Object.keys(snapshot.supply).join(' ')).toBe('tokens shares')
   })

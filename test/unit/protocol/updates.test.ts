@@ -13,14 +13,14 @@ const fieldsByType: Readonly<Record<string, string>> = {
   seize: movementFields,
   approval: 'key stage late owner spender raw amount block tx ingest',
   multiplier: `phase from to effective_at source ${logFields}`,
-  pause: `paused features raw now source ${logFields}`,
+  pause: `change features feature_ids paused source ${logFields}`,
   action: 'key stage late action_id description uri keys block tx',
-  token: `change changed token was source ${logFields}`,
-  nav: 'nav was source',
+  token: `change changed token before source ${logFields}`,
+  nav: 'nav before source',
   log: 'key stage late topics data block tx',
   retract: 'key of was reason by now block',
   amend: 'key of was changed update',
-  seal: 'block keys types late count digest',
+  seal: 'block keys types late_keys count digest',
   hole: 'blocks reason',
   finality: 'stage block',
   status: 'source since reason head',
@@ -136,6 +136,6 @@ describe('a seal', () => {
 
   it('of a block in which the token has no log any more is empty', () => {
     const nothing = 'e3b0c44298fc1c149afbf4c8996fb924'
-    expect(isUpdate({ ...example('seal'), keys: [], types: [], late: [], count: 0, digest: nothing })).toBe(true)
+    expect(isUpdate({ ...example('seal'), keys: [], types: [], late_keys: [], count: 0, digest: nothing })).toBe(true)
   })
 })
