@@ -98,10 +98,12 @@ export async function benchmarkMixed({ listeners }: BenchmarkSettings, report: R
   const own = Array.from({ length: listeners }, () => randomTokens(random))
   for (const [name, sets] of [['same', [same]] as const, ['own', own] as const]) {
     const server = await openRelay(TOKENS)
-    const selections = sets.map((hears) => ({
-      hears,
-      path: pathOf('ws', hears.map((at) => server.symbols[at]).join(',')),
-    }))
+    const selections = sets.map(
+      (receives): Selection => ({
+        receives,
+        path: pathOf('ws', receives.map((at) => server.symbols[at]).join(',')),
+      }),
+    )
     const group: ListenerGroup = { kind: 'ws', listeners, selections, every: TOKENS, atOnce: CONCURRENT_JOINS }
     await withListeners(server, group, async (load) => {
       await load.deliver({ ...MIXED_BURSTS, bursts: WARM_UP_BURSTS })

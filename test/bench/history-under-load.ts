@@ -76,7 +76,7 @@ export class HistoryUnderLoad {
   /** Asks one kind of question for so long. */
   async measureQuery({ name, ...of }: HistoryQuery, forMs: number): Promise<QueryFigures> {
     const ask = (ms: number) => this.#queryProcess.command({ do: 'ask', port: this.#server.port, forMs: ms, ...of })
-    await ask(WARM_UP_MS)
+    await ask(Math.min(WARM_UP_MS, forMs))
     await this.#probe.command({ do: 'look' })
     const figures = figuresOf(await ask(forMs))
     return { what: name, ...figures, ...(await this.#probe.command({ do: 'look' })) }

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
+import { isNightly } from '../support/test-length.ts'
 import { openDevnet } from '../support/test-stack.ts'
 import type { CrowdCommand, CrowdReport } from './crowd-process.ts'
 import { DevnetTraffic, type TrafficSettings } from './devnet-traffic.ts'
@@ -9,11 +10,11 @@ import { MonitoredRelay } from './monitored-relay.ts'
 /** Longer than it all takes; reaching it is a failure, never a pause. */
 vi.setConfig({ testTimeout: 600_000 })
 
-const CLIENTS = 1_000
+const CLIENTS = isNightly ? 1_000 : 400
 /** A first crowd fills whatever a crowd fills for good; what the second leaves behind is measured. */
-const WARM_UP_MS = 20_000
-const CROWD_MS = 120_000
-const SUMMARY_MS = 20_000
+const WARM_UP_MS = isNightly ? 20_000 : 8_000
+const CROWD_MS = isNightly ? 120_000 : 20_000
+const SUMMARY_MS = isNightly ? 20_000 : 10_000
 /** So much fills all that the relay keeps at hand of the newest. */
 const OPENING_FLASHES = 450
 /** How fast the chain runs while nobody listens. */

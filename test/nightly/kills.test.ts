@@ -6,6 +6,7 @@ import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import { brokenPrevChains } from '../e2e/slow/reconnecting-readers.ts'
 import { ChildProgram, startCommand } from '../support/child-program.ts'
+import { isNightly } from '../support/test-length.ts'
 import { listenSse, type TestListener } from '../support/test-listener.ts'
 
 /**
@@ -13,7 +14,7 @@ import { listenSse, type TestListener } from '../support/test-listener.ts'
  * last id. What it heard in all is held against the chain.
  */
 
-const RUNS = 8
+const RUNS = isNightly ? 16 : 4
 const UPDATES_PER_RUN = 60
 
 let devnet: Devnet

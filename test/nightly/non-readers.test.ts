@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
+import { isNightly } from '../support/test-length.ts'
 import { openDevnet } from '../support/test-stack.ts'
 import { DevnetTraffic, type TrafficSettings } from './devnet-traffic.ts'
 import { ForkedWorker } from './forked-worker.ts'
@@ -9,10 +10,10 @@ import type { NonReaderCommand, NonReaderReply } from './non-readers-process.ts'
 /** Longer than it all takes; reaching it is a failure, never a pause. */
 vi.setConfig({ testTimeout: 300_000 })
 
-const READERS = 200
-const NON_READERS = 200
+const READERS = isNightly ? 200 : 80
+const NON_READERS = READERS
 /** Phases without those who never read and phases with them, in turn; the first pair warms up. */
-const ROUNDS = 13
+const ROUNDS = isNightly ? 13 : 5
 /** Two blocks, so that each phase holds as many seals as any other. */
 const PHASE_FLASHES = 20
 /** The default of the bound, in bytes. */

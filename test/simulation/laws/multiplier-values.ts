@@ -22,7 +22,7 @@ type ListChange = {
 /** What the chain's logs say the multiplier of a token is at a place; `since`: of which log, if any, that follows. */
 type MultiplierState = {
   value: bigint
-  schedule: { readonly to: bigint; readonly at: number; readonly since: LogPosition; readonly heard: boolean } | null
+  schedule: { readonly to: bigint; readonly at: number; readonly since: LogPosition; readonly isReceived: boolean } | null
   since: LogPosition
   /** Whether the relay can know it by logs. */
   isKnown: boolean
@@ -151,11 +151,13 @@ export class MultiplierValues implements Law {
   }
 }
 
+const assign = (state: MultiplierState, changes: Partial<MultiplierState>): void => void Object.assign(state, changes)
+
 /** A schedule counts from the block whose own time has reached it. */
 function applyDueSchedule(state: MultiplierState, timestamp: number): void {
   const { schedule } = state
   if (!schedule || schedule.at > timestamp) return
-  Object.assign(state, { value: schedule.to, since: schedule.since, known: schedule.heard, schedule: null })
+  assign(state, { value: schedule.to, since: schedule.since, isKnown: schedule.isReceived, schedule: null })
 }
 
 function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: boolean): void {
@@ -163,16 +165,16 @@ function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: b
   const since = { block: log.block, logIndex: log.logIndex }
   switch (tokenEvent?.event) {
     case 'MultiplierUpdated':
-      return void Object.assign(state, { value: tokenEvent.to, since, known: isReceived, schedule: null })
+      return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
     case 'UIMultiplierUpdated':
       if (tokenEvent.at <= log.timestamp)
-        return void Object.assign(state, { value: tokenEvent.to, since, known: isReceived, schedule: null })
-      return void Object.assign(state, {
-        schedule: { to: tokenEvent.to, at: tokenEvent.at, since, heard: isReceived },
-        known: state.isKnown && isReceived,
+        return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
+      return assign(state, {
+        schedule: { to: tokenEvent.to, at: tokenEvent.at, since, isReceived },
+        isKnown: state.isKnown && isReceived,
       })
     case 'UIMultiplierUpdateCancelled':
-      return void Object.assign(state, { schedule: null, known: state.isKnown && isReceived })
+      return assign(state, { schedule: null, isKnown: state.isKnown && isReceived })
     default:
   }
 }
