@@ -27,7 +27,7 @@ const openPoller = ({ hasLink = false } = {}) => {
     const events: PollResult[] = []
     const failures: unknown[] = []
     asked.subscribe({ next: (seen) => events.push(seen), error: (failure) => failures.push(failure) })
-    for (const seen of events) if (seen.type === 'look') state.pendingPolled(seen.status)
+    for (const seen of events) if (seen.type === 'pending') state.pendingPolled(seen.status)
     return { events, failures }
   }
   return {
@@ -46,7 +46,8 @@ const openPoller = ({ hasLink = false } = {}) => {
       return { asked, events, failures, types: events.map(({ type }) => type) }
     },
     closely: () => collect(poller.pollPending()),
-    look: () => collect().events.flatMap((seen) => (seen.type === 'look' ? [[seen.status, seen.block.pending]] : [])),
+    look: () =>
+      collect().events.flatMap((seen) => (seen.type === 'pending' ? [[seen.status, seen.block.pending]] : [])),
   }
 }
 
@@ -60,9 +61,9 @@ describe('a look at the pending state', () => {
     expect(chain.requestedRanges()).toEqual([[HEAD, 'pending']])
     expect(events).toEqual([
       { type: 'latest', header: expect.objectContaining({ number: HEAD }) },
-      { type: 'look', status: 'preconfirmed', block: { pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) } },
-      { type: 'logs', found: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 } },
-      { type: 'asked', addresses: [apple] },
+      { type: 'pending', status: 'preconfirmed', block: { pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) } },
+      { type: 'logs', logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 } },
+      { type: 'complete', addresses: [apple] },
     ])
   })
 
@@ -85,7 +86,7 @@ describe('a look at the pending state', () => {
     list.addresses = [apple, tesla]
     expect(due().events).toContainEqual({
       type: 'logs',
-      found: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 },
+      logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 },
     })
     expect(due().asked).toEqual(['pending'])
   })
@@ -99,7 +100,7 @@ describe('a look at the pending state', () => {
     }
     const { failures, types } = due()
     expect(failures).toHaveLength(1)
-    expect(types).not.toContain('asked')
+    expect(types).not.toContain('complete')
     chain.override = () => undefined
     expect(due().asked).toEqual(['pending', 'latest', 'logs'])
   })
@@ -109,7 +110,7 @@ describe('a look at the pending state', () => {
     const log = chain.addLog(HEAD + 1)
     due()
     expect(
-      closely().events.flatMap((seen) => (seen.type === 'logs' ? seen.found.logs.map(({ key }) => key) : [])),
+      closely().events.flatMap((seen) => (seen.type === 'logs' ? seen.logs.logs.map(({ key }) => key) : [])),
     ).toEqual([keyOf(log)])
   })
 
