@@ -165,7 +165,7 @@ describe('a link that ends', () => {
     expect(JSON.stringify(link.warnings)).not.toContain('9f8e7d')
   })
 
-  it('starts over with short delays only after half a minute of life', async () => {
+  it('starts over with short delays only after half a minute', async () => {
     const node = await openFakeNode()
     const link = openLink([node.url], addresses)
     const waitAfter = async (lifeMs: number, lives: number) => {

@@ -151,7 +151,7 @@ describe('the logs of a block', () => {
     { maxLength: 24 },
   )
 
-  it('are each decoded or folded once, in log order, in whatever order they come', () => {
+  it('are each decoded or folded once, in log order, in any order they come', () => {
     fc.assert(
       fc.property(contentsArbitrary, fc.infiniteStream(fc.nat()), (contents, random) => {
         const logs = buildLogs(contents)

@@ -133,7 +133,7 @@ describe('the logs of a range', () => {
     expect(chain.requests).toEqual([])
   })
 
-  it('are in the order of the chain, in whatever order the node sends them', async () => {
+  it('are in the order of the chain, in any order the node sends them', async () => {
     const { chain, logsBetween, logsOf } = openReader()
     const places = [2, 0, 1].map((index) => ({ block: HEAD, index }))
     chain.override = () => places.map(sealedLog)
