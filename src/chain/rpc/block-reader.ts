@@ -13,8 +13,8 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
 
 /**
- * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may stand
- * for several nodes, and the next answer may come from one that has the block.
+ * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may
+ * stand for several nodes, and the next answer may come from one that has the block.
  */
 export class BlockReader {
   readonly #request: RequestFn

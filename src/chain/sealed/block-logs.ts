@@ -142,9 +142,9 @@ type BlockLogsQuery = {
 }
 
 /**
- * The logs that settle a block. If an open key's transaction has none, the block's transactions decide. A transaction that
- * the block lacks is gone. One that it contains causes a `MissingLogsError`, since a lagging node returns no logs either.
- * So does a block that lists no transactions but used gas.
+ * The logs that settle a block. If an open key's transaction has none, the block's transactions decide. A transaction
+ * that the block lacks is gone. One that it contains causes a `MissingLogsError`, since a lagging node returns no logs
+ * either. So does a block that lists no transactions but used gas.
  */
 export function readBlockLogs(
   node: BlockReader,
