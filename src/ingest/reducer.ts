@@ -14,8 +14,7 @@ import type { BatchOutput } from './outbox.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import { PreconfirmedHandler } from './preconfirmed.ts'
 import { cursorOf, restartPointNote, restoreLedger } from './restore.ts'
-import { settleBlock } from './sealed-block.ts'
-import { blockFieldOf } from './settle.ts'
+import { blockFieldOf, settleBlock } from './sealed-block.ts'
 
 /** A contract was asked what holds of it: that of a token, or a feed. */
 export type TokenOrFeedAnswer =
