@@ -17,8 +17,6 @@ import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-type SourceStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
-
 /** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
@@ -29,7 +27,7 @@ export class View {
   #listed: readonly Token[] | null = null
   #head: Head
   #sealedAt: number | null = null
-  #status: SourceStatus
+  #status: Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
 
   constructor(tape: NoteReader) {
     this.#head = unknownHead

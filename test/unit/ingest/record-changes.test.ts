@@ -42,7 +42,7 @@ const openListed = async () => {
 describe('a token that changes its symbol on chain', () => {
   const rename = transactionEvent([symbolUpdated(at(5), 'APPc')])
 
-  it('is told under the new one, by which and by the old one it is found', async () => {
+  it('is published under the new symbol and found by both', async () => {
     const { publish, reducer } = await openListed()
     expect(await publish(rename, transactionEvent([transfer(at(6), 1n)]))).toMatchObject([
       { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, before: { symbol: 'AAPLc' } },
@@ -53,7 +53,7 @@ describe('a token that changes its symbol on chain', () => {
       expect(directory.find(name)).toMatchObject({ kind: 'found', token: { address } })
   })
 
-  it('is not told again when the list follows, and not displaced by a list that does not yet', async () => {
+  it('is not published again by the list, and an old list does not revert it', async () => {
     const { publish, reducer } = await openListed()
     await publish(rename)
     expect(await publish(listEvent(apple()), listEvent(apple({ name: 'Apple Inc' })))).toMatchObject([
@@ -63,7 +63,7 @@ describe('a token that changes its symbol on chain', () => {
     expect(reducer.tokens.get(address)?.symbol).toBe('APPc')
   })
 
-  it('has another one where the list says so later', async () => {
+  it('takes a later symbol from the list', async () => {
     const { publish } = await openListed()
     await publish(rename)
     expect(await publish(listEvent(apple({ symbol: 'APPLE' })))).toMatchObject([
@@ -71,7 +71,7 @@ describe('a token that changes its symbol on chain', () => {
     ])
   })
 
-  it('has its former one back where that was not so', async () => {
+  it('gets its former symbol back if the log is not sealed', async () => {
     const { publish, reducer } = await openListed()
     await publish(rename)
     expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
@@ -80,7 +80,7 @@ describe('a token that changes its symbol on chain', () => {
     expect(reducer.tokens.get(address)).toMatchObject({ symbol: 'AAPLc', record: { symbol: 'AAPLc' } })
   })
 
-  it.each(['*', '  ', ''])('to %o goes by its address', async (symbol) => {
+  it.each(['*', '  ', ''])('to %o is published under its address', async (symbol) => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent([symbolUpdated(at(5), symbol)]))).toMatchObject([
       { symbol: address, changed: ['symbol'] },
@@ -88,8 +88,8 @@ describe('a token that changes its symbol on chain', () => {
   })
 })
 
-describe('what a log says of the record', () => {
-  it('is held with what others said, and taken back alone', async () => {
+describe('a record change from a log', () => {
+  it('is merged with other changes and reverted alone', async () => {
     const { publish, reducer } = await openListed()
     await publish(
       transactionEvent([nameUpdated(at(5), 'Apple Inc')]),
@@ -108,7 +108,7 @@ describe('what a log says of the record', () => {
     expect(reducer.tokens.get(address)?.record).toMatchObject({ name: 'Apple', extra_metadata: { desk: 'b' } })
   })
 
-  it('is nothing where an entry is removed, and null where there is no cap', async () => {
+  it('removes an empty entry, and maps the highest cap to null', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([extraMetadataUpdated(at(5), 'site', 'a')]))
     const [removed, uncapped] = await publish(
@@ -119,17 +119,19 @@ describe('what a log says of the record', () => {
     expect(uncapped).toMatchObject({ token: { supply_cap: null }, before: { supply_cap: '10' } })
   })
 
-  it('may be called anything', async () => {
+  it('accepts any entry name', async () => {
     const { publish, openedTape } = await openListed()
-    const [told] = await publish(transactionEvent([extraMetadataUpdated(at(5), '__proto__', 'a')]))
-    expect(told?.type === 'token' && Object.entries(told.token.extra_metadata as object)).toEqual([['__proto__', 'a']])
+    const [update] = await publish(transactionEvent([extraMetadataUpdated(at(5), '__proto__', 'a')]))
+    expect(update?.type === 'token' && Object.entries(update.token.extra_metadata as object)).toEqual([
+      ['__proto__', 'a'],
+    ])
     const again = await openReducer(openedTape.tape)
     expect(await again.publish(listEvent(apple()))).toEqual([])
   })
 })
 
 describe('a pause', () => {
-  it('says what it names and what is paused then', async () => {
+  it('lists the features of the log and all paused features', async () => {
     const { publish, reducer } = await openListed()
     expect(
       await publish(
@@ -145,7 +147,7 @@ describe('a pause', () => {
     expect(reducer.tokens.get(address)?.paused).toEqual([1, 3])
   })
 
-  it('that was not so is taken back with what holds again', async () => {
+  it('is retracted with the features that are still paused', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]), transactionEvent([paused(at(6), [1])]))
     expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
@@ -153,7 +155,7 @@ describe('a pause', () => {
     ])
   })
 
-  it('that the list repeats, or does not know yet, is told once', async () => {
+  it('is published once, whether the list repeats it or lags behind', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]))
     expect(await publish(listEvent(apple()), listEvent(apple({ paused_features: [0] })))).toEqual([])

@@ -5,11 +5,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../../src/protocol/updates.ts'
 import { defineNote, Notes } from '../../../src/tape/notes.ts'
+import { SCHEMA_VERSION } from '../../../src/tape/schema.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import { type Entry, type SearchableTape, TapeError } from '../../../src/tape/tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
-import { apple, navChange, pause, seal, status, tesla, transfer } from './update-drafts.ts'
+import { apple, navChange, pause, seal, transfer } from './update-drafts.ts'
 
 const head = defineNote<number>('head')
 const at = Date.parse('2026-11-20T12:00:00Z')
@@ -82,35 +83,6 @@ describe('the embedded tape', () => {
   })
 })
 
-describe('a tape from before messages could be looked up', () => {
-  /** The file as it was made then, with two messages on it. */
-  const formerTape = async () => {
-    const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const entries = await tape.append([transfer({ at, nth: 4 }), navChange({ at })], new Notes().set(head, 9))
-    await tape.close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec('DROP INDEX tape_subject; ALTER TABLE tape DROP COLUMN subject')
-    database.close()
-    return { dir, entries, epoch: tape.epoch }
-  }
-
-  it('goes on as it was, and what it holds can be looked up', async () => {
-    const { dir, entries, epoch } = await formerTape()
-    for (const end of [2, 3]) {
-      const tape = openSqliteTape({ ...unboundedOptions, dir })
-      expect(tape.epoch).toBe(epoch)
-      expect(tape.end()).toBe(end)
-      expect(tape.note(head)).toBe(9)
-      expect((await tape.readAfter(0, 10)).slice(0, 2)).toEqual(entries)
-      expect(tape.readKey(transfer({ at, nth: 4 }).key)[0]).toEqual(entries[0])
-      await tape.append([transfer({ at, nth: end })])
-      expect(tape.readKey(transfer({ at, nth: end }).key)).toHaveLength(1)
-      await tape.close()
-    }
-  })
-})
-
 /** The history of a tape that is about apple and of these types, and what may follow what was told as one of them. */
 const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
   const followed = followersOf && { followersOf: new Set(followersOf) }
@@ -123,57 +95,6 @@ const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], fol
   }
   return found
 }
-
-describe('a tape from before its history was filed shelf by shelf', () => {
-  /** The file as it was made then. */
-  const formerTape = async () => {
-    const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const kinds = [
-      pause({ at, nth: 4 }),
-      transfer({ at, nth: 4 }),
-      status({ at }),
-      seal({ at, nth: 4, types: ['pause'] }),
-    ]
-    const entries = await tape.append([...kinds, ...Array.from({ length: 3_000 }, (_, nth) => transfer({ at, nth }))])
-    await tape.close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec(`
-      DROP TABLE channels; DROP TABLE shelves; ALTER TABLE tape RENAME TO later;
-      CREATE TABLE tape (
-        seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT,
-        channel INTEGER NOT NULL
-      ) STRICT;
-      INSERT INTO tape SELECT *, seq * 7 FROM later; DROP TABLE later;
-      UPDATE tape SET subject = json_extract(text, '$.address') || ' ' || 4 WHERE json_extract(text, '$.type') = 'seal';
-      CREATE INDEX tape_channel ON tape (seq / 1024, channel)
-    `)
-    database.close()
-    return { dir, entries }
-  }
-
-  it('goes on as it was, and all that it holds is found', async () => {
-    const { dir, entries } = await formerTape()
-    for (const more of [1, 2]) {
-      const tape = openSqliteTape({ ...unboundedOptions, dir })
-      const [, appended] = await tape.append([transfer({ at, nth: 7 }), pause({ at, nth: more })])
-      const found = await historyOf(tape, ['pause', 'status'], ['pause'])
-      expect(found.slice(0, 3)).toEqual([entries[0], entries[2], entries[3]])
-      expect(found.slice(3).at(-1)).toEqual(appended)
-      expect(found).toHaveLength(3 + more)
-      await tape.close()
-    }
-  })
-
-  it('finds the seals of a block among those that were written since', async () => {
-    const { dir, entries } = await formerTape()
-    const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const [again, other] = await tape.append([seal({ at, nth: 4 }), seal({ at, nth: 4, address: tesla })])
-    expect(tape.sealsOfToken(apple, 4)).toEqual([entries[3], again])
-    expect(tape.sealsOfBlock(4)).toEqual([entries[3], again, other])
-    await tape.close()
-  })
-})
 
 describe('what is filed', () => {
   const shelvesIn = (dir: string) => {
@@ -297,6 +218,20 @@ describe('a place that cannot hold the tape is refused with a readable sentence'
   // The second is one under which the recursive way of making folders never comes back.
   it.each(['/sys/stocktape', '/proc/stocktape/tape'])('when nobody may write there: %s', (dir) => {
     expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  it.each([
+    ['an older schema', SCHEMA_VERSION - 1],
+    ['a newer schema', SCHEMA_VERSION + 1],
+  ])('when the tape has %s', async (_, version) => {
+    const dir = createOwnFolder()
+    await openSqliteTape({ ...unboundedOptions, dir }).close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec(`PRAGMA user_version = ${version}`)
+    database.close()
+    expect(openErrorOf(dir)).toBe(
+      `DATA_DIR ${dir} holds a tape of schema ${version}, this stocktape reads schema ${SCHEMA_VERSION}: name another DATA_DIR or delete the folder`,
+    )
   })
 
   it('when the file is something else', () => {
