@@ -47,5 +47,5 @@ export type DevnetBlock = {
 /** The block being built, with the number of flashblocks in it so far. */
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** When its block is sealed or replaced, a transaction is kept, dropped, moved to the next block, or gets other logs. */
+/** At the seal or replacement of its block, a transaction stays, is dropped or moved, or gets other logs. */
 export type TransactionOutcome = 'kept' | 'dropped' | 'moved' | { logs: readonly EmittedLog[] }

@@ -70,7 +70,7 @@ const answerFaults = {
   suggestRange: false,
   /**
    * Whether `blockHash` beside `fromBlock` or `toBlock` is refused, as nodes do. Without the fault the two are ignored,
-   * as the interface document says.
+   * as the interface document specifies.
    */
   strictFilters: false,
   /** How many of the next `eth_getLogs` by block hash wrongly return no logs, as when a block is not indexed yet. */

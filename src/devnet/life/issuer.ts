@@ -33,7 +33,7 @@ type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: HexString }
  * A call that the token refuses is still included, without logs and without effect.
  */
 export type IssuerActions = {
-  /** Changes the multiplier, now or by schedule. A second schedule is refused; an immediate change cancels the first. */
+  /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
   split: (split: TokenRef & Split) => HexString
   /** Cancels the pending schedule. */
   cancelSplit: (token: TokenRef) => HexString
@@ -56,7 +56,7 @@ export type IssuerActions = {
   ) => HexString
 }
 
-/** A round of a token's feed: decimal price, number (default: the next), Unix time in seconds (default: the block's). */
+/** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
 export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
 
 type IssuerInputs = {
