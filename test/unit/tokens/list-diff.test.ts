@@ -201,7 +201,8 @@ describe('a token', () => {
 })
 
 describe('a multiplier of the list', () => {
-  const written = (digits: string) => JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', digits)
+  const written = (digits: string) =>
+    JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)
 
   it('is told when it changes, digit for digit, with what it was', () => {
     expect(openTokenTable().change(written('1'), written('1.000537939576369481'))).toEqual([

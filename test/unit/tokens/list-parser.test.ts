@@ -172,14 +172,16 @@ describe('a record', () => {
     ['0.000000000000000001', '0.000000000000000001'],
     ['123456789012345678901234567890.123456789', '123456789012345678901234567890.123456789'],
   ])('keeps every digit of the multiplier %s', (written, exact) => {
-    const text = JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)
+    const text = JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', written)
     expect(readOne(text).multiplier).toBe(exact)
   })
 
   it.each(['0', '-1', '0.0', '-0', '"1"', 'null', 'true', '[1]', '1e-999', '1e999'])(
     'whose multiplier is %s has none that is known',
     (written) => {
-      expect(readOne(JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)).multiplier).toBeNull()
+      expect(
+        readOne(JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', written)).multiplier,
+      ).toBeNull()
     },
   )
 
@@ -210,7 +212,7 @@ describe('a record', () => {
   })
 
   it('keeps the very digits of its NAV', () => {
-    const text = JSON.stringify(apple({ nav_price: 'here' })).replace('"here"', '324.30140000000000001')
+    const text = JSON.stringify(apple({ nav_price: 'placeholder' })).replace('"placeholder"', '324.30140000000000001')
     expect(readOne(text).nav.price).toBe('324.30140000000000001')
   })
 

@@ -3,11 +3,11 @@ import { NOON } from './stock-records.ts'
 
 type NavValue = { readonly price: string | null; readonly updatedAt: number | null }
 
-/** What happens to a token's NAV, and to the relay that keeps it. */
+/** An event for a token's NAV, or for the relay that stores it. */
 export type NavAction =
   | { readonly kind: 'list'; readonly reading: NavValue }
   | { readonly kind: 'round'; readonly round: Round }
-  | { readonly kind: 'takeBack'; readonly keys: readonly string[] }
+  | { readonly kind: 'remove'; readonly keys: readonly string[] }
   | { readonly kind: 'settle'; readonly block: number; readonly sealed: readonly Round[] }
   | { readonly kind: 'clock'; readonly now: number }
   | { readonly kind: 'restart' }
@@ -15,7 +15,7 @@ export type NavAction =
 export const STALE_MS = 360_000
 const AHEAD_MS = 120_000
 
-/** What a number is worth, asked in another way than the relay asks. */
+/** Whether a reading is a valid price, decided in another way than in the relay. */
 export const isValidReading = ({ price, updatedAt }: NavValue, now: number) =>
   Number(price) > 0 && Number.isFinite(Number(price)) && updatedAt !== null && updatedAt <= now + AHEAD_MS
 
@@ -38,7 +38,7 @@ const byOrder = (a: Round, b: Round) => {
   return differing < 0 ? 0 : (left[differing] ?? 0) - (right[differing] ?? 0)
 }
 
-/** Everything known, in no order; sorted whenever it is asked. */
+/** A simple model: it keeps everything unsorted, and sorts on every read. */
 export class NaiveNavHistory {
   now = NOON
   prices: NavValue[] = []
@@ -49,7 +49,7 @@ export class NaiveNavHistory {
     if (action.kind === 'clock') this.now = action.now
     if (action.kind === 'list') this.#applyReading(action.reading)
     if (action.kind === 'round') this.#applyRound(action.round)
-    if (action.kind === 'takeBack') this.#removeRounds(({ key }) => action.keys.some((gone) => gone === key))
+    if (action.kind === 'remove') this.#removeRounds(({ key }) => action.keys.some((removedKey) => removedKey === key))
     if (action.kind !== 'settle') return
     this.#removeRounds(
       ({ position, key }) => position?.block === action.block && action.sealed.every((one) => one.key !== key),
@@ -74,11 +74,11 @@ export class NaiveNavHistory {
     else if (round.sealed || !this.feed[index]?.sealed) this.feed[index] = round
   }
 
-  #removeRounds(isLost: (round: Round) => boolean): void {
-    const lost = this.feed.filter((one) => one.key !== null && isLost(one))
-    const numbers = lost.map(({ phase, round }) => `${phase}/${round}`)
+  #removeRounds(isRemoved: (round: Round) => boolean): void {
+    const removed = this.feed.filter((one) => one.key !== null && isRemoved(one))
+    const numbers = removed.map(({ phase, round }) => `${phase}/${round}`)
     this.feed = this.feed.filter(
-      (one) => !lost.includes(one) && (one.key !== null || !numbers.includes(`${one.phase}/${one.round}`)),
+      (one) => !removed.includes(one) && (one.key !== null || !numbers.includes(`${one.phase}/${one.round}`)),
     )
   }
 
@@ -96,9 +96,9 @@ export class NaiveNavHistory {
     return { reading: { price: round.price, updatedAt: round.updatedAt }, source: 'log', missed: false }
   }
 
-  currentAt(madeAt: number): NavValue {
-    const known = [...this.#listReadings(madeAt), ...this.feed.toSorted(byOrder)]
-    const past = known.filter(({ updatedAt }) => updatedAt !== null && updatedAt <= madeAt)
+  currentAt(time: number): NavValue {
+    const known = [...this.#listReadings(time), ...this.feed.toSorted(byOrder)]
+    const past = known.filter(({ updatedAt }) => updatedAt !== null && updatedAt <= time)
     const { price, updatedAt } = past.toSorted(byTime).at(-1) ?? { price: null, updatedAt: null }
     return { price, updatedAt }
   }
