@@ -29,7 +29,7 @@ it('a tail that cannot work says why in one line and ends with code 2', async ()
   const nobody = `http://127.0.0.1:${await freePort()}`
   const cases: [readonly string[], RegExp][] = [
     [['APPL', '--url', world.relay.url], /^tail: No tokenized stock 'APPL'. Did you mean AAPLc\?\n$/],
-    [['AAPLc', '--url', nobody], /^tail: nobody answers at .*; is the relay running\? \(npm start\)\n$/],
+    [['AAPLc', '--url', nobody], /^tail: no answer from .*; is the relay running\? \(npm start\)\n$/],
     [[], /^tail: name at least one symbol, or \* for all\n$/],
     [['AAPLc', '--since'], /^tail: .*since.*\n$/],
   ]

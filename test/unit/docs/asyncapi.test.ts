@@ -26,7 +26,7 @@ describe('asyncapi.json', () => {
 
   it('would not be, were a channel wrong', async () => {
     const wrong = JSON.parse(served)
-    wrong.operations.tellOnSocket.channel.$ref = '#/channels/elsewhere'
+    wrong.operations.sendOnSocket.channel.$ref = '#/channels/elsewhere'
     expect(await problemsOf(JSON.stringify(wrong))).not.toEqual([])
   })
 
