@@ -125,7 +125,7 @@ const Pause = registerSchema(
       .describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
     feature_ids: z.array(z.int()).describe('Their ordinals.'),
     paused: z.array(z.string()).describe('The names of all features that are paused now.'),
-    source: z.enum(['log', 'list']).describe('Who said so.'),
+    source: z.enum(['log', 'list']).describe('Where the change comes from.'),
     ...optionalLogFields,
   }),
 )
@@ -155,7 +155,7 @@ const Token = registerSchema(
       .describe('The names of the changed fields, without those that have their own message type.'),
     token: TokenRecord,
     before: TokenRecord.nullable().describe('The former values of the changed fields.'),
-    source: z.enum(['list', 'log']).describe('Who said so.'),
+    source: z.enum(['list', 'log']).describe('Where the change comes from.'),
     ...optionalLogFields,
   }),
 )
@@ -167,7 +167,7 @@ const NavChange = registerSchema(
     ...updateFields('nav'),
     nav: Nav,
     before: Nav.nullable().describe('The former NAV; null if there was none.'),
-    source: z.enum(['list', 'log']).describe('Who said so.'),
+    source: z.enum(['list', 'log']).describe('Where the change comes from.'),
   }),
 )
 
