@@ -66,6 +66,9 @@ export const startPointFromLastEventId = (header: string): StartPoint => ({
   position: new TextEncoder().encode(header).length > POSITION_BOUND_BYTES ? null : parsePosition(header),
 })
 
+/** JSON escapes every line break but these two, and a refusal must stay one line. */
+const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
+
 const knownTypes = new Set<string>(updateTypes)
 
 const Types = z
@@ -75,7 +78,7 @@ const Types = z
     if (names.includes('*')) return updateTypes
     for (const name of names) {
       if (!knownTypes.has(name)) {
-        context.addIssue(`unknown type ${JSON.stringify(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
+        context.addIssue(`unknown type ${quoted(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
         return z.NEVER
       }
     }

@@ -65,6 +65,7 @@ describe('a query', () => {
     ['types', 'trade'],
     ['types', 'transfer,trade'],
     ['types', 'Transfer'],
+    ['types', 'a\u2028b\u2029c'],
     ['stage', ''],
     ['stage', 'finalized'],
     ['since', ''],
