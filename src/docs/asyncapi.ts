@@ -67,7 +67,6 @@ const streamDescription =
 
 /** The streams as AsyncAPI 3.0, whose default dialect is JSON Schema draft 07. */
 export function asyncApi() {
-  const schemas = namedSchemas(SCHEMA_REF_PREFIX, 'draft-07')
   return {
     asyncapi: '3.0.0',
     info: {
@@ -81,94 +80,100 @@ export function asyncApi() {
       socket: serverOf('ws', 'The relay over WebSocket; wss behind TLS.'),
       stream: serverOf('http', 'The relay over HTTP; https behind TLS.'),
     },
-    channels: {
-      socket: {
-        address: '/v1/ws',
-        title: 'WebSocket',
-        description: `${streamDescription} There is one selection per connection, from the query or from a subscribe; the client can change it later. Subprotocol stocktape.v1, no compression. ${closeCodesText}`,
-        servers: [{ $ref: '#/servers/socket' }],
-        bindings: { ws: { method: 'GET', query: querySchema(StreamQuery.omit({ format: true, events: true })) } },
-        messages: messagesOf([...updates, ...notices, ...requests]),
-      },
-      stream: {
-        address: '/v1/stream',
-        title: 'Server-sent events and NDJSON',
-        description: `${streamDescription} The query holds the selection, and the client sends nothing. With server-sent events the id line repeats the id; with NDJSON each message is a line.`,
-        servers: [{ $ref: '#/servers/stream' }],
-        messages: messagesOf(streamTypes),
-      },
-      streamOne: {
-        address: '/v1/stream/{symbol}',
-        title: 'The same for one token',
-        description: 'The path names the token.',
-        parameters: { symbol: { description: 'A symbol, an address, or isin:…' } },
-        servers: [{ $ref: '#/servers/stream' }],
-        messages: messagesOf(streamTypes),
-      },
-      rpc: {
-        address: '/rpc',
-        title: 'JSON-RPC over WebSocket',
-        description:
-          'As on a node: eth_subscribe to pendingLogs, logs and newHeads, and all methods of POST /rpc. Each log comes once; one that is not sealed is repeated with removed: true.',
-        servers: [{ $ref: '#/servers/socket' }],
-        messages: messagesOf(Object.keys(rpcMessages)),
-      },
-    },
-    operations: {
-      sendOnSocket: operationOf('send', 'socket', 'The relay sends messages on a WebSocket.', [...updates, ...notices]),
-      sendOnStream: {
-        ...operationOf('send', 'stream', 'The relay sends messages on a stream.', streamTypes),
-        bindings: { http: { method: 'GET', query: querySchema(StreamQuery) } },
-      },
-      sendOnTokenStream: {
-        ...operationOf('send', 'streamOne', 'The relay sends the messages of one token.', streamTypes),
-        bindings: { http: { method: 'GET', query: querySchema(StreamQuery.omit({ symbols: true })) } },
-      },
-      callRpc: {
-        ...operationOf('receive', 'rpc', 'A client sends a request as to a node.', ['rpcRequest']),
-        reply: { channel: { $ref: '#/channels/rpc' }, messages: refsIn('rpc', ['rpcResponse']) },
-      },
-      notifyRpc: operationOf('send', 'rpc', 'The relay sends an event of a subscription.', ['rpcNotification']),
-      ...Object.fromEntries(
-        requests.map((type) => [
-          type,
-          {
-            ...operationOf('receive', 'socket', `A client sends ${type}.`, [type]),
-            reply: { channel: { $ref: '#/channels/socket' }, messages: refsIn('socket', replies[type]) },
-          },
-        ]),
-      ),
-    },
-    components: {
-      messages: Object.fromEntries([
-        ...[...updates, ...notices, ...requests].map((type) => [
-          type,
-          {
-            name: type,
-            title: type,
-            summary: schemas[type]?.description,
-            payload: { $ref: SCHEMA_REF_PREFIX + type },
-            examples: examplesOf(type).map((payload) => ({ name: type, payload })),
-          },
-        ]),
-        ...Object.entries(rpcMessages).map(([name, { summary, example }]) => [
-          name,
-          {
-            name,
-            title: name,
-            summary,
-            payload: { $ref: SCHEMA_REF_PREFIX + name },
-            examples: [{ name, payload: example }],
-          },
-        ]),
-      ]) as Readonly<Record<string, AsyncApiMessage>>,
-      schemas: {
-        ...schemas,
-        ...Object.fromEntries(Object.entries(rpcMessages).map(([name, { schema }]) => [name, schema])),
-      } as Readonly<Record<string, JsonSchema>>,
-    },
+    channels: channels(),
+    operations: operations(),
+    components: components(namedSchemas(SCHEMA_REF_PREFIX, 'draft-07')),
   }
 }
+
+const channels = () => ({
+  socket: {
+    address: '/v1/ws',
+    title: 'WebSocket',
+    description: `${streamDescription} There is one selection per connection, from the query or from a subscribe; the client can change it later. Subprotocol stocktape.v1, no compression. ${closeCodesText}`,
+    servers: [{ $ref: '#/servers/socket' }],
+    bindings: { ws: { method: 'GET', query: querySchema(StreamQuery.omit({ format: true, events: true })) } },
+    messages: messagesOf([...updates, ...notices, ...requests]),
+  },
+  stream: {
+    address: '/v1/stream',
+    title: 'Server-sent events and NDJSON',
+    description: `${streamDescription} The query holds the selection, and the client sends nothing. With server-sent events the id line repeats the id; with NDJSON each message is a line.`,
+    servers: [{ $ref: '#/servers/stream' }],
+    messages: messagesOf(streamTypes),
+  },
+  streamOne: {
+    address: '/v1/stream/{symbol}',
+    title: 'The same for one token',
+    description: 'The path names the token.',
+    parameters: { symbol: { description: 'A symbol, an address, or isin:…' } },
+    servers: [{ $ref: '#/servers/stream' }],
+    messages: messagesOf(streamTypes),
+  },
+  rpc: {
+    address: '/rpc',
+    title: 'JSON-RPC over WebSocket',
+    description:
+      'As on a node: eth_subscribe to pendingLogs, logs and newHeads, and all methods of POST /rpc. Each log comes once; one that is not sealed is repeated with removed: true.',
+    servers: [{ $ref: '#/servers/socket' }],
+    messages: messagesOf(Object.keys(rpcMessages)),
+  },
+})
+
+const operations = () => ({
+  sendOnSocket: operationOf('send', 'socket', 'The relay sends messages on a WebSocket.', [...updates, ...notices]),
+  sendOnStream: {
+    ...operationOf('send', 'stream', 'The relay sends messages on a stream.', streamTypes),
+    bindings: { http: { method: 'GET', query: querySchema(StreamQuery) } },
+  },
+  sendOnTokenStream: {
+    ...operationOf('send', 'streamOne', 'The relay sends the messages of one token.', streamTypes),
+    bindings: { http: { method: 'GET', query: querySchema(StreamQuery.omit({ symbols: true })) } },
+  },
+  callRpc: {
+    ...operationOf('receive', 'rpc', 'A client sends a request as to a node.', ['rpcRequest']),
+    reply: { channel: { $ref: '#/channels/rpc' }, messages: refsIn('rpc', ['rpcResponse']) },
+  },
+  notifyRpc: operationOf('send', 'rpc', 'The relay sends an event of a subscription.', ['rpcNotification']),
+  ...Object.fromEntries(
+    requests.map((type) => [
+      type,
+      {
+        ...operationOf('receive', 'socket', `A client sends ${type}.`, [type]),
+        reply: { channel: { $ref: '#/channels/socket' }, messages: refsIn('socket', replies[type]) },
+      },
+    ]),
+  ),
+})
+
+const components = (schemas: ReturnType<typeof namedSchemas>) => ({
+  messages: Object.fromEntries([
+    ...[...updates, ...notices, ...requests].map((type) => [
+      type,
+      {
+        name: type,
+        title: type,
+        summary: schemas[type]?.description,
+        payload: { $ref: SCHEMA_REF_PREFIX + type },
+        examples: examplesOf(type).map((payload) => ({ name: type, payload })),
+      },
+    ]),
+    ...Object.entries(rpcMessages).map(([name, { summary, example }]) => [
+      name,
+      {
+        name,
+        title: name,
+        summary,
+        payload: { $ref: SCHEMA_REF_PREFIX + name },
+        examples: [{ name, payload: example }],
+      },
+    ]),
+  ]) as Readonly<Record<string, AsyncApiMessage>>,
+  schemas: {
+    ...schemas,
+    ...Object.fromEntries(Object.entries(rpcMessages).map(([name, { schema }]) => [name, schema])),
+  } as Readonly<Record<string, JsonSchema>>,
+})
 
 const serverOf = (protocol: 'ws' | 'http', description: string) => ({
   host: '{host}',
