@@ -4,7 +4,7 @@
  */
 export type Position = TapePosition & { readonly epoch: string }
 
-/** Includes the message `seq`; with `n`, includes only the n-th message that the sealed view sends before it. */
+/** Up to and including message `seq`; with `n`, only up to the n-th message that the sealed view sends before it. */
 export type TapePosition = { readonly seq: number; readonly n: number | null }
 
 /** Longer than any position that a relay gives out, so a longer one is not ours. */
