@@ -18,8 +18,8 @@ export function operations({ paths }: OpenApi): Markup {
   )
   const byTag = Map.groupBy(all, ({ operation }) => operation?.tags[0] ?? '')
   return html`${[...byTag].map(
-    ([tag, some]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
-${some.map(({ path, method, operation }) => operation && operationSection(path, method, operation))}`,
+    ([tag, tagged]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
+${tagged.map(({ path, method, operation }) => operation && operationSection(path, method, operation))}`,
   )}`
 }
 

@@ -1,5 +1,5 @@
 /**
- * A place on the tape: `<epoch>.<seq>`. In the sealed view one seal stands for several messages, and the n-th of them is
+ * A place on the tape: `<epoch>.<seq>`. In the sealed view one seal stands for several messages; the n-th of them is
  * `<epoch>.<seq>.<n>`.
  */
 export type Position = TapePosition & { readonly epoch: string }
