@@ -17,7 +17,7 @@ import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-type SourceStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
+type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
 
 /** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
 export class View {
@@ -29,7 +29,7 @@ export class View {
   #listed: readonly Token[] | null = null
   #head: Head
   #sealedAt: number | null = null
-  #status: SourceStatus
+  #status: ReportedStatus
 
   constructor(tape: NoteReader) {
     this.#head = unknownHead
