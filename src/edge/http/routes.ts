@@ -15,6 +15,7 @@ import { readHistoryQuery } from '../history/query.ts'
 import { hasBearerToken } from '../limits/auth.ts'
 import { WorkQueue } from '../limits/work-queue.ts'
 import { EXPOSED_HEADERS, openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
+import { internalError } from '../transport/shared-refusals.ts'
 import { serveDocuments } from './documents-handler.ts'
 import { matchesEtag, readToken, TokenListCache } from './token-list-routes.ts'
 
@@ -178,7 +179,7 @@ export function openApp({
   )
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return sendRefusal(c, failure)
-    return sendRefusal(c, new Refusal(500, 'internal', 'Something failed on this side; try again.'))
+    return sendRefusal(c, internalError)
   })
   return app
 }

@@ -8,6 +8,7 @@ import type { RpcSockets } from '../../gateway/sockets.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { IdleSockets } from '../limits/idle-sockets.ts'
 import type { StreamServices } from '../live/http-stream.ts'
+import { internalError } from '../transport/shared-refusals.ts'
 import { detach, isTaken } from '../transport/takeover.ts'
 import { refuse, serveWebSockets } from './upgrade.ts'
 
@@ -141,7 +142,7 @@ function errorResponse(failure: unknown): Response {
   const { code, record } =
     failure instanceof RequestError
       ? new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
-      : new Refusal(500, 'internal', 'Something failed on this side; try again.')
+      : internalError
   return Response.json(record, { status: code, headers: { ...errorHeaders, connection: 'close' } })
 }
 

@@ -8,6 +8,7 @@ import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
+import { goingAway } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 
@@ -107,9 +108,7 @@ function upgradeRefusalOf(incoming: IncomingMessage, url: URL | null, { edge }: 
     return new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
   }
   if (incoming.httpVersion !== '1.1') return new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
-  if (url && edge.hub.isDraining)
-    return new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
-  return null
+  return url && edge.hub.isDraining ? goingAway : null
 }
 
 const unknownPath = (paths: readonly string[]): Refusal =>
