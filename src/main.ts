@@ -1,11 +1,11 @@
 import packageJson from '../package.json' with { type: 'json' }
-import { type Config, readConfig } from './config.ts'
+import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
 import { quickStartLines } from './docs/snippets.ts'
 import { ListenError } from './edge/http/server.ts'
 import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
-import { type Relay, startRelay, type UpstreamEndpoints } from './relay.ts'
+import { type Relay, startRelay } from './relay.ts'
 import { TapeError } from './tape/tape.ts'
 import { baseFeeds } from './tokens/base-feeds.ts'
 
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   const { config } = result
   const log = openLog(config.LOG_LEVEL)
   const devnet = isDemo(config) ? await openDevnet() : null
-  const upstream = resolveUpstream(config, devnet)
+  const endpoints = resolveUpstream(config, devnet)
   let relay: Relay | null = null
   const shutdown = openShutdown(log, async () => {
     await relay?.stop()
@@ -48,14 +48,14 @@ async function main(): Promise<void> {
   process.on('SIGTERM', shutdown.onSignal)
   process.on('SIGINT', shutdown.onSignal)
   try {
-    relay = await startRelay({ config, upstream, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
+    relay = await startRelay({ config, endpoints, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
     printError(failure.message)
     process.exit(EXIT_USAGE)
   }
   await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
-  printBanner(config, relay, upstream)
+  printBanner(config, relay, endpoints)
 }
 
 const isDemo = (config: Config): boolean =>

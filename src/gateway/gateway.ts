@@ -5,7 +5,8 @@ import { EMPTY, type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { parseJson, type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
-import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
+import { type ChainEvent, source } from '../chain/source/source.ts'
+import type { Upstream } from '../chain/source/upstream.ts'
 import type { Config } from '../config.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connections.ts'
@@ -36,9 +37,8 @@ const ID_PREFIX_BYTES = 12
 
 type GatewayInputs = {
   readonly config: Config
-  readonly upstream: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
-  readonly link: SourceOptions['link']
-  readonly sourceSettings: Pick<SourceOptions, 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'>
+  readonly endpoints: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
+  readonly upstream: Upstream
   readonly chain: ChainIdentity
   /** The tokens that the list names. */
   readonly view: { isListed(address: Hex): boolean; readonly tokens: readonly unknown[] }
@@ -99,7 +99,7 @@ export function openGateway(inputs: GatewayInputs) {
           sockets.accept(webSocket, socket, address),
       },
     ],
-    connectedCount: () => sockets.connectedCount,
+    clientCount: () => sockets.connectedCount,
     onChainEvent: (event: ChainEvent): void => {
       chainState.receive(event)
       subscriptions.receive(event)
@@ -114,7 +114,7 @@ export function openGateway(inputs: GatewayInputs) {
 /** A client's question must not stop the use of an endpoint that answers the other questions. */
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
-function openAnswers({ config, upstream, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
+function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
   const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     const rpc = new Rpc({ urls, ...ports, isEndpointFault })
@@ -124,11 +124,11 @@ function openAnswers({ config, upstream, metrics, uptime, ...ports }: GatewayInp
     }
   }
   return new Answers({
-    forward: openForwarder(upstream.rpcUrls),
+    forward: openForwarder(endpoints.rpcUrls),
     forwardReceipts: receiptsUrls.length > 0 ? openForwarder(receiptsUrls) : null,
     chainState,
     chainId: () => ports.chain.id,
-    redact: createRedactor([...upstream.rpcUrls, ...upstream.wsUrls, ...receiptsUrls]),
+    redact: createRedactor([...endpoints.rpcUrls, ...endpoints.wsUrls, ...receiptsUrls]),
     uptime,
   })
 }
@@ -155,12 +155,12 @@ function openSubscriptions(
 }
 
 function followUnlisted(
-  { upstream, link, sourceSettings, clock, warn, ...ports }: GatewayInputs,
+  { endpoints, upstream, clock, warn, ...ports }: GatewayInputs,
   unlistedContracts: UnlistedContracts,
 ): Observable<ChainEvent> {
-  const { request } = new Rpc({ urls: upstream.rpcUrls, ...ports, warn, isEndpointFault })
+  const { request } = new Rpc({ urls: endpoints.rpcUrls, ...ports, warn, isEndpointFault })
   const events = unlistedContracts.events((addresses, openKeys) =>
-    source({ ...sourceSettings, ...fromNow, request, link, addresses, openKeys, clock, warn }),
+    source({ ...upstream, ...fromNow, request, addresses, openKeys, clock, warn }),
   )
   return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
 }

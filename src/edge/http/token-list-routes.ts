@@ -8,6 +8,7 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { listUnavailable, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
 import { snapshotOf, type View } from '../select/view.ts'
+import { type Handlers, sendJson } from './handlers.ts'
 
 /** What concerns every listener is of no token. */
 const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality'])
@@ -19,7 +20,7 @@ const ETAG_BYTES = 16
 type TokenListAnswer = { readonly body: string; readonly etag: string; readonly ageS: number }
 
 /** The list as the Read API gives it, from the board. */
-export class TokenListCache {
+class TokenListCache {
   readonly #view: View
   readonly #now: () => number
   #cachedFrom: readonly Token[] | null = null
@@ -53,8 +54,24 @@ export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): bool
     .split(',')
     .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
+export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cacheControl: string): Handlers {
+  const tokenLists = new TokenListCache(edge.view, edge.now)
+  return {
+    tokens: (c) => {
+      const { body, etag, ageS } = tokenLists.read()
+      const headers = { etag: etag, age: String(ageS), 'cache-control': cacheControl }
+      if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+      return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
+    },
+    token: async (c) => {
+      const token = await workQueue.run(() => readToken(c.req.param('selector') ?? '', edge, workQueue))
+      return sendJson(c, JSON.stringify(token))
+    },
+  }
+}
+
 /** A token as it stands now, and where on the tape its newest message is. */
-export async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
+async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
   const { view, tape, hub, now, staleMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
   const [address] = tokens ?? []

@@ -4,10 +4,27 @@ import type { EdgeContext } from '../live/session.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { SourceUptime, sourceUptimeNote } from './source-uptime.ts'
 
-/** How often the watch is written down: so much of it is lost at most if this ends without a word. */
-export const UPTIME_SAVE_MS = 10_000
+/** How often the uptime is written beside the tape. A crash loses at most this much of it. */
+const UPTIME_SAVE_MS = 10_000
 
-/** Says how the service is. */
+/** The status of the service, saved every few seconds while it is open. */
+export async function openStatus(
+  context: EdgeContext,
+  rpcClientCount: () => number,
+  onFailure: (failure: unknown) => void,
+) {
+  const status = await StatusService.open(context, rpcClientCount)
+  const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
+  status.catchUp().catch(onFailure)
+  return {
+    read: () => status.read(),
+    close: (): Promise<void> => {
+      clearInterval(saveTimer)
+      return status.close()
+    },
+  }
+}
+
 export class StatusService {
   readonly #context: EdgeContext
   readonly #rpcClientCount: () => number
@@ -26,7 +43,7 @@ export class StatusService {
     })
   }
 
-  /** Opens when a short tape is read; of a long one the rest is read by `begin`. */
+  /** Opens when a short tape has been read; `catchUp` reads the rest of a long one. */
   static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
     return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.now()))
   }
@@ -35,7 +52,7 @@ export class StatusService {
     return this.#scoreTracker.read()
   }
 
-  /** Writes the watch down beside the tape. */
+  /** Writes the uptime beside the tape. */
   async save(): Promise<void> {
     const { tape, now } = this.#context
     await tape.append([], new Notes().set(sourceUptimeNote, this.#sourceUptime.note(now())))
