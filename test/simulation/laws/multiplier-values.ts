@@ -22,7 +22,12 @@ type ListChange = {
 /** What the chain's logs say the multiplier of a token is at a place; `since`: of which log, if any, that follows. */
 type MultiplierState = {
   value: bigint
-  schedule: { readonly to: bigint; readonly at: number; readonly since: LogPosition; readonly isReceived: boolean } | null
+  schedule: {
+    readonly to: bigint
+    readonly at: number
+    readonly since: LogPosition
+    readonly isReceived: boolean
+  } | null
   since: LogPosition
   /** Whether the relay can know it by logs. */
   isKnown: boolean
