@@ -7,7 +7,7 @@ import { TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { examplesOf, statusExample } from './examples.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** What one route takes and gives. */
+/** One route: its parameters and its answers. */
 export type Route = {
   readonly method: 'get' | 'post'
   readonly path: string
@@ -15,18 +15,18 @@ export type Route = {
   readonly tag: string
   readonly summary: string
   readonly description?: string
-  /** What stands in the path, each with its meaning and one that is there. */
+  /** The parameters of the path, each with its meaning and an example. */
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
   readonly query?: z.ZodObject
-  /** Headers that mean something, each with what. */
+  /** The headers that the route reads, each with its meaning. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
-  /** Which refusals there are besides. */
+  /** The refusals beside those of any route. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** What a client is advised that uses another method; where nothing is, GET. */
+  /** The advice to a client that uses another method; without it, GET. */
   readonly otherMethods?: string
-  /** A line to paste into a shell. */
+  /** Lines to paste into a shell. */
   readonly curl: string
 }
 
@@ -61,7 +61,7 @@ type RouteResponse = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Why a request is refused, always with an error record. */
+/** Why a request is refused. Every refusal has an error record. */
 export const refusals = {
   400: 'A parameter cannot be read; message and details name it.',
   401: 'This relay asks for a key.',
@@ -73,16 +73,16 @@ export const refusals = {
   503: 'Not now: no list yet, no room, or about to stop; Retry-After says when to come back.',
 } as const
 
-/** What any route may answer beside what is said of it. */
+/** What any route may answer. */
 export const anyRefusal =
   'As anywhere: 405 for another method than Allow names, 408 and 431 for a request that is too slow or has too many headers, 500 for a failure on our side.'
 
-/** Where a document of this kind keeps its schemas. */
+/** Where an OpenAPI document keeps its schemas. */
 export const SCHEMA_REF_PREFIX = '#/components/schemas/'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
 const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
 
-/** An answer as JSON, by the schema that has its name. */
+/** A JSON answer, by the name of its schema. */
 export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   const { id } = schemaRegistry.get(schema) ?? { id: '' }
   return {
@@ -90,7 +90,7 @@ export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   }
 }
 const textContent = { schema: { type: 'string' } }
-/** JSON-RPC has a contract of its own. */
+/** JSON-RPC has its own specification. */
 const rpcContent = (example?: unknown): Media => ({
   'application/json': { schema: { type: ['object', 'array'] }, ...(example === undefined ? {} : { example }) },
 })
