@@ -159,18 +159,17 @@ function buildPause(
   token: Token,
   { common, keyFields, location }: FactFields,
 ): FactDraft {
-  const paused = decoded.event === 'Paused'
+  const change = decoded.event === 'Paused' ? 'paused' : 'unpaused'
   const features = decoded.features
   const before = pausedAt(token.pauseHistory, { block: log.blockNumber, logIndex: log.logIndex })
-  const pausedFeatures = applyPauseChange(before, { kind: paused ? 'paused' : 'unpaused', features })
-  const names = features.map(featureName)
+  const paused = applyPauseChange(before, { kind: change, features })
   return {
     type: 'pause',
     ...common,
-    paused,
-    features: names,
-    raw: [...features],
-    now: [...pausedFeatures],
+    change,
+    features: features.map(featureName),
+    feature_ids: [...features],
+    paused: paused.map(featureName),
     source: 'log',
     ...keyFields,
     ...location,
@@ -217,7 +216,7 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
     change: 'changed',
     changed: [name],
     token: record,
-    was: previousFields,
+    before: previousFields,
     source: 'log',
     ...keyFields,
     ...location,

@@ -9,7 +9,7 @@ const contentFields = {
   seize: ['from', 'to', 'raw', 'memo'],
   approval: ['owner', 'spender', 'raw'],
   multiplier: ['phase', 'to', 'effective_at'],
-  pause: ['paused', 'raw'],
+  pause: ['change', 'feature_ids'],
   action: ['action_id', 'description', 'uri'],
   token: ['changed'],
   log: ['topics', 'data'],

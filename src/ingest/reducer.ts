@@ -122,7 +122,11 @@ export class Reducer {
         return this.#applyStatus(event)
       case 'hole':
         tokenState.markGap(event.blocks.to)
-        this.#broadcast({ type: 'hole', blocks: event.blocks, reason: event.reason })
+        this.#broadcast({
+          type: 'hole',
+          blocks: { first: event.blocks.from, last: event.blocks.to },
+          reason: event.reason,
+        })
         return this.#noteRestartPoint(event.cursor)
       case 'doubted':
         // Until the block is settled again, its published facts stand.

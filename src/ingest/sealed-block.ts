@@ -114,7 +114,7 @@ function sealDraft(
     block,
     keys,
     types: logs.map(({ type }) => type),
-    late: keys.filter((key) => lateKeys.has(key)),
+    late_keys: keys.filter((key) => lateKeys.has(key)),
     count: keys.length,
     digest: digest.slice(0, 2 * DIGEST_BYTES),
   }

@@ -3,7 +3,7 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { txOf } from '../protocol/key.ts'
-import type { UpdateType } from '../protocol/updates.ts'
+import type { DraftOf, UpdateType } from '../protocol/updates.ts'
 import { defineNote, listNote, type NoteReader, tokenNotes } from '../tape/notes.ts'
 import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
@@ -21,7 +21,7 @@ import {
   updateNav,
 } from '../tokens/list-diff.ts'
 import type { ListedToken } from '../tokens/list-parser.ts'
-import { multiplierDraft } from '../tokens/messages.ts'
+import { featureName, multiplierDraft } from '../tokens/messages.ts'
 import { addUnreadGap, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import type { NavTiming } from '../tokens/nav.ts'
 import { addRound, applySealedRounds } from '../tokens/nav-history.ts'
@@ -206,16 +206,12 @@ export class TokenState {
   }
 
   /** The current value that updates of this type carry: multiplier, paused features or record. */
-  currentValue(address: Hex, type: UpdateType): unknown {
+  currentValue(address: Hex, type: UpdateType): DraftOf<'retract'>['now'] {
     const token = this.#tokens.get(address)
     if (!token) return null
-    return type === 'multiplier'
-      ? token.multiplier
-      : type === 'pause'
-        ? token.paused
-        : type === 'token'
-          ? token.record
-          : null
+    if (type === 'multiplier') return { multiplier: token.multiplier }
+    if (type === 'pause') return { paused: token.paused.map(featureName) }
+    return type === 'token' ? { token: token.record } : null
   }
 
   #tokenOfFeed({ token, proxy }: PriceFeed): Token | undefined {

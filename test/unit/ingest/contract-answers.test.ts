@@ -39,7 +39,7 @@ const summarise = ({ update, text }: Entry): string => {
     case 'multiplier':
       return `${update.phase} ${update.from} to ${update.to} by ${update.source}`
     case 'pause':
-      return `${update.paused ? 'paused' : 'unpaused'} ${update.raw.join()} now ${update.now.join()}`
+      return `${update.change} ${update.feature_ids.join()} now ${update.paused.join()}`
     default:
       return update.type
   }
@@ -70,7 +70,10 @@ describe('the answer of a token contract', () => {
 
   it('is published if it shows a change without a log', async () => {
     const { publish } = await openListed(apple())
-    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual(['effective 1 to 4 by clock', 'paused 1 now 1'])
+    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual([
+      'effective 1 to 4 by clock',
+      'paused 1 now MINT',
+    ])
     expect(await publish(transferEvent(8), transferEvent(9))).toEqual(['transfer x 1', 'transfer x 4'])
   })
 
@@ -109,7 +112,7 @@ describe('the answer of a token contract', () => {
   it('adds a paused feature that no log named', async () => {
     const { publish, reducer } = await openListed(apple())
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
-    expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now 0,3'])
+    expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now TRANSFER,SEIZE'])
     expect(reducer.tokens.get(address)?.paused).toEqual([0, 3])
   })
 

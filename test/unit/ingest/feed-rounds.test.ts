@@ -44,7 +44,7 @@ const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   if (update.type !== 'nav')
     return 'reference_value' in update ? `${update.type} ${update.reference_value}` : update.type
-  return `nav ${update.nav.price ?? update.nav.state} by ${update.source}, was ${update.was?.price ?? update.was?.state}`
+  return `nav ${update.nav.price ?? update.nav.state} by ${update.source}, was ${update.before?.price ?? update.before?.state}`
 }
 
 describe('a feed round', () => {

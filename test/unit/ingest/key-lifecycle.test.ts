@@ -48,7 +48,7 @@ const summarise = ({ update, text }: Entry): string => {
     case 'amend':
       return `amend ${update.key} ${update.changed.join()}`
     case 'seal':
-      return `seal ${update.symbol} ${update.keys.join()}${update.late.length > 0 ? ` late ${update.late.join()}` : ''}`
+      return `seal ${update.symbol} ${update.keys.join()}${update.late_keys.length > 0 ? ` late ${update.late_keys.join()}` : ''}`
     default:
       return 'stage' in update && 'key' in update
         ? `${update.stage} ${update.key}${update.late ? ' late' : ''}`

@@ -77,7 +77,7 @@ describe('a transfer before, in the block of, and after a split', () => {
         }),
       ),
     ).toEqual([
-      'retract 11/2 reorg now "1"',
+      'retract 11/2 reorg now {"multiplier":"1"}',
       'amend 11/3 multiplier,shares: 1 sealed',
       'seal 11/0,11/3 as transfer,transfer',
     ])
@@ -120,7 +120,7 @@ describe('a transfer before, in the block of, and after a split', () => {
     const { publish } = await openListed()
     await publish(transactionEvent([legacyChange, change]), transactionEvent([last]), transactionEvent([after]))
     expect(await publish(sealedEventOfLogs(11, [last]))).toEqual([
-      'retract 11/2 not_sealed now "1"',
+      'retract 11/2 not_sealed now {"multiplier":"1"}',
       'amend 11/3 multiplier,shares: 1 sealed',
       'seal 11/3 as transfer',
       'amend 12/0 multiplier,shares: 1 preconfirmed',
@@ -177,7 +177,7 @@ describe('a change of the multiplier', () => {
     const again = (from: string) =>
       uiMultiplierUpdated({ ...positionAt(12, 0), tx: txHash(12, 0) }, from, '4', timestampOf(12))
     await publish(transactionEvent(splitLogs(11, 1)), transactionEvent([again('2')]))
-    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now "4"'])
+    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now {"multiplier":"4"}'])
     expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual([
       'amend 12/0 from:  sealed',
       'seal 12/0 as multiplier',
@@ -232,7 +232,7 @@ describe('a change of the multiplier', () => {
       transactionEvent([later]),
     )
     expect(await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))).toEqual(['seal 10/0 as transfer'])
-    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now "1"'])
+    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now {"multiplier":"1"}'])
   })
 })
 

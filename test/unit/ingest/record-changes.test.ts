@@ -45,7 +45,7 @@ describe('a token that changes its symbol on chain', () => {
   it('is published under the new symbol and found by both', async () => {
     const { publish, reducer } = await openListed()
     expect(await publish(rename, transactionEvent([transfer(at(6), 1n)]))).toMatchObject([
-      { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, was: { symbol: 'AAPLc' } },
+      { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, before: { symbol: 'AAPLc' } },
       { type: 'transfer', symbol: 'APPc', address },
     ])
     const directory = new Directory(reducer.tokens.values())
@@ -67,7 +67,7 @@ describe('a token that changes its symbol on chain', () => {
     const { publish } = await openListed()
     await publish(rename)
     expect(await publish(listEvent(apple({ symbol: 'APPLE' })))).toMatchObject([
-      { type: 'token', symbol: 'APPLE', changed: ['symbol'], was: { symbol: 'APPc' }, source: 'list' },
+      { type: 'token', symbol: 'APPLE', changed: ['symbol'], before: { symbol: 'APPc' }, source: 'list' },
     ])
   })
 
@@ -75,7 +75,7 @@ describe('a token that changes its symbol on chain', () => {
     const { publish, reducer } = await openListed()
     await publish(rename)
     expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
-      { type: 'retract', of: 'token', symbol: 'AAPLc', now: { symbol: 'AAPLc', name: 'Apple' } },
+      { type: 'retract', of: 'token', symbol: 'AAPLc', now: { token: { symbol: 'AAPLc', name: 'Apple' } } },
     ])
     expect(reducer.tokens.get(address)).toMatchObject({ symbol: 'AAPLc', record: { symbol: 'AAPLc' } })
   })
@@ -115,8 +115,8 @@ describe('a record change from a log', () => {
       transactionEvent([extraMetadataUpdated(at(6), 'site', '')]),
       transactionEvent([supplyCapUpdated(at(7), 10n, 2n ** 128n - 1n)]),
     )
-    expect(removed).toMatchObject({ token: { extra_metadata: {} }, was: { extra_metadata: { site: 'a' } } })
-    expect(uncapped).toMatchObject({ token: { supply_cap: null }, was: { supply_cap: '10' } })
+    expect(removed).toMatchObject({ token: { extra_metadata: {} }, before: { extra_metadata: { site: 'a' } } })
+    expect(uncapped).toMatchObject({ token: { supply_cap: null }, before: { supply_cap: '10' } })
   })
 
   it('accepts any entry name', async () => {
@@ -140,9 +140,9 @@ describe('a pause', () => {
         transactionEvent([unpaused(at(7), [0])]),
       ),
     ).toMatchObject([
-      { paused: true, features: ['TRANSFER', 'MINT'], raw: [0, 1], now: [0, 1] },
-      { paused: true, raw: [1, 3], now: [0, 1, 3] },
-      { paused: false, raw: [0], now: [1, 3] },
+      { change: 'paused', features: ['TRANSFER', 'MINT'], feature_ids: [0, 1], paused: ['TRANSFER', 'MINT'] },
+      { change: 'paused', feature_ids: [1, 3], paused: ['TRANSFER', 'MINT', 'SEIZE'] },
+      { change: 'unpaused', feature_ids: [0], paused: ['MINT', 'SEIZE'] },
     ])
     expect(reducer.tokens.get(address)?.paused).toEqual([1, 3])
   })
@@ -150,7 +150,9 @@ describe('a pause', () => {
   it('is retracted with the features that are still paused', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]), transactionEvent([paused(at(6), [1])]))
-    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([{ type: 'retract', of: 'pause', now: [1] }])
+    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
+      { type: 'retract', of: 'pause', now: { paused: ['MINT'] } },
+    ])
   })
 
   it('is published once, whether the list repeats it or lags behind', async () => {
@@ -158,7 +160,7 @@ describe('a pause', () => {
     await publish(transactionEvent([paused(at(5), [0])]))
     expect(await publish(listEvent(apple()), listEvent(apple({ paused_features: [0] })))).toEqual([])
     expect(await publish(listEvent(apple({ paused_features: [] })))).toMatchObject([
-      { type: 'pause', paused: false, raw: [0], now: [], source: 'list' },
+      { type: 'pause', change: 'unpaused', feature_ids: [0], paused: [], source: 'list' },
     ])
   })
 })

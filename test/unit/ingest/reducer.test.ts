@@ -111,7 +111,7 @@ describe('an event', () => {
     const blocks = { from: 3, to: 9 }
     const hole: IngestEvent = { type: 'hole', blocks, reason: 'backfill_bound', cursor: { number: 9, hash: null } }
     expect(await publish(hole)).toMatchObject([
-      { update: { type: 'hole', symbol: '*', address: null, blocks, reason: 'backfill_bound' } },
+      { update: { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'backfill_bound' } },
     ])
     expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
   })
@@ -152,7 +152,7 @@ describe('an event', () => {
     const { publish, clock } = await openListed()
     clock.now += 30 * 3_600_000
     expect(await publish({ type: 'list', tokens: null })).toMatchObject([
-      { update: { type: 'nav', nav: { state: 'stale' }, was: { state: 'fresh' } } },
+      { update: { type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } } },
     ])
     expect(await publish({ type: 'list', tokens: null })).toEqual([])
   })

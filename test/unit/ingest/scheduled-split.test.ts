@@ -131,7 +131,7 @@ describe('a scheduled split', () => {
   it('is dropped if it is not sealed', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
-    expect(await publish(sealedEventOfLogs(10, []))).toEqual(['retract 10/0 not_sealed now "1"'])
+    expect(await publish(sealedEventOfLogs(10, []))).toEqual(['retract 10/0 not_sealed now {"multiplier":"1"}'])
     expect(await publish(sealedEventOfLogs(25, []), headEvent(26))).toEqual([])
   })
 
@@ -139,7 +139,7 @@ describe('a scheduled split', () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), transactionEvent([transfer(positionAt(20, 0), 1n)]))
     expect(await publish(sealedEventOfLogs(10, []))).toEqual([
-      'retract 10/0 not_sealed now "1"',
+      'retract 10/0 not_sealed now {"multiplier":"1"}',
       'amend 20/0 multiplier,shares: 1 preconfirmed',
     ])
   })
@@ -259,7 +259,7 @@ describe('a scheduled split', () => {
     await publish(transactionEvent([early]))
     expect(await publish(sealedEventOfLogs(20, [transfer(positionAt(20, 1), 1n)]))).toEqual([
       'effective 1 to 2 by clock',
-      'retract 20/0 not_sealed now "2"',
+      'retract 20/0 not_sealed now {"multiplier":"2"}',
       'sealed 20/1 1 x 2 = 0.00000002 late',
       'seal 20/1 as transfer',
     ])

@@ -78,7 +78,7 @@ export const seal = ({ nth = 1, types = [], ...about }: DraftFields & Pick<Parti
   block: { number: nth, hash: hash(nth), timestamp: null },
   keys: types.map(() => factFields(nth).key),
   types,
-  late: [],
+  late_keys: [],
   count: types.length,
   digest: '0'.repeat(32),
 })
@@ -110,7 +110,8 @@ export const amend = ({ nth = 1, ...about }: DraftFields): DraftOf<'amend'> => {
 
 /** A corporate action, which eviction by count spares. */
 export const pause = ({ nth = 1, ...about }: DraftFields): DraftOf<'pause'> => ({
-  ...{ type: 'pause', ...commonFields(about), paused: true, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' },
+  ...{ type: 'pause', ...commonFields(about), change: 'paused', features: ['TRANSFER'] },
+  ...{ feature_ids: [0], paused: ['TRANSFER'], source: 'log' },
   ...factFields(nth),
   ...positionFields(nth),
 })
@@ -119,7 +120,7 @@ export const navChange = (fields: DraftFields): DraftOf<'nav'> => ({
   type: 'nav',
   ...commonFields(fields),
   nav,
-  was: null,
+  before: null,
   source: 'list',
 })
 
@@ -140,7 +141,7 @@ export const token = (fields: DraftFields): DraftOf<'token'> => ({
   change: 'listed',
   changed: [],
   token: { symbol: 'AAPLc' },
-  was: null,
+  before: null,
   source: 'list',
 })
 
