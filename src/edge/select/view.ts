@@ -17,8 +17,6 @@ import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
-
 /** The current token table, chain head and source, read from the notes beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
@@ -29,7 +27,7 @@ export class View {
   #listed: readonly Token[] | null = null
   #head: Head
   #sealedAt: number | null = null
-  #status: ReportedStatus
+  #status: Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
 
   constructor(tape: NoteReader) {
     this.#head = unknownHead
