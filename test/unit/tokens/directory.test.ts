@@ -132,10 +132,10 @@ describe('two tokens', () => {
   })
 
   it('that match with an extra c and without the c are ambiguous', () => {
-    const [one, other] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
-    expect(new Directory([one, other]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
-    expect(new Directory([one]).find('abcc')).toEqual({ kind: 'found', token: one })
-    expect(new Directory([other]).find('abcc')).toEqual({ kind: 'found', token: other })
+    const [shorter, longer] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
+    expect(new Directory([shorter, longer]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
+    expect(new Directory([shorter]).find('abcc')).toEqual({ kind: 'found', token: shorter })
+    expect(new Directory([longer]).find('abcc')).toEqual({ kind: 'found', token: longer })
   })
 })
 
@@ -265,8 +265,8 @@ describe('a symbol of any script', () => {
     // Including lone surrogates, which JSON may contain.
     const codes = fc.array(fc.oneof(fc.nat(0x7f), fc.nat(0xffff)), { minLength: 1, maxLength: 140 })
     fc.assert(
-      fc.property(codes, (given) => {
-        const symbol = parseSymbol(String.fromCharCode(...given)) ?? 'none'
+      fc.property(codes, (charCodes) => {
+        const symbol = parseSymbol(String.fromCharCode(...charCodes)) ?? 'none'
         const selector = decodeURIComponent(encodeURIComponent(symbol))
         expect(new Directory([{ ...token, symbol }]).find(selector).kind).toBe('found')
       }),
