@@ -11,7 +11,7 @@ import { ORIGIN } from './snippets.ts'
 export type Route = {
   readonly method: 'get' | 'post'
   readonly path: string
-  readonly id: string
+  readonly id: RouteId
   readonly tag: string
   readonly summary: string
   readonly description?: string
@@ -24,9 +24,33 @@ export type Route = {
   readonly responses: readonly RouteResponse[]
   /** Which refusals there are besides. */
   readonly refusals: readonly (keyof typeof refusals)[]
+  /** What a client is advised that uses another method; where nothing is, GET. */
+  readonly otherMethods?: string
   /** A line to paste into a shell. */
   readonly curl: string
 }
+
+/** Names a route for its handler, and as the operation of the OpenAPI document. */
+export type RouteId =
+  | 'tail'
+  | 'streamOne'
+  | 'stream'
+  | 'socket'
+  | 'events'
+  | 'fact'
+  | 'tokens'
+  | 'token'
+  | 'rpc'
+  | 'status'
+  | 'health'
+  | 'ready'
+  | 'metrics'
+  | 'door'
+  | 'schema'
+  | 'openapi'
+  | 'asyncapi'
+  | 'docs'
+  | 'llms'
 
 export type Media = Readonly<Record<string, { readonly schema: unknown; readonly example?: unknown }>>
 
@@ -108,7 +132,7 @@ const streamResponse: RouteResponse = {
   },
 }
 
-/** Every route over plain HTTP, in the order in which somebody new meets them. */
+/** Every route over plain HTTP, in the order in which a newcomer needs them. The handlers and the documents follow it. */
 export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/tail/{symbol}', id: 'tail', tag: 'Listen' },
@@ -258,6 +282,7 @@ export const routes: readonly Route[] = [
       { status: 503, description: 'No room now.', content: rpcContent() },
     ],
     refusals: [401],
+    otherMethods: 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.',
     curl: `curl -s ${ORIGIN}/rpc -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`,
   },
   {

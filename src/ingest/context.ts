@@ -1,20 +1,20 @@
 import type { Head, Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import { noteNames, type Tape } from '../tape/tape.ts'
+import type { Tape, TapeHistory } from '../tape/tape.ts'
 import type { FeedSetting } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
 import { correctMultiplier, type PublishContext } from './enrich.ts'
 import { contentOf, detailOf, type FactDraft, isFact } from './fact.ts'
 import type { Ledger, PublishedFact } from './ledger.ts'
 import { Outbox } from './outbox.ts'
-import type { OpenNote } from './restore.ts'
+import { openKeyNotes } from './restore.ts'
 import { amendDraft } from './settle.ts'
 import { TokenState } from './token-state.ts'
 
 /** What the ingest tells with. */
 export type IngestOptions = {
-  readonly tape: Tape
+  readonly tape: Tape & Pick<TapeHistory, 'readKey'>
   readonly staleMs: number
   readonly feeds: readonly FeedSetting[]
   readonly now: () => number
@@ -143,7 +143,7 @@ export class IngestContext {
 
   /** Keeps beside the tape that a promise is open: it outlives the message that made it. */
   noteOpenKey(published: PublishedFact, block: number): void {
-    this.outbox.setNote(noteNames.open + published.key, { told: { ...published }, block } satisfies OpenNote)
+    this.outbox.setNote(openKeyNotes.at(published.key), { published: { ...published }, block })
   }
 
   /** What a key was told as before, if that is still kept. */

@@ -3,16 +3,17 @@ import { pollContracts } from '../chain/contracts/call-poller.ts'
 import type { RequestFn } from '../chain/rpc/client.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
-import type { Entry, Tape } from '../tape/tape.ts'
+import type { Entry } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list-diff.ts'
 import type { PolledList } from '../tokens/list-poller.ts'
 import type { FeedSetting } from '../tokens/price-feeds.ts'
+import type { IngestOptions } from './context.ts'
 import { buildPipeline } from './pipeline.ts'
 import { Reducer } from './reducer.ts'
 
 /** All that the ingest is handed: it has no clock, no dice and no sockets of its own. */
 export type IngestInputs = {
-  readonly tape: Tape
+  readonly tape: IngestOptions['tape']
   readonly request: RequestFn
   readonly link: SourceOptions['link']
   /** Hears all that the chain says before it is told, and must not hold it up. */

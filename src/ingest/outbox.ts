@@ -1,16 +1,17 @@
 import type { Draft } from '../protocol/updates.ts'
-import type { Notes, Tape } from '../tape/tape.ts'
+import { type Note, Notes } from '../tape/notes.ts'
+import type { Tape } from '../tape/tape.ts'
 
 /** What a turn amounts to: what is told, and what is kept beside it. */
 export type BatchOutput = { readonly drafts: readonly Draft[]; readonly notes: Notes }
 
 /** What is written of a turn before the tape has it: each draft under the number that it will have. */
 export class Outbox {
-  readonly #tape: Tape
+  readonly #tape: Pick<Tape, 'end'>
   #drafts: Draft[] = []
-  #notes = new Map<string, unknown>()
+  #notes = new Notes()
 
-  constructor(tape: Tape) {
+  constructor(tape: Pick<Tape, 'end'>) {
     this.#tape = tape
   }
 
@@ -23,8 +24,8 @@ export class Outbox {
     this.#drafts.push(draft)
   }
 
-  setNote(name: string, value: unknown): void {
-    this.#notes.set(name, value)
+  setNote<Value>(note: Note<Value>, value: NoInfer<Value> | null): void {
+    this.#notes.set(note, value)
   }
 
   /** What will have a number, if it is of this turn. */
@@ -36,7 +37,7 @@ export class Outbox {
   take(): BatchOutput {
     const output = { drafts: this.#drafts, notes: this.#notes }
     this.#drafts = []
-    this.#notes = new Map()
+    this.#notes = new Notes()
     return output
   }
 }

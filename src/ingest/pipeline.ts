@@ -28,7 +28,7 @@ type Options = {
   readonly answers: (tokens: Observable<readonly Hex[]>) => Observable<TokenOrFeedAnswer>
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
   readonly reducer: Reducer
-  readonly tape: Tape
+  readonly tape: Pick<Tape, 'append'>
   readonly clock: SchedulerLike
   /** Gathers what comes in one turn of the event loop. */
   readonly tickScheduler: SchedulerLike

@@ -3,7 +3,7 @@ import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Head } from '../protocol/fields.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
-import { type NewestNote, noteNames } from '../tape/tape.ts'
+import { headNote, newestSealedNote, type SealedBlockTime, type SourceStatusNote, statusNote } from '../tape/notes.ts'
 import type { TokenContractState } from '../tokens/apply-call.ts'
 import type { TokenTable } from '../tokens/list-diff.ts'
 import type { ListedToken } from '../tokens/list-parser.ts'
@@ -13,7 +13,7 @@ import type { Ledger } from './ledger.ts'
 import type { BatchOutput } from './outbox.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import { PreconfirmedHandler } from './preconfirmed.ts'
-import { cursorOf, type RestartPoint, restartPointOf, restoreLedger } from './restore.ts'
+import { cursorOf, restartPointNote, restoreLedger } from './restore.ts'
 import { settleBlock } from './sealed-block.ts'
 import { blockFieldOf } from './settle.ts'
 
@@ -30,8 +30,6 @@ export type IngestEvent =
   | TokenOrFeedAnswer
   | { readonly type: 'list'; readonly tokens: readonly ListedToken[] | null; readonly partial?: boolean }
 
-type StatusNote = Pick<DraftOf<'status'>, 'source' | 'reason' | 'since'>
-
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 /** Turns what arrives into what is told. What it knows of keys, of tokens and of the head outlives a restart. */
@@ -40,16 +38,15 @@ export class Reducer {
   readonly #context: IngestContext
   readonly #preconfirmed: PreconfirmedHandler
   #head: Head
-  #newestSealed: NewestNote | null
-  #status: StatusNote | null
+  #newestSealed: SealedBlockTime | null
+  #status: SourceStatusNote | null
 
   private constructor(options: IngestOptions, ledger: Ledger) {
     const { tape } = options
     this.#options = options
-    // The notes are what this class kept: they are read back, not checked again.
-    this.#head = (tape.readNote(noteNames.head) as Head | undefined) ?? unknownHead
-    this.#newestSealed = (tape.readNote(noteNames.newest) as NewestNote | undefined) ?? null
-    this.#status = (tape.readNote(noteNames.status) as StatusNote | undefined) ?? null
+    this.#head = tape.note(headNote) ?? unknownHead
+    this.#newestSealed = tape.note(newestSealedNote) ?? null
+    this.#status = tape.note(statusNote) ?? null
     this.#context = new IngestContext(options, ledger, this.#head, this.cursor?.number ?? null)
     this.#preconfirmed = new PreconfirmedHandler(this.#context)
   }
@@ -61,7 +58,7 @@ export class Reducer {
 
   /** The sealed block up to which everything had been settled when the tape was last written. */
   get cursor(): Cursor | null {
-    return cursorOf(restartPointOf(this.#options.tape))
+    return cursorOf(this.#options.tape.note(restartPointNote))
   }
 
   get head(): Head {
@@ -162,14 +159,14 @@ export class Reducer {
     }
     if (Object.entries(head).every(([name, number]) => this.#head[name as keyof Head] === number)) return
     this.#head = head
-    this.#context.outbox.setNote(noteNames.head, head)
+    this.#context.outbox.setNote(headNote, head)
   }
 
   /** Keeps the time of the newest sealed block: by it is said how far all that is known lags behind. */
   #noteNewestSealed(number: number | null, timestamp: number | null): void {
     if (number === null || timestamp === null || number <= (this.#newestSealed?.number ?? -1)) return
     this.#newestSealed = { number, timestamp }
-    this.#context.outbox.setNote(noteNames.newest, this.#newestSealed)
+    this.#context.outbox.setNote(newestSealedNote, this.#newestSealed)
   }
 
   #applyFinality({ stage, block }: Extract<IngestEvent, { type: 'finality' }>): void {
@@ -181,18 +178,14 @@ export class Reducer {
 
   #noteRestartPoint({ number, hash }: Cursor): void {
     this.#context.advanceSettled(number)
-    const restartPoint: RestartPoint = {
-      block: number,
-      hash,
-      seq: this.#context.ledger.restartSeq(this.#context.tapeEnd),
-    }
-    this.#context.outbox.setNote(noteNames.mark, restartPoint)
+    const seq = this.#context.ledger.restartSeq(this.#context.tapeEnd)
+    this.#context.outbox.setNote(restartPointNote, { block: number, hash, seq })
   }
 
-  #applyStatus({ source, reason }: Pick<StatusNote, 'source' | 'reason'>): void {
+  #applyStatus({ source, reason }: Pick<SourceStatusNote, 'source' | 'reason'>): void {
     if (this.#status?.source === source && this.#status.reason === reason) return
     this.#status = { source, reason, since: this.#context.nowIso }
-    this.#context.outbox.setNote(noteNames.status, this.#status)
+    this.#context.outbox.setNote(statusNote, this.#status)
     this.#broadcast({ type: 'status', source, since: this.#status.since, reason, head: this.#head })
   }
 

@@ -1,49 +1,47 @@
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { Update } from '../protocol/updates.ts'
-import { type Entry, noteNames, type Tape } from '../tape/tape.ts'
+import { anyOpenKeyNotes, defineNote, defineNotes } from '../tape/notes.ts'
+import type { Entry, Tape } from '../tape/tape.ts'
 import { contentOf, detailOf, factLocation, isFact } from './fact.ts'
 import { Ledger, type PublishedFact } from './ledger.ts'
 
 /** How far the chain is settled, and from where on the tape a restart finds what it must know. */
-export type RestartPoint = { readonly block: number; readonly hash?: Hex | null; readonly seq: number }
+export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly seq: number }
 
 /** What is kept beside the tape of a promise that is open: it outlives the message that made it. */
-export type OpenNote = { readonly told: PublishedFact; readonly block: number }
+type OpenKeyNote = { readonly published: PublishedFact; readonly block: number }
+
+export const openKeyNotes = defineNotes<OpenKeyNote>(anyOpenKeyNotes.prefix)
+export const restartPointNote = defineNote<RestartPoint>('restart-point')
 
 /** How many updates of the tape are read at once when the ledger is filled again. */
 const RESTORE_PAGE = 1_000
 
-export const restartPointOf = (tape: Tape): RestartPoint | null =>
-  (tape.readNote(noteNames.mark) as RestartPoint | undefined) ?? null
-
-export const cursorOf = (restartPoint: RestartPoint | null): Cursor | null =>
-  restartPoint && { number: restartPoint.block, hash: restartPoint.hash ?? null }
+export const cursorOf = (restartPoint: RestartPoint | undefined): Cursor | null =>
+  restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
 
 /** Fills a ledger from what a former life told and kept. */
 export async function restoreLedger(tape: Tape): Promise<Ledger> {
   const ledger = new Ledger()
-  const restartPoint = restartPointOf(tape)
-  // The notes are what the teller kept: they are read back, not checked again.
-  const openNotes = new Map(
-    [...tape.readNotes(noteNames.open)].map(([name, note]) => [name.slice(noteNames.open.length), note as OpenNote]),
-  )
+  const restartPoint = tape.note(restartPointNote)
+  const openKeys = tape.notes(openKeyNotes)
   let seq = restartPoint?.seq ?? tape.oldest()
   for (;;) {
     const page = await tape.readAfter(seq, RESTORE_PAGE)
-    for (const entry of page) restoreEntry(ledger, entry, openNotes)
+    for (const entry of page) restoreEntry(ledger, entry, openKeys)
     const last = page.at(-1)
     if (!last) break
     seq = last.seq
   }
   // Whatever the tape no longer holds of them: what is open is remembered.
-  for (const [key, { told, block }] of openNotes)
-    if (!ledger.find(block, key)) ledger.add(block, { ...told }, tape.end())
+  for (const [key, { published, block }] of openKeys)
+    if (!ledger.find(block, key)) ledger.add(block, { ...published }, tape.end())
   if (restartPoint) ledger.setSettled(restartPoint.block)
   return ledger
 }
 
-function restoreEntry(ledger: Ledger, { update, seq }: Entry, openNotes: ReadonlyMap<string, OpenNote>): void {
+function restoreEntry(ledger: Ledger, { update, seq }: Entry, openKeys: ReadonlyMap<string, unknown>): void {
   if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
   if (update.type === 'seal' && update.block.hash !== null)
     return ledger.restoreSeal({ ...update.block, hash: update.block.hash }, update.address, update.keys)
@@ -51,7 +49,7 @@ function restoreEntry(ledger: Ledger, { update, seq }: Entry, openNotes: Readonl
   if (!isFact(update)) return
   const { symbol, type, key, block } = update
   // What is not noted as open has been sealed since, or will be retracted below.
-  const state = openNotes.has(key) ? 'open' : 'sealed'
+  const state = openKeys.has(key) ? 'open' : 'sealed'
   const [content, detail] = [contentOf(update), detailOf(update)]
   ledger.add(block.number, { ...factLocation(update), symbol, type, content, detail, state, seq }, seq - 1)
 }

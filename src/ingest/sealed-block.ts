@@ -2,11 +2,11 @@ import { type DecodedLog, decodeLogs } from '../chain/logs/fold-transaction.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
-import { noteNames } from '../tape/tape.ts'
 import type { IngestContext } from './context.ts'
 import { enrich } from './enrich.ts'
 import { contentOf, detailOf, factLocation } from './fact.ts'
 import type { BlockContents, PublishedFact } from './ledger.ts'
+import { openKeyNotes } from './restore.ts'
 import { blockFieldOf, retractDraft, sealDraft } from './settle.ts'
 
 /**
@@ -52,7 +52,7 @@ function settleFacts(
   )
   for (const retraction of settlement.retractions) {
     outbox.publish(retractDraft(retraction, messageContext))
-    outbox.setNote(noteNames.open + retraction.published.key, null)
+    outbox.setNote(openKeyNotes.at(retraction.published.key), null)
   }
   for (const { published, of, fact } of settlement.amendments) context.amend(published, of, fact.draft)
   const lateKeys = new Set<string>()
@@ -64,7 +64,7 @@ function settleFacts(
   }
   for (const seal of settlement.seals) {
     outbox.publish(sealDraft(seal, lateKeys, messageContext))
-    for (const { key } of seal.logs) outbox.setNote(noteNames.open + key, null)
+    for (const { key } of seal.logs) outbox.setNote(openKeyNotes.at(key), null)
   }
   return correctedAddresses
 }

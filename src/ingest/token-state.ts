@@ -4,7 +4,7 @@ import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { txOf } from '../protocol/key.ts'
 import type { UpdateType } from '../protocol/updates.ts'
-import { type ListNote, noteNames, type Tape } from '../tape/tape.ts'
+import { defineNote, listNote, type NoteReader, tokenNotes } from '../tape/notes.ts'
 import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { type ChainPosition, isBefore } from '../tokens/chain-position.ts'
@@ -39,7 +39,7 @@ import { type Token, withDerivedState } from '../tokens/token.ts'
 import type { Outbox } from './outbox.ts'
 
 type Options = {
-  readonly tape: Tape
+  readonly tape: NoteReader
   readonly outbox: Outbox
   readonly staleMs: number
   readonly now: () => number
@@ -47,6 +47,9 @@ type Options = {
   readonly headBlock: number
   readonly feeds: readonly FeedSetting[]
 }
+
+/** The aggregators behind the proxy of each feed, as of the last answer. */
+const feedsNote = defineNote<readonly PriceFeed[]>('feeds')
 
 /** Keeps the board: takes in what the list, the chain and the clock say of tokens, and tells what is not an on-chain fact. */
 export class TokenState {
@@ -65,11 +68,8 @@ export class TokenState {
   constructor(options: Options) {
     this.#options = options
     this.#position = { block: options.headBlock, logIndex: Number.MAX_SAFE_INTEGER }
-    // The notes are what this class kept: they are read back, not checked again.
-    this.#feeds = openFeeds(options.feeds, options.tape.readNote(noteNames.feeds) as readonly PriceFeed[] | undefined)
-    const tokens = ([...options.tape.readNotes(noteNames.token).values()] as Token[]).filter(
-      ({ multiplierHistory }) => multiplierHistory,
-    )
+    this.#feeds = openFeeds(options.feeds, options.tape.note(feedsNote))
+    const tokens = [...options.tape.notes(tokenNotes).values()]
     this.#tokens = new Map(tokens.map((token) => [token.address, token]))
     for (const token of tokens) this.#trackSchedules(token)
   }
@@ -100,8 +100,8 @@ export class TokenState {
   /** What a list leaves out and is believed to be listed all the same stands behind what it names. */
   #saveListNote(listed: readonly Hex[]): void {
     const readAt = this.#options.now()
-    const note: ListNote = { readAt, order: [...new Set([...listed, ...listedAddresses(this.#tokens)])] }
-    this.#options.outbox.setNote(noteNames.list, note)
+    const order = [...new Set([...listed, ...listedAddresses(this.#tokens)])]
+    this.#options.outbox.setNote(listNote, { readAt, order })
   }
 
   /** The logs of these addresses are heard from now on. */
@@ -159,7 +159,7 @@ export class TokenState {
   /** A feed was asked for what stands behind it, and for its newest round. */
   applyFeedAnswer(answer: FeedContractState): void {
     const feeds = applyFeedCall(this.#feeds, answer)
-    if (!isDeepStrictEqual(feeds, this.#feeds)) this.#options.outbox.setNote(noteNames.feeds, feeds)
+    if (!isDeepStrictEqual(feeds, this.#feeds)) this.#options.outbox.setNote(feedsNote, feeds)
     this.#feeds = feeds
     const round = roundFromCall(answer)
     const feed = this.#feeds.find(({ proxy }) => proxy === answer.proxy)
@@ -270,7 +270,7 @@ export class TokenState {
     const before = this.#tokens.get(token.address)
     if (before === token || isDeepStrictEqual(before, token)) return false
     this.#tokens.set(token.address, token)
-    this.#options.outbox.setNote(noteNames.token + token.address, token)
+    this.#options.outbox.setNote(tokenNotes.at(token.address), token)
     this.#trackSchedules(token)
     return (
       before?.multiplierHistory !== token.multiplierHistory &&

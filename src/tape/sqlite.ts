@@ -3,6 +3,7 @@ import type { Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
 import { TapeIndex } from './index/index.ts'
+import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
 import { entryOf, type TapeRow } from './row.ts'
 import { openDatabase, prepareInsert } from './schema.ts'
 import {
@@ -11,9 +12,10 @@ import {
   type Follower,
   type HistoryFilter,
   type HistoryReader,
-  type Notes,
+  type SearchableTape,
   type Tape,
   TapeError,
+  type TapeHistory,
 } from './tape.ts'
 
 /** After an unclean end numbering goes on this far ahead: what the disk lost must never be numbered again. */
@@ -33,7 +35,7 @@ type Options = {
 }
 
 /** Opens the embedded tape: one SQLite file, written by one process. */
-export function openSqliteTape(options: Options): Tape {
+export function openSqliteTape(options: Options): SearchableTape {
   const database = openDatabase(options.dir)
   try {
     return new SqliteTape(database, options)
@@ -67,13 +69,13 @@ type EvictionResult = { readonly count: number; readonly oldest: number; readonl
 const hasLegacySeals = (database: DatabaseSync): boolean =>
   database.prepare("SELECT 1 FROM tape WHERE subject >= '0x' AND subject < '0y' LIMIT 1").get() !== undefined
 
-class SqliteTape implements Tape {
+class SqliteTape implements Tape, TapeHistory {
   readonly epoch: string
   readonly #database: DatabaseSync
   readonly #options: Options
   readonly #followers = new Set<Follower>()
   readonly #lastSeqs = new Map<string, number>()
-  readonly #notes = new Map<string, unknown>()
+  readonly #notes = new Notes()
   readonly #write: Record<'update' | 'head' | 'note' | 'meta' | 'forget', StatementSync>
   readonly #read: Record<'since' | 'about' | 'between' | 'before' | 'agedOut' | 'crowdedOut', StatementSync>
   readonly #index: TapeIndex
@@ -130,7 +132,7 @@ class SqliteTape implements Tape {
       this.#lastSeqs.set(`${row.address} ${row.type}`, Number(row.seq))
     }
     for (const row of database.prepare('SELECT name, value FROM notes').all()) {
-      this.#notes.set(String(row.name), JSON.parse(String(row.value)))
+      this.#notes.set(defineNote(String(row.name)), JSON.parse(String(row.value)))
     }
     this.#inTransaction(() => {
       this.#write.meta.run('epoch', this.epoch)
@@ -139,7 +141,7 @@ class SqliteTape implements Tape {
     })
   }
 
-  async append(drafts: readonly Draft[], notes: Notes = new Map()): Promise<readonly Entry[]> {
+  async append(drafts: readonly Draft[], notes: Notes = new Notes()): Promise<readonly Entry[]> {
     const first = this.#end + 1
     const lastSeqs = new Map<string, number>()
     const entries = drafts.map((draft, index) => this.#numbered(draft, first + index, lastSeqs))
@@ -169,10 +171,7 @@ class SqliteTape implements Tape {
     this.#time = time
     this.#end += entries.length
     for (const [head, seq] of lastSeqs) this.#lastSeqs.set(head, seq)
-    for (const [name, value] of notes) {
-      if (value === null) this.#notes.delete(name)
-      else this.#notes.set(name, value)
-    }
+    this.#notes.merge(notes)
     for (const deliver of this.#followers) deliver(entries, notes)
     return entries
   }
@@ -215,12 +214,12 @@ class SqliteTape implements Tape {
     return found ? Number(found.seq) - 1 : this.#end
   }
 
-  readNote(name: string): unknown {
-    return this.#notes.get(name)
+  note<Value>(note: Note<Value>): Value | undefined {
+    return this.#notes.note(note)
   }
 
-  readNotes(prefix: string): Notes {
-    return new Map([...this.#notes].filter(([name]) => name.startsWith(prefix)))
+  notes<Value>(family: NoteFamily<Value>): ReadonlyMap<string, Value> {
+    return this.#notes.notes(family)
   }
 
   oldest(): number {

@@ -1,14 +1,9 @@
-import type { Hex, SourceName } from '../protocol/fields.ts'
+import type { Hex } from '../protocol/fields.ts'
 import type { Draft, Update, UpdateType } from '../protocol/updates.ts'
+import type { NoteReader, Notes } from './notes.ts'
 
 /** An update with its number and the very text that every listener gets. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
-
-/**
- * Small things kept beside the tape by name: the board token by token, the cursor, the head. They are written in the
- * same stroke as the updates they belong to, and outlive retention. Null removes one.
- */
-export type Notes = ReadonlyMap<string, unknown>
 
 export type Follower = (batch: readonly Entry[], notes: Notes) => void
 
@@ -40,70 +35,44 @@ export type HistoryReader = (range: SeqRange) => FoundEntries | Promise<FoundEnt
 /** How many messages are found: at least so many of the types that are wanted, at most so many with what follows a key. */
 export type CountEstimate = { readonly least: number; readonly most: number }
 
-/** The names of what is kept beside the tape. */
-export const noteNames = {
-  /** Each token as last published: this and its address. */
-  token: 'token/',
-  /** When the list was last read, and the order in which it names its tokens. */
-  list: 'list',
-  /** Each promise that is open: this and its key. */
-  open: 'open/',
-  head: 'head',
-  status: 'status',
-  /** How far the chain has been heard, and from where on the tape a restart finds what it must know. */
-  mark: 'mark',
-  /** The newest sealed block that was heard of, and its time. */
-  newest: 'newest',
-  chain: 'chain',
-  /** What stood behind the proxy of each feed when it was last asked. */
-  feeds: 'feeds',
-  /** How long it was listened in which way, hour by hour. */
-  sourceUptime: 'watch',
-} as const
-
-/** What is kept of the list beside its tokens. `readAt` in milliseconds. */
-export type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
-
-/** What is kept of the newest sealed block of which the time is known, in seconds. */
-export type NewestNote = { readonly number: number; readonly timestamp: number }
-
-/** How many milliseconds of an hour were listened through in each source; the hour as it begins, in milliseconds. */
-export type SourceUptimeNote = readonly { readonly hour: number; readonly ms: Readonly<Record<SourceName, number>> }[]
-
-/** The ordered, durable record of what happened. Numbers what is appended; lets anyone follow from a position. */
-export interface Tape {
-  /** A new one begins only when continuity cannot be shown. */
+/** The ordered, durable log of updates, and the notes beside it. */
+export interface Tape extends NoteReader {
+  /** A new epoch begins only where the tape cannot prove that its numbers continue. */
   readonly epoch: string
-  /** Numbers and writes, in one stroke; then tells the followers. */
+  /** Numbers the updates and writes them with the notes in one transaction, then delivers both to the followers. */
   append(drafts: readonly Draft[], notes?: Notes): Promise<readonly Entry[]>
-  /** Calls with what was appended and what was noted beside it, from now on; the answer stops it. */
+  /** Delivers every batch appended from now on. The returned function ends this. */
   follow(deliver: Follower): () => void
-  /** What stands after `seq`, oldest first. */
+  /** The kept updates after `seq`, oldest first. */
   readAfter(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
-  /** Reads what was appended until now without looking at much else. */
-  openReader(filter: HistoryFilter): HistoryReader
-  /** How much a reader would find after a number, as far as it can be said without reading, and counted until it is enough. */
-  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate | Promise<CountEstimate>
-  /**
-   * Every kept message about an on-chain key, oldest first: what told, amended or retracted it. At once, since who hears
-   * a retraction is asked in the very step in which it is delivered.
-   */
-  readKey(key: string): readonly Entry[]
-  /** Every kept seal of a token's block, oldest first; none is gone as long as a telling that it lists is kept. */
-  sealsOfToken(address: Hex, block: number): readonly Entry[]
-  /** Every kept seal of a block, whichever token's, oldest first. */
-  sealsOfBlock(block: number): readonly Entry[]
-  /** The number after which all that was written at `time` (ms) or later stands. */
-  seqBefore(time: number): number | Promise<number>
-  readNote(name: string): unknown
-  /** Every note whose name begins with `prefix`. */
-  readNotes(prefix: string): Notes
-  /** The number after which nothing has been evicted. */
+  /** No update after this number has been evicted. */
   oldest(): number
   /** The last number given. */
   end(): number
   close(): Promise<void>
 }
 
-/** A place that cannot hold a tape, or the failure of the place that holds it. Says what to do. */
+/** Searches what a tape keeps. */
+export interface TapeHistory {
+  /** Reads what matches the filter, in pages, and touches little else. */
+  openReader(filter: HistoryFilter): HistoryReader
+  /** Estimates, without reading updates, how many a reader finds after a number. Stops counting at `countLimit`. */
+  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate | Promise<CountEstimate>
+  /**
+   * Every kept update about an on-chain key, oldest first: its publication, amendments and retraction. Synchronous,
+   * because the hub matches a retraction in the step that delivers it.
+   */
+  readKey(key: string): readonly Entry[]
+  /** Every kept seal of a token's block, oldest first. None is evicted before the publications that it lists. */
+  sealsOfToken(address: Hex, block: number): readonly Entry[]
+  /** Every kept seal of a block, of all tokens, oldest first. */
+  sealsOfBlock(block: number): readonly Entry[]
+  /** The number after which every update was written at `time` (ms) or later. */
+  seqBefore(time: number): number | Promise<number>
+}
+
+/** What an embedded tape is, and what a listener with replay and history needs. */
+export type SearchableTape = Tape & TapeHistory
+
+/** The tape cannot be opened or written. The message names the remedy. */
 export class TapeError extends Error {}

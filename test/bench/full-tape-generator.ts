@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { seededRandom } from '../../src/devnet/life/random.ts'
+import { restartPointNote } from '../../src/ingest/restore.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import { formatKey } from '../../src/protocol/key.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
+import { Notes } from '../../src/tape/notes.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
-import { noteNames } from '../../src/tape/tape.ts'
 
 /** A token by its name and its contract. */
 export type TokenName = { readonly symbol: string; readonly address: Hex }
@@ -73,7 +74,7 @@ export async function generateFullTape(settings: TapeSettings): Promise<Generate
         times.push(draft.time)
       }
     }
-    await tape.append([], new Map([[noteNames.mark, { block: head, hash: null, seq: tape.end() }]]))
+    await tape.append([], new Notes().set(restartPointNote, { block: head, hash: null, seq: tape.end() }))
     return { epoch: tape.epoch, end: tape.end(), counts, keys, times }
   } finally {
     await tape.close()

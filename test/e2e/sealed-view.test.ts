@@ -2,14 +2,13 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openApp } from '../../src/edge/http/routes.ts'
 import { listen } from '../../src/edge/http/server.ts'
 import type { StreamServices } from '../../src/edge/live/http-stream.ts'
-import { noteNames } from '../../src/tape/tape.ts'
 import { diffFullList } from '../../src/tokens/list-diff.ts'
 import { parseList } from '../../src/tokens/list-parser.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { messageTypesOf, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
 import { openTestEdge } from '../unit/edge/edge-fixture.ts'
 import { amendOf, approvalAt, retractOf, sealedAt, sealOf, transferAt } from '../unit/edge/fact-drafts.ts'
-import { apple, tesla } from '../unit/tape/update-drafts.ts'
+import { apple, notesOfTokens, tesla } from '../unit/tape/update-drafts.ts'
 
 const first = transferAt({ index: 1 }, { reference_value: '5.00' })
 const second = transferAt({ index: 2 }, { reference_value: '5000.00' })
@@ -27,7 +26,7 @@ async function openRelayOnWrittenTape() {
     staleMs: 1_000,
     at: { block: 0, logIndex: 0 },
   })
-  await tape.append([], new Map(tokens.map((token) => [noteNames.token + token.address, token])))
+  await tape.append([], notesOfTokens(tokens))
   let connections = 0
   const createConnectionId = () => {
     connections += 1
@@ -41,15 +40,14 @@ async function openRelayOnWrittenTape() {
     authorize: () => null,
     warn: () => {},
   }
-  const [rpcHttp, lines] = [null as never, null as never]
   const app = openApp({
-    ...{ streams, rpcHttp, listCacheControl: '' },
+    ...{ streams, nodeRoutes: [], listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }

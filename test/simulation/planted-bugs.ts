@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { catchError, map, of, tap } from 'rxjs'
 import type { RequestFn } from '../../src/chain/rpc/client.ts'
+import { restartPointNote } from '../../src/ingest/restore.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
-import { noteNames, type Tape } from '../../src/tape/tape.ts'
+import { anyOpenKeyNotes } from '../../src/tape/notes.ts'
+import type { Tape } from '../../src/tape/tape.ts'
 import { isFact } from './laws/published-facts.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
 import { headerJson, logJson } from './simulated-node-json.ts'
@@ -115,10 +117,10 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     ...inputs,
     tape: wrapTape(inputs.tape, {
       readAfter: () => [],
-      readNote: (name) => {
-        const note = inputs.tape.readNote(name)
-        if (name !== noteNames.mark || typeof note !== 'object' || note === null || !('block' in note)) return note
-        return { ...note, block: Number(note.block) - FORGOTTEN_BLOCKS, hash: null }
+      note: (note) => {
+        const restartPoint = inputs.tape.note(restartPointNote)
+        if (note.name !== restartPointNote.name || !restartPoint) return inputs.tape.note(note)
+        return note.read({ ...restartPoint, block: restartPoint.block - FORGOTTEN_BLOCKS, hash: null })
       },
     }),
   })),
@@ -127,7 +129,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     tape: wrapTape(inputs.tape, {
       readAfter: async (seq, limit) =>
         (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
-      readNotes: (prefix) => (prefix === noteNames.open ? new Map() : inputs.tape.readNotes(prefix)),
+      notes: (family) => (family.prefix === anyOpenKeyNotes.prefix ? new Map() : inputs.tape.notes(family)),
     }),
   })),
   'a node that is behind is believed': alterRequests((ask, { chain }) => (method, params) => {

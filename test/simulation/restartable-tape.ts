@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
-import type { Tape } from '../../src/tape/tape.ts'
+import type { SearchableTape } from '../../src/tape/tape.ts'
 
 /** Memory that looks like a disk, where there is such a thing: these tapes live for a moment. */
 const SHM = '/dev/shm'
@@ -23,7 +23,7 @@ export class RestartableTape {
   readonly #root: string | null
   #copyCount = 0
   #closed = false
-  tape: Tape
+  tape: SearchableTape
 
   /** Nothing is kept where nobody comes back: that is faster. */
   constructor(options: Options) {
@@ -62,7 +62,7 @@ export class RestartableTape {
     return this.#root === null ? ':memory:' : join(this.#root, `tape-${this.#copyCount}`)
   }
 
-  #open(): Tape {
+  #open(): SearchableTape {
     const { now, random } = this.#options
     return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound: UPDATES_BOUND, now, random })
   }

@@ -1,5 +1,5 @@
 import type { Stage } from '../../protocol/fields.ts'
-import type { Entry, FoundEntries, SeqRange, Tape } from '../../tape/tape.ts'
+import type { Entry, FoundEntries, SearchableTape, SeqRange, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { ReadContext } from './history-page.ts'
 
 /** Eviction removed updates that the read had still to return. */
@@ -15,7 +15,7 @@ const READ_KEYS_BOUND = 65_536
  * had still to return. A newest-first read without a lower bound that is still kept does not fail: it ends where the
  * tape begins by then.
  */
-export async function guardEviction(tape: Tape, stage: Stage): Promise<ReadContext['tape']> {
+export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
   const remember = ({ update }: Entry) => {
     if (stage !== 'sealed' || !('stage' in update) || update.stage !== 'preconfirmed' || !update.key) return
@@ -54,7 +54,7 @@ export async function guardEviction(tape: Tape, stage: Stage): Promise<ReadConte
 /**
  * The highest evicted number, and the number up to which nothing is left. Eviction spares some updates between the two.
  */
-const readEvicted = async (tape: Tape): Promise<readonly number[]> => [
+const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
   await tape.seqBefore(BEFORE_ALL_TIME_MS),
 ]

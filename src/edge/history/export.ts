@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { resumeAfter } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions } from '../../protocol/selection.ts'
-import type { Tape } from '../../tape/tape.ts'
+import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { Listener } from '../live/listener.ts'
@@ -19,7 +19,7 @@ const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
  */
 const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
-export const exportHeaders = (tape: Tape): Record<string, string> => ({
+export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   'content-type': 'application/x-ndjson; charset=utf-8',
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
@@ -77,7 +77,7 @@ export function openExport(
   })
 }
 
-type ExportContext = ReadContext & { readonly tape: Tape }
+type ExportContext = ReadContext & { readonly tape: SearchableTape }
 
 /**
  * Reads the whole range in chunks. Each chunk is one slice of the work queue and is read after the one before was

@@ -3,7 +3,8 @@ import type { FactStage } from '../../protocol/history.ts'
 import { blockOf } from '../../protocol/key.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Update } from '../../protocol/updates.ts'
-import { type Entry, noteNames, type Tape } from '../../tape/tape.ts'
+import { anyOpenKeyNotes, type NoteReader } from '../../tape/notes.ts'
+import type { Entry, TapeHistory } from '../../tape/tape.ts'
 import type { View } from '../select/view.ts'
 
 /** Everything the tape keeps about one on-chain fact, in the exact texts of the stream, and its stage. */
@@ -13,7 +14,10 @@ type FactHistory = { readonly key: string; readonly texts: readonly string[]; re
 type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 
 /** Finds what the tape keeps about a key: its publications, amends and retracts, and every seal that lists it. */
-export function readFact(text: string, { tape, view }: { readonly tape: Tape; readonly view: View }): FactHistory {
+export function readFact(
+  text: string,
+  { tape, view }: { readonly tape: NoteReader & TapeHistory; readonly view: View },
+): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
   const publications = tape.readKey(key)
@@ -24,7 +28,7 @@ export function readFact(text: string, { tape, view }: { readonly tape: Tape; re
   const lastStage = stageOf(key, entries)
   if (!lastStage) throw unknownKey(key)
   // Eviction by count can remove a seal and spare the amend before it. A key that is no longer open was sealed.
-  const isEnded = publications[0]?.update.type === 'amend' && tape.readNote(noteNames.open + key) === undefined
+  const isEnded = publications[0]?.update.type === 'amend' && tape.note(anyOpenKeyNotes.at(key)) === undefined
   const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
     key,

@@ -1,10 +1,10 @@
 import { LIMIT_DEFAULT } from '../../protocol/history.ts'
 import { formatPosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
-import { EXPOSED_HEADERS } from '../live/http-stream.ts'
 import { Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
+import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { type HistoryQuery, justBefore } from './query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
@@ -30,7 +30,7 @@ export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<s
 
 /** The tape to read, the queue that schedules the slices, and whether the client is gone. */
 export type ReadContext = {
-  readonly tape: Pick<Tape, 'epoch' | 'openReader' | 'readKey' | 'sealsOfToken'>
+  readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
   readonly workQueue: WorkQueue
   readonly isGone: () => boolean
 }

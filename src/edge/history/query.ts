@@ -3,7 +3,7 @@ import { type EventsQuery, readEventsQuery } from '../../protocol/history.ts'
 import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../protocol/selection.ts'
-import type { Tape } from '../../tape/tape.ts'
+import type { Tape, TapeHistory } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/session.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
@@ -40,7 +40,12 @@ export async function readHistoryQuery(
 }
 
 /** The time and view of a request; `end` is the end of the tape at that time. */
-type QueryContext = { readonly tape: Tape; readonly now: number; readonly stage: Stage; readonly end: TapePosition }
+type QueryContext = {
+  readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
+  readonly now: number
+  readonly stage: Stage
+  readonly end: TapePosition
+}
 
 /** The position to start after. It may be older than `oldest`: eviction spares some updates. */
 async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {

@@ -11,6 +11,7 @@ import {
 import type { Authorizer } from '../limits/auth.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 import type { Transport } from '../transport/encode.ts'
+import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/takeover.ts'
@@ -24,9 +25,6 @@ const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
 /** When the relay is full, browsers come back after this time. */
 const OVERLOAD_RETRY_MS = 30_000
-
-/** Headers that pages of other origins may read. */
-export const EXPOSED_HEADERS = ['etag', 'age', 'retry-after'] as const
 
 type Format = NonNullable<StreamQuery['format']>
 

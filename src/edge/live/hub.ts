@@ -4,7 +4,8 @@ import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
-import type { Entry, Notes, Tape } from '../../tape/tape.ts'
+import type { Notes } from '../../tape/notes.ts'
+import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { ConnectionLimits } from '../limits/connections.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { Frame } from '../select/frame.ts'
@@ -35,7 +36,7 @@ const limitRefusals = {
 } as const
 
 type Options = {
-  readonly tape: Tape
+  readonly tape: SearchableTape
   readonly view: View
   readonly now: () => number
   readonly uptime: () => number

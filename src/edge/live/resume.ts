@@ -4,7 +4,7 @@ import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import type { SelectionOptions, StartPoint } from '../../protocol/selection.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
-import type { HistoryFilter, Tape } from '../../tape/tape.ts'
+import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
 import { hasValueFilter, type Selection } from '../select/compiled-selection.ts'
 import { Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
@@ -32,7 +32,7 @@ const START = 0
 const MEASURE_PAGE = 100
 
 type ResumeContext = {
-  readonly tape: Tape
+  readonly tape: SearchableTape
   readonly now: number
   readonly replayBound: number
   /** Whether the listener has disconnected. */
@@ -60,7 +60,7 @@ const positionTextOf = (since: StartPoint): string | null =>
 
 const positionAt = (seq: number): TapePosition => ({ seq, n: null })
 
-async function locate(since: StartPoint, stage: Stage, tape: Tape, now: number): Promise<ResumePoint> {
+async function locate(since: StartPoint, stage: Stage, tape: SearchableTape, now: number): Promise<ResumePoint> {
   const oldest = tape.oldest()
   switch (since.from) {
     case 'now':

@@ -3,7 +3,7 @@ import type { NoticeOf, RejectedSymbol } from '../../protocol/notices.ts'
 import { resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { type StartPoint, SYMBOLS_BOUND } from '../../protocol/selection.ts'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import { concatBytes, Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
@@ -22,7 +22,7 @@ const REPLAY_AHEAD_BYTES = 65_536
 export type EdgeContext = {
   readonly hub: Hub
   readonly view: View
-  readonly tape: Tape
+  readonly tape: SearchableTape
   readonly now: () => number
   /** Monotonic milliseconds, unaffected by changes of the wall clock. */
   readonly uptime: () => number

@@ -1,7 +1,7 @@
 import type { Hex } from '../../protocol/fields.ts'
 import { blockOf } from '../../protocol/key.ts'
 import type { Update } from '../../protocol/updates.ts'
-import type { Entry, Tape } from '../../tape/tape.ts'
+import type { Entry, TapeHistory } from '../../tape/tape.ts'
 
 type AmendedContent = Extract<Update, { type: 'amend' }>['update']
 /** An update that publishes an on-chain fact. */
@@ -20,7 +20,7 @@ export type KeyHistory = {
 /** The keys that a seal lists, and the seal's sequence number. */
 type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
-export type TapeLookup = Pick<Tape, 'readKey' | 'sealsOfToken'>
+export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
 /**
  * The histories of the keys that one update names, as they were just before it. A live delivery and a replay tomorrow

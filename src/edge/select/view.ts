@@ -1,7 +1,15 @@
 import { parseDecimal, sharesOf } from '../../protocol/decimal.ts'
 import type { Head, Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
-import { type ListNote, type NewestNote, type Notes, noteNames, type Tape } from '../../tape/tape.ts'
+import {
+  headNote,
+  listNote,
+  type NoteReader,
+  newestSealedNote,
+  type SourceStatusNote,
+  statusNote,
+  tokenNotes,
+} from '../../tape/notes.ts'
 import { Directory } from '../../tokens/directory.ts'
 import { featureName, isoFromSeconds } from '../../tokens/messages.ts'
 import { navAt } from '../../tokens/nav.ts'
@@ -9,40 +17,44 @@ import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string | null }
+type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
 
 /** The current token table, chain head and source, read from the notes beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
   #sortedTokens: readonly Token[] | null = null
   #directory: Directory | null = null
-  #list: ListNote | null = null
+  #listReadAt: number | null = null
+  #listOrder: readonly Hex[] | null = null
   #listed: readonly Token[] | null = null
   #head: Head
-  #newest: NewestNote | null = null
-  #status: SourceStatusNote
+  #sealedAt: number | null = null
+  #status: ReportedStatus
 
-  constructor(tape: Tape) {
+  constructor(tape: NoteReader) {
     this.#head = unknownHead
     this.#status = { source: 'down', reason: 'unreachable', since: null }
-    this.apply(tape.readNotes(''))
+    this.apply(tape)
   }
 
-  /** Applies notes of the tape. The relay itself wrote and checked them, so no schema reads them again. */
-  apply(notes: Notes): void {
-    for (const [name, value] of notes) {
-      if (name.startsWith(noteNames.token)) {
-        this.#tokens.set(name, value as Token)
-        this.#sortedTokens = null
-        this.#directory = null
-        this.#listed = null
-      } else if (name === noteNames.list) {
-        this.#list = value as ListNote
-        this.#listed = null
-      } else if (name === noteNames.head) this.#head = value as Head
-      else if (name === noteNames.newest) this.#newest = value as NewestNote
-      else if (name === noteNames.status) this.#status = value as SourceStatusNote
+  /** Takes over the notes of a batch. */
+  apply(notes: NoteReader): void {
+    const tokens = notes.notes(tokenNotes)
+    const list = notes.note(listNote)
+    for (const [address, token] of tokens) this.#tokens.set(address, token)
+    if (list) {
+      this.#listReadAt = list.readAt
+      this.#listOrder = list.order
     }
+    if (tokens.size > 0) {
+      this.#sortedTokens = null
+      this.#directory = null
+    }
+    if (tokens.size > 0 || list) this.#listed = null
+    this.#head = notes.note(headNote) ?? this.#head
+    this.#status = notes.note(statusNote) ?? this.#status
+    const newestSealed = notes.note(newestSealedNote)
+    if (newestSealed) this.#sealedAt = newestSealed.timestamp * 1_000
   }
 
   get head(): Head {
@@ -64,7 +76,7 @@ export class View {
 
   /** The time of the newest sealed block, in milliseconds. */
   get sealedAt(): number | null {
-    return this.#newest && this.#newest.timestamp * 1_000
+    return this.#sealedAt
   }
 
   /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */
@@ -75,17 +87,17 @@ export class View {
 
   /** The tokens on the current list, in its order; null before the first list. */
   get listed(): readonly Token[] | null {
-    if (this.#list === null) return null
-    this.#listed ??= this.#list.order.flatMap((address) => this.#tokens.get(noteNames.token + address) ?? [])
+    if (this.#listOrder === null) return null
+    this.#listed ??= this.#listOrder.flatMap((address) => this.#tokens.get(address) ?? [])
     return this.#listed
   }
 
   get listReadAt(): number | null {
-    return this.#list?.readAt ?? null
+    return this.#listReadAt
   }
 
   isListed(address: Hex): boolean {
-    const token = this.#tokens.get(noteNames.token + address)
+    const token = this.#tokens.get(address)
     return token !== undefined && token.state !== 'delisted'
   }
 

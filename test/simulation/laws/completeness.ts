@@ -1,5 +1,6 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import { type Entry, noteNames } from '../../../src/tape/tape.ts'
+import { anyOpenKeyNotes } from '../../../src/tape/notes.ts'
+import type { Entry } from '../../../src/tape/tape.ts'
 import type { SimulatedBlock } from '../simulated-block.ts'
 import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
@@ -71,7 +72,7 @@ export class Completeness implements Law {
       this.#checkLifecycle(lifecycle)
       if (lifecycle.state === 'open') open += 1
     }
-    const noted = tape().readNotes(noteNames.open).size
+    const noted = tape().notes(anyOpenKeyNotes).size
     if (noted !== open) violation('I9', `${noted} open keys are kept beside the tape, ${open} are open`)
   }
 

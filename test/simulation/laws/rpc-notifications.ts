@@ -3,8 +3,7 @@ import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { LogFeed } from '../../../src/gateway/log-feed.ts'
 import { SubscriberIndex } from '../../../src/gateway/subscriber-index.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
-import { noteNames } from '../../../src/tape/tape.ts'
-import type { Token } from '../../../src/tokens/token.ts'
+import { tokenNotes } from '../../../src/tape/notes.ts'
 import type { Completeness } from './completeness.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
@@ -54,7 +53,7 @@ export class RpcNotifications implements Law {
   onRelayStart(): void {
     const subscribers = new SubscriberIndex()
     const { tape } = this.#context
-    const state = (address: Hex) => (tape().readNote(noteNames.token + address) as Token | undefined)?.state
+    const state = (address: Hex) => tape().note(tokenNotes.at(address))?.state
     this.#logFeed = new LogFeed({ subscribers, isListed: (address) => (state(address) ?? 'delisted') !== 'delisted' })
     this.#currentLogs = { pendingLogs: new Map(), logs: new Map() }
     this.#firstBlock = null

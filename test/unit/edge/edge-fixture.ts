@@ -15,7 +15,7 @@ import {
 } from '../../../src/protocol/selection.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
-import type { Tape } from '../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 
 /** What a test listener requests; everything by default. */
@@ -34,7 +34,7 @@ type EdgeSettings = {
   readonly bound?: number
   readonly replay?: number
   /** A tape that the test opened and closes itself. */
-  readonly existingTape?: Tape
+  readonly existingTape?: SearchableTape
 }
 
 /** The hub over a tape in memory, with listeners that record everything they are sent. */

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { buildPipeline } from '../../../src/ingest/pipeline.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
-import type { Tape } from '../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
 import type { PolledList } from '../../../src/tokens/list-poller.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
@@ -12,7 +12,7 @@ import { openReducer, publishedKeys, readUpdates, sourceLogEvent } from './reduc
 const address = APPLE as Hex
 
 /** Waits until the tape holds what is waited for. */
-const waitUntil = (tape: Tape, condition: () => boolean | Promise<boolean>): Promise<void> =>
+const waitUntil = (tape: SearchableTape, condition: () => boolean | Promise<boolean>): Promise<void> =>
   new Promise((resolve, reject) => {
     const check = async () => {
       if (!(await condition())) return
@@ -33,7 +33,7 @@ const openTape = async () => {
 const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, partial: false })
 
 /** A river whose two springs are the test's. */
-const runPipeline = async (tape: Tape) => {
+const runPipeline = async (tape: SearchableTape) => {
   const { reducer, counts } = await openReducer(tape)
   const lists = new Subject<PolledList | null>()
   const events = new Subject<ChainEvent>()

@@ -4,7 +4,7 @@ import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { type IngestEvent, Reducer } from '../../../src/ingest/reducer.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Tape } from '../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
 import type { FeedSetting } from '../../../src/tokens/price-feeds.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
 import { APPLE, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
@@ -111,7 +111,7 @@ export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'):
 })
 
 /** A teller at the end of a tape, and what it counts. */
-export const openReducer = async (tape: Tape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
+export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
   const counts = { repeated: 0, foreign: 0, unreadable: 0 }
   const reducer = await Reducer.restore({
     tape,
@@ -138,11 +138,11 @@ export const openReducer = async (tape: Tape, clock = { now: NOON }, feeds: read
 }
 
 /** Every update on a tape. */
-export const readUpdates = async (tape: Tape): Promise<readonly Update[]> =>
+export const readUpdates = async (tape: SearchableTape): Promise<readonly Update[]> =>
   (await tape.readAfter(0, 100_000)).map(({ update }) => update)
 
 /** The keys told, in order, each as often as it was. */
-export const publishedKeys = async (tape: Tape): Promise<readonly string[]> =>
+export const publishedKeys = async (tape: SearchableTape): Promise<readonly string[]> =>
   (await readUpdates(tape)).flatMap((update) =>
     'key' in update && 'stage' in update && update.key ? [update.key] : [],
   )

@@ -2,8 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { RECENT_BLOCKS_BOUND } from '../../../src/chain/sealed/recent-blocks.ts'
 import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import { restartPointNote } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
-import { noteNames, type Tape } from '../../../src/tape/tape.ts'
+import { headNote } from '../../../src/tape/notes.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { blockHash, keyOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
@@ -111,7 +113,7 @@ describe('what else comes', () => {
     expect(await publish(hole)).toMatchObject([
       { update: { type: 'hole', symbol: '*', address: null, blocks, reason: 'backfill_bound' } },
     ])
-    expect(openedTape.tape.readNote(noteNames.mark)).toMatchObject({ block: 9 })
+    expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
   })
 
   it('is a watermark, told to everyone and kept with the head', async () => {
@@ -128,7 +130,7 @@ describe('what else comes', () => {
         },
       },
     ])
-    expect(openedTape.tape.readNote(noteNames.head)).toMatchObject({ safe: 90, finalized: null })
+    expect(openedTape.tape.note(headNote)).toMatchObject({ safe: 90, finalized: null })
   })
 
   it('is counted where it cannot be read', async () => {
@@ -141,9 +143,9 @@ describe('what else comes', () => {
     const { publish, openedTape } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: 101, timestamp: null })
     await publish({ type: 'head', sealed: 98, pending: null, timestamp: null })
-    expect(openedTape.tape.readNote(noteNames.head)).toMatchObject({ sealed: 100, pending: 101 })
+    expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 101 })
     await publish(pendingLogEvent({ block: 105, address }))
-    expect(openedTape.tape.readNote(noteNames.head)).toMatchObject({ sealed: 100, pending: 105 })
+    expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 105 })
   })
 
   it('is time: a NAV becomes stale though no list can be read', async () => {
@@ -241,10 +243,10 @@ describe('a restart', () => {
       await publish(pendingLogEvent({ block, address }), sealedEvent(block, [{ address }]))
     const asked: number[] = []
     const { tape } = openedTape
-    const watched: Tape = Object.assign(Object.create(tape), {
+    const watched: SearchableTape = Object.assign(Object.create(tape), {
       epoch: tape.epoch,
-      readNote: (name: string) => tape.readNote(name),
-      readNotes: (prefix: string) => tape.readNotes(prefix),
+      note: tape.note.bind(tape),
+      notes: tape.notes.bind(tape),
       end: () => tape.end(),
       readAfter: (seq: number, limit: number) => {
         asked.push(seq)

@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../../src/protocol/updates.ts'
+import { defineNote, Notes } from '../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
-import { type Entry, type Tape, TapeError } from '../../../src/tape/tape.ts'
+import { type Entry, type SearchableTape, TapeError } from '../../../src/tape/tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, pause, seal, status, tesla, transfer } from './update-drafts.ts'
 
+const head = defineNote<number>('head')
 const at = Date.parse('2026-11-20T12:00:00Z')
 /** A folder that goes with the test. */
 const createOwnFolder = (): string => {
@@ -36,8 +38,10 @@ describe('the embedded tape', () => {
     const dir = createOwnFolder()
     const script = `
       import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/tape/sqlite.ts'))}
+      import { defineNote, Notes } from ${JSON.stringify(join(process.cwd(), 'src/tape/notes.ts'))}
+      const head = defineNote('head')
       const tape = openSqliteTape({ dir: ${JSON.stringify(dir)}, retentionMs: 1e12, bound: 1e6, now: Date.now, random: () => 0.5 })
-      await tape.append([${JSON.stringify(transfer({ at }))}], new Map([['head', 9]]))
+      await tape.append([${JSON.stringify(transfer({ at }))}], new Notes().set(head, 9))
       process.stdout.write(tape.epoch)
       process.kill(process.pid, 'SIGKILL')
     `
@@ -45,7 +49,7 @@ describe('the embedded tape', () => {
     expect(child.signal).toBe('SIGKILL')
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     expect(tape.epoch).toBe(String(child.stdout))
-    expect(tape.readNote('head')).toBe(9)
+    expect(tape.note(head)).toBe(9)
     expect(await tape.readAfter(0, 10)).toHaveLength(1)
     expect(tape.end()).toBe(2 ** 20 + 1)
     await tape.close()
@@ -83,7 +87,7 @@ describe('a tape from before messages could be looked up', () => {
   const formerTape = async () => {
     const dir = createOwnFolder()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const entries = await tape.append([transfer({ at, nth: 4 }), navChange({ at })], new Map([['head', 9]]))
+    const entries = await tape.append([transfer({ at, nth: 4 }), navChange({ at })], new Notes().set(head, 9))
     await tape.close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
     database.exec('DROP INDEX tape_subject; ALTER TABLE tape DROP COLUMN subject')
@@ -97,7 +101,7 @@ describe('a tape from before messages could be looked up', () => {
       const tape = openSqliteTape({ ...unboundedOptions, dir })
       expect(tape.epoch).toBe(epoch)
       expect(tape.end()).toBe(end)
-      expect(tape.readNote('head')).toBe(9)
+      expect(tape.note(head)).toBe(9)
       expect((await tape.readAfter(0, 10)).slice(0, 2)).toEqual(entries)
       expect(tape.readKey(transfer({ at, nth: 4 }).key)[0]).toEqual(entries[0])
       await tape.append([transfer({ at, nth: end })])
@@ -108,7 +112,7 @@ describe('a tape from before messages could be looked up', () => {
 })
 
 /** The history of a tape that is about apple and of these types, and what may follow what was told as one of them. */
-const historyOf = async (tape: Tape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
+const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
   const followed = followersOf && { followersOf: new Set(followersOf) }
   const read = tape.openReader({ tokens: new Set([apple]), types: new Set(types), ...followed })
   const found: Entry[] = []
@@ -226,7 +230,7 @@ describe('what is filed', () => {
     )
     database.close()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
-    await expect(tape.append([pause({ at, nth: 4 })], new Map([['head', 1]]))).rejects.toThrow(TapeError)
+    await expect(tape.append([pause({ at, nth: 4 })], new Notes().set(head, 1))).rejects.toThrow(TapeError)
     // The key was never told, as far as the tape knows: so its seal may concern anybody.
     const [sealed] = await tape.append([seal({ at, nth: 4, types: ['pause'] })])
     expect(await historyOf(tape, ['pause'], ['transfer'])).toEqual([sealed])
@@ -239,7 +243,7 @@ describe('what is filed', () => {
 
 /** What opening says when it fails; it is one readable line and no more. */
 function openErrorOf(dir: string): string {
-  let tape: Tape
+  let tape: SearchableTape
   try {
     tape = openSqliteTape({ ...unboundedOptions, dir })
   } catch (failure) {
@@ -332,7 +336,7 @@ describe('a place that cannot hold the tape is refused with a readable sentence'
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     await tape.append(
       Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
-      new Map([['head', 1]]),
+      new Notes().set(head, 1),
     )
     await tape.close()
     spoil(join(dir, 'tape.sqlite'))
@@ -355,7 +359,7 @@ describe('a stroke that the disk refuses', () => {
   it.each(['ABORT', 'ROLLBACK'])('is a TapeError and undone when it ends in %s', async (how) => {
     const dir = refusing("INSERT ON notes WHEN NEW.name = 'head'", how)
     const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const failure = await tape.append([transfer({ at })], new Map([['head', 1]])).catch((error: unknown) => error)
+    const failure = await tape.append([transfer({ at })], new Notes().set(head, 1)).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(TapeError)
     expect(String(failure)).toContain('disk is full')
     expect(tape.end()).toBe(0)

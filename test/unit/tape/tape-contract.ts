@@ -3,7 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { parsePosition } from '../../../src/protocol/position.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../src/protocol/updates.ts'
-import type { Entry, HistoryFilter, SeqRange, Tape } from '../../../src/tape/tape.ts'
+import { defineNote, defineNotes, Notes } from '../../../src/tape/notes.ts'
+import type { Entry, HistoryFilter, SearchableTape, SeqRange } from '../../../src/tape/tape.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 import {
   amend,
@@ -26,17 +27,21 @@ type TapeBounds = { readonly retentionMs?: number; readonly bound?: number }
 
 /** A tape in its place, with all that may happen to it. */
 type TapeFixture = {
-  readonly tape: Tape
+  readonly tape: SearchableTape
   /** What the tape takes for the time; set by the test. */
   readonly clock: { now: number }
   /** Ends it cleanly and opens it again. */
-  reopen(): Promise<Tape>
+  reopen(): Promise<SearchableTape>
   /** Ends it as a killed process does, and opens what is left. */
-  crash(): Promise<Tape>
+  crash(): Promise<SearchableTape>
   close(): Promise<void>
 }
 
 export type OpenTapeFixture = (bounds?: TapeBounds) => Promise<TapeFixture>
+
+const head = defineNote<unknown>('head')
+const mark = defineNote<unknown>('mark')
+const items = defineNotes<unknown>('item/')
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 const HOUR_MS = 3_600_000
@@ -49,7 +54,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     fixture.clock.now = NOON
     return fixture
   }
-  const all = async (tape: Tape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
+  const all = async (tape: SearchableTape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
   const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
   const at = NOON
 
@@ -181,12 +186,12 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const { tape } = await open()
       const heard: unknown[] = []
       tape.follow((turn, notes) => {
-        heard.push({ turn, notes, end: tape.end(), note: tape.readNote('head'), stored: tape.readAfter(0, 10) })
+        heard.push({ turn, notes, end: tape.end(), note: tape.note(head), stored: tape.readAfter(0, 10) })
       })
-      const turn = await tape.append([transfer({ at }), status({ at })], new Map([['head', 7]]))
+      const turn = await tape.append([transfer({ at }), status({ at })], new Notes().set(head, 7))
       const [{ stored, ...rest }] = heard as [{ stored: unknown }]
       expect(heard).toHaveLength(1)
-      expect(rest).toEqual({ turn, notes: new Map([['head', 7]]), end: turn.at(-1)?.seq, note: 7 })
+      expect(rest).toEqual({ turn, notes: new Notes().set(head, 7), end: turn.at(-1)?.seq, note: 7 })
       expect(await stored).toEqual(turn)
     })
 
@@ -194,7 +199,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const { tape } = await open()
       const heard: unknown[] = []
       tape.follow((turn, notes) => heard.push([turn, [...notes]]))
-      await tape.append([], new Map([['head', 1]]))
+      await tape.append([], new Notes().set(head, 1))
       expect(heard).toEqual([[[], [['head', 1]]]])
     })
 
@@ -263,7 +268,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
 
   describe(`${name}: history`, () => {
     /** All that a reader finds of a stretch, and how often it had to be asked. */
-    const readAll = async (tape: Tape, wanted: HistoryFilter, stretch: SeqRange) => {
+    const readAll = async (tape: SearchableTape, wanted: HistoryFilter, stretch: SeqRange) => {
       const read = tape.openReader(wanted)
       const found: Entry[] = []
       let { after, before } = stretch
@@ -276,7 +281,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         else before = reached
       }
     }
-    const whole = (tape: Tape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
+    const whole = (tape: SearchableTape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
 
     it('is what is asked for, from either end, between any two numbers, whoever reads', async () => {
       const fixture = await open()
@@ -536,45 +541,30 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   describe(`${name}: a note`, () => {
     it('is written with its updates, replaced, removed by null, and survives both ends', async () => {
       const fixture = await open()
-      await fixture.tape.append(
-        [transfer({ at })],
-        new Map<string, unknown>([['token/a', { symbol: 'A', paused: [] }]]),
-      )
-      await fixture.tape.append(
-        [],
-        new Map<string, unknown>([
-          ['token/b', 1],
-          ['head', { sealed: 3 }],
-        ]),
-      )
-      await fixture.tape.append(
-        [],
-        new Map<string, unknown>([
-          ['token/b', null],
-          ['head', { sealed: 4 }],
-        ]),
-      )
+      await fixture.tape.append([transfer({ at })], new Notes().set(items.at('a'), { symbol: 'A', paused: [] }))
+      await fixture.tape.append([], new Notes().set(items.at('b'), 1).set(head, { sealed: 3 }))
+      await fixture.tape.append([], new Notes().set(items.at('b'), null).set(head, { sealed: 4 }))
       for (const tape of [fixture.tape, await fixture.reopen(), await fixture.crash()]) {
-        expect(tape.readNote('token/a')).toEqual({ symbol: 'A', paused: [] })
-        expect(tape.readNote('token/b')).toBeUndefined()
-        expect(tape.readNote('head')).toEqual({ sealed: 4 })
-        expect(new Map(tape.readNotes('token/'))).toEqual(new Map([['token/a', { symbol: 'A', paused: [] }]]))
+        expect(tape.note(items.at('a'))).toEqual({ symbol: 'A', paused: [] })
+        expect(tape.note(items.at('b'))).toBeUndefined()
+        expect(tape.note(head)).toEqual({ sealed: 4 })
+        expect(tape.notes(items)).toEqual(new Map([['a', { symbol: 'A', paused: [] }]]))
       }
     })
 
     it('outlives the updates it came with', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
-      await fixture.tape.append([transfer({ at })], new Map([['mark', 5]]))
+      await fixture.tape.append([transfer({ at })], new Notes().set(mark, 5))
       fixture.clock.now = NOON + 2 * HOUR_MS
       await fixture.tape.append([status({ at: fixture.clock.now })])
-      expect(fixture.tape.readNote('mark')).toBe(5)
-      expect((await fixture.reopen()).readNote('mark')).toBe(5)
+      expect(fixture.tape.note(mark)).toBe(5)
+      expect((await fixture.reopen()).note(mark)).toBe(5)
     })
 
     it('that was never written is undefined', async () => {
       const { tape } = await open()
-      expect(tape.readNote('head')).toBeUndefined()
-      expect([...tape.readNotes('token/')]).toEqual([])
+      expect(tape.note(head)).toBeUndefined()
+      expect(tape.notes(items)).toEqual(new Map())
     })
   })
 
@@ -645,7 +635,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const fixture = await open({ retentionMs: HOUR_MS })
       const old = await fixture.tape.append(oneOfEach({ at }))
       fixture.clock.now = NOON + HOUR_MS + 1
-      await fixture.tape.append([], new Map([['head', { sealed: 1 }]]))
+      await fixture.tape.append([], new Notes().set(head, { sealed: 1 }))
       expect(await all(fixture.tape)).toEqual([])
       expect(fixture.tape.oldest()).toBe(old.at(-1)?.seq)
       expect(fixture.tape.end()).toBe(old.at(-1)?.seq)
@@ -714,22 +704,19 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
 
   describe(`${name}: a stroke that fails`, () => {
     // What no store can hold: it has no JSON.
-    const unwritable = new Map<string, unknown>([
-      ['head', 2],
-      ['mark', 1n],
-    ])
+    const unwritable = new Notes().set(head, 2).set(mark, 1n)
 
     it('leaves nothing behind: no update, no number, no note, no follower told', async () => {
       const fixture = await open()
       const { tape } = fixture
-      const [first] = await tape.append([transfer({ at })], new Map([['head', 1]]))
+      const [first] = await tape.append([transfer({ at })], new Notes().set(head, 1))
       const heard: number[] = []
       tape.follow((turn) => heard.push(...seqs(turn)))
       await expect(tape.append([transfer({ at }), navChange({ at })], unwritable)).rejects.toThrow()
       expect(heard).toEqual([])
       expect(tape.end()).toBe(first?.seq)
-      expect(tape.readNote('head')).toBe(1)
-      expect(tape.readNote('mark')).toBeUndefined()
+      expect(tape.note(head)).toBe(1)
+      expect(tape.note(mark)).toBeUndefined()
       expect(await all(tape)).toHaveLength(1)
       const [second, third] = await tape.append([transfer({ at }), navChange({ at })])
       expect(second?.update.prev).toBe(first?.update.id)
@@ -737,7 +724,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(second?.seq).toBe((first?.seq ?? 0) + 1)
       const after = await fixture.crash()
       expect(await all(after)).toHaveLength(3)
-      expect(after.readNote('head')).toBe(1)
+      expect(after.note(head)).toBe(1)
     })
   })
 

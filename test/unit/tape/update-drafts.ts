@@ -1,5 +1,6 @@
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Draft, DraftOf } from '../../../src/protocol/updates.ts'
+import { Notes, tokenNotes } from '../../../src/tape/notes.ts'
 
 /** Drafts of every kind that a tape treats differently, each as short as the contract lets it be. */
 
@@ -153,3 +154,10 @@ export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
   token(fields),
   status(fields),
 ]
+
+/** Notes of tokens that have only the fields that a test reads. */
+export const notesOfTokens = <Token extends { readonly address: Hex }>(tokens: Iterable<Token>): Notes => {
+  const notes = new Notes()
+  for (const token of tokens) notes.set<unknown>(tokenNotes.at(token.address), token)
+  return notes
+}

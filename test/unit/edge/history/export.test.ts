@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openExport } from '../../../../src/edge/history/export.ts'
 import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
 import type { StreamServices } from '../../../../src/edge/live/http-stream.ts'
-import type { HistoryFilter, HistoryReader, Tape } from '../../../../src/tape/tape.ts'
+import type { HistoryFilter, HistoryReader, SearchableTape } from '../../../../src/tape/tape.ts'
 import { token } from '../../tape/update-drafts.ts'
 import { openEdge } from '../edge-fixture.ts'
 import { at, transferAt } from '../fact-drafts.ts'
@@ -15,7 +15,7 @@ const MANY_MESSAGES = 40
 const MEGABYTE = 1_000_000
 
 /** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
-async function openExportServer(wrapTape?: (tape: Tape) => Tape) {
+async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableTape) {
   const innerEdge = openEdge()
   await innerEdge.tape.append([], tokenNotes)
   const outerEdge = wrapTape ? openEdge({ existingTape: wrapTape(innerEdge.tape) }) : innerEdge
@@ -68,7 +68,7 @@ async function readAll(answer: IncomingMessage) {
 }
 
 const long = { ...token({ at }), token: { text: 'x'.repeat(MEGABYTE) } }
-const linesOf = (tape: Tape) =>
+const linesOf = (tape: SearchableTape) =>
   Promise.resolve(tape.readAfter(0, 10_000)).then((entries) => entries.map(({ text }) => `${text}\n`).join(''))
 /** Resolves once a condition holds, checked on every turn of the event loop. */
 const waitUntil = async (condition: () => boolean) => {
@@ -209,7 +209,7 @@ describe('a history export', () => {
     const { tape, openRequest, warnings } = await openExportServer(
       (innerEdge) =>
         new Proxy(innerEdge, {
-          get: (_, name: keyof Tape) => {
+          get: (_, name: keyof SearchableTape) => {
             if (name === 'openReader') return (wanted: HistoryFilter) => failing(innerEdge.openReader(wanted))
             const part = innerEdge[name]
             return typeof part === 'function' ? part.bind(innerEdge) : part

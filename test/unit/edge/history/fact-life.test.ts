@@ -3,8 +3,8 @@ import { readFact } from '../../../../src/edge/history/fact-life.ts'
 import { View } from '../../../../src/edge/select/view.ts'
 import { Refusal } from '../../../../src/protocol/refusal.ts'
 import type { Draft } from '../../../../src/protocol/updates.ts'
-import { noteNames } from '../../../../src/tape/tape.ts'
-import { apple, tesla } from '../../tape/update-drafts.ts'
+import { anyOpenKeyNotes, headNote, Notes } from '../../../../src/tape/notes.ts'
+import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { amendOf, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
 
@@ -20,10 +20,8 @@ type Head = Partial<Record<'safe' | 'finalized', number>>
 async function factAfter(batches: readonly (readonly Draft[])[], key: string = published.key, head: Head = {}) {
   const { tape } = openTestEdge({ bound: 6 })
   const heads = { pending: null, sealed: null, safe: head.safe ?? null, finalized: head.finalized ?? null }
-  const tokens = [apple, tesla].map(
-    (address) => [`${noteNames.token}${address}`, { address, symbol: address }] as const,
-  )
-  await tape.append([], new Map<string, unknown>([...tokens, [noteNames.head, heads]]))
+  const tokens = [apple, tesla].map((address) => ({ address, symbol: address }))
+  await tape.append([], notesOfTokens(tokens).set(headNote, heads))
   for (const batch of batches) await tape.append(batch)
   const fact = readFact(key, { tape, view: new View(tape) })
   const entries = await tape.readAfter(0, 100)
@@ -140,7 +138,7 @@ describe('a fact of which eviction by count left only an amend', () => {
 
   it('is preconfirmed as long as its key is noted as open', async () => {
     const { tape } = openTestEdge({ bound: 6 })
-    await tape.append([], new Map([[noteNames.open + published.key, {}]]))
+    await tape.append([], new Notes().set(anyOpenKeyNotes.at(published.key), {}))
     for (const batch of batches) await tape.append(batch)
     expect(readFact(published.key, { tape, view: new View(tape) })).toMatchObject({ stage: 'preconfirmed' })
   })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readPage } from '../../../../src/edge/history/history-page.ts'
 import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
 import { Refusal } from '../../../../src/protocol/refusal.ts'
-import type { Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { tesla, token } from '../../tape/update-drafts.ts'
 import {
   type ArbitrarySelection,
@@ -28,11 +28,15 @@ import {
 const PAGES_BOUND = 500
 
 /** The page that a client gets for these URL parameters. */
-const pageOf = async (tape: Tape, parameters: QueryParameters) =>
+const pageOf = async (tape: SearchableTape, parameters: QueryParameters) =>
   readPage(historyReaderOf(tape), await queryAt(at, tape, parameters))
 
 /** All pages as texts; `between` runs between two of them. */
-async function pagesOf(tape: Tape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
+async function pagesOf(
+  tape: SearchableTape,
+  parameters: QueryParameters,
+  between: () => Promise<unknown> = async () => {},
+) {
   const pages: (readonly string[])[] = []
   const cursorParameter = parameters.order === 'desc' ? 'before' : 'after'
   for (let cursor: QueryParameters = {}; ; ) {
@@ -139,7 +143,7 @@ describe('pages of history', () => {
 
 /** The refusal of a request. */
 async function refusalOf(
-  tape: Tape,
+  tape: SearchableTape,
   parameters: QueryParameters,
 ): Promise<Pick<Refusal, 'code' | 'message' | 'details'>> {
   const failure = await pageOf(tape, parameters).catch((error: unknown) => error)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { EvictedError } from '../../../../src/edge/history/eviction-guard.ts'
 import { readAll } from '../../../../src/edge/history/export.ts'
 import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
-import type { Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge } from '../edge-fixture.ts'
@@ -19,7 +19,11 @@ import {
 } from './history-fixture.ts'
 
 /** The texts of a whole export; `between` runs after each chunk. */
-async function readAllTexts(tape: Tape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
+async function readAllTexts(
+  tape: SearchableTape,
+  parameters: QueryParameters,
+  between: () => Promise<unknown> = async () => {},
+) {
   const texts: string[] = []
   for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
     texts.push(...chunk)
@@ -123,7 +127,11 @@ describe('a whole export', () => {
 
 describe('an export that eviction overtakes', () => {
   /** Exports a full tape of transfers; `meanwhile` runs after the first chunk. */
-  async function exportDuring(parameters: QueryParameters, meanwhile: (tape: Tape) => Promise<unknown>, before = 0) {
+  async function exportDuring(
+    parameters: QueryParameters,
+    meanwhile: (tape: SearchableTape) => Promise<unknown>,
+    before = 0,
+  ) {
     const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000 + before))
     let chunks = 0
@@ -141,7 +149,7 @@ describe('an export that eviction overtakes', () => {
     )
     return { tape, failure, seqs: texts.map(seqOf) }
   }
-  const evict = (count: number) => (tape: Tape) => tape.append(transfers(count, 5_000))
+  const evict = (count: number) => (tape: SearchableTape) => tape.append(transfers(count, 5_000))
 
   it('fails rather than skip updates that were kept at its start', async () => {
     const { failure, seqs } = await exportDuring({}, evict(101))

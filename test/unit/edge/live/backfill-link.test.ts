@@ -6,7 +6,7 @@ import { parseDecimal } from '../../../../src/protocol/decimal.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../src/protocol/selection.ts'
 import { updateTypes } from '../../../../src/protocol/updates.ts'
-import { noteNames } from '../../../../src/tape/tape.ts'
+import { notesOfTokens } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
 /** The server's bound for the request line and headers, and the share of a client's headers. */
@@ -28,7 +28,7 @@ async function queryFromLink(
     isin: null,
     formerSymbols: [],
   }))
-  await tape.append([], new Map(tokens.map((token) => [`${noteNames.token}${token.address}`, token])))
+  await tape.append([], notesOfTokens(tokens))
   const view = new View(tape)
   const selection = {
     tokens: symbols && new Set(tokens.map(({ address }) => address)),

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import type { Message } from '../../../../src/protocol/notices.ts'
 import { type Draft, updateTypes } from '../../../../src/protocol/updates.ts'
-import type { Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { openTestEdge, sinceAfter } from '../edge-fixture.ts'
 
 /** More turns of the promise queue than a session needs to start. */
@@ -55,7 +55,7 @@ describe('a join', () => {
 })
 
 /** Counts the pages that are read for selections. */
-function countPages(tape: Tape) {
+function countPages(tape: SearchableTape) {
   const reader = tape.openReader.bind(tape)
   const pages = vi.fn()
   vi.spyOn(tape, 'openReader').mockImplementation((wanted) => {

@@ -4,7 +4,7 @@ import { Frame } from '../../../../src/edge/select/frame.ts'
 import { createMatcher } from '../../../../src/edge/select/match.ts'
 import { defaultSelectionOptions } from '../../../../src/protocol/selection.ts'
 import type { Draft } from '../../../../src/protocol/updates.ts'
-import type { Entry, Tape } from '../../../../src/tape/tape.ts'
+import type { Entry, SearchableTape } from '../../../../src/tape/tape.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge, openTestEdge, sinceAfter } from '../edge-fixture.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -18,7 +18,7 @@ type Selection = ReturnType<typeof selectionOf>
 
 /** The entries that a tape reader finds for a selection. */
 async function readMatching(
-  tape: Tape,
+  tape: SearchableTape,
   { tokens, options }: Selection,
   order: 'asc' | 'desc',
 ): Promise<readonly Entry[]> {
@@ -28,7 +28,7 @@ async function readMatching(
   return order === 'asc' ? entries : entries.toReversed()
 }
 
-const matchLive = (tape: Tape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
+const matchLive = (tape: SearchableTape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
   createMatcher(selection)(entries.map((entry) => new Frame(entry, tape))).map(({ entry }) => entry.text)
 
 describe('a tape reader for a selection', () => {

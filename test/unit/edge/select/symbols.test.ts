@@ -3,10 +3,11 @@ import { resolveSymbols, unknownSymbol } from '../../../../src/edge/select/symbo
 import { View } from '../../../../src/edge/select/view.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
-import { noteNames, type Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { diffFullList } from '../../../../src/tokens/list-diff.ts'
 import { parseList } from '../../../../src/tokens/list-parser.ts'
 import type { Token } from '../../../../src/tokens/token.ts'
+import { notesOfTokens } from '../../tape/update-drafts.ts'
 
 type ListedToken = { readonly symbol: string; readonly address: Hex; readonly isin?: string }
 
@@ -16,7 +17,7 @@ const tsla = { symbol: 'TSLAc', address: address('2'), isin: 'US88160R1014' }
 const meta = { symbol: 'METAc', address: address('a'), isin: 'US30303M1027' }
 const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 
-let tape: Tape | undefined
+let tape: SearchableTape | undefined
 afterEach(() => tape?.close())
 
 /** The view after these lists in turn. A token that changes its symbol keeps its address. */
@@ -32,7 +33,7 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
     known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
   }
   tape = openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound: 1_000, now: () => 0, random: () => 0.5 })
-  await tape.append([], new Map([...known].map(([key, token]) => [`${noteNames.token}${key}`, token])))
+  await tape.append([], notesOfTokens(known.values()))
   return new View(tape)
 }
 const resolveIn = async (selectors: readonly string[], ...lists: (readonly ListedToken[])[]) =>

@@ -4,8 +4,9 @@ import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../src/e
 import { LeadHistogram, percentile } from '../../../../src/edge/status/lead-histogram.ts'
 import { ScoreTracker } from '../../../../src/edge/status/score-tracker.ts'
 import type { Draft, Update } from '../../../../src/protocol/updates.ts'
+import { Notes } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
-import type { Entry, Follower, Tape } from '../../../../src/tape/tape.ts'
+import type { Entry, Follower, SearchableTape } from '../../../../src/tape/tape.ts'
 import { navChange } from '../../tape/update-drafts.ts'
 import { amendOf, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
 
@@ -32,7 +33,7 @@ function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } 
 }
 
 /** The part of a tape that the tracker uses, so that a test can replace a method. */
-const tapeLike = (tape: Tape) => ({
+const tapeLike = (tape: SearchableTape) => ({
   readAfter: (seq: number, limit: number) => tape.readAfter(seq, limit),
   seqBefore: (time: number) => tape.seqBefore(time),
   follow: (deliver: Follower) => tape.follow(deliver),
@@ -248,7 +249,7 @@ describe('a tape that is read again', () => {
     }
     const entries = await write(first)
     const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
-    deliverToTracker(entries, new Map())
+    deliverToTracker(entries, new Notes())
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 1 })])
   })
 
@@ -353,7 +354,7 @@ const stateOfKey = (entries: readonly Entry[]): 'open' | 'over' =>
   entries.at(-1)?.update.type === 'transfer' ? 'open' : 'over'
 
 /** The same score, counted anew from the whole tape for each hour. */
-function countNaively(tape: Tape, now: number): readonly HourCounts[] {
+function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] {
   const entries = tape.readAfter(0, 100_000) as readonly Entry[]
   const timeOf = ({ update }: Entry) => Date.parse(update.time)
   const current = hourOf(now)

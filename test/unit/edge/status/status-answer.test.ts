@@ -2,8 +2,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../src/edge/status/hourly-score.ts'
 import { SourceUptime } from '../../../../src/edge/status/source-uptime.ts'
 import { StatusService } from '../../../../src/edge/status/status-answer.ts'
+import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
-import { noteNames, type Tape } from '../../../../src/tape/tape.ts'
+import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { sealOf, transferAt } from '../fact-drafts.ts'
@@ -69,14 +70,12 @@ describe('the source uptime', () => {
 })
 
 describe('the service status', () => {
-  const lines = { connectedCount: 0 }
-
-  async function openStatus(existingTape?: Tape) {
+  async function openStatus(existingTape?: SearchableTape) {
     const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
     clock.now = noon
     const opened: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(context, lines)
+      const status = await StatusService.open(context, () => 0)
       opened.push(status)
       return status
     }
@@ -86,7 +85,7 @@ describe('the service status', () => {
     const secondsNow = (status: StatusService) => status.read().score?.at(-1)?.seconds
     const appendStatus = (source: 'pendingLogs' | 'poll') => {
       const draft = { ...statusDraft({ at: clock.now }), source }
-      return tape.append([draft], new Map([[noteNames.status, draft]]))
+      return tape.append([draft], new Notes().set(statusNote, draft))
     }
     return { clock, tape, edge: context, open, appendStatus, secondsNow }
   }
@@ -108,7 +107,7 @@ describe('the service status', () => {
   it('reports the lag of the newest sealed block, never negative', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Map([[noteNames.newest, { number: 7, timestamp: noon / 1_000 + 2 }]]))
+    await tape.append([], new Notes().set(newestSealedNote, { number: 7, timestamp: noon / 1_000 + 2 }))
     expect(status.read().lag_ms).toBe(0)
     clock.now = noon + 3_500
     expect(status.read().lag_ms).toBe(1_500)
@@ -117,7 +116,7 @@ describe('the service status', () => {
   it('reports the age of the list in whole seconds and its number of tokens', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Map([[noteNames.list, { readAt: noon, order: [] }]]))
+    await tape.append([], new Notes().set(listNote, { readAt: noon, order: [] }))
     clock.now += 2_999
     expect(status.read().stocks).toEqual({ read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 })
   })

@@ -1,0 +1,82 @@
+import type { Head, Hex, SourceName, SourceReason } from '../protocol/fields.ts'
+import type { Token } from '../tokens/token.ts'
+
+/** The name of a note, and how its stored value is read. */
+export type Note<Value> = { readonly name: string; readonly read: (stored: unknown) => Value }
+
+/** Notes of one kind, each stored under its own key. */
+export type NoteFamily<Value> = { readonly prefix: string; readonly at: (key: string) => Note<Value> }
+
+/** The schema version vouches for the shape of a stored note: an older tape is refused when it is opened. */
+export const defineNote = <Value>(name: string): Note<Value> => ({ name, read: (stored) => stored as Value })
+
+export const defineNotes = <Value>(prefix: string): NoteFamily<Value> => ({
+  prefix,
+  at: (key) => defineNote(prefix + key),
+})
+
+export interface NoteReader {
+  note<Value>(note: Note<Value>): Value | undefined
+  /** Every note of a family, by its key. */
+  notes<Value>(family: NoteFamily<Value>): ReadonlyMap<string, Value>
+}
+
+/** Small values kept beside the tape, by name. In the notes of a batch, null removes a note. */
+export class Notes implements NoteReader {
+  readonly #values = new Map<string, unknown>()
+
+  get size(): number {
+    return this.#values.size
+  }
+
+  [Symbol.iterator](): Iterator<readonly [string, unknown]> {
+    return this.#values.entries()
+  }
+
+  set<Value>(note: Note<Value>, value: NoInfer<Value> | null): this {
+    this.#values.set(note.name, value)
+    return this
+  }
+
+  /** Applies the notes of a batch. */
+  merge(batch: Notes): void {
+    for (const [name, value] of batch) {
+      if (value === null) this.#values.delete(name)
+      else this.#values.set(name, value)
+    }
+  }
+
+  note<Value>({ name, read }: Note<Value>): Value | undefined {
+    const value = this.#values.get(name) ?? undefined
+    return value === undefined ? undefined : read(value)
+  }
+
+  notes<Value>({ prefix, at }: NoteFamily<Value>): ReadonlyMap<string, Value> {
+    const found = new Map<string, Value>()
+    for (const [name, value] of this.#values) {
+      if (value === null || !name.startsWith(prefix)) continue
+      const key = name.slice(prefix.length)
+      found.set(key, at(key).read(value))
+    }
+    return found
+  }
+}
+
+/** What the tape keeps of the list beside its tokens: when it was read (ms), and the order of its tokens. */
+type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
+
+/** The newest sealed block whose time is known, in seconds. */
+export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
+
+export type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string }
+
+// Ingest writes these notes and the edge reads them. Every other note is declared beside the code that owns it.
+
+export const headNote = defineNote<Head>('head')
+export const statusNote = defineNote<SourceStatusNote>('status')
+export const newestSealedNote = defineNote<SealedBlockTime>('newest-sealed')
+export const listNote = defineNote<ListNote>('list')
+/** Each token as last published, by address. */
+export const tokenNotes = defineNotes<Token>('token/')
+/** One note per open key. Ingest declares the value that it stores; the edge only checks that a note is there. */
+export const anyOpenKeyNotes = defineNotes<unknown>('open/')
