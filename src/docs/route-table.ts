@@ -44,7 +44,7 @@ export type RouteId =
   | 'health'
   | 'ready'
   | 'metrics'
-  | 'door'
+  | 'home'
   | 'schema'
   | 'openapi'
   | 'asyncapi'
