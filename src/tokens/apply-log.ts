@@ -1,17 +1,21 @@
 import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
-import { addLogChange, dropUnsealedMultiplierChanges, type MultiplierChange } from './multiplier.ts'
+import { dropUnsealed } from './chain-position.ts'
+import {
+  addLogChange,
+  dropUnsealedMultiplierChanges,
+  MULTIPLIER_DECIMALS,
+  type MultiplierChange,
+} from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
-import { addRecordChange, dropUnsealedRecordChanges, type RecordChange } from './record.ts'
+import { addRecordChange, type RecordChange } from './record.ts'
 import { type Token, withDerivedState } from './token.ts'
 
 /** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
-/** The chain stores a multiplier as an integer with this many decimals. */
-const MULTIPLIER_DECIMALS = 18
 /** The last second that can be written as a date; later ones mean never. */
 const LATEST_SECONDS = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
 /** The on-chain cap of a token without a cap. */
@@ -121,7 +125,7 @@ export function applySealedBlock(
     block,
     keysOf(({ decoded: { event } }) => event === 'Paused' || event === 'Unpaused'),
   )
-  const recordChanges = dropUnsealedRecordChanges(
+  const recordChanges = dropUnsealed(
     token.recordChanges,
     block,
     keysOf((tokenLog) => recordChangeIn(tokenLog) !== null),

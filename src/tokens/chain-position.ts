@@ -4,8 +4,8 @@ export type ChainPosition = { readonly block: number; readonly logIndex: number 
 /** A change at a place in the chain; only a change from a log has a key. */
 export type KeyedPosition = ChainPosition & { readonly key: string | null }
 
-export const isBefore = (one: ChainPosition, other: ChainPosition): boolean =>
-  one.block < other.block || (one.block === other.block && one.logIndex < other.logIndex)
+export const isBefore = (a: ChainPosition, b: ChainPosition): boolean =>
+  a.block < b.block || (a.block === b.block && a.logIndex < b.logIndex)
 
 /** Inserts an item by position and replaces one with the same key. Of two at one position, the newer is last. */
 export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item: T): readonly T[] {
@@ -20,6 +20,6 @@ export const dropUnsealed = <T extends KeyedPosition>(
   block: number,
   sealedKeys: ReadonlySet<string>,
 ): readonly T[] => {
-  const isUnsealed = (one: T) => one.block === block && one.key !== null && !sealedKeys.has(one.key)
-  return items.some(isUnsealed) ? items.filter((one) => !isUnsealed(one)) : items
+  const isUnsealed = (item: T) => item.block === block && item.key !== null && !sealedKeys.has(item.key)
+  return items.some(isUnsealed) ? items.filter((item) => !isUnsealed(item)) : items
 }

@@ -112,7 +112,7 @@ function lookupResult(tokens: readonly Token[], suggest: readonly string[]): Loo
   const [token, ...others] = tokens
   if (!token) return { kind: 'unknown', suggest }
   if (others.length === 0) return { kind: 'found', token }
-  return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((one) => one.address) }
+  return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((match) => match.address) }
 }
 
 /** Number of letters added, dropped, changed or swapped with their neighbour; at most the bound plus one. */

@@ -172,8 +172,7 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   }
 }
 
-const isSameReading = (one: NavReading, other: NavReading): boolean =>
-  one.price === other.price && one.updatedAt === other.updatedAt
+const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt
 
 /** The addresses of all tokens that are not delisted. */
 export const listedAddresses = (table: TokenTable): Hex[] =>

@@ -39,18 +39,20 @@ export type TimedPosition = ChainPosition & { readonly timestamp: number | null 
 const CHANGES_BOUND = 64
 
 /** The chain stores a multiplier as an integer with this many decimals. */
-const DECIMALS = 18
+export const MULTIPLIER_DECIMALS = 18
 
 /** The doubles of an exact value: parsed from its decimal text, or divided from the integer on chain. */
 const possibleDoubles = (value: string): readonly number[] => {
   const [whole = '0', fraction = ''] = value.split('.')
-  return [Number(value), Number(whole + fraction.slice(0, DECIMALS).padEnd(DECIMALS, '0')) / 10 ** DECIMALS]
+  return [
+    Number(value),
+    Number(whole + fraction.slice(0, MULTIPLIER_DECIMALS).padEnd(MULTIPLIER_DECIMALS, '0')) / 10 ** MULTIPLIER_DECIMALS,
+  ]
 }
 
 /** The list contains doubles. It contradicts an exact value only where no rounding makes the two equal. */
-export const isSameDouble = (one: string | null, other: string | null): boolean =>
-  one === other ||
-  (one !== null && other !== null && possibleDoubles(one).some((double) => possibleDoubles(other).includes(double)))
+export const isSameDouble = (a: string | null, b: string | null): boolean =>
+  a === b || (a !== null && b !== null && possibleDoubles(a).some((double) => possibleDoubles(b).includes(double)))
 
 /** The multiplier just before a position. A schedule counts from the first block whose time has reached it. */
 export function multiplierAt(history: MultiplierHistory, position: TimedPosition): MultiplierState {
@@ -71,7 +73,7 @@ export function currentMultiplier(history: MultiplierHistory): MultiplierState {
 
 /** Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
-  const before = history.changes.filter((one) => isBefore(one, change))
+  const before = history.changes.filter((earlier) => isBefore(earlier, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
   const redundantListChanges = new Set(
     before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
@@ -79,7 +81,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   const missedChange = missedChangeBefore(history, change)
   if (missedChange) return addLogChange(addReportedChange(history, missedChange), change)
   const known = history.changes.find(({ key }) => key === change.key)
-  const others = history.changes.filter((one) => !redundantListChanges.has(one))
+  const others = history.changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
     ...history,
     changes: insertInOrder(
@@ -105,8 +107,8 @@ function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange
   const { lastUnreadBlock, changes } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock)
     return null
-  const isAfterGap = (one: MultiplierChange) =>
-    one.block >= lastUnreadBlock && isBefore(one, change) && one.source !== 'list'
+  const isAfterGap = (earlier: MultiplierChange) =>
+    earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterGap)) return null
   const lastKnown = multiplierAt(history, {
     block: lastUnreadBlock,
@@ -171,7 +173,7 @@ export function dropUnsealedMultiplierChanges(
 export const pendingSchedules = ({ changes }: MultiplierHistory): readonly MultiplierChange[] =>
   changes.filter(({ phase, isApplied, effectiveAt }, index) => {
     if (phase !== 'scheduled' || isApplied || effectiveAt === null) return false
-    const next = changes.slice(index + 1).find((one) => one.source === 'log' || one.phase !== 'effective')
+    const next = changes.slice(index + 1).find((later) => later.source === 'log' || later.phase !== 'effective')
     // A call has no time: it answers the state after any schedule that was due.
     return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
   })
@@ -212,8 +214,8 @@ function applyDueSchedule(state: MultiplierState, timestamp: number | null): Mul
   return isDue ? { value: scheduled.to, source: scheduled.source, scheduled: null } : state
 }
 
-const isSameSchedule = (one: MultiplierChange, other: MultiplierChange): boolean =>
-  one.to === other.to && one.effectiveAt === other.effectiveAt
+const isSameSchedule = (a: MultiplierChange, b: MultiplierChange): boolean =>
+  a.to === b.to && a.effectiveAt === b.effectiveAt
 
 function boundChanges(history: MultiplierHistory): MultiplierHistory {
   const [oldest, ...rest] = history.changes

@@ -36,20 +36,24 @@ const NO_READING: NavReading = { price: null, updatedAt: null }
  */
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
   const newest = history.feed.at(-1)
-  const listed = history.list.findLast((one) => isUsable(one, history, now)) ?? NO_READING
+  const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
   if (!newest) return { reading: listed, source: 'list', missed: false }
   const missed =
-    isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((one) => one.updatedAt === listed.updatedAt)
+    isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
   return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
 }
 
 /** The newest NAV published by a time, even if the relay received it later. */
 export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   let latest: NavReading | null = null
-  const listed = history.list.filter((one) => isUsable(one, history, timeMs))
-  for (const one of [...listed, ...history.feed]) {
-    if (one.updatedAt !== null && one.updatedAt <= timeMs && !isLater(latest?.updatedAt ?? null, one.updatedAt))
-      latest = one
+  const listed = history.list.filter((reading) => isUsable(reading, history, timeMs))
+  for (const reading of [...listed, ...history.feed]) {
+    if (
+      reading.updatedAt !== null &&
+      reading.updatedAt <= timeMs &&
+      !isLater(latest?.updatedAt ?? null, reading.updatedAt)
+    )
+      latest = reading
   }
   return latest ? toReading(latest) : NO_READING
 }
@@ -61,9 +65,9 @@ export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
  */
 export function addListReading(history: NavHistory, reading: NavReading, { now }: NavTiming): NavHistory {
   const { price, updatedAt } = reading
-  const prices = history.list.slice(0, history.list.findLastIndex((one) => hasValidPrice(one, now)) + 1)
-  const earlier = prices.filter((one) => isLater(updatedAt, one.updatedAt))
-  const later = prices.filter((one) => isLater(one.updatedAt, updatedAt))
+  const prices = history.list.slice(0, history.list.findLastIndex((known) => hasValidPrice(known, now)) + 1)
+  const earlier = prices.filter((known) => isLater(updatedAt, known.updatedAt))
+  const later = prices.filter((known) => isLater(known.updatedAt, updatedAt))
   const readings = hasValidPrice(reading, now)
     ? [...earlier, { price, updatedAt }, ...later]
     : later.length > 0
@@ -78,9 +82,9 @@ export function addListReading(history: NavHistory, reading: NavReading, { now }
  * round replaces a sealed one. Rounds are ordered by phase and number, not by arrival.
  */
 export function addRound(history: NavHistory, round: Round): NavHistory {
-  const known = history.feed.find((one) => isSameReport(one, round))
-  if (known?.sealed && !round.sealed) return history
-  const others = history.feed.filter((one) => one !== known)
+  const existing = history.feed.find((known) => isSameReport(known, round))
+  if (existing?.sealed && !round.sealed) return history
+  const others = history.feed.filter((known) => known !== existing)
   const feed = [...others, round].sort(compareRounds).slice(-ROUNDS_BOUND)
   return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
 }
@@ -93,9 +97,9 @@ export function addRound(history: NavHistory, round: Round): NavHistory {
 export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
   const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
   if (removed.length === 0) return history
-  const isRemoved = (one: Round) =>
-    removed.includes(one) || (one.key === null && removed.some((log) => isSameRound(one, log)))
-  return { ...history, feed: history.feed.filter((one) => !isRemoved(one)) }
+  const isRemoved = (round: Round) =>
+    removed.includes(round) || (round.key === null && removed.some((log) => isSameRound(round, log)))
+  return { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
 }
 
 /** Adds the rounds of a sealed block, and removes earlier rounds of that block that it does not contain. */
@@ -122,23 +126,22 @@ const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolea
 const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0).price !== null
 
 /** False where a time is unknown. */
-const isLater = (one: number | null, other: number | null): boolean => one !== null && other !== null && one > other
+const isLater = (a: number | null, b: number | null): boolean => a !== null && b !== null && a > b
 
 const toReading = ({ price, updatedAt }: NavReading): NavReading => ({ price, updatedAt })
 
-const isSameRound = (one: Round, other: Round): boolean => one.phase === other.phase && one.round === other.round
+const isSameRound = (a: Round, b: Round): boolean => a.phase === b.phase && a.round === b.round
 
-const isSameReport = (one: Round, other: Round): boolean =>
-  one.key === other.key && (one.key !== null || isSameRound(one, other))
+const isSameReport = (a: Round, b: Round): boolean => a.key === b.key && (a.key !== null || isSameRound(a, b))
 
 /** A new aggregator may start at round 1, so the phase comes first. Of one round, a sealed log wins, then a call. */
-const compareRounds = (one: Round, other: Round): number =>
-  one.phase - other.phase ||
-  Number(BigInt(one.round) - BigInt(other.round)) ||
-  priorityOf(one) - priorityOf(other) ||
-  comparePositions(one.position, other.position)
+const compareRounds = (a: Round, b: Round): number =>
+  a.phase - b.phase ||
+  Number(BigInt(a.round) - BigInt(b.round)) ||
+  priorityOf(a) - priorityOf(b) ||
+  comparePositions(a.position, b.position)
 
 const priorityOf = ({ sealed, key }: Round): number => (sealed ? 2 : 0) + (key === null ? 0 : 1)
 
-const comparePositions = (one: ChainPosition | null, other: ChainPosition | null): number =>
-  one && other ? Number(isBefore(other, one)) - Number(isBefore(one, other)) : 0
+const comparePositions = (a: ChainPosition | null, b: ChainPosition | null): number =>
+  a && b ? Number(isBefore(b, a)) - Number(isBefore(a, b)) : 0

@@ -45,7 +45,8 @@ export function applyPauseChange(
   paused: readonly number[],
   { kind, features }: Pick<PauseChange, 'kind' | 'features'>,
 ) {
-  const kept = kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((one) => !features.includes(one))
+  const kept =
+    kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
   const now = kind === 'unpaused' ? kept : [...new Set([...kept, ...features])]
   return now.toSorted((a, b) => a - b).slice(0, FEATURES_BOUND)
 }

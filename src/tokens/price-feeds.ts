@@ -31,7 +31,7 @@ const FEED_DECIMALS = 8
 const AGGREGATORS_BOUND = 2
 
 /**
- * The feeds of the settings, with their state of the previous run. Until a proxy has answered for the first time, logs
+ * The feeds of the settings, with their earlier state. Until a proxy has answered for the first time, logs
  * come from the aggregator in the settings, or from the proxy itself: some feeds have no separate aggregator.
  */
 export const openFeeds = (settings: readonly FeedSetting[], before: readonly PriceFeed[] = []): readonly PriceFeed[] =>
@@ -56,7 +56,7 @@ export function findFeed(
   address: Hex,
 ): { feed: PriceFeed; aggregator: Aggregator } | null {
   for (const feed of feeds) {
-    const aggregator = feed.aggregators.findLast((one) => one.address === address)
+    const aggregator = feed.aggregators.findLast((candidate) => candidate.address === address)
     if (aggregator) return { feed, aggregator }
   }
   return null
@@ -94,6 +94,6 @@ function withAggregator(
   before: readonly Aggregator[],
   { aggregator: address, phase, decimals }: FeedContractState,
 ): readonly Aggregator[] {
-  const others = before.filter((one) => one.address !== address && one.phase > 0 && one.phase < phase)
+  const others = before.filter((known) => known.address !== address && known.phase > 0 && known.phase < phase)
   return [...others, { address, phase, decimals }].slice(-AGGREGATORS_BOUND)
 }

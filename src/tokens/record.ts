@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { TokenRecord } from '../protocol/fields.ts'
-import { dropUnsealed, insertInOrder, type KeyedPosition } from './chain-position.ts'
+import { insertInOrder, type KeyedPosition } from './chain-position.ts'
 
 /** A record field from a log; it holds until the list changes that field. */
 export type RecordChange = KeyedPosition & {
@@ -25,13 +25,6 @@ export function applyRecordChanges(listed: TokenRecord, changes: readonly Record
 
 export const addRecordChange = (changes: readonly RecordChange[], change: RecordChange): readonly RecordChange[] =>
   insertInOrder(changes, change).slice(-RECORD_CHANGES_BOUND)
-
-/** Drops the log changes of a block whose keys the sealed block does not contain. */
-export const dropUnsealedRecordChanges = (
-  changes: readonly RecordChange[],
-  block: number,
-  sealedKeys: ReadonlySet<string>,
-) => dropUnsealed(changes, block, sealedKeys)
 
 /** Drops the changes of fields that the list has changed since: the list is newer. */
 export function dropChangesOverriddenByList(

@@ -110,7 +110,7 @@ const meetingAnnouncement = (cycle: number) => ({
 })
 
 const findToken = (symbol: string) => {
-  const token = [...tokens, lateToken].find((one) => one.symbol === symbol)
+  const token = [...tokens, lateToken].find((candidate) => candidate.symbol === symbol)
   if (!token) throw new Error(`no token ${symbol}`)
   return token
 }

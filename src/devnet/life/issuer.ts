@@ -127,7 +127,7 @@ const createTransferActions = ({ inject, addressOf, custodian, operator }: Issue
 const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   const feedOf = (symbol: string) => {
     const token = addressOf(symbol)
-    const feed = feeds.find((one) => one.token.address === token)
+    const feed = feeds.find((candidate) => candidate.token.address === token)
     if (!feed) throw new Error(`${symbol} has no feed`)
     return feed
   }

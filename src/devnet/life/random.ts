@@ -32,10 +32,10 @@ export const drawCount = (random: RandomSource, average: number): number =>
 /** A shuffled list in which no element keeps its index, unless it is the only one: a random cyclic permutation. */
 export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {
   const randomOrder = list
-    .map((one, position) => ({ one, at: position, sortKey: random() }))
+    .map((item, position) => ({ item, at: position, sortKey: random() }))
     .toSorted((left, right) => left.sortKey - right.sortKey)
   return randomOrder
-    .map(({ one }, index) => ({ one, at: randomOrder.at(index - 1)?.at ?? 0 }))
+    .map(({ item }, index) => ({ item, at: randomOrder.at(index - 1)?.at ?? 0 }))
     .toSorted((left, right) => left.at - right.at)
-    .map(({ one }) => one)
+    .map(({ item }) => item)
 }

@@ -41,7 +41,7 @@ export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   if (request.length > BATCH_BOUND) {
     return serialize(errorAnswer(null, new CallError(-32014, 'too many RPC calls in batch request', 413)))
   }
-  return { status: 200, text: JSON.stringify(request.map((one) => answerRequest(one, call).body)) }
+  return { status: 200, text: JSON.stringify(request.map((item) => answerRequest(item, call).body)) }
 }
 
 /** An error that belongs to no request. */

@@ -56,12 +56,12 @@ const stateReaderAt =
 
 /** The newest round of a token's feed on the chain. */
 const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
-  const feed = feeds.find((one) => one.token === token)
+  const feed = feeds.find((candidate) => candidate.token === token)
   if (!feed) return undefined
   const { round, answer, updatedAt } = readNewestRound(readState, readFeedState(readState, feed.proxy).aggregator)
   if (round === 0n) return undefined
   return { price: Number(formatUnits(answer, FEED_DECIMALS)), updatedAtMs: Number(updatedAt) * 1_000 }
 }
 
-const newerRound = (one: NavRound | undefined, other: NavRound | undefined): NavRound | undefined =>
-  one && other ? (other.updatedAtMs > one.updatedAtMs ? other : one) : (one ?? other)
+const newerRound = (a: NavRound | undefined, b: NavRound | undefined): NavRound | undefined =>
+  a && b ? (b.updatedAtMs > a.updatedAtMs ? b : a) : (a ?? b)

@@ -154,7 +154,7 @@ export class DevnetSockets {
 
   #subscribe({ subscriptions }: DevnetSession, params: unknown): HexString {
     const [name, filter] = Array.isArray(params) ? params : []
-    const kind = subscriptionKinds.find((one) => one === name)
+    const kind = subscriptionKinds.find((known) => known === name)
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
     if (this.#faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
     if (subscriptions.size >= SUBSCRIPTIONS_BOUND)

@@ -61,8 +61,8 @@ export const createStockList = (
     return record ? [{ ...record, ...overrides }] : []
   }
   const findEntry = (symbolOrAddress: string): ListEntry => {
-    const entry = entries.find((one) =>
-      servedRecords(one).some(
+    const entry = entries.find((candidate) =>
+      servedRecords(candidate).some(
         ({ symbol, contract_address }) =>
           symbol === symbolOrAddress || contract_address?.toLowerCase() === symbolOrAddress.toLowerCase(),
       ),
@@ -71,7 +71,7 @@ export const createStockList = (
     return entry
   }
   const entryOfSymbol = (symbol: string): ListEntry => {
-    const entry = entries.find((one) => servedRecords(one).some((record) => record.symbol === symbol))
+    const entry = entries.find((candidate) => servedRecords(candidate).some((record) => record.symbol === symbol))
     return entry ?? entries.find(({ issuedAs }) => issuedAs === symbol) ?? findEntry(symbol)
   }
   const body = () => JSON.stringify({ tokens: entries.flatMap(servedRecords).map(withExactMultiplier) })
@@ -83,7 +83,7 @@ export const createStockList = (
     },
     remove: (symbolOrAddress) => {
       const entry = findEntry(symbolOrAddress)
-      entries = entries.filter((one) => one !== entry)
+      entries = entries.filter((listed) => listed !== entry)
     },
     change: (symbolOrAddress, fields) => {
       const entry = findEntry(symbolOrAddress)

@@ -87,11 +87,11 @@ export const observedAt = (updatedAt: bigint): bigint =>
   updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n
 
 export const buildRoundTransaction =
-  (feed: DevnetFeed, sender: HexString, { answer, ...given }: RoundInput): DeferredTransaction =>
+  (feed: DevnetFeed, sender: HexString, { answer, ...requested }: RoundInput): DeferredTransaction =>
   ({ readState, timestamp }) => {
     const { aggregator } = readFeedState(readState, feed.proxy)
-    const round = given.round ?? readNewestRound(readState, aggregator).round + 1n
-    const updatedAt = given.updatedAt ?? BigInt(timestamp)
+    const round = requested.round ?? readNewestRound(readState, aggregator).round + 1n
+    const updatedAt = requested.updatedAt ?? BigInt(timestamp)
     const startedAt = observedAt(updatedAt)
     const values = roundValues(aggregator, { round, answer, startedAt, updatedAt })
     return {

@@ -4,7 +4,7 @@ import { entryOf, type TapeRow } from '../row.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
 import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './key-types.ts'
-import { type IndexedMessage, ShelfIndex } from './shelves.ts'
+import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
 
 /** A page holds at most this much text, and one update more. */
 const TEXT_BOUND_CHARS = 1_048_576
@@ -22,7 +22,7 @@ export class TapeIndex {
   readonly #openKeyTypes: OpenKeyTypes
   readonly #row: StatementSync
   readonly #rows: Readonly<Record<'asc' | 'desc', StatementSync>>
-  #pending: IndexedMessage[] = []
+  #pending: IndexedUpdate[] = []
   #oldest: number
 
   constructor(database: DatabaseSync, { oldest, end, readKey }: OpenedTape) {

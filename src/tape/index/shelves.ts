@@ -12,7 +12,7 @@ const SEARCHED_SHELVES_BOUND = 256
 const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 
 /** `followsFrom` is the number of the first publication that the update follows. */
-export type IndexedMessage = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
+export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
 /** The numbers found, and the number up to which the search came: null at the end of the range. */
 export type FoundSeqs = { readonly seqs: readonly number[]; readonly reached: number | null }
@@ -68,8 +68,8 @@ export class ShelfIndex {
   }
 
   /** Indexes updates that were written. */
-  add(messages: readonly IndexedMessage[]): void {
-    for (const { seq, channel, followsFrom } of messages) {
+  add(updates: readonly IndexedUpdate[]): void {
+    for (const { seq, channel, followsFrom } of updates) {
       const shelf = this.#currentShelf(shelfNumberOf(seq))
       if (shelf.channels) shelf.channels[seq % SHELF_SIZE] = channel
       shelf.count += 1

@@ -184,7 +184,9 @@ describe('the state', () => {
     const { chain } = world
     const first = chain.oldest - 1
     const sent = Map.groupBy(
-      sealedFrom(world, first + 1).flatMap((block) => block.transactions.filter((one) => !isFeedPublication(one))),
+      sealedFrom(world, first + 1).flatMap((block) =>
+        block.transactions.filter((transaction) => !isFeedPublication(transaction)),
+      ),
       ({ from }) => from,
     )
     expect(sent.size).toBeGreaterThan(20)
@@ -201,7 +203,7 @@ describe('the state', () => {
     const { chain } = world
     const ends = Math.floor(chain.head.number / CYCLE_BLOCKS) * CYCLE_BLOCKS
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
-      block.transactions.filter((one) => !isFeedPublication(one)).flatMap(({ writes }) => writes),
+      block.transactions.filter((transaction) => !isFeedPublication(transaction)).flatMap(({ writes }) => writes),
     )) {
       expect(chain.valueAt(key, ends)).toBe(chain.valueAt(key, ends - CYCLE_BLOCKS))
     }

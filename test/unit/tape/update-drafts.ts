@@ -2,7 +2,7 @@ import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Draft, DraftOf } from '../../../src/protocol/updates.ts'
 import { Notes, tokenNotes } from '../../../src/tape/notes.ts'
 
-/** Drafts of every kind that a tape treats differently, each as short as the contract lets it be. */
+/** Drafts of every kind that a tape treats differently, each as short as the contract allows. */
 
 export const apple: Hex = `0x${'aa'.repeat(20)}`
 export const tesla: Hex = `0x${'7e'.repeat(20)}`
@@ -108,7 +108,7 @@ export const amend = ({ nth = 1, ...about }: DraftFields): DraftOf<'amend'> => {
   }
 }
 
-/** A corporate action: nothing that the count may take. */
+/** A corporate action, which eviction by count spares. */
 export const pause = ({ nth = 1, ...about }: DraftFields): DraftOf<'pause'> => ({
   ...{ type: 'pause', ...commonFields(about), change: 'paused', features: ['TRANSFER'] },
   ...{ feature_ids: [0], paused: ['TRANSFER'], source: 'log' },
@@ -145,7 +145,6 @@ export const token = (fields: DraftFields): DraftOf<'token'> => ({
   source: 'list',
 })
 
-/** One of each kind. */
 export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
   transfer(fields),
   approval(fields),
@@ -156,7 +155,7 @@ export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
   status(fields),
 ]
 
-/** Notes of tokens that have only the fields that a test reads. */
+/** The notes of tokens that have only the fields that a test reads. */
 export const notesOfTokens = <Token extends { readonly address: Hex }>(tokens: Iterable<Token>): Notes => {
   const notes = new Notes()
   for (const token of tokens) notes.set<unknown>(tokenNotes.at(token.address), token)

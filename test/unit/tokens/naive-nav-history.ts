@@ -28,9 +28,15 @@ export const navStateOf = (reading: NavValue, now: number) => {
 const byTime = (a: NavValue, b: NavValue) => (a.updatedAt ?? 0) - (b.updatedAt ?? 0)
 const originRanking = ['pending call', 'pending log', 'sealed call', 'sealed log']
 const originOf = ({ sealed, key }: Round) => `${sealed ? 'sealed' : 'pending'} ${key === null ? 'call' : 'log'}`
-const sortKeyOf = (one: Round) => {
-  const { phase, round, position } = one
-  return [phase, Number(round), originRanking.indexOf(originOf(one)), position?.block ?? 0, position?.logIndex ?? 0]
+const sortKeyOf = (feedRound: Round) => {
+  const { phase, round, position } = feedRound
+  return [
+    phase,
+    Number(round),
+    originRanking.indexOf(originOf(feedRound)),
+    position?.block ?? 0,
+    position?.logIndex ?? 0,
+  ]
 }
 const byOrder = (a: Round, b: Round) => {
   const [left, right] = [sortKeyOf(a), sortKeyOf(b)]
@@ -52,15 +58,15 @@ export class NaiveNavHistory {
     if (action.kind === 'remove') this.#removeRounds(({ key }) => action.keys.some((removedKey) => removedKey === key))
     if (action.kind !== 'settle') return
     this.#removeRounds(
-      ({ position, key }) => position?.block === action.block && action.sealed.every((one) => one.key !== key),
+      ({ position, key }) => position?.block === action.block && action.sealed.every((round) => round.key !== key),
     )
-    for (const one of action.sealed) this.#applyRound({ ...one, sealed: true })
+    for (const round of action.sealed) this.#applyRound({ ...round, sealed: true })
   }
 
   #applyReading(reading: NavValue): void {
     if (this.invalidReading && isValidReading(this.invalidReading, this.now)) this.prices.push(this.invalidReading)
     this.invalidReading = null
-    this.prices = this.prices.filter((one) => isValidReading(one, this.now))
+    this.prices = this.prices.filter((known) => isValidReading(known, this.now))
     const newest = Math.max(...this.prices.map(({ updatedAt }) => updatedAt ?? 0))
     if (isValidReading(reading, this.now)) {
       this.prices = [...this.prices.filter(({ updatedAt }) => updatedAt !== reading.updatedAt), reading]
@@ -69,22 +75,22 @@ export class NaiveNavHistory {
 
   #applyRound(round: Round): void {
     const id = ({ key, phase, round: nth }: Round) => key ?? `${phase}/${nth}`
-    const index = this.feed.findIndex((one) => id(one) === id(round))
+    const index = this.feed.findIndex((known) => id(known) === id(round))
     if (index < 0) this.feed.push(round)
     else if (round.sealed || !this.feed[index]?.sealed) this.feed[index] = round
   }
 
   #removeRounds(isRemoved: (round: Round) => boolean): void {
-    const removed = this.feed.filter((one) => one.key !== null && isRemoved(one))
+    const removed = this.feed.filter((known) => known.key !== null && isRemoved(known))
     const numbers = removed.map(({ phase, round }) => `${phase}/${round}`)
     this.feed = this.feed.filter(
-      (one) => !removed.includes(one) && (one.key !== null || !numbers.includes(`${one.phase}/${one.round}`)),
+      (known) => !removed.includes(known) && (known.key !== null || !numbers.includes(`${known.phase}/${known.round}`)),
     )
   }
 
   #listReadings(now: number): NavValue[] {
     const all = [...this.prices.toSorted(byTime), ...(this.invalidReading ? [this.invalidReading] : [])]
-    return this.feed.length > 0 ? all.filter((one) => isValidReading(one, now)) : all
+    return this.feed.length > 0 ? all.filter((listed) => isValidReading(listed, now)) : all
   }
 
   current() {

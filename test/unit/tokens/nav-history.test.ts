@@ -153,16 +153,16 @@ describe('a removed round', () => {
 
 describe('a settled block', () => {
   it('removes the rounds that it lacks, and seals and adds those that it contains', () => {
-    const [one, two, three] = [0, 1, 2].map((logIndex) =>
+    const [first, second, third] = [0, 1, 2].map((logIndex) =>
       log(100 + logIndex, { position: { block: 50, logIndex }, key: `50-0xaa-${logIndex}` }),
     )
-    if (!one || !two || !three) throw new Error('no history')
-    const history = withRounds(emptyNavHistory, log(99), call(98), one, two)
-    expect(applySealedRounds(history, 50, [two, three]).feed).toEqual([
+    if (!first || !second || !third) throw new Error('no rounds')
+    const history = withRounds(emptyNavHistory, log(99), call(98), first, second)
+    expect(applySealedRounds(history, 50, [second, third]).feed).toEqual([
       call(98),
       log(99),
-      { ...two, sealed: true },
-      { ...three, sealed: true },
+      { ...second, sealed: true },
+      { ...third, sealed: true },
     ])
   })
 

@@ -8,7 +8,7 @@ describe('a reorganisation', () => {
   it('replaces blocks, and pushes their logs as removed, then the new heads and logs', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
-    const [gone] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    const [dropped] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
     devnet.makeFlashblock()
     devnet.seal()
     const old = devnet.seal()
@@ -17,7 +17,7 @@ describe('a reorganisation', () => {
     await link.subscribe('logs')
     await link.subscribe('newHeads')
 
-    const [first, second] = devnet.reorg(2, [gone])
+    const [first, second] = devnet.reorg(2, [dropped])
     await link.flush()
     expect(second).toMatchObject({ number: old.number, parentHash: first?.hash })
     expect(second?.hash).not.toBe(old.hash)
@@ -43,11 +43,11 @@ describe('a reorganisation', () => {
   it('can move a transaction to a later block', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
-    const [gone, moved, kept] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n), sendTransfer(devnet, 3n)]
+    const [dropped, moved, kept] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n), sendTransfer(devnet, 3n)]
     devnet.makeFlashblock()
     devnet.seal()
     await link.subscribe('pendingLogs', {})
-    const [block] = devnet.reorg(1, [gone], [moved])
+    const [block] = devnet.reorg(1, [dropped], [moved])
     expect(block?.transactions.map(({ hash }) => hash)).toEqual([kept])
     devnet.makeFlashblock()
     await link.flush()
@@ -77,12 +77,12 @@ describe('reorganisations by a fault', () => {
 
   it('drop and move transactions as a seal does', async () => {
     const devnet = await startManualDevnet()
-    const [gone, moved] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    const [dropped, moved] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
     sendTransfer(devnet, 3n)
     devnet.makeFlashblock()
     expect(devnet.seal().transactions).toHaveLength(3)
     Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 2 })
-    devnet.faults.drop(gone)
+    devnet.faults.drop(dropped)
     devnet.faults.move(moved)
     const { parentHash } = devnet.seal()
     expect(devnet.chain.blockOfHash(parentHash)).toBeUndefined()

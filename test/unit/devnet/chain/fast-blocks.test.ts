@@ -29,8 +29,8 @@ describe('blocks that share a second', () => {
       const [log] = await getLogs(devnet, { blockHash: devnet.seal().hash })
       const latest = Head.parse(await rpcResult(devnet, 'eth_getBlockByNumber', 'latest', false))
       await link.flush()
-      for (const one of [pending, latest, heads(link.notifications).at(-1)]) {
-        expect(one).toMatchObject({ timestamp: log?.blockTimestamp, timestampMs: log?.blockTimestampMs })
+      for (const block of [pending, latest, heads(link.notifications).at(-1)]) {
+        expect(block).toMatchObject({ timestamp: log?.blockTimestamp, timestampMs: log?.blockTimestampMs })
       }
       times.push([Number(latest.timestamp), Number(latest.timestampMs)] as const)
     }

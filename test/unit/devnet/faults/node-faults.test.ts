@@ -53,10 +53,11 @@ describe('an unindexed block', () => {
     sendTransfer(devnet, 1n)
     devnet.makeFlashblock()
     const { hash } = devnet.seal()
-    const bare = devnet.seal()
+    const emptyBlock = devnet.seal()
     devnet.faults.emptyLogs = 2
     const answers = []
-    for (const blockHash of [hash, bare.hash, hash, hash]) answers.push(amounts(await getLogs(devnet, { blockHash })))
+    for (const blockHash of [hash, emptyBlock.hash, hash, hash])
+      answers.push(amounts(await getLogs(devnet, { blockHash })))
     expect(answers).toEqual([[], [], [], [1]])
   })
 

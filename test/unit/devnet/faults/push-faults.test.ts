@@ -105,7 +105,7 @@ describe('a refused subscription', () => {
     devnet.faults.refused = [kind]
     const link = await openSocket(devnet)
     expect((await link.subscribe(kind, {})).error?.code).toBe(-32602)
-    for (const other of subscriptionKinds.filter((one) => one !== kind))
+    for (const other of subscriptionKinds.filter((known) => known !== kind))
       expect((await link.subscribe(other)).error).toBeUndefined()
   })
 })
@@ -169,20 +169,20 @@ describe('a lost flashblock', () => {
 describe('logs out of order', () => {
   it('are shuffled within a flashblock, none at its own index, and equally for every subscriber', async () => {
     const devnet = await startManualDevnet()
-    const [one, other] = [await openSocket(devnet), await openSocket(devnet)]
-    for (const link of [one, other]) await link.subscribe('pendingLogs', {})
+    const [first, second] = [await openSocket(devnet), await openSocket(devnet)]
+    for (const link of [first, second]) await link.subscribe('pendingLogs', {})
     devnet.faults.shuffle = true
     const flashblocks = [[1, 2], [3], [4, 5, 6, 7, 8]]
     for (const flashblock of flashblocks) {
       for (const raw of flashblock) sendTransfer(devnet, BigInt(raw))
       devnet.makeFlashblock()
     }
-    for (const link of [one, other]) await link.flush()
-    const pushed = amounts(one.notifications)
+    for (const link of [first, second]) await link.flush()
+    const pushed = amounts(first.notifications)
     expect(pushed.slice(0, 3)).toEqual([2, 1, 3])
     expect(pushed.toSorted()).toEqual(flashblocks.flat())
     expect(pushed.filter((raw, index) => raw === index + 1)).toEqual([3])
-    expect(other.notifications).toEqual(one.notifications)
+    expect(second.notifications).toEqual(first.notifications)
     expect(amounts(devnet.seal().logs)).toEqual(flashblocks.flat())
   })
 

@@ -8,7 +8,7 @@ const MONDAY_MS = Date.UTC(2026, 10, 16)
 const SATURDAY_MS = MONDAY_MS + 120 * HOUR_MS
 
 const roundsOf = (seed: string, symbol: string, fromMs: number, hours: number) => {
-  const token = tokens.find((one) => one.symbol === symbol)
+  const token = tokens.find((candidate) => candidate.symbol === symbol)
   if (!token) throw new Error(`no token ${symbol}`)
   const navOf = createNavCurve(seed)
   const readings = Array.from({ length: hours * 720 }, (_, index) => navOf(token, fromMs + index * 5_000))
@@ -55,7 +55,7 @@ describe('a reference value', () => {
 
 describe('a faulty feed', () => {
   const roundsAt = (symbol: string, times: readonly number[]) => {
-    const token = tokens.find((one) => one.symbol === symbol)
+    const token = tokens.find((candidate) => candidate.symbol === symbol)
     if (!token) throw new Error(`no token ${symbol}`)
     const navOf = withFeedFaults(createNavCurve('nav'))
     return times.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))

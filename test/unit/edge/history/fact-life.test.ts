@@ -16,7 +16,7 @@ const foldedKey = sealOf([foldedPosition]).keys[0] ?? ''
 
 type Head = Partial<Record<'safe' | 'finalized', number>>
 
-/** The fact of a key after these batches; `places` are the sequence numbers of its updates. */
+/** The fact of a key after these batches; `seqs` are the sequence numbers of its updates. */
 async function factAfter(batches: readonly (readonly Draft[])[], key: string = published.key, head: Head = {}) {
   const { tape } = openTestEdge({ bound: 6 })
   const heads = { pending: null, sealed: null, safe: head.safe ?? null, finalized: head.finalized ?? null }
@@ -25,8 +25,8 @@ async function factAfter(batches: readonly (readonly Draft[])[], key: string = p
   for (const batch of batches) await tape.append(batch)
   const fact = readFact(key, { tape, view: new View(tape) })
   const entries = await tape.readAfter(0, 100)
-  const places = fact.texts.map((text) => entries.findIndex((entry) => entry.text === text) + 1)
-  return { ...fact, places }
+  const seqs = fact.texts.map((text) => entries.findIndex((entry) => entry.text === text) + 1)
+  return { ...fact, seqs }
 }
 const stageAfter = async (batches: readonly (readonly Draft[])[], key?: string, head?: Head) =>
   (await factAfter(batches, key, head)).stage
@@ -39,9 +39,9 @@ describe('the updates of one fact', () => {
       [sealOf([published, other]), sealOf([], 7, 0, tesla)],
       [sealOf([other], 8)],
     ]
-    const { key, places } = await factAfter(batches)
+    const { key, seqs } = await factAfter(batches)
     expect(key).toBe(published.key)
-    expect(places).toEqual([1, 3, 4])
+    expect(seqs).toEqual([1, 3, 4])
   })
 
   it('are found by a hash in capitals too', async () => {
@@ -50,8 +50,8 @@ describe('the updates of one fact', () => {
   })
 
   it('are the seals that list it, for a log folded into another', async () => {
-    const { places, stage } = await factAfter([[published], [sealOf([published, foldedPosition])]], foldedKey)
-    expect([places, stage]).toEqual([[2], 'sealed'])
+    const { seqs, stage } = await factAfter([[published], [sealOf([published, foldedPosition])]], foldedKey)
+    expect([seqs, stage]).toEqual([[2], 'sealed'])
   })
 })
 
@@ -97,17 +97,17 @@ describe('the stage of one fact', () => {
 
   it('is that of the new publication when the key is published again, after its older updates', async () => {
     const batches = [...sealed, [retractOf(published, 'reorg'), sealOf([], 7, 1)]]
-    expect(await factAfter([...batches, [published]])).toMatchObject({ stage: 'preconfirmed', places: [1, 2, 3, 5] })
+    expect(await factAfter([...batches, [published]])).toMatchObject({ stage: 'preconfirmed', seqs: [1, 2, 3, 5] })
     const again = [...batches, [published], [sealOf([published], 7, 2)]]
-    expect(await factAfter(again, published.key, { safe: 7 })).toMatchObject({ stage: 'safe', places: [1, 2, 3, 5, 6] })
+    expect(await factAfter(again, published.key, { safe: 7 })).toMatchObject({ stage: 'safe', seqs: [1, 2, 3, 5, 6] })
     expect(await stageAfter([...again, [retractOf(published, 'reorg')]])).toBe('retracted')
   })
 
   it('of a folded log ends with the block that held it', async () => {
     const batches = [[published], [sealOf([published, foldedPosition])], [sealOf([published], 7, 1)]]
-    expect(await factAfter(batches, foldedKey)).toMatchObject({ stage: 'retracted', places: [2] })
-    const back = sealOf([published, foldedPosition], 7, 2)
-    expect(await stageAfter([...batches, [back]], foldedKey)).toBe('sealed')
+    expect(await factAfter(batches, foldedKey)).toMatchObject({ stage: 'retracted', seqs: [2] })
+    const resealed = sealOf([published, foldedPosition], 7, 2)
+    expect(await stageAfter([...batches, [resealed]], foldedKey)).toBe('sealed')
   })
 
   it("is not changed by a seal of another token's block", async () => {
@@ -123,13 +123,8 @@ describe('the stage of one fact', () => {
   it('comes from the remaining updates when the publication is evicted', async () => {
     const corporate = pauseAt({ index: 3 })
     const later = [4, 5, 6, 7].map((index) => transferAt({ index }))
-    const { stage, places } = await factAfter([
-      [published],
-      [sealOf([published, corporate])],
-      later,
-      [sealOf(later, 8)],
-    ])
-    expect([stage, places]).toEqual(['sealed', [1]])
+    const { stage, seqs } = await factAfter([[published], [sealOf([published, corporate])], later, [sealOf(later, 8)]])
+    expect([stage, seqs]).toEqual(['sealed', [1]])
   })
 })
 
@@ -138,7 +133,7 @@ describe('a fact of which eviction by count left only an amend', () => {
   const batches = [[published], [amendOf(published, published)], [sealOf([published])], later]
 
   it('is sealed, though the amend is preconfirmed', async () => {
-    expect(await factAfter(batches, published.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', places: [1] })
+    expect(await factAfter(batches, published.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', seqs: [1] })
   })
 
   it('is preconfirmed as long as its key is noted as open', async () => {
@@ -151,7 +146,7 @@ describe('a fact of which eviction by count left only an amend', () => {
 
 describe('a fact that cannot be read', () => {
   const refusalOf = async (key: string): Promise<Refusal> => {
-    const failure = await factAfter([[published]], key).catch((given: unknown) => given)
+    const failure = await factAfter([[published]], key).catch((error: unknown) => error)
     if (failure instanceof Refusal) return failure
     throw new Error('it was not refused')
   }

@@ -146,7 +146,7 @@ async function refusalOf(
   tape: SearchableTape,
   parameters: QueryParameters,
 ): Promise<Pick<Refusal, 'code' | 'message' | 'details'>> {
-  const failure = await pageOf(tape, parameters).catch((given: unknown) => given)
+  const failure = await pageOf(tape, parameters).catch((error: unknown) => error)
   if (!(failure instanceof Refusal)) throw new Error('it was not refused')
   return failure
 }
@@ -223,15 +223,15 @@ describe('a page', () => {
     const { tape } = await openNamedEdge()
     const facts = [1, 2, 3].map((index) => transferAt({ index }))
     await tape.append([...facts, sealOf(facts)])
-    const at = (place: string) => `${tape.epoch}.${place}`
+    const at = (position: string) => `${tape.epoch}.${position}`
     const parameters = { stage: 'sealed', limit: 2 }
     expect((await pageOf(tape, parameters)).next).toBe(at('4.2'))
     expect((await pageOf(tape, { ...parameters, after: at('4.2') })).texts.map(idOf)).toEqual([at('4.3'), at('4')])
-    const back = await pageOf(tape, { ...parameters, order: 'desc' })
-    expect(back.texts.map(idOf)).toEqual([at('4'), at('4.3')])
-    expect(back.next).toBe(at('4.3'))
-    const further = await pageOf(tape, { ...parameters, order: 'desc', before: back.next ?? '' })
-    expect(further.texts.map(idOf)).toEqual([at('4.2'), at('4.1')])
+    const newest = await pageOf(tape, { ...parameters, order: 'desc' })
+    expect(newest.texts.map(idOf)).toEqual([at('4'), at('4.3')])
+    expect(newest.next).toBe(at('4.3'))
+    const older = await pageOf(tape, { ...parameters, order: 'desc', before: newest.next ?? '' })
+    expect(older.texts.map(idOf)).toEqual([at('4.2'), at('4.1')])
     // Outside the sealed view such a position is just before the seal.
     expect((await pageOf(tape, { after: at('4.2') })).texts.map(idOf)).toEqual([at('4')])
     expect((await pageOf(tape, { before: at('4.2'), order: 'desc', limit: 1 })).texts.map(idOf)).toEqual([at('3')])

@@ -131,7 +131,7 @@ describe('a range that cannot be read', () => {
     [{ format: 'csv' }, 400, 'format'],
   ])('is refused with its parameter: %o', async (parameters, code, parameter) => {
     const { tape } = await openNamedEdge()
-    const failure = await queryAt(START_MS, tape, parameters).catch((given: unknown) => given)
+    const failure = await queryAt(START_MS, tape, parameters).catch((error: unknown) => error)
     if (!(failure instanceof Refusal)) throw new Error('it was not refused')
     expect(failure).toMatchObject({ code, details: { parameter } })
     expect(failure.message).toMatch(new RegExp(`^${parameter}: .*\\.$`))

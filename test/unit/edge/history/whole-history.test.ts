@@ -92,9 +92,9 @@ describe('a whole export', () => {
     const facts = transfers(250)
     await tape.append([...facts, sealOf(facts)])
     const expected = [...Array.from({ length: 250 }, (_, index) => `251.${index + 1}`), '251']
-    const placesOf = (texts: readonly string[]) => texts.map((text) => idOf(text).slice(tape.epoch.length + 1))
-    expect(placesOf(await readAllTexts(tape, { stage: 'sealed' }))).toEqual(expected)
-    expect(placesOf(await readAllTexts(tape, { stage: 'sealed', order: 'desc' }))).toEqual(expected.toReversed())
+    const positionsOf = (texts: readonly string[]) => texts.map((text) => idOf(text).slice(tape.epoch.length + 1))
+    expect(positionsOf(await readAllTexts(tape, { stage: 'sealed' }))).toEqual(expected)
+    expect(positionsOf(await readAllTexts(tape, { stage: 'sealed', order: 'desc' }))).toEqual(expected.toReversed())
   })
 
   it('ends when its client is gone', async () => {
@@ -145,33 +145,33 @@ describe('an export that eviction overtakes', () => {
     })()
     const failure = await reading.then(
       () => null,
-      (given: unknown) => given,
+      (error: unknown) => error,
     )
-    return { tape, failure, places: texts.map(seqOf) }
+    return { tape, failure, seqs: texts.map(seqOf) }
   }
   const evict = (count: number) => (tape: SearchableTape) => tape.append(transfers(count, 5_000))
 
   it('fails rather than skip updates that were kept at its start', async () => {
-    const { failure, places } = await exportDuring({}, evict(101))
+    const { failure, seqs } = await exportDuring({}, evict(101))
     expect(failure).toBeInstanceOf(EvictedError)
-    expect(places).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
+    expect(seqs).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
   })
 
   it('completes when only updates that it had sent are gone', async () => {
-    const { failure, places } = await exportDuring({}, evict(100))
+    const { failure, seqs } = await exportDuring({}, evict(100))
     expect(failure).toBeNull()
-    expect(places).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1))
+    expect(seqs).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1))
   })
 
   it('completes when everything evicted was gone before its start', async () => {
-    const { tape, failure, places } = await exportDuring({}, async () => {}, 50)
-    expect([tape.oldest(), failure, places.length, places[0]]).toEqual([50, null, 1_000, 51])
+    const { tape, failure, seqs } = await exportDuring({}, async () => {}, 50)
+    expect([tape.oldest(), failure, seqs.length, seqs[0]]).toEqual([50, null, 1_000, 51])
   })
 
   it('ends at the start of the tape when it reads newest first', async () => {
-    const { tape, failure, places } = await exportDuring({ order: 'desc' }, evict(300))
+    const { tape, failure, seqs } = await exportDuring({ order: 'desc' }, evict(300))
     expect(failure).toBeNull()
-    expect(places).toEqual(Array.from({ length: 1_000 - tape.oldest() }, (_, index) => 1_000 - index))
+    expect(seqs).toEqual(Array.from({ length: 1_000 - tape.oldest() }, (_, index) => 1_000 - index))
   })
 
   it('sends no spared updates below the oldest position when it reads newest first', async () => {
@@ -186,10 +186,10 @@ describe('an export that eviction overtakes', () => {
       chunks += 1
       if (chunks === 3) for (let more = 0; more < 10; more += 1) await tape.append(transfers(70, 1_000 + more * 70))
     }
-    const places = texts.map(seqOf)
-    expect(places).toEqual(Array.from({ length: places.length }, (_, index) => 600 - index))
-    expect(places.at(-1)).toBeLessThanOrEqual(tape.oldest() + 1)
-    expect(places.length).toBeLessThan(600)
+    const seqs = texts.map(seqOf)
+    expect(seqs).toEqual(Array.from({ length: seqs.length }, (_, index) => 600 - index))
+    expect(seqs.at(-1)).toBeLessThanOrEqual(tape.oldest() + 1)
+    expect(seqs.length).toBeLessThan(600)
   })
 
   it('fails in the sealed view when a publication is gone that it had read and not sent yet', async () => {

@@ -52,7 +52,7 @@ describe('the address that a connection counts for', () => {
     ['the leftmost when all are trusted proxies', '10.0.0.1', '10.1.1.1, 10.2.2.2', '10.1.1.1'],
     ['the forwarded one behind an IPv6 proxy', 'fd00::1', '203.0.113.7', '203.0.113.7'],
     ['the forwarded one behind an IPv4-mapped proxy', '::ffff:10.0.0.1', '203.0.113.7', '203.0.113.7'],
-  ])('is %s', (_, remote, forwarded, name) => {
+  ])('with X-Forwarded-For is %s', (_, remote, forwarded, name) => {
     expect(readClientAddress(remote, forwarded)).toEqual({ name, warnings: 0 })
   })
 

@@ -26,7 +26,7 @@ function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex,
 
 /** Records the bytes it is given. A slow one keeps the buffers themselves, so a reused buffer would show. */
 class RecordingListener {
-  readonly given: Buffer[] = []
+  readonly writes: Buffer[] = []
   readonly listener: Listener
   readonly #slow: boolean
 
@@ -38,20 +38,20 @@ class RecordingListener {
   ) {
     this.#slow = isSlow
     const outlet = {
-      write: (bytes: Buffer) => void this.given.push(this.#slow ? bytes : Buffer.from(bytes)),
+      write: (bytes: Buffer) => void this.writes.push(this.#slow ? bytes : Buffer.from(bytes)),
       backlog: isSlow ? 1 : 0,
       takenBytes: 0,
       drained: async () => {},
       ping: () => false,
       end: () => {},
     }
-    const given = { id: 'one', transport, address: 'here', outlet, heartbeatMs: null, uptime: 0 }
-    this.listener = new Listener({ ...given, options: { ...defaultSelectionOptions, ...options } })
+    const init = { id: 'one', transport, address: 'here', outlet, heartbeatMs: null, uptime: 0 }
+    this.listener = new Listener({ ...init, options: { ...defaultSelectionOptions, ...options } })
     this.listener.tokens = tokens
   }
 
   get text(): string {
-    return Buffer.concat(this.given).toString()
+    return Buffer.concat(this.writes).toString()
   }
 }
 
@@ -103,11 +103,11 @@ describe('a live listener', () => {
             }),
           )
           for (const frames of written) audiences.deliver(frames, frames.at(-1)?.seq ?? 0, () => true)
-          for (const { listener, text, given } of readers) {
+          for (const { listener, text, writes } of readers) {
             const match = createMatcher({ tokens: listener.tokens, options: listener.options })
             const expected = written.map(match).filter((frames) => frames.length > 0)
             expect(text).toBe(expected.map((frames) => concatBytes(frames, listener.transport).toString()).join(''))
-            expect(given).toHaveLength(expected.length)
+            expect(writes).toHaveLength(expected.length)
             expect(listener.sent).toBe(expected.flat().length)
           }
         },

@@ -34,7 +34,7 @@ async function receivedBy(
 const receivedTypes = async (options: Partial<SelectionOptions>, ...batches: readonly (readonly Draft[])[]) =>
   (await receivedBy({ options }, ...batches)).map(({ type }) => type)
 
-describe('a retraction', () => {
+describe('a retract', () => {
   it('follows a key that the selection received, though it names another type', async () => {
     expect(await receivedTypes({ types: ['transfer'] }, [large], [retractOf(large)])).toEqual(['transfer', 'retract'])
   })
@@ -102,7 +102,7 @@ describe('a retraction', () => {
   })
 })
 
-describe('an amendment', () => {
+describe('an amend', () => {
   it('follows a key that the selection received, though its new content does not pass', async () => {
     const options = { ...largeOnly, types: ['transfer' as const] }
     expect(await receivedTypes(options, [large], [amendOf(large, shrunkTransfer)])).toEqual(['transfer', 'amend'])
