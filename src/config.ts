@@ -101,6 +101,16 @@ export type Config = {
   readonly [N in SettingName]: Settings[N]['default'] extends null ? SettingValue<N> | undefined : SettingValue<N>
 }
 
+/** Where the relay connects to the chain and reads the list. */
+export type UpstreamEndpoints = {
+  readonly rpcUrls: readonly string[]
+  readonly wsUrls: readonly string[]
+  readonly stocksUrl: string
+  readonly feeds: readonly FeedPair[]
+  /** Whether the chain is the built-in one. */
+  readonly demo: boolean
+}
+
 export type ConfigResult =
   | { readonly kind: 'settings'; readonly config: Config }
   | { readonly kind: 'help'; readonly text: string }

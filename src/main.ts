@@ -1,19 +1,19 @@
 import packageJson from '../package.json' with { type: 'json' }
-import { type Config, readConfig } from './config.ts'
+import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
 import { quickStartLines } from './docs/snippets.ts'
 import { ListenError } from './edge/http/server.ts'
 import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
-import { type Relay, startRelay, type UpstreamEndpoints } from './relay.ts'
+import { type Relay, startRelay } from './relay.ts'
 import { TapeError } from './tape/tape.ts'
 import { baseFeeds } from './tokens/base-feeds.ts'
 
-/** The start was asked for in a way that cannot work. */
+/** The settings cannot work. */
 const EXIT_USAGE = 2
-/** The process group may get one signal twice, within milliseconds; only a later one means impatience. */
+/** A process group may get one signal twice within milliseconds. Only a later one forces the exit. */
 const FORCED_EXIT_AFTER_MS = 1_000
-/** The three lines wait this long for the first list, so that they name a symbol that is there. */
+/** The banner waits this long for the first list, so that it names a symbol that exists. */
 const FIRST_LIST_TIMEOUT_MS = 5_000
 
 /** The public endpoints of the networks that need no key. */
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   const { config } = result
   const log = openLog(config.LOG_LEVEL)
   const devnet = isDemo(config) ? await openDevnet() : null
-  const upstream = resolveUpstream(config, devnet)
+  const endpoints = resolveUpstream(config, devnet)
   let relay: Relay | null = null
   const shutdown = openShutdown(log, async () => {
     await relay?.stop()
@@ -48,23 +48,23 @@ async function main(): Promise<void> {
   process.on('SIGTERM', shutdown.onSignal)
   process.on('SIGINT', shutdown.onSignal)
   try {
-    relay = await startRelay({ config, upstream, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
+    relay = await startRelay({ config, endpoints, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
     printError(failure.message)
     process.exit(EXIT_USAGE)
   }
   await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
-  printBanner(config, relay, upstream)
+  printBanner(config, relay, endpoints)
 }
 
 const isDemo = (config: Config): boolean =>
   config.NETWORK === undefined && config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined
 
-/** Loaded only where it runs: production does not wait for a chain that it never starts. */
+/** Loaded only where it runs, so that production starts faster. */
 async function openDevnet(): Promise<Devnet> {
   const { startDevnet } = await import('./devnet/devnet.ts')
-  // It may be asked what its contracts hold, as a provider's node may; nothing depends on it.
+  // The built-in node answers eth_call as a provider's node may. Nothing depends on it.
   return startDevnet({ calls: true })
 }
 
@@ -100,7 +100,7 @@ function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints):
   print('')
 }
 
-/** A signal becomes a stop; a failure that nobody expected becomes a stop with exit code 1. */
+/** A signal stops the relay. An unexpected failure stops it with exit code 1. */
 function openShutdown(log: Logger, stop: () => Promise<void>) {
   let startedAt: number | null = null
   const start = (exitCode: number) => {

@@ -1,294 +1,73 @@
-import { randomUUID } from 'node:crypto'
-import { BlockList } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import { asapScheduler, asyncScheduler, type SchedulerLike } from 'rxjs'
-import packageJson from '../package.json' with { type: 'json' }
-import { link } from './chain/link/link.ts'
-import { ChainIdentity } from './chain/rpc/chain-id.ts'
-import { Rpc } from './chain/rpc/client.ts'
-import { type SourceOptions, source } from './chain/source/source.ts'
-import type { Config } from './config.ts'
-import { openApp } from './edge/http/routes.ts'
-import { listen } from './edge/http/server.ts'
-import { createAuthorizer } from './edge/limits/auth.ts'
-import { clientAddressOf } from './edge/limits/client-address.ts'
-import type { StreamServices } from './edge/live/http-stream.ts'
-import { Hub } from './edge/live/hub.ts'
-import { View } from './edge/select/view.ts'
-import { StatusService, UPTIME_SAVE_MS } from './edge/status/status-answer.ts'
+import { asyncScheduler, type Observable, Subscription } from 'rxjs'
+import { openUpstream } from './chain/source/upstream.ts'
+import type { Config, UpstreamEndpoints } from './config.ts'
+import { openHttpEdge } from './edge/http/http-edge.ts'
+import { openLiveEdge } from './edge/live/live-edge.ts'
+import { openStatus } from './edge/status/status-answer.ts'
 import { openGateway } from './gateway/gateway.ts'
-import { openIngest } from './ingest/ingest.ts'
+import { openConfiguredIngest } from './ingest/configured-ingest.ts'
+import { openTapeChain } from './ingest/tape-chain.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import { defineNote, type NoteReader, Notes } from './tape/notes.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
-import { TapeError } from './tape/tape.ts'
-import { fetchList, pollList } from './tokens/list-poller.ts'
-import type { FeedSetting } from './tokens/price-feeds.ts'
-
-/** Where the relay listens to the chain and reads the list. */
-export type UpstreamEndpoints = {
-  readonly rpcUrls: readonly string[]
-  readonly wsUrls: readonly string[]
-  readonly stocksUrl: string
-  readonly feeds: readonly FeedSetting[]
-  /** Whether it is the built-in chain. */
-  readonly demo: boolean
-}
+import type { SearchableTape } from './tape/tape.ts'
 
 type RelayOptions = {
   readonly config: Config
-  readonly upstream: UpstreamEndpoints
+  readonly endpoints: UpstreamEndpoints
   readonly log: Logger
   readonly metrics: Metrics
-  readonly clock?: SchedulerLike
-  readonly random?: () => number
+  /** Opens the parts that a relay can do without. */
+  readonly openParts?: readonly (typeof openGateway)[]
   /** Called when the relay cannot go on. */
   readonly onFailure: (failure: unknown) => void
 }
 
-/** A relay at work. */
-export type Relay = {
-  readonly port: number
-  /** Resolves when the first list is on the board, so that symbols can be named. */
-  readonly whenListed: Promise<void>
-  stop(): Promise<void>
-}
+/** A running relay. `whenListed` resolves when the first list has been read, so that symbols can be named. */
+export type Relay = { readonly port: number; readonly whenListed: Promise<void>; stop(): Promise<void> }
 
-/** How often it is looked whose heartbeat is due. */
-const HEARTBEAT_CHECK_MS = 250
-/** Whose word on where a client comes from is taken where no proxy is named. */
-const noTrustedProxies = new BlockList()
-/** Longer than a movement waits for what belongs to it, so that the last of a burst goes out with the others. */
-const BATCH_DELAY_BOUND_MS = 30
+const now = () => asyncScheduler.now()
+const ports = { clock: asyncScheduler, now, uptime: () => performance.now(), random: Math.random }
 
-/** Puts the parts together: the river up to the tape, the delta from it. */
-export async function startRelay({
-  config,
-  upstream,
-  log,
-  metrics,
-  onFailure,
-  ...overrides
-}: RelayOptions): Promise<Relay> {
-  const clock = overrides.clock ?? asyncScheduler
-  const random = overrides.random ?? Math.random
-  const now = () => clock.now()
-  const uptime = () => performance.now()
-  const warn = rateLimitedWarn(log, now)
-  const tape = openSqliteTape({
-    dir: config.DATA_DIR,
-    retentionMs: config.TAPE_RETENTION_MS,
-    bound: config.TAPE_BOUND,
-    now,
-    random,
-  })
+export async function startRelay(options: RelayOptions): Promise<Relay> {
+  const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = options.config
+  const tape = openSqliteTape({ dir, retentionMs, bound, ...ports })
   try {
-    const chainIdentity = openChainIdentity(config, tape)
-    const dependencies = { chain: chainIdentity, now, random, warn }
-    const rpc = new Rpc({ urls: upstream.rpcUrls, ...dependencies })
-    const openLink: SourceOptions['link'] =
-      upstream.wsUrls.length === 0
-        ? null
-        : (linkOptions) => link({ ...linkOptions, urls: upstream.wsUrls, chain: chainIdentity, clock, random, warn })
-    const settings = {
-      pendingPollMs: config.PENDING_POLL_MS,
-      silenceMs: config.SILENCE_MS,
-      finalityPollMs: config.FINALITY_POLL_MS,
-      backfillBoundMs: config.BACKFILL_BOUND_MS,
-    }
-    const view = new View(tape)
-    const hub = new Hub({
-      tape,
-      view,
-      now,
-      uptime,
-      random,
-      backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
-      clientsBound: config.CLIENTS_BOUND,
-      clientsPerAddressBound: config.CLIENTS_PER_ADDRESS_BOUND,
-      selectionsBound: config.SELECTIONS_BOUND,
-      batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
-      counters: {
-        connected: (carrier) => metrics.listeners.inc({ carrier }),
-        disconnected: (carrier) => metrics.listeners.dec({ carrier }),
-        disconnectedAsSlow: () => metrics.disconnectedAsSlow.inc(),
-      },
-    })
-    const streams: StreamServices = {
-      edge: {
-        hub,
-        view,
-        tape,
-        now,
-        uptime,
-        chainId: () => chainIdentity.id,
-        server: `stocktape/${packageJson.version}`,
-        demo: upstream.demo,
-        heartbeatMs: config.HEARTBEAT_MS,
-        staleMs: config.NAV_STALE_MS,
-        limits: {
-          selections: config.SELECTIONS_BOUND,
-          replay: config.REPLAY_BOUND,
-          backlog: config.BACKLOG_BOUND_BYTES,
-          retentionMs: config.TAPE_RETENTION_MS,
-        },
-      },
-      random,
-      createConnectionId: randomUUID,
-      warn,
-      authorize: createAuthorizer({ origins: config.ORIGINS, keys: config.API_KEYS }),
-      clientAddressOf: (incoming) =>
-        clientAddressOf(incoming, config.TRUSTED_PROXIES ?? noTrustedProxies, () =>
-          warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
-        ),
-    }
-    const unreadyReasons = () => [
-      ...(view.tokens.length === 0 ? ['no list has been read yet'] : []),
-      ...(view.source === 'down' ? ['the upstream is down'] : []),
-      ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
-      ...(hub.isDraining ? ['stopping'] : []),
-    ]
-    const gateway = openGateway({
-      config,
-      upstream,
-      view,
-      hub,
-      metrics,
-      uptime,
-      addressOf: streams.clientAddressOf,
-      ...dependencies,
-    })
-    const status = await StatusService.open(streams.edge, gateway.rpcSockets)
-    const app = openApp({
-      streams,
-      rpcHttp: gateway.rpcHttp,
-      listCacheControl: `${config.API_KEYS ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
-      metrics: metrics.text,
-      metricsToken: config.METRICS_TOKEN,
-      unreadyReasons,
-      status: () => status.read(),
-    })
-    const server = await listen(
-      app,
-      { streams, lines: gateway.rpcSockets },
-      {
-        host: config.HOST,
-        port: config.PORT,
-        clientsBound: config.CLIENTS_BOUND,
-      },
-    )
-    const rpcPingTimer = setInterval(() => void gateway.rpcSockets.heartbeat(), config.HEARTBEAT_MS)
-    const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
-    const statusTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
-    status.catchUp().catch(onFailure)
-    const whenListed = new Promise<void>((resolve) => {
-      const checkListed = () => {
-        if (view.tokens.length === 0) return
-        unfollow()
-        resolve()
-      }
-      const unfollow = tape.follow(checkListed)
-      checkListed()
-    })
-    const ingest = await openIngest({
-      tape,
-      request: rpc.request,
-      link: openLink,
-      onChainEvent: gateway.receive,
-      lists: (known) =>
-        pollList({
-          fetch: fetchList(upstream.stocksUrl),
-          refreshMs: config.STOCKS_REFRESH_MS,
-          known,
-          clock,
-          random,
-          warn,
-          onUnreadable: (n) => metrics.upstreamUnreadable.inc(n),
-        }),
-      clock,
-      tickScheduler: asapScheduler,
-      settings: { ...settings, staleMs: config.NAV_STALE_MS, feeds: upstream.feeds },
-      warn,
-      count: {
-        repeated: () => metrics.logsRepeated.inc(),
-        unlisted: () => metrics.logsUnlisted.inc(),
-        unreadable: (n) => {
-          metrics.upstreamUnreadable.inc(n)
-          warn('upstream logs or messages unreadable', { count: n })
-        },
-      },
-    })
-    const ingestSubscription = ingest.subscribe({
-      next: (entries) => {
-        for (const { update } of entries) metrics.updates.inc({ type: update.type })
-        if (chainIdentity.id !== null && tape.note(chainIdNote) !== chainIdentity.id) {
-          tape.append([], new Notes().set(chainIdNote, chainIdentity.id)).catch(onFailure)
-        }
-      },
-      error: onFailure,
-    })
-    // What is no business of ours must not rest an endpoint that answers what is.
-    const unlistedRpc = new Rpc({
-      urls: upstream.rpcUrls,
-      ...dependencies,
-      isEndpointFault: ({ kind }) => kind === 'wrong_chain',
-    })
-    ingestSubscription.add(
-      gateway.unlistedContracts
-        ?.events((addresses, openKeys) =>
-          source({
-            ...settings,
-            request: unlistedRpc.request,
-            link: openLink,
-            addresses,
-            openKeys,
-            ...emptyStart,
-            clock,
-            warn,
-          }),
-        )
-        .subscribe({ next: (event) => gateway.unlistedContracts?.logFeed.receive(event), error: onFailure }),
-    )
-    const stop = async () => {
-      hub.drain()
-      gateway.rpcSockets.drain()
-      ingestSubscription.unsubscribe()
-      await server.close(config.DRAIN_MS)
-      clearInterval(heartbeatTimer)
-      clearInterval(rpcPingTimer)
-      clearInterval(statusTimer)
-      hub.close()
-      await status.close().finally(() => tape.close())
-    }
-    let stopping: Promise<void> | null = null
-    return {
-      port: server.port,
-      whenListed,
-      stop: () => {
-        stopping ??= stop()
-        return stopping
-      },
-    }
+    return await openRelay(tape, options)
   } catch (failure) {
     await tape.close()
     throw failure
   }
 }
 
-/** What was heard of the chain before nobody remembers. */
-const emptyStart = { cursor: null, head: { pending: null, sealed: null, safe: null, finalized: null } }
-
-const chainIdNote = defineNote<number>('chain')
-
-/** Which chain this tape is of. One tape never holds two chains: their positions and keys would mean nothing. */
-function openChainIdentity(config: Config, tape: NoteReader): ChainIdentity {
-  const tapeChainId = tape.note(chainIdNote)
-  if (tapeChainId === undefined) return new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
-  if (config.CHAIN_ID !== undefined && config.CHAIN_ID !== tapeChainId) {
-    throw new TapeError(
-      `DATA_DIR ${config.DATA_DIR} holds the tape of chain ${tapeChainId}, CHAIN_ID says ${config.CHAIN_ID}: name another folder`,
-    )
+/** Wires the parts: the ingest writes the tape, everything else reads it. */
+async function openRelay(
+  tape: SearchableTape,
+  { openParts = [openGateway], log, ...options }: RelayOptions,
+): Promise<Relay> {
+  const chain = openTapeChain(options.config, tape)
+  const context = { ...options, ...ports, tape, chain, warn: rateLimitedWarn(log, now) }
+  const upstream = openUpstream(context)
+  const live = openLiveEdge(context)
+  const parts = openParts.map((open) => open({ ...context, ...live, upstream }))
+  const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
+  const status = await openStatus(live.streams.edge, clientCount, options.onFailure)
+  const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
+  const onChainEvent: (typeof parts)[number]['onChainEvent'] = (event) => {
+    for (const part of parts) part.onChainEvent(event)
   }
-  return new ChainIdentity(tapeChainId, `the tape in DATA_DIR ${config.DATA_DIR}`)
+  const ingest = await openConfiguredIngest({ ...context, upstream, onChainEvent })
+  const subscription = new Subscription()
+  const activities: readonly Observable<unknown>[] = [ingest, ...parts.map(({ activity }) => activity)]
+  for (const activity of activities) subscription.add(activity.subscribe({ error: options.onFailure }))
+  const stop = async () => {
+    for (const { drain } of [live, ...parts]) drain()
+    subscription.unsubscribe()
+    await server.close(options.config.DRAIN_MS)
+    for (const { close } of [live, ...parts]) close()
+    await status.close().finally(() => tape.close())
+  }
+  let stopping: Promise<void> | undefined
+  return { port: server.port, whenListed: live.whenListed, stop: () => (stopping ??= stop()) }
 }

@@ -1,3 +1,4 @@
+import type { StateValues } from './chain/account-state.ts'
 import type {
   DevnetBlock,
   DevnetLog,
@@ -9,7 +10,6 @@ import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
 import { type DeferredTransaction, resolveTransaction } from './chain/deferred-tx.ts'
 import { digest, type HexString } from './chain/hex.ts'
-import type { StateValues } from './chain/state.ts'
 import { createCalendar } from './life/calendar.ts'
 import { mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
 import { createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
@@ -17,34 +17,34 @@ import { createNavCurve, withFeedFaults } from './life/nav-curve.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
 import { type DevnetToken, tokens } from './tokens/listed.ts'
 
-/** How many whole tides lie behind a chain that is opened: some hundred blocks of history. */
+/** How many whole cycles of history a new chain has: some hundred blocks. */
 const PAST_CYCLES = 2
 
-/** How many past transactions are worth building at the start: with a busy market the history is shorter. */
+/** How many past transactions are built at the start at most: with a busy market the history is shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 
-/** What a world is a function of. */
+/** A world is a function of these. */
 export type WorldSettings = {
   seed: string
   chainId: number
   blockMs: number
   flashblockMs: number
   transactionsPerFlashblock: number
-  /** Whether the tokens have a corporate life and the feeds publish, or nothing but the market goes on. */
+  /** Whether corporate actions happen and feeds publish; otherwise there is only the market. */
   calendar: boolean
 }
 
-/** A chain with its market, and where it stands between two seals. */
+/** A chain with its market, and the progress of the block being built. */
 export type World = {
   chain: Chain
   custodian: HexString
-  /** Who acts for the issuer. */
+  /** The issuer's account. */
   operator: HexString
   /** Whether a token is on the list at a block. */
   isListed: (token: DevnetToken, block: number) => boolean
-  /** How many blocks after the chain the list says a new name. */
+  /** How many blocks after the chain the list shows a new name. */
   nameDelayBlocks: number
-  /** Makes the next flashblock: what the market does, and then these. */
+  /** Makes the next flashblock: first the scripted transactions, then these. */
   makeFlashblock: (transactions?: readonly (UnsignedTransaction | DeferredTransaction)[]) => readonly DevnetLog[]
   seal: (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => DevnetBlock
   /** When the next flashblock or seal is due, by the clock. */
@@ -53,59 +53,19 @@ export type World = {
   isSealNext: () => boolean
 }
 
-/** Opens the world at the beginning of a tide some hundred blocks ago, and lets it come to where it stands by now. */
+/** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. */
 export const openWorld = (settings: WorldSettings, nowMs: number): World => {
-  const { seed, blockMs, flashblockMs, transactionsPerFlashblock } = settings
-  const timing: BlockTiming = {
-    blockMs,
-    flashblockMs,
-    flashblocksPerBlock: Math.max(1, Math.floor(blockMs / flashblockMs)),
-  }
-  const { flashblocksPerBlock } = timing
-  const operator = actorAddress(seed, 'operator')
-  const market = createMarket(seed, tokens, {
-    flashblocksPerBlock,
-    transactionsPerFlashblock,
-    transferOnlySymbols: mintPausedSymbols,
-  })
-  const events = settings.calendar ? createEvents(settings, market.custodian, operator) : createQuietEvents(seed, nowMs)
-  const initialStateOf = (cycle: number): StateValues =>
-    new Map([...market.stateAtStart(cycle), ...events.stateAtStart(cycle)])
-  const transactionsOf = (block: number, flashblock: number) => [
-    ...market.transactions(block, flashblock),
-    ...(flashblock === 0 ? events.transactions(block) : []),
-  ]
-
-  const salt = digest(
-    'devnet',
-    seed,
-    settings.chainId,
-    blockMs,
-    flashblockMs,
-    transactionsPerFlashblock,
-    String(settings.calendar),
-  )
+  const { blockMs, flashblockMs } = settings
+  const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
+  const timing: BlockTiming = { blockMs, flashblockMs, flashblocksPerBlock }
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
-  const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
-  const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
-  const firstCycle = Math.max(0, cycleOf(headNumber) - pastCycles)
-  const firstBlock = firstCycle * CYCLE_BLOCKS
-  const initialState = initialStateOf(firstCycle)
-  const initialContext = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
-  const firstTransactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) =>
-    transactionsOf(firstBlock, flashblock),
-  ).flat()
-  const from = {
-    number: firstBlock,
-    transactions: firstTransactions.map((one) => resolveTransaction(one, initialContext)),
-    initialState,
-  }
-  const chain = new Chain({ salt, blockMs, initialState: initialStateOf(0) }, from)
+  const script = createScript(settings, flashblocksPerBlock, nowMs)
+  const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
   const makeFlashblock = (injectedTransactions: readonly (UnsignedTransaction | DeferredTransaction)[] = []) => {
     const logs = chain.makeFlashblock([
-      ...transactionsOf(chain.pending.number, flashblocksMade),
+      ...script.transactionsOf(chain.pending.number, flashblocksMade),
       ...injectedTransactions,
     ])
     flashblocksMade += 1
@@ -116,24 +76,68 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
     return chain.seal(outcomeOf)
   }
   const isSealNext = () => flashblocksMade >= flashblocksPerBlock
-  const dueMs = () => nextStepDueMs(timing, { blockNumber: chain.pending.number, flashblocksMade })
 
   while (chain.head.number < headNumber) isSealNext() ? seal() : makeFlashblock()
-  const { isListed, nameDelayBlocks } = events
   return {
     chain,
-    custodian: market.custodian,
-    operator,
-    isListed,
-    nameDelayBlocks,
+    custodian: script.custodian,
+    operator: script.operator,
+    isListed: script.isListed,
+    nameDelayBlocks: script.nameDelayBlocks,
     makeFlashblock,
     seal,
-    nextStepDueMs: dueMs,
+    nextStepDueMs: () => nextStepDueMs(timing, { blockNumber: chain.pending.number, flashblocksMade }),
     isSealNext,
   }
 }
 
-/** What goes on beside the market. */
+/** Everything that happens on the chain unless a test injects more: market, corporate actions and feed rounds. */
+type Script = Pick<World, 'custodian' | 'operator' | 'isListed' | 'nameDelayBlocks'> & {
+  initialStateOf: (cycle: number) => StateValues
+  transactionsOf: (block: number, flashblock: number) => readonly (UnsignedTransaction | DeferredTransaction)[]
+}
+
+const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Script => {
+  const { seed, transactionsPerFlashblock } = settings
+  const operator = actorAddress(seed, 'operator')
+  const market = createMarket(seed, tokens, {
+    flashblocksPerBlock,
+    transactionsPerFlashblock,
+    transferOnlySymbols: mintPausedSymbols,
+  })
+  const { custodian } = market
+  const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
+  return {
+    custodian,
+    operator,
+    isListed: events.isListed,
+    nameDelayBlocks: events.nameDelayBlocks,
+    initialStateOf: (cycle) => new Map([...market.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
+    transactionsOf: (block, flashblock) => [
+      ...market.transactions(block, flashblock),
+      ...(flashblock === 0 ? events.transactions(block) : []),
+    ],
+  }
+}
+
+/** The chain at the start of the cycle from which the history is replayed. */
+const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock: number, headNumber: number): Chain => {
+  const { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar } = settings
+  const { initialStateOf, transactionsOf } = script
+  const salt = digest('devnet', seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, String(calendar))
+  const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
+  const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
+  const firstCycle = Math.max(0, cycleOf(headNumber) - pastCycles)
+  const number = firstCycle * CYCLE_BLOCKS
+  const initialState = initialStateOf(firstCycle)
+  const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
+  const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) =>
+    transactionsOf(number, flashblock),
+  ).flatMap((flashblock) => flashblock.map((transaction) => resolveTransaction(transaction, context)))
+  return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
+}
+
+/** Scheduled transactions beside the market. */
 type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
   stateAtStart: (cycle: number) => StateValues
   transactions: (block: number) => readonly DeferredTransaction[]

@@ -11,7 +11,7 @@ import { ORIGIN } from './snippets.ts'
 export type Route = {
   readonly method: 'get' | 'post'
   readonly path: string
-  readonly id: string
+  readonly id: RouteId
   readonly tag: string
   readonly summary: string
   readonly description?: string
@@ -23,9 +23,33 @@ export type Route = {
   readonly responses: readonly RouteResponse[]
   /** The statuses of its error records. */
   readonly refusals: readonly (keyof typeof refusals)[]
+  /** Advice for a client that uses another method; `use GET.` by default. */
+  readonly otherMethods?: string
   /** Shell commands to copy. */
   readonly curl: string
 }
+
+/** Names a route for its handler, and as the operation of the OpenAPI document. */
+export type RouteId =
+  | 'tail'
+  | 'streamOne'
+  | 'stream'
+  | 'socket'
+  | 'events'
+  | 'fact'
+  | 'tokens'
+  | 'token'
+  | 'rpc'
+  | 'status'
+  | 'health'
+  | 'ready'
+  | 'metrics'
+  | 'home'
+  | 'schema'
+  | 'openapi'
+  | 'asyncapi'
+  | 'docs'
+  | 'llms'
 
 export type Media = Readonly<Record<string, { readonly schema: unknown; readonly example?: unknown }>>
 
@@ -257,6 +281,7 @@ export const routes: readonly Route[] = [
       { status: 503, description: 'No room now.', content: rpcContent() },
     ],
     refusals: [401],
+    otherMethods: 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.',
     curl: `curl -s ${ORIGIN}/rpc -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`,
   },
   {

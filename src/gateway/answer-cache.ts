@@ -1,24 +1,24 @@
 import type { ChainState } from './chain-state.ts'
 
-/** Answers held at most; beyond it those that were asked for longest ago go first. */
+/** Bytes of all answers held. Beyond it, those requested longest ago are evicted first. */
 const CACHE_BOUND_BYTES = 64 * 2 ** 20
-/** What an answer costs beside its bytes and its question. */
+/** The cost of an entry beside its bytes and its key. */
 const OVERHEAD_BYTES = 512
 
-/** What an answer outlives nothing of: moves of the pending state, new heads, or only blocks that are taken back. */
+/** What makes an answer invalid: a move of the pending state, a new head, or only a reorganisation. */
 export type Validity = 'pending' | 'head' | 'sealed'
 
-/** For how long since it was asked an answer may be given again, whatever the chain did or did not. */
+/** How long after its request an answer may be reused, even if the chain did not move. */
 export const maxAgeMs: Readonly<Record<Validity, number>> = {
   pending: 200,
   head: 60_000,
   sealed: 3_600_000,
 }
 
-/** How often the chain had moved when a question was asked. */
+/** How often the chain had moved when a call was made. */
 export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendingCount'>
 
-/** Whether nothing happened between two moments that an answer would not outlive. */
+/** Whether nothing happened between two versions that invalidates such an answer. */
 export const isStillValid = (validity: Validity, one: ChainVersion, other: ChainVersion): boolean =>
   one.reorgCount === other.reorgCount &&
   (validity === 'sealed' ||
@@ -34,7 +34,7 @@ type CacheEntry = {
 
 type AnswerOrigin = Pick<CacheEntry, 'validity' | 'version'> & { readonly requestedAt: number }
 
-/** Answers that may be given again. */
+/** Answers that may be reused, least recently used first. */
 export class AnswerCache {
   readonly #entries = new Map<string, CacheEntry>()
   #bytes = 0
@@ -43,7 +43,7 @@ export class AnswerCache {
     return this.#bytes
   }
 
-  /** The answer to a question if it still holds. */
+  /** The cached answer to a call, if it is still valid. */
   get(key: string, now: ChainVersion, uptime: number): Buffer | null {
     const entry = this.#entries.get(key)
     if (!entry) return null
@@ -53,7 +53,7 @@ export class AnswerCache {
     return entry.result
   }
 
-  /** Keeps the answer to a question, and what was so when it was asked. */
+  /** Stores the answer to a call with the chain version of its request. */
   set(key: string, received: Buffer, { validity, version, requestedAt }: AnswerOrigin): void {
     const previous = this.#entries.get(key)
     if (previous) this.#delete(key, previous)
@@ -66,7 +66,7 @@ export class AnswerCache {
     }
   }
 
-  /** Whoever was asked for last stands last. */
+  /** Inserts at the end, so that the first entry is the least recently used. */
   #insert(key: string, entry: CacheEntry): void {
     this.#entries.set(key, entry)
     this.#bytes += entry.bytes
@@ -78,7 +78,7 @@ export class AnswerCache {
   }
 }
 
-/** A short text may lie in a larger block of memory, which it would keep from being freed. */
+/** Copies a short text out of a larger block of memory, which it would keep from being freed. */
 function compact(result: Buffer): Buffer {
   if (result.buffer.byteLength <= 2 * result.length) return result
   const copy = Buffer.allocUnsafeSlow(result.length)

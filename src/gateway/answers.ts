@@ -10,43 +10,43 @@ import { redactDeep } from './redact.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
 
-/** So near to the head a node behind the same name may lack the last blocks of a range. */
+/** This near to the head, another node behind the same name may lack the last blocks of a range. */
 const LATEST_BLOCKS = 8
-/** So near to the head a block that was never heard of may be replaced without a word. */
+/** This near to the head, a block whose hash we do not know may be replaced without our noticing. */
 const RECENT_BLOCKS = 64
-/** That there is nothing is believed of what is safe, or lies so deep: a node that is far behind says so too. */
+/** An empty answer counts as final below the safe block or this deep. A lagging node also answers empty. */
 const FINAL_DEPTH_BLOCKS = 1_024
-/** Questions that are asked at once, and that wait for their turn; those that take long have a lane of their own. */
+/** Calls that run at once and calls that wait. Slow methods have a queue of their own. */
 const QUICK_BOUNDS = { runningBound: 16, queuedBound: 500 }
 const SLOW_BOUNDS = { runningBound: 8, queuedBound: 100 }
-/** What the relay itself asks, for all who hear of it. */
+/** The bounds of the relay's own calls, made for all subscribers. */
 const INTERNAL_BOUNDS = { runningBound: 8, queuedBound: 100 }
 
-/** What a node answers where there is nothing, and where it does not know better. */
+/** The answers of a node where there is nothing, and where it does not know better. */
 const emptyResult = /^(null|\[\]|"0x0*")$/
 const EMPTY_RESULT_BOUND_BYTES = 68
 
-/** The status by which a public endpoint refuses a method. */
+/** The status with which a public endpoint refuses a method. */
 const FORBIDDEN_STATUS = 403
 
 const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is asked too much now; come back in a moment')
 
 type Options = {
-  readonly pass: RawRequestFn
-  /** Who serves what public endpoints refuse; null where nobody else does. */
-  readonly receipts: RawRequestFn | null
+  readonly forward: RawRequestFn
+  /** Serves what public endpoints refuse; null where no such endpoint is configured. */
+  readonly forwardReceipts: RawRequestFn | null
   readonly chainState: ChainState
-  /** The chain, once it is known. */
+  /** The chain id, once it is known. */
   readonly chainId: () => number | null
-  /** Takes out of a text what nobody else may read. */
+  /** Removes endpoint secrets from a text. */
   readonly redact: (text: string) => string
   readonly uptime: () => number
 }
 
-/** A question that is under way, and when it was asked. */
+/** A call that is under way, and when it was made. */
 type InFlightCall = { readonly version: ChainVersion; readonly requestedAt: number; readonly answer: Promise<Buffer> }
 
-/** Answers questions: from memory while that holds, once for all who ask the same at the same time, else from upstream. */
+/** Answers calls: from the cache while it is valid, once for all concurrent equal calls, else from upstream. */
 export class Answers {
   readonly #options: Options
   readonly #cache = new AnswerCache()
@@ -64,12 +64,12 @@ export class Answers {
     this.#internalQueue = new FairQueue(INTERNAL_BOUNDS, options.uptime)
   }
 
-  /** The result in JSON, for `who` asks; throws a `Fault` where there is none. */
+  /** The result in JSON; throws an `RpcError` where there is none. */
   answer(call: ValidatedCall, client = ''): Buffer | Promise<Buffer> {
     return this.#answer(call, () => this.#requestForClient(call, client))
   }
 
-  /** The same, asked for everybody: no other question of a client stands before it. */
+  /** The same for the relay's own calls: they do not wait behind calls of clients. */
   answerForAll(call: ValidatedCall): Buffer | Promise<Buffer> {
     return this.#answer(call, () => this.#internalQueue.run(() => this.#request(call), ''))
   }
@@ -86,7 +86,7 @@ export class Answers {
     const { key } = call
     const inFlight = this.#inFlight.get(key)
     const sharedValidity = this.#sharedValidity(call)
-    // Whoever asks after the chain moved must not be given what was asked before.
+    // A client that asks after the chain moved must not get an answer requested before.
     if (
       inFlight &&
       isStillValid(sharedValidity, inFlight.version, chainState) &&
@@ -102,9 +102,9 @@ export class Answers {
     }
     const answer = request().then((result) => {
       const likelyValidity = this.#validityOf(call, result, head)
-      // A head that nobody hears of must not make old answers new.
+      // While no head is received, a new head would not invalidate the answer.
       const storedValidity = likelyValidity === 'head' && chainState.isDisconnected ? 'pending' : likelyValidity
-      // What does not hold any more must not take the place of what does.
+      // An answer that is outdated by now must not replace a valid one.
       if (storedValidity && isStillValid(storedValidity, version, chainState))
         this.#cache.set(key, result, { validity: storedValidity, version, requestedAt })
       return result
@@ -125,7 +125,7 @@ export class Answers {
     return scope.at === 'chain' || isOld ? 'sealed' : 'head'
   }
 
-  /** How long an answer keeps to a question that was asked when the head was this; null where it does not. */
+  /** How long an answer stays valid whose call was made at this head; null if it must not be cached. */
   #validityOf({ method, scope }: ValidatedCall, result: Buffer, head: number | null): Validity | null {
     switch (scope.at) {
       case 'pending':
@@ -135,7 +135,7 @@ export class Answers {
       case 'chain':
         return 'sealed'
       case 'hash':
-        // Whoever does not know a block yet may know it in a moment.
+        // A node that lacks the block now may have it in a moment.
         return isNull(result) ? null : isEmptyResult(result) ? 'head' : 'sealed'
       case 'number':
         if (head === null || scope.number > head) return null
@@ -145,7 +145,7 @@ export class Answers {
     }
   }
 
-  /** Whether an answer is that of a node that knows what it was asked about, and it would be noticed if that changed. */
+  /** Whether the answering node had the block, and a reorganisation of that block would be noticed. */
   #isTrusted({ number, several }: { number: number; several: boolean }, result: Buffer, head: number): boolean {
     const { chainState } = this.#options
     if (isEmptyResult(result)) return number <= Math.max(chainState.safe ?? 0, head - FINAL_DEPTH_BLOCKS)
@@ -153,7 +153,7 @@ export class Answers {
     return chainState.hashOf(number) !== null || number <= head - RECENT_BLOCKS
   }
 
-  /** Whether a block is not the one that was heard of: whoever gave it stands on a chain that is no more, or not yet. */
+  /** Whether the block is not the one we know: the node is on a chain that is gone, or not ours yet. */
   #isOtherBlock(number: number, result: Buffer): boolean {
     const hash = this.#options.chainState.hashOf(number)
     return hash !== null && !isEmptyResult(result) && !result.includes(hash)
@@ -181,16 +181,16 @@ export class Answers {
   }
 
   #upstreamFor({ method }: ValidatedCall): RawRequestFn {
-    const { pass, receipts } = this.#options
-    return methods[method].public ? pass : (receipts ?? pass)
+    const { forward, forwardReceipts } = this.#options
+    return methods[method].public ? forward : (forwardReceipts ?? forward)
   }
 
-  /** Whose quota a question is of. */
+  /** The quota that a call counts against. */
   #quotaFor(call: ValidatedCall): UpstreamQuota {
-    return this.#upstreamFor(call) === this.#options.receipts ? this.#receiptsQuota : this.#quota
+    return this.#upstreamFor(call) === this.#options.forwardReceipts ? this.#receiptsQuota : this.#quota
   }
 
-  /** What the upstream said, in its own words; where it said nothing, in ours. */
+  /** The upstream's own error, redacted; where it gave none, an error of ours. */
   #errorFrom({ detail, kind }: UpstreamError): RpcError {
     const { redact } = this.#options
     if (detail) {

@@ -2,28 +2,28 @@ import { type AnyBlock, LOGS_RANGE_BOUND, type Method, methods, type Params } fr
 import type { ChainState } from './chain-state.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** A question for the node, checked. */
+/** A validated call to the node. */
 export type ValidatedCall = {
   readonly method: Method
   readonly params: Params<Method>
-  /** The same for every way of writing the same question. */
+  /** Equal for every spelling of the same call. */
   readonly key: string
   readonly scope: CallScope
 }
 
-/** What a question is about: how long its answer keeps follows from it. */
+/** What a call is about. It decides how long the answer stays valid. */
 type CallScope =
   | { readonly at: 'pending' }
   | { readonly at: 'head' }
-  /** A sealed block, or several up to it. */
+  /** A sealed block, or a range that ends with it. */
   | { readonly at: 'number'; readonly number: number; readonly several: boolean }
   | { readonly at: 'hash' }
-  /** What never changes. */
+  /** Never changes. */
   | { readonly at: 'chain' }
 
 type LogsRange = Pick<Params<'eth_getLogs'>[0], 'fromBlock' | 'toBlock'>
 
-/** Reads one call by the table of methods; throws what is wrong with it. */
+/** Validates a call against the method table; throws what is wrong with it. */
 export function readCall(name: string, params: unknown, chainState: ChainState): ValidatedCall {
   if (name === 'eth_subscribe' || name === 'eth_unsubscribe')
     throw new RpcError(
@@ -45,7 +45,7 @@ export function readCall(name: string, params: unknown, chainState: ChainState):
   return {
     method: name,
     params: checkedParams as Params<Method>,
-    // Every word of a question is hex or a tag.
+    // All params are hex or block tags, so case carries no meaning.
     key: `${name} ${JSON.stringify(checkedParams)}`.toLowerCase(),
     scope: scopeOf(name, checkedParams, chainState),
   }
@@ -53,7 +53,7 @@ export function readCall(name: string, params: unknown, chainState: ChainState):
 
 const isMethod = (name: string): name is Method => Object.hasOwn(methods, name)
 
-/** How much of a name from outside is repeated. */
+/** How much of a client's method name an error repeats. */
 const NAME_BOUND_CHARS = 64
 
 const quoted = (name: string): string => JSON.stringify(name.slice(0, NAME_BOUND_CHARS))
@@ -67,11 +67,11 @@ function describeIssue(name: Method, params: readonly unknown[], issue: Issue): 
   return `params${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'something else'}`
 }
 
-/** Where in a value something is wrong, as it would be written to reach it. */
+/** The path of a wrong value, as code would access it. */
 export const formatPath = (path: readonly PropertyKey[]): string =>
   path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
 
-/** The filter as it is asked upstream: a block's hash wins over a range, and nothing is said that means nothing. */
+/** The filter as sent upstream: a block hash wins over a range, and null fields are left out. */
 function upstreamFilter(filter: Params<'eth_getLogs'>[0], chainState: ChainState): Params<'eth_getLogs'>[0] {
   const { blockHash, fromBlock, toBlock, ...criteria } = filter
   const blocks = blockHash ? { blockHash } : { fromBlock, toBlock }
@@ -89,7 +89,7 @@ function checkRange({ fromBlock, toBlock }: LogsRange, chainState: ChainState): 
   )
 }
 
-/** The number that a block parameter stands for now; null where nobody knows. */
+/** The number that a block parameter stands for now; null while it is unknown. */
 function numberOf(block: string, chainState: ChainState): number | null {
   switch (block) {
     case 'earliest':
@@ -107,7 +107,7 @@ function numberOf(block: string, chainState: ChainState): number | null {
   }
 }
 
-/** Where in each method's parameters its block stands. */
+/** The position of the block among each method's params. */
 const blockParamIndex: Partial<Record<Method, number>> = {
   eth_getBlockByNumber: 0,
   eth_getBlockReceipts: 0,
@@ -122,7 +122,7 @@ function scopeOf(method: Method, params: readonly unknown[], chainState: ChainSt
   if (method === 'eth_blockNumber') return { at: 'head' }
   if (method === 'eth_getLogs') return scopeOfLogs(params[0] as Params<'eth_getLogs'>[0], chainState)
   const scope = scopeOfBlock(params[blockParamIndex[method] ?? 0] as AnyBlock)
-  // Where only a number can be meant, as many digits as a hash has are one that no chain reaches.
+  // This method takes a number only. One with as many digits as a hash is above every head.
   return scope.at === 'hash' && method === 'eth_getBlockByNumber' ? { at: 'head' } : scope
 }
 

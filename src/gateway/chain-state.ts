@@ -1,31 +1,32 @@
+import { BoundedMap } from '../bounded-map.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 
-/** No block is built so far above the head. */
+/** A pending block this far above the head is garbage. */
 const AHEAD_BOUND_BLOCKS = 64
 
-/** How far the chain is as far as was heard, and how often it moved: what was answered before may no longer be so. */
+/** The known state of the chain, and how often it moved. Each move may invalidate cached answers. */
 export class ChainState {
-  /** The newest sealed block, and what is known to stay. */
+  /** The newest sealed, safe and finalized block. */
   head: number | null = null
   safe: number | null = null
   finalized: number | null = null
   #pending: number | null = null
-  /** Whether nobody would tell us of a new head now. */
+  /** Whether new heads cannot reach us now. */
   isDisconnected = true
-  /** Counts what took back sealed blocks, new heads, and moves of the pending state. */
+  /** Counts of reorganisations, new heads and moves of the pending state. */
   reorgCount = 0
   headCount = 0
   pendingCount = 0
-  readonly #hashes = new Map<number, Hex>()
+  readonly #hashes = new BoundedMap<number, Hex>(RECENT_BLOCKS_BOUND)
 
-  /** The newest block that anything is known of. */
+  /** The newest block, pending ones included. */
   get pending(): number | null {
     return this.head === null ? this.#pending : Math.max(this.head, this.#pending ?? 0)
   }
 
-  /** The block of a number as it was heard of last; where none was, it would not be noticed that it is another. */
+  /** The known hash of a block; null where a replacement would go unnoticed. */
   hashOf(number: number): Hex | null {
     return this.#hashes.get(number) ?? null
   }
@@ -54,7 +55,6 @@ export class ChainState {
     }
   }
 
-  /** A block is being built; one far ahead of all others is garbage. */
   #receivePending(pending: number): void {
     if (this.head !== null && pending > this.head + AHEAD_BOUND_BLOCKS) return
     this.#pending = Math.max(pending, this.#pending ?? 0)
@@ -63,7 +63,7 @@ export class ChainState {
   #receiveHead({ sealed, pending, hash, parentHash }: Extract<ChainEvent, { type: 'head' }>): void {
     if (sealed !== null) {
       this.#setHead(sealed)
-      // It may stand on another block than the one we know.
+      // Its parent may be another block than the one we know.
       if (parentHash) this.#recordBlock(sealed - 1, parentHash)
       if (hash) this.#recordBlock(sealed, hash)
     }
@@ -76,11 +76,9 @@ export class ChainState {
   #recordBlock(number: number, hash: Hex): void {
     const knownHash = this.#hashes.get(number)
     if (knownHash !== undefined && knownHash !== hash) this.#rollBack(number)
-    // After a reorganisation what is settled anew may be all that is heard of the head.
+    // After a reorganisation, settled blocks may be the only news of the head.
     if (this.head !== null && number > this.head) this.#setHead(number)
     this.#hashes.set(number, hash)
-    const [oldest] = this.#hashes.keys()
-    if (this.#hashes.size > RECENT_BLOCKS_BOUND && oldest !== undefined) this.#hashes.delete(oldest)
   }
 
   #setHead(head: number): void {
@@ -91,7 +89,7 @@ export class ChainState {
 
   #rollBack(from: number): void {
     this.reorgCount += 1
-    // What stands there now is not known before it is heard of, be it lower than it was.
+    // The new head is unknown until it is received. It may be lower than before.
     if (this.head !== null) this.head = Math.min(this.head, from - 1)
     for (const number of this.#hashes.keys()) if (number >= from) this.#hashes.delete(number)
   }

@@ -1,6 +1,6 @@
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** Whoever waited for longer has given up, or should. */
+/** A call that waited longer is refused: its client has given up, or should. */
 const WAIT_BOUND_MS = 10_000
 
 const queueFull = new RpcError(
@@ -9,13 +9,13 @@ const queueFull = new RpcError(
   503,
 )
 
-type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (fault: RpcError) => void }
+type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: RpcError) => void }
 
-/** Lets so many questions be under way at once, and so many others wait: whoever asks has its turn in turn. */
+/** Bounds the calls that run and the calls that wait. Clients take turns, however many calls each has. */
 export class FairQueue {
   readonly #bounds: { readonly runningBound: number; readonly queuedBound: number }
   readonly #uptime: () => number
-  /** Those who wait, by who asks; whose turn it is stands first. */
+  /** The waiting calls by client, in the order of the clients' turns. */
   readonly #queues = new Map<string, QueuedCall[]>()
   #queued = 0
   #running = 0
@@ -25,7 +25,7 @@ export class FairQueue {
     this.#uptime = uptime
   }
 
-  /** Asks when there is room; throws a `Fault` where there is none, or none in time. */
+  /** Runs the call when there is room; throws an `RpcError` where there is none in time. */
   async run<Answer>(call: () => Promise<Answer>, client: string): Promise<Answer> {
     if (this.#running < this.#bounds.runningBound) this.#running += 1
     else await this.#enqueue(client)
@@ -44,7 +44,7 @@ export class FairQueue {
     return new Promise((start, reject) => queue.push({ queuedAt: this.#uptime(), start, reject }))
   }
 
-  /** Whoever has most waiting gives a place up to one who has less. */
+  /** Refuses the last call of the client with the longest queue, unless that is this client. */
   #makeRoom(ownQueued: number): void {
     const longest = [...this.#queues.values()].reduce((one, other) => (other.length > one.length ? other : one), [])
     if (longest.length <= ownQueued + 1) throw queueFull
@@ -52,7 +52,7 @@ export class FairQueue {
     this.#queued -= 1
   }
 
-  /** Whoever is through hands its place on. */
+  /** Gives the place of a finished call to the next client. */
   #startNext(): void {
     for (const [client, queue] of this.#queues) {
       this.#queues.delete(client)
@@ -62,7 +62,7 @@ export class FairQueue {
           next.reject(queueFull)
           continue
         }
-        // The others of this row wait until all other rows had their turn.
+        // The client's other calls wait until every other client had its turn.
         if (queue.length > 0) this.#queues.set(client, queue)
         return next.start()
       }

@@ -1,72 +1,148 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { EMPTY, type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { parseJson, type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
-import type { ChainEvent } from '../chain/source/source.ts'
+import { type ChainEvent, source } from '../chain/source/source.ts'
+import type { Upstream } from '../chain/source/upstream.ts'
 import type { Config } from '../config.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import type { Hub } from '../edge/live/hub.ts'
-import type { View } from '../edge/select/view.ts'
+import type { ConnectionLimits } from '../edge/limits/connections.ts'
+import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
 import type { Metrics } from '../metrics.ts'
+import type { Hex } from '../protocol/fields.ts'
+import type { Refusal } from '../protocol/refusal.ts'
 import { Answers } from './answers.ts'
 import { readCall } from './call.ts'
 import { ChainState } from './chain-state.ts'
 import { RpcHttpHandler } from './http.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { createRedactor } from './redact.ts'
-import { RpcSockets } from './sockets.ts'
+import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-sockets.ts'
 import { Subscriptions } from './subscriptions.ts'
 import { UnlistedContracts } from './unlisted-contracts.ts'
 
-/** Long answers that were not taken yet, all together and of one address. */
+const PATH = '/rpc'
+/** Bytes of long answers that no client has taken yet: in total, and of one address. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
 const UNSENT_SHARE_BYTES = 64 * 2 ** 20
-/** A head that the node does not have yet is asked for again after this. */
+/** The delay before a head is requested again that the node does not have yet. */
 const HEAD_RETRY_MS = 50
-/** What the filters of one address may weigh: each so much, and as much as it names. */
+/** The bound on the weight of all filters of one address: a fixed weight per filter, plus one per term. */
 const FILTER_WEIGHT_BOUND = 50_000
-/** Bytes by which the subscriptions of one life of the relay are told from those of the next. */
+/** Random bytes that make subscription ids differ from those of the previous run. */
 const ID_PREFIX_BYTES = 12
 
-type GatewayOptions = {
+type GatewayInputs = {
   readonly config: Config
-  readonly upstream: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
-  readonly view: View
-  readonly hub: Hub
-  readonly metrics: Metrics
+  readonly endpoints: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
+  readonly upstream: Upstream
   readonly chain: ChainIdentity
+  /** The tokens that the list names. */
+  readonly view: { isListed(address: Hex): boolean; readonly tokens: readonly unknown[] }
+  readonly connections: ConnectionLimits
+  readonly metrics: Metrics
+  /** The address that a request counts for. */
   readonly addressOf: (incoming: IncomingMessage) => string
+  readonly clock: SchedulerLike
   readonly now: () => number
   readonly uptime: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** The relay as a node: what it is asked it passes on, once for all, and what the node says it says to all. */
-export function openGateway({ config, upstream, view, hub, metrics, addressOf, uptime, ...ports }: GatewayOptions) {
-  const { chain } = ports
-  // What one client asks must not keep an endpoint from answering the others.
-  const isEndpointFault = ({ kind }: UpstreamError) => kind === 'wrong_chain'
-  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
+/** The relay as a JSON-RPC node: forwards each question once for all who ask it, and sends node events to subscribers. */
+export function openGateway(inputs: GatewayInputs) {
+  const { config, metrics, connections, addressOf, uptime } = inputs
   const chainState = new ChainState()
-  const openPass = (urls: readonly string[]): RawRequestFn => {
+  const answers = openAnswers(inputs, chainState)
+  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts() : null
+  const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
+  const shared = {
+    backend: { answers, chainState },
+    rates: new RateLimiter(config.RPC_RATE),
+    unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
+    uptime,
+  }
+  const http = new RpcHttpHandler({ ...shared, addressOf })
+  const sockets = new RpcSockets({
+    ...shared,
+    subscriptions,
+    filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
+    connections,
+    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+    idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
+    countSlowDisconnect: () => metrics.disconnectedAsSlow.inc(),
+    connectionMetrics: {
+      opened: () => metrics.listeners.inc({ carrier: 'rpc' }),
+      closed: () => metrics.listeners.dec({ carrier: 'rpc' }),
+    },
+  })
+  const pingTimer = setInterval(() => void sockets.heartbeat(), config.HEARTBEAT_MS)
+  return {
+    routes: [
+      {
+        method: 'post',
+        path: PATH,
+        handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing),
+      },
+    ],
+    webSocketRoutes: [
+      {
+        path: PATH,
+        messageBoundBytes: RPC_MESSAGE_BOUND_BYTES,
+        chunksBound: RPC_CHUNKS_BOUND,
+        refusalFor: (address: string, forbidden: Refusal | null) => forbidden ?? sockets.refusalFor(address),
+        accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
+          sockets.accept(webSocket, socket, address),
+      },
+    ],
+    clientCount: () => sockets.connectedCount,
+    onChainEvent: (event: ChainEvent): void => {
+      chainState.receive(event)
+      subscriptions.receive(event)
+    },
+    /** Follows the unlisted contracts while subscribed to. */
+    activity: unlistedContracts ? followUnlisted(inputs, unlistedContracts) : EMPTY,
+    drain: () => sockets.drain(),
+    close: () => clearInterval(pingTimer),
+  } as const
+}
+
+/** A client's question must not stop the use of an endpoint that answers the other questions. */
+const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
+
+function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
+  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
+  const openForwarder = (urls: readonly string[]): RawRequestFn => {
     const rpc = new Rpc({ urls, ...ports, isEndpointFault })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)
     }
   }
-  const answers = new Answers({
-    pass: openPass(upstream.rpcUrls),
-    receipts: receiptsUrls.length > 0 ? openPass(receiptsUrls) : null,
+  return new Answers({
+    forward: openForwarder(endpoints.rpcUrls),
+    forwardReceipts: receiptsUrls.length > 0 ? openForwarder(receiptsUrls) : null,
     chainState,
-    chainId: () => chain.id,
-    redact: createRedactor([...upstream.rpcUrls, ...upstream.wsUrls, ...receiptsUrls]),
+    chainId: () => ports.chain.id,
+    redact: createRedactor([...endpoints.rpcUrls, ...endpoints.wsUrls, ...receiptsUrls]),
     uptime,
   })
-  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts() : null
-  const subscriptions = new Subscriptions({
+}
+
+function openSubscriptions(
+  { view }: GatewayInputs,
+  parts: {
+    readonly answers: Answers
+    readonly chainState: ChainState
+    readonly unlistedContracts: UnlistedContracts | null
+  },
+): Subscriptions {
+  const { answers, chainState, unlistedContracts } = parts
+  return new Subscriptions({
     isListed: (address) => view.isListed(address),
     hasList: () => view.tokens.length > 0,
     unlistedContracts,
@@ -76,28 +152,18 @@ export function openGateway({ config, upstream, view, hub, metrics, addressOf, u
       return parseJson(String(await answers.answerForAll(call)))
     },
   })
-  const shared = {
-    backend: { answers, chainState },
-    rates: new RateLimiter(config.RPC_RATE),
-    unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
-    uptime,
-  }
-  const rpcSockets = new RpcSockets({
-    ...shared,
-    subscriptions,
-    filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
-    connections: hub.connectionLimits,
-    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
-    idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
-    countSlowDisconnect: () => metrics.disconnectedAsSlow.inc(),
-    connectionMetrics: {
-      opened: () => metrics.listeners.inc({ carrier: 'rpc' }),
-      closed: () => metrics.listeners.dec({ carrier: 'rpc' }),
-    },
-  })
-  const receive = (event: ChainEvent): void => {
-    chainState.receive(event)
-    subscriptions.receive(event)
-  }
-  return { rpcHttp: new RpcHttpHandler({ ...shared, addressOf }), rpcSockets, unlistedContracts, receive }
 }
+
+function followUnlisted(
+  { endpoints, upstream, clock, warn, ...ports }: GatewayInputs,
+  unlistedContracts: UnlistedContracts,
+): Observable<ChainEvent> {
+  const { request } = new Rpc({ urls: endpoints.rpcUrls, ...ports, warn, isEndpointFault })
+  const events = unlistedContracts.events((addresses, openKeys) =>
+    source({ ...upstream, ...fromNow, request, addresses, openKeys, clock, warn }),
+  )
+  return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
+}
+
+/** Nothing of a previous run is kept about unlisted contracts. */
+const fromNow = { cursor: null, head: { pending: null, sealed: null, safe: null, finalized: null } }

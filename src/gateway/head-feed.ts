@@ -1,23 +1,24 @@
 import { z } from 'zod'
+import { BoundedMap } from '../bounded-map.ts'
 import { HexWord } from '../chain/logs/log-schema.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
-/** Heads that were missed and are told all the same; of more, the newest. */
+/** Missed heads that are still sent; if there are more, the newest. */
 const GAP_BOUND_BLOCKS = 128
-/** Heads that are remembered, to see where a chain parts from the one that was told. */
+/** Sent heads that are remembered, to find where a new chain forks off. */
 const SENT_BOUND_BLOCKS = 256
-/** So often in a row a block is asked for that the node does not have yet, after each thing that is heard. */
+/** How often in a row a block is requested that the node does not have yet, per chain event. */
 const RETRIES_BOUND = 20
-/** Steps of one walk: one that goes to and fro, since nodes disagree, is left for the next head. */
+/** Steps per chain event. Nodes that disagree could send it back and forth for ever. */
 const STEPS_BOUND = 512
 
 const HeaderFields = z.looseObject({ number: z.string(), hash: HexWord, parentHash: HexWord })
 
-/** What a block has and its header has not. */
+/** Fields of a block that its header lacks. */
 const bodyFields: ReadonlySet<string> = new Set(['transactions', 'uncles', 'withdrawals', 'size'])
 
 type Options = {
-  /** Whether anybody listens: for nobody, nothing is asked. */
+  /** Whether any client subscribes. Without one, no block is requested. */
   readonly hasListeners: () => boolean
   /** The sealed block of a number, as the node has it; null while it has none. */
   readonly readBlock: (number: number) => Promise<unknown>
@@ -26,15 +27,15 @@ type Options = {
   readonly delay: () => Promise<unknown>
 }
 
-/** The headers of sealed blocks, without holes; where the chain goes back, so do they. */
+/** Sends the headers of sealed blocks without holes. After a reorganisation it sends the new ones from the fork on. */
 export class HeadFeed {
   readonly #options: Options
-  readonly #sentHashes = new Map<number, string>()
+  readonly #sentHashes = new BoundedMap<number, string>(SENT_BOUND_BLOCKS)
   #lastSent: number | null = null
   #target: number | null = null
   #isRunning = false
   #retries = 0
-  /** Whether something was heard since the last step, or that step led on. */
+  /** Whether an event arrived since the last step, or that step needs another. */
   #hasWork = false
 
   constructor(options: Options) {
@@ -49,13 +50,13 @@ export class HeadFeed {
     else this.#skipToTarget()
   }
 
-  /** Nobody listens: whoever comes next hears from then on. */
+  /** Without subscribers, the next one begins with the next head. */
   #skipToTarget(): void {
     this.#lastSent = this.#target
     this.#sentHashes.clear()
   }
 
-  /** A block was settled; if it is not the one that was told, all from there on is told anew. */
+  /** If a settled block differs from the one sent, everything from it on is sent again. */
   #receiveSettled(number: number, hash: string): void {
     const sentHash = this.#sentHashes.get(number)
     if (sentHash === undefined || sentHash === hash) return
@@ -75,17 +76,16 @@ export class HeadFeed {
     try {
       for (let step = 0; step < STEPS_BOUND && this.#hasWork; step += 1) {
         this.#hasWork = false
-        // What is heard while it walks is one more reason to go on.
         if (await this.#sendNext()) this.#hasWork = true
       }
     } catch {
-      // The node does not answer now: the next thing that is heard of the chain begins again.
+      // The node does not answer now. The next chain event tries again.
     } finally {
       this.#isRunning = false
     }
   }
 
-  /** Whoever answers may be a moment behind whoever told of the head. */
+  /** The node that answers may lag behind the one that announced the head. */
   async #waitToRetry(): Promise<boolean> {
     if (this.#retries >= RETRIES_BOUND) return false
     this.#retries += 1
@@ -93,19 +93,19 @@ export class HeadFeed {
     return this.#options.hasListeners()
   }
 
-  /** Tells the next head, or goes back by one; false where there is nothing to do. */
+  /** Sends the next head, or goes back by one; false where there is nothing to do. */
   async #sendNext(): Promise<boolean> {
     const target = this.#target
-    // Whoever was there before any head begins with the first.
+    // Subscribers that came before any head begin with the first one.
     this.#lastSent ??= target === null ? null : target - 1
     if (target === null || this.#lastSent === null || this.#lastSent >= target) return false
     const lastSent = this.#lastSent
     const number = Math.max(lastSent + 1, target - GAP_BOUND_BLOCKS + 1)
     const header = HeaderFields.safeParse(await this.#options.readBlock(number))
-    // The chain may have gone back while the node thought.
+    // The chain may have gone back during the request.
     if (this.#lastSent !== lastSent) return true
     if (!header.success || Number(header.data.number) !== number) return this.#waitToRetry()
-    // Told already: whoever answers has not gone back yet, or need not.
+    // Sent already: the answering node has not reorganised yet, or need not.
     if (this.#sentHashes.get(number) === header.data.hash) {
       this.#lastSent = number
       return false
@@ -119,8 +119,6 @@ export class HeadFeed {
     this.#lastSent = number
     for (const later of this.#sentHashes.keys()) if (later > number) this.#sentHashes.delete(later)
     this.#sentHashes.set(number, header.data.hash)
-    const [oldest] = this.#sentHashes.keys()
-    if (this.#sentHashes.size > SENT_BOUND_BLOCKS && oldest !== undefined) this.#sentHashes.delete(oldest)
     this.#options.publish(
       JSON.stringify(Object.fromEntries(Object.entries(header.data).filter(([name]) => !bodyFields.has(name)))),
     )

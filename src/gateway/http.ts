@@ -1,20 +1,20 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import { EXPOSED_HEADERS } from '../edge/live/http-stream.ts'
+import { EXPOSED_HEADERS } from '../edge/transport/exposed-headers.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { readBody } from './request-body.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-batch.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** How large a body may be, and what all that are being read may hold together. */
+/** The bytes of one body, and of all bodies being read at once. */
 const BODY_BOUND_BYTES = 524_288
 const BODIES_BOUND_BYTES = 64 * 2 ** 20
-/** Whoever takes nothing of an answer for this long is gone. */
+/** A client that reads nothing of its answer for this long is disconnected. */
 const STALLED_BOUND_MS = 30_000
-/** Seconds. ethers takes a number without a leading zero for milliseconds, and would be back, and gone, at once. */
+/** Seconds. ethers reads a number without a leading zero as milliseconds, and would retry, and give up, at once. */
 const RETRY_AFTER_S = '01'
-/** What is read where bytes are no text: nothing, which is no JSON. */
+/** Stands for a body that is not text. It is no JSON either, so the client gets a parse error. */
 const NO_TEXT = ''
 
 const tooLarge = new RpcError(
@@ -38,14 +38,14 @@ const HEADERS = {
 type Options = {
   readonly backend: RpcBackend
   readonly rates: RateLimiter
-  /** What long answers hold until they are taken. */
+  /** The bytes of long answers that no client has taken yet. */
   readonly unsentBudget: ByteBudget
-  /** Whom a request is counted for. */
+  /** The address that a request counts for. */
   readonly addressOf: (incoming: IncomingMessage) => string
   readonly uptime: () => number
 }
 
-/** JSON-RPC over HTTP: one body, one answer, whatever its content type says. */
+/** JSON-RPC over HTTP: one answer per body, with any content type. */
 export class RpcHttpHandler {
   readonly #options: Options
   readonly #bodies = new ByteBudget(BODIES_BOUND_BYTES)
@@ -69,7 +69,7 @@ export class RpcHttpHandler {
     const client = addressOf(incoming)
     return {
       client,
-      // One answer has one status, so one request too many refuses all of a batch.
+      // An answer has one status, so one request over the rate refuses the whole batch.
       takeRate: (methods) => {
         const isAllowed = rates.take(client, methods, uptime())
         return methods.map(() => isAllowed)
@@ -82,7 +82,7 @@ export class RpcHttpHandler {
   }
 
   #send(outgoing: ServerResponse, { status, chunks, reservedBytes }: Reply, client: string): void {
-    // Called at once where nobody is there any more.
+    // Releases at once where the client has left already.
     if (reservedBytes > 0) whenClosed(outgoing, () => this.#options.unsentBudget.release(reservedBytes, client))
     if (outgoing.destroyed) return
     if (chunks.length === 0) return void outgoing.writeHead(204, HEADERS).end()
@@ -95,7 +95,7 @@ export class RpcHttpHandler {
   }
 }
 
-/** The text of a body or a message; what is not UTF-8 is none. */
+/** The text of a body or message; empty if it is not UTF-8. */
 export const decodeText = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString('utf8') : NO_TEXT)
 
 const byteLengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)

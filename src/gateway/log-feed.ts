@@ -6,52 +6,52 @@ import type { Hex } from '../protocol/fields.ts'
 import { isSameLog, logToJson } from './log-json.ts'
 import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './subscriber-index.ts'
 
-/** What the logs that are remembered may hold; beyond it what is pre-confirmed is told when it is sealed. */
+/** Bytes of remembered logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
-/** No block is pre-confirmed so far above the newest settled one. */
+/** A block this far above the newest settled one is garbage. */
 const AHEAD_BOUND_BLOCKS = 100_000
-/** Doubts that are remembered by where they begin. */
+/** How many reorganisations are remembered by their first block. */
 const DOUBTS_BOUND = 64
-/** What a log takes beside its data. */
+/** The cost of a log beside its data. */
 const LOG_BYTES = 1_024
 
-/** A log that was told, as which one of all that were told, and with which hash: null while it was pre-confirmed. */
+/** A log that was sent, its number among all sent logs, and its block hash: null while pre-confirmed. */
 type SentLog = { readonly log: Log; readonly index: number; readonly hash: Hex | null }
 
-/** What was told of a block: to those who hear what is pre-confirmed, and to those who hear what is sealed. */
+/** What was sent of a block, to subscribers of pendingLogs and to subscribers of logs. */
 type SentBlock = {
   readonly pending: Map<string, SentLog>
   readonly sealed: Map<string, SentLog>
-  /** The hash that it was sealed under last, and how often the chain had been doubted by then. */
+  /** The hash under which the block was last sealed, and the number of reorganisations by then. */
   hash: Hex | null
   doubts: number
 }
 
 type Options = {
   readonly subscribers: SubscriberIndex
-  /** Whose logs are told. */
+  /** Whether the logs of an address are sent. */
   readonly isListed: (address: Hex) => boolean
 }
 
 /**
- * The logs as a node sends them, and as none does: each once, in the order in which they were heard, and once more with
- * `removed: true` when it turns out that one is not so.
+ * Sends each log once, in order of arrival, and once more with `removed: true` when it turns out wrong. Nodes
+ * themselves repeat logs and miss removals.
  */
 export class LogFeed implements OpenKeys {
   readonly sealedInPreviousRun = []
   readonly #options: Options
   readonly #blocks = new Map<number, SentBlock>()
   #bytes = 0
-  /** How many were told. */
+  /** How many logs were sent. */
   #sentCount = 0
-  /** From where on somebody said that what was sealed may be no more; the newest doubts, and how many there were. */
+  /** The first blocks of the newest possible reorganisations, and the count of all. */
   readonly #doubtedFrom: number[] = []
   #doubtCount = 0
-  /** Whether what is told now is caught up. */
+  /** Whether the logs being sent come from a backfill. */
   #isLate = false
-  /** Up to here nothing can be pre-confirmed any more. */
+  /** Blocks up to this one are settled, so none of their logs can be pre-confirmed. */
   #newestSettled: number | null = null
-  /** The first head that was heard of: what was sealed before it is nobody's news. */
+  /** The first head received. Logs sealed before it are not new to any subscriber. */
   #firstHead: number | null = null
   #head: number | null = null
 
@@ -59,7 +59,7 @@ export class LogFeed implements OpenKeys {
     this.#options = options
   }
 
-  /** From where on somebody hears who begins to listen now. */
+  /** Where a subscription that opens now begins. */
   get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
     return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
   }
@@ -136,8 +136,8 @@ export class LogFeed implements OpenKeys {
   }
 
   /**
-   * The blocks from this one on are no more; what was told of them as sealed was not so. Those that were settled since the
-   * chain was doubted stand: the newest are settled first, and what lies deeper beside them.
+   * Removes what was sent as sealed from this block on. Blocks settled since the reorganisation stay: the newest are
+   * settled first, deeper ones in parallel.
    */
   #rollBack(from: number): void {
     const later = [...this.#blocks]
@@ -147,7 +147,7 @@ export class LogFeed implements OpenKeys {
       for (const sentLog of sealed.values()) this.#remove('sealed', number, sentLog)
   }
 
-  /** Whether a block was doubted since there were so many doubts. Of those that are forgotten, all reached it. */
+  /** Whether a reorganisation reached a block after the first `sinceCount`. Forgotten ones count as reaching it. */
   #isDoubted(number: number, sinceCount: number): boolean {
     const forgotten = this.#doubtCount - this.#doubtedFrom.length
     return sinceCount < forgotten || this.#doubtedFrom.slice(sinceCount - forgotten).some((from) => from <= number)
@@ -168,7 +168,7 @@ export class LogFeed implements OpenKeys {
     this.#notify(kind, number, sentLog, true)
   }
 
-  /** Says it to those who were there when it was told, and whose news it was. */
+  /** Notifies the subscriptions that were open when the log was sent and whose range includes its block. */
   #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): void {
     const notice = new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate)
     this.#options.subscribers.publishLog(
@@ -181,7 +181,7 @@ export class LogFeed implements OpenKeys {
     )
   }
 
-  /** Forgets what no reorganisation reaches, and what there is no room for; what is not settled yet is never forgotten. */
+  /** Forgets settled blocks that no reorganisation reaches, or that exceed the budget. Unsettled blocks stay. */
   #evict(): void {
     const newest = this.#newestSettled ?? 0
     for (const [number, block] of this.#blocks) {
@@ -193,7 +193,7 @@ export class LogFeed implements OpenKeys {
   }
 }
 
-/** The head of a subscription as it was when something was told. */
+/** The head of a subscription when a log was sent. */
 const headAt = ({ head, beforeReorg }: Subscription, index: number): number | null =>
   beforeReorg !== null && index < beforeReorg.sentCount ? beforeReorg.head : head
 

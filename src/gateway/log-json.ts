@@ -1,12 +1,12 @@
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { Hex } from '../protocol/fields.ts'
 
-/** What stands for a block's hash while it has none. */
+/** Stands for the hash of a block that has none yet. */
 const ZERO_HASH: Hex = `0x${'0'.repeat(64)}`
 
 const hexOf = (number: number): Hex => `0x${number.toString(16)}`
 
-/** A log as a node sends it. `blockHash` is null while it is pre-confirmed, whatever the upstream said. */
+/** A log as a node sends it. `blockHash` is null while the log is pre-confirmed, even if the upstream gave one. */
 export function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
   const { address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex } = log
   return JSON.stringify({
@@ -22,7 +22,7 @@ export function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | n
   })
 }
 
-/** Whether two logs of the same key say the same. */
+/** Whether two logs of the same key have the same content. */
 export const isSameLog = (one: Log, other: Log): boolean =>
   one.address === other.address &&
   one.data === other.data &&

@@ -1,8 +1,9 @@
+import { BoundedMap } from '../bounded-map.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
 
-/** Addresses remembered at most; beyond it whoever asked longest ago is taken for somebody new. */
+/** Addresses remembered at most. Beyond it, the one that was idle longest starts with a full bucket again. */
 const ADDRESSES_BOUND = 50_000
-/** Of all that somebody may ask, so much may be for logs: they are what costs a node most. */
+/** The share of requests that may be eth_getLogs, the costliest for a node. */
 const LOGS_SHARE = 0.2
 
 type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
@@ -10,13 +11,13 @@ type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
 /** How often each address may ask: a bucket of one second's worth. */
 export class RateLimiter {
   readonly #perSecond: number
-  readonly #byAddress = new Map<string, Buckets>()
+  readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
 
   constructor(perSecond: number) {
     this.#perSecond = perSecond
   }
 
-  /** Counts requests by their methods; counts none if that are too many, and says so. */
+  /** Counts requests by their methods; false, and none is counted, if they exceed the rate. */
   take(address: string, methods: readonly string[], now: number): boolean {
     const { all, logs } = this.#bucketsOf(address, now)
     const logRequests = methods.filter((method) => method === 'eth_getLogs').length
@@ -25,13 +26,8 @@ export class RateLimiter {
   }
 
   #bucketsOf(address: string, now: number): Buckets {
-    const existing = this.#byAddress.get(address)
-    const buckets = existing ?? this.#createBuckets(now)
-    // Whoever asked last stands last.
-    if (existing) this.#byAddress.delete(address)
-    this.#byAddress.set(address, buckets)
-    const [oldest] = this.#byAddress.keys()
-    if (this.#byAddress.size > ADDRESSES_BOUND && oldest !== undefined) this.#byAddress.delete(oldest)
+    const buckets = this.#byAddress.get(address) ?? this.#createBuckets(now)
+    this.#byAddress.refresh(address, buckets)
     return buckets
   }
 

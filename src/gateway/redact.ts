@@ -1,13 +1,13 @@
-/** A part of a path that is shorter is a word that anything may hold; what is given to be known by is short at times. */
+/** Shorter parts of a path may be ordinary words. Credentials are redacted from a shorter length on. */
 const MIN_CHARS = { path: 8, credential: 4 }
 
-/** Takes out of a text whatever of these URLs is nobody else's business: where they lead, and the keys in them. */
+/** Removes the secrets of these URLs from a text: the hosts, and the keys in them. */
 export function createRedactor(urls: readonly string[]): (text: string) => string {
   const secrets = [...new Set(urls.flatMap(secretsIn))].sort((a, b) => b.length - a.length)
   return (text) => secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '…'), text)
 }
 
-/** The same in every text of a value, names included; numbers stay what they are. */
+/** Redacts every string of a value, property names included. */
 export function redactDeep(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value)
   if (Array.isArray(value)) return value.map((one) => redactDeep(one, redact))
@@ -23,7 +23,7 @@ function secretsIn(text: string): readonly string[] {
     .map((pair) => pair.slice(pair.indexOf('=') + 1))
   return [
     ...[text, href],
-    // A name without a dot may be any word.
+    // A host without a dot may be an ordinary word.
     ...(/[.:]/.test(host) ? [host] : []),
     ...(/[.:]/.test(hostname) ? [hostname] : []),
     ...spellings(pathname.split('/'), MIN_CHARS.path),
@@ -31,7 +31,7 @@ function secretsIn(text: string): readonly string[] {
   ]
 }
 
-/** Each part in every way of writing it. */
+/** Each part in every encoding. */
 const spellings = (parts: readonly string[], minChars: number): readonly string[] =>
   parts
     .flatMap((part) => [

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { ByteBudget } from '../edge/limits/byte-budget.ts'
 
-/** What is read and thrown away of a body that is too large, so that its sender gets to read why. */
+/** How much of a too large body is read and discarded, so that its sender can read the error. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 
-/** A body; or that it is larger than it may be, that there is no room for it now, or that its sender is gone. */
+/** A body, or why there is none: it is too large, there is no room now, or the sender left. */
 export type Body = Buffer | 'too_large' | 'no_room' | 'gone'
 
-/** Reads the body of a request up to a bound. While it is being read, it is held against the budget. */
+/** Reads the body of a request up to a bound. Until it is complete, its bytes count against the budget. */
 export function readBody(incoming: IncomingMessage, boundBytes: number, budget: ByteBudget): Promise<Body> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = []

@@ -2,20 +2,20 @@ import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** How many requests one batch may hold. */
 const BATCH_BOUND = 50
-/** Up to so many, each request of a batch that is too long is refused by itself: libraries look for nothing else. */
+/** Up to this length each request of a too long batch gets its own error: client libraries expect one per id. */
 const REFUSED_BATCH_BOUND = 1_000
 
-/** One request as it was read: its id in its own JSON text, null where it is a notification and nothing is answered. */
+/** One request. `id` is its own JSON text, or null for a notification, which gets no answer. */
 export type ClientRequest = { readonly id: string | null; readonly method: string; readonly params: unknown }
-/** What stands in a request's place and is none. */
-export type InvalidRequest = { readonly id: string; readonly fault: RpcError }
+/** An invalid request, with the error that answers it. */
+export type InvalidRequest = { readonly id: string; readonly error: RpcError }
 
-/** What a body holds: one request, or several at once. */
+/** The content of a body: one request or a batch. */
 export type RpcBody = { readonly isBatch: boolean; readonly requests: readonly (ClientRequest | InvalidRequest)[] }
 
 const NULL_ID = 'null'
 
-/** Reads a body; throws where not even an id can be found in it. */
+/** Reads a body; throws where it holds not even an id. */
 export function readRpcBody(text: string): RpcBody {
   const body = parse(text)
   if (!Array.isArray(body)) return { isBatch: false, requests: [readRequest(body, readIdTexts([body], text)[0])] }
@@ -27,7 +27,7 @@ export function readRpcBody(text: string): RpcBody {
   const requests = body.map((item, index) => readRequest(item, idTexts[index]))
   return {
     isBatch: true,
-    requests: batchError ? requests.map(({ id }) => ({ id: id ?? NULL_ID, fault: batchError })) : requests,
+    requests: batchError ? requests.map(({ id }) => ({ id: id ?? NULL_ID, error: batchError })) : requests,
   }
 }
 
@@ -38,7 +38,7 @@ const batchTooLong = (count: number): RpcError =>
   )
 
 export const isInvalidRequest = (request: ClientRequest | InvalidRequest): request is InvalidRequest =>
-  'fault' in request
+  'error' in request
 
 function parse(text: string): unknown {
   try {
@@ -54,7 +54,7 @@ function readRequest(body: unknown, idText: string | undefined): ClientRequest |
   const id = !isId || rawId === undefined ? null : typeof rawId === 'number' && idText ? idText : JSON.stringify(rawId)
   const invalid = (why: string): InvalidRequest => ({
     id: id ?? NULL_ID,
-    fault: new RpcError(errorCodes.invalidRequest, `invalid request: ${why}`),
+    error: new RpcError(errorCodes.invalidRequest, `invalid request: ${why}`),
   })
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return invalid('a request is an object')
   const { jsonrpc, method, params = null } = body as Record<string, unknown>
@@ -68,13 +68,13 @@ function readRequest(body: unknown, idText: string | undefined): ClientRequest |
 const idIn = (body: unknown): unknown =>
   typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined
 
-/** A double is told from the number that was written only where that has no fraction, no exponent and few digits. */
+/** Matches a body with an id that a double may not keep as written: a fraction, an exponent, an escaped key. */
 const mayLosePrecision = /"id"\s*:\s*-?\d*[.eE]|\\u00/
 const jsonToken = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s[\]{},:"]+/g
 
 /**
- * The ids of a body's requests as they are written in it, where they are numbers: a number that JSON can write and no
- * double can hold would come back as another. The text is known to be JSON, however deep.
+ * The numeric ids of a body's requests as written in it. A double would change a number that it cannot hold. The text
+ * is valid JSON of any depth.
  */
 function readIdTexts(requests: readonly unknown[], text: string): readonly (string | undefined)[] {
   const numbers = requests.map(idIn).filter((id) => typeof id === 'number')

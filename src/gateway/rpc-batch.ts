@@ -5,38 +5,38 @@ import type { ChainState } from './chain-state.ts'
 import { type ClientRequest, type InvalidRequest, isInvalidRequest, type RpcBody, readRpcBody } from './request.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** What a body is answered with: pieces that belong together, none where nothing is said, and the HTTP status. */
+/** The answer to a body: its pieces, none for notifications alone, and the HTTP status. */
 export type Reply = {
   readonly status: number
   readonly chunks: readonly Buffer[]
-  /** What was held for long results, to be given back when they are taken. */
+  /** The bytes reserved for long results, to be released when the client has taken them. */
   readonly reservedBytes: number
 }
 
-/** What answers questions for the node, and how far the chain is by now. */
+/** Answers the calls, and knows the state of the chain. */
 export type RpcBackend = { readonly answers: Answers; readonly chainState: ChainState }
 
-/** Who asks, by which carrier. */
+/** The client of a body, over its transport. */
 export type Caller = {
-  /** Who it is: whoever asks much waits behind whoever asks little. */
+  /** The client's name in the queues: one with many calls waits behind one with few. */
   readonly client: string
-  /** Counts requests by their methods against the rate; says of each whether it may be answered. */
+  /** Counts requests by their methods against the rate; returns for each whether it is allowed. */
   readonly takeRate: (methods: readonly string[]) => readonly boolean[]
-  /** Whether a call is carried out on the spot instead of being asked of the node. */
+  /** Whether the relay runs a call itself instead of forwarding it to the node. */
   readonly isLocal: (method: string) => boolean
-  /** Carries such a call out: its result in JSON. */
+  /** Runs such a call; returns its result in JSON. */
   readonly runLocal: (method: string, params: unknown) => string
-  /** Makes room for a long result until it was taken; false if there is none. */
+  /** Reserves bytes for a long result until the client has taken it; false if there is no room. */
   readonly reserve: (bytes: number) => boolean
-  /** Whether a refusal has a status of its own, which only an HTTP answer to one request has. */
+  /** Whether an error may set the HTTP status. Only the HTTP answer to a single request has one. */
   readonly hasHttpStatus: boolean
 }
 
 type Result = Buffer | RpcError
 
-/** To read so much of a body is work like one request. */
+/** Reading this much of a body counts as one more request. */
 const CHARS_PER_REQUEST = 16_384
-/** A result up to this needs no room of its own. */
+/** A result up to this size needs no reservation. */
 const SMALL_BOUND_BYTES = 65_536
 
 const OPEN_BRACKET = Buffer.from('[')
@@ -55,8 +55,8 @@ const noCapacity = new RpcError(
 )
 
 /**
- * Answers a body. `write` is called in the very step in which calls are carried out on the spot, so that nothing that
- * they bring about is heard before their answer.
+ * Answers a body. Local calls run in the same synchronous step that calls `write`, so no notification of a new
+ * subscription precedes the answer with its id.
  */
 export async function answerBody(
   text: string,
@@ -71,7 +71,7 @@ export async function answerBody(
   try {
     body = readRpcBody(text)
   } catch (failure) {
-    // What cannot be read was work all the same.
+    // A body that cannot be read counts as one request.
     const error = caller.takeRate(['']).includes(false) ? rateLimited : errorFrom(failure)
     return write(errorReply(error))
   }
@@ -89,13 +89,13 @@ export async function answerBody(
   for (const [index, request] of requests.entries()) {
     const result = reserveFor(results[index] ?? runLocalCall(request, caller), caller)
     if (isLong(result)) reservedBytes += result.length
-    // Only a status can say to whoever wants no answer that there were too many.
+    // A notification gets no answer, so only the HTTP status can report that it exceeded the rate.
     if (!isInvalidRequest(request) && request.id === null && !(result === rateLimited && caller.hasHttpStatus)) continue
     if (result instanceof RpcError && !isBatch) status = result.status
     answers.push(encodeResponse(request, result, isBatch || !caller.hasHttpStatus))
   }
   const chunks = isBatch ? joinBatch(answers) : answers.flat()
-  // What is short by itself may be long together.
+  // Results that are short one by one may be long together.
   const shortBytes = chunks.reduce((sum, { length }) => sum + length, 0) - reservedBytes
   if (shortBytes <= SMALL_BOUND_BYTES) return write({ status, chunks, reservedBytes })
   write(
@@ -105,7 +105,7 @@ export async function answerBody(
   )
 }
 
-/** What the long results of a batch may hold together; one that does not fit beside the others is let go as it comes. */
+/** The bytes that the long results of a batch may hold together. One that does not fit becomes an error at once. */
 class BatchBudget {
   #leftBytes = ANSWER_BOUND_BYTES
 
@@ -117,14 +117,14 @@ class BatchBudget {
   }
 }
 
-/** A result, if there is room for it beside what others have yet to take. */
+/** The result, or an error if the bytes that wait for clients leave no room for it. */
 const reserveFor = (result: Result, caller: Caller): Result =>
   !isLong(result) || caller.reserve(result.length) ? result : noCapacity
 
 const isLong = (result: Result | null): result is Buffer =>
   result instanceof Buffer && result.length > SMALL_BOUND_BYTES
 
-/** Which of them may be answered. Where all are refused anyway, that is one thing to do. */
+/** Which requests are allowed. A batch of invalid requests counts as one. */
 function allowedRequests(requests: RpcBody['requests'], caller: Caller): readonly boolean[] {
   if (!requests.every(isInvalidRequest))
     return caller.takeRate(requests.map((request) => (isInvalidRequest(request) ? '' : request.method)))
@@ -132,17 +132,17 @@ function allowedRequests(requests: RpcBody['requests'], caller: Caller): readonl
   return requests.map(() => isAllowed)
 }
 
-/** The node's answer; null where the call is carried out on the spot, or not at all. */
+/** The node's answer; null for local calls and for notifications. */
 async function callNode(
   request: ClientRequest | InvalidRequest,
   { answers, chainState }: RpcBackend,
   caller: Caller,
 ): Promise<Result | null> {
-  if (isInvalidRequest(request)) return request.fault
+  if (isInvalidRequest(request)) return request.error
   if (caller.isLocal(request.method)) return null
   try {
     const call = readCall(request.method, request.params, chainState)
-    // No question changes anything: what nobody wants to know is not asked.
+    // No call has side effects, so a notification is not forwarded.
     return request.id === null ? null : await answers.answer(call, caller.client)
   } catch (failure) {
     return errorFrom(failure)
@@ -153,7 +153,7 @@ const NULL_RESULT = Buffer.from('null')
 
 function runLocalCall(request: ClientRequest | InvalidRequest, caller: Caller): Result {
   if (isInvalidRequest(request) || !caller.isLocal(request.method)) return NULL_RESULT
-  // An id that nobody is told is of no use.
+  // A notification never returns the id, so nobody could end the subscription.
   if (request.id === null && request.method === 'eth_subscribe') return NULL_RESULT
   try {
     return Buffer.from(caller.runLocal(request.method, request.params))
@@ -176,11 +176,11 @@ function encodeResponse(
   return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, CLOSE_BRACE]
 }
 
-/** A method that is refused by status is refused by code where there is no status. */
+/** Without an HTTP status, the code reports that a method is refused. */
 const withoutStatus = (error: RpcError): RpcError =>
   error.status === 403 ? new RpcError(errorCodes.methodNotFound, error.message, error.status, error.data) : error
 
-/** What is answered where not even an id could be read. */
+/** The answer to a body without a readable id. */
 export const errorReply = (error: RpcError): Reply => ({
   status: error.status,
   chunks: [encodeError(null, error)],

@@ -1,4 +1,4 @@
-/** The codes of JSON-RPC 2.0, and those of Ethereum's nodes beside them. */
+/** The codes of JSON-RPC 2.0, and the codes that Ethereum nodes add. */
 export const errorCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -9,7 +9,7 @@ export const errorCodes = {
   limitExceeded: -32005,
 } as const
 
-/** What a call is answered with where there is no result: a JSON-RPC error, and the HTTP status if it is not 200. */
+/** The error that answers a call: a JSON-RPC error, and the HTTP status if it is not 200. */
 export class RpcError extends Error {
   readonly code: number
   readonly status: number
@@ -22,7 +22,7 @@ export class RpcError extends Error {
     this.data = data
   }
 
-  /** The error object as it is written. */
+  /** The error object in JSON. */
   get json(): string {
     const { code, message, data } = this
     return JSON.stringify({ code, message, ...(data !== undefined && { data }) })

@@ -8,38 +8,40 @@ import { errorCodes, RpcError } from './rpc-error.ts'
 import type { SubscriptionNotice } from './subscriber-index.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
-/** Messages of one connection that are being answered, and what the others may hold that wait; while any do, none is read. */
+/**
+ * Messages of one connection being answered at once, and characters of those that wait. While any wait, reading pauses.
+ */
 const IN_PROGRESS_BOUND = 16
 const QUEUE_BOUND_CHARS = 524_288
 /** Subscriptions of one connection. */
 const SUBSCRIPTIONS_BOUND = 100
-/** What a filter weighs beside what it names; one that names nothing weighs nothing. */
+/** The weight of a filter beside its terms. A filter without terms weighs nothing. */
 const FILTER_WEIGHT = 50
-/** Requests over the rate, in a row, that are answered before the connection is closed. */
+/** Requests over the rate, in a row, before the connection is closed. */
 const OVER_RATE_BOUND = 1_000
-/** There is no coming back to where one was: so long a burst may stay unread beyond the bound, and up to so much of it. */
+/** A subscriber cannot resume, so a burst may exceed the backlog bound for this long, up to this size. */
 const BURST_BOUND_MS = 1_000
 const BURST_BOUND_BYTES = 8 * 2 ** 20
-/** Whoever takes nothing of what it is owed for this long is gone. */
+/** A client with a backlog that reads nothing for this long is disconnected. */
 const STALLED_BOUND_MS = 60_000
 
-/** What all conversations share. */
+/** What all sessions share. */
 export type RpcSessionContext = {
   readonly backend: RpcBackend
   readonly subscriptions: Subscriptions
   readonly rates: RateLimiter
-  /** What the filters of each address weigh. */
+  /** The weight of the filters of each address. */
   readonly filterBudget: ByteBudget
-  /** What long answers hold until they are taken. */
+  /** The bytes of long answers that no client has taken yet. */
   readonly unsentBudget: ByteBudget
   readonly backlogBoundBytes: number
   readonly uptime: () => number
-  /** What every subscription's id begins with in this process. */
+  /** The prefix of every subscription id of this process. */
   readonly idPrefix: string
   readonly countSlowDisconnect: () => void
 }
 
-/** JSON-RPC over one WebSocket: questions, answers, and what was subscribed to. */
+/** JSON-RPC over one WebSocket: calls, answers and subscriptions. */
 export class RpcSession {
   readonly address: string
   readonly #context: RpcSessionContext
@@ -53,9 +55,9 @@ export class RpcSession {
   #overRateCount = 0
   #isClosed = false
   #drainPromise: Promise<void> | null = null
-  /** Of all bytes ever written, those up to here are forgiven: whoever asks for much may take its time to read it. */
+  /** Backlog up to this count of written bytes is not overdue: a client may take its time over a long answer. */
   #graceUpTo = 0
-  /** Since when it has had more to read than it may. */
+  /** Since when the client has more overdue bytes than allowed. */
   #behindSince: number | null = null
   #lastProgress = 0
   #progressedAt: number
@@ -86,19 +88,19 @@ export class RpcSession {
     this.#answerNext()
   }
 
-  /** Counts one thing said that is no request, such as a ping. */
+  /** Counts a ping or an unrequested pong as a request. */
   countControlFrame(): void {
     this.#takeRate('')
   }
 
-  /** A sign of life is asked for; whoever gave none, or takes nothing that it is owed, is gone. */
+  /** Pings the client; disconnects one that answered no ping or reads nothing of its backlog. */
   heartbeat(): void {
     const { uptime } = this.#context
     const { backlog, progress } = this.#outlet
     if (backlog === 0 || progress !== this.#lastProgress) this.#progressedAt = uptime()
     this.#lastProgress = progress
     if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.#disconnectSlow()
-    // A ping would stand behind whatever is unread; while nothing is read from it, its pong would not be heard either.
+    // A ping would wait behind the backlog. While reading pauses, its pong would not arrive.
     else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
   }
 
@@ -108,7 +110,7 @@ export class RpcSession {
     this.#outlet.end(closeReason, null)
   }
 
-  /** The connection is gone, or as good as gone. */
+  /** Ends all work for a connection that is closed or about to be. */
   release(): void {
     this.#isClosed = true
     this.#queue.length = 0
@@ -132,11 +134,11 @@ export class RpcSession {
     const isQueued = this.#queue.length > 0
     if (isQueued && !this.#webSocket.isPaused) this.#webSocket.pause()
     if (!isQueued && this.#webSocket.isPaused) this.#webSocket.resume()
-    // With nothing under way, it goes on when what was said is read.
+    // With no answer in progress, the session continues when the backlog is sent.
     if (isQueued && this.#inProgress === 0) void this.#drained.then(() => this.#answerNext())
   }
 
-  /** Whether it has read most of what it was answered: until then it is asked to wait. */
+  /** Whether the client has read most of its answers. Until then its next messages wait. */
   get #hasReadEnough(): boolean {
     return this.#outlet.backlog <= this.#context.backlogBoundBytes || !this.#outlet.willDrain
   }
@@ -199,7 +201,7 @@ export class RpcSession {
 
   #notify(id: string, notice: SubscriptionNotice): void {
     if (this.#isClosed) return
-    // What was said in this very turn cannot have been read by now.
+    // Bytes written in this turn cannot be sent yet, so only the first write of a turn checks.
     if (this.#outlet.cork() && this.#isTooSlow()) return this.#disconnectSlow()
     this.#outlet.write(notice.bytes(id, encodeFrame))
     const { takenBytes, backlog } = this.#outlet
@@ -215,18 +217,18 @@ export class RpcSession {
     return !isBurst || overdue > Math.max(backlogBoundBytes, BURST_BOUND_BYTES)
   }
 
-  /** What it should have read by now. */
+  /** Bytes that the client should have read by now. */
   get #overdueBytes(): number {
     const { backlog, takenBytes } = this.#outlet
     return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))
   }
 
-  /** Resolves when everything said is read; of whoever is gone already, at once. */
+  /** Resolves when all bytes are sent; at once if the connection is closed. */
   get #allSent(): Promise<void> {
     return this.#outlet.isClosed ? Promise.resolve() : this.#drained
   }
 
-  /** Resolves when everything said is read, or nobody reads any more. */
+  /** Resolves when all bytes are sent, or the connection is closed. */
   get #drained(): Promise<void> {
     this.#drainPromise ??= this.#outlet.drained().then(() => {
       this.#drainPromise = null

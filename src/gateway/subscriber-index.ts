@@ -2,20 +2,20 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import { type LogFilter, logMatcher } from '../chain/rpc/methods.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** What can be subscribed to. */
+/** What clients can subscribe to. */
 export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
 export type SubscriptionName = (typeof subscriptionNames)[number]
 
-/** Different filters at once, and addresses and topics in all of them: each log is held against each filter. */
+/** Different filters at once, and terms in all of them. Each log is matched against each filter. */
 const FILTERS_BOUND = 2_000
 const TERMS_BOUND = 100_000
 
-/** Somebody who hears what it subscribed to, under the id that it was given. */
+/** Receives the notices of its subscription, under the id that it was given. */
 export type Subscriber = { readonly id: string; notify(notice: SubscriptionNotice): void }
 
-/** One thing said to many: the same text, and for those who know it by the same id the same bytes. */
+/** One notice for many subscribers. It is encoded once per id. */
 export class SubscriptionNotice {
-  /** Whether it was caught up: much may come at once that nobody was slow to read. */
+  /** Whether it comes from a backfill: many may come at once, and then a backlog is not the client's fault. */
   readonly isLate: boolean
   readonly #text: string
   readonly #bytes = new Map<string, Buffer>()
@@ -25,7 +25,7 @@ export class SubscriptionNotice {
     this.isLate = isLate
   }
 
-  /** The notification under an id, in the bytes of a carrier. */
+  /** The notification under an id, in the bytes of a transport. */
   bytes(id: string, encode: (text: string) => Buffer): Buffer {
     const cached = this.#bytes.get(id)
     if (cached) return cached
@@ -37,22 +37,22 @@ export class SubscriptionNotice {
   }
 }
 
-/** Ids whose bytes are shared; connections count from one, so that most of them know theirs by the first few. */
+/** Ids whose bytes are shared. Ids count from one per connection, so most connections use the first few. */
 const SHARED_IDS_BOUND = 64
 
-/** A subscription, and since when it is one. */
+/** A subscription, and where it began. */
 export type Subscription = {
   readonly kind: SubscriptionName
   readonly subscriber: Subscriber
-  /** What was told with a smaller number was told before. */
+  /** Logs with a smaller number were sent before it opened. */
   readonly firstIndex: number
   /** Blocks up to this one were sealed before; null where no head was known. */
   head: number | null
-  /** What that was before the chain went back, and for what had been told by then. */
+  /** The head before a reorganisation, and the number of logs sent by then. */
   beforeReorg: { readonly head: number; readonly sentCount: number } | null
 }
 
-/** All who want the same. */
+/** All subscriptions with the same filter. */
 type SubscriberGroup = {
   readonly kind: SubscriptionName
   readonly termCount: number
@@ -60,7 +60,7 @@ type SubscriberGroup = {
   readonly members: Set<Subscription>
 }
 
-/** Who subscribed to what. */
+/** Maps logs and heads to the subscriptions that match. */
 export class SubscriberIndex {
   readonly #groups = new Map<string, SubscriberGroup>()
   readonly #groupKeyOf = new Map<Subscription, string>()
@@ -70,7 +70,7 @@ export class SubscriberIndex {
     return [...this.#groups.values()].some((group) => group.kind === kind)
   }
 
-  /** Lets somebody hear from now on; throws where there is no room for one more filter. */
+  /** Adds a subscription; throws where there is no room for one more filter. */
   add(subscription: Subscription, filter: LogFilter): void {
     const groupKey = groupKeyOf(subscription.kind, filter)
     const group = this.#groups.get(groupKey) ?? this.#addGroup(groupKey, subscription.kind, filter)
@@ -88,7 +88,7 @@ export class SubscriberIndex {
     this.#termCount -= group.termCount
   }
 
-  /** Tells a log to all who want it, and of whom it is true that it concerns them. */
+  /** Sends a log to every subscription that matches it and passes `isFor`. */
   publishLog(
     kind: SubscriptionName,
     log: Log,
@@ -101,7 +101,7 @@ export class SubscriberIndex {
     }
   }
 
-  /** The blocks from this one on may be no more: those that come in their place are everybody's news. */
+  /** A reorganisation from this block on: the blocks that replace it are new to every subscription. */
   rollBack(from: number, sentCount: number): void {
     for (const subscription of this.#groupKeyOf.keys()) {
       const { head } = subscription
@@ -120,7 +120,7 @@ export class SubscriberIndex {
 
   #addGroup(groupKey: string, kind: SubscriptionName, filter: LogFilter): SubscriberGroup {
     const termCount = countTerms(filter)
-    // All that there is, is one filter, whoever asks for it.
+    // The empty filter is one group for all clients, so it is always accepted.
     if (termCount > 0 && (this.#groups.size >= FILTERS_BOUND || this.#termCount + termCount > TERMS_BOUND))
       throw new RpcError(
         errorCodes.limitExceeded,
@@ -137,7 +137,7 @@ export class SubscriberIndex {
 export const countTerms = ({ address, topics }: LogFilter): number =>
   [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
 
-/** The same for every way of writing the same filter. */
+/** Equal for every spelling of the same filter. */
 const groupKeyOf = (kind: SubscriptionName, { address, topics }: LogFilter): string =>
   `${kind} ${JSON.stringify([normalized(address), (topics ?? []).map(normalized)])}`
 

@@ -16,11 +16,11 @@ import {
 import type { UnlistedContracts } from './unlisted-contracts.ts'
 
 type Options = {
-  /** Whether an address is that of a listed token. */
+  /** Whether a token of the list has this address. */
   readonly isListed: (address: Hex) => boolean
   /** Whether any list has been read yet. */
   readonly hasList: () => boolean
-  /** Who listens to contracts that are not listed; null where nobody does. */
+  /** Follows contracts that are not listed; null where that is not allowed. */
   readonly unlistedContracts: UnlistedContracts | null
   /** The sealed block of a number, as the node has it. */
   readonly readBlock: (number: number) => Promise<unknown>
@@ -28,10 +28,10 @@ type Options = {
   readonly delay: () => Promise<unknown>
 }
 
-/** How many addresses that cannot be heard are named. */
+/** How many unlisted addresses an error names. */
 const NAMED_BOUND = 3
 
-/** Where everybody subscribes to what the node says, heard once for all of them. */
+/** All subscriptions of all clients, fed by one upstream subscription. */
 export class Subscriptions {
   readonly #options: Options
   readonly #subscribers = new SubscriberIndex()
@@ -55,8 +55,8 @@ export class Subscriptions {
   }
 
   /**
-   * Subscribes to what `eth_subscribe` was called with; what it gives ends it. `charge` is told how many addresses and
-   * topics a filter names before it is held, and may refuse it.
+   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` receives the
+   * number of terms of the filter first, and may refuse it.
    */
   open(params: unknown, subscriber: Subscriber, charge: (termCount: number) => void = () => {}): () => void {
     const [name, filterParam, ...others] = Array.isArray(params) ? params : []
@@ -129,7 +129,7 @@ export class Subscriptions {
   }
 }
 
-/** Nothing, or an empty filter, asks for all listed tokens. */
+/** No filter, or an empty one, means all listed tokens. */
 function readFilter(filterParam: unknown): LogFilter {
   const parsed = LogFilter.safeParse(filterParam ?? {})
   if (parsed.success) return parsed.data

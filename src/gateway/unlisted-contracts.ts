@@ -6,17 +6,17 @@ import { LogFeed } from './log-feed.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 import { SubscriberIndex } from './subscriber-index.ts'
 
-/** Contracts that are no listed tokens and are listened to all the same. */
+/** Unlisted contracts that are followed at once. */
 const CONTRACTS_BOUND = 256
 
-/** Contracts that are listened to for whoever subscribes to them, and only as long as somebody does. */
+/** Follows unlisted contracts for as long as a client subscribes to them. */
 export class UnlistedContracts {
   readonly subscribers = new SubscriberIndex()
   readonly logFeed = new LogFeed({ subscribers: this.subscribers, isListed: (address) => this.#refCounts.has(address) })
   readonly #refCounts = new Map<Hex, number>()
   readonly #contracts = new BehaviorSubject<readonly Hex[]>([])
 
-  /** What is heard of them, from a source that is open only while there are any. */
+  /** The events of these contracts, from a source that is open only while there are any. */
   events(
     source: (addresses: Observable<readonly Hex[]>, openKeys: OpenKeys) => Observable<ChainEvent>,
   ): Observable<ChainEvent> {
@@ -27,7 +27,7 @@ export class UnlistedContracts {
     )
   }
 
-  /** Listens to these, until they are let go. */
+  /** Follows these contracts; the returned function ends it. */
   watch(addresses: readonly Hex[]): () => void {
     const added = addresses.filter((address) => !this.#refCounts.has(address))
     if (this.#refCounts.size + added.length > CONTRACTS_BOUND)

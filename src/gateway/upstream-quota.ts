@@ -1,32 +1,32 @@
 import type { UpstreamError } from '../chain/rpc/error.ts'
 
-/** By these codes a provider says that it was asked too often, whatever the question. */
+/** The codes with which a provider reports too many requests, of any kind. */
 const OVER_RATE_CODES: ReadonlySet<number> = new Set([-32012, -32016, -32017, -32024])
 const TOO_MANY_STATUS = 429
 
-/** What is left to clients once a provider said that it is too much, and by which share that grows each second. */
+/** The share of the recent rate that clients keep after a complaint, and its growth per second. */
 const THROTTLED_SHARE = 0.5
 const GROWTH_PER_SECOND = 0.1
-/** So much is left to them at least; and so long without a complaint, nothing is withheld any more. */
+/** The least rate for clients. This long after the last complaint, the limit ends. */
 const MIN_PER_SECOND = 5
 const FORGET_MS = 60_000
-/** A provider may ask for a rest; clients wait no longer than this. */
+/** A provider may ask for a longer pause; clients wait at most this long. */
 const PAUSE_BOUND_MS = 5_000
 
 /**
- * How often clients' questions may go upstream: as often as they come, until the upstream says that it is too much. Then
- * half of what went before, slowly more again: what the relay itself must know comes from the same quota.
+ * How often calls of clients may go upstream: without limit until the provider complains. Then half the recent rate,
+ * growing slowly, because the relay's own calls use the same quota.
  */
 export class UpstreamQuota {
   #currentSecond = 0
-  /** Questions in this second and in the one before. */
+  /** Calls in this second and in the one before. */
   #callsThisSecond = 0
   #callsLastSecond = 0
   #limitPerSecond = Number.POSITIVE_INFINITY
   #throttledAt = Number.NEGATIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
 
-  /** Takes one; false if it would be too much now. */
+  /** Counts one call; false if it exceeds the limit now. */
   take(uptime: number): boolean {
     this.#advanceTo(uptime)
     if (uptime < this.#pausedUntil || this.#callsThisSecond >= this.#limitAt(uptime)) return false
@@ -34,12 +34,12 @@ export class UpstreamQuota {
     return true
   }
 
-  /** A question was answered with this. */
+  /** Records the error of a call, if it is a complaint about the rate. */
   recordError({ kind, detail, retryAfterMs }: UpstreamError, uptime: number): void {
     if (kind !== 'busy') return
     if (detail && detail.status !== TOO_MANY_STATUS && !OVER_RATE_CODES.has(detail.code)) return
     this.#advanceTo(uptime)
-    // Those that were under way with it say the same of the same second.
+    // Other calls under way fail in the same second for the same reason.
     if (secondOf(this.#throttledAt) !== this.#currentSecond) {
       const recentCalls = Math.max(this.#callsThisSecond, this.#callsLastSecond)
       this.#limitPerSecond = Math.max(MIN_PER_SECOND, Math.min(recentCalls, this.#limitAt(uptime)) * THROTTLED_SHARE)

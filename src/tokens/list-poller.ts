@@ -1,4 +1,5 @@
 import { catchError, defer, exhaustMap, expand, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
+import { withJitter } from '../backoff.ts'
 import { failureReason, readBodyText, splitCredentials } from '../chain/rpc/client.ts'
 import { type ListedToken, type ParsedList, parseList } from './list-parser.ts'
 
@@ -28,8 +29,9 @@ const RETRY_AFTER_BOUND_MS = 300_000
 /** A list that lost tokens is believed after so many equal answers over at least so long. */
 const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
-/** Each wait is drawn up to this share longer or shorter, so that relays do not ask in step. */
-const JITTER = 0.1
+/** Relays do not poll in step. What the upstream asks for is never shortened. */
+const REFRESH_JITTER = [0.9, 1.1] as const
+const RETRY_AFTER_JITTER = [1, 1.1] as const
 
 type Options = {
   readonly fetch: FetchList
@@ -76,9 +78,9 @@ export function pollList(options: Options): Observable<PolledList | null> {
       )
     }
     const nextDelayMs = () => {
-      const fraction = random()
-      const retryDelayMs = Math.min(retryAfterMs * (1 + JITTER * fraction), RETRY_AFTER_BOUND_MS)
-      return Math.max(refreshMs * (1 - JITTER + 2 * JITTER * fraction), retryDelayMs)
+      const drawn = random()
+      const retryDelayMs = Math.min(withJitter(retryAfterMs, RETRY_AFTER_JITTER, drawn), RETRY_AFTER_BOUND_MS)
+      return Math.max(withJitter(refreshMs, REFRESH_JITTER, drawn), retryDelayMs)
     }
     return read().pipe(expand(() => timer(nextDelayMs(), clock).pipe(exhaustMap(read))))
   })

@@ -67,7 +67,7 @@ const parsed = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'war
 if (parsed.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
 const relay = await startRelay({
   config: parsed.config,
-  upstream: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
+  endpoints: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
   log: openLog('warn'),
   metrics: openMetrics(),
   onFailure: (failure) => {

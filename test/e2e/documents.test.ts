@@ -1,7 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { documents } from '../../src/docs/documents.ts'
-import { openApi } from '../../src/docs/openapi.ts'
-import { openApp } from '../../src/edge/http/routes.ts'
 import { fetchDocumented, openTestStack, type TestStack } from '../support/test-stack.ts'
 
 /** A relay for all of these tests: documents are the same whatever happens. */
@@ -58,17 +56,4 @@ describe('a document', () => {
 it('the way in leads to the page', async () => {
   const response = await fetch(stack.relay.url, { redirect: 'manual' })
   expect([response.status, response.headers.get('location')]).toEqual([302, '/docs'])
-})
-
-it('the routes that there are are those that the document names', () => {
-  const streams = { edge: { view: {}, now: Date.now } }
-  const { routes } = openApp({ streams } as never)
-  const served = routes
-    .filter(({ method, path }) => (method === 'GET' || method === 'POST') && !path.includes('*'))
-    .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`)
-    .map((route) => route.replace(/\/schemas\/\S+/, '/schemas/{type}.json'))
-  const named = Object.entries(openApi().paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
-  )
-  expect(new Set(served)).toEqual(new Set(named))
 })

@@ -40,15 +40,14 @@ async function openRelayOnWrittenTape() {
     authorize: () => null,
     warn: () => {},
   }
-  const [rpcHttp, lines] = [null as never, null as never]
   const app = openApp({
-    ...{ streams, rpcHttp, listCacheControl: '' },
+    ...{ streams, nodeRoutes: [], listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }

@@ -48,7 +48,7 @@ export async function openRelayBeforeList(devnet: Upstream, settings: Record<str
   const { config } = parsed
   const relay = await startRelay({
     config,
-    upstream: {
+    endpoints: {
       rpcUrls: config.UPSTREAM_RPC_URL ?? [],
       wsUrls: config.UPSTREAM_WS_URL ?? [],
       stocksUrl: config.STOCKS_API_URL ?? '',

@@ -13,86 +13,105 @@ const files: Files = new Map(
     .map((path) => [path.replaceAll('\\', '/'), readFileSync(new URL(path, src), 'utf8')]),
 )
 
-/** The house: each room and the rooms, or single files, that it may import from. A room may always import itself. */
-const leaves = ['config.ts', 'log.ts', 'metrics.ts']
-const ground = ['protocol']
-const first = ['chain', 'tokens', 'tape']
-const house: Readonly<Record<string, readonly string[]>> = {
+const leaves = ['config.ts', 'log.ts', 'metrics.ts', 'backoff.ts', 'bounded-map.ts']
+const chain = ['chain/rpc', 'chain/logs']
+const data = ['protocol', 'tokens', 'tape']
+const edgeBase = ['edge/limits', 'edge/transport']
+/**
+ * Every room, from the bottom up, with the rooms or single files that it may import from. A room may always import
+ * itself. A path belongs to the longest room that it begins with.
+ */
+const rooms: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
   protocol: [],
-  'config.ts': [],
-  'log.ts': [],
-  'metrics.ts': [],
-  chain: [...ground, ...first, ...leaves],
-  tokens: [...ground, ...first, ...leaves],
-  tape: [...ground, ...first, ...leaves],
-  ingest: [...ground, ...first, ...leaves],
-  gateway: [...ground, ...first, ...leaves, 'edge'],
-  docs: [...ground],
-  edge: [...ground, ...first, ...leaves, 'gateway', 'docs'],
-  'relay.ts': [...ground, ...first, ...leaves, 'ingest', 'edge', 'gateway'],
-  'main.ts': [...ground, ...first, ...leaves, 'ingest', 'edge', 'docs', 'relay.ts', 'devnet'],
+  'chain/logs': ['protocol', ...leaves],
+  'chain/rpc': ['protocol', 'chain/logs', ...leaves],
+  'chain/link': ['protocol', ...chain, ...leaves],
+  'chain/contracts': ['protocol', ...chain, ...leaves],
+  'chain/sealed': ['protocol', ...chain, ...leaves],
+  'chain/source': ['protocol', ...chain, 'chain/link', 'chain/sealed', ...leaves],
+  tokens: ['protocol', ...chain, ...leaves],
+  tape: ['protocol', 'tokens', ...leaves],
+  ingest: [...data, ...chain, 'chain/contracts', 'chain/sealed', 'chain/source', ...leaves],
+  docs: ['protocol'],
+  'edge/limits': ['protocol', ...leaves],
+  'edge/transport': ['protocol', 'edge/limits', ...leaves],
+  'edge/select': [...data, ...edgeBase, ...leaves],
+  'edge/live': [...data, ...edgeBase, 'edge/select', ...leaves],
+  'edge/history': [...data, ...edgeBase, 'edge/select', 'edge/live', ...leaves],
+  'edge/status': [...data, ...edgeBase, 'edge/select', 'edge/live', ...leaves],
+  'edge/http': [...data, ...edgeBase, 'edge/select', 'edge/live', 'edge/history', 'edge/status', 'docs', ...leaves],
+  gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
+  'relay.ts': [...data, 'chain', 'ingest', 'edge', 'gateway', ...leaves],
+  'main.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'devnet', ...leaves],
   devnet: ['protocol', 'chain/rpc/methods.ts'],
   client: ['protocol'],
   cli: ['client'],
   web: ['client'],
 }
 /** What a room may import from npm or Node, where that is bounded. */
-const outside: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'] }
-/** Who listens to an Observable where the river ends; the rooms beside the house have none. */
-const subscriber = 'relay.ts'
-const beside = ['client', 'web', 'devnet', 'cli']
-/** Who reads the environment. */
-const readers = ['main.ts', 'cli']
+const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'] }
+/** The relay subscribes in one place; the programs beside it subscribe where they want. */
+const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli']
+const environmentReaders = ['main.ts', 'cli']
 
-const roomOf = (path: string): string => path.split('/')[0] ?? path
+/** Names that may occur twice: every folder may have its entry, every class its options. */
+const repeatableFileNames = ['index.ts', 'main.ts']
+const repeatableTypes = ['Options']
+
+const contains = (room: string, path: string): boolean => path === room || path.startsWith(`${room}/`)
+const roomOf = (path: string): string | undefined =>
+  Object.keys(rooms)
+    .filter((room) => contains(room, path))
+    .sort((a, b) => b.length - a.length)[0]
 const isOwn = (specifier: string): boolean => specifier.startsWith('.')
 
 /** Every import, re-export and dynamic import, however many lines it takes. */
 const statement =
   /^[ \t]*(?:import\s+(?:[\w\s{},*$]+?\sfrom\s+)?|export\s+(?:type\s+)?(?:\*(?:\s+as\s+\w+)?|\{[^}]*\})\s+from\s+)['"]([^'"]+)['"]/gm
-const dynamic = /\bimport\(\s*['"]([^'"]+)['"]/g
+const dynamicImport = /\bimport\(\s*['"]([^'"]+)['"]/g
 
-const specifiersOf = (text: string): string[] =>
-  [...text.matchAll(statement), ...text.matchAll(dynamic)].map(([, specifier = '']) => specifier)
+const specifiersIn = (text: string): string[] =>
+  [...text.matchAll(statement), ...text.matchAll(dynamicImport)].map(([, specifier = '']) => specifier)
 
-/** The arrows between our own files. What lies outside of `src`, such as package.json, is no room. */
-const arrowsOf = (files: Files): Arrow[] =>
+/** The imports between our own files. What lies outside of `src`, such as package.json, is no room. */
+const arrowsIn = (files: Files): Arrow[] =>
   [...files].flatMap(([from, text]) =>
-    specifiersOf(text)
+    specifiersIn(text)
       .filter(isOwn)
       .map((specifier) => ({ from, to: posix.join(posix.dirname(from), specifier) }))
       .filter(({ to }) => !to.startsWith('..')),
   )
 
-const wrongArrows = (files: Files): string[] =>
-  arrowsOf(files)
+const arrowsUp = (files: Files): string[] =>
+  arrowsIn(files)
     .filter(({ from, to }) => {
       const room = roomOf(from)
-      return roomOf(to) !== room && !house[room]?.some((allowed) => allowed === roomOf(to) || allowed === to)
+      return room === undefined || ![room, ...(rooms[room] ?? [])].some((allowed) => contains(allowed, to))
     })
     .map(({ from, to }) => `${from} → ${to}`)
 
-const wrongPackages = (files: Files): string[] =>
+const forbiddenPackages = (files: Files): string[] =>
   [...files].flatMap(([from, text]) =>
-    specifiersOf(text)
-      .filter((specifier) => !isOwn(specifier) && outside[roomOf(from)]?.includes(specifier) === false)
+    specifiersIn(text)
+      .filter((specifier) => !isOwn(specifier) && allowedPackages[roomOf(from) ?? '']?.includes(specifier) === false)
       .map((specifier) => `${from} → ${specifier}`),
   )
 
-/** The files that say something which only `allowed` rooms or files may say. */
-const sayers = (files: Files, words: RegExp, allowed: readonly string[]): string[] =>
+/** The files whose code matches, outside of the rooms and files where it may. */
+const filesWith = (files: Files, pattern: RegExp, allowed: readonly string[]): string[] =>
   [...files]
-    .filter(([path, text]) => !allowed.includes(roomOf(path)) && words.test(withoutComments(text)))
+    .filter(([path, text]) => !allowed.some((room) => contains(room, path)) && pattern.test(withoutComments(text)))
     .map(([path]) => path)
 
 const withoutComments = (text: string): string =>
   text.replace(/^\s*\/\*[\s\S]*?\*\//gm, '').replace(/^\s*\/\/.*$/gm, '')
-const observing = /\.subscribe\(/
-const environment = /\bprocess\s*\.\s*env\b|\benv\b[^\n]*from\s+['"](?:node:)?process['"]/
+const subscribing = /\.subscribe\(/
+const readingEnvironment = /\bprocess\s*\.\s*env\b|\benv\b[^\n]*from\s+['"](?:node:)?process['"]/
 
-/** Rings of files of which none can be read without the next, types included. */
-function rings(files: Files): string[] {
-  const next = Map.groupBy(arrowsOf(files), ({ from }) => from)
+/** Cycles of files, type imports included. */
+function cyclesIn(files: Files): string[] {
+  const next = Map.groupBy(arrowsIn(files), ({ from }) => from)
   const found: string[] = []
   const done = new Set<string>()
   const walk = (path: string, trail: readonly string[]): void => {
@@ -109,97 +128,149 @@ function rings(files: Files): string[] {
   return found
 }
 
-describe('the house', () => {
-  it('has a place for every file', () => {
-    expect([...files.keys()].filter((path) => house[roomOf(path)] === undefined)).toEqual([])
+const declaration = /^(?:export )?(?:declare )?(?:abstract )?(?:type|class|interface|enum) (\w+)/gm
+
+/** The top-level types, classes and interfaces that several files declare. */
+const repeatedTypes = (files: Files): string[] =>
+  repeated(
+    [...files.values()].flatMap((text) => [...new Set([...text.matchAll(declaration)].map(([, name = '']) => name))]),
+    repeatableTypes,
+  )
+
+const repeatedFileNames = (files: Files): string[] =>
+  repeated(
+    [...files.keys()].map((path) => posix.basename(path)),
+    repeatableFileNames,
+  )
+
+const repeated = (names: readonly string[], allowed: readonly string[]): string[] =>
+  [...Map.groupBy(names, (name) => name)]
+    .filter(([name, all]) => all.length > 1 && !allowed.includes(name))
+    .map(([name]) => name)
+    .sort()
+
+describe('src', () => {
+  it('has a room for every file', () => {
+    expect([...files.keys()].filter((path) => roomOf(path) === undefined)).toEqual([])
   })
 
-  it('is read: the arrows that hold it together are seen', () => {
-    const arrows = arrowsOf(files)
-    const rooms = new Set(arrows.map(({ from, to }) => `${roomOf(from)} → ${roomOf(to)}`))
-    for (const [upper, lower] of [
-      ['main.ts', 'relay.ts'],
-      ['relay.ts', 'edge'],
-      ['relay.ts', 'ingest'],
-      ['edge', 'tape'],
-      ['ingest', 'tape'],
-      ['tape', 'protocol'],
-      ['protocol', 'protocol'],
-    ]) {
-      expect(rooms).toContain(`${upper} → ${lower}`)
-    }
+  it('is read completely: the imports between its rooms are found', () => {
+    const arrows = arrowsIn(files)
+    const found = new Set(arrows.map(({ from, to }) => `${roomOf(from)} → ${roomOf(to)}`))
+    for (const arrow of [
+      'main.ts → relay.ts',
+      'relay.ts → edge/live',
+      'relay.ts → ingest',
+      'edge/http → edge/history',
+      'edge/live → tape',
+      'ingest → tape',
+      'tape → protocol',
+      'protocol → protocol',
+    ])
+      expect(found).toContain(arrow)
     expect(arrows.filter(({ to }) => !files.has(to))).toEqual([])
   })
 
-  it('has arrows that point down or stay on their floor', () => {
-    expect(wrongArrows(files)).toEqual([])
+  it('has no arrow up', () => {
+    expect(arrowsUp(files)).toEqual([])
   })
 
-  it('stands on zod alone', () => {
-    expect(wrongPackages(files)).toEqual([])
+  it('imports zod alone in protocol', () => {
+    expect(forbiddenPackages(files)).toEqual([])
   })
 
-  it('has no ring of files', () => {
-    expect(rings(files)).toEqual([])
+  it('has no cycle of files', () => {
+    expect(cyclesIn(files)).toEqual([])
   })
 
-  it('subscribes to an Observable in relay.ts alone', () => {
-    expect(sayers(files, observing, [subscriber, ...beside])).toEqual([])
+  it('subscribes to Observables in relay.ts alone', () => {
+    expect(filesWith(files, subscribing, subscribers)).toEqual([])
+    expect(files.get('relay.ts')?.match(new RegExp(subscribing, 'g'))).toHaveLength(1)
   })
 
   it('reads the environment in main.ts alone', () => {
-    expect(sayers(files, environment, readers)).toEqual([])
+    expect(filesWith(files, readingEnvironment, environmentReaders)).toEqual([])
+  })
+
+  it('declares each type name in one file', () => {
+    expect(repeatedTypes(files)).toEqual([])
+  })
+
+  it('has each file name once', () => {
+    expect(repeatedFileNames(files)).toEqual([])
   })
 })
 
-describe('the law', () => {
-  const made = (path: string, text: string): Files => new Map([[path, text]])
+describe('a check of the imports', () => {
+  const fileOf = (path: string, text: string): Files => new Map([[path, text]])
 
   it.each([
-    ['protocol/a.ts', "import { b } from '../chain/b.ts'", 'protocol/a.ts → chain/b.ts'],
-    ['chain/a.ts', "import { b } from '../ingest/b.ts'", 'chain/a.ts → ingest/b.ts'],
-    ['tape/a.ts', "import type { B } from '../edge/b.ts'", 'tape/a.ts → edge/b.ts'],
-    ['ingest/a.ts', "import {\n  b,\n  type C,\n} from '../edge/b.ts'", 'ingest/a.ts → edge/b.ts'],
-    ['edge/a.ts', "export * from '../ingest/b.ts'", 'edge/a.ts → ingest/b.ts'],
-    ['edge/a.ts', "export { b } from '../relay.ts'", 'edge/a.ts → relay.ts'],
-    ['edge/deep/a.ts', "import '../../ingest/b.ts'", 'edge/deep/a.ts → ingest/b.ts'],
+    ['protocol/a.ts', "import { b } from '../chain/logs/b.ts'", 'protocol/a.ts → chain/logs/b.ts'],
+    ['chain/rpc/a.ts', "import { b } from '../source/b.ts'", 'chain/rpc/a.ts → chain/source/b.ts'],
+    ['chain/source/a.ts', "import { b } from '../../ingest/b.ts'", 'chain/source/a.ts → ingest/b.ts'],
+    ['tape/a.ts', "import type { B } from '../edge/live/b.ts'", 'tape/a.ts → edge/live/b.ts'],
+    ['tape/index/a.ts', "import type { B } from '../../ingest/b.ts'", 'tape/index/a.ts → ingest/b.ts'],
+    ['ingest/a.ts', "import {\n  b,\n  type C,\n} from '../edge/select/b.ts'", 'ingest/a.ts → edge/select/b.ts'],
+    ['edge/live/a.ts', "export * from '../../ingest/b.ts'", 'edge/live/a.ts → ingest/b.ts'],
+    ['edge/http/a.ts', "export { b } from '../../relay.ts'", 'edge/http/a.ts → relay.ts'],
+    ['edge/http/a.ts', "import { b } from '../../gateway/b.ts'", 'edge/http/a.ts → gateway/b.ts'],
+    ['edge/limits/a.ts', "import '../transport/b.ts'", 'edge/limits/a.ts → edge/transport/b.ts'],
+    ['edge/select/a.ts', "import '../live/b.ts'", 'edge/select/a.ts → edge/live/b.ts'],
+    ['gateway/a.ts', "import { b } from '../edge/select/b.ts'", 'gateway/a.ts → edge/select/b.ts'],
     ['tokens/a.ts', "const b = await import('../main.ts')", 'tokens/a.ts → main.ts'],
     ['devnet/a.ts', "import { b } from '../chain/rpc/client.ts'", 'devnet/a.ts → chain/rpc/client.ts'],
     ['relay.ts', "import { b } from './devnet/b.ts'", 'relay.ts → devnet/b.ts'],
     ['config.ts', "import { b } from './log.ts'", 'config.ts → log.ts'],
-    ['web/a.tsx', "import { b } from '../edge/b.ts'", 'web/a.tsx → edge/b.ts'],
+    ['web/a.tsx', "import { b } from '../edge/live/b.ts'", 'web/a.tsx → edge/live/b.ts'],
     ['attic/a.ts', "import { b } from '../protocol/b.ts'", 'attic/a.ts → protocol/b.ts'],
-  ])('names the wrong arrow of %s', (path, text, arrow) => {
-    expect(wrongArrows(made(path, text))).toEqual([arrow])
+    ['edge/attic/a.ts', "import { b } from '../../protocol/b.ts'", 'edge/attic/a.ts → protocol/b.ts'],
+  ])('names the arrow up of %s: %s', (path, text, arrow) => {
+    expect(arrowsUp(fileOf(path, text))).toEqual([arrow])
   })
 
   it.each([
     ['devnet/a.ts', "import { methods } from '../chain/rpc/methods.ts'"],
-    ['edge/a.ts', "import { b } from '../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../log.ts'"],
+    [
+      'edge/live/a.ts',
+      "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'",
+    ],
     ['relay.ts', "import json from '../package.json' with { type: 'json' }"],
-    ['edge/a.ts', "// import { b } from '../ingest/b.ts'\nconst text = `reads from '../ingest/b.ts'`"],
-  ])('lets a right arrow of %s be', (path, text) => {
-    expect(wrongArrows(made(path, text))).toEqual([])
+    ['edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],
+  ])('accepts %s: %s', (path, text) => {
+    expect(arrowsUp(fileOf(path, text))).toEqual([])
   })
 
-  it('names what the ground floor stands on beside zod', () => {
+  it('names a package that protocol must not import', () => {
     const text = "import { z } from 'zod'\nimport { createHash } from 'node:crypto'"
-    expect(wrongPackages(made('protocol/a.ts', text))).toEqual(['protocol/a.ts → node:crypto'])
+    expect(forbiddenPackages(fileOf('protocol/a.ts', text))).toEqual(['protocol/a.ts → node:crypto'])
   })
 
-  it('names a ring', () => {
-    const ring = new Map([
-      ['edge/a.ts', "import { b } from './b.ts'"],
-      ['edge/b.ts', "import type { C } from './c.ts'"],
-      ['edge/c.ts', "import { a } from './a.ts'"],
+  it('names a cycle', () => {
+    const cycle = new Map([
+      ['edge/live/a.ts', "import { b } from './b.ts'"],
+      ['edge/live/b.ts', "import type { C } from './c.ts'"],
+      ['edge/live/c.ts', "import { a } from './a.ts'"],
     ])
-    expect(rings(ring)).toEqual(['edge/a.ts → edge/b.ts → edge/c.ts → edge/a.ts'])
+    expect(cyclesIn(cycle)).toEqual(['edge/live/a.ts → edge/live/b.ts → edge/live/c.ts → edge/live/a.ts'])
   })
 
-  it('names who subscribes, and who reads the environment, without leave', () => {
-    expect(sayers(made('edge/a.ts', 'turns.subscribe(deliver)'), observing, [subscriber])).toEqual(['edge/a.ts'])
-    expect(sayers(made('edge/a.ts', '// a.subscribe(b)\nthis.#subscribe(a)'), observing, [subscriber])).toEqual([])
-    expect(sayers(made('tape/a.ts', 'const { DATA_DIR } = process.env'), environment, readers)).toEqual(['tape/a.ts'])
-    expect(sayers(made('tape/a.ts', "import { env } from 'node:process'"), environment, readers)).toEqual(['tape/a.ts'])
+  it('names a file that subscribes, or reads the environment, and must not', () => {
+    const subscribed = (path: string, text: string) => filesWith(fileOf(path, text), subscribing, subscribers)
+    expect(subscribed('edge/live/a.ts', 'batches.subscribe(deliver)')).toEqual(['edge/live/a.ts'])
+    expect(subscribed('edge/live/a.ts', '// a.subscribe(b)\nthis.#subscribe(a)')).toEqual([])
+    const read = (path: string, text: string) => filesWith(fileOf(path, text), readingEnvironment, environmentReaders)
+    expect(read('tape/a.ts', 'const { DATA_DIR } = process.env')).toEqual(['tape/a.ts'])
+    expect(read('tape/a.ts', "import { env } from 'node:process'")).toEqual(['tape/a.ts'])
+  })
+
+  it('names a type that two files declare, and a file name that occurs twice', () => {
+    const twins = new Map([
+      ['chain/rpc/one.ts', 'type Twin = 1\ntype Options = 1\nfunction f() {\n  type Inner = 1\n}'],
+      ['devnet/one.ts', 'export class Twin {}\nexport type Options = 2\ntype Inner = 1'],
+      ['chain/index.ts', 'type Twinned = 1\ntype Overload = 1\ntype Overload = 1'],
+      ['tape/index.ts', 'const Twinned = 1'],
+    ])
+    expect(repeatedTypes(twins)).toEqual(['Twin'])
+    expect(repeatedFileNames(twins)).toEqual(['one.ts'])
   })
 })

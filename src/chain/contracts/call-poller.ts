@@ -20,38 +20,36 @@ import { UpstreamError } from '../rpc/error.ts'
 import { isCallMethod } from '../rpc/methods.ts'
 import { type BlockRef, type FeedCallResult, readFeed, readToken, type TokenCallResult } from './reads.ts'
 
-/** What a contract answered for itself. */
+/** The state that a contract returned. */
 export type ContractAnswer =
   | ({ readonly type: 'token'; readonly address: Hex; readonly block: number } & TokenCallResult)
   | ({ readonly type: 'feed'; readonly proxy: Hex } & FeedCallResult)
 
-/** How often it is looked whether anything is to be asked. */
 const CHECK_INTERVAL_MS = 1_000
-/** How often a feed is asked who makes its rounds. */
 const FEED_INTERVAL_MS = 60_000
-/** How long nobody is asked after a failure. */
+/** How long no contract is read after a failure. */
 const RETRY_MS = 10_000
-/** How long contracts are not asked where that is refused. */
+/** How long no call is sent after the node refused calls. */
 const REFUSED_MS = 3_600_000
-/** How long a contract that said nothing, or may not be asked, is left alone: a node may be behind without saying so. */
-const SILENT_CONTRACT_MS = 60_000
-/** So many contracts are asked at once: what is asked besides must not crowd out what is needed. */
+/** When to read a contract again that returned nothing: the node may lag behind without an error. */
+const EMPTY_CONTRACT_MS = 60_000
+/** Optional reads must not crowd out required ones. */
 const CONCURRENCY = 1
 
 type Options = {
   readonly request: RequestFn
   readonly tokens: Observable<readonly Hex[]>
-  /** The proxies of the feeds. */
+  /** The proxies of the price feeds. */
   readonly feeds: Observable<readonly Hex[]>
   /** The newest sealed block. */
   readonly head: () => BlockRef | null
-  /** Whenever it fires, every token is asked anew. */
+  /** Each value makes every token due. */
   readonly refresh: Observable<unknown>
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** What tokens and feeds answer for themselves, where a node lets them be asked; without it nothing is missing. */
+/** The state of tokens and feeds by eth_call, where the node serves it. Nothing depends on it. */
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
@@ -69,17 +67,15 @@ export const pollContracts = (options: Options): Observable<ContractAnswer> =>
     )
   })
 
-/** A contract to be asked. */
 type PolledContract = {
   readonly type: 'token' | 'feed'
   readonly address: Hex
-  /** When it is to be asked next. */
   dueAt: number
-  /** The block that it was asked about when the node did not know it yet: soon it will. */
+  /** The block of a read that failed because the node lagged behind; the retry uses it again. */
   asOf: BlockRef | null
 }
 
-/** Who is to be asked, and when. */
+/** Schedules the reads. */
 class ContractPoller {
   readonly #options: Options
   #contracts: ReadonlySet<PolledContract> = new Set()
@@ -92,8 +88,8 @@ class ContractPoller {
   }
 
   setContracts(type: PolledContract['type'], addresses: readonly Hex[]): void {
-    const otherType = [...this.#contracts].filter((one) => one.type !== type)
-    const known = new Map([...this.#contracts].map((one) => [`${one.type} ${one.address}`, one]))
+    const otherType = [...this.#contracts].filter((contract) => contract.type !== type)
+    const known = new Map([...this.#contracts].map((contract) => [`${contract.type} ${contract.address}`, contract]))
     const dueAt = this.#options.clock.now()
     const contracts = [...new Set(addresses)].map(
       (address): PolledContract => known.get(`${type} ${address}`) ?? { type, address, dueAt, asOf: null },
@@ -109,10 +105,12 @@ class ContractPoller {
     }
   }
 
-  /** Asks whoever is due, the longest due first. */
+  /** Reads every due contract, the longest due first. */
   pollDue(): Observable<ContractAnswer> {
-    const due = [...this.#contracts].filter((one) => this.#isDue(one)).sort((one, other) => one.dueAt - other.dueAt)
-    return from(due).pipe(mergeMap((one) => defer(() => (this.#isDue(one) ? this.#poll(one) : EMPTY)), CONCURRENCY))
+    const due = [...this.#contracts].filter((contract) => this.#isDue(contract)).sort((a, b) => a.dueAt - b.dueAt)
+    return from(due).pipe(
+      mergeMap((contract) => defer(() => (this.#isDue(contract) ? this.#poll(contract) : EMPTY)), CONCURRENCY),
+    )
   }
 
   #isDue(contract: PolledContract): boolean {
@@ -122,7 +120,7 @@ class ContractPoller {
   }
 
   #poll(contract: PolledContract): Observable<ContractAnswer> {
-    // Whoever is to be asked again becomes due while being asked.
+    // A refresh may make it due again during the read.
     contract.dueAt = Number.POSITIVE_INFINITY
     return (contract.type === 'token' ? this.#pollToken(contract) : this.#pollFeed(contract)).pipe(
       catchError((failure: unknown) => {
@@ -141,7 +139,7 @@ class ContractPoller {
       mergeMap((answer) => {
         contract.asOf = null
         const isEmpty = answer.multiplier === null && answer.paused === null
-        if (isEmpty) return this.#skipSilent(contract)
+        if (isEmpty) return this.#postpone(contract)
         return of<ContractAnswer>({ type: 'token', address: contract.address, block: asOf.number, ...answer })
       }),
     )
@@ -151,26 +149,26 @@ class ContractPoller {
     this.#scheduleIn(contract, FEED_INTERVAL_MS)
     return readFeed(this.#requestUnlessRefused, contract.address).pipe(
       mergeMap((answer) =>
-        answer ? of<ContractAnswer>({ type: 'feed', proxy: contract.address, ...answer }) : this.#skipSilent(contract),
+        answer ? of<ContractAnswer>({ type: 'feed', proxy: contract.address, ...answer }) : this.#postpone(contract),
       ),
     )
   }
 
-  #skipSilent(contract: PolledContract): Observable<never> {
-    this.#scheduleIn(contract, SILENT_CONTRACT_MS)
-    this.#options.warn('contract says nothing', { type: contract.type, address: contract.address })
+  #postpone(contract: PolledContract): Observable<never> {
+    this.#scheduleIn(contract, EMPTY_CONTRACT_MS)
+    this.#options.warn('contract returns nothing', { type: contract.type, address: contract.address })
     return EMPTY
   }
 
   #handleFailure(contract: PolledContract, failure: UpstreamError): void {
     const isBehind = failure.kind === 'behind'
     if (!isBehind) contract.asOf = null
-    const waitMs = failure.isRefused ? SILENT_CONTRACT_MS : Math.max(RETRY_MS, failure.retryAfterMs ?? 0)
+    const waitMs = failure.isRefused ? EMPTY_CONTRACT_MS : Math.max(RETRY_MS, failure.retryAfterMs ?? 0)
     this.#scheduleIn(contract, waitMs)
     if (!isBehind && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
-    // That contracts cannot be asked at all was said when it was found out.
+    // A general refusal was logged when it was found.
     if (failure !== this.#refusedError)
-      this.#options.warn('contract not asked', {
+      this.#options.warn('contract read failed', {
         type: contract.type,
         address: contract.address,
         reason: failure.message,
@@ -193,6 +191,6 @@ class ContractPoller {
     if (!(failure instanceof UpstreamError && failure.isRefused)) return
     this.#refusedError = failure
     this.#refusedUntil = this.#options.clock.now() + REFUSED_MS
-    this.#options.warn('contracts cannot be asked', { reason: failure.message })
+    this.#options.warn('contract reads refused', { reason: failure.message })
   }
 }

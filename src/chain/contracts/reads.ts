@@ -1,5 +1,5 @@
 import { catchError, concatMap, map, type Observable, of, throwError } from 'rxjs'
-import { parseAbiParameters } from 'viem/utils'
+import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
@@ -7,18 +7,18 @@ import { Header, HexWord } from '../logs/log-schema.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 
-/** A block as of which a contract is asked, and its second where it is known. */
+/** A block to read a contract at, and its Unix time if known. */
 export type BlockRef = { readonly number: number; readonly timestamp: number | null }
 
-/** What a token says of itself; null is what it does not say. */
+/** What a token's contract returns; null where it has no such function. */
 export type TokenCallResult = {
   readonly multiplier: bigint | null
-  /** The multiplier that is still to come. */
+  /** A multiplier that takes effect later. */
   readonly scheduled: { readonly to: bigint; readonly effectiveAt: bigint } | null
   readonly paused: readonly number[] | null
 }
 
-/** What a feed's proxy says: who makes its rounds, and the newest of them. */
+/** What a feed's proxy returns: its aggregator and the newest round. */
 export type FeedCallResult = {
   readonly aggregator: Hex
   readonly phase: number
@@ -26,15 +26,15 @@ export type FeedCallResult = {
   readonly round: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint } | null
 }
 
-/** No contract that is asked here says more in one answer. */
+/** No function that is called here returns more. */
 const ANSWER_BOUND_CHARACTERS = 64 * 2 ** 10
-/** Where a proxy keeps its current phase: the phase's number in the lowest bits, and its aggregator above them. */
+/** The storage slot of a proxy's current phase: the phase number in the lowest bits, its aggregator above them. */
 const PHASE_SLOT = '0x2'
 const PHASE_BITS = 16n
 const ADDRESS_BITS = 160n
-/** Of every feed of a token that is traded in dollars. */
+/** All feeds in dollars have these decimals. */
 const USD_FEED_DECIMALS = 8
-/** A proxy counts on through its phases: the round of the aggregator stands in the lower bits. */
+/** A proxy's round id holds the phase in the higher bits and the aggregator's round in these lower ones. */
 const ROUND_BITS = 64
 
 const Data = z
@@ -43,21 +43,22 @@ const Data = z
   .regex(/^0x([0-9a-f]{2})*$/i)
   .transform((text) => text.toLowerCase() as Hex)
 
-/** A question that a contract answers, by the hash of its name. */
-const contractMethod =
-  <Value>(selector: Hex, decode: (data: Hex) => Value | null) =>
-  (request: RequestFn, to: Hex, block: Hex | 'latest'): Observable<Value | null> =>
+/** Calls a function without arguments; null if the contract has no such function. */
+const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
+  const selector = toFunctionSelector(signature)
+  return (request: RequestFn, to: Hex, block: Hex | 'latest'): Observable<Value | null> =>
     request('eth_call', [{ to, data: selector }, block]).pipe(
       map((answer) => {
         const data = Data.safeParse(answer).data
-        if (data === undefined) throw new UpstreamError('unreadable', 'the answer is no data')
+        if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
         return decode(data)
       }),
-      // That a contract does not know the question is an answer too.
+      // A contract reverts where it lacks the function: that is an answer too.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.kind === 'reverted' ? of(null) : throwError(() => failure),
       ),
     )
+}
 
 const firstValue =
   <Value>(decode: (data: Hex) => readonly [Value, ...unknown[]] | null) =>
@@ -68,27 +69,27 @@ const decodeUint = firstValue(abiDecoder(parseAbiParameters('uint256')))
 const decodeWord = firstValue(abiDecoder(parseAbiParameters('bytes32')))
 
 const tokenMethods = {
-  uiMultiplier: contractMethod('0xa60bf13d', decodeUint),
-  multiplier: contractMethod('0x1b3ed722', decodeUint),
-  newUIMultiplier: contractMethod('0xdc767007', decodeUint),
-  effectiveAt: contractMethod('0x97a4064f', decodeUint),
-  pausedFeatures: contractMethod('0xde9997e3', firstValue(abiDecoder(parseAbiParameters('uint8[]')))),
+  uiMultiplier: contractMethod('uiMultiplier()', decodeUint),
+  multiplier: contractMethod('multiplier()', decodeUint),
+  newUIMultiplier: contractMethod('newUIMultiplier()', decodeUint),
+  effectiveAt: contractMethod('effectiveAt()', decodeUint),
+  pausedFeatures: contractMethod('pausedFeatures()', firstValue(abiDecoder(parseAbiParameters('uint8[]')))),
 }
 
 const feedMethods = {
-  aggregator: contractMethod('0x245a7bfc', (data) => {
+  aggregator: contractMethod('aggregator()', (data) => {
     const addressWord = decodeWord(data)
     return addressWord && isAddressWord(addressWord) && BigInt(addressWord) > 0n ? addressFromWord(addressWord) : null
   }),
-  phaseId: contractMethod('0x58303b10', firstValue(abiDecoder(parseAbiParameters('uint16')))),
-  decimals: contractMethod('0x313ce567', firstValue(abiDecoder(parseAbiParameters('uint8')))),
+  phaseId: contractMethod('phaseId()', firstValue(abiDecoder(parseAbiParameters('uint16')))),
+  decimals: contractMethod('decimals()', firstValue(abiDecoder(parseAbiParameters('uint8')))),
   latestRoundData: contractMethod(
-    '0xfeaf968c',
+    'latestRoundData()',
     abiDecoder(parseAbiParameters('uint80, int256, uint256, uint256, uint80')),
   ),
 }
 
-/** Asks a token how it stands as of a block, one question after the other. */
+/** Reads a token's state at a block, one call after the other. */
 export function readToken(request: RequestFn, address: Hex, asOf: BlockRef): Observable<TokenCallResult> {
   const block: Hex = `0x${asOf.number.toString(16)}`
   return tokenMethods.uiMultiplier(request, address, block).pipe(
@@ -98,13 +99,13 @@ export function readToken(request: RequestFn, address: Hex, asOf: BlockRef): Obs
     concatMap((multiplier) =>
       readScheduled(request, address, asOf, block).pipe(map((scheduled) => ({ multiplier, scheduled }))),
     ),
-    concatMap((known) =>
-      tokenMethods.pausedFeatures(request, address, block).pipe(map((paused) => ({ ...known, paused }))),
+    concatMap((token) =>
+      tokenMethods.pausedFeatures(request, address, block).pipe(map((paused) => ({ ...token, paused }))),
     ),
   )
 }
 
-/** What is still to come: a token goes on naming the last schedule after it took effect. */
+/** The scheduled multiplier. A token keeps returning the last schedule after it took effect. */
 function readScheduled(
   request: RequestFn,
   address: Hex,
@@ -135,7 +136,7 @@ function readBlockTime(request: RequestFn, { timestamp }: BlockRef, block: Hex):
   )
 }
 
-/** Asks a feed's proxy who makes its rounds; where it cannot be asked, or does not say, looks where it keeps that. */
+/** Reads a feed's proxy by calls; if these are refused or return no aggregator, from its storage. */
 export function readFeed(request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> {
   return feedMethods.aggregator(request, proxy, 'latest').pipe(
     concatMap((aggregator) =>
@@ -161,7 +162,7 @@ function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Observable
   )
 }
 
-/** The round, unless there was none yet, or it is of another phase: the proxy may change it between two questions. */
+/** Null before the first round, or if the proxy changed its phase between two calls. */
 function currentRound(
   [proxyRound, answer, _startedAt, updatedAt]: readonly [bigint, bigint, bigint, bigint, bigint],
   phase: number,
@@ -171,7 +172,7 @@ function currentRound(
   return isOfPhase && round > 0n && updatedAt > 0n ? { answer, round, updatedAt } : null
 }
 
-/** A node may answer for every contract that it reverts; then it may have nothing stored, either. */
+/** Some nodes answer every call with a revert, and their storage reads may fail too. */
 const readStoredPhaseOrNull = (request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> =>
   readStoredPhase(request, proxy).pipe(
     catchError((failure: unknown) => (failure instanceof UpstreamError ? of(null) : throwError(() => failure))),
@@ -181,10 +182,10 @@ function readStoredPhase(request: RequestFn, proxy: Hex): Observable<FeedCallRes
   return request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']).pipe(
     map((answer) => {
       const storedWord = HexWord.safeParse(answer).data
-      if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is no word')
+      if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
       const bits = BigInt(storedWord)
       const aggregator = bits >> PHASE_BITS
-      // A proxy of another make keeps something else there.
+      // Another proxy implementation stores something else there.
       if (aggregator === 0n || aggregator >> ADDRESS_BITS > 0n) return null
       return {
         aggregator: `0x${aggregator.toString(16).padStart(40, '0')}`,

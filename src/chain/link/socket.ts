@@ -6,9 +6,9 @@ import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { parseJson } from '../rpc/client.ts'
 
-/** What one upstream socket says. A link is live or down; a clean close is a failure too. */
+/** The events of one upstream socket. A clean close is a failure too. */
 export type LinkSignal =
-  /** Logs of these addresses are pushed now: pre-confirmed or, where the node refuses that, as they are sealed. */
+  /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
   | {
       readonly type: 'log'
@@ -17,32 +17,32 @@ export type LinkSignal =
       readonly receivedAt: number
     }
   | { readonly type: 'head'; readonly header: unknown }
-  /** It said something that is no message. */
+  /** A message that is not JSON-RPC. */
   | { readonly type: 'unreadable' }
-  /** `refused`: the node is there, and will not let itself be subscribed to. */
+  /** `isRefused`: the node answers, but refuses subscriptions. */
   | { readonly type: 'down'; readonly reason: string; readonly isRefused: boolean }
 
 const HANDSHAKE_BOUND_MS = 5_000
-/** How long a question may go unanswered: one for the chain is then given up, one for a subscription ends the link. */
+/** An unanswered chain check is skipped after this; an unanswered subscription ends the link. */
 const ANSWER_BOUND_MS = 2_000
 const PING_INTERVAL_MS = 10_000
 const PONG_BOUND_MS = 5_000
 const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
-/** A notification may overtake the answer that names its subscription; so many wait for it. */
+/** A notification may overtake the answer with its subscription id. This many are kept until then. */
 const EARLY_NOTIFICATIONS_BOUND = 2_000
-/** A subscription that was replaced may still speak; so many are remembered. */
+/** A replaced subscription may still push, so its id is kept for a while. */
 const SUBSCRIPTIONS_BOUND = 32
 
 type Options = {
-  /** The chain that the node must be of. */
+  /** The chain that the node must serve. */
   readonly chain: ChainIdentity
   readonly now: () => number
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** The upstream socket is lost, or was never there; says why. */
+/** Why the upstream socket was lost, or never opened. */
 export class LinkError extends Error {
-  /** Whether the node is there, and will not let itself be subscribed to. */
+  /** Whether the node answers, but refuses subscriptions. */
   readonly isRefused: boolean
 
   constructor(reason: string, isRefused = false) {
@@ -63,19 +63,17 @@ const Message = z.union([
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
 
-/** What was asked of the node and is not answered yet. */
 type PendingRequest = {
   readonly onResult: (result: unknown) => void
   readonly onError: (failure: RequestFailure) => void
 }
 
-/** Why a question has no answer; the code is null where nothing was said at all. */
+/** Why a request failed. The code is null after a timeout. */
 type RequestFailure = { readonly code: number | null; readonly message: string }
 
-/** What a node says that does not know a method. */
-const UNKNOWN_METHOD = -32601
+const UNKNOWN_METHOD_CODE = -32601
 
-/** One life of one socket: asks for the chain, subscribes, re-subscribes when the tokens change, and watches its pulse. */
+/** One socket from opening to close: checks the chain, subscribes, resubscribes when the tokens change, and pings. */
 export class LinkSocket {
   readonly signals = new Subject<LinkSignal>()
   readonly #options: Options
@@ -86,7 +84,7 @@ export class LinkSocket {
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
   #isReady = false
-  /** What is to be subscribed to, and under which id it is. */
+  /** The wanted subscriptions, and the id of each open one. */
   readonly #logSubscriptions = new Map<LogSubscriptionKind, string | null>([['pendingLogs', null]])
   #lastId = 0
   #hasEnded = false
@@ -107,13 +105,13 @@ export class LinkSocket {
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
   }
 
-  /** Listens to these tokens from now on. The former subscription goes only when the new one speaks. */
+  /** Subscribes to these tokens. The previous subscription ends only after the new one is confirmed. */
   setAddresses(addresses: readonly Hex[]): void {
     this.#addresses = addresses
     if (this.#isReady) this.#subscribeToLogs()
   }
 
-  /** Tries what was refused or found silent once more, and listens to sealed logs beside it. */
+  /** Retries pre-confirmed logs, and subscribes to sealed logs as well. */
   retrySubscriptions(): void {
     if (!this.#isReady) return
     this.#subscribe('pendingLogs')
@@ -130,13 +128,14 @@ export class LinkSocket {
     this.#request('eth_chainId', [], {
       onResult: (result) => {
         const chainId = HexQuantity.safeParse(result).data
-        const mismatch = chainId === undefined ? 'it does not say a number' : this.#options.chain.findMismatch(chainId)
+        const mismatch =
+          chainId === undefined ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
         if (mismatch) this.#end(`wrong chain: ${mismatch}`)
         else this.#start()
       },
-      // A node that cannot be asked was chosen by the operator; one that can and will not is not to be trusted now.
+      // A node without eth_chainId is the operator's choice. One that has it and fails is not trusted now.
       onError: ({ code, message }) => {
-        if (code === null || code === UNKNOWN_METHOD) this.#start()
+        if (code === null || code === UNKNOWN_METHOD_CODE) this.#start()
         else this.#end(`eth_chainId refused: ${code} ${message}`)
       },
     })
@@ -157,7 +156,7 @@ export class LinkSocket {
 
   #subscribe(kind: LogSubscriptionKind): void {
     const addresses = this.#addresses
-    // To the node an empty list means every contract there is.
+    // To a node an empty list means every contract.
     if (addresses.length === 0) return
     this.#request('eth_subscribe', [kind, { address: addresses }], {
       onResult: (id) => {
@@ -173,7 +172,7 @@ export class LinkSocket {
         this.#options.warn(`upstream refuses ${kind}`, failure)
         this.#logSubscriptions.delete(kind)
         if (this.#logSubscriptions.size > 0) return
-        // Where nothing pre-confirmed can be heard, what is sealed may be.
+        // Sealed logs are better than none.
         if (kind === 'pendingLogs') this.#subscribe('logs')
         else this.#end(`${kind} refused: ${failure.message}`, true)
       },
@@ -183,9 +182,9 @@ export class LinkSocket {
   #addSubscription(id: unknown, kind: SubscriptionKind): void {
     if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
     this.#kindBySubscription.set(id, kind)
-    // The heads are subscribed to once and for all: only former subscriptions to logs may be forgotten.
+    // newHeads is subscribed to once per socket, so only ids of log subscriptions may be dropped.
     const oldest = [...this.#kindBySubscription.keys()].find(
-      (known) => this.#kindBySubscription.get(known) !== 'newHeads',
+      (subscription) => this.#kindBySubscription.get(subscription) !== 'newHeads',
     )
     if (this.#kindBySubscription.size > SUBSCRIPTIONS_BOUND && oldest !== undefined)
       this.#kindBySubscription.delete(oldest)
@@ -232,7 +231,7 @@ export class LinkSocket {
     this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
   }
 
-  /** A half-open connection looks quiet: only an unanswered ping tells. */
+  /** A half-open connection looks quiet; only a missing pong reveals it. */
   #startPinging(): void {
     let hasAnswered = true
     this.#socket.on('pong', () => {
@@ -268,7 +267,7 @@ export class LinkSocket {
     for (const timer of this.#timers) clearTimeout(timer)
     this.#timers.clear()
     this.#socket.removeAllListeners()
-    // A socket that is torn down while it opens still reports an error; nobody is left to hear it.
+    // A socket that is terminated while it opens still emits an error, which would crash the process if unhandled.
     this.#socket.on('error', () => {})
     this.#socket.terminate()
   }

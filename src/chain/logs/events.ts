@@ -4,7 +4,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from './abi-decoder.ts'
 import type { Log } from './log-schema.ts'
 
-/** What a log says, as far as its layout is known; anything else is `other` and told as it came. */
+/** A decoded log. One of unknown layout is `other` and published undecoded. */
 export type DecodedEvent =
   | { readonly event: 'Transfer'; readonly from: Hex; readonly to: Hex; readonly amount: bigint }
   | { readonly event: 'Approval'; readonly owner: Hex; readonly spender: Hex; readonly amount: bigint }
@@ -13,7 +13,7 @@ export type DecodedEvent =
   | { readonly event: 'Paused' | 'Unpaused'; readonly features: readonly number[] }
   | { readonly event: 'MultiplierUpdated'; readonly to: bigint }
   | { readonly event: 'UIMultiplierUpdated'; readonly from: bigint; readonly to: bigint; readonly effectiveAt: bigint }
-  /** The multiplier that will not be, and when it would have been. */
+  /** The cancelled multiplier, and when it would have taken effect. */
   | { readonly event: 'UIMultiplierUpdateCancelled'; readonly to: bigint; readonly effectiveAt: bigint }
   | { readonly event: 'Announcement'; readonly id: string; readonly description: string; readonly uri: string }
   | { readonly event: 'EndAnnouncement'; readonly id: string }
@@ -25,22 +25,22 @@ export type DecodedEvent =
   | { readonly event: 'AnswerUpdated'; readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint }
   | { readonly event: 'other' }
 
-/** What a contract writes is untrusted: no text is passed on beyond these many characters. */
+/** Text from a contract is untrusted: it is cut after these many characters. */
 const ID_BOUND = 256
 const NAME_BOUND = 128
 const METADATA_NAME_BOUND = 256
 const TEXT_BOUND = 2_048
 
-/** The indexed values of a log, empty beyond the last. */
+/** The indexed values of a log, `0x` beyond the last. */
 type Indexed = readonly [Hex, Hex, Hex]
 
 type EventLayout = {
   readonly indexed: readonly ('address' | 'bytes32' | 'int256' | 'uint256')[]
-  /** What a log says by its indexed values and its data; null where the data is of another layout. */
+  /** Null if the data has another layout. */
   readonly decode: (indexed: Indexed, data: Hex) => DecodedEvent | null
 }
 
-/** Reads a log by the token standard and the feeds'. One that bears a known name and another layout is `other` too. */
+/** Decodes the events of the token standard and of the price feeds. A known event in another layout is `other` too. */
 export function decodeLog({ topics, data }: Log): DecodedEvent {
   const [selector = '0x', ...indexed] = topics
   const layout = layouts.get(selector)
@@ -58,7 +58,7 @@ const features = parseAbiParameters('uint8[]')
 const text = parseAbiParameters('string')
 const texts = parseAbiParameters('string, string')
 
-/** By the hash of its name and types. */
+/** By event selector. */
 const layouts: ReadonlyMap<string, EventLayout> = new Map([
   defineEvent('Transfer', ['address', 'address'], uint, ([from, to], [amount]) => ({
     event: 'Transfer',
@@ -133,7 +133,7 @@ const layouts: ReadonlyMap<string, EventLayout> = new Map([
   })),
 ])
 
-/** An event whose indexed values come first, and what a log of it says. */
+/** An event whose indexed values come before all others. */
 function defineEvent<const Data extends readonly AbiParameter[]>(
   name: string,
   indexed: EventLayout['indexed'],
@@ -149,7 +149,7 @@ function defineEvent<const Data extends readonly AbiParameter[]>(
   return [toEventSelector(`${name}(${types.join()})`), { indexed, decode: decodeAll }]
 }
 
-/** The beginning of a text up to a bound, never the half of a character. */
+/** Never cuts a surrogate pair in half. */
 function truncate(text: string, bound: number): string {
   const cut = text.slice(0, bound)
   return (text.length > bound && !cut.isWellFormed() ? cut.slice(0, -1) : cut).toWellFormed()

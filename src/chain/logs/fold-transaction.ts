@@ -2,32 +2,32 @@ import type { Hex } from '../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './events.ts'
 import type { Log } from './log-schema.ts'
 
-/** What one log says, with what the logs beside it in its transaction add. */
+/** A decoded log, with what other logs of its transaction add to it. */
 export type DecodedLog = {
   readonly log: Log
   readonly decoded: DecodedEvent
-  /** The memo that follows a movement. */
+  /** The memo that follows a transfer. */
   readonly memo: Hex | null
-  /** Whether a Seized says that the movement was a seizure. */
+  /** Whether a Seized log marks the transfer as a seizure. */
   readonly isSeized: boolean
-  /** Of an announcement: the keys of what was said inside its bracket, in log order. */
+  /** Of an announcement: the keys of the logs between its start and its end, in log order. */
   readonly enclosedKeys: readonly string[]
-  /** Whether the bracket of an announcement was closed. */
+  /** Whether an EndAnnouncement closed the announcement. */
   readonly isClosed: boolean
 }
 
-/** What logs say together: every saying, and the logs that are only part of another's; both in log order. */
+/** The decoded logs, and the logs that were folded into one of them; both in log order. */
 type FoldedLogs = { readonly decodedLogs: readonly DecodedLog[]; readonly foldedLogs: readonly Log[] }
 
-/** So many brackets of one contract may stand open at once; of more, the oldest counts as never closed. */
+/** How many announcements of one contract may be open at once. Beyond it the oldest counts as never closed. */
 const OPEN_BRACKETS_BOUND = 16
 
 type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
 
-/** Reads logs of one block. Only what one contract says in one transaction belongs together. */
+/** Decodes the logs of one block. Only logs of one contract in one transaction belong together. */
 export function decodeLogs(logs: readonly Log[]): FoldedLogs {
   const drafts = logs
-    .toSorted((one, other) => one.logIndex - other.logIndex)
+    .toSorted((a, b) => a.logIndex - b.logIndex)
     .map(
       (log): MutableDecodedLog => ({
         log,
@@ -48,7 +48,7 @@ export function decodeLogs(logs: readonly Log[]): FoldedLogs {
   }
 }
 
-/** What one contract says in one transaction: adds to each what belongs to it, and names what is only part of it. */
+/** Folds the logs of one contract in one transaction: completes the drafts, and adds the merged ones to `folded`. */
 function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
   const seizureMatcher = contractLogs.some(({ decoded }) => decoded.event === 'Seized') ? new SeizureMatcher() : null
   const brackets = new AnnouncementBrackets()
@@ -98,12 +98,12 @@ type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: b
 
 const transferKeyOf = ({ from, to, amount }: TransferFields): string => `${from} ${to} ${amount}`
 
-/** Which movement each seizure is of: the nearest before it that is not seized yet, else the next. */
+/** Matches each Seized log with the nearest equal transfer before it that has none yet, else with the next one. */
 class SeizureMatcher {
   readonly #unseized = new Map<string, MutableDecodedLog[]>()
   readonly #unmatched = new Map<string, MutableDecodedLog[]>()
 
-  /** The seizure that said so before. */
+  /** The earlier Seized log that this transfer belongs to. */
   addTransfer(draft: MutableDecodedLog, transfer: TransferFields): MutableDecodedLog | null {
     const transferKey = transferKeyOf(transfer)
     const seizure = this.#unmatched.get(transferKey)?.shift()
@@ -115,7 +115,7 @@ class SeizureMatcher {
     return seizure
   }
 
-  /** Whether there was such a movement. */
+  /** Whether an earlier transfer matches. */
   addSeizure(seizure: MutableDecodedLog, transfer: TransferFields): boolean {
     const transferKey = transferKeyOf(transfer)
     const draft = this.#unseized.get(transferKey)?.pop()
@@ -134,9 +134,9 @@ function pushTo(stacks: Map<string, MutableDecodedLog[]>, key: string, draft: Mu
   else stacks.set(key, [draft])
 }
 
-/** Which announcement each end belongs to: they may lie within one another, or across. */
+/** Matches each EndAnnouncement with its announcement. Announcements may nest or overlap. */
 class AnnouncementBrackets {
-  /** The announcements that were closed, and where what lies inside begins and ends. */
+  /** The closed announcements, and the range of logs that each encloses. */
   readonly closed: { readonly draft: MutableDecodedLog; readonly from: number; readonly to: number }[] = []
   readonly #open: { readonly draft: MutableDecodedLog; readonly id: string; readonly index: number }[] = []
 
@@ -145,9 +145,9 @@ class AnnouncementBrackets {
     if (this.#open.length > OPEN_BRACKETS_BOUND) this.#open.shift()
   }
 
-  /** Whether such an announcement was open. */
+  /** Whether an announcement with this id was open. */
   close(id: string, index: number): boolean {
-    const opened = this.#open.findLast((one) => one.id === id)
+    const opened = this.#open.findLast((announcement) => announcement.id === id)
     if (!opened) return false
     this.#open.splice(this.#open.indexOf(opened), 1)
     opened.draft.isClosed = true

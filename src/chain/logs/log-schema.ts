@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { formatKey } from '../../protocol/key.ts'
 
-/** Topics of one log, and logs of one answer: beyond these an answer is taken for garbage. */
+/** An answer with more topics per log, or more logs, is garbage. */
 const TOPICS_BOUND = 4
 const LOGS_BOUND = 200_000
 
-/** The last second that can be written as a date; a timestamp beyond it is garbage. */
+/** The last second of year 9999. A later timestamp is garbage. */
 const TIMESTAMP_BOUND_S = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
 
 const hexSchema = (pattern: RegExp) =>
@@ -23,34 +23,32 @@ export const HexQuantity = z
   .transform(Number)
   .refine(Number.isSafeInteger)
 
-/** Seconds since 1970. Not worth a log or a block: what cannot be read is unknown. */
+/** Unix seconds. An unreadable one becomes null, since it must not cost a log or a block. */
 const Timestamp = HexQuantity.refine((seconds) => seconds <= TIMESTAMP_BOUND_S)
   .nullish()
   .catch(null)
   .transform((seconds) => seconds ?? null)
 
-/** What the node sends: one thing that a contract said, in lower case and in numbers, whichever node it came from. */
+/** A log with lower-case hex and numbers, whichever node sent it. */
 export type Log = {
   readonly key: string
   readonly address: Hex
   readonly topics: readonly Hex[]
   readonly data: Hex
   readonly blockNumber: number
-  /** Null while pre-confirmed; a node may send zeros or a partial hash instead, so it proves nothing alone. */
+  /** Null while pre-confirmed. Some nodes send zeros or a partial hash then, so a hash alone proves nothing. */
   readonly blockHash: Hex | null
   readonly blockTimestamp: number | null
   readonly transactionHash: Hex
   readonly transactionIndex: number
   readonly logIndex: number
   readonly removed: boolean
-  /** What else the node says of it; most say nothing. */
+  /** Further fields; most nodes send none. */
   readonly more?: Readonly<Record<string, Primitive>>
 }
 
-/** A value that has no parts. */
 const Primitive = z.union([z.string().max(128), z.number(), z.boolean(), z.null()])
 type Primitive = z.infer<typeof Primitive>
-/** So much of what a node says more is kept. */
 const EXTRA_FIELDS_BOUND = 8
 
 const WireLog = z
@@ -86,24 +84,24 @@ function extraFieldsOf(fields: Readonly<Record<string, unknown>>): Pick<Log, 'mo
   return primitives.length > 0 ? { more: Object.fromEntries(primitives.slice(0, EXTRA_FIELDS_BOUND)) } : {}
 }
 
-/** Some logs, and how many more could not be read. */
+/** Logs, and how many more were unreadable. */
 export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number }
 
 const WireLogs = z.array(z.unknown()).max(LOGS_BOUND)
 
-/** Reads both shapes that nodes send: one log, or an array of all that are pending. One bad log never drops the rest. */
+/** Reads both shapes that nodes send: one log, or an array of all pending ones. A bad log never drops the others. */
 export function readLogs(answer: unknown): Logs {
   const list = Array.isArray(answer) ? WireLogs.safeParse(answer) : { success: true as const, data: [answer] }
   if (!list.success) return { logs: [], unreadable: 1 }
   const parsed = list.data.map((item) => WireLog.safeParse(item))
-  const logs = parsed.flatMap((one) => (one.success ? [one.data] : []))
+  const logs = parsed.flatMap((result) => (result.success ? [result.data] : []))
   return { logs, unreadable: parsed.length - logs.length }
 }
 
-/** A transaction in a block's header: its hash, or all of it where a node sends more than was asked for. */
+/** Some nodes send whole transactions where only hashes were requested. */
 const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
 
-/** The header of a block, as far as the relay asks. A pending one may lack number and hash. */
+/** The fields of a block header that the relay uses. A pending one may lack number and hash. */
 export const Header = z.object({
   number: HexQuantity.nullish().transform((number) => number ?? null),
   hash: HexWord.nullish().transform((hash) => hash ?? null),
@@ -114,7 +112,6 @@ export const Header = z.object({
 })
 export type Header = z.infer<typeof Header>
 
-/** The header of a block that has its place: only a pending one may lack number or hash. */
 export type SealedHeader = Header & { readonly number: number; readonly hash: Hex }
 
 export const isSealed = (header: Header | null): header is SealedHeader =>

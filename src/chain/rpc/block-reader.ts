@@ -8,13 +8,13 @@ const toHexQuantity = (number: number): Hex => `0x${number.toString(16)}`
 
 const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
 
-/** The order of the chain; not every node keeps it. */
+/** Not every node returns logs in the order of the chain. */
 const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
 
 /**
- * The two questions that the chain is read with, and their answers read. A block that a node does not know is asked for
- * once more at once: behind one name may stand several, and the next answer may come from one that does.
+ * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may stand
+ * for several nodes, and the next answer may come from one that has the block.
  */
 export class BlockReader {
   readonly #request: RequestFn
@@ -23,9 +23,9 @@ export class BlockReader {
     this.#request = request
   }
 
-  /** One block's header by tag or number; null where there is none, or where a node that is behind knows none yet. */
+  /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
   header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number): Observable<Header | null> {
-    const answered = this.#request('eth_getBlockByNumber', [
+    const request = this.#request('eth_getBlockByNumber', [
       typeof block === 'number' ? toHexQuantity(block) : block,
       false,
     ]).pipe(
@@ -36,10 +36,10 @@ export class BlockReader {
         return header
       }),
     )
-    return typeof block === 'number' ? answered.pipe(mergeMap((header) => (header ? of(header) : answered))) : answered
+    return typeof block === 'number' ? request.pipe(mergeMap((header) => (header ? of(header) : request))) : request
   }
 
-  /** The logs of one sealed block. Asked by its hash, which a node that is behind cannot answer with nothing. */
+  /** The logs of one sealed block. A lagging node cannot answer an unknown hash with an empty list. */
   logsByHash(hash: Hex, addresses: readonly Hex[]): Observable<Logs> {
     return this.#logs(addresses, { blockHash: hash }).pipe(
       retry({ count: 1, delay: (failure: unknown) => (isBehind(failure) ? of(null) : throwError(() => failure)) }),
@@ -51,22 +51,22 @@ export class BlockReader {
       catchError((failure: unknown) => {
         const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
         if (!isTooLarge || addresses.length < 2) return throwError(() => failure)
-        // One block cannot be asked for in parts, but its contracts can.
+        // A block cannot be split, so its contracts are.
         const half = Math.ceil(addresses.length / 2)
         return concat(
           this.logsByHash(hash, addresses.slice(0, half)),
           this.logsByHash(hash, addresses.slice(half)),
         ).pipe(
-          reduce((one, other) => ({
-            logs: sortLogs([...one.logs, ...other.logs]),
-            unreadable: one.unreadable + other.unreadable,
+          reduce((first, second) => ({
+            logs: sortLogs([...first.logs, ...second.logs]),
+            unreadable: first.unreadable + second.unreadable,
           })),
         )
       }),
     )
   }
 
-  /** The logs of a range of blocks; with `pending` also what is pre-confirmed on top of it. */
+  /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones. */
   logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[]): Observable<Logs> {
     return this.#logs(addresses, {
       fromBlock: toHexQuantity(from),
@@ -84,7 +84,7 @@ export class BlockReader {
     addresses: readonly Hex[],
     blockFilter: { blockHash: Hex } | { fromBlock: Hex; toBlock: Hex | 'pending' },
   ): Observable<Logs> {
-    // To a node an empty list means every contract there is.
+    // To a node an empty list means every contract.
     if (addresses.length === 0) return of({ logs: [], unreadable: 0 })
     return this.#request('eth_getLogs', [{ address: [...addresses], ...blockFilter }]).pipe(
       map((answer) => {

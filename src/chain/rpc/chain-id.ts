@@ -1,9 +1,9 @@
-/** Which chain all of this is about: told by the operator, by the tape, or by the first endpoint that answers. */
+/** The chain that the relay serves: set by the operator, by the tape, or by the first endpoint that answers. */
 export class ChainIdentity {
   #id: number | null
   readonly #expectedBy: string
 
-  /** `because` says who expects this chain, for whoever has to mend it. */
+  /** `expectedBy` names the source of the id, for the operator who reads the mismatch. */
   constructor(id: number | null, expectedBy: string) {
     this.#id = id
     this.#expectedBy = expectedBy
@@ -13,7 +13,7 @@ export class ChainIdentity {
     return this.#id
   }
 
-  /** Null if an endpoint of chain `said` may be listened to, else what is wrong with it. */
+  /** What is wrong with an endpoint of this chain; null if it may be used. */
   findMismatch(chainId: number): string | null {
     this.#id ??= chainId
     return chainId === this.#id

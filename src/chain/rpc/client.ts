@@ -1,46 +1,46 @@
 import { catchError, defer, from, map, type Observable, of, switchMap, throwError } from 'rxjs'
 import { z } from 'zod'
+import { backoffMs, withJitter } from '../../backoff.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { classify, UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './methods.ts'
 import { sliceResult } from './raw-result.ts'
 
-/** One question to the node, and its answer. */
+/** One JSON-RPC request to the node, and its result. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>) => Observable<unknown>
 
-/** One question that is passed on, and the answer's result in the very bytes in which it came. */
+/** One forwarded request, and its result in the bytes that the node sent. */
 export type RawRequestFn = <M extends Method>(method: M, params: Params<M>) => Observable<Buffer>
 
-/** How long one question may take in all, and how long its answer may be. */
 const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
-/** A longer answer that is passed on is not read. */
+/** A longer answer is forwarded without parsing. */
 const PARSE_BOUND_BYTES = 65_536
-/** How long an endpoint that failed is left alone: doubled each time, drawn anew each time. */
-const BACKOFF_MIN_MS = 250
-const BACKOFF_MAX_MS = 30_000
-/** How long one that is of another chain is left alone. */
+/** How long a failed endpoint is not used. */
+const BACKOFF = { minMs: 250, maxMs: 30_000 }
+const BACKOFF_JITTER = [0.5, 1.5] as const
+/** How long an endpoint of another chain is not used. */
 const WRONG_CHAIN_BACKOFF_MS = 60_000
 
-/** What an error is called that has no code. */
+/** The code of an error that has none. */
 const UNKNOWN_ERROR_CODE = -32_000
 
-/** Either an error or a result: to zod a field that may be anything must still be there. */
+/** An error or a result. `result` may be anything, but zod still requires it to be present. */
 const Answer = z.union([
   z.object({
     id: z.unknown(),
     error: z.object({
-      // Some nodes write words for a code, or say nothing.
+      // Some nodes send text as a code, or no code.
       code: z.number().catch(UNKNOWN_ERROR_CODE),
-      message: z.string().catch('the upstream says no more'),
+      message: z.string().catch('the upstream gives no message'),
       data: z.unknown().optional(),
     }),
   }),
   z.object({ id: z.unknown(), result: z.unknown() }),
 ])
 
-/** What is made of an answer; throws what speaks against it. */
+/** Reads an answer; throws an `UpstreamError` if it is unusable. */
 type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 type RpcRequest<T> = {
   readonly method: NodeMethod
@@ -57,11 +57,11 @@ type Options = {
   readonly now: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Whether a failure speaks against its endpoint; where nothing else is said, whenever it is not about one question. */
+  /** Whether a failure is the endpoint's fault. By default it is, unless it concerns one request. */
   readonly isEndpointFault?: (error: UpstreamError) => boolean
 }
 
-/** Asks the endpoints in their order, leaves a failing one alone for a while, and refuses those of another chain. */
+/** Tries the endpoints in order, backs off from a failing one, and refuses those of another chain. */
 export class Rpc {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
@@ -77,15 +77,15 @@ export class Rpc {
   readonly requestRaw: RawRequestFn = (method, params) =>
     this.#requestFrom(0, { method, params, parse: parseRawResult }, null)
 
-  /** Tries the endpoints from the `index`-th on; passes on what the last one that was tried answered. */
+  /** Tries the endpoints from this index on; fails with the error of the last one tried. */
   #requestFrom<T>(index: number, request: RpcRequest<T>, lastError: UpstreamError | null): Observable<T> {
     const endpoint = this.#endpoints[index]
     if (!endpoint)
-      return throwError(() => lastError ?? new UpstreamError('unreachable', 'every endpoint failed just now'))
+      return throwError(() => lastError ?? new UpstreamError('unreachable', 'every endpoint failed recently'))
     if (this.#options.now() < endpoint.backoffUntil) return this.#requestFrom(index + 1, request, lastError)
     return this.#checkChain(endpoint).pipe(
       catchError((failure: unknown) => {
-        // Nobody but us asks for that, so it speaks against the endpoint, whoever it was asked for.
+        // The relay itself sends this request, so a failure is always the endpoint's fault.
         if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
         return throwError(() => failure)
       }),
@@ -97,9 +97,9 @@ export class Rpc {
       catchError((failure: unknown) => {
         const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
         if (!error.isRetryable) return throwError(() => error)
-        // An endpoint that lacks one method, or has yet to see one block, is not at fault.
+        // An endpoint that lacks one method or one block is not at fault.
         if (this.#options.isEndpointFault?.(error) ?? !error.isRequestSpecific) this.#backOff(endpoint, error)
-        // One that did not answer is asked something that takes no time before it is asked anything else.
+        // After a timeout a cheap request has to succeed before the next expensive one.
         else if (this.#options.isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
         return this.#requestFrom(index + 1, request, error)
       }),
@@ -108,18 +108,17 @@ export class Rpc {
 
   #backOff(endpoint: Endpoint, error: UpstreamError): void {
     if (this.#options.now() < endpoint.backoffUntil) return
-    const backoffMs =
+    endpoint.failures += 1
+    const waitMs =
       error.kind === 'wrong_chain'
         ? WRONG_CHAIN_BACKOFF_MS
-        : Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(endpoint.failures, 16)) *
-          (0.5 + this.#options.random())
-    endpoint.failures += 1
+        : withJitter(backoffMs(BACKOFF, endpoint.failures), BACKOFF_JITTER, this.#options.random())
     endpoint.isChainChecked = false
-    endpoint.backoffUntil = this.#options.now() + Math.max(backoffMs, error.retryAfterMs ?? 0)
+    endpoint.backoffUntil = this.#options.now() + Math.max(waitMs, error.retryAfterMs ?? 0)
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
-  /** Asked once after each failure: what answers under a name may have changed. */
+  /** Checked again after each failure: another node may now answer under the same URL. */
   #checkChain(endpoint: Endpoint): Observable<unknown> {
     if (endpoint.isChainChecked) return of(null)
     return this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }).pipe(
@@ -128,7 +127,7 @@ export class Rpc {
         if (!chainId.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
         return chainId.data ?? null
       }),
-      // A node that serves no more than the seven methods cannot be asked; the operator chose it.
+      // A node that serves only the seven required methods cannot be checked; the operator chose it.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.kind === 'unknown_method' ? of(null) : throwError(() => failure),
       ),
@@ -150,16 +149,16 @@ export class Rpc {
   }
 }
 
-/** What is only asked besides says nothing against an endpoint, however it fails: what is needed must not wait for it. */
+/** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
 const asRequestSpecific = (failure: unknown): unknown =>
   failure instanceof UpstreamError
     ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true, failure.detail)
     : failure
 
-/** An upstream's name in our own log: never its path or query, which may hold a key. */
+/** An upstream's name for logs, without path and query, which may hold a key. */
 export const hostOf = (url: string): string => new URL(url).host
 
-/** Where a URL leads, and the login in it as a header: `fetch` takes none in a URL, and repeats it all when it says so. */
+/** Moves credentials from a URL to a header. `fetch` refuses them in a URL, and its error repeats the whole URL. */
 export function splitCredentials(text: string): {
   readonly address: string
   readonly authHeaders: Readonly<Record<string, string>>
@@ -212,7 +211,6 @@ const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
   return text ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
 }
 
-/** Reads a body up to a bound. */
 export const readBodyText = async (response: Response, boundBytes: number): Promise<string> =>
   (await readBody(response, boundBytes)).toString('utf8')
 
@@ -227,7 +225,7 @@ async function readBody(response: Response, boundBytes: number): Promise<Buffer>
   return Buffer.concat(chunks)
 }
 
-/** JSON or null: what is not JSON says nothing. */
+/** Null if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -236,7 +234,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What is wrong, in the words of the layer that knows: `fetch` hides it in the cause. */
+/** The most specific reason: `fetch` hides it in the cause. */
 export function failureReason(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
   return failure.cause instanceof Error && failure.cause.message ? failure.cause.message : failure.message

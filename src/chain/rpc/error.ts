@@ -1,11 +1,8 @@
-/**
- * What an upstream's failure means for the one who asked: whether to come back, to another endpoint, with a smaller
- * question, or not at all.
- */
+/** What a failure means for the caller: retry, try another endpoint, request less, or give up. */
 export type UpstreamErrorKind =
   | 'unreachable'
   | 'busy'
-  /** It answered with an error that no rule knows. */
+  /** An error that no rule matches. */
   | 'unknown'
   | 'behind'
   | 'unreadable'
@@ -27,10 +24,10 @@ const retryableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
   'forbidden',
 ])
 
-/** Such a question is not answered there, whatever it is about. */
+/** The endpoint refuses the method, whatever its parameters. */
 const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
-/** An error in the upstream's own words, and the HTTP status that it came with. */
+/** The upstream's own error and HTTP status. */
 export type UpstreamErrorDetail = {
   readonly code: number
   readonly message: string
@@ -38,13 +35,13 @@ export type UpstreamErrorDetail = {
   readonly status: number
 }
 
-/** The upstream could not or would not answer. */
+/** The upstream failed or refused to answer. */
 export class UpstreamError extends Error {
   readonly kind: UpstreamErrorKind
   readonly retryAfterMs: number | null
-  /** Whether it is about one question, and says nothing against the endpoint. */
+  /** Whether it concerns one request, and the endpoint is not at fault. */
   readonly isRequestSpecific: boolean
-  /** Null where nobody said anything that could be read. */
+  /** Null without a readable error. */
   readonly detail: UpstreamErrorDetail | null
 
   constructor(
@@ -61,30 +58,30 @@ export class UpstreamError extends Error {
     this.detail = detail
   }
 
-  /** Whether somebody was there and said something, be it that the question cannot be answered. */
+  /** Whether a node answered, even with an error. */
   get isAnswered(): boolean {
     return !this.isRetryable || this.kind === 'behind'
   }
 
-  /** Whether nobody answers such a question there: asked again it would be refused again. */
+  /** Whether the endpoint would refuse the same method again. */
   get isRefused(): boolean {
     return refusedKinds.has(this.kind)
   }
 
-  /** Whether another endpoint, or the same one later, may answer the same question. */
+  /** Whether another endpoint, or the same one later, may answer the same request. */
   get isRetryable(): boolean {
     return retryableKinds.has(this.kind)
   }
 }
 
-/** An upstream may ask for a rest; not for longer than this. */
+/** The longest `Retry-After` that is obeyed. */
 const RETRY_AFTER_BOUND_MS = 300_000
 
-/** By this code a node says that a contract answered by reverting. */
+/** The error code of a reverted call. */
 const REVERTED_CODE = 3
 
 const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
-  // A contract says in its own words why it reverts: they come first, since they may sound like anything.
+  // First, since a contract chooses its revert message, which may match any other rule.
   [
     /execution revert|^revert|vm (exception|execution error)|\bevm error|invalid (opcode|jump)|out of gas|stack (under|over)flow/i,
     'reverted',
@@ -105,8 +102,8 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
 ]
 
 /**
- * The same code means different things at different providers (-32602 is wrong for ever, too large, or too early), so
- * the message is read too; what nobody knows is taken for passing.
+ * Providers use the same code for different errors (-32602: invalid, too large, or too early), so the message decides
+ * first. An unknown error counts as temporary.
  */
 export function classify(response: Response, error: Omit<UpstreamErrorDetail, 'status'> | null): UpstreamError {
   const { status } = response

@@ -13,10 +13,10 @@ export const blockTags = ['latest', 'pending', 'safe', 'finalized', 'earliest'] 
 const Quantity = hex('a hex quantity such as 0x1f', /^0x(0|[1-9a-fA-F][0-9a-fA-F]{0,63})$/)
 const Address = hex('a 20-byte address', /^0x[0-9a-fA-F]{40}$/)
 const Word = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
-/** A storage slot: nodes take it padded to a word or as a quantity. */
+/** Nodes accept a slot as a padded word or as a quantity. */
 const Slot = hex('a storage slot in hex', /^0x[0-9a-fA-F]{1,64}$/)
 const Block = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
-/** A block by number, tag or hash: what state is read at. A hash may stand in an object of its own (EIP-1898). */
+/** A block by number, tag or hash. The object forms are EIP-1898. */
 const AnyBlock = z.union(
   [
     z.enum(blockTags),
@@ -33,7 +33,7 @@ const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
   error: `null, a 32-byte word, or a list of at most ${FILTER_BOUND}`,
 })
 
-/** What a log must be like: of one of these addresses, with these topics, each null for any. */
+/** Matches logs of any of these addresses with these topics; null matches any topic. */
 export const LogFilter = z.object(
   {
     address: z
@@ -47,7 +47,7 @@ export const LogFilter = z.object(
 )
 export type LogFilter = z.infer<typeof LogFilter>
 
-/** Whether a log is of one of the addresses and has the topics; an empty list asks for nothing in particular. */
+/** Matches logs against a filter. An empty list matches everything. */
 export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) => boolean {
   const addresses = lowercaseSet(address)
   const topicSets = (topics ?? []).map(lowercaseSet)
@@ -59,11 +59,11 @@ export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) 
     })
 }
 
-/** A log in lower case, as far as a filter asks. */
+/** The fields of a log that a filter reads, in lower case. */
 type MatchableLog = { readonly address: string; readonly topics: readonly string[] }
 
 const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>
-  new Set([values ?? []].flat().map((word) => word.toLowerCase()))
+  new Set([values ?? []].flat().map((value) => value.toLowerCase()))
 
 const RangeFilter = LogFilter.extend({
   fromBlock: Block.nullish(),
@@ -71,10 +71,7 @@ const RangeFilter = LogFilter.extend({
   blockHash: Word.nullish(),
 }).refine((filter) => Object.values(filter).some((value) => value != null), 'a filter with at least one criterion')
 
-/**
- * The methods that the chain is read with, one row each: what their parameters must be, and whether a public endpoint
- * answers them at all.
- */
+/** The methods that the relay serves: the schema of their parameters, and whether public endpoints serve them. */
 export const methods = {
   eth_getBlockByNumber: { params: z.tuple([Block, z.boolean({ error: 'true or false' })]), public: true },
   eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
@@ -92,7 +89,7 @@ export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 
 const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
-/** What is asked besides, where it is answered: it is served to nobody, and nothing may depend on its answer. */
+/** Optional reads of the relay itself, not served to clients. The relay has to work without their results. */
 const callMethods = {
   eth_call: { params: z.tuple([z.object({ to: Address, data: Calldata }), Block]) },
 } as const
@@ -101,6 +98,5 @@ type CallMethod = keyof typeof callMethods
 
 export const isCallMethod = (method: NodeMethod): method is CallMethod => Object.hasOwn(callMethods, method)
 
-/** Whatever a node is asked. */
 export type NodeMethod = Method | CallMethod
 export type NodeParams<Q extends NodeMethod> = z.infer<(typeof methods & typeof callMethods)[Q]['params']>

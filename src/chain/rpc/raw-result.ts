@@ -1,12 +1,12 @@
-/** How far into an answer, and how far before its end, everything stands that is not its result. */
+/** The envelope of an answer lies within this distance of its start and its end. */
 const MARGIN_BYTES = 256
 
 const prefixPattern = /^\s*\{\s*(?:(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*,\s*)*"result"\s*:\s*/
 const suffixPattern = /\s*(?:,\s*(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*)*\}\s*$/
 
 /**
- * The bytes of an answer's result as they came, without reading what stands in them: an answer may be long, and whoever
- * listens live would wait for it. Null where the answer does not look as nodes write it, or is not the one to `id`.
+ * Cuts the result out of an answer without parsing it: parsing a long answer would delay live listeners. Null if the
+ * envelope has an unexpected form or another id.
  */
 export function sliceResult(answer: Buffer, id: number): Buffer | null {
   const [prefix] = prefixPattern.exec(answer.toString('latin1', 0, MARGIN_BYTES)) ?? []
@@ -19,7 +19,7 @@ export function sliceResult(answer: Buffer, id: number): Buffer | null {
 
 const stringPattern = /^"[^"\\]*(?:\\.[^"\\]*)*"$/
 
-/** Whether nothing else of the answer can stand behind the value that a text begins with. */
+/** Whether the text is one JSON value, with no further member of the envelope behind it. */
 function isSingleValue(text: Buffer): boolean {
   const last = String.fromCharCode(text.at(-1) ?? 0)
   switch (String.fromCharCode(text.at(0) ?? 0)) {

@@ -35,18 +35,18 @@ import {
 import { binarySearch } from './block-search.ts'
 import type { Cursor } from './recent-blocks.ts'
 
-/** Blocks still to be read; where a reason is given, they are only said to be missing. */
+/** Blocks to read; with a reason they are only reported as missing. */
 type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
 
-/** Ranges that wait at most; beyond it the last one grows, over blocks that are settled already. */
+/** Waiting ranges; beyond it the last one grows, also over blocks that are settled already. */
 const RANGES_BOUND = 64
-/** Pages that go well before a larger one is tried. */
+/** Successful pages before a larger one is tried. */
 const GROW_AFTER_PAGES = 8
-/** So often a page is tried that has no answer, before a smaller one is. */
+/** How often a page may go unanswered before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
-/** Logs told in one stroke, so that no turn takes long; a block is never divided. */
+/** Logs per event, so that no event-loop turn takes long. A block is never split. */
 const BATCH_BOUND_LOGS = 500
-/** Blocks of a page that are asked for one by one at the same time. */
+/** Blocks of one page that are read at the same time. */
 const PARALLEL_BLOCKS = 4
 
 type Options = {
@@ -57,7 +57,7 @@ type Options = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Reads ranges of old blocks in pages that the node can bear, while the newest are settled beside it. */
+/** Reads ranges of old blocks in pages that the node accepts, while the newest blocks are settled beside it. */
 export class Backfill {
   readonly #options: Options
   readonly #retries = new RetryCounter()
@@ -70,9 +70,9 @@ export class Backfill {
     this.#options = options
   }
 
-  /** Up to where everything is settled or said to be missing, where the newest blocks are settled up to `newest`. */
+  /** Up to this block all is settled or reported missing. `newest` is the newest settled block. */
   cursor(newest: Cursor): Cursor {
-    // After a reorganisation a later range may begin below an earlier one, or the newest block lie below them all.
+    // After a reorganisation a later range may start below an earlier one, and `newest` may be below them all.
     const number = Math.min(newest.number, ...this.#ranges.map(({ from }) => from - 1))
     return number === newest.number ? newest : { number, hash: null }
   }
@@ -87,7 +87,7 @@ export class Backfill {
     this.#wakeUps.next()
   }
 
-  /** Reads, for ever, what is added. `newest` is up to where the newest blocks are settled. */
+  /** Reads all ranges that are added. `newest` returns the newest settled block. */
   run(newest: () => Cursor): Observable<SettlementEvent> {
     return this.#wakeUps.pipe(
       exhaustMap(() =>
@@ -101,7 +101,7 @@ export class Backfill {
   }
 
   #retryAfter(failure: unknown): Observable<unknown> {
-    if (this.#retries.totalFailures > 0) this.#options.warn('catching up waits', { reason: String(failure) })
+    if (this.#retries.totalFailures > 0) this.#options.warn('backfill waits', { reason: String(failure) })
     return this.#retries.waitToRetry(failure, this.#options.clock)
   }
 
@@ -113,7 +113,7 @@ export class Backfill {
       : this.#reportMissing(range, range.missingReason, newest)
   }
 
-  /** Says what is missing. Of what was told in it before, each block is read by itself where it can be. */
+  /** Reports the missing blocks. Those with published keys are still read, each by itself, if the node has them. */
   #reportMissing(
     { from: first, to }: BackfillRange,
     reason: string,
@@ -150,7 +150,7 @@ export class Backfill {
       publishedBlocks.flatMap((number) => openKeys.at(number)),
     )
     return node.logsInRange(first, to, queried).pipe(
-      // A node that is behind says that there are no logs; it does not know the last block either.
+      // A lagging node returns no logs. It lacks the last block too.
       mergeMap((found) =>
         node.header(to).pipe(
           mergeMap((header) =>
@@ -170,7 +170,7 @@ export class Backfill {
     )
   }
 
-  /** What a page holds, block by block; those of which something was told are read by themselves, for certain. */
+  /** The logs of a page by block. Blocks with published keys are read by themselves, since that is reliable. */
   #groupByBlock(
     { logs }: Logs,
     publishedBlocks: readonly number[],
@@ -180,8 +180,8 @@ export class Backfill {
     const numbers = [...new Set([...byBlock.keys(), ...publishedBlocks])].sort((a, b) => a - b)
     return from(numbers).pipe(
       mergeMap((number) => {
-        const known = publishedBlocks.includes(number) ? null : blockFromLogs(byBlock.get(number) ?? [], addresses)
-        return known ? of(known) : this.#readBlock(number)
+        const block = publishedBlocks.includes(number) ? null : blockFromLogs(byBlock.get(number) ?? [], addresses)
+        return block ? of(block) : this.#readBlock(number)
       }, PARALLEL_BLOCKS),
       toArray(),
       map((blocks) => blocks.sort((a, b) => a.number - b.number)),
@@ -233,7 +233,7 @@ export class Backfill {
     this.#pageSize = Math.min(LOGS_RANGE_BOUND, this.#pageSize * 2)
   }
 
-  /** What a node says that it cannot give is asked for in smaller pages, and in the end left out. */
+  /** Retries a refused page in smaller ones, and finally reports it as missing. */
   #handlePageFailure(
     failure: unknown,
     page: { readonly from: number; readonly to: number },
@@ -242,12 +242,12 @@ export class Backfill {
     if (this.#retries.isExhausted(failure)) return this.#markMissing(page.to, failure.kind)
     if (!(failure instanceof UpstreamError)) return throwError(() => failure)
     const size = page.to - page.from + 1
-    // What is too large for a node may take too long for it instead of being refused.
+    // A node may time out on a range that is too large instead of refusing it.
     if (failure.kind === 'unreachable' && this.#retries.failuresOf('unreachable') >= UNREACHABLE_RETRIES_BOUND)
       this.#shrinkPage(size, size)
     if (failure.kind === 'gone') return this.#findFirstAvailable(page.from, failure)
     if (failure.kind !== 'too_large') return throwError(() => failure)
-    // A block that is too large for one answer is asked for contract by contract.
+    // A single block that is too large is read contract by contract.
     if (size === 1)
       return this.#readBlock(page.from).pipe(mergeMap((block) => this.#emitBatches([block], page.to, newest)))
     this.#shrinkPage(size, suggestedSize(failure.message, page.from) ?? size)
@@ -259,7 +259,7 @@ export class Backfill {
     this.#pageSize = Math.max(1, Math.min(suggested, Math.floor(size / 2)))
   }
 
-  /** The node no longer has the oldest of it: the first block that it still has is looked for. */
+  /** The node pruned the oldest blocks: finds the first one that it still has. */
   #findFirstAvailable(first: number, failure: UpstreamError): Observable<SettlementEvent> {
     const { node, addresses } = this.#options
     const [range] = this.#ranges
@@ -273,13 +273,13 @@ export class Backfill {
       )
     return binarySearch(first, range.to + 1, isReadable).pipe(
       mergeMap((found) =>
-        // Behind one name one node may have forgotten what another still has: that is no hole, but has to be waited for.
+        // One URL may stand for several nodes. If another one still has the first block, there is no hole: retry.
         found > first ? this.#markMissing(found - 1, 'pruned') : throwError(() => failure),
       ),
     )
   }
 
-  /** Up to here the first range is a hole. */
+  /** The first range is missing up to this block. */
   #markMissing(to: number, reason: string): Observable<never> {
     const [range, ...others] = this.#ranges
     if (!range || to < range.from) return EMPTY
@@ -291,7 +291,7 @@ export class Backfill {
 
 type BlockRange = { readonly from: number; readonly to: number }
 
-/** What is left of a range around some of its blocks, which are given in order. */
+/** The parts of a range between the given blocks, which are in order. */
 function rangesAround(blocks: readonly number[], { from: first, to }: BlockRange): readonly BlockRange[] {
   const ends = [...blocks, to + 1]
   return ends.flatMap((end, index) => {
@@ -300,7 +300,7 @@ function rangesAround(blocks: readonly number[], { from: first, to }: BlockRange
   })
 }
 
-/** A block as its logs tell of it; null where they do not say enough. */
+/** Builds a block from its logs alone; null if they lack its hash or time, or disagree. */
 function blockFromLogs(logs: readonly Log[], addresses: readonly Hex[]): SealedBlock | null {
   const [first] = logs
   if (!first?.blockHash || first.blockTimestamp === null) return null
@@ -311,7 +311,7 @@ function blockFromLogs(logs: readonly Log[], addresses: readonly Hex[]): SealedB
 
 type BlockBatch = { readonly blocks: readonly SealedBlock[]; readonly lastBlock: number | null }
 
-/** Cuts a page into strokes; the last one reaches to the end of the page, whatever it holds. */
+/** Splits a page into batches. The last one extends to the end of the page. */
 function splitIntoBatches(blocks: readonly SealedBlock[]): readonly BlockBatch[] {
   const batches: BlockBatch[] = []
   let batch: SealedBlock[] = []
@@ -329,7 +329,7 @@ function splitIntoBatches(blocks: readonly SealedBlock[]): readonly BlockBatch[]
   return [...batches, { blocks: batch, lastBlock: null }]
 }
 
-/** Some nodes say how much they would give: `retry with the range 16-31`, in decimal or hex. */
+/** Some nodes suggest a range: `retry with the range 16-31`, in decimal or hex. */
 function suggestedSize(message: string, first: number): number | null {
   const [, low, high] = /range\D{0,3}(0x[0-9a-f]+|\d+)\s*[-–,]\s*(0x[0-9a-f]+|\d+)/i.exec(message) ?? []
   return Number(low) === first && Number(high) >= first ? Number(high) - first + 1 : null

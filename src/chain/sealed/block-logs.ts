@@ -1,44 +1,45 @@
 import { catchError, map, mergeMap, type Observable, of, type SchedulerLike, throwError, timer } from 'rxjs'
+import { backoffMs } from '../../backoff.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { Log, Logs, SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import type { Cursor } from './recent-blocks.ts'
 
-/** A log that was told: its block will say whether it was so. */
+/** A published pre-confirmed log. The settling of its block confirms or retracts it. */
 export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx: Hex }
 
-/** What has been told and waits for its block. The ledger knows; the chain only asks. */
+/** The ledger's open keys, as settling reads them. */
 export interface OpenKeys {
-  /** What was told of a block, as far as it is still remembered. */
+  /** The open keys of a block, as far as the ledger still has them. */
   at(block: number): readonly OpenKey[]
-  /** The blocks of a range of which something was told: open, or sealed by a chain that may be no more. */
+  /** The blocks of a range with published keys: open ones, or sealed ones that a reorganisation may have removed. */
   publishedBlocksBetween(from: number, to: number): readonly number[]
-  /** The blocks that a former life sealed something of, in order. */
+  /** The blocks with keys that the previous run sealed, in order. */
   readonly sealedInPreviousRun: readonly Cursor[]
 }
 
-/** One sealed block, and every log in it that was asked for. */
+/** One sealed block with all logs of the given addresses. */
 export type SealedBlock = {
   readonly number: number
   readonly hash: Hex
   /** In seconds. */
   readonly timestamp: number | null
   readonly logs: readonly Log[]
-  /** Whose logs these are: of nobody else is anything known. */
+  /** The logs of other addresses are unknown. */
   readonly addresses: readonly Hex[]
-  /** Whether it was sealed while nobody looked. */
+  /** `backfill` for a block that was sealed during an outage. */
   readonly via: 'sealed' | 'backfill'
 }
 
-/** What settling brings, in the order of the chain but for what is caught up beside it. */
+/** The events of settling, in the order of the chain except for backfill. */
 export type SettlementEvent =
   | {
       readonly type: 'sealed'
       readonly blocks: readonly SealedBlock[]
-      /** Up to here nothing can be pre-confirmed any more. */
+      /** Up to this block nothing can be pre-confirmed any more. */
       readonly newest: number
-      /** Up to here everything is settled: a restart goes on from it. */
+      /** Up to this block everything is settled. A restart continues from it. */
       readonly cursor: Cursor
     }
   | {
@@ -47,31 +48,31 @@ export type SettlementEvent =
       readonly reason: string
       readonly cursor: Cursor
     }
-  /** What was sealed from this block on may be no more. */
+  /** A reorganisation may have removed this block and all above it. */
   | { readonly type: 'doubted'; readonly from: number }
   | { readonly type: 'unreadable'; readonly count: number }
 
-/** The answer lacks what the block itself says it holds. */
+/** The answer lacks logs of a transaction that the block may contain. */
 export class MissingLogsError extends Error {
   readonly block: number
 
   constructor(block: number) {
-    super(`block ${block} has no logs of what it may hold`)
+    super(`block ${block} lacks logs of transactions that it may contain`)
     this.block = block
   }
 }
 
-/** A step that failed is taken again after this, doubled each time. */
-const RETRY_MIN_MS = 50
-const RETRY_MAX_MS = 2_000
-/** How often, and after how long, an answer is asked for again that lacks what its block may hold. */
-const MISSING_LOGS_RETRIES_MS = [500, 1_000]
-/** How often a block is tried that the node says it cannot give, before it is left out. */
+/** Delays of a step that failed. One relay retries on one node, so no jitter is needed. */
+const STEP_BACKOFF = { minMs: 50, maxMs: 2_000 }
+/** Delays of a read that lacks logs which its block may hold, and how often it is repeated. */
+const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
+const MISSING_LOGS_RETRIES_BOUND = 2
+/** How often a refused block is tried before it is reported as a hole. */
 const UNREADABLE_RETRIES_BOUND = 5
 
 /**
- * Counts the failures of one step, each kind by itself, and doubts by their block: how long to wait for the next try, and
- * when to stop trying.
+ * Counts the failures of one step by error kind, and missing logs by block. The counts decide how long to wait and when
+ * to give up.
  */
 export class RetryCounter {
   readonly #failures = new Map<UpstreamErrorKind | number, number>()
@@ -80,7 +81,7 @@ export class RetryCounter {
     this.#failures.clear()
   }
 
-  /** How often it failed like this, or for doubt about this block, since it last went well. */
+  /** Failures of this kind, or missing logs of this block, since the last success. */
   failuresOf(kind: UpstreamErrorKind | number): number {
     return this.#failures.get(kind) ?? 0
   }
@@ -89,25 +90,25 @@ export class RetryCounter {
     return [...this.#failures.values()].reduce((sum, times) => sum + times, 0)
   }
 
-  /** Waits for the next try. What is no failure of the upstream is a bug of ours, and passed on. */
+  /** Waits before the next try. Any error but the upstream's is our bug and is thrown again. */
   waitToRetry(failure: unknown, clock: SchedulerLike): Observable<unknown> {
     if (!(failure instanceof MissingLogsError || failure instanceof UpstreamError)) return throwError(() => failure)
-    const kind = failure instanceof MissingLogsError ? failure.block : failure.kind
-    const failures = this.failuresOf(kind)
-    const waitMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.totalFailures, 16))
-    this.#failures.set(kind, failures + 1)
-    return timer(
-      failure instanceof MissingLogsError ? (MISSING_LOGS_RETRIES_MS[failures] ?? RETRY_MAX_MS) : waitMs,
-      clock,
-    )
+    const isMissingLogs = failure instanceof MissingLogsError
+    const kind = isMissingLogs ? failure.block : failure.kind
+    const failures = this.failuresOf(kind) + 1
+    this.#failures.set(kind, failures)
+    const delayMs = isMissingLogs
+      ? backoffMs(MISSING_LOGS_BACKOFF, failures)
+      : backoffMs(STEP_BACKOFF, this.totalFailures)
+    return timer(delayMs, clock)
   }
 
-  /** Whether a block was asked for often enough: then it is the chain that changed its mind, not a node that is behind. */
+  /** Whether the block was read often enough to believe that the logs are gone, and not that the node lags behind. */
   acceptsMissing(block: number): boolean {
-    return this.failuresOf(block) >= MISSING_LOGS_RETRIES_MS.length
+    return this.failuresOf(block) >= MISSING_LOGS_RETRIES_BOUND
   }
 
-  /** Whether the node will not give this, however often it is asked. That it could not be asked before is no proof. */
+  /** Whether the node refused this often enough to give up. Failed connections do not count. */
   isExhausted(failure: unknown): failure is UpstreamError {
     return (
       failure instanceof UpstreamError &&
@@ -116,7 +117,7 @@ export class RetryCounter {
     )
   }
 
-  /** Whether the node seems not to have this any more: for what is old, that it may be behind is no excuse. */
+  /** Whether an old block counts as pruned. Unlike `isExhausted` this includes `behind`: no node lags that far. */
   isPruned(failure: unknown): boolean {
     return (
       failure instanceof UpstreamError &&
@@ -126,7 +127,7 @@ export class RetryCounter {
   }
 }
 
-/** Whose logs are asked for: those of the listed tokens, and of whatever else was told. */
+/** The listed tokens, and unlisted ones with open keys. */
 export const addressesToQuery = (listed: readonly Hex[], openKeys: readonly OpenKey[]): readonly Hex[] => {
   const others = new Set(openKeys.map(({ address }) => address).filter((address) => !listed.includes(address)))
   return others.size === 0 ? listed : [...listed, ...others]
@@ -136,15 +137,14 @@ type BlockLogsQuery = {
   readonly header: SealedHeader
   readonly openKeys: readonly OpenKey[]
   readonly addresses: readonly Hex[]
-  /** Whether what is missing is believed to be gone. */
+  /** Whether missing logs are believed to be gone. */
   readonly acceptsMissing: boolean
 }
 
 /**
- * The logs that settle a block. Where they lack something that was told, the block is asked for its transactions: one
- * that it does not hold is gone for certain; one that it holds and that is said to have no logs at all throws a doubt,
- * for a node that is behind says the same. So does a block that shows no transactions though
- * it used gas.
+ * The logs that settle a block. If an open key's transaction has none, the block's transactions decide. A transaction that
+ * the block lacks is gone. One that it contains causes a `MissingLogsError`, since a lagging node returns no logs either.
+ * So does a block that lists no transactions but used gas.
  */
 export function readBlockLogs(
   node: BlockReader,
@@ -152,7 +152,7 @@ export function readBlockLogs(
 ): Observable<Logs> {
   const { number, hash } = header
   return node.logsByHash(hash, addresses).pipe(
-    // A node that does not know the question by hash is asked by number.
+    // Some nodes do not support logs by block hash.
     catchError((failure: unknown) =>
       failure instanceof UpstreamError && failure.kind === 'invalid'
         ? readLogsByNumber(node, header, addresses)
@@ -175,7 +175,7 @@ export function readBlockLogs(
   )
 }
 
-/** A node that is behind answers a number with nothing: it has to know the block as ours, too. */
+/** A lagging node returns no logs for a number it lacks, so it must also return the header with our hash. */
 function readLogsByNumber(
   node: BlockReader,
   { number, hash }: SealedHeader,
@@ -183,14 +183,14 @@ function readLogsByNumber(
 ): Observable<Logs> {
   return node.logsInRange(number, number, addresses).pipe(
     catchError((failure: unknown) => {
-      // Of one block the range cannot be invalid, but above the head of a node that is behind.
+      // A range of one block is only invalid above the head of a lagging node.
       const isInvalid = failure instanceof UpstreamError && failure.kind === 'invalid'
       return throwError(() => (isInvalid ? new UpstreamError('behind', failure.message) : failure))
     }),
     mergeMap((found) =>
       node.header(number).pipe(
-        map((known) => {
-          if (known?.hash !== hash || found.logs.some((log) => log.blockHash !== hash))
+        map((reread) => {
+          if (reread?.hash !== hash || found.logs.some((log) => log.blockHash !== hash))
             throw new UpstreamError('behind', `block ${number} is not ${hash}`)
           return found
         }),

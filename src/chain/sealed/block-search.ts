@@ -4,7 +4,7 @@ import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
-/** The lowest number of a range for which something holds that holds for all above it, and for `high` in any case. */
+/** The lowest number of a range where a monotonic predicate holds; it is assumed to hold for `high`. */
 export function binarySearch(
   low: number,
   high: number,
@@ -18,8 +18,8 @@ export function binarySearch(
 }
 
 /**
- * A block below `number` that still stands, at least as far back as needed: further does no harm, since what is settled
- * again as it was is not told again. Null where nothing that is remembered stands.
+ * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point: unchanged
+ * blocks that are settled again publish nothing.
  */
 export function findForkPoint(
   node: BlockReader,
@@ -32,14 +32,14 @@ export function findForkPoint(
   if (below >= number || !recent) return of(null)
   return node.header(below).pipe(
     mergeMap((header) => {
-      if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `no block ${below} any more`))
+      if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `block ${below} is gone`))
       if (recent.hash === null || recent.hash === header.hash) return of({ number: below, hash: header.hash })
       return findForkPoint(node, recentBlocks, below, stride * 2)
     }),
   )
 }
 
-/** The first block of a range that the node has; the last where it has none of those before. */
+/** The first block of a range that the node has, or else the last. */
 export const firstAvailable = (node: BlockReader, from: number, to: number): Observable<number> =>
   node
     .header(from)
@@ -51,7 +51,7 @@ export const firstAvailable = (node: BlockReader, from: number, to: number): Obs
       ),
     )
 
-/** The first block from `from` on that is no further back from `head` than the bound, in chain time. */
+/** The first block from `from` on that is no older than the bound, in chain time before `head`. */
 export function firstWithinAge(
   node: BlockReader,
   from: number,
@@ -62,7 +62,7 @@ export function firstWithinAge(
   const since = head.timestamp - Math.floor(boundMs / 1_000)
   const isWithin = (number: number, ifUnknown: boolean) =>
     node.header(number).pipe(map((header) => (header?.timestamp == null ? ifUnknown : header.timestamp >= since)))
-  // A node that does not tell of the first block has forgotten it, or is behind: that is found out when it is read.
+  // Without the first block the node is pruned or lags behind. Reading that block will show which.
   return isWithin(from, true).pipe(
     mergeMap((isFirstWithin) =>
       isFirstWithin ? of(from) : binarySearch(from, head.number, (number) => isWithin(number, false)),

@@ -2,7 +2,7 @@ import { catchError, concat, EMPTY, exhaustMap, mergeMap, type Observable, of, t
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 
-/** The newest block of which the chain says that it stays. */
+/** The newest safe or finalized block. */
 export type FinalityEvent = {
   readonly type: 'finality'
   readonly stage: 'safe' | 'finalized'
@@ -12,13 +12,13 @@ export type FinalityEvent = {
 type Options = {
   readonly node: BlockReader
   readonly pollIntervalMs: number
-  /** The watermarks that were told last. */
+  /** The last published block numbers. */
   readonly published: { readonly safe: number | null; readonly finalized: number | null }
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Both watermarks as they rise. A node that is behind, or that knows no such thing, tells nothing new. */
+/** Polls both stages and emits each rise. A node that lags behind or lacks the tags causes none. */
 export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
   const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
   const poll = (stage: FinalityEvent['stage']): Observable<FinalityEvent> =>
@@ -36,10 +36,10 @@ export function pollFinality({ node, pollIntervalMs, published, clock, warn }: O
   return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => concat(poll('safe'), poll('finalized'))))
 }
 
-/** Watermarks that wait at most; of more, the older ones are passed over. */
+/** Waiting events; beyond it the oldest ones are dropped, since later ones include them. */
 const WAITING_EVENTS_BOUND = 64
 
-/** Holds a watermark back until all below it is settled: whoever hears it may take what it heard for safe. */
+/** Holds a finality event back until all blocks below it are settled, so that clients can trust what they received. */
 export class FinalityGate {
   #waiting: readonly FinalityEvent[] = []
 
@@ -47,7 +47,7 @@ export class FinalityGate {
     this.#waiting = [...this.#waiting, event].slice(-WAITING_EVENTS_BOUND)
   }
 
-  /** What is reached now that all is settled up to a block: of each stage the newest. `ours`: whether it is of our chain. */
+  /** The newest event of each stage that is settled and on our chain. */
   release(settled: number, isOurs: (block: SealedHeader) => boolean): readonly FinalityEvent[] {
     const isReached = ({ block }: FinalityEvent) => block.number <= settled && isOurs(block)
     const reached = this.#waiting.filter(isReached)

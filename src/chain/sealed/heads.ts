@@ -1,18 +1,19 @@
+import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { SealedHeader } from '../logs/log-schema.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
-/** No chain runs ahead of itself: a head further than this from the newest is garbage. */
+/** A head that jumps further ahead is garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
-/** Heads that were pushed and are not settled yet; beyond it they are asked for. */
+/** Announced headers kept until their block is settled; others are read from the node. */
 const ANNOUNCED_BOUND = 256
 
-/** The heads that were heard of: which one to reach, and where somebody names another block than the one we settled. */
+/** Tracks heads: which one to settle up to, and where a node disagrees with a settled block. */
 export class HeadTracker {
-  /** A block number where somebody names another hash than ours; the lowest. */
+  /** The lowest number where a node gave another hash than the settled one. */
   disputed: number | null = null
   readonly #recentBlocks: RecentBlocks
-  readonly #announced = new Map<number, SealedHeader>()
+  readonly #announced = new BoundedMap<number, SealedHeader>(ANNOUNCED_BOUND)
   #lastHead: SealedHeader | null = null
   #target: SealedHeader | null = null
 
@@ -20,63 +21,55 @@ export class HeadTracker {
     this.#recentBlocks = recentBlocks
   }
 
-  /** The head to reach. */
+  /** The head to settle up to. */
   get target(): SealedHeader | null {
     return this.#target
   }
 
-  /** A head that was pushed or polled. False where it cannot be one. */
+  /** Takes a pushed or polled head. False if it is garbage. */
   receiveHead(header: SealedHeader): boolean {
     const { number, hash } = header
     if (this.#target && number > this.#target.number + HEAD_JUMP_BOUND_BLOCKS) return false
     this.#lastHead = header
     this.compare(number, hash)
-    if (this.#recentBlocks.get(number)?.hash !== hash) this.#announce(header)
+    if (this.#recentBlocks.get(number)?.hash !== hash) this.#announced.set(number, header)
     if (!this.#target || number > this.#target.number) this.#target = header
     return true
   }
 
-  /** Somebody names a block: known, of another chain, or not settled yet. A node that is behind says what is known. */
+  /** Compares a node's hash with the settled one. A lagging node gives a hash that is settled already. */
   compare(number: number, hash: Hex): void {
     const ourHash = this.#recentBlocks.get(number)?.hash
     if (ourHash && ourHash !== hash) this.#dispute(number)
   }
 
-  /** A node takes back what it said of a block. */
+  /** The node withdrew a block. */
   retract(number: number, hash: Hex | null): void {
     if (hash !== null && this.#recentBlocks.get(number)?.hash === hash) this.#dispute(number)
   }
 
-  /** The header that was pushed for a number, if it is still to be settled. */
+  /** The announced header of a number that is not settled yet. */
   announced(number: number): SealedHeader | undefined {
     return this.#announced.get(number)
   }
 
-  /** What was pushed for a number is settled, or may never have become part of the chain. */
+  /** The block is settled, or the announced one may not be part of the chain. */
   forget(number: number): void {
     this.#announced.delete(number)
   }
 
-  /** The chain went back: the longest one that was known may be the one that is no more. */
+  /** The target may belong to the abandoned branch. */
   resetAfterReorg(): void {
     this.disputed = null
     this.resetTarget()
   }
 
-  /** The highest head may never have been one: the one that was heard of last is to be reached. */
+  /** Goes back to the last received head, since the highest one may have been wrong. */
   resetTarget(): void {
     this.#target = this.#lastHead
   }
 
   #dispute(number: number): void {
     this.disputed = Math.min(number, this.disputed ?? number)
-  }
-
-  #announce(header: SealedHeader): void {
-    this.#announced.set(header.number, header)
-    for (const number of this.#announced.keys()) {
-      if (this.#announced.size <= ANNOUNCED_BOUND) break
-      this.#announced.delete(number)
-    }
   }
 }

@@ -1,10 +1,10 @@
-/** When nobody looked: what was sealed meanwhile is caught up, as far back as the bound allows, and says so. */
+/** Tracks which blocks were sealed while the relay was disconnected: they count as backfill. */
 export class Outage {
   readonly #silenceMs: number
   #isDisconnected: boolean
   #lastBlock = -1
   #failingSince: number | null = null
-  /** Whether it has yet to be looked how far back the absence began. */
+  /** Whether the blocks to catch up have yet to be limited by age. */
   isUnbounded = false
 
   constructor(isDisconnected: boolean, silenceMs: number) {
@@ -12,17 +12,16 @@ export class Outage {
     this.#silenceMs = silenceMs
   }
 
-  /** Whether it has yet to be looked at what became of the chain meanwhile. */
+  /** Whether the chain since the outage has yet to be compared with the settled blocks. */
   get isOpen(): boolean {
     return this.#isDisconnected || this.isUnbounded
   }
 
-  /** Nothing was heard for a while. */
   begin(): void {
     this.#isDisconnected = true
   }
 
-  /** A head is heard of again: all that it stands on was sealed while nobody looked. */
+  /** The first head after an outage: it and all blocks below were sealed meanwhile. */
   end(head: number): void {
     if (!this.#isDisconnected) return
     this.#isDisconnected = false
@@ -34,7 +33,7 @@ export class Outage {
     this.#lastBlock = Math.max(this.#lastBlock, head)
   }
 
-  /** A question could not be asked; for long enough, that is an absence too. */
+  /** Requests that fail for long enough are an outage too. */
   requestFailed(now: number): void {
     this.#failingSince ??= now
   }

@@ -4,20 +4,20 @@ import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
-/** Every so many blocks, but no more often than this, the last few are asked for once more. */
+/** Recent blocks are read again after this many new ones, but no more often than the interval. */
 export const RECHECK_EVERY_BLOCKS = 2
 export const RECHECK_INTERVAL_MS = 1_000
-/** A node may index a block so long after it shows it; whatever was asked for again after that is done with. */
+/** A node may index a block this long after it serves the header. A later recheck is the last one. */
 const INDEXING_DELAY_MS = 3_000
-/** So many blocks are asked for at least, and so far back at most. */
+/** The newest blocks that are always read again, and the furthest that a recheck reaches back. */
 const MIN_BLOCKS = 4
 const MAX_BLOCKS = 128
 
 type RecheckRequest = { readonly number: number; readonly now: number; readonly addresses: readonly Hex[] }
 
 /**
- * Asks for the blocks below `number` once more, and finds, part by part, those that hold more than was answered when they
- * were settled. What is missing now proves nothing: a node that is behind says so too.
+ * Reads the blocks below `number` again and finds those with more logs than when they were settled. Fewer logs prove
+ * nothing: a lagging node returns fewer too.
  */
 export function recheckBlocks(
   node: BlockReader,
@@ -42,12 +42,12 @@ export function recheckBlocks(
         const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
         if (!isTooLarge) return throwError(() => failure)
         if (blocks.length > 1) return concat(...split(blocks).map(recheck))
-        // One that holds too much for one answer holds more than nothing, and is settled contract by contract.
+        // A block too large for one answer has logs. If it was settled with none, settling reads it contract by contract.
         markRechecked(blocks)
         return of(blocks.filter((block) => recentBlocks.get(block)?.logCount === 0))
       }),
     )
-  /** Some nodes give no more than a few blocks at a time: then the oldest, and all that are looked at for the last time. */
+  /** For a node that serves few blocks at a time: the oldest ones, and all that are due for their last recheck. */
   const split = (blocks: readonly number[]): readonly (readonly number[])[] => {
     if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
     return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
@@ -71,7 +71,7 @@ function findIncomplete(
         const recent = recentBlocks.get(block)
         if (recent?.logCount == null) return false
         const blockLogs = logs.filter((log) => log.blockNumber === block && log.blockHash === recent.hash)
-        // Whoever was listed since is not missing.
+        // Logs of tokens that were listed later do not count.
         const comparable =
           recent.addresses === addresses
             ? blockLogs

@@ -37,49 +37,49 @@ import { Outage } from './outage.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RecentBlocks } from './recent-blocks.ts'
 import { RECHECK_EVERY_BLOCKS, RECHECK_INTERVAL_MS, recheckBlocks } from './recheck.ts'
 
-/** So many of the newest blocks are settled one by one, by their hash; what lies deeper is read in ranges beside it. */
+/** The newest blocks are settled one by one, by hash. Older ones are read in ranges beside them. */
 const NEWEST_BLOCKS = 64
-/** So far behind, it is worth it: a leap takes its time, in which the chain goes on. */
+/** The distance from which skipping to the newest blocks pays off: the skip takes time, and the chain goes on. */
 const BACKFILL_THRESHOLD_BLOCKS = 96
-/** Blocks that are read at the same time, so that a node that answers slower than it seals is kept up with. */
+/** Blocks read at the same time, to keep up with a node that answers more slowly than it seals. */
 const PARALLEL_BLOCKS = 8
-/** How often a head is asked for that the node does not know, before what was told of it is doubted. */
+/** How often the node may lack an announced head before the relay stops believing in it. */
 const DISPUTE_TRIES = 5
 
-/** A node that fails like this may have been away. */
+/** After errors of these kinds the node may have been disconnected. */
 const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
 
 type Options = {
   readonly node: BlockReader
   readonly openKeys: OpenKeys
   readonly addresses: () => readonly Hex[]
-  /** The block up to which a former life had settled; null begins with what is sealed from now on. */
+  /** The last block that the previous run settled; null starts from the first head. */
   readonly cursor: Cursor | null
-  /** The newest block that a former life knew to be safe. */
+  /** The newest safe block of the previous run. */
   readonly safe: number | null
   /** How far back to catch up, in chain time. */
   readonly backfillBoundMs: number
-  /** A step that fails for this long was an absence. */
+  /** A step that fails for this long counts as an outage. */
   readonly silenceMs: number
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** A block that was read, and what settles it: told with the cursor as it is by then. */
+/** A block that was read. `settle` builds its events with the cursor of that moment. */
 type BlockReading = {
   readonly header: SealedHeader
-  readonly wanted: readonly Hex[]
+  readonly listed: readonly Hex[]
   readonly settle: () => Observable<SettlementEvent>
 }
 
-/** Every sealed block in order, without holes, each with its logs; goes back where the chain does. */
+/** Settles every sealed block in order, without gaps, and rolls back when the chain does. */
 export class SealedBlocks {
   readonly #options: Options
   readonly #recentBlocks = new RecentBlocks()
   readonly #heads = new HeadTracker(this.#recentBlocks)
   readonly #backfill: Backfill
   readonly #retries = new RetryCounter()
-  /** Blocks that turned out to hold more than their first answer said. */
+  /** Blocks with more logs than their first answer had. */
   readonly #blocksToResettle = new Set<number>()
   readonly #wakeUps = new Subject<void>()
   readonly #rechecks = new Subject<number>()
@@ -94,34 +94,33 @@ export class SealedBlocks {
     this.#settled = cursor
     this.#safe = safe ?? 0
     this.#outage = new Outage(cursor !== null, options.silenceMs)
-    // A reorganisation may have gone behind the cursor while nobody looked.
+    // A reorganisation may have replaced blocks below the cursor during the outage.
     for (const sealed of options.openKeys.sealedInPreviousRun)
       if (cursor && sealed.number < cursor.number) this.#remember(sealed)
     if (cursor) this.#remember(cursor)
     this.#backfill = new Backfill(options)
   }
 
-  /** The newest settled block; null until it is known where to begin. */
+  /** The newest settled block; null before the first head. */
   get settled(): Cursor | null {
     return this.#settled
   }
 
-  /** Up to where everything is settled: what is caught up beside the newest blocks counts. */
+  /** Up to this block everything is settled, backfill included. */
   get cursor(): Cursor | null {
     return this.#settled && this.#backfill.cursor(this.#settled)
   }
 
-  /** The newest head that is known. */
   get head(): SealedHeader | null {
     return this.#heads.target
   }
 
-  /** Where somebody names another block than was settled there; null where nobody does. */
+  /** The lowest block where a node disagrees with the settled one; null if none does. */
   get disputed(): number | null {
     return this.#heads.disputed
   }
 
-  /** Says where to begin, if that is not known yet: what is sealed after this block is told. True if it was not. */
+  /** Settles from the next block on. False if a start was known already. */
   begin(cursor: Cursor): boolean {
     if (this.#settled !== null) return false
     this.#settled = cursor
@@ -129,32 +128,31 @@ export class SealedBlocks {
     return true
   }
 
-  /** Nothing was heard for a while: what was sealed meanwhile is caught up. */
   beginOutage(): void {
     this.#outage.begin()
   }
 
-  /** A block that can be gone back to when nothing that is remembered stands; not ours, it shows a reorganisation. */
+  /** Takes a safe block: the target of a deep rollback, or evidence of a reorganisation if it is not ours. */
   markSafe(header: SealedHeader): void {
-    // One of another chain says nothing of what stands of ours.
+    // A safe block of another branch does not make ours safe.
     if (this.#recentBlocks.get(header.number)?.hash === header.hash) this.#safe = Math.max(this.#safe, header.number)
     this.#heads.compare(header.number, header.hash)
     this.#wakeUps.next()
   }
 
-  /** Whether what was settled there is this block, as far as it is remembered; after an absence that has to be seen. */
+  /** Whether the block matches the settled one. False during an outage, since the chain has not been compared yet. */
   isOurs({ number, hash }: SealedHeader): boolean {
     const ourHash = this.#recentBlocks.get(number)?.hash ?? hash
     return ourHash === hash && !this.#outage.isOpen
   }
 
-  /** A node takes back what it said of a block. */
+  /** The node withdrew a block. */
   retract(number: number, hash: Hex | null): void {
     this.#heads.retract(number, hash)
     this.#wakeUps.next()
   }
 
-  /** A head that was pushed or polled. False where it cannot be one. */
+  /** Takes a pushed or polled head. False if it is garbage. */
   receiveHead(header: SealedHeader): boolean {
     if (!this.#heads.receiveHead(header)) return false
     this.#outage.end(header.number)
@@ -162,7 +160,7 @@ export class SealedBlocks {
     return true
   }
 
-  /** Settles, for ever, whatever heads are raised. */
+  /** Settles up to each new head. */
   follow(): Observable<SettlementEvent> {
     return merge(
       this.#backfill.run(() => this.#settled ?? { number: 0, hash: null }),
@@ -201,20 +199,20 @@ export class SealedBlocks {
     return this.#settleNext(settled.number + 1, Math.min(target.number - settled.number, PARALLEL_BLOCKS))
   }
 
-  /** Reads the next blocks side by side, for the node may be far away, and settles them in order. */
+  /** Reads the next blocks in parallel, since the node may be far away, and settles them in order. */
   #settleNext(first: number, count: number): Observable<SettlementEvent> {
     const numbers = Array.from({ length: count }, (_, index) => first + index)
     const readings = numbers.map((number) =>
       this.#headerAt(number).pipe(
-        // The failures that were counted are those of the first: of the others nothing is believed or given up for them.
+        // The counted failures concern the first block, and must not decide about the others.
         mergeMap((header) => this.#readBlock(header, number === first ? this.#retries : new RetryCounter())),
         catchError((failure: unknown) => of({ failure })),
       ),
     )
-    return forkJoin(readings).pipe(mergeMap((done) => this.#settle(done)))
+    return forkJoin(readings).pipe(mergeMap((results) => this.#settle(results)))
   }
 
-  /** Settles what was read, up to the first block that could not be or that does not stand on the one before. */
+  /** Settles blocks up to the first one that failed or whose parent is not the block before. */
   #settle(readings: readonly (BlockReading | { readonly failure: unknown })[]): Observable<SettlementEvent> {
     const settlements: Observable<SettlementEvent>[] = []
     for (const reading of readings) {
@@ -225,11 +223,11 @@ export class SealedBlocks {
           throwError(() => reading.failure),
         )
       const { number, hash, parentHash } = reading.header
-      // Whoever was listed meanwhile may have been heard of in this block: then it was asked for too little.
-      if (reading.wanted !== this.#options.addresses())
+      // A token that was listed meanwhile may have logs in this block that were not requested.
+      if (reading.listed !== this.#options.addresses())
         return concat(
           ...settlements,
-          throwError(() => new UpstreamError('behind', 'the list changed meanwhile')),
+          throwError(() => new UpstreamError('behind', 'the token list changed meanwhile')),
         )
       if (previous?.hash && parentHash && parentHash !== previous.hash)
         return concat(...settlements, this.#resolveMismatch(previous))
@@ -251,7 +249,7 @@ export class SealedBlocks {
     const { clock, warn } = this.#options
     const isOutage = failure instanceof UpstreamError && outageKinds.has(failure.kind)
     if (isOutage) this.#outage.requestFailed(clock.now())
-    // What was pushed may never have become part of the chain: from now on the node is asked.
+    // The announced header may not be part of the chain, so the next try reads it from the node.
     if (this.#settled) this.#heads.forget(this.#settled.number + 1)
     if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) this.#heads.resetTarget()
     if (this.#retries.totalFailures > 0) warn('settling waits', { reason: String(failure) })
@@ -269,13 +267,13 @@ export class SealedBlocks {
     )
   }
 
-  /** Reads a block; it is settled when all before it are. */
+  /** Reads a block. Its result is settled only after all blocks before it. */
   #readBlock(header: SealedHeader, retries: RetryCounter): Observable<BlockReading> {
     const { node, openKeys, addresses, clock } = this.#options
     const { number, hash, timestamp } = header
     const openKeysInBlock = openKeys.at(number)
-    const wanted = addresses()
-    const queried = addressesToQuery(wanted, openKeysInBlock)
+    const listed = addresses()
+    const queried = addressesToQuery(listed, openKeysInBlock)
     return readBlockLogs(node, {
       header,
       openKeys: openKeysInBlock,
@@ -283,9 +281,9 @@ export class SealedBlocks {
       acceptsMissing: retries.acceptsMissing(number),
     }).pipe(
       map(({ logs, unreadable }) => (): Observable<SettlementEvent> => {
-        // An audit asks for the wanted ones alone.
-        const listedLogs = queried === wanted ? logs : logs.filter(({ address }) => wanted.includes(address))
-        this.#recentBlocks.add(number, { hash, logCount: listedLogs.length, addresses: wanted, settledAt: clock.now() })
+        // A recheck reads the listed tokens alone.
+        const listedLogs = queried === listed ? logs : logs.filter(({ address }) => listed.includes(address))
+        this.#recentBlocks.add(number, { hash, logCount: listedLogs.length, addresses: listed, settledAt: clock.now() })
         const via = this.#outage.covers(number) ? ('backfill' as const) : ('sealed' as const)
         const block: SealedBlock = { number, hash, timestamp, logs, addresses: queried, via }
         return concat(
@@ -301,11 +299,11 @@ export class SealedBlocks {
           return this.#withCursor((cursor) => ({ type: 'hole', blocks, reason: failure.kind, cursor }))
         })
       }),
-      map((settle) => ({ header, wanted, settle })),
+      map((settle) => ({ header, listed, settle })),
     )
   }
 
-  /** What is caught up beside the newest blocks is where a restart would go on. */
+  /** The cursor includes backfill, since a restart continues from it. */
   #withCursor(build: (cursor: Cursor, newest: number) => SettlementEvent): Observable<SettlementEvent> {
     const newest = this.#settled
     return newest ? of(build(this.#backfill.cursor(newest), newest.number)) : EMPTY
@@ -324,7 +322,7 @@ export class SealedBlocks {
     )
   }
 
-  /** The next block does not stand on the newest settled one: one of the two is of another chain. */
+  /** The next block has another parent than the newest settled one: one of the two is of another branch. */
   #resolveMismatch({ number, hash }: Cursor): Observable<SettlementEvent> {
     this.#heads.forget(number + 1)
     return this.#options.node
@@ -333,21 +331,23 @@ export class SealedBlocks {
         mergeMap((header) =>
           isSealed(header) && header.hash !== hash
             ? this.#rollBack(number)
-            : throwError(() => new UpstreamError('behind', `what stands on block ${number} is not ours`)),
+            : throwError(
+                () => new UpstreamError('behind', `the next block has another parent than our block ${number}`),
+              ),
         ),
       )
   }
 
-  /** Somebody names another block where we settled one: the node is asked which is right. */
+  /** A node disagreed with a settled block: reads the block to find which one is right. */
   #resolveDispute(number: number): Observable<SettlementEvent> {
     return this.#options.node.header(number).pipe(
       mergeMap((header) => {
         if (!isSealed(header) && this.#retries.failuresOf('behind') < DISPUTE_TRIES)
-          return throwError(() => new UpstreamError('behind', `no block ${number} any more, or not yet`))
+          return throwError(() => new UpstreamError('behind', `block ${number} is gone, or not there yet`))
         const ourHash = this.#recentBlocks.get(number)?.hash
         if (isSealed(header) && ourHash && ourHash !== header.hash) return this.#rollBack(number)
         this.#heads.disputed = null
-        // What was announced in its place never became part of the chain.
+        // The announced header never became part of the chain.
         this.#heads.forget(number)
         return EMPTY
       }),
@@ -370,22 +370,24 @@ export class SealedBlocks {
     )
   }
 
-  /** Nothing that is remembered stands: what is safe does, or what lies deep enough, as far as the node still has it. */
+  /** No recent block is canonical: goes back to the safe block, or deep enough, as far as the node has blocks. */
   #deepForkPoint(number: number): Observable<Cursor> {
     const below = Math.min(number, this.#recentBlocks.oldest) - 1
     const deep = Math.min(below, this.#safe > 0 ? this.#safe : number - NEWEST_BLOCKS)
     const from = Math.max(0, deep, number - DEPTH_BOUND_BLOCKS)
-    return firstAvailable(this.#options.node, from, number - 1).pipe(map((known) => ({ number: known, hash: null })))
+    return firstAvailable(this.#options.node, from, number - 1).pipe(map((first) => ({ number: first, hash: null })))
   }
 
-  /** Goes on from a settled block if it still stands. */
+  /** Continues if the settled block is still canonical, and rolls back if not. */
   #ifStillCanonical(settled: Cursor, next: () => Observable<SettlementEvent>): Observable<SettlementEvent> {
     return (settled.hash ? this.#options.node.header(settled.number) : of(null)).pipe(
-      mergeMap((now) => (isSealed(now) && now.hash !== settled.hash ? this.#rollBack(settled.number) : next())),
+      mergeMap((header) =>
+        isSealed(header) && header.hash !== settled.hash ? this.#rollBack(settled.number) : next(),
+      ),
     )
   }
 
-  /** After an absence: what lies too far back is left out, and said. */
+  /** After an outage: skips blocks beyond the backfill bound and reports them as missing. */
   #limitCatchUp(settled: Cursor, target: SealedHeader): Observable<SettlementEvent> {
     const { node, backfillBoundMs } = this.#options
     return this.#ifStillCanonical(settled, () =>
@@ -403,13 +405,13 @@ export class SealedBlocks {
     )
   }
 
-  /** Far behind: the newest blocks are settled first, and what lies between is read in ranges beside them. */
+  /** Far behind: settles the newest blocks first and leaves the others to backfill. */
   #skipToNewest(settled: Cursor, target: SealedHeader): Observable<SettlementEvent> {
     const to = target.number - NEWEST_BLOCKS
     return this.#options.node.header(to).pipe(
       mergeMap((header) => {
         if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `no block ${to} yet`))
-        // Asked last: a view of the chain only goes forward, so if ours stands still, what was asked before stands on it.
+        // Checked last: a node's view only moves forward, so if our block is canonical, the new one descends from it.
         return this.#ifStillCanonical(settled, () => {
           this.#outage.extend(target.number)
           this.#settled = { number: to, hash: header.hash }
@@ -435,7 +437,7 @@ export class SealedBlocks {
         for (const block of blocks) this.#blocksToResettle.add(block)
         if (blocks.length > 0) this.#wakeUps.next()
       }),
-      // Asked for beside all else: the next audit reaches as far back.
+      // A recheck is optional: the next one reaches as far back.
       catchError(() => EMPTY),
       ignoreElements(),
     )

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { Log } from '../logs/log-schema.ts'
 import type { SealedBlock } from '../sealed/block-logs.ts'
@@ -17,7 +18,7 @@ type BlockEvidence = { wasPushed: boolean; readonly excusedKeys: Set<string>; co
 
 /** Watches whether what is sealed had been pushed before: the only evidence that tells a dead stream from a quiet market. */
 export class MissedLogCounter {
-  readonly #blocks = new Map<number, BlockEvidence>()
+  readonly #blocks = new BoundedMap<number, BlockEvidence>(REMEMBERED_BLOCKS_BOUND)
   #isListening = false
   /** The block that was being built when the subscription began; null until a head is known. */
   #partialBlock: number | null = null
@@ -90,10 +91,6 @@ export class MissedLogCounter {
     if (known) return known
     const block = { wasPushed: false, excusedKeys: new Set<string>(), countedLogs: 0, hash: null }
     this.#blocks.set(number, block)
-    for (const oldest of this.#blocks.keys()) {
-      if (this.#blocks.size <= REMEMBERED_BLOCKS_BOUND) break
-      this.#blocks.delete(oldest)
-    }
     return block
   }
 

@@ -1,5 +1,5 @@
+import type { StateWrite } from './account-state.ts'
 import type { HexString } from './hex.ts'
-import type { StateWrite } from './state.ts'
 
 /** A log before it has a place. */
 export type EmittedLog = { address: HexString; topics: readonly HexString[]; data: HexString }
@@ -45,7 +45,7 @@ export type DevnetBlock = {
 }
 
 /** The block being built, and how many flashblocks it is made of so far. */
-export type PendingBlock = DevnetBlock & { flashblocks: number }
+export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
 /** What becomes of a transaction when its block is sealed, or replaced: kept as it is, or with other logs, or not in it. */
 export type TransactionOutcome = 'kept' | 'dropped' | 'moved' | { logs: readonly EmittedLog[] }

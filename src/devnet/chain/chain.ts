@@ -1,15 +1,15 @@
+import { DevnetState, etherKey, nonceKey, type StateValues } from './account-state.ts'
 import type {
   DevnetBlock,
   DevnetLog,
   DevnetTransaction,
-  PendingBlock,
+  PendingDevnetBlock,
   TransactionOutcome,
   UnsignedTransaction,
 } from './block.ts'
 import { type DeferredTransaction, resolveTransaction } from './deferred-tx.ts'
 import { ChainHashes } from './hashes.ts'
 import { type HexString, quantity, ZERO_WORD } from './hex.ts'
-import { DevnetState, etherKey, nonceKey, type StateValues } from './state.ts'
 
 /** When block 0 was; block n is `n` block times later, so a chain started again stands where it would have stood. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
@@ -23,7 +23,7 @@ export const GAS_PRICE = 6_000_000n
 /** What a chain is made of; two chains with the same one are the same chain. */
 export type Genesis = { salt: string; blockMs: number; initialState: StateValues }
 
-type PendingBlockDraft = PendingBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
+type PendingBlockDraft = PendingDevnetBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
 type SealedDevnetBlock = DevnetBlock & { valuesBefore: StateValues }
 
 /** The chain in the box: the blocks, the one being built, and what every account holds in each. */
@@ -57,7 +57,7 @@ export class Chain {
   }
 
   /** The block being built: its hash is zero, and so are its logs' block hashes. */
-  get pending(): PendingBlock {
+  get pending(): PendingDevnetBlock {
     return this.#pending
   }
 

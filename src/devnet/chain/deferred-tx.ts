@@ -1,5 +1,5 @@
+import type { ReadState, StateWrite } from './account-state.ts'
 import type { UnsignedTransaction } from './block.ts'
-import type { ReadState, StateWrite } from './state.ts'
 
 /** What a deed meets when its turn comes: what is held by then, and the second of its block. */
 export type ExecutionContext = { readState: ReadState; timestamp: number }

@@ -3,7 +3,7 @@ import type { HexString } from '../chain/hex.ts'
 
 /** What can be subscribed to. */
 export const subscriptionKinds = ['pendingLogs', 'logs', 'newHeads'] as const
-export type SubscriptionKind = (typeof subscriptionKinds)[number]
+export type DevnetSubscriptionKind = (typeof subscriptionKinds)[number]
 
 /** An HTTP answer other than 200. */
 export type HttpRefusal = {
@@ -17,9 +17,9 @@ export type HttpRefusal = {
 /** What sockets are pushed. */
 const pushFaults = {
   /** These subscriptions are accepted and then say nothing, as `pendingLogs` does where nothing is pre-confirmed any more. */
-  silent: [] as readonly SubscriptionKind[],
+  silent: [] as readonly DevnetSubscriptionKind[],
   /** These subscriptions are refused with -32602. */
-  refused: [] as readonly SubscriptionKind[],
+  refused: [] as readonly DevnetSubscriptionKind[],
   /** How often each notification is sent. */
   repeats: 1,
   /** So many of the next flashblocks with logs never reach a subscriber; reads over HTTP know them, and so will the sealed block. */

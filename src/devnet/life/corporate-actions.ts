@@ -11,9 +11,9 @@ import {
   pause,
   unpause,
 } from '../tokens/admin.ts'
-import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/call.ts'
+import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
 import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
-import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier.ts'
+import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
 import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/storage.ts'
 
 /** Which tide it is, and the second of a block in it. */

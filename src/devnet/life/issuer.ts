@@ -11,35 +11,35 @@ import {
   pause,
   unpause,
 } from '../tokens/admin.ts'
-import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/call.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from '../tokens/feeds.ts'
-import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier.ts'
+import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
+import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
 import { MULTIPLIER_DECIMALS } from '../tokens/storage.ts'
 
-/** The token by the symbol that the list has for it, or that it was issued under. */
+/** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }
 
-/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; at once, or from a second (of Unix time) on. */
+/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or effective at a second of Unix time. */
 type Split = { to: string; effectiveAt?: number }
 
-/** What is announced; a text that is left out is empty. */
+/** An announcement; omitted texts are empty. */
 type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
-/** What is moved with a memo of 32 bytes; the custodian stands in for an end that is not named. */
+/** A transfer with a memo of 32 bytes; `from` and `to` default to the custodian. */
 type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: HexString }
 
 /**
- * What a test asks of the issuer. Each is a transaction in the next flashblock, and gives the hash that it will have;
- * a call that the token refuses is there, says nothing and changes nothing.
+ * Issuer actions for tests. Each puts a transaction into the next flashblock and returns its hash.
+ * A call that the token refuses is still included, without logs and without effect.
  */
 export type IssuerActions = {
-  /** Another multiplier, at once or scheduled. A schedule is refused while another lies ahead; one at once gives that up. */
+  /** Changes the multiplier, now or by schedule. A second schedule is refused; an immediate change cancels the first. */
   split: (split: TokenRef & Split) => HexString
-  /** Gives up the schedule that lies ahead. */
+  /** Cancels the pending schedule. */
   cancelSplit: (token: TokenRef) => HexString
   /** A cash dividend: announced, with the multiplier changed in the same transaction. */
   dividend: (dividend: TokenRef & AnnouncementRequest & { to: string }) => HexString
-  /** Announces a split, or nothing but itself. */
+  /** Announces a split; without `split`, only a notice. */
   announce: (announcement: TokenRef & AnnouncementRequest & { split?: Split }) => HexString
   /** Pauses features, by their ordinals. */
   pause: (pause: TokenRef & { features: readonly number[] }) => HexString
@@ -50,16 +50,15 @@ export type IssuerActions = {
   transferWithMemo: (transfer: TokenRef & MemoTransfer) => HexString
   /** Another name, another symbol, or both in one transaction. */
   rename: (names: TokenRef & { to?: string; name?: string }) => HexString
-  /** What else a token says of itself, in the order in which it stands here. */
+  /** Changes other token details, in the order of these fields. */
   updateDetails: (
     details: TokenRef & { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint },
   ) => HexString
 }
 
-/** A round of a token's feed: its price in decimal, its number (the next) and its second of Unix time (the block's). */
+/** A round of a token's feed: price in decimal, number (default: the next), second of Unix time (default: the block's). */
 export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
 
-/** What the desk works with. */
 type IssuerInputs = {
   inject: (transaction: DeferredTransaction) => HexString
   addressOf: (symbol: string) => HexString
@@ -67,26 +66,20 @@ type IssuerInputs = {
   operator: HexString
 }
 
-/** The desk where a test orders what happens to the tokens and to their feeds. */
-export const createIssuer = ({ inject, addressOf, custodian, operator }: IssuerInputs) => {
+/** Actions of the issuer and of the price feeds, for tests. */
+export const createIssuer = (inputs: IssuerInputs) => ({
+  issuer: { ...createTokenActions(inputs), ...createTransferActions(inputs) } satisfies IssuerActions,
+  ...createFeedActions(inputs),
+})
+
+const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   const submit = (symbol: string, ...calls: readonly TokenCall[]): HexString => {
     const [first, ...others] = calls
     if (!first) throw new Error('there is nothing to do')
     const call = others.length === 0 ? first : multicall(calls)
     return inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, call))
   }
-  const toTokenTransfer = ({
-    symbol,
-    from = custodian,
-    to = custodian,
-    raw,
-  }: TokenRef & MemoTransfer): TokenTransfer => ({
-    token: addressOf(symbol),
-    from: toLowerHex(from),
-    to: toLowerHex(to),
-    raw,
-  })
-  const issuer: IssuerActions = {
+  return {
     split: ({ symbol, ...split }) => submit(symbol, multiplierCall(split)),
     cancelSplit: ({ symbol }) => submit(symbol, cancelSchedule),
     dividend: ({ symbol, to, ...notice }) => submit(symbol, announce(withDefaults(notice), [multiplierCall({ to })])),
@@ -94,16 +87,6 @@ export const createIssuer = ({ inject, addressOf, custodian, operator }: IssuerI
       submit(symbol, announce(withDefaults(notice), split ? [multiplierCall(split)] : [])),
     pause: ({ symbol, features }) => submit(symbol, pause(features)),
     unpause: ({ symbol, features }) => submit(symbol, unpause(features)),
-    seize: (seizure) => {
-      const tokenTransfer = toTokenTransfer(seizure)
-      return inject(() => addSeizure(buildFundedTransfer(tokenTransfer, operator), tokenTransfer, seizure.memo))
-    },
-    transferWithMemo: (transfer) => {
-      const tokenTransfer = toTokenTransfer(transfer)
-      return inject(() =>
-        addMemo(buildFundedTransfer(tokenTransfer, senderOf(tokenTransfer, custodian)), tokenTransfer, transfer.memo),
-      )
-    },
     rename: ({ symbol, to, name }) =>
       submit(
         symbol,
@@ -117,23 +100,47 @@ export const createIssuer = ({ inject, addressOf, custodian, operator }: IssuerI
         ...Object.entries(metadata).map(([key, value]) => changeMetadata(key, value)),
         ...(supplyCap === undefined ? [] : [changeSupplyCap(supplyCap)]),
       ),
-  }
+  } satisfies Omit<IssuerActions, 'seize' | 'transferWithMemo'>
+}
+
+const createTransferActions = ({ inject, addressOf, custodian, operator }: IssuerInputs) => {
+  const toTokenTransfer = (transfer: TokenRef & MemoTransfer): TokenTransfer => ({
+    token: addressOf(transfer.symbol),
+    from: toLowerHex(transfer.from ?? custodian),
+    to: toLowerHex(transfer.to ?? custodian),
+    raw: transfer.raw,
+  })
+  return {
+    seize: (seizure) => {
+      const tokenTransfer = toTokenTransfer(seizure)
+      return inject(() => addSeizure(buildFundedTransfer(tokenTransfer, operator), tokenTransfer, seizure.memo))
+    },
+    transferWithMemo: (transfer) => {
+      const tokenTransfer = toTokenTransfer(transfer)
+      return inject(() =>
+        addMemo(buildFundedTransfer(tokenTransfer, senderOf(tokenTransfer, custodian)), tokenTransfer, transfer.memo),
+      )
+    },
+  } satisfies Pick<IssuerActions, 'seize' | 'transferWithMemo'>
+}
+
+const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   const feedOf = (symbol: string) => {
     const token = addressOf(symbol)
     const feed = feeds.find((one) => one.token.address === token)
     if (!feed) throw new Error(`${symbol} has no feed`)
     return feed
   }
-  const publishRound = ({ symbol, price, round: roundNumber, updatedAt }: RoundRequest): HexString =>
+  const publishRound = ({ symbol, price, round, updatedAt }: RoundRequest): HexString =>
     inject(
       buildRoundTransaction(feedOf(symbol), operator, {
         answer: parseUnits(price, FEED_DECIMALS),
-        ...(roundNumber !== undefined && { round: BigInt(roundNumber) }),
+        ...(round !== undefined && { round: BigInt(round) }),
         ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
       }),
     )
   const swapAggregator = (symbol: string): HexString => inject(buildAggregatorSwap(feedOf(symbol), operator))
-  return { issuer, publishRound, swapAggregator }
+  return { publishRound, swapAggregator }
 }
 
 const multiplierCall = ({ to, effectiveAt }: Split): TokenCall => {

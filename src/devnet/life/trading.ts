@@ -1,7 +1,7 @@
+import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import type { UnsignedTransaction } from '../chain/block.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest, type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
-import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/state.ts'
 import {
   buildApproval,
   buildTransfer,

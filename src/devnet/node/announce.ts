@@ -9,8 +9,8 @@ import type { DeferredTransaction } from '../chain/deferred-tx.ts'
 import type { HexString } from '../chain/hex.ts'
 import type { FaultController } from '../faults/apply.ts'
 import type { World } from '../world.ts'
+import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
-import type { DevnetSockets } from './sockets.ts'
 
 /** How many flashblocks may be on their way to the sockets; beyond it the oldest are lost, as from a node's own buffer. */
 const DELAYED_BOUND = 10_000

@@ -17,7 +17,7 @@ export class CallError extends Error {
 }
 
 /** One method called with its parameters, unchecked as yet. */
-export type CallMethod = (method: string, params: unknown) => unknown
+export type RpcHandler = (method: string, params: unknown) => unknown
 
 /** An answer's text, and its HTTP status. */
 export type RpcReply = { status: number; text: string }
@@ -33,7 +33,7 @@ const RpcRequest = z.object({
 type RpcAnswer = { status: number; body: { jsonrpc: '2.0'; id: z.infer<typeof Id>; result?: unknown; error?: unknown } }
 
 /** The answer to a request, or to a batch of them. */
-export const handleRequest = (text: string, call: CallMethod): RpcReply => {
+export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   const request = parseJson(text)
   if (request === undefined) return serialize(errorAnswer(null, new CallError(-32700, 'parse error', 400)))
   if (!Array.isArray(request)) return serialize(answerRequest(request, call))
@@ -58,7 +58,7 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-const answerRequest = (request: unknown, call: CallMethod): RpcAnswer => {
+const answerRequest = (request: unknown, call: RpcHandler): RpcAnswer => {
   const parsed = RpcRequest.safeParse(request)
   const parsedId = z.object({ id: Id }).safeParse(request)
   if (!parsed.success) return errorAnswer(parsedId.data?.id ?? null, new CallError(-32600, 'invalid request', 400))

@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem/utils'
+import type { ReadState } from '../chain/account-state.ts'
 import type { Chain } from '../chain/chain.ts'
-import type { ReadState } from '../chain/state.ts'
 import { supplyKey } from '../chain/transactions.ts'
 import type { NavRound } from '../life/nav-curve.ts'
 import { FEED_DECIMALS, feeds, readFeedState, readNewestRound } from '../tokens/feeds.ts'
@@ -17,7 +17,7 @@ import {
 import type { World } from '../world.ts'
 
 /** What the list says of a token: what the chain holds at its newest sealed block. */
-export type ListedToken = {
+export type TokenListing = {
   name: string
   symbol: string
   /** In the token's smallest unit. */
@@ -33,7 +33,7 @@ type ListReaderInputs = Pick<World, 'chain' | 'isListed' | 'nameDelayBlocks'>
 /** What the list says of a token now; undefined while it is not on it. */
 export const createListedTokenReader =
   ({ chain, isListed, nameDelayBlocks }: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
-  (token: DevnetToken): ListedToken | undefined => {
+  (token: DevnetToken): TokenListing | undefined => {
     const { number, timestamp } = chain.head
     if (!isListed(token, number)) return undefined
     const readState = stateReaderAt(chain, number)

@@ -1,5 +1,5 @@
 import { type Method, methods } from '../../chain/rpc/methods.ts'
-import type { RequestKind } from './server.ts'
+import type { RequestKind } from './node-server.ts'
 
 /** What is counted: each method, by whichever carrier it came, and each door that was knocked at, also when it stayed shut. */
 export type CountedRequest = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | RequestKind
@@ -44,3 +44,4 @@ export const createRequestCounts = () => {
     })
   return { requests, countRequest, changed, until }
 }
+export type RequestCounts = ReturnType<typeof createRequestCounts>

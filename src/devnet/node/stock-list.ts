@@ -1,6 +1,6 @@
 import { type HexString, toLowerHex } from '../chain/hex.ts'
 import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/listed.ts'
-import type { ListedToken } from './list-record.ts'
+import type { TokenListing } from './list-record.ts'
 
 /** A record of the list. No field is required. A multiplier given as text stands in the answer with exactly those digits. */
 type StockRecord = {
@@ -45,7 +45,7 @@ type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRe
 /** The list of some tokens, each as it is when the list is read; a token of which nothing is read is not on it. */
 export const createStockList = (
   tokens: readonly DevnetToken[],
-  readToken: (token: DevnetToken) => ListedToken | undefined,
+  readToken: (token: DevnetToken) => TokenListing | undefined,
 ): StockList => {
   let entries: ListEntry[] = tokens.map((token) => ({
     readRecord: () => {
@@ -104,7 +104,7 @@ export const createStockList = (
 
 const toRecord = (
   token: DevnetToken,
-  { name, symbol, supply, multiplier, paused, round }: ListedToken,
+  { name, symbol, supply, multiplier, paused, round }: TokenListing,
 ): StockRecord => ({
   contract_address: token.contractAddress,
   symbol,

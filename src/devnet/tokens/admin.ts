@@ -1,7 +1,7 @@
 import { encodeFunctionData } from 'viem/utils'
-import { writeValue } from '../chain/state.ts'
+import { writeValue } from '../chain/account-state.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
-import type { TokenCall } from './call.ts'
+import type { TokenCall } from './issuer-call.ts'
 import { nameKey, packFeatures, packText, pausedFeaturesKey, supplyCapKey, symbolKey } from './storage.ts'
 
 /** Features are paused, beside those that are. */

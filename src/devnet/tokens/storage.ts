@@ -1,6 +1,6 @@
 import { parseUnits } from 'viem/utils'
+import { type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
 import { type HexString, toWord } from '../chain/hex.ts'
-import { type ReadState, type StateValues, storageKey } from '../chain/state.ts'
 import type { DevnetToken } from './listed.ts'
 
 /** How many decimals a multiplier has. */

@@ -2,18 +2,18 @@ import type { Stage } from '../../protocol/fields.ts'
 import type { Entry, FoundEntries, SearchableTape, SeqRange, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { ReadContext } from './history-page.ts'
 
-/** Eviction took what had not been read yet. */
+/** Eviction removed updates that the read had still to return. */
 export class EvictedError extends Error {}
 
-/** Before every time. */
+/** Earlier than every update. */
 const BEFORE_ALL_TIME_MS = 0
-/** Tellings that a reading has passed and may have to give yet: so many in each of two generations. */
+/** Publications that were read and may be emitted later: at most this many in each of two generations. */
 const READ_KEYS_BOUND = 65_536
 
 /**
- * A tape for one long reading, which fails where something is gone that was kept when the reading began and that it had
- * still before it. What was gone already is nobody's loss, and so is what goes at the start of the tape while somebody
- * reads towards it who named no place, or none that was kept: that reading ends where the tape begins by then.
+ * A tape for one long read. It throws where eviction removed updates that existed when the read began and that the read
+ * had still to return. A newest-first read without a lower bound that is still kept does not fail: it ends where the
+ * tape begins by then.
  */
 export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
@@ -33,8 +33,9 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
     epoch: tape.epoch,
     readKey: (key) => {
       const found = tape.readKey(key)
-      // The sealed view gives a telling later than it stands, where its seal is: by then it must still be there.
-      if (wasRead(key) && !found.some(isPublication)) throw new EvictedError('eviction took what was still to be given')
+      // The sealed view emits a publication later, at its seal. Until then the tape must keep it.
+      if (wasRead(key) && !found.some(isPublication))
+        throw new EvictedError('eviction removed what was still to be sent')
       return found
     },
     sealsOfToken: (address, block) => tape.sealsOfToken(address, block),
@@ -43,7 +44,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
       return async (range) => {
         const found = await read(range)
         const evicted = await readEvicted(tape)
-        if (isLoss(range, evicted)) throw new EvictedError('eviction took what was still to be read')
+        if (isLoss(range, evicted)) throw new EvictedError('eviction removed what was still to be read')
         found.entries.forEach(remember)
         return isOpenEnded(range) && tape.oldest() > oldest ? dropEvicted(tape.oldest(), found) : found
       }
@@ -51,13 +52,15 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
   }
 }
 
-/** The last number that was evicted at all, and the one up to which nothing is left: the first may have spared some. */
+/**
+ * The highest evicted number, and the number up to which nothing is left. Eviction spares some updates between the two.
+ */
 const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
   await tape.seqBefore(BEFORE_ALL_TIME_MS),
 ]
 
-/** What was found, without what was spared where others are gone by now. */
+/** Drops spared updates below the oldest position. */
 const dropEvicted = (oldest: number, { entries, reached }: FoundEntries): FoundEntries => ({
   entries: entries.filter(({ seq }) => seq > oldest),
   reached: reached !== null && reached > oldest ? reached : null,

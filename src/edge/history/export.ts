@@ -1,17 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { resumeAfter } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions } from '../../protocol/selection.ts'
-import type { Tape } from '../../tape/tape.ts'
+import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
-import { Listener, type Outlet } from '../live/listener.ts'
+import { Listener } from '../live/listener.ts'
+import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
-import { EvictedError } from './eviction-guard.ts'
-import { keptSinceHeaders } from './history-page.ts'
-import type { HistoryQuery } from './query.ts'
-import { readAll } from './whole.ts'
+import { EvictedError, guardEviction } from './eviction-guard.ts'
+import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
+import { type HistoryQuery, justBefore } from './query.ts'
 
-/** With what the lines come. */
+/** One chunk; about all that is held in memory for a client that does not read. */
+const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
+/**
+ * A larger first chunk at the oldest position: eviction takes it next, while older spared updates are still being sent.
+ */
+const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
+
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   'content-type': 'application/x-ndjson; charset=utf-8',
   'cache-control': 'no-store',
@@ -21,8 +28,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
   ...keptSinceHeaders(tape),
 })
 
-const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
-const pipelined = new Refusal(400, 'pipelined', 'Lines are asked for once the answers before them have come.')
+const pipelined = new Refusal(400, 'pipelined', 'Request lines after the earlier answers have arrived.')
 
 type ExportRequest = {
   readonly incoming: IncomingMessage
@@ -31,8 +37,8 @@ type ExportRequest = {
 }
 
 /**
- * Gives history as lines: all that was asked for, at the reader's pace. The answer ends properly or not at all, so that
- * whoever got part of it knows. A refusal is thrown before the first byte.
+ * Sends the whole requested range as NDJSON, at the reader's pace. A failed export is cut off without a proper end, so
+ * the client can tell that it is incomplete. A refusal is thrown before the first byte.
  */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
@@ -44,8 +50,8 @@ export function openExport(
   if (outgoing.socket !== incoming.socket) throw pipelined
   const address = clientAddressOf(incoming)
   const { tokens, options } = query.selection
-  // Value filters are bounded where they are heard live.
-  const refusal = hub.isDraining ? goingAway : hub.refusal({ tokens, options: defaultSelectionOptions }, address)
+  // The bound on value filters applies to live streams only.
+  const refusal = hub.refusal({ tokens, options: defaultSelectionOptions }, address)
   if (refusal) throw refusal
   const outlet = new ExportOutlet(incoming, outgoing)
   const listener = new Listener({
@@ -55,7 +61,7 @@ export function openExport(
   outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
   hub.add(listener)
   outgoing.once('close', () => hub.remove(listener))
-  const isGone = () => listener.state === 'parted'
+  const isGone = () => listener.state === 'disconnected'
   const send = async () => {
     const release = await hub.acquireReplaySlot(listener)
     try {
@@ -66,12 +72,51 @@ export function openExport(
     }
   }
   send().catch((failure: unknown) => {
-    if (!(failure instanceof EvictedError)) warn('history could not be read to its end', { failure: String(failure) })
+    if (!(failure instanceof EvictedError)) warn('cannot read history to its end', { failure: String(failure) })
     outlet.end()
   })
 }
 
-/** An answer as an outlet. A connection's words about itself have no place in it, and whoever is shown out is cut off. */
+type ExportContext = ReadContext & { readonly tape: SearchableTape }
+
+/**
+ * Reads the whole range in chunks. Each chunk is one slice of the work queue and is read after the one before was
+ * taken. Throws EvictedError where eviction is faster: nothing is ever skipped.
+ */
+export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  let remaining = query.limit ?? Number.POSITIVE_INFINITY
+  for await (const texts of readKept(context, query)) {
+    yield texts.slice(0, remaining)
+    remaining -= texts.length
+    if (remaining <= 0) return
+  }
+}
+
+async function* readKept(
+  { tape, workQueue, isGone }: ExportContext,
+  query: HistoryQuery,
+): AsyncGenerator<readonly string[]> {
+  await workQueue.nextSlice()
+  const oldest = tape.oldest()
+  const context = { tape: await guardEviction(tape, query.selection.options.stage), workQueue, isGone }
+  const hasSparedOlder = query.order === 'asc' && resumeAfter(query.after) < oldest && oldest + 1 < query.before.seq
+  if (!hasSparedOlder) return yield* readChunks(context, query)
+  const oldestChunk = await readChunk(context, { ...query, after: { seq: oldest, n: null } }, OLDEST_CHUNK_BOUNDS)
+  yield* readChunks(context, { ...query, before: justBefore(oldest + 1, query.selection.options.stage) })
+  yield oldestChunk.texts
+  if (oldestChunk.next) yield* readChunks(context, { ...query, after: oldestChunk.next })
+}
+
+async function* readChunks(context: ReadContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  for (let remaining: HistoryQuery | null = query; remaining !== null && !context.isGone(); ) {
+    await context.workQueue.nextSlice()
+    const { texts, next } = await readChunk(context, remaining, CHUNK_BOUNDS)
+    yield texts
+    remaining = next && { ...remaining, [remaining.order === 'asc' ? 'after' : 'before']: next }
+  }
+}
+
+/** An export as an outlet. Notices are not part of history, so `write` drops them; a disconnected client is cut off. */
 class ExportOutlet implements Outlet {
   readonly #socket: SocketOutlet
   readonly #outgoing: ServerResponse
@@ -83,7 +128,7 @@ class ExportOutlet implements Outlet {
     this.#isChunked = httpVersion !== '1.0'
   }
 
-  /** Resolves when there is room for more, or nobody to give it to. */
+  /** Resolves when there is room for more, or when the connection is gone. */
   async send(texts: readonly string[]): Promise<void> {
     if (texts.length === 0 || this.#outgoing.destroyed) return
     if (!this.#outgoing.write(Buffer.from(texts.map((text) => `${text}\n`).join('')))) await this.drained()
@@ -115,7 +160,10 @@ class ExportOutlet implements Outlet {
     return false
   }
 
-  /** Cuts it off so that nobody takes it for complete: where no chunk can be missing, as for most proxies, by a reset. */
+  /**
+   * Cuts the answer off so that it cannot look complete. HTTP/1.0, which most proxies speak, has no final chunk that
+   * could be missing, so it needs a reset.
+   */
   end(): void {
     if (this.#isChunked) this.#outgoing.destroy()
     else this.#outgoing.socket?.resetAndDestroy()

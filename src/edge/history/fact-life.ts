@@ -7,13 +7,13 @@ import { anyOpenKeyNotes, type NoteReader } from '../../tape/notes.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 import type { View } from '../select/view.ts'
 
-/** Everything that is kept about one on-chain fact, in the very texts of the stream, and how firm it is. */
+/** Everything the tape keeps about one on-chain fact, in the exact texts of the stream, and its stage. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
 
-/** As what a key stands on the tape. */
+/** The state of a key on the tape. */
 type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 
-/** Finds what is kept about a key: what told, amended and retracted it, and every seal that lists it. */
+/** Finds what the tape keeps about a key: its publications, amends and retracts, and every seal that lists it. */
 export function readFact(
   text: string,
   { tape, view }: { readonly tape: NoteReader & TapeHistory; readonly view: View },
@@ -21,13 +21,13 @@ export function readFact(
   const key = readKey(text)
   const block = blockOf(key)
   const publications = tape.readKey(key)
-  // A log that is folded into another was told under the other's key: only seals know its token.
+  // A log folded into another was published under the other's key; only seals know its token.
   const sealsByToken = Map.groupBy(tape.sealsOfBlock(block), ({ update }) => update.address)
   const seals = [...sealsByToken.values()].flatMap((tokenSeals) => sealsOf(key, tokenSeals))
   const entries = [...publications, ...seals].sort((a, b) => a.seq - b.seq)
   const lastStage = stageOf(key, entries)
   if (!lastStage) throw unknownKey(key)
-  // The count takes a seal and spares the amendment before it: what nobody owes an end to any more was sealed.
+  // Eviction by count can remove a seal and spare the amend before it. A key that is no longer open was sealed.
   const isEnded = publications[0]?.update.type === 'amend' && tape.note(anyOpenKeyNotes.at(key)) === undefined
   const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
@@ -40,7 +40,7 @@ export function readFact(
 function readKey(text: string): string {
   const key = text.toLowerCase()
   if (Key.safeParse(key).success) return key
-  const message = 'key: looks like <block number>-<transaction hash>-<log index>, all as in the key of a message.'
+  const message = 'key: must be <block number>-<transaction hash>-<log index>, exactly as in the key of a message.'
   throw new Refusal(400, 'bad_parameter', message, { parameter: 'key' })
 }
 
@@ -48,17 +48,17 @@ const unknownKey = (key: string): Refusal =>
   new Refusal(
     404,
     'unknown_key',
-    `Nothing is kept of ${key}: it was never told, or too long ago. What belongs to another log, as a memo does, is told under that one's key and stands in the seal of its block.`,
+    `No history of ${key}: it was never published, or too long ago. A log that belongs to another log, such as a memo, is published under that log's key and listed in the seal of its block.`,
   )
 
-/** The seals of a token's block, where one of them lists the key: what is sealed again without it says so by that. */
+/** The seals of a token's block, if one of them lists the key. A later seal without the key shows that it is gone. */
 const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
   seals.some(({ update }) => isAbout(key, update)) ? seals : []
 
-/** Whether a message of the key or its block says something of the key itself. */
+/** Whether an update is about the key itself; a seal of its block may not list it. */
 const isAbout = (key: string, update: Update): boolean => update.type !== 'seal' || update.keys.includes(key)
 
-/** What became of a key, said by what is kept of it in its order; null where nothing is. */
+/** The state of a key after these updates; null without any. */
 function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
   let stage: KeyStage | null = null
   let tokenAddress: Hex | null = null
@@ -66,7 +66,7 @@ function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
     if (isAbout(key, update)) {
       stage = stageAfter(update, stage)
       tokenAddress = update.address
-      // Sealed again without it; of another token's log that once had the same place this would say nothing.
+      // Its block was sealed again without it. A seal of another token's log at the same place does not count.
     } else if (stage === 'sealed' && update.address === tokenAddress) stage = 'retracted'
   }
   return stage
@@ -79,7 +79,6 @@ function stageAfter(update: Update, previous: KeyStage | null): KeyStage {
   return 'key' in update ? (update.stage ?? 'sealed') : 'sealed'
 }
 
-/** How firm a sealed block is. */
 function finalityOf(block: number, { head }: View): 'sealed' | 'safe' | 'finalized' {
   if (head.finalized !== null && block <= head.finalized) return 'finalized'
   return head.safe !== null && block <= head.safe ? 'safe' : 'sealed'

@@ -2,46 +2,48 @@ import { LIMIT_DEFAULT } from '../../protocol/history.ts'
 import { formatPosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
-import { EXPOSED_HEADERS } from '../live/http-stream.ts'
 import { Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
+import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { type HistoryQuery, justBefore } from './query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
-/** What one part may look at: a message counts as one, and more where its keys have to be looked up. */
+/** Work units per chunk: one per update, and more where its keys must be looked up. */
 const WORK_BOUND = 6_000
-/** What it is to look up a key of which little is known by heart: what takes it back or corrects it comes long after it. */
+/** The work of a retract or amend: its key was published long before, so the lookup is rarely cached. */
 const FOLLOWER_WORK = 8
-/** What is looked at between two turns of the event loop. */
+/** Work units per turn of the event loop. */
 const TICK_WORK_BOUND = 200
-/** Messages read from the tape at once. */
+/** Updates read from the tape at once. */
 const READ_BOUND = 100
-/** Text of a page, and one message more: a `log` may be long. */
+/** Text of a page, exceeded by at most one update: a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/** Says with every answer after which position nothing is gone, so that who goes on from before it knows that there may be more. */
+/**
+ * Names the position after which the tape is complete. A client that reads from before it knows that updates may be
+ * missing.
+ */
 export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
   'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),
 })
 
-/** What is read, whose turn it is, and whether nobody waits for it any more. */
+/** The tape to read, the queue that schedules the slices, and whether the client is gone. */
 export type ReadContext = {
   readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
   readonly workQueue: WorkQueue
   readonly isGone: () => boolean
 }
 
-/** How much a part may hold, and one message more. */
+/** How much a chunk may hold; the last update may exceed it. */
 type ChunkBounds = { readonly messages: number; readonly chars: number }
 
-/** The very texts that a stream gives, and where to go on; null where there is no more. */
+/** The exact texts of the stream, and where to continue; null at the end. */
 type HistoryChunk = { readonly texts: readonly string[]; readonly next: TapePosition | null }
 
-/** A part as a client is given it. */
+/** A chunk with its cursor as the client gets it. */
 export type HistoryPage = { readonly texts: readonly string[]; readonly next: string | null }
 
-/** Reads a page. */
 export async function readPage(context: ReadContext, query: HistoryQuery): Promise<HistoryPage> {
   const bounds = { messages: query.limit ?? LIMIT_DEFAULT, chars: TEXT_BOUND_CHARS }
   const { texts, next } = await readChunk(context, query, bounds)
@@ -49,8 +51,8 @@ export async function readPage(context: ReadContext, query: HistoryQuery): Promi
 }
 
 /**
- * Reads from one end of what was asked for. It is what a stream of the selection gives between the two places, asked of
- * the same tape with the same question, so parts one behind the other are that stream, whatever is appended in between.
+ * Reads a chunk from one end of the range. It returns exactly what a stream of the selection would send between the two
+ * positions, so consecutive chunks form that stream, whatever is appended in between.
  */
 export async function readChunk(
   { tape, workQueue, isGone }: ReadContext,
@@ -85,7 +87,7 @@ export async function readChunk(
       await workQueue.nextSlice()
     }
     if (reached === null) return chunk.finish(null)
-    // Looking through the shelves is work too, also where they hold nothing of what is wanted.
+    // A scan of the index is work too, even where nothing matches.
     work += READ_BOUND
     if (work >= WORK_BOUND) return chunk.finish(resumePosition(reached, query))
     if (order === 'asc') after = reached
@@ -95,7 +97,7 @@ export async function readChunk(
   return chunk.finish(null)
 }
 
-/** Between which numbers everything stands that may be given; in the sealed view a seal has others just before it. */
+/** The sequence numbers to read, both exclusive. In the sealed view a seal emits updates just before itself. */
 function seqRangeOf({ selection, after, before }: HistoryQuery): { after: number; before: number } {
   const includesBefore = selection.options.stage === 'sealed' && before.n !== 1
   return { after: resumeAfter(after), before: includesBefore ? before.seq + 1 : before.seq }
@@ -104,7 +106,7 @@ function seqRangeOf({ selection, after, before }: HistoryQuery): { after: number
 const isBefore = ({ seq, n }: Frame, position: TapePosition): boolean =>
   seq < position.seq || (seq === position.seq && n !== null && (position.n === null || n < position.n))
 
-/** Where to go on when a number is through, together with all that the view gives before it. */
+/** Where to continue after a sequence number, including everything that the view emits before it. */
 const resumePosition = (seq: number, { selection, order }: HistoryQuery): TapePosition =>
   order === 'desc' ? justBefore(seq, selection.options.stage) : { seq, n: null }
 
@@ -113,12 +115,11 @@ function workOf({ update }: Entry): number {
   return update.type === 'retract' || update.type === 'amend' ? FOLLOWER_WORK : 1
 }
 
-/** A part as it fills. */
 class ChunkBuilder {
   readonly #bounds: ChunkBounds
   readonly #texts: string[] = []
   #chars = 0
-  /** The place of what was taken last. */
+  /** The position of the last frame added. */
   lastPosition: TapePosition | null = null
 
   constructor(bounds: ChunkBounds) {

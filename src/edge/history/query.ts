@@ -6,33 +6,32 @@ import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../pr
 import type { Tape, TapeHistory } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/session.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import { resolveKnownSymbols } from '../select/symbols.ts'
 
-/** What was asked for, its symbols and positions already found. */
+/** A history request with its symbols and positions resolved. */
 export type HistoryQuery = {
   readonly selection: Selection
-  /** Places of the selection's view, both exclusive. */
+  /** Positions in the selection's view, both exclusive. */
   readonly after: TapePosition
   readonly before: TapePosition
-  /** Null where nobody said how many. */
+  /** Null where the request names none. */
   readonly limit: number | null
   readonly order: 'asc' | 'desc'
 }
 
 const START: TapePosition = { seq: 0, n: null }
 
-/** Reads the query string of a request for history; refuses what cannot be answered. */
+/** Reads the query string of a history request; refuses what cannot be answered. */
 export async function readHistoryQuery(
   parameters: URLSearchParams,
   { tape, view, now }: Pick<EdgeContext, 'tape' | 'view' | 'now'>,
 ): Promise<HistoryQuery> {
   const query = readEventsQuery(parameters)
-  const choice = resolveSymbols(view, symbolsOf(query))
-  if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
+  const { tokens } = resolveKnownSymbols(view, query.symbols ?? ['*'])
   const options = patchOptions(defaultSelectionOptions, query)
   const context = { tape, now: now(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
   return {
-    selection: { tokens: choice.tokens, options },
+    selection: { tokens, options },
     after: await resolveStart(query, context),
     before: earlier(await resolveEnd(query, context), context.end),
     limit: query.limit ?? null,
@@ -40,13 +39,7 @@ export async function readHistoryQuery(
   }
 }
 
-function symbolsOf({ symbols = ['*'] }: EventsQuery): readonly string[] {
-  if (symbols.length > 0) return symbols
-  const message = 'symbols: name at least one symbol, or * for all.'
-  throw new Refusal(400, 'bad_parameter', message, { parameter: 'symbols' })
-}
-
-/** When and in which view somebody asks; `end` is where the tape ended then. */
+/** The time and view of a request; `end` is the end of the tape at that time. */
 type QueryContext = {
   readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
   readonly now: number
@@ -54,7 +47,7 @@ type QueryContext = {
   readonly end: TapePosition
 }
 
-/** After which place. Further back than what is kept as a whole there may be something that eviction spared. */
+/** The position to start after. It may be older than `oldest`: eviction spares some updates. */
 async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {
   if (after) return resolvePosition('after', after, context)
   if (!since || since.from === 'start') return START
@@ -62,7 +55,7 @@ async function resolveStart({ after, since }: EventsQuery, context: QueryContext
   return { seq: await lastSeqBefore(since, context), n: null }
 }
 
-/** Before which place. */
+/** The position to end before. */
 async function resolveEnd({ before, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
   if (before) return resolvePosition('before', before, context)
   if (!until) return context.end
@@ -71,27 +64,27 @@ async function resolveEnd({ before, until }: EventsQuery, context: QueryContext)
   return justBefore((await lastSeqBefore(until, context)) + 1, context.stage)
 }
 
-/** The last number written before a time. */
+/** The last sequence number written before a time. */
 const lastSeqBefore = (
   when: Extract<StartPoint, { from: 'now' | 'time' | 'duration' }>,
   { tape, now, end }: QueryContext,
 ): number | Promise<number> =>
   when.from === 'now' ? end.seq - 1 : tape.seqBefore(when.from === 'time' ? when.time : now - when.ms)
 
-/** The place before a number and before all that the view gives in its stead; exclusive. */
+/** The exclusive position before an update and before everything that the view emits ahead of it. */
 export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
 
-/** Nothing stands beyond the end, so a place there is the end: what is appended meanwhile belongs to the next page. */
+/** Caps a position at the end of the tape: what is appended during the read belongs to the next page. */
 const earlier = (position: TapePosition, end: TapePosition): TapePosition => (position.seq < end.seq ? position : end)
 
-/** A position's place in a view: outside the sealed view `<p>.<n>` means just before `<p>`. */
+/** A position as seen in a view: outside the sealed view `<p>.<n>` means just before `<p>`. */
 function resolvePosition(
   parameter: 'after' | 'since' | 'before' | 'until',
   { epoch, seq, n }: Position,
   { tape, stage }: QueryContext,
 ): TapePosition {
   if (epoch !== tape.epoch) {
-    const message = `${parameter}: a position of another tape, which is gone; this one is called ${tape.epoch}.`
+    const message = `${parameter}: a position of another tape, which is gone; the epoch of this tape is ${tape.epoch}.`
     throw new Refusal(410, 'epoch', message, { parameter, oldest: formatPosition(tape.epoch, tape.oldest()) })
   }
   if (stage === 'sealed') return { seq, n }

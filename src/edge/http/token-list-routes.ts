@@ -8,18 +8,19 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { listUnavailable, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
 import { snapshotOf, type View } from '../select/view.ts'
+import { type Handlers, sendJson } from './handlers.ts'
 
-/** What concerns every listener is of no token. */
+/** These types concern every listener and belong to no token. */
 const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality'])
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.has(type)))
-/** Bytes of a digest that tell one list from the next. */
+/** Bytes of the digest in an ETag. */
 const ETAG_BYTES = 16
 
-/** The list as it is answered, the tag that says which one it is, and how many seconds ago it was read. */
+/** The answer with the list, its ETag, and its age in seconds. */
 type TokenListAnswer = { readonly body: string; readonly etag: string; readonly ageS: number }
 
-/** The list as the Read API gives it, from the board. */
-export class TokenListCache {
+/** The list in the form of the Read API, rendered once per change. */
+class TokenListCache {
   readonly #view: View
   readonly #now: () => number
   #cachedFrom: readonly Token[] | null = null
@@ -47,18 +48,34 @@ function renderList(listed: readonly Token[]): Pick<TokenListAnswer, 'body' | 'e
   return { body, etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"` }
 }
 
-/** Whether somebody who knows these tags knows this list: said weakly or not, it is the same list. */
+/** Whether `If-None-Match` names this ETag. A weak one matches too, since equal lists have equal bytes. */
 export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
   (ifNoneMatch ?? '')
     .split(',')
     .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
-/** A token as it stands now, and where on the tape its newest message is. */
-export async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
+export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cacheControl: string): Handlers {
+  const tokenLists = new TokenListCache(edge.view, edge.now)
+  return {
+    tokens: (c) => {
+      const { body, etag, ageS } = tokenLists.read()
+      const headers = { etag: etag, age: String(ageS), 'cache-control': cacheControl }
+      if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+      return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
+    },
+    token: async (c) => {
+      const token = await workQueue.run(() => readToken(c.req.param('selector') ?? '', edge, workQueue))
+      return sendJson(c, JSON.stringify(token))
+    },
+  }
+}
+
+/** The current state of a token, and the position of its newest update. */
+async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
   const { view, tape, hub, now, staleMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
   const [address] = tokens ?? []
-  // All of them are none of them.
+  // The selector `*` selects all tokens, and none in particular.
   const unknownToken = { symbol: selector, reason: 'unknown_symbol' as const, suggest: [] }
   if (address === undefined) throw unknownSymbol([...rejected, unknownToken])
   const seq = await newestSeqOf(address, tape, workQueue)
@@ -77,11 +94,11 @@ export async function readToken(selector: string, context: EdgeContext, workQueu
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 
-/** The number of the newest message of a token that is kept. */
+/** The sequence number of the newest kept update of a token. */
 async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: WorkQueue): Promise<number | null> {
   const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
   let before = tape.end() + 1
-  // Each step looks at a bounded part of the tape, further down than the one before.
+  // Each step reads a bounded part of the tape, further back than the one before.
   for (;;) {
     const { entries, reached } = await read({ after: 0, before, order: 'desc', limit: 1 })
     const [newest] = entries

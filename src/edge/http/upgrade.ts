@@ -1,31 +1,40 @@
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type RawData, WebSocketServer } from 'ws'
-import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, type RpcSockets } from '../../gateway/sockets.ts'
-import { Refusal } from '../../protocol/refusal.ts'
+import type { Refusal } from '../../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
+import { goingAway } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
+import {
+  badHandshake,
+  notWebSocket,
+  sendRawRefusal,
+  unknownWebSocketPath,
+  unreadableAddress,
+  wrongHttpVersion,
+} from './refusals.ts'
 
 const SUBPROTOCOL = 'stocktape.v1'
-/** The versions of the protocol that are spoken; a refusal must say them (RFC 6455 §4.4). */
-const VERSIONS = '13, 8'
-/** A closing handshake that the other side never finishes is cut after this. */
+/** A closing handshake that the client never finishes is cut after this. */
 const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
-/** Packets that one message may come in. */
+/** Packets that one message of a stream client may come in. */
 const CHUNKS_BOUND = 64
 /** Handshakes in one turn of the event loop. */
 const HANDSHAKES_PER_TICK = 50
 
-/** What is behind a path: how large a message may be, and what is done with a socket that comes in. */
-type WebSocketRoute = {
-  readonly webSocketServer: WebSocketServer
-  /** Why nobody can come in now; said in plain HTTP. */
+/** A path that accepts WebSockets. */
+export type WebSocketRoute = {
+  readonly path: string
+  /** The bounds of one message: its bytes, and the packets that it may come in. */
+  readonly messageBoundBytes: number
+  readonly chunksBound: number
+  /** Why a client is refused now, in plain HTTP; null if it is accepted. */
   readonly refusalFor: (address: string, forbidden: Refusal | null) => Refusal | null
   readonly accept: (webSocket: ServerWebSocket, socket: Socket, client: UpgradeClient) => void
 }
@@ -33,40 +42,31 @@ type WebSocketRoute = {
 type UpgradeClient = {
   readonly query: URLSearchParams
   readonly address: string
-  /** Why it may not listen at all. */
+  /** Why the client lacks access; null if it has it. */
   readonly forbidden: Refusal | null
 }
 
-/** Answers every upgrade: what has a path of ours becomes a WebSocket, anything else gets a plain answer and is closed. */
-export function serveWebSockets(server: Server, streams: StreamServices, rpcSockets: RpcSockets): { close(): void } {
-  const routes: Readonly<Record<string, WebSocketRoute>> = {
-    '/v1/ws': {
-      webSocketServer: openWebSocketServer(MESSAGE_BOUND_BYTES, CHUNKS_BOUND),
-      // Whoever speaks our own protocol is told in its own words.
-      refusalFor: () => null,
-      accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
-    },
-    '/rpc': {
-      webSocketServer: openWebSocketServer(RPC_MESSAGE_BOUND_BYTES, RPC_CHUNKS_BOUND),
-      refusalFor: (address, forbidden) => forbidden ?? rpcSockets.refusalFor(address),
-      accept: (webSocket, socket, { address }) => rpcSockets.accept(webSocket, socket, address),
-    },
-  }
+/** Answers every upgrade: a path of ours becomes a WebSocket, anything else gets a refusal in plain HTTP. */
+export function serveWebSockets(
+  server: Server,
+  streams: StreamServices,
+  extraRoutes: readonly WebSocketRoute[],
+): { close(): void } {
+  const servers = [streamRoute(streams), ...extraRoutes].map((route) => ({ route, server: openWebSocketServer(route) }))
+  const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
-    const url = URL.canParse(incoming.url ?? '', 'http://localhost')
-      ? new URL(incoming.url ?? '', 'http://localhost')
-      : null
-    const upgradeRefusal = upgradeRefusalOf(incoming, url, streams)
-    if (upgradeRefusal || !url)
-      return refuse(socket, upgradeRefusal ?? new Refusal(400, 'bad_request', 'The address cannot be read.'))
-    const route = routes[url.pathname]
-    if (!route) return refuse(socket, unknownPath(Object.keys(routes)))
+    const url = URL.parse(incoming.url ?? '', 'http://localhost')
+    const requestRefusal = requestRefusalOf(incoming)
+    if (requestRefusal || !url) return sendRawRefusal(socket, requestRefusal ?? unreadableAddress)
+    if (streams.edge.hub.isDraining) return sendRawRefusal(socket, goingAway)
+    const target = byPath.get(url.pathname)
+    if (!target) return sendRawRefusal(socket, unknownWebSocketPath([...byPath.keys()]))
     const query = url.searchParams
     const client = { query, address: streams.clientAddressOf(incoming), forbidden: streams.authorize(incoming, query) }
-    const refusal = route.refusalFor(client.address, client.forbidden)
-    if (refusal) return refuse(socket, refusal)
-    route.webSocketServer.handleUpgrade(incoming, socket, head, (webSocket) =>
-      route.accept(webSocket as ServerWebSocket, socket, client),
+    const refusal = target.route.refusalFor(client.address, client.forbidden)
+    if (refusal) return sendRawRefusal(socket, refusal)
+    target.server.handleUpgrade(incoming, socket, head, (webSocket) =>
+      target.route.accept(webSocket as ServerWebSocket, socket, client),
     )
   }
   const handshakes = new PerTickQueue(HANDSHAKES_PER_TICK)
@@ -79,56 +79,42 @@ export function serveWebSockets(server: Server, streams: StreamServices, rpcSock
   return {
     close() {
       server.off('upgrade', onUpgrade)
-      for (const { webSocketServer } of Object.values(routes)) webSocketServer.close()
+      for (const { server: webSocketServer } of servers) webSocketServer.close()
     },
   }
 }
 
-function openWebSocketServer(maxPayload: number, maxBufferedChunks: number): WebSocketServer {
+const streamRoute = (streams: StreamServices): WebSocketRoute => ({
+  path: '/v1/ws',
+  messageBoundBytes: MESSAGE_BOUND_BYTES,
+  chunksBound: CHUNKS_BOUND,
+  // A client of our own protocol gets the refusal as a message of that protocol.
+  refusalFor: () => null,
+  accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
+})
+
+function openWebSocketServer({ messageBoundBytes, chunksBound }: WebSocketRoute): WebSocketServer {
   const webSocketServer = new WebSocketServer({
     noServer: true,
-    maxPayload,
+    maxPayload: messageBoundBytes,
     perMessageDeflate: false,
     clientTracking: false,
     WebSocket: ServerWebSocket,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
     // Known to ws, not yet to its types.
-    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks, closeTimeout: CLOSE_BOUND_MS },
+    ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: chunksBound, closeTimeout: CLOSE_BOUND_MS },
   })
-  // A handshake that `ws` finds fault with is answered like every other mistake.
-  webSocketServer.on('wsClientError', (error, socket) =>
-    refuse(socket, new Refusal(400, 'bad_handshake', `${error.message}.`)),
-  )
+  // A handshake that `ws` rejects gets the same error record as every other mistake.
+  webSocketServer.on('wsClientError', ({ message }, socket) => sendRawRefusal(socket, badHandshake(message)))
   return webSocketServer
 }
 
-function upgradeRefusalOf(incoming: IncomingMessage, url: URL | null, { edge }: StreamServices): Refusal | null {
-  if (incoming.headers.upgrade?.toLowerCase() !== 'websocket') {
-    return new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
-  }
-  if (incoming.httpVersion !== '1.1') return new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
-  if (url && edge.hub.isDraining)
-    return new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
-  return null
+function requestRefusalOf({ headers, httpVersion }: IncomingMessage): Refusal | null {
+  if (headers.upgrade?.toLowerCase() !== 'websocket') return notWebSocket
+  return httpVersion === '1.1' ? null : wrongHttpVersion
 }
 
-const unknownPath = (paths: readonly string[]): Refusal =>
-  new Refusal(404, 'unknown_path', `There is no WebSocket at this path; they are at ${paths.join(' and ')}.`)
-
-/** An answer in plain HTTP to what never became a WebSocket, or never was a request. */
-export function refuse(socket: Duplex, refusal: Refusal): void {
-  const body = JSON.stringify(refusal.record)
-  const retry = refusal.code === 503 || refusal.code === 429 ? 'retry-after: 1\r\n' : ''
-  const versions = refusal.reason === 'bad_handshake' ? `sec-websocket-version: ${VERSIONS}\r\n` : ''
-  socket.end(
-    `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
-      `access-control-allow-origin: *\r\n` +
-      `${versions}${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    () => socket.destroy(),
-  )
-}
-
-/** One function for all sockets: what a listener holds for as long as it stays is paid for by every listener. */
+/** One function for all sockets: a closure per socket would cost memory for each listener. */
 function destroySocket(this: Duplex): void {
   this.destroy()
 }

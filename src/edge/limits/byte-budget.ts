@@ -1,4 +1,7 @@
-/** So many bytes may be held at once, and so many of them by one; where nobody is named, by whoever it is. */
+/**
+ * Bounds the bytes that are held at once, in total and per client. Without a client name, all callers count as one
+ * client.
+ */
 export class ByteBudget {
   readonly #perClientBytes: number
   readonly #heldByClient = new Map<string, number>()
@@ -9,7 +12,7 @@ export class ByteBudget {
     this.#perClientBytes = perClientBytes
   }
 
-  /** Sets bytes aside; false if there are not as many left, or not for this one. */
+  /** Reserves bytes; false if the budget or the client's share has fewer left. */
   reserve(bytes: number, client = ''): boolean {
     if (bytes === 0) return true
     const held = (this.#heldByClient.get(client) ?? 0) + bytes

@@ -4,12 +4,12 @@ import ipaddr from 'ipaddr.js'
 
 type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 
-/** Only this much of an IPv6 address tells one house from the next: each has all the rest to itself. */
+/** The network half (/64) of an IPv6 address. One customer owns a whole /64. */
 const NETWORK_PARTS = 4
 
 /**
- * Whom a connection is counted for. Behind a proxy that is trusted it is whoever stands rightmost in what the proxies
- * forwarded and is no such proxy itself; what anybody else says of where it comes from is not believed.
+ * The address that a connection counts for. Behind a trusted proxy it is the rightmost X-Forwarded-For entry that is
+ * not itself a trusted proxy. The header of any other sender is ignored.
  */
 export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, warn: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
@@ -31,7 +31,7 @@ const networkOf = (address: IpAddress): string =>
 
 const isIn = (ranges: BlockList, address: IpAddress): boolean => ranges.check(address.toString(), address.kind())
 
-/** Some proxies add the port. An IPv4 address in the clothes of IPv6 is the IPv4 address. */
+/** Some proxies append the port. An IPv4-mapped IPv6 address is read as the IPv4 address. */
 function parseAddress(text: string): IpAddress | null {
   const host = text
     .trim()

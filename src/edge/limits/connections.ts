@@ -1,12 +1,12 @@
 import type { CloseReason } from '../../protocol/close-codes.ts'
 
-/** Replays that run at once for one address; the others wait for their turn. */
+/** Replays of one address that run at once; the others wait. */
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
 type ConnectionBounds = { readonly clientsBound: number; readonly perAddressBound: number }
-/** Somebody who listens, and whom it is counted for. */
+/** A connected client and the address that it counts for. */
 type ConnectedClient = { readonly address: string }
-/** Those of one address. Who waits for its turn is told whether it has come; it may have left instead. */
+/** The usage of one address. A waiting client is called back with true for a slot, with false if it disconnected. */
 type AddressUsage = {
   listeners: number
   replays: number
@@ -15,7 +15,7 @@ type AddressUsage = {
 
 const noop = (): void => {}
 
-/** How many listen and how many read what was, in all and from one address. */
+/** Bounds connections in total and per address, and replays per address. */
 export class ConnectionLimits {
   readonly #bounds: ConnectionBounds
   readonly #usageByAddress = new Map<string, AddressUsage>()
@@ -25,7 +25,7 @@ export class ConnectionLimits {
     this.#bounds = bounds
   }
 
-  /** Why nobody else can come in from an address; null if there is room. */
+  /** The limit that refuses another connection from this address; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
     const { clientsBound, perAddressBound } = this.#bounds
     if ((this.#usageByAddress.get(address)?.listeners ?? 0) >= perAddressBound) return 'too_many_connections'
@@ -48,14 +48,14 @@ export class ConnectionLimits {
     this.#forgetIfEmpty(client.address, usage)
   }
 
-  /** Resolves when a guest may begin to replay, or has left, with what is to be called when it is through. */
+  /** Resolves when a client may start its replay, or has disconnected. Call the result when the replay ends. */
   async acquireReplaySlot(client: ConnectedClient): Promise<() => void> {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return noop
     if (usage.replays < REPLAYS_PER_ADDRESS_BOUND) usage.replays += 1
     else if (!(await new Promise<boolean>((resolve) => usage.waiting.set(client, resolve)))) return noop
     return () => {
-      // Whoever is through hands its turn on.
+      // The slot passes to the next waiting client.
       const [next] = usage.waiting.keys()
       if (next) return settleWaiting(usage, next, true)
       usage.replays -= 1
@@ -63,13 +63,13 @@ export class ConnectionLimits {
     }
   }
 
-  /** An address of which nobody is left is forgotten. */
+  /** Drops an unused address, so that the map does not grow. */
   #forgetIfEmpty(address: string, { listeners, replays }: AddressUsage): void {
     if (listeners === 0 && replays === 0) this.#usageByAddress.delete(address)
   }
 }
 
-/** Tells a guest that waits for its turn, if it does, that it need not any longer. */
+/** Ends the wait of a client, if it waits. */
 function settleWaiting({ waiting }: AddressUsage, client: ConnectedClient, isGranted: boolean): void {
   waiting.get(client)?.(isGranted)
   waiting.delete(client)

@@ -1,11 +1,10 @@
 import type { Socket } from 'node:net'
 
-/** How many times it is looked within the time that somebody may be silent. */
 const CHECKS_PER_BOUND = 10
 
 /**
- * Connections on which nothing was asked yet: no other deadline covers them. They are looked through now and then, since a
- * timer of its own would be touched by every later write to the connection, for as long as it lasts.
+ * Closes connections that sent no request; no other deadline covers them. One interval checks all of them: Node would
+ * refresh a socket's own timeout on every later write, for the whole life of the connection.
  */
 export class IdleSockets {
   readonly #boundMs: number
@@ -21,7 +20,7 @@ export class IdleSockets {
     this.#idleSince.set(socket, performance.now())
   }
 
-  /** Something was asked, or the connection is gone. */
+  /** Call it when a request arrives or the connection closes. */
   remove(socket: Socket): void {
     this.#idleSince.delete(socket)
   }
@@ -33,7 +32,7 @@ export class IdleSockets {
   #closeIdle(): void {
     const now = performance.now()
     for (const [socket, since] of this.#idleSince) {
-      // They stand in the order in which they came.
+      // The map is in order of arrival, so all that follow are younger.
       if (now - since < this.#boundMs) return
       this.#idleSince.delete(socket)
       socket.destroy()

@@ -1,6 +1,6 @@
 /**
- * Does so many things in one turn of the event loop and the others in the next ones, in their order, so that whoever hears
- * already does not wait for a crowd that comes in. What waits is bounded by whoever brings it.
+ * Runs a bounded number of tasks per turn of the event loop, in order, so that a crowd of new connections does not
+ * delay the connected listeners. The caller bounds how many tasks wait.
  */
 export class PerTickQueue {
   readonly #perTick: number

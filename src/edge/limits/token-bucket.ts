@@ -1,4 +1,4 @@
-/** How often somebody may do something: so often at once, and so often a second in the long run. */
+/** A rate limit: `capacity` at once, `perSecond` in the long run. Times are milliseconds. */
 export class TokenBucket {
   readonly #capacity: number
   readonly #perSecond: number
@@ -12,7 +12,7 @@ export class TokenBucket {
     this.#refilledAt = now
   }
 
-  /** Takes so many out; none if there are not as many. */
+  /** Takes `count` tokens; takes none and returns false if there are fewer. */
   take(now: number, count = 1): boolean {
     if (this.available(now) < count) return false
     this.#available -= count

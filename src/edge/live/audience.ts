@@ -5,16 +5,16 @@ import type { MatchedBatch } from './batch.ts'
 import type { Listener } from './listener.ts'
 import type { WriteBuffer } from './write-buffer.ts'
 
-/** All audiences with the same options: what they hear of a token is asked once for all of them. */
+/** All audiences with the same options. Matching runs once per token for all of them. */
 export type FilterGroup = {
   readonly name: string
-  /** Whether its options have value filters, of which there may be only so many. */
+  /** Whether its options have value filters; the number of such selections is bounded. */
   readonly isFiltered: boolean
   readonly match: Matcher
   readonly audiences: Map<string, Audience>
 }
 
-/** All listeners with the same selection: each carrier's bytes are put together once for all of them. */
+/** All listeners with the same selection. Each transport's bytes are joined once for all of them. */
 export class Audience {
   readonly group: FilterGroup
   readonly name: string
@@ -43,7 +43,7 @@ export class Audience {
     this.#byTransport.get(listener.transport)?.delete(listener)
   }
 
-  /** One buffer for each carrier, one write for each listener that may be written to. */
+  /** Builds one buffer per transport and makes one write per listener that keeps up. */
   deliver(
     batch: MatchedBatch,
     endSeq: number,

@@ -7,7 +7,7 @@ import { MatchedBatch, UpdateBatch } from './batch.ts'
 import type { Listener } from './listener.ts'
 import { WriteBuffer } from './write-buffer.ts'
 
-/** Everybody who hears the tape live, those with the same selection together. */
+/** All live listeners, grouped by selection. */
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
@@ -18,7 +18,7 @@ export class Audiences {
     return this.#audienceByListener.has(listener)
   }
 
-  /** Puts a listener where its selection belongs. */
+  /** Puts a listener into the audience of its selection. */
   assign(listener: Listener): void {
     const { options, tokens } = listener
     const group = this.#groupOf(options)
@@ -47,7 +47,7 @@ export class Audiences {
     if (group.audiences.size === 0) this.#groups.delete(group.name)
   }
 
-  /** How many selections with value filters there would be if this listener, or a new one, had this one. */
+  /** The number of selections with value filters if this listener, or a new one, had this selection. */
   filteredCountWith({ tokens, options }: Selection, listener?: Listener): number {
     const exists = this.#groups.get(optionsKey(options))?.audiences.has(tokensKey(tokens)) ?? false
     if (exists || !hasValueFilter(options)) return this.#filteredCount
@@ -55,7 +55,7 @@ export class Audiences {
     return this.#filteredCount + (previous?.group.isFiltered && previous.size === 1 ? 0 : 1)
   }
 
-  /** Gives each audience its part, and each listener that may be written to one write. */
+  /** Delivers a batch to every audience. */
   deliver(frames: readonly Frame[], endSeq: number, mayWrite: (listener: Listener) => boolean): void {
     const batch = new UpdateBatch(frames)
     for (const { match, audiences } of this.#groups.values()) {

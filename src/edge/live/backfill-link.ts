@@ -6,13 +6,15 @@ import { defaultTypes, updateTypes } from '../../protocol/updates.ts'
 import type { Directory } from '../../tokens/directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
-/** A request line longer than this may be refused by whoever stands between; our own server takes 8 KiB with its headers. */
+/** A proxy may refuse a longer request line. Our own server accepts 8 KiB, headers included. */
 const SYMBOLS_BOUND_CHARS = 4_096
 
-/** What a replay left out: all that its selection gives after a place, up to and with a number. */
+/**
+ * What a replay skipped: everything that its selection matches after a position, up to and including a sequence number.
+ */
 type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
 
-/** Where to read what was left out of a stream: following `next` from there gives exactly that. */
+/** The history URL of a skipped range; its pages, followed by `next`, hold exactly that range. */
 export function backfillUrlOf(
   { tokens, options }: Selection,
   { epoch, after, upTo }: SkippedRange,
@@ -27,13 +29,13 @@ export function backfillUrlOf(
     ['min_shares', options.minShares && formatDecimal(options.minShares)],
     ['party', options.party],
     ['after', formatPosition(epoch, after.seq, after.n)],
-    // What the sealed view gives just before the next seal is not among what was left out either.
+    // What the sealed view emits just before the next seal was not skipped; it comes live.
     ['before', formatPosition(epoch, next, options.stage === 'sealed' ? 1 : null)],
   ]
   return `/v1/events?${parameters.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&')}`
 }
 
-/** By their addresses, since names can change; by their names where the addresses would make too long a line. */
+/** Addresses, since symbols can change; symbols where the addresses would make the URL too long. */
 function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
   const addresses = [...tokens].sort()
   const text = addresses.join(',')
@@ -52,7 +54,7 @@ function shortestSelector(address: Hex, directory: Directory): string {
   return encoded.length < address.length ? encoded : address
 }
 
-/** What a name cannot hold in a list of names, however it is written: it would be taken for something else. */
+/** Characters that a symbol cannot have in a list of symbols, even encoded: the list would be read differently. */
 const unsafeInList = /[,*\s\p{C}]/u
 
 function typesOf({ types }: SelectionOptions): string | null {

@@ -1,13 +1,13 @@
-/** An update waits for others for at most this share of what giving it to everybody costs. */
+/** An update waits for others for at most this share of the time that a delivery round takes. */
 const COST_SHARE = 0.5
-/** Less than this is not worth a timer: then nothing waits. */
+/** A shorter delay is not worth a timer. */
 const MIN_DELAY_MS = 1
-/** After so long a dear round is believed by half: one that a pause of the machine made dear must not hold up the next. */
+/** The measured cost halves in this time, so that one round slowed by a machine pause does not delay the next ones. */
 const HALF_LIFE_MS = 100
 
 /**
- * How long an update may wait, so that one write carries those that come right after it too. What a fan-out costs is the
- * number of its writes: where few listen nothing waits, and where a round takes long, a part of that is hardly noticed.
+ * How long an update waits so that one write also carries the updates right after it. Fan-out costs one write per
+ * listener: with few listeners nothing waits, and with many the delay is a fraction of a long round.
  */
 export class BatchDelay {
   readonly #boundMs: number
@@ -18,13 +18,12 @@ export class BatchDelay {
     this.#boundMs = boundMs
   }
 
-  /** How long what comes at a time may wait. */
   delayMs(now: number): number {
     const delay = Math.min(this.#decayedMs(now) * COST_SHARE, this.#boundMs)
     return delay < MIN_DELAY_MS ? 0 : delay
   }
 
-  /** A round took from one time to another. */
+  /** Records how long a delivery round took. */
   recordRound(from: number, to: number): void {
     this.#roundMs = Math.max(to - from, this.#decayedMs(to))
     this.#recordedAt = to

@@ -2,7 +2,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import type { Frame } from '../select/frame.ts'
 import type { Matcher } from '../select/match.ts'
 
-/** What was written in one stroke: all of it, and what is about one token. */
+/** The frames of one delivery, and the same by token. */
 export class UpdateBatch {
   readonly frames: readonly Frame[]
   #byAddress: ReadonlyMap<Hex | null, readonly Frame[]> | null = null
@@ -11,14 +11,16 @@ export class UpdateBatch {
     this.frames = frames
   }
 
-  /** The frames of each token; under null those that concern every token. */
+  /** The frames of each token; under null those about all tokens. */
   get byAddress(): ReadonlyMap<Hex | null, readonly Frame[]> {
     this.#byAddress ??= Map.groupBy(this.frames, ({ entry }) => entry.update.address)
     return this.#byAddress
   }
 }
 
-/** What those with the same options hear of a turn, asked once for all of them and only of the tokens that somebody named. */
+/**
+ * The frames of a batch that match one set of options. Each token is matched once, and only if an audience needs it.
+ */
 export class MatchedBatch {
   readonly #batch: UpdateBatch
   readonly #match: Matcher
@@ -31,7 +33,7 @@ export class MatchedBatch {
     this.#match = match
   }
 
-  /** What is heard by who named these tokens, or all of them, in the order of the tape; good until the next call. */
+  /** The matching frames of these tokens (null for all), in tape order. The array is valid until the next call. */
   framesFor(tokens: ReadonlySet<Hex> | null): readonly Frame[] {
     if (tokens === null) return this.#allFrames()
     this.#merged.length = 0
@@ -67,10 +69,10 @@ export class MatchedBatch {
   }
 }
 
-/** The usual turn of one listener is so short that putting each in its place is quicker than sorting. */
+/** Up to this length insertion sort is faster; most batches of one audience are that short. */
 const INSERTION_SORT_BOUND = 64
 
-/** Puts frames in the order of the tape. What stands under one number is about one token and stays as it is. */
+/** Sorts frames into tape order. The sort is stable: frames with one number are about one token and are in order. */
 function sortBySeq(frames: Frame[]): readonly Frame[] {
   if (frames.length > INSERTION_SORT_BOUND) return frames.sort((one, other) => one.seq - other.seq)
   for (let next = 1; next < frames.length; next += 1) {

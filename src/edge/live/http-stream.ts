@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { Refusal } from '../../protocol/refusal.ts'
+import type { Refusal } from '../../protocol/refusal.ts'
 import {
   defaultSelectionOptions,
   patchOptions,
@@ -9,23 +9,22 @@ import {
   startPointFromLastEventId,
 } from '../../protocol/selection.ts'
 import type { Authorizer } from '../limits/auth.ts'
-import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import { resolveKnownSymbols } from '../select/symbols.ts'
 import type { Transport } from '../transport/encode.ts'
+import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
+import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/takeover.ts'
-import { Listener, type Outlet } from './listener.ts'
+import { Listener } from './listener.ts'
 import { type EdgeContext, startSession } from './session.ts'
 
-/** How long the last bytes of a stream may take to leave. */
+/** How long the last bytes of a stream may take before the connection is cut. */
 const END_BOUND_MS = 5_000
-/** A browser that lost its stream waits this long, drawn anew for each, so that not all come at once. */
+/** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
-/** Where the house is full, a browser is sent away for this long. */
+/** When the relay is full, browsers come back after this time. */
 const OVERLOAD_RETRY_MS = 30_000
-
-/** Headers that a page of another origin may read. */
-export const EXPOSED_HEADERS = ['etag', 'age', 'retry-after'] as const
 
 type Format = NonNullable<StreamQuery['format']>
 
@@ -35,13 +34,13 @@ const contentTypes: Readonly<Record<Format, string>> = {
   text: 'text/plain; charset=utf-8',
 }
 
-/** One streaming answer, asked for: where to, what, and in which format if the path says so. */
+/** One request for a stream. `format` is set where the path fixes it. */
 export type StreamRequest = {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly query: URLSearchParams
   readonly format: StreamQuery['format']
-  /** The format that the `Accept` header asks for, where nothing else says. */
+  /** The format that the `Accept` header names; it counts only where path and query name none. */
   readonly acceptedFormat: Format
 }
 
@@ -49,24 +48,23 @@ export type StreamServices = {
   readonly edge: EdgeContext
   readonly random: () => number
   readonly createConnectionId: () => string
-  /** Whom a connection is counted for. */
+  /** The address that a connection counts for. */
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
-  /** Says for the log what went wrong. */
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** What a stream would be that is asked for; refuses what cannot be. */
+/** Resolves a request into the stream to open; refuses what cannot be served. */
 function resolveRequest(
   { edge }: StreamServices,
-  { incoming, query: parameters, format: asked, acceptedFormat }: StreamRequest,
+  { incoming, query: parameters, format: pathFormat, acceptedFormat }: StreamRequest,
 ) {
   const lastEventId = lastEventIdOf(incoming)
-  // A browser that comes back repeats the URL of its page; its own position wins, whatever is there.
+  // A browser that reconnects repeats its first URL, `since` included; the Last-Event-ID is newer.
   if (lastEventId) parameters.delete('since')
   const query = readStreamQuery(parameters)
-  const format = asked ?? query.format ?? acceptedFormat
-  const choice = resolveQuerySymbols(edge, query)
+  const format = pathFormat ?? query.format ?? acceptedFormat
+  const choice = resolveKnownSymbols(edge.view, query.symbols ?? [])
   const options = patchOptions(defaultSelectionOptions, query)
   return {
     query,
@@ -77,11 +75,9 @@ function resolveRequest(
   }
 }
 
-/** The headers that a stream would come with. */
+/** The headers of the stream that a request would open, for HEAD. */
 export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
   headersOf(resolveRequest(streams, request).format)
-
-const goingAway = new Refusal(503, 'going_away', 'This server is about to stop; come back in a moment.')
 
 /** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
 export function openStream(streams: StreamServices, request: StreamRequest): void {
@@ -90,8 +86,7 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
   const { query, format, choice, options, since } = resolveRequest(streams, request)
   const address = clientAddressOf(incoming)
   const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
-  const capacityRefusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
-  const refusal = edge.hub.isDraining ? goingAway : capacityRefusal
+  const refusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
   const isBrowser = format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
   if (refusal && isBrowser) return refuseAsEvent(outgoing, refusal, edge.hub.isDraining ? retryMs : OVERLOAD_RETRY_MS)
   if (refusal) throw refusal
@@ -118,17 +113,6 @@ function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Sock
   socket.on('error', remove)
 }
 
-function resolveQuerySymbols({ view }: EdgeContext, { symbols = [] }: StreamQuery) {
-  if (symbols.length === 0) {
-    throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
-      parameter: 'symbols',
-    })
-  }
-  const choice = resolveSymbols(view, symbols)
-  if (choice.tokens?.size === 0) throw unknownSymbol(choice.rejected)
-  return choice
-}
-
 const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
 
 const headersOf = (format: Format): Record<string, string> => ({
@@ -140,20 +124,20 @@ const headersOf = (format: Format): Record<string, string> => ({
   'x-content-type-options': 'nosniff',
 })
 
-/** How a stream's answer begins: written by hand, since the bytes that follow are too. */
+/** The head of the response, written by hand because the stream is written to the raw socket. */
 const responseHeadOf = (format: Format): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`
 
-/** A browser is told on a stream of its own, and when to come back: it gives up for good on any other answer. */
+/** Refuses a browser with a stream of one error event: EventSource never retries after any other status than 200. */
 function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
   outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
   outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
 }
 
-/** A streaming response as an outlet. What it writes is delimited by the end of the connection, and by nothing else. */
+/** A streaming response as an outlet. Only the end of the connection delimits its body. */
 class ResponseOutlet extends SocketOutlet implements Outlet {
   ping(): boolean {
     return false

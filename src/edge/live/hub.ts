@@ -11,18 +11,18 @@ import type { Selection } from '../select/compiled-selection.ts'
 import { Frame } from '../select/frame.ts'
 import type { View } from '../select/view.ts'
 import type { Transport } from '../transport/encode.ts'
+import { goingAway } from '../transport/shared-refusals.ts'
 import { Audiences } from './audiences.ts'
 import { BatchDelay } from './batch-delay.ts'
 import type { Listener } from './listener.ts'
 import { RecentUpdates } from './recent.ts'
 
-/** What waits together at most. */
+/** Updates that may wait for one delivery; at this count they are delivered at once. */
 const UNDELIVERED_BOUND = 2_048
-/** How often it is looked who is stuck. */
 const STUCK_CHECK_MS = 5_000
-/** Heartbeats in one go; then whatever else is due has its turn. */
+/** Heartbeats per turn of the event loop. */
 const HEARTBEATS_PER_TICK = 250
-/** A listener that is sent away comes back after a time drawn from this range, so that not all come at once. */
+/** A disconnected listener reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 500
 const RETRY_SPREAD_MS = 4_500
 
@@ -45,32 +45,31 @@ type Options = {
   readonly clientsBound: number
   readonly clientsPerAddressBound: number
   readonly selectionsBound: number
-  /** The longest that an update waits for others where very many listen. */
+  /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
-  /** What is counted of those who come, go and are shown out. */
+  /** Metrics of connections. */
   readonly counters: {
-    connected(carrier: Transport): void
-    disconnected(carrier: Transport): void
+    connected(transport: Transport): void
+    disconnected(transport: Transport): void
     disconnectedAsSlow(): void
   }
 }
 
-/** Who listens. Follows the tape and gives each audience its part of every turn. */
+/** Follows the tape and delivers each batch to all listeners. */
 export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
   readonly #audiences = new Audiences()
   readonly #listenerCounts: Record<Transport, number> = { ws: 0, sse: 0, 'sse-named': 0, ndjson: 0, text: 0 }
-  /** Who is there, also beside those who listen to the tape. */
+  /** Connection counts of the whole relay, the gateway's sockets included. */
   readonly connectionLimits: ConnectionLimits
   readonly #batchDelay: BatchDelay
   readonly #unfollow: () => void
-  /** What is on the tape and not delivered yet. */
+  /** Updates on the tape that are not delivered yet. */
   #undelivered: Entry[] = []
   #flushTimer: NodeJS.Timeout | null = null
-  /** What was delivered last. */
   readonly #recent: RecentUpdates
-  /** The last number that every live listener was given or that was passed over. */
+  /** The last sequence number that every live listener received or did not match. */
   #deliveredSeq: number
   #isSendingHeartbeats = false
   #stuckCheckedAt = 0
@@ -90,23 +89,24 @@ export class Hub {
     return this.#isDraining
   }
 
-  /** How many listen now, by carrier. */
+  /** Connected listeners by transport. */
   get listenerCounts(): Readonly<Record<Transport, number>> {
     return this.#listenerCounts
   }
 
-  /** Why nobody else can come in from an address; null if there is room. */
+  /** The limit that refuses another connection from this address; null if there is room. */
   exceededLimit(address: string): ReturnType<ConnectionLimits['exceededLimit']> {
     return this.connectionLimits.exceededLimit(address)
   }
 
-  /** Why nobody else can come in, or not with this selection; null if there is room. */
+  /** Why no new stream may open, or none with this selection; null if there is room. */
   refusal(selection: Selection, address: string): Refusal | null {
+    if (this.#isDraining) return goingAway
     const exceeded = this.exceededLimit(address)
     return exceeded ? limitRefusals[exceeded] : this.selectionRefusal(selection)
   }
 
-  /** Resolves when the listener may begin to replay, or has left, with what is to be called when it is through. */
+  /** Resolves when the listener may start its replay, or has disconnected. Call the result when the replay ends. */
   acquireReplaySlot(listener: Listener): Promise<() => void> {
     return this.connectionLimits.acquireReplaySlot(listener)
   }
@@ -115,7 +115,7 @@ export class Hub {
     return this.#deliveredSeq
   }
 
-  /** The number after which all frames are at hand. */
+  /** The sequence number after which all updates are in memory. */
   get recentSinceSeq(): number {
     return this.#recent.sinceSeq
   }
@@ -124,7 +124,7 @@ export class Hub {
     return formatPosition(this.#options.tape.epoch, seq, n)
   }
 
-  /** Where a listener would go on from: a live one has had, or has no use for, all that was delivered. */
+  /** The position that a listener would resume from. A live one is done with everything that was delivered. */
   positionOf(listener: Listener): string | null {
     if (this.#audiences.has(listener)) return this.position(this.#deliveredSeq)
     return listener.seq === null ? null : this.position(listener.seq, listener.n)
@@ -137,19 +137,22 @@ export class Hub {
     this.#options.counters.connected(listener.transport)
   }
 
-  /** What stands after `seq` if all of it is at hand, else null. */
+  /** The updates after `seq`, or null if some of them are no longer in memory. */
   recentAfter(seq: number): readonly Entry[] | null {
     return this.#recent.after(seq)
   }
 
-  /** Why there is no room for a selection: those with value filters cannot be shared, so they are bounded. */
+  /**
+   * Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are
+   * bounded.
+   */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
     if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.selectionsBound) return null
     const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'
     return new Refusal(429, 'too_many_selections', advice)
   }
 
-  /** The listener hears everything from now on, as its selection stands. */
+  /** Makes a listener live: from now on it receives every update that its current selection matches. */
   join(listener: Listener): void {
     this.flush()
     this.#audiences.assign(listener)
@@ -157,9 +160,9 @@ export class Hub {
     listener.state = 'live'
   }
 
-  /** Forgets a listener whose connection is gone. */
+  /** Removes a listener whose connection is gone. */
   remove(listener: Listener): void {
-    listener.state = 'parted'
+    listener.state = 'disconnected'
     this.#audiences.remove(listener)
     if (!this.#listeners.delete(listener)) return
     this.connectionLimits.remove(listener)
@@ -167,17 +170,17 @@ export class Hub {
     this.#options.counters.disconnected(listener.transport)
   }
 
-  /** Shows a listener out: a last word with its position, then the end. */
+  /** Sends `bye` with the listener's position, then ends the connection. */
   disconnect(listener: Listener, reason: CloseReason): void {
-    if (listener.state === 'parted') return
+    if (listener.state === 'disconnected') return
     const position = this.positionOf(listener)
     const retry_ms = Math.round(RETRY_LEAST_MS + this.#options.random() * RETRY_SPREAD_MS)
-    listener.sendNotice({ type: 'bye', id: position, reason: reason, retry_ms })
+    listener.sendNotice({ type: 'bye', id: position, reason, retry_ms })
     this.remove(listener)
     listener.outlet.end(reason, position)
   }
 
-  /** Heartbeats and pings to all whose time has come. */
+  /** Sends heartbeats and pings that are due, and disconnects stuck listeners. */
   async sendHeartbeats(): Promise<void> {
     if (this.#isSendingHeartbeats) return
     this.#isSendingHeartbeats = true
@@ -195,15 +198,15 @@ export class Hub {
     this.#isSendingHeartbeats = false
   }
 
-  /** Whether a listener keeps up; one that does not is shown out, and nobody else notices. */
+  /** Whether a listener keeps up. One that does not is disconnected as slow, without an effect on the others. */
   readonly mayWrite = (listener: Listener): boolean => {
-    if (listener.state === 'parted') return false
+    if (listener.state === 'disconnected') return false
     if (listener.overdueBytes() <= this.#options.backlogBoundBytes) return true
     this.#disconnectSlow(listener)
     return false
   }
 
-  /** Delivers what is on the tape; nothing waits any longer. */
+  /** Delivers all waiting updates now. */
   flush(): void {
     if (this.#flushTimer) clearTimeout(this.#flushTimer)
     this.#flushTimer = null
@@ -218,7 +221,7 @@ export class Hub {
     this.#deliveredSeq = endSeq
   }
 
-  /** Sends everybody away, in order and with their positions. */
+  /** Disconnects all listeners with their positions and refuses new ones. */
   drain(): void {
     this.flush()
     this.#isDraining = true
@@ -244,7 +247,7 @@ export class Hub {
     const { backlog } = listener.outlet
     if (listener.outlet.ping()) return this.disconnect(listener, 'no_pong')
     const position = this.positionOf(listener)
-    // Before a stream has begun there is no place in it to name.
+    // Before its stream starts a listener has no position to report.
     if (position === null || isStillReplaying(listener)) return
     if (this.mayWrite(listener)) listener.sendNotice(this.#heartbeatNotice(listener, position, backlog))
   }
@@ -269,5 +272,5 @@ export class Hub {
   }
 }
 
-/** Whoever has a replay left to read needs no sign of life, and must not be given more to read. */
+/** A listener with unread replay bytes sees that the connection is alive, and more bytes would only delay it. */
 const isStillReplaying = (listener: Listener): boolean => listener.state === 'replaying' && listener.outlet.backlog > 0

@@ -1,42 +1,30 @@
-import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { Notice } from '../../protocol/notices.ts'
 import type { SelectionOptions } from '../../protocol/selection.ts'
 import { encode, type Transport } from '../transport/encode.ts'
+import type { Outlet } from '../transport/outlet.ts'
 
-/** Where a listener's bytes go: a WebSocket or a streaming response. */
-export interface Outlet {
-  write(bytes: Buffer): void
-  readonly backlog: number
-  /** Bytes that the kernel has taken so far. */
-  readonly takenBytes: number
-  drained(): Promise<void>
-  /** Asks the other side for a sign of life; true if the last one was never answered. */
-  ping(): boolean
-  end(reason: CloseReason, position: string | null): void
-}
-
-/** A listener to whom bytes are owed and who takes none for this long is gone, or as good as gone. */
+/** A listener with a backlog that takes no bytes for this long counts as gone. */
 const STUCK_AFTER_MS = 60_000
 
-/** One of those who listen: where it stands on the tape, and what it is owed. */
+/** One listener: its position on the tape and its backlog. */
 export class Listener {
   readonly id: string
   readonly transport: Transport
-  /** Whom it is counted for. */
+  /** The address that it counts for. */
   readonly address: string
   readonly outlet: Outlet
-  /** Milliseconds between heartbeats; null where none are wanted. */
+  /** Milliseconds between heartbeats; null for none. */
   heartbeatMs: number | null
   heartbeatDueAt: number
-  /** The last number sent or passed over as not concerning it; null before its stream starts. */
+  /** The last sequence number that was sent or did not match; null before its stream starts. */
   seq: number | null = null
-  /** While a seal of the sealed view is replayed: the last of those sent that are given before it, `seq` being its number. */
+  /** While the sealed view replays the seal at `seq`: index of the last update sent ahead of that seal. */
   n: number | null = null
-  /** Tape messages sent so far. */
+  /** Updates sent so far. */
   sent = 0
-  state: 'opening' | 'replaying' | 'live' | 'parted' = 'opening'
-  /** Whether it has been said hello; before that nothing else may come. */
+  state: 'opening' | 'replaying' | 'live' | 'disconnected' = 'opening'
+  /** Whether `hello` was sent; it must be the first message. */
   hasSentHello = false
   options: SelectionOptions
   /** The tokens selected by name, or null for all. */
@@ -71,10 +59,10 @@ export class Listener {
 
   sendNotice(notice: Notice): void {
     if (notice.type === 'hello') this.hasSentHello = true
-    if (this.state !== 'parted') this.outlet.write(encode(this.transport, notice, JSON.stringify(notice)))
+    if (this.state !== 'disconnected') this.outlet.write(encode(this.transport, notice, JSON.stringify(notice)))
   }
 
-  /** Bytes that it should have read by now. What a replay left behind does not count: replays wait for the reader. */
+  /** The backlog without replay bytes. Those do not count, because a replay waits for the reader. */
   overdueBytes(): number {
     const { backlog } = this.outlet
     if (backlog === 0 || this.state === 'replaying') {
@@ -85,7 +73,7 @@ export class Listener {
     return backlog - this.#replayBytes
   }
 
-  /** Whether it has taken nothing of what it is owed for too long. Asked now and then. */
+  /** Whether it has taken no byte of its backlog for too long. The hub calls this periodically. */
   isStuck(uptime: number): boolean {
     const { backlog, takenBytes } = this.outlet
     if (backlog === 0 || takenBytes !== this.#takenBytes) {
@@ -95,19 +83,19 @@ export class Listener {
     return uptime - this.#lastProgressAt >= STUCK_AFTER_MS
   }
 
-  /** The replay is over; what is still unread of it is forgiven. */
+  /** Ends the replay; its unread rest does not count as overdue. */
   markCaughtUp(): void {
     this.#replayBytes = this.outlet.backlog
   }
 
-  /** Takes tape messages up to a place, already in the bytes of its carrier. */
+  /** Sends updates up to a position, already encoded for its transport. */
   send(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
     this.outlet.write(bytes)
     this.sent += count
     this.advance(seq, n)
   }
 
-  /** What stands up to this place has been sent, or does not concern it. */
+  /** Everything up to this position was sent or did not match. */
   advance(seq: number, n: number | null = null): void {
     this.seq = seq
     this.n = n

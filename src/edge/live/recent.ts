@@ -1,12 +1,12 @@
 import type { Entry } from '../../tape/tape.ts'
 
-/** How much is kept of the newest updates. */
+/** Bounds of the newest updates in memory. */
 const ENTRIES_BOUND = 2_048
 const CHARS_BOUND = 4_194_304
 
 /**
- * The newest updates, at hand so that joining needs no question to the tape at its last step. They are kept as the tape has
- * them, not in the bytes of the carriers that they once went out on: who comes back soon is given few of them.
+ * The newest updates in memory, so that the last step of a join needs no read of the tape. They are kept as tape
+ * entries and not as encoded bytes: a client that reconnects soon needs few of them.
  */
 export class RecentUpdates {
   #entries: Entry[] = []
@@ -17,12 +17,12 @@ export class RecentUpdates {
     this.#sinceSeq = sinceSeq
   }
 
-  /** The number after which all is at hand. */
+  /** The sequence number after which all updates are in memory. */
   get sinceSeq(): number {
     return this.#sinceSeq
   }
 
-  /** What stands after a number, if all of it is at hand, else null. */
+  /** The updates after a sequence number, or null if some of them are no longer in memory. */
   after(seq: number): readonly Entry[] | null {
     return seq < this.#sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
   }
@@ -32,7 +32,7 @@ export class RecentUpdates {
       this.#entries.push(entry)
       this.#chars += entry.text.length
     }
-    // Twice as much may stand there, so that it is not trimmed each time.
+    // Trimming waits for twice the bound, so that not every call pays for it.
     if (this.#entries.length > 2 * ENTRIES_BOUND || this.#chars > 2 * CHARS_BOUND) this.#trim()
   }
 

@@ -9,38 +9,37 @@ import { hasValueFilter, type Selection } from '../select/compiled-selection.ts'
 import { Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 
-/** What is left out before a stream goes on, and where it does. */
+/** What a stream skips, and where it continues. */
 export type Gap = {
   readonly reason: NoticeOf<'gap'>['reason']
   readonly from: string | null
   readonly to: TapePosition
-  /** After which place that begins which can be read all the same; null where it cannot. */
+  /** The position after which the skipped part can be read as history; null where it cannot. */
   readonly skippedAfter: TapePosition | null
 }
 
-/** Where a stream begins: after which place, and what has to be said about it. */
+/** The position that a stream starts after, and the gaps to report. */
 export type ResumePoint = {
   readonly after: TapePosition
   readonly resume: NoticeOf<'subscribed'>['resume']
   readonly gaps: readonly Gap[]
 }
 
-/** What comes where it stands, in either view and whatever the value filters are. */
+/** Types that both views emit at their own position and that no value filter drops. */
 const unconditionalTypes: ReadonlySet<UpdateType> = new Set(['seal', 'nav', 'hole', 'finality', 'status'])
-/** Before all numbers. */
 const START = 0
-/** Updates looked at in one go when a replay is measured. */
+/** Updates read at once when a replay is counted. */
 const MEASURE_PAGE = 100
 
 type ResumeContext = {
   readonly tape: SearchableTape
   readonly now: number
   readonly replayBound: number
-  /** Whether nobody is left who wants to know. */
+  /** Whether the listener has disconnected. */
   readonly isGone: () => boolean
 }
 
-/** Finds where a stream that asks for `since` begins. What cannot be continued is a gap with its reason, never silence. */
+/** Finds where a stream with this `since` starts. Whatever cannot be continued becomes a gap with its reason. */
 export async function findResumePoint(
   since: StartPoint,
   selection: Selection,
@@ -50,7 +49,7 @@ export async function findResumePoint(
   const found = await locate(since, selection.options.stage, tape, now)
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after
-  // Whoever lost something before is told so first: a long gap loses nothing.
+  // An earlier gap is reported first: the long gap can be read as history, the earlier one cannot.
   const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : positionTextOf(since)
   const longGap: Gap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
   return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
@@ -99,7 +98,7 @@ async function isTooLong(
 ): Promise<boolean> {
   const { tokens, options } = selection
   const from = resumeAfter(after)
-  // The sealed view may give what stands before the place; but nothing twice, and only what is kept.
+  // The sealed view may emit updates published before the position, each of them once and only if kept.
   const isSealed = options.stage === 'sealed'
   if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= replayBound) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {
@@ -124,7 +123,7 @@ async function isTooLong(
   return true
 }
 
-/** Which types come for certain, each of them. */
+/** The selected types of which every update matches. */
 const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> =>
   new Set(options.types.filter((type) => isUnfiltered(options) || unconditionalTypes.has(type)))
 

@@ -13,18 +13,18 @@ import type { Hub } from './hub.ts'
 import type { Listener } from './listener.ts'
 import { findResumePoint, type Gap, type ResumePoint } from './resume.ts'
 
-/** Updates read from the tape at once while a replay runs; the reader sets the pace between two pages. */
+/** Updates that a replay reads at once. Between two pages it waits for the reader. */
 const REPLAY_PAGE = 100
-/** The next page waits until no more than this is unread. */
+/** The next page waits until the backlog is at most this. */
 const REPLAY_AHEAD_BYTES = 65_536
 
-/** What every stream of this server is told about it. */
+/** What every session of this relay shares. */
 export type EdgeContext = {
   readonly hub: Hub
   readonly view: View
   readonly tape: SearchableTape
   readonly now: () => number
-  /** Milliseconds that only grow, whatever becomes of the wall clock. */
+  /** Monotonic milliseconds, unaffected by changes of the wall clock. */
   readonly uptime: () => number
   readonly chainId: () => number | null
   readonly server: string
@@ -39,7 +39,7 @@ export type EdgeContext = {
   }
 }
 
-/** What a first subscription asked for, its symbols already found. */
+/** A first subscription with its symbols resolved. */
 export type FirstSubscription = {
   readonly since: StartPoint
   readonly snapshot: boolean
@@ -47,7 +47,7 @@ export type FirstSubscription = {
   readonly req?: string | number | undefined
 }
 
-/** Says hello. `id` is where the stream starts, where that is known and nothing is missing before it. */
+/** Sends `hello`. `id` is the start of the stream; null if it is unknown or a gap comes before it. */
 export function sendHello(
   { hub, view, tape, chainId, server, demo, heartbeatMs, limits }: EdgeContext,
   listener: Listener,
@@ -78,8 +78,8 @@ export function sendHello(
 }
 
 /**
- * Everything from `hello` to `live`, in the order of the contract, as one unbroken step: pages at the reader's pace, and
- * a last stretch in which nothing is awaited, so that nothing is lost or told twice between replay and live.
+ * Sends everything from `hello` to `live`, in the order of the contract. Replay pages go at the reader's pace. The last
+ * page and the join to live are one synchronous step, so no update is lost or sent twice between them.
  */
 export async function startSession(
   edge: EdgeContext,
@@ -95,7 +95,7 @@ export async function startSession(
   }
 }
 
-/** What little was missed by somebody who comes back soon is not read from the tape, and nobody has to wait for it. */
+/** Whether all missed updates are in memory. Such a replay does not read the tape, so it needs no replay slot. */
 const isRecent = ({ hub, tape }: EdgeContext, since: StartPoint): boolean =>
   since.from === 'now' ||
   (since.from === 'position' &&
@@ -147,7 +147,7 @@ function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason,
   listener.sendNotice({ type: 'gap', id, reason, from, to: id, backfill })
 }
 
-/** The answer to everything that changes or asks what is subscribed. */
+/** The answer to every request that changes or lists the subscription. */
 export function subscribedNotice(
   { view }: EdgeContext,
   listener: Listener,
@@ -169,11 +169,10 @@ export function subscribedNotice(
   }
 }
 
-/** The tokens that a listener selected; with `*` all that are listed. */
+/** The tokens that a listener selected; with `*` all listed ones. */
 export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
   view.tokens.filter((token) => (tokens === null ? token.state !== 'delisted' : tokens.has(token.address)))
 
-/** How a token stands now, said to one listener. */
 export function sendSnapshot(
   { hub, tape, now, staleMs }: EdgeContext,
   listener: Listener,
@@ -183,7 +182,7 @@ export function sendSnapshot(
   listener.sendNotice(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: now(), staleMs }))
 }
 
-/** How all that it selected stands, at the reader's pace: the list may be long. */
+/** Sends a snapshot of every selected token, at the reader's pace because there may be many. */
 async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string): Promise<void> {
   for (const token of tokensOf(edge, listener.tokens)) {
     await waitForRoom(listener)
@@ -191,14 +190,14 @@ async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string):
   }
 }
 
-/** Resolves when the listener has read most of what it was given, or is gone. */
+/** Resolves when the backlog is small enough for the next page, or the listener is gone. */
 async function waitForRoom(listener: Listener): Promise<void> {
   while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isConnected(listener)) await listener.outlet.drained()
 }
 
 /**
- * Sends what the tape holds since the listener's place. `goLive` is called in the same breath as the last of it is sent:
- * between the two nothing can be appended.
+ * Sends what the tape holds after the listener's position. `goLive` runs in the same synchronous step as the last
+ * write, so nothing can be appended between the two.
  */
 async function replay(
   edge: EdgeContext,
@@ -224,7 +223,7 @@ async function replay(
     const after = resumeAfter(position)
     const matchingFrames = (entries: readonly Entry[]) =>
       match(entries.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, position))
-    // Nobody may read further than what was delivered: the rest comes live.
+    // A replay ends at the delivered position: what follows comes live.
     hub.flush()
     const rest = hub.recentAfter(after)
     const last = rest && rest.length <= REPLAY_PAGE ? matchingFrames(rest) : null
@@ -241,7 +240,7 @@ async function replay(
     const { entries: page, reached } = recentPage
       ? { entries: recentPage, reached: recentPage.at(-1)?.seq ?? null }
       : await read({ after, before: upTo + 1, order: 'asc', limit: REPLAY_PAGE })
-    // One seal of the sealed view may stand for many messages, so that what is heard of a page has pages of its own.
+    // One seal of the sealed view may expand to many updates, so the matches of a page are sent in pages too.
     const matched = matchingFrames(page)
     for (let index = 0; index < matched.length; index += REPLAY_PAGE) {
       await waitForRoom(listener)
@@ -254,9 +253,9 @@ async function replay(
   }
 }
 
-const isConnected = (listener: Listener): boolean => listener.state !== 'parted'
+const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
-/** Eviction was faster than the reader: the stream goes on at the oldest, and says so. */
+/** Eviction overtook the replay: reports a gap and continues at the oldest position. */
 async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot }: FirstSubscription): Promise<void> {
   const { hub, tape } = edge
   const from = hub.positionOf(listener)

@@ -9,32 +9,34 @@ import {
   SYMBOLS_BOUND,
 } from '../../protocol/selection.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
-import { resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
+import type { Outlet } from '../transport/outlet.ts'
+import { internalError } from '../transport/shared-refusals.ts'
 import type { StreamServices } from './http-stream.ts'
-import { Listener, type Outlet } from './listener.ts'
+import { Listener } from './listener.ts'
 import { sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
 
-/** Bad messages in a row that are answered before the connection is closed. */
+/** Consecutive bad messages that close the connection. */
 const ERRORS_IN_ROW_BOUND = 10
-/** What a client may say: so much at once, and so much a second in the long run. */
+/** Rate limit of a client's messages: burst, and long-run rate. */
 const MESSAGES_AT_ONCE = 50
 const MESSAGES_PER_SECOND = 10
-/** Messages that wait for a first subscription to be through. */
+/** Messages that may wait while the first subscription starts. */
 const QUEUED_BOUND = 64
-/** A connection that subscribes to nothing for this long is closed. */
+/** A connection without a subscription is closed after this time. */
 const IDLE_BOUND_MS = 30_000
 
-/** What one WebSocket and we say to each other: one selection, changed by requests, from `hello` to the farewell. */
+/** One client of /v1/ws: its selection, changed by requests, from `hello` to `bye`. */
 export class WebSocketSession {
   readonly #streams: StreamServices
   readonly #listener: Listener
   #idleTimer: NodeJS.Timeout | null
   readonly #queued: (string | null)[] = []
   #messageRate: TokenBucket | null = null
-  /** Before the first subscription, while it is being made, and after it. */
-  #phase: 'silent' | 'beginning' | 'live' = 'silent'
+  /** Before the first subscription, while it starts, and after it. */
+  #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
-  /** What a URL without symbols asked for, as far as the first subscription does not say otherwise. */
+  /** Parameters of a URL without symbols: defaults for the first subscription. */
   #urlQuery: SelectionPatch = {}
 
   constructor(outlet: Outlet, address: string, streams: StreamServices) {
@@ -52,7 +54,9 @@ export class WebSocketSession {
     this.#idleTimer = setTimeout(() => edge.hub.disconnect(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
   }
 
-  /** The URL may already say what to hear; a mistake in it is told after `hello`, and the connection stays. */
+  /**
+   * Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays.
+   */
   open(query: URLSearchParams, forbidden: Refusal | null): void {
     const { edge } = this.#streams
     if (forbidden) {
@@ -73,8 +77,7 @@ export class WebSocketSession {
   }
 
   #subscribeFromUrl(query: SelectionPatch, symbols: readonly string[]): void {
-    const { tokens, rejected } = resolveSymbols(this.#streams.edge.view, symbols)
-    if (tokens?.size === 0 && rejected.length > 0) throw unknownSymbol(rejected)
+    resolveKnownSymbols(this.#streams.edge.view, symbols)
     this.#subscribeFirst(query, symbols)
   }
 
@@ -83,15 +86,15 @@ export class WebSocketSession {
   }
 
   #handleOrQueue(text: string | null): void {
-    if (this.#phase !== 'beginning') this.#handle(text)
+    if (this.#phase !== 'starting') this.#handle(text)
     else if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
     else this.#streams.edge.hub.disconnect(this.#listener, 'too_many_messages')
   }
 
-  /** Counts one thing said, a ping too; false if nothing more is heard from here. */
+  /** Counts one message or ping; false if the client is disconnected. */
   countMessage(): boolean {
     const { edge } = this.#streams
-    if (this.#listener.state === 'parted') return false
+    if (this.#listener.state === 'disconnected') return false
     this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, edge.uptime())
     if (this.#messageRate.take(edge.uptime())) return true
     const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
@@ -106,7 +109,7 @@ export class WebSocketSession {
   }
 
   #handle(text: string | null): void {
-    // Answers are written too: who asks and never reads is shown out like any other, and who is gone gets none.
+    // Answers count as backlog too: a client that sends requests and never reads is disconnected as slow.
     if (!this.#streams.edge.hub.mayWrite(this.#listener)) return
     const isDone = this.#attempt(() => this.#execute(readRequest(text)), reqOf(text))
     this.#errorsInRow = isDone ? 0 : this.#errorsInRow + 1
@@ -118,7 +121,7 @@ export class WebSocketSession {
     const req = request.req === undefined ? {} : { req: request.req }
     switch (request.type) {
       case 'subscribe':
-        if (this.#phase === 'silent') return this.#subscribeFirst(request, request.symbols ?? [], request.req)
+        if (this.#phase === 'idle') return this.#subscribeFirst(request, request.symbols ?? [], request.req)
         return this.#addSubscription(request)
       case 'unsubscribe':
         return this.#unsubscribe(request)
@@ -138,37 +141,33 @@ export class WebSocketSession {
 
   #subscribeFirst(query: SelectionPatch, symbols: readonly string[], req?: string | number): void {
     const { edge } = this.#streams
-    if (symbols.length === 0) {
-      const details = { parameter: 'symbols' }
-      throw new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', details)
-    }
+    if (symbols.length === 0) throw symbolsRequired
     const { tokens, rejected } = resolveSymbols(edge.view, symbols)
     const options = patchOptions(this.#listener.options, query)
     const refusal = edge.hub.selectionRefusal({ tokens, options })
     if (refusal) throw refusal
     this.#listener.tokens = tokens
     this.#listener.options = options
-    this.#phase = 'beginning'
+    this.#phase = 'starting'
     if (tokens?.size !== 0) this.#cancelIdleTimer()
     const since = firstDefined(query.since, this.#urlQuery.since) ?? { from: 'now' as const }
     const snapshot = firstDefined(query.snapshot, this.#urlQuery.snapshot) ?? true
     startSession(edge, this.#listener, { since, snapshot, rejected, req }).then(
       () => this.#handleQueued(),
-      // The tape could not be read: the client comes back with its last position.
+      // The tape could not be read. The client reconnects with its last position.
       () => edge.hub.disconnect(this.#listener, 'going_away'),
     )
   }
 
-  /** Nobody waits any longer for a subscription. */
   #cancelIdleTimer(): void {
     if (this.#idleTimer) clearTimeout(this.#idleTimer)
     this.#idleTimer = null
   }
 
-  /** What was said during the beginning takes effect now. */
+  /** Handles the messages that arrived while the first subscription started. */
   #handleQueued(): void {
-    // Who named nothing that is known has not chosen yet where to begin.
-    this.#phase = this.#listener.tokens?.size === 0 ? 'silent' : 'live'
+    // With unknown symbols only, the next subscribe is still the first one and may set `since`.
+    this.#phase = this.#listener.tokens?.size === 0 ? 'idle' : 'live'
     const queued = this.#queued.splice(0)
     for (const text of queued) this.#handleOrQueue(text)
   }
@@ -176,9 +175,9 @@ export class WebSocketSession {
   #addSubscription(request: Extract<Request, { type: 'subscribe' }>): void {
     const { edge } = this.#streams
     if (request.since != null)
-      throw notFirstRefusal('since', 'Only the first subscription of a connection may say since.')
+      throw notFirstRefusal('since', 'Only the first subscription of a connection may set since.')
     if (request.stage != null)
-      throw notFirstRefusal('stage', 'Only the first subscription of a connection may say stage.')
+      throw notFirstRefusal('stage', 'Only the first subscription of a connection may set stage.')
     const listener = this.#listener
     const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
     const current = listener.tokens
@@ -199,7 +198,7 @@ export class WebSocketSession {
     listener.sendNotice(subscribedNotice(edge, listener, { ...req, id, resume: 'none', rejected }))
     if (request.snapshot === false) return
     for (const token of added) sendSnapshot(edge, listener, id, token)
-    // Whoever asks for much at once is given the time to read it.
+    // The snapshots of one request may exceed the backlog bound, so they do not count as overdue.
     listener.markCaughtUp()
   }
 
@@ -219,7 +218,7 @@ export class WebSocketSession {
     listener.sendNotice({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })
   }
 
-  /** Does what was asked, or says what is wrong with it; whether it was done. */
+  /** Runs an action, or sends its error; true if it succeeded. */
   #attempt(action: () => void, req?: string | number): boolean {
     try {
       action()
@@ -231,9 +230,7 @@ export class WebSocketSession {
   }
 
   #sendError(error: unknown, req: string | number | undefined): void {
-    const refusal =
-      error instanceof Refusal ? error : new Refusal(500, 'internal', 'Something failed on this side; try again.')
-    const { code, reason, message, details } = refusal
+    const { code, reason, message, details } = error instanceof Refusal ? error : internalError
     if (!this.#listener.hasSentHello) sendHello(this.#streams.edge, this.#listener, null)
     this.#listener.sendNotice({
       type: 'error',
@@ -246,7 +243,7 @@ export class WebSocketSession {
   }
 }
 
-/** What was said now holds, null too; where nothing was said, what was said before. */
+/** The current value if it is given, null included; else the previous one. */
 const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)
 
 const notFirstRefusal = (field: string, message: string) => new Refusal(400, `${field}_not_first`, message)
@@ -257,7 +254,7 @@ function readRequest(text: string | null): Request {
   try {
     parsed = JSON.parse(text)
   } catch {
-    throw new Refusal(400, 'bad_json', 'That is not JSON.')
+    throw new Refusal(400, 'bad_json', 'The message is not JSON.')
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
@@ -269,7 +266,7 @@ function readRequest(text: string | null): Request {
   return readOr400(RequestSchema, parsed)
 }
 
-/** The client's own number of its message, if that much can be read of it. */
+/** The client's request id, if the message is readable enough. */
 function reqOf(text: string | null): string | number | undefined {
   try {
     return RequestSchema.options[2].shape.req.parse(JSON.parse(text ?? '').req)

@@ -1,21 +1,20 @@
 import type { Frame } from '../select/frame.ts'
 import type { Transport } from '../transport/encode.ts'
 
-/** Room for so much at once; what is larger gets a room of its own. */
+/** Size of the shared buffer; a larger join gets a buffer of its own. */
 const BUFFER_BYTES = 262_144
 
 /**
- * Where the bytes of one audience stand together while they are written. From all who keep up the kernel takes them at
- * once, and the same room serves the next audience; what somebody still needs is kept, and the next stands behind it.
+ * Holds the joined bytes of one audience during the writes. Where all listeners keep up, the kernel takes the bytes at
+ * once and the next audience reuses the space. Bytes that a socket still needs are kept, and the next join goes behind.
  */
 export class WriteBuffer {
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
-  /** Where what is kept ends. */
+  /** The end of the kept bytes. */
   #keptEnd = 0
-  /** Where the last join ended. */
   #joinedEnd = 0
 
-  /** The frames as one buffer, good until the next call unless it is kept. */
+  /** The frames as one buffer, valid until the next call unless `keep` is called. */
   join(frames: readonly Frame[], transport: Transport): Buffer {
     const [only] = frames
     this.#joinedEnd = this.#keptEnd
@@ -32,7 +31,7 @@ export class WriteBuffer {
     return this.#buffer.subarray(this.#keptEnd, offset)
   }
 
-  /** Somebody has not taken all of the last bytes yet: they stay as they are. */
+  /** Keeps the bytes of the last join: some socket has not sent all of them yet. */
   keep(): void {
     this.#keptEnd = this.#joinedEnd
   }

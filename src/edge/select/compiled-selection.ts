@@ -4,10 +4,10 @@ import type { SelectionOptions } from '../../protocol/selection.ts'
 import { type Movement, movementTypes, type Update, type UpdateType } from '../../protocol/updates.ts'
 import type { FactContent } from './key-history.ts'
 
-/** What one listener hears: of these tokens (null for all) what its options let through. */
+/** What one listener receives: the updates of these tokens (null for all) that pass its options. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: SelectionOptions }
 
-/** The same options have the same name, and so have the same tokens, whoever chose them: all who share both share their bytes. */
+/** Equal options have equal keys, and so have equal token sets: listeners with both equal share their bytes. */
 export const optionsKey = (options: SelectionOptions): string =>
   JSON.stringify([
     options.types,
@@ -22,11 +22,11 @@ export const tokensKey = (tokens: Selection['tokens']): string => (tokens === nu
 export const hasValueFilter = (options: SelectionOptions): boolean =>
   options.minValue !== null || options.minShares !== null || options.party !== null
 
-/** Whether anything about this token, or about all of them, is asked for. */
+/** Whether the selection includes a token; null stands for an update about all tokens. */
 export const includesToken = ({ tokens }: Selection, address: Hex | null): boolean =>
   tokens === null || (tokens.size > 0 && (address === null || tokens.has(address)))
 
-/** Makes the question that is asked of every content: does this selection let it through? */
+/** Tests whether one content passes a selection. */
 export function createContentMatcher(selection: Selection): (content: Update | FactContent) => boolean {
   const { options } = selection
   const types: ReadonlySet<UpdateType> = new Set(options.types)
@@ -40,7 +40,7 @@ type FilteredFields = Pick<Movement, 'type' | 'reference_value' | 'shares' | 'fr
 const isMovement = (content: Update | FactContent): content is Extract<Update | FactContent, FilteredFields> =>
   movementTypes.has(content.type)
 
-/** All filters that are set must hold; what is unknown never passes one. */
+/** Every filter that is set must hold; an unknown value never passes. */
 const passesFilters = (movement: FilteredFields, { minValue, minShares, party }: SelectionOptions): boolean =>
   isAtLeast(movement.reference_value, minValue) &&
   isAtLeast(movement.shares, minShares) &&

@@ -4,10 +4,10 @@ import { encode, type Transport } from '../transport/encode.ts'
 import { KeyHistories, type TapeLookup } from './key-history.ts'
 import { sealedView } from './sealed-view.ts'
 
-/** An update in the bytes of each carrier, encoded once, by the first who asks; and so is whatever must be looked up for it. */
+/** An update in the bytes of each transport. Bytes and key lookups are made once, on first use. */
 export class Frame {
   readonly seq: number
-  /** Which it is of those that the sealed view gives before a seal; null for what the tape itself has. */
+  /** Its index among the updates that the sealed view emits before a seal; null for an update of the tape itself. */
   readonly n: number | null
   readonly entry: Entry
   readonly #tape: TapeLookup
@@ -27,13 +27,13 @@ export class Frame {
     return this.#bytesByTransport[transport]
   }
 
-  /** What the tape holds of the keys that it names. */
+  /** The history of the keys that the update names. */
   get keyHistories(): KeyHistories {
     this.#keyHistories ??= new KeyHistories(this.entry, this.#tape)
     return this.#keyHistories
   }
 
-  /** What the sealed view has in its place. */
+  /** What the sealed view emits in place of this update. */
   get sealedViewFrames(): readonly Frame[] {
     this.#sealedViewFrames ??= sealedView(this.entry, this.keyHistories).map((entry) =>
       entry.n === null ? this : new Frame(entry, this.#tape, entry.n),
@@ -42,11 +42,9 @@ export class Frame {
   }
 }
 
-/** Whether a frame stands after a place. */
 export const isAfter = ({ seq, n }: Frame, position: TapePosition): boolean =>
   seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
 
-/** The frames of a turn as one buffer. */
 export const concatBytes = (frames: readonly Frame[], transport: Transport): Buffer => {
   const [only, ...more] = frames
   if (only && more.length === 0) return only.bytes(transport)

@@ -4,12 +4,12 @@ import type { Update } from '../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 
 type AmendedContent = Extract<Update, { type: 'amend' }>['update']
-/** What is told of an on-chain fact. */
+/** An update that publishes an on-chain fact. */
 type FactUpdate = Exclude<Extract<Update, { key?: string | undefined }>, { type: 'retract' | 'amend' }>
-/** What a key was told as: at first, or since an amendment. */
+/** The content of a key: as published, or as amended. */
 export type FactContent = FactUpdate | AmendedContent
 
-/** A key from its telling on, as long as nothing retracts it: every content that it was told with. */
+/** A key from its publication until a retract, with every content that it had. */
 export type KeyHistory = {
   readonly key: string
   readonly seq: number
@@ -17,18 +17,17 @@ export type KeyHistory = {
   readonly contents: readonly { readonly seq: number; readonly content: FactContent }[]
 }
 
-/** The keys that a seal lists, and its number. */
+/** The keys that a seal lists, and the seal's sequence number. */
 type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
-/** What is asked of the tape about what it holds. */
 export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
 /**
- * What the tape holds of the keys that one message names, as it was just before that message: so it is the same whether
- * the message is delivered now or to who comes back tomorrow. Each thing is looked up once, by the first who asks.
+ * The histories of the keys that one update names, as they were just before it. A live delivery and a replay tomorrow
+ * therefore see the same. Each lookup is made once, on first use.
  */
 export class KeyHistories {
-  /** The number of that message. */
+  /** The sequence number of that update. */
   readonly beforeSeq: number
   readonly #tape: TapeLookup
   readonly #histories = new Map<string, KeyHistory | null>()
@@ -39,7 +38,7 @@ export class KeyHistories {
     this.#tape = tape
   }
 
-  /** The current life of a key; null where its telling is no longer kept. */
+  /** The history of a key since its last publication; null where the tape no longer keeps the publication. */
   historyOf(key: string): KeyHistory | null {
     let history = this.#histories.get(key)
     if (history === undefined) {
@@ -50,9 +49,9 @@ export class KeyHistories {
   }
 
   /**
-   * The number at which the sealed view gave this life; null where it has not yet. A block that is sealed again lists the
-   * same key again, so the seals of its block are asked, and not only whether there is one now: what gave it is the first
-   * seal that lists it after its telling. The tape keeps every such seal for as long as it keeps the telling.
+   * The sequence number at which the sealed view emitted this history; null where it has not yet. That is the first
+   * seal that lists the key after its publication: a block that is sealed again lists the same key again. The tape
+   * keeps every such seal as long as it keeps the publication.
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq

@@ -4,12 +4,12 @@ import type { Frame } from './frame.ts'
 import type { FactContent } from './key-history.ts'
 import { contentsEmitted } from './sealed-view.ts'
 
-/** What a selection hears of some messages of the tape, in its view of it. */
+/** Picks the frames that a selection receives, in its view of the tape. */
 export type Matcher = (frames: readonly Frame[]) => readonly Frame[]
 
 /**
- * Makes the one question of who hears what. It is answered by the tape and the selection alone, never by what a
- * connection happened to be sent: so a resume, another edge and a page of history answer the same.
+ * Decides which updates a selection receives. The decision depends on the tape and the selection alone, never on what a
+ * connection was sent before, so a resume, another relay and a history page agree.
  */
 export function createMatcher(selection: Selection): Matcher {
   const matches = createFrameMatcher(selection)
@@ -21,7 +21,7 @@ export function createMatcher(selection: Selection): Matcher {
       .filter(matches)
 }
 
-/** What follows a key comes to whoever was told the key, and to those who asked for all of its type. */
+/** A seal, retract or amend matches a selection that its key matched before, or that names its type. */
 function createFrameMatcher(selection: Selection): (frame: Frame) => boolean {
   const types: ReadonlySet<UpdateType> = new Set(selection.options.types)
   const isFiltered = hasValueFilter(selection.options)
@@ -49,7 +49,7 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean {
   }
 }
 
-/** Whether one of the keys was told to the selection. What is no longer kept may have been. */
+/** Whether the selection matched one of the keys before. A key that the tape no longer keeps may have matched. */
 function createEarlierMatcher({ options }: Selection, matchesContent: (content: FactContent) => boolean) {
   return ({ keyHistories }: Frame, keys: readonly string[]): boolean =>
     keys.some((key) => {
@@ -60,6 +60,6 @@ function createEarlierMatcher({ options }: Selection, matchesContent: (content: 
     })
 }
 
-/** The keys that a seal lists and that were told: what is folded into another has no telling of its own. */
+/** The keys of a seal that were published: a log folded into another has no publication of its own. */
 const publishedKeysOf = ({ keys, types }: Extract<Update, { type: 'seal' }>): readonly string[] =>
   types.includes('part') ? keys.filter((_, index) => types[index] !== 'part') : keys

@@ -2,14 +2,14 @@ import type { Update } from '../../protocol/updates.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
 
-/** A message of the sealed view: as the tape has it, or the `n`-th of those that are given before a seal. */
+/** An update of the sealed view: as on the tape (`n` is null), or the `n`-th that is emitted before a seal. */
 export type SealedViewEntry = Entry & { readonly n: number | null }
 
 /**
- * What the sealed view has where the tape has this message, in order. Nothing but the tape is asked, so it is the same
- * live, after a resume and in a page of history.
+ * What the sealed view emits for one update of the tape, in order. It depends on the tape alone, so it is the same
+ * live, after a resume and in a history page.
  *
- * A key whose telling is no longer kept cannot be given. It is not lost in silence: the seal comes and lists it.
+ * A key whose publication the tape no longer keeps cannot be emitted. The client still learns of it: the seal lists it.
  */
 export function sealedView(entry: Entry, histories: KeyHistories): readonly SealedViewEntry[] {
   const { update } = entry
@@ -25,7 +25,7 @@ export function sealedView(entry: Entry, histories: KeyHistories): readonly Seal
   }
 }
 
-/** As what the sealed view had told a key when it came to the message whose past this is; what it gave just before it too. */
+/** The contents that the sealed view emitted for a key up to the update that these histories belong to. */
 export function contentsEmitted(history: KeyHistory, histories: KeyHistories): readonly FactContent[] {
   const { contents } = history
   const emittedAt = histories.emittedAt(history) ?? histories.beforeSeq
@@ -37,14 +37,14 @@ type Seal = Extract<Update, { type: 'seal' }>
 
 const emittedBefore = (seq: number, seal: Seal, histories: KeyHistories): readonly SealedViewEntry[] =>
   seal.keys.flatMap((key, index) => {
-    // What is folded into another was told under the other's key.
+    // A log folded into another was published under the other's key.
     const history = seal.types[index] === 'part' ? null : histories.historyOf(key)
     if (!history || histories.emittedAt(history) !== null) return []
     const update = asSealed(history, seal, index + 1)
     return update ? [{ seq, update, text: JSON.stringify(update), n: index + 1 }] : []
   })
 
-/** The last content of a life, as the seal makes it; its fields in the order of the contract. */
+/** The last content of a key as sealed. Its fields stand in the order of the contract. */
 function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): Update | null {
   const content = contents.at(-1)?.content
   if (!content?.block) return null
@@ -56,8 +56,8 @@ function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): U
 }
 
 /**
- * Whether a key that is retracted or amended had been given. Where its telling is no longer kept, the message itself says
- * whether it had been sealed, or that it may have been: then it comes.
+ * Whether the sealed view emitted a key before it was retracted or amended. Where the tape no longer keeps the
+ * publication, the update itself shows whether the key may have been sealed; if so, it counts as emitted.
  */
 function wasEmitted(update: Extract<Update, { type: 'retract' | 'amend' }>, histories: KeyHistories): boolean {
   const history = histories.historyOf(update.key)

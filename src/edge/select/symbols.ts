@@ -3,13 +3,25 @@ import type { RejectedSymbol } from '../../protocol/notices.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { View } from './view.ts'
 
-/** What a list of selectors names: tokens (null for all), and those that name none or several. */
+/** The tokens that a list of selectors names (null for all), and the selectors that name none or several. */
 export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
 
 export const listUnavailable = (): Refusal =>
   new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
 
-/** Finds the tokens that a client named. */
+export const symbolsRequired = new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
+  parameter: 'symbols',
+})
+
+/** Finds the tokens that a client named; refuses where none of the symbols names one. */
+export function resolveKnownSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
+  if (selectors.length === 0) throw symbolsRequired
+  const resolved = resolveSymbols(view, selectors)
+  if (resolved.tokens?.size === 0) throw unknownSymbol(resolved.rejected)
+  return resolved
+}
+
+/** Finds the tokens that a client named, if any. */
 export function resolveSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
   if (view.tokens.length === 0) throw listUnavailable()
   const tokens = new Set<Hex>()
@@ -26,7 +38,7 @@ export function resolveSymbols(view: View, selectors: readonly string[]): Resolv
   return { tokens: selectors.includes('*') ? null : tokens, rejected }
 }
 
-/** Nothing of what was named can be heard: says of the first name what is wrong with it. */
+/** Why the first rejected symbol names no token. */
 export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
   const quoted = `'${first?.symbol ?? ''}'`
   const suggest = first?.suggest ?? []

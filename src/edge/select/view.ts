@@ -17,7 +17,9 @@ import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-/** The state of things as the edge sees it: the board, the head and the source, read from beside the tape. */
+type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
+
+/** The current token table, chain head and source, read from the notes beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
   #sortedTokens: readonly Token[] | null = null
@@ -27,7 +29,7 @@ export class View {
   #listed: readonly Token[] | null = null
   #head: Head
   #sealedAt: number | null = null
-  #status: Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
+  #status: ReportedStatus
 
   constructor(tape: NoteReader) {
     this.#head = unknownHead
@@ -67,35 +69,33 @@ export class View {
     return this.#status.reason
   }
 
-  /** Since when the source and its reason are what they are; null before the first was told. */
+  /** When the source or its reason last changed; null before the first status. */
   get since(): string | null {
     return this.#status.since
   }
 
-  /** The time of the newest sealed block that was heard of, in milliseconds. */
+  /** The time of the newest sealed block, in milliseconds. */
   get sealedAt(): number | null {
     return this.#sealedAt
   }
 
-  /** Every token that can be named, by its symbol; delisted ones included: their channel lives on. */
+  /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */
   get tokens(): readonly Token[] {
     this.#sortedTokens ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
     return this.#sortedTokens
   }
 
-  /** The tokens that the list names now, in its order; null before the first list. */
+  /** The tokens on the current list, in its order; null before the first list. */
   get listed(): readonly Token[] | null {
     if (this.#listOrder === null) return null
     this.#listed ??= this.#listOrder.flatMap((address) => this.#tokens.get(address) ?? [])
     return this.#listed
   }
 
-  /** When the list was last read. */
   get listReadAt(): number | null {
     return this.#listReadAt
   }
 
-  /** Whether an address is that of a token that can be listened to. */
   isListed(address: Hex): boolean {
     const token = this.#tokens.get(address)
     return token !== undefined && token.state !== 'delisted'
@@ -107,7 +107,7 @@ export class View {
   }
 }
 
-/** What is known of a token now. */
+/** The current state of a token as a message. */
 export function snapshotOf(
   token: Token,
   context: { id: string | null; asOf: string; now: number; staleMs: number },

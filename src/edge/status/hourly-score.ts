@@ -5,32 +5,32 @@ import { LeadHistogram, percentile } from './lead-histogram.ts'
 
 export const HOUR_MS = 3_600_000
 /**
- * Hours that are shown at most, the current one included. One more is looked back at: that something of it is held shows
- * that the next is whole.
+ * Hours shown at most, the current one included. One more is read: if the tape holds some of it, it holds all of the
+ * next.
  */
 export const SHOWN_HOURS_BOUND = 25
-/** Hours that are kept: those, and some of a clock that went astray. */
+/** Hours kept: those shown, and some more for a clock that was set wrong. */
 const KEPT_HOURS_BOUND = 32
-/** Keys that are open at most: the ingest has no more of them. */
+/** Open keys at most, as many as the ingest has. */
 const OPEN_KEYS_BOUND = 131_072
 
-/** What was counted in one hour. */
+/** The counts of one hour. */
 export type HourCounts = Omit<HourScore, 'seconds'>
 
-/** The start of the hour that holds a time. */
+/** The start of the hour that contains a time. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
 /**
- * How well it was told before it was sealed, hour by hour: a function of the tape alone, so that whoever reads the tape
- * again, from the hour before the first that is shown, comes to the same numbers.
+ * How well pre-confirmations were kept, hour by hour. It depends on the tape alone: reading the tape again, from the
+ * hour before the first shown, gives the same numbers.
  */
 export class HourlyScore {
   readonly #hours = new Map<number, HourCounter>()
-  /** When each open key was told. */
+  /** When each open key was published. */
   readonly #openSince = new Map<string, number>()
   #cached: { readonly first: number; readonly current: number; readonly hours: readonly HourCounts[] } | null = null
 
-  /** Takes in the next message of the tape. */
+  /** Counts the next update of the tape. */
   add({ seq, update }: Entry): void {
     const time = Date.parse(update.time)
     const hour = this.#hourAt(hourOf(time))
@@ -41,8 +41,8 @@ export class HourlyScore {
   }
 
   /**
-   * The hours that the tape holds as a whole, oldest first, and the current one. `oldest` is the number after which
-   * nothing has been evicted; the hour in which that is has lost something, unless it is 0.
+   * The hours that the tape holds completely, oldest first, and the current one. No update after `oldest` has been
+   * evicted. Unless it is 0, the hour that contains it is incomplete.
    */
   hours(now: number, oldest: number): readonly HourCounts[] {
     const current = hourOf(now)
@@ -77,7 +77,7 @@ export class HourlyScore {
     return hour
   }
 
-  /** Whether it counts. */
+  /** Whether the update changed a count. */
   #count(hour: HourCounter, update: Update, time: number): boolean {
     switch (update.type) {
       case 'retract':
@@ -113,7 +113,7 @@ export class HourlyScore {
     const publishedAt = this.#openSince.get(key)
     if (publishedAt === undefined) return
     this.#openSince.delete(key)
-    // What is no longer kept of the hour in which it was told, nobody could count again.
+    // The hour of its publication is no longer kept.
     if (this.#hours.has(hourOf(publishedAt))) hour.leadsOf(hourOf(publishedAt)).add(time - publishedAt)
   }
 }
@@ -124,17 +124,17 @@ type PublishedFields = {
   readonly late?: boolean | undefined
 }
 
-/** One hour as it is counted. */
+/** The counts of one hour while it is being counted. */
 class HourCounter {
   readonly start: number
-  /** The number of its last message. */
+  /** The sequence number of its last update. */
   lastSeq = 0
   told = 0
   late = 0
   retracted = 0
   amended = 0
   cached: { readonly first: number; readonly row: HourCounts } | null = null
-  /** Of what was sealed in it: the leads, by the hour in which it was told. */
+  /** The leads of what was sealed in this hour, by the hour of publication. */
   readonly #leadsByHour = new Map<number, LeadHistogram>()
 
   constructor(start: number) {
@@ -150,7 +150,7 @@ class HourCounter {
     return leads
   }
 
-  /** The hour as it is shown where `first` is the first. What was told before that is not counted as sealed. */
+  /** The counts as shown when `first` is the first hour. Seals of earlier publications are not counted. */
   row(first: number): HourCounts {
     if (this.cached?.first !== first) {
       const { told, late, retracted, amended } = this

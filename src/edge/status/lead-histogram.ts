@@ -1,14 +1,14 @@
 /** Leads below this are counted to the millisecond. */
 const EXACT_BELOW_MS = 10_000
-/** Of a longer one three digits are kept: so many there are in each decade, and so many decades. */
+/** Longer leads keep three digits: this many bins per decade, and this many decades. */
 const BINS_PER_DECADE = 900
 const MIN_THREE_DIGITS = 100
 const DECADES = 4
-/** The longest that can be told from others, about a day. */
+/** The longest lead with a bin of its own, about a day. */
 const LONGEST_MS = EXACT_BELOW_MS * 10 ** DECADES - 1
 const BIN_COUNT = EXACT_BELOW_MS + DECADES * BINS_PER_DECADE
 
-/** How many leads there were of each length; takes the same room however many there are. */
+/** Counts leads by length, in memory of constant size. */
 export class LeadHistogram {
   readonly counts = new Uint32Array(BIN_COUNT)
   total = 0
@@ -20,7 +20,7 @@ export class LeadHistogram {
   }
 }
 
-/** The lead at a percentile of all that were counted, by nearest rank; null where there were none. */
+/** The lead at a percentile of all leads, by nearest rank; null without any. */
 export function percentile(percent: number, histograms: readonly LeadHistogram[]): number | null {
   const total = histograms.reduce((sum, one) => sum + one.total, 0)
   if (total === 0) return null

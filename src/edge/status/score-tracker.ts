@@ -2,21 +2,21 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
 import { HOUR_MS, type HourCounts, HourlyScore, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
-/** Messages read from the tape at once, between two turns of the event loop. */
+/** Updates read from the tape at once, in one turn of the event loop. */
 const PAGE_MESSAGES = 100
-/** Pages that whoever opens it waits for: a short tape is read by then. */
+/** Pages that `open` waits for. A short tape is read completely by then. */
 const OPENING_PAGES = 10
 
 type ScoreTape = Pick<Tape, 'follow' | 'readAfter' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
 
-/** Keeps the score of a tape: reads what it holds already, then follows it, each message once. */
+/** Scores a tape: reads what it holds, then follows it, each update once. */
 export class ScoreTracker {
   readonly #tape: ScoreTape
   readonly #score = new HourlyScore()
   readonly #unfollow: () => void
-  /** Up to here all is counted. */
+  /** Everything up to this number is counted. */
   #countedUpTo = 0
-  /** The last that was heard of while what stands before it was still being read. */
+  /** The newest update that arrived while older ones were still being read. */
   #newestSeq = 0
   #isCaughtUp = false
   #isClosed = false
@@ -26,7 +26,7 @@ export class ScoreTracker {
     this.#unfollow = tape.follow((batch) => this.#receive(batch))
   }
 
-  /** Begins to read what was written since the hour before the first that is shown. */
+  /** Begins one hour before the first that is shown. */
   static async open(tape: ScoreTape, now: number): Promise<ScoreTracker> {
     const tracker = new ScoreTracker(tape)
     tracker.#countedUpTo = await tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
@@ -34,21 +34,21 @@ export class ScoreTracker {
     return tracker
   }
 
-  /** Reads on, so many pages at most, or until it is through. */
+  /** Reads up to this many pages, or to the end of the tape. */
   async read(pages = Number.POSITIVE_INFINITY): Promise<void> {
     for (let pagesRead = 0; pagesRead < pages && !this.#isCaughtUp && !this.#isClosed; pagesRead += 1) {
       const newestSeq = this.#newestSeq
       const page = await this.#tape.readAfter(this.#countedUpTo, PAGE_MESSAGES)
       this.#add(page)
-      // What was heard of before and does not stand there is gone.
+      // What the tape announced but no longer holds was evicted.
       if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
-      // Between this and the next message that is followed there is no turn in which one could be missed.
+      // Nothing is awaited between this and the next batch of the tape, so none is missed.
       this.#isCaughtUp = page.length < PAGE_MESSAGES && this.#newestSeq <= this.#countedUpTo
       if (!this.#isCaughtUp) await nextTick()
     }
   }
 
-  /** The hours as they stand; null while what was written before is still being read. */
+  /** The hours as counted now; null while the tape is still being read. */
   hours(now: number): readonly HourCounts[] | null {
     return this.#isCaughtUp ? this.#score.hours(now, this.#tape.oldest()) : null
   }

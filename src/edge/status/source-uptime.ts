@@ -3,7 +3,7 @@ import type { HourScore } from '../../protocol/status.ts'
 import { defineNote } from '../../tape/notes.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
-/** Nobody looks at the clock more seldom than that: a longer time was slept through, or the clock was set. */
+/** The clock is read more often than this. A longer step means that the machine slept or the clock was set. */
 const CLOCK_JUMP_MS = 60_000
 
 type MsPerSource = Record<SourceName, number>
@@ -15,27 +15,29 @@ export const sourceUptimeNote = defineNote<SourceUptimeNote>('source-uptime')
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 
-/** How long it is listened in which way, hour by hour. The tape cannot say it: nobody writes there that nothing changed. */
+/**
+ * How long each source was in use, hour by hour. The tape cannot answer that: it has no update for an unchanged source.
+ */
 export class SourceUptime {
   readonly #hours: Map<number, MsPerSource>
   #source: SourceName
-  /** Up to here all is counted. */
+  /** Everything up to this time is counted. */
   #countedUpTo: number
 
-  /** A watch begins now; what passed since the end of the one that left the note is nobody's. */
+  /** Counting begins now. The time since the previous run saved its note counts for no source. */
   constructor(note: SourceUptimeNote, source: SourceName, now: number) {
     this.#hours = new Map(note.map(({ hour, ms }) => [hour, { ...ms }]))
     this.#source = source
     this.#countedUpTo = now
   }
 
-  /** From now on it is listened in this way. */
+  /** The source changes now. */
   setSource(source: SourceName, now: number): void {
     this.#advanceTo(now)
     this.#source = source
   }
 
-  /** What is to be kept of it. */
+  /** What is saved of it. */
   note(now: number): SourceUptimeNote {
     this.#advanceTo(now)
     const first = hourOf(now) - (SHOWN_HOURS_BOUND - 1) * HOUR_MS
@@ -43,7 +45,7 @@ export class SourceUptime {
     return [...this.#hours].map(([hour, ms]) => ({ hour, ms: { ...ms } }))
   }
 
-  /** Seconds of an hour in each source. */
+  /** The seconds of an hour in each source. */
   seconds(hour: number, now: number): HourScore['seconds'] {
     this.#advanceTo(now)
     const { pendingLogs, poll, sealed, down } = this.#hours.get(hour) ?? zeroMs
@@ -56,7 +58,7 @@ export class SourceUptime {
       const hour = hourOf(this.#countedUpTo)
       const until = Math.min(now, hour + HOUR_MS)
       const ms = this.#hours.get(hour) ?? { ...zeroMs }
-      // A clock that was set back passes the same time twice; an hour has no more than its own.
+      // A clock that was set back passes the same time twice. An hour has only its own length.
       const leftMs = HOUR_MS - Object.values(ms).reduce((sum, one) => sum + one, 0)
       ms[this.#source] += Math.min(until - this.#countedUpTo, leftMs)
       this.#hours.set(hour, ms)

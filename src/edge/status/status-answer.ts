@@ -1,29 +1,41 @@
-import type { RpcSockets } from '../../gateway/sockets.ts'
 import type { HourScore, ServiceStatus } from '../../protocol/status.ts'
 import { Notes } from '../../tape/notes.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { SourceUptime, sourceUptimeNote } from './source-uptime.ts'
 
-/** How often the watch is written down: so much of it is lost at most if this ends without a word. */
-export const UPTIME_SAVE_MS = 10_000
+/** How often the uptime is written beside the tape. A crash loses at most this much of it. */
+const UPTIME_SAVE_MS = 10_000
 
-/** Says how the service is. */
+/** The status of the service, saved every few seconds while it is open. */
+export async function openStatus(
+  context: EdgeContext,
+  rpcClientCount: () => number,
+  onFailure: (failure: unknown) => void,
+) {
+  const status = await StatusService.open(context, rpcClientCount)
+  const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
+  status.catchUp().catch(onFailure)
+  return {
+    read: () => status.read(),
+    close: (): Promise<void> => {
+      clearInterval(saveTimer)
+      return status.close()
+    },
+  }
+}
+
 export class StatusService {
   readonly #context: EdgeContext
-  readonly #rpcSockets: Pick<RpcSockets, 'connectedCount'>
+  readonly #rpcClientCount: () => number
   readonly #scoreTracker: ScoreTracker
   readonly #sourceUptime: SourceUptime
   readonly #unfollow: () => void
 
-  private constructor(
-    context: EdgeContext,
-    rpcSockets: Pick<RpcSockets, 'connectedCount'>,
-    scoreTracker: ScoreTracker,
-  ) {
+  private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
     const { tape, view, now } = context
     this.#context = context
-    this.#rpcSockets = rpcSockets
+    this.#rpcClientCount = rpcClientCount
     this.#scoreTracker = scoreTracker
     this.#sourceUptime = new SourceUptime(tape.note(sourceUptimeNote) ?? [], view.source, now())
     this.#unfollow = tape.follow((batch) => {
@@ -31,16 +43,16 @@ export class StatusService {
     })
   }
 
-  /** Opens when a short tape is read; of a long one the rest is read by `begin`. */
-  static async open(context: EdgeContext, rpcSockets: Pick<RpcSockets, 'connectedCount'>): Promise<StatusService> {
-    return new StatusService(context, rpcSockets, await ScoreTracker.open(context.tape, context.now()))
+  /** Opens when a short tape has been read; `catchUp` reads the rest of a long one. */
+  static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
+    return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.now()))
   }
 
   catchUp(): Promise<void> {
     return this.#scoreTracker.read()
   }
 
-  /** Writes the watch down beside the tape. */
+  /** Writes the uptime beside the tape. */
   async save(): Promise<void> {
     const { tape, now } = this.#context
     await tape.append([], new Notes().set(sourceUptimeNote, this.#sourceUptime.note(now())))
@@ -81,7 +93,7 @@ export class StatusService {
 
   #clients(): ServiceStatus['clients'] {
     const { ws, sse, 'sse-named': named, ndjson, text } = this.#context.hub.listenerCounts
-    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcSockets.connectedCount }
+    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcClientCount() }
   }
 
   #score(nowMs: number): HourScore[] | null {

@@ -1,10 +1,10 @@
 import type { Message } from '../../protocol/notices.ts'
 import { formatTextLine } from './text-line.ts'
 
-/** The ways in which the same bytes reach a listener. */
+/** The formats in which a message reaches a listener. */
 export type Transport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
 
-/** One message in the bytes of a carrier. `text` is its JSON, written once for all of them. */
+/** One message in the bytes of a transport. `text` is its JSON, serialized once for all transports. */
 export function encode(transport: Transport, message: Message, text: string): Buffer {
   switch (transport) {
     case 'ws':
@@ -20,17 +20,17 @@ export function encode(transport: Transport, message: Message, text: string): Bu
   }
 }
 
-/** JSON has no line breaks of its own, so one `data:` line holds it whatever it says. */
+/** JSON text contains no raw line breaks, so one `data:` line always holds it. */
 function sseEvent(message: Message, text: string, isNamed: boolean): Buffer {
   const id = 'id' in message && message.id !== null ? `id: ${message.id}\n` : ''
   const event = isNamed ? `event: ${message.type}\n` : ''
   return Buffer.from(`${event}${id}data: ${text}\n\n`)
 }
 
-/** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written to every socket as it is. */
+/** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written unchanged to every socket. */
 export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHeader(payload.length), payload])
 
-/** What stands before the payload of such a frame. */
+/** The header of such a frame. */
 export function wsHeader(length: number): Buffer {
   const header = Buffer.allocUnsafe(length < 126 ? 2 : length < 65_536 ? 4 : 10)
   header[0] = 0x81

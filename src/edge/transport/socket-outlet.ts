@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** A socket as the end of the line: bytes are written to it as they are, built once for all who hear them. */
+/** Writes bytes unchanged to a socket; they were encoded once for all listeners. */
 export class SocketOutlet {
   protected readonly socket: Socket
 
@@ -21,23 +21,22 @@ export class SocketOutlet {
     return this.socket.bytesWritten - this.socket.writableLength
   }
 
-  /** Another number whenever the kernel took more, also of one long write that it has not taken all of yet. */
+  /** Changes whenever the kernel takes bytes, even part of one long write. `bytesWritten` counts whole writes only. */
   get progress(): number {
     const { _handle } = this.socket as { _handle?: { writeQueueSize?: number } | null }
     return this.takenBytes - (_handle?.writeQueueSize ?? 0)
   }
 
-  /** Whether it will be said when all that is owed was taken; of little it is not. */
+  /** Whether the socket will emit `drain`. Node does not for small backlogs. */
   get willDrain(): boolean {
     return this.socket.writableNeedDrain
   }
 
-  /** Whether nobody is there any more. */
   get isClosed(): boolean {
     return this.socket.closed
   }
 
-  /** Resolves when bytes were taken, or when nobody will take them any more. */
+  /** Resolves when the socket drains or closes. */
   drained(): Promise<void> {
     return new Promise((resolve) => {
       const onDone = () => {

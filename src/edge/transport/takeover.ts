@@ -2,37 +2,37 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../../protocol/refusal.ts'
 
-/** Whoever listens to a stream has nothing more to say; after so much of it the connection is cut. */
+/** A client of a stream has nothing to send; after this many bytes of it the connection is cut. */
 const INPUT_BOUND_BYTES = 16_384
 
 const takenSockets = new WeakSet<object>()
 
 /**
- * Takes a connection over for an answer that lasts. Node's HTTP server lets go of it as of one that was upgraded: a parser
- * and a response for each listener are most of what a silent stream would cost. What the client sends from now on, another
- * request too, is not answered: the stream's head says that it is the last answer on this connection.
+ * Detaches a connection from Node's HTTP server, as an upgrade does, to write a stream on it. The parser and response
+ * objects would be most of the cost of an idle stream. Later requests on this connection are not answered: the head of
+ * the stream carries `connection: close`.
  */
 export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): Socket {
   const { socket } = incoming
   if (outgoing.socket !== socket) {
-    throw new Refusal(400, 'pipelined', 'A stream is asked for once the answers before it on its connection have come.')
+    throw new Refusal(400, 'pipelined', 'Request a stream after the earlier answers on its connection have arrived.')
   }
   takenSockets.add(socket)
   detach(incoming, outgoing)
   return socket
 }
 
-/** Whether a connection is no longer the HTTP server's. */
+/** Whether a connection is detached from the HTTP server. */
 export const isTaken = (socket: object): boolean => takenSockets.has(socket)
 
-/** A request that came behind a stream's in one packet, before Node let go. */
+/** Also called for a request that was pipelined behind the stream's in one packet, before Node let go. */
 export function detach(incoming: IncomingMessage, outgoing: ServerResponse): void {
-  // Node reads it when its parser returns; were it not to, all would work the same with more memory.
+  // Node reads `upgrade` when its parser returns. If it stopped doing so, only memory use would grow.
   Object.assign(incoming, { upgrade: true })
   if (outgoing.socket) outgoing.detachSocket(incoming.socket)
 }
 
-/** What is said on a taken connection goes nowhere; its end, or too much of it, ends the stream. */
+/** Discards what the client sends on a taken connection; its end, or too many bytes, ends the stream. */
 export function discardInput(socket: Socket): void {
   socket.on('data', cutAtBound)
   socket.on('end', endSocket)

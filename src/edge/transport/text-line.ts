@@ -2,10 +2,10 @@ import type { Block, Head, Nav, Stage } from '../../protocol/fields.ts'
 import type { Message } from '../../protocol/notices.ts'
 import type { Movement } from '../../protocol/updates.ts'
 
-/** One message as a line that a person reads. Text from outside cannot move the cursor, colour or reorder the line. */
+/** One message as a line for people. Text from outside cannot move the cursor, colour or reorder the line. */
 export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()
 
-/** Control characters, line and paragraph separators, and what turns the direction of writing. */
+/** Control characters, line and paragraph separators, and characters that change the writing direction. */
 const unsafeCharacters = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
 const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
 
@@ -17,9 +17,9 @@ function lineOf(message: Message): string {
     case 'hello':
       return `# ${message.protocol} at ${message.id ?? message.end}, source ${message.source}, ${headOf(message.head)}${message.demo ? ', the built-in chain: nothing here is real' : ''}`
     case 'subscribed':
-      return `# hearing ${message.symbols.join(' ') || 'nothing'}${message.rejected.map(({ symbol, reason }) => `; ${symbol}: ${reason}`).join('')}`
+      return `# subscribed to ${message.symbols.join(' ') || 'nothing'}${message.rejected.map(({ symbol, reason }) => `; ${symbol}: ${reason}`).join('')}`
     case 'unsubscribed':
-      return `# no longer hearing ${message.symbols.join(' ')}`
+      return `# unsubscribed from ${message.symbols.join(' ')}`
     case 'snapshot':
       return `# ${message.symbol} ${message.address} multiplier ${message.multiplier ?? 'unknown'}, ${message.supply.tokens ?? 'unknown'} tokens, NAV ${navOf(message.nav)}${message.paused.length > 0 ? `, paused: ${message.paused.join(' ')}` : ''}`
     case 'live':
@@ -51,7 +51,7 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'seize':
       return movementOf(update)
     case 'approval':
-      return `${update.amount ?? update.raw} ${short(update.owner)} lets ${short(update.spender)}  ${locationOf(update)}`
+      return `${update.amount ?? update.raw} ${short(update.owner)} approves ${short(update.spender)}  ${locationOf(update)}`
     case 'multiplier':
       return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${optionalLocationOf(update)}`
     case 'pause':
@@ -65,9 +65,9 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'log':
       return `${update.topics[0] ?? 'no topic'}  ${locationOf(update)}`
     case 'retract':
-      return `${update.of} ${shortKey(update.key)} is not so: ${reasonOf(update)}`
+      return `${update.of} ${shortKey(update.key)} retracted: ${reasonOf(update)}`
     case 'amend':
-      return `${update.of} ${shortKey(update.key)} has another ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
+      return `${update.of} ${shortKey(update.key)} amended in ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
     case 'seal':
       return `block ${update.block.number}: ${update.count} logs${update.late_keys.length > 0 ? `, ${update.late_keys.length} of them late` : ''}, digest ${update.digest}`
     case 'hole':
@@ -104,7 +104,7 @@ const locationOf = ({
   tx: { hash: string }
 }): string => `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
-/** Where a log said it; the list and the clock are nowhere in the chain. */
+/** The place of the log; updates from the list and the clock have none. */
 const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
   stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 

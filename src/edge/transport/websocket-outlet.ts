@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { type CloseReason, closeCodes, formatCloseReason } from '../../protocol/close-codes.ts'
-import type { Outlet } from '../live/listener.ts'
+import type { Outlet } from './outlet.ts'
 import { SocketOutlet } from './socket-outlet.ts'
 
 /** Pings that may stay unanswered before a connection counts as dead. */
 const UNANSWERED_PINGS_BOUND = 2
 
-/** A WebSocket that says when its end begins, whoever began it: after the closing frame nothing of ours may follow. */
+/** A WebSocket that reports when closing starts, on either side: no frame of ours may follow the close frame. */
 export class ServerWebSocket extends WebSocket {
   onClosing: (() => void) | null = null
 
@@ -17,12 +17,12 @@ export class ServerWebSocket extends WebSocket {
   }
 }
 
-/** An empty ping (RFC 6455 §5.5.2), the same for everybody. */
+/** An empty ping (RFC 6455 §5.5.2). */
 const PING = Buffer.of(0x89, 0)
 
 /**
- * A WebSocket as an outlet. Frames of ours are neither fragmented nor compressed, so that they may stand between those of
- * `ws`, which keeps the handshake, what comes in and the close.
+ * A WebSocket as an outlet. Our frames are neither fragmented nor compressed, so they may stand between the frames of
+ * `ws`, which handles the handshake, incoming messages and the close.
  */
 export class WebSocketOutlet extends SocketOutlet implements Outlet {
   readonly #webSocket: ServerWebSocket
@@ -38,7 +38,7 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
     }
   }
 
-  /** Asks nobody but itself and the socket, which are at hand anyway: there may be thousands of these in a row. */
+  /** Checks two fields and nothing more: one batch may need thousands of these calls. */
   override write(bytes: Buffer): void {
     if (this.#isOpen && this.socket.writable) this.socket.write(bytes)
   }
@@ -46,13 +46,13 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
   ping(): boolean {
     if (this.#unansweredPings >= UNANSWERED_PINGS_BOUND) return true
     this.#unansweredPings += 1
-    // The heartbeat that comes with it goes out in the same write.
+    // Corked, so that the heartbeat that follows goes out in the same write.
     this.cork()
     this.write(PING)
     return false
   }
 
-  /** What is written in this turn goes out in one write, when it is over. Whether it is the first of it. */
+  /** Joins all writes of this turn of the event loop into one. True for the first call of a turn. */
   cork(): boolean {
     if (this.#isCorked) return false
     this.#isCorked = true
@@ -64,7 +64,7 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
     return true
   }
 
-  /** A sign of life; false if nobody had asked for one. */
+  /** Resets the count of unanswered pings; false if no ping was outstanding. */
   receivePong(): boolean {
     const wasPinged = this.#unansweredPings > 0
     this.#unansweredPings = 0

@@ -11,7 +11,7 @@ import { ServerWebSocket } from '../../../src/edge/transport/websocket-outlet.ts
 import { Answers } from '../../../src/gateway/answers.ts'
 import { ChainState } from '../../../src/gateway/chain-state.ts'
 import { RateLimiter } from '../../../src/gateway/rate-limit.ts'
-import { RpcSockets } from '../../../src/gateway/sockets.ts'
+import { RpcSockets } from '../../../src/gateway/rpc-sockets.ts'
 import { Subscriptions } from '../../../src/gateway/subscriptions.ts'
 import { apple, pendingLog } from '../../unit/chain/node-json.ts'
 import { headEvent, pendingLogEvent, readNodeLog } from '../../unit/gateway/log-feed-fixture.ts'
@@ -27,8 +27,8 @@ async function openRpcSockets() {
   const uptime = () => now
   const chainState = new ChainState()
   const answers = new Answers({
-    pass: () => of(Buffer.from(`"0x${'5'.repeat(ANSWER_BYTES)}"`)),
-    ...{ receipts: null, chainState, chainId: () => 1, redact: (text: string) => text, uptime },
+    forward: () => of(Buffer.from(`"0x${'5'.repeat(ANSWER_BYTES)}"`)),
+    ...{ forwardReceipts: null, chainState, chainId: () => 1, redact: (text: string) => text, uptime },
   })
   const readBlock = async () => null
   const subscriptions = new Subscriptions({

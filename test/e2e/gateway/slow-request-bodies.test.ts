@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { openApp } from '../../../src/edge/http/routes.ts'
+import { type NodeRoute, openApp } from '../../../src/edge/http/routes.ts'
 import { listen } from '../../../src/edge/http/server.ts'
 import { ByteBudget } from '../../../src/edge/limits/byte-budget.ts'
 import { RpcHttpHandler } from '../../../src/gateway/http.ts'
@@ -17,15 +17,21 @@ async function openServer() {
   const budget = () => new ByteBudget(2 ** 20)
   const shared = { rates: new RateLimiter(1_000), unsentBudget: budget(), addressOf: () => 'somebody', uptime: () => 0 }
   const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+  const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
+  const route: NodeRoute = { method: 'post', path: '/rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }
   const app = openApp({
-    ...{ streams, rpcHttp: new RpcHttpHandler({ backend: { answers, chainState }, ...shared }), listCacheControl: '' },
+    ...{ streams, nodeRoutes: [route], listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const lines = null as never
-  const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, shortDeadlines)
+  const server = await listen(
+    app,
+    { streams, webSocketRoutes: [] },
+    { host: '127.0.0.1', port: 0, clientsBound: 1 },
+    shortDeadlines,
+  )
   onTestFinished(() => server.close(0))
   const connect = async () => {
     const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)

@@ -8,15 +8,19 @@ const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, idle: 150, ch
 /** A server without a tape behind it, and a connection to it. */
 async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection> {
   const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
-  const [rpcHttp, lines] = [null as never, null as never]
   const app = openApp({
-    ...{ streams, rpcHttp, listCacheControl: '' },
+    ...{ streams, nodeRoutes: [], listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, lines }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
+  const server = await listen(
+    app,
+    { streams, webSocketRoutes: [] },
+    { host: '127.0.0.1', port: 0, clientsBound: 1 },
+    boundsMs,
+  )
   onTestFinished(() => server.close(0))
   const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())

@@ -118,7 +118,7 @@ describe('a message', () => {
     expect(published.find((line) => / action /.test(line))).toMatch(/\ufffd/)
     // What is said of the connection is marked as such.
     expect(lines[0]).toMatch(/^# stocktape\.v1 /)
-    expect(lines[1]).toMatch(/^# hearing \*/)
+    expect(lines[1]).toMatch(/^# subscribed to \*/)
     expect(lines.some((line) => /^# live after \d+ replayed$/.test(line))).toBe(true)
     const asked = await readTextUntil(
       `${stack.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`,

@@ -1,9 +1,10 @@
 import { onTestFinished } from 'vitest'
 import { Hub } from '../../../src/edge/live/hub.ts'
-import { Listener, type Outlet } from '../../../src/edge/live/listener.ts'
+import { Listener } from '../../../src/edge/live/listener.ts'
 import { type EdgeContext, startSession } from '../../../src/edge/live/session.ts'
 import { View } from '../../../src/edge/select/view.ts'
 import type { Transport } from '../../../src/edge/transport/encode.ts'
+import type { Outlet } from '../../../src/edge/transport/outlet.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Message } from '../../../src/protocol/notices.ts'
 import {

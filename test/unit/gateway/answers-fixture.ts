@@ -76,8 +76,8 @@ export function openAnswers({
         to.push({ method, params, succeed, fail })
       })
   const answers = new Answers({
-    pass: recordCalls(upstreamCalls),
-    receipts: hasReceipts ? recordCalls(receiptsCalls) : null,
+    forward: recordCalls(upstreamCalls),
+    forwardReceipts: hasReceipts ? recordCalls(receiptsCalls) : null,
     chainState,
     chainId: () => chainId,
     redact: createRedactor(urls),

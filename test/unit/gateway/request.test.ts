@@ -7,7 +7,7 @@ const chain = '"jsonrpc":"2.0","method":"eth_chainId"'
 
 /** Each request of a body in few words: its id as it will be written, and its method or the code of what is wrong. */
 const read = (text: string) =>
-  readRpcBody(text).requests.map((one) => [one.id, isInvalidRequest(one) ? one.fault.code : one.method])
+  readRpcBody(text).requests.map((one) => [one.id, isInvalidRequest(one) ? one.error.code : one.method])
 
 const codeOf = (text: string): number => {
   try {

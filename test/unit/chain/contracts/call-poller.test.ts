@@ -116,7 +116,7 @@ describe('a token', () => {
     expect(advance(MINUTE_MS - 1).answers).toEqual([])
     contracts.setAnswers(apple, defaultAnswers)
     expect(advance(1_000).answers).toEqual([answerOf(apple)])
-    expect(warnings).toEqual(['contract says nothing'])
+    expect(warnings).toEqual(['contract returns nothing'])
   })
 
   it('is asked after a while where it could not be asked, and nobody else before', () => {
@@ -125,7 +125,7 @@ describe('a token', () => {
     expect(advance(9_999)).toEqual({ answers: [], asked: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
     contracts.failure = null
     expect(advance(1).answers).toEqual([answerOf(tesla), answerOf(apple)])
-    expect(warnings).toEqual(['contract not asked'])
+    expect(warnings).toEqual(['contract read failed'])
   })
 
   it('is left alone for as long as the upstream asks for', () => {
@@ -164,7 +164,7 @@ describe('where contracts may not be asked', () => {
       const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
       contracts.failure = new UpstreamError(kind, 'no')
       expect(advance(HOUR_MS - 1).asked).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
-      expect(warnings).toEqual(['contracts cannot be asked'])
+      expect(warnings).toEqual(['contract reads refused'])
       contracts.failure = null
       expect(advance(1_000).answers).toEqual([answerOf(tesla), answerOf(apple)])
     },
@@ -179,7 +179,7 @@ describe('where contracts may not be asked', () => {
     const later = advance(MINUTE_MS)
     expect(later.answers).toEqual([told])
     expect(later.asked).toEqual([`eth_getStorageAt ${proxy} 0x2 latest`])
-    expect(warnings).toEqual(['contracts cannot be asked'])
+    expect(warnings).toEqual(['contract reads refused'])
   })
 
   it('and nothing can be looked up either, that is tried once a minute', () => {
@@ -188,7 +188,7 @@ describe('where contracts may not be asked', () => {
     contracts.otherAnswers.set('eth_getStorageAt', new UpstreamError('unknown_method', 'no'))
     advance(0)
     expect(advance(5 * MINUTE_MS).asked).toHaveLength(5)
-    expect(warnings.slice(0, 2)).toEqual(['contracts cannot be asked', 'contract not asked'])
+    expect(warnings.slice(0, 2)).toEqual(['contract reads refused', 'contract read failed'])
   })
 })
 
@@ -209,7 +209,7 @@ describe('a feed', () => {
     expect(advance(MINUTE_MS - 1).answers).toEqual([])
     contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob) })
     expect(advance(1).answers).toHaveLength(1)
-    expect(warnings).toEqual(['contract says nothing'])
+    expect(warnings).toEqual(['contract returns nothing'])
   })
 
   it('is not asked again because the tokens are', () => {

@@ -229,7 +229,7 @@ describe('a node that fails while it is caught up', () => {
     advance(60_000)
     expect(chain.requests.length).toBeGreaterThan(30)
     expect(chain.requests.length).toBeLessThan(40)
-    expect(new Set(warnings)).toEqual(new Set(['catching up waits']))
+    expect(new Set(warnings)).toEqual(new Set(['backfill waits']))
   })
 
   it('that is behind is waited for, though it answers with nothing', () => {

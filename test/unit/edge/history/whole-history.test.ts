@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EvictedError } from '../../../../src/edge/history/eviction-guard.ts'
-import { readAll } from '../../../../src/edge/history/whole.ts'
+import { readAll } from '../../../../src/edge/history/export.ts'
 import { WorkQueue } from '../../../../src/edge/limits/work-queue.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'

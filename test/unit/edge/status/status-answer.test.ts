@@ -70,14 +70,12 @@ describe('a watch', () => {
 })
 
 describe('how the service is', () => {
-  const lines = { connectedCount: 0 }
-
   async function openStatus(existingTape?: SearchableTape) {
     const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
     clock.now = noon
     const lives: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(context, lines)
+      const status = await StatusService.open(context, () => 0)
       lives.push(status)
       return status
     }

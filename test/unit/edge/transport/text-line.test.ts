@@ -56,10 +56,10 @@ describe('a readable line', () => {
       'multiplier',
       'scheduled 1.000537939576369481 to 2.001075879152738962 at 2026-11-23T14:30:00.000Z  preconfirmed in 52380567, 0x252f…f111',
     ],
-    ['retract', 'mint 52380564-0x3e23…009d-21 is not so: its block was sealed without it'],
+    ['retract', 'mint 52380564-0x3e23…009d-21 retracted: its block was sealed without it'],
     [
       'amend',
-      'transfer 52380564-0xca97…48bb-17 has another memo: transfer 1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  sealed in 52380564, 0xca97…48bb',
+      'transfer 52380564-0xca97…48bb-17 amended in memo: transfer 1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  sealed in 52380564, 0xca97…48bb',
     ],
     ['seal', 'block 52380564: 2 logs, 1 of them late, digest fd3ca2824cfa3584fec5f8d99cd17c47'],
     ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],

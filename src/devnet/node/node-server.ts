@@ -9,8 +9,8 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { WebSocketServer } from 'ws'
 import type { Faults, HttpRefusal } from '../faults/faults.ts'
-import { CallError, type CallMethod, errorReply, handleRequest, type RpcReply } from './json-rpc.ts'
-import { type DevnetSockets, SOCKETS_BOUND } from './sockets.ts'
+import { CallError, errorReply, handleRequest, type RpcHandler, type RpcReply } from './json-rpc.ts'
+import { type DevnetSockets, SOCKETS_BOUND } from './node-sockets.ts'
 
 /** How large a request may be, over HTTP and over a socket. */
 const BODY_BOUND_BYTES = 1_024 * 1_024
@@ -21,7 +21,7 @@ const BODY_BOUND_BYTES = 1_024 * 1_024
  */
 export type DevnetServerInputs = {
   readListBody: () => string
-  selectNode: () => CallMethod
+  selectNode: () => RpcHandler
   sockets: DevnetSockets
   faults: Faults
   onRequest: (kind: RequestKind) => void

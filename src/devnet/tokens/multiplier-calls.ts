@@ -1,9 +1,9 @@
 import { encodeFunctionData } from 'viem/utils'
+import { type ReadState, writeValue } from '../chain/account-state.ts'
 import type { EmittedLog } from '../chain/block.ts'
 import type { HexString } from '../chain/hex.ts'
-import { type ReadState, writeValue } from '../chain/state.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
-import { refusedEffects, type TokenCall } from './call.ts'
+import { refusedEffects, type TokenCall } from './issuer-call.ts'
 import { effectiveAtKey, isScheduled, multiplierAt, multiplierKey, scheduledMultiplierKey } from './storage.ts'
 
 /** The multiplier is another from now on; a schedule that still lies ahead is given up. */

@@ -7,10 +7,10 @@ import { Refusal } from '../protocol/refusal.ts'
 import { decodeText } from './http.ts'
 import { RpcSession, type RpcSessionContext } from './socket-session.ts'
 
-/** How large a message may be that asks something, and in how many packets it may come. */
+/** The bounds of one message: its bytes, and the packets that it may come in. */
 export const RPC_MESSAGE_BOUND_BYTES = 131_072
 export const RPC_CHUNKS_BOUND = 1_024
-/** Signs of life asked for in one go; then whatever else is due has its turn. */
+/** Pings in one turn of the event loop. */
 const HEARTBEATS_PER_TICK = 250
 
 const serverFull = new Refusal(503, 'full', 'Too many are connected; come back later.')
@@ -25,7 +25,7 @@ type Options = RpcSessionContext & {
   readonly connectionMetrics: { opened(): void; closed(): void }
 }
 
-/** Everybody who asks and listens over a WebSocket at `/rpc`. */
+/** All WebSocket connections at `/rpc`. */
 export class RpcSockets {
   readonly #options: Options
   readonly #sessions = new Set<RpcSession>()
@@ -35,12 +35,11 @@ export class RpcSockets {
     this.#options = options
   }
 
-  /** How many are connected now. */
   get connectedCount(): number {
     return this.#sessions.size
   }
 
-  /** Why nobody else can come in from an address; null if there is room. */
+  /** Why an address cannot connect now; null if there is room. */
   refusalFor(address: string): Refusal | null {
     const reason = this.#options.connections.exceededLimit(address)
     return reason === null ? null : reason === 'full' ? serverFull : tooManyConnections
@@ -68,7 +67,7 @@ export class RpcSockets {
     webSocket.on('error', onClose)
   }
 
-  /** Asks everybody for a sign of life. */
+  /** Pings every connection. */
   async heartbeat(): Promise<void> {
     if (this.#isHeartbeatRunning) return
     this.#isHeartbeatRunning = true
@@ -84,7 +83,7 @@ export class RpcSockets {
     }
   }
 
-  /** Sends everybody away. */
+  /** Closes every connection because the relay stops. */
   drain(): void {
     for (const session of this.#sessions) session.close('going_away')
   }

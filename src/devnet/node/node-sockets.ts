@@ -3,11 +3,11 @@ import type { WebSocket } from 'ws'
 import { LogFilter, logMatcher } from '../../chain/rpc/methods.ts'
 import type { DevnetBlock, DevnetLog } from '../chain/block.ts'
 import type { HexString } from '../chain/hex.ts'
-import { type Faults, type SubscriptionKind, subscriptionKinds } from '../faults/faults.ts'
+import { type DevnetSubscriptionKind, type Faults, subscriptionKinds } from '../faults/faults.ts'
 import { seededRandom, shuffled } from '../life/random.ts'
 import { headerJson } from './json.ts'
-import { CallError, type CallMethod, errorReply, handleRequest } from './json-rpc.ts'
-import { parseParams } from './methods.ts'
+import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
+import { parseParams } from './rpc-methods.ts'
 
 /** How many sockets may be open. */
 export const SOCKETS_BOUND = 1_024
@@ -16,13 +16,13 @@ const SUBSCRIPTIONS_BOUND = 1_024
 /** How much may wait for a reader before it is cut. */
 const BACKLOG_BOUND_BYTES = 4 * 1_024 * 1_024
 
-type DevnetSubscription = { kind: SubscriptionKind; matches: (log: DevnetLog) => boolean }
+type DevnetSubscription = { kind: DevnetSubscriptionKind; matches: (log: DevnetLog) => boolean }
 type DevnetSession = { socket: WebSocket; subscriptions: Map<HexString, DevnetSubscription> }
 
 /** What the sockets are told from outside, and tell. */
 type SocketsInputs = {
   /** Answers what is no subscription. */
-  call: CallMethod
+  call: RpcHandler
   faults: Faults
   /** Hears of every method that is called. */
   countRequest: (method: string) => void
@@ -33,7 +33,7 @@ type SocketsInputs = {
 /** The open sockets and what each has subscribed to. */
 export class DevnetSockets {
   #sessions = new Set<DevnetSession>()
-  #call: CallMethod
+  #call: RpcHandler
   #faults: Faults
   #countRequest: (method: string) => void
   #onChange: () => void
@@ -50,9 +50,10 @@ export class DevnetSockets {
   }
 
   /** How many subscriptions there are now, of each kind. */
-  countSubscriptions(): Record<SubscriptionKind, number> {
+  countSubscriptions(): Record<DevnetSubscriptionKind, number> {
     const subscriptions = [...this.#sessions].flatMap(({ subscriptions }) => [...subscriptions.values()])
-    const count = (kind: SubscriptionKind) => subscriptions.filter((subscription) => subscription.kind === kind).length
+    const count = (kind: DevnetSubscriptionKind) =>
+      subscriptions.filter((subscription) => subscription.kind === kind).length
     return { pendingLogs: count('pendingLogs'), logs: count('logs'), newHeads: count('newHeads') }
   }
 
@@ -115,7 +116,7 @@ export class DevnetSockets {
   }
 
   #notifySubscribers(
-    kind: SubscriptionKind,
+    kind: DevnetSubscriptionKind,
     resultsOf: (matches: DevnetSubscription['matches']) => readonly unknown[],
   ): void {
     if (this.#faults.frozen || this.#faults.silent.includes(kind)) return
@@ -143,7 +144,7 @@ export class DevnetSockets {
     socket.send(text)
   }
 
-  #methodsOf(session: DevnetSession): CallMethod {
+  #methodsOf(session: DevnetSession): RpcHandler {
     return (method, params) => {
       this.#countRequest(method)
       if (method === 'eth_subscribe') return this.#subscribe(session, params)

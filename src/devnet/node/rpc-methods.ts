@@ -1,15 +1,15 @@
 import type { z } from 'zod'
 import { type AnyBlock, type Method, methods } from '../../chain/rpc/methods.ts'
+import { codeKey, etherKey, nonceKey, storageKey } from '../chain/account-state.ts'
 import { quantity, toLowerHex, toWord } from '../chain/hex.ts'
-import { codeKey, etherKey, nonceKey, storageKey } from '../chain/state.ts'
 import { answerEthCall, CallParams } from './eth-call.ts'
 import { readLogs } from './eth-get-logs.ts'
 import { blockJson, receiptsJson } from './json.ts'
-import { CallError, type CallMethod } from './json-rpc.ts'
+import { CallError, type RpcHandler } from './json-rpc.ts'
 import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from './node.ts'
 
 /** The methods, each from unchecked parameters to its result; a `CallError` where there is none. */
-export const createMethods = (node: DevnetNode): CallMethod => {
+export const createMethods = (node: DevnetNode): RpcHandler => {
   const { replica, faultController } = node
   const readAccountValue =
     (keyOf: (address: `0x${string}`) => string) =>

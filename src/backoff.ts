@@ -1,0 +1,41 @@
+import { defer, type MonoTypeOperatorFunction, retry, type SchedulerLike, timer } from 'rxjs'
+
+/** The first delay, and the longest one. */
+type BackoffBounds = { readonly minMs: number; readonly maxMs: number }
+
+/** The least and the greatest multiple of a delay. A drawn delay keeps many relays from retrying in step. */
+type Jitter = readonly [least: number, most: number]
+
+type Options = BackoffBounds & {
+  readonly jitter: Jitter
+  /** An attempt that lived longer than this was a success: the next delay is the first one again. */
+  readonly stableMs: number
+  readonly clock: SchedulerLike
+  readonly random: () => number
+}
+
+/** Subscribes again after each error, for ever, with a longer delay each time. */
+export const retryWithBackoff =
+  <T>({ jitter, stableMs, clock, random, ...bounds }: Options): MonoTypeOperatorFunction<T> =>
+  (source) =>
+    defer(() => {
+      let failures = 0
+      let startedAt = 0
+      const attempt = defer(() => {
+        startedAt = clock.now()
+        return source
+      })
+      const delay = () => {
+        failures = clock.now() - startedAt > stableMs ? 1 : failures + 1
+        return timer(withJitter(backoffMs(bounds, failures), jitter, random()), clock)
+      }
+      return attempt.pipe(retry({ delay }))
+    })
+
+/** The delay after the n-th failure in a row: doubled with each one. */
+export const backoffMs = ({ minMs, maxMs }: BackoffBounds, failures: number): number =>
+  Math.min(maxMs, minMs * 2 ** (failures - 1))
+
+/** Where `drawn` is from 0 to 1. */
+export const withJitter = (ms: number, [least, most]: Jitter, drawn: number): number =>
+  ms * (least + (most - least) * drawn)

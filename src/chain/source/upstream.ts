@@ -1,0 +1,31 @@
+import type { SchedulerLike } from 'rxjs'
+import type { Config } from '../../config.ts'
+import { link } from '../link/link.ts'
+import type { ChainIdentity } from '../rpc/chain-id.ts'
+import type { SourceOptions } from './source.ts'
+
+type UpstreamInputs = {
+  readonly config: Config
+  readonly endpoints: { readonly wsUrls: readonly string[] }
+  readonly chain: ChainIdentity
+  readonly clock: SchedulerLike
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** What every source of this process shares: how it opens the upstream socket, and its intervals. */
+export type Upstream = Pick<
+  SourceOptions,
+  'link' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
+>
+
+export const openUpstream = ({ config, endpoints, chain, clock, random, warn }: UpstreamInputs): Upstream => ({
+  link:
+    endpoints.wsUrls.length === 0
+      ? null
+      : (inputs) => link({ ...inputs, urls: endpoints.wsUrls, chain, clock, random, warn }),
+  pendingPollMs: config.PENDING_POLL_MS,
+  silenceMs: config.SILENCE_MS,
+  finalityPollMs: config.FINALITY_POLL_MS,
+  backfillBoundMs: config.BACKFILL_BOUND_MS,
+})

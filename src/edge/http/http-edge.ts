@@ -1,0 +1,33 @@
+import type { Config } from '../../config.ts'
+import type { Metrics } from '../../metrics.ts'
+import type { StreamServices } from '../live/http-stream.ts'
+import { type NodeRoute, openApp } from './routes.ts'
+import { type EdgeServer, listen } from './server.ts'
+import type { ServiceReports } from './service-handlers.ts'
+import type { WebSocketRoute } from './upgrade.ts'
+
+type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
+  readonly config: Config
+  readonly streams: StreamServices
+  /** The parts of the relay that serve routes of their own. */
+  readonly parts: readonly {
+    readonly routes: readonly NodeRoute[]
+    readonly webSocketRoutes: readonly WebSocketRoute[]
+  }[]
+  readonly metrics: Metrics
+}
+
+/** Listens on the port of the process with all routes. */
+export function openHttpEdge({ config, streams, parts, metrics, ...reports }: HttpInputs): Promise<EdgeServer> {
+  const app = openApp({
+    ...reports,
+    streams,
+    nodeRoutes: parts.flatMap(({ routes }) => routes),
+    listCacheControl: `${config.API_KEYS ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
+    metrics: metrics.text,
+    metricsToken: config.METRICS_TOKEN,
+  })
+  const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
+  const { HOST: host, PORT: port, CLIENTS_BOUND: clientsBound } = config
+  return listen(app, { streams, webSocketRoutes }, { host, port, clientsBound })
+}

@@ -1,0 +1,37 @@
+import type { ServiceStatus } from '../../protocol/status.ts'
+import { hasBearerToken } from '../limits/auth.ts'
+import { type Handlers, sendJson } from './handlers.ts'
+import { metricsForbidden, sendRefusal, upgradeRequired } from './refusals.ts'
+
+const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
+
+export type ServiceReports = {
+  readonly metrics: () => Promise<string>
+  /** The token that gives other machines the metrics; without it they get none. */
+  readonly metricsToken: string | undefined
+  /** Why the relay is of no use now; empty when it is ready. */
+  readonly unreadyReasons: () => readonly string[]
+  readonly status: () => ServiceStatus
+}
+
+/** How the service is, and the two paths that lead elsewhere. */
+export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status }: ServiceReports): Handlers => ({
+  home: (c) => c.redirect('/docs'),
+  socket: (c) => {
+    c.header('upgrade', 'websocket')
+    return sendRefusal(c, upgradeRequired)
+  },
+  status: (c) => sendJson(c, JSON.stringify(status())),
+  health: (c) => c.json({ status: 'ok' }),
+  ready: (c) => {
+    const reasons = unreadyReasons()
+    return c.json({ status: reasons.length === 0 ? 'ready' : 'unready', reasons }, reasons.length === 0 ? 200 : 503)
+  },
+  metrics: async (c) => {
+    const { incoming } = c.env
+    // A proxy on this machine forwards requests of other machines.
+    const isLocal = loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !incoming.headers['x-forwarded-for']
+    if (!isLocal && !(metricsToken !== undefined && hasBearerToken(incoming, metricsToken))) throw metricsForbidden
+    return c.text(await metrics())
+  },
+})

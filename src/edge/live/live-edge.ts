@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import { BlockList } from 'node:net'
+import packageJson from '../../../package.json' with { type: 'json' }
+import type { Config } from '../../config.ts'
+import type { Metrics } from '../../metrics.ts'
+import { createAuthorizer } from '../limits/auth.ts'
+import { clientAddressOf } from '../limits/client-address.ts'
+import { View } from '../select/view.ts'
+import type { StreamServices } from './http-stream.ts'
+import { Hub } from './hub.ts'
+import type { EdgeContext } from './session.ts'
+
+/** How often the hub checks whose heartbeat is due. */
+const HEARTBEAT_CHECK_MS = 250
+/** The longest that an update waits to share one write with those that follow it. */
+const BATCH_DELAY_BOUND_MS = 30
+/** Where no proxy is trusted, the address of a client is that of its socket. */
+const noTrustedProxies = new BlockList()
+
+type LiveInputs = {
+  readonly config: Config
+  readonly tape: EdgeContext['tape']
+  /** The chain, once its id is known. */
+  readonly chain: { readonly id: number | null }
+  readonly endpoints: { readonly demo: boolean }
+  readonly metrics: Metrics
+  readonly now: () => number
+  readonly uptime: () => number
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** The hub with its heartbeats, and what every stream needs. */
+export function openLiveEdge(inputs: LiveInputs) {
+  const { config, tape, random, warn } = inputs
+  const view = new View(tape)
+  const hub = openHub(inputs, view)
+  const streams: StreamServices = {
+    edge: openContext(inputs, view, hub),
+    random,
+    createConnectionId: randomUUID,
+    warn,
+    authorize: createAuthorizer({ origins: config.ORIGINS, keys: config.API_KEYS }),
+    clientAddressOf: (incoming) =>
+      clientAddressOf(incoming, config.TRUSTED_PROXIES ?? noTrustedProxies, () =>
+        warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
+      ),
+  }
+  const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
+  return {
+    streams,
+    view,
+    connections: hub.connectionLimits,
+    addressOf: streams.clientAddressOf,
+    /** Resolves when the first list has been read, so that symbols can be named. */
+    whenListed: whenListed(tape, view),
+    unreadyReasons: () => [
+      ...(view.tokens.length === 0 ? ['no list has been read yet'] : []),
+      ...(view.source === 'down' ? ['the upstream is down'] : []),
+      ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
+      ...(hub.isDraining ? ['stopping'] : []),
+    ],
+    drain: () => hub.drain(),
+    close: () => {
+      clearInterval(heartbeatTimer)
+      hub.close()
+    },
+  }
+}
+
+const openHub = ({ config, metrics, tape, now, uptime, random }: LiveInputs, view: View): Hub =>
+  new Hub({
+    ...{ tape, view, now, uptime, random },
+    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+    clientsBound: config.CLIENTS_BOUND,
+    clientsPerAddressBound: config.CLIENTS_PER_ADDRESS_BOUND,
+    selectionsBound: config.SELECTIONS_BOUND,
+    batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
+    counters: {
+      connected: (carrier) => metrics.listeners.inc({ carrier }),
+      disconnected: (carrier) => metrics.listeners.dec({ carrier }),
+      disconnectedAsSlow: () => metrics.disconnectedAsSlow.inc(),
+    },
+  })
+
+const openContext = (
+  { config, tape, now, uptime, chain, endpoints }: LiveInputs,
+  view: View,
+  hub: Hub,
+): EdgeContext => ({
+  ...{ hub, view, tape, now, uptime },
+  chainId: () => chain.id,
+  demo: endpoints.demo,
+  server: `stocktape/${packageJson.version}`,
+  heartbeatMs: config.HEARTBEAT_MS,
+  staleMs: config.NAV_STALE_MS,
+  limits: {
+    selections: config.SELECTIONS_BOUND,
+    replay: config.REPLAY_BOUND,
+    backlog: config.BACKLOG_BOUND_BYTES,
+    retentionMs: config.TAPE_RETENTION_MS,
+  },
+})
+
+const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, view: View): Promise<void> =>
+  new Promise((resolve) => {
+    const check = () => {
+      if (view.tokens.length === 0) return
+      unfollow()
+      resolve()
+    }
+    const unfollow = tape.follow(check)
+    check()
+  })

@@ -1,0 +1,64 @@
+import { asapScheduler, type Observable, type SchedulerLike, tap } from 'rxjs'
+import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
+import { Rpc } from '../chain/rpc/client.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
+import type { Upstream } from '../chain/source/upstream.ts'
+import type { Config, UpstreamEndpoints } from '../config.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Entry } from '../tape/tape.ts'
+import { fetchList, pollList } from '../tokens/list-poller.ts'
+import { type IngestInputs, openIngest } from './ingest.ts'
+import { saveTapeChain } from './tape-chain.ts'
+
+type ConfiguredInputs = {
+  readonly config: Config
+  readonly endpoints: Pick<UpstreamEndpoints, 'rpcUrls' | 'stocksUrl' | 'feeds'>
+  readonly upstream: Upstream
+  readonly chain: ChainIdentity
+  readonly tape: IngestInputs['tape']
+  readonly onChainEvent: (event: ChainEvent) => void
+  readonly metrics: Metrics
+  readonly clock: SchedulerLike
+  readonly now: () => number
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+  /** Called when a note about the tape cannot be written. */
+  readonly onFailure: (failure: unknown) => void
+}
+
+/** The ingest with the endpoints and settings of the process, counted in its metrics. */
+export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Observable<readonly Entry[]>> {
+  const { config, endpoints, upstream, chain, tape, metrics, clock, now, random, warn, onFailure } = inputs
+  const { link, ...intervals } = upstream
+  const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
+  const published = await openIngest({
+    tape,
+    request: new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn }).request,
+    link,
+    onChainEvent: inputs.onChainEvent,
+    lists: (known) =>
+      pollList({
+        fetch: fetchList(endpoints.stocksUrl),
+        refreshMs: config.STOCKS_REFRESH_MS,
+        ...{ known, clock, random, warn, onUnreadable },
+      }),
+    clock,
+    tickScheduler: asapScheduler,
+    settings: { ...intervals, staleMs: config.NAV_STALE_MS, feeds: endpoints.feeds },
+    warn,
+    count: {
+      repeated: () => metrics.logsRepeated.inc(),
+      unlisted: () => metrics.logsUnlisted.inc(),
+      unreadable: (count) => {
+        onUnreadable(count)
+        warn('upstream logs or messages unreadable', { count })
+      },
+    },
+  })
+  return published.pipe(
+    tap((entries) => {
+      for (const { update } of entries) metrics.updates.inc({ type: update.type })
+      saveTapeChain(tape, chain).catch(onFailure)
+    }),
+  )
+}

@@ -1,0 +1,35 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import { readConfig } from '../../src/config.ts'
+import { openLog } from '../../src/log.ts'
+import { openMetrics } from '../../src/metrics.ts'
+import { startRelay } from '../../src/relay.ts'
+
+/** Nothing listens there. */
+const nowhere = 'http://127.0.0.1:1'
+
+it('a relay without the gateway serves everything but /rpc', async () => {
+  const settings = { PORT: '0', DATA_DIR: ':memory:', LOG_LEVEL: 'silent', DRAIN_MS: '0' }
+  const result = readConfig([], settings)
+  if (result.kind !== 'settings') throw new Error('the settings are wrong')
+  const failures: unknown[] = []
+  const relay = await startRelay({
+    config: result.config,
+    endpoints: { rpcUrls: [nowhere], wsUrls: [], stocksUrl: nowhere, feeds: [], demo: false },
+    log: openLog('silent'),
+    metrics: openMetrics(),
+    onFailure: (failure) => void failures.push(failure),
+    openParts: [],
+  })
+  onTestFinished(() => relay.stop())
+  const url = `http://127.0.0.1:${relay.port}`
+  const status = await fetch(`${url}/v1/status`)
+  expect(status.status).toBe(200)
+  expect(await status.json()).toMatchObject({ clients: { rpc: 0 } })
+  expect((await fetch(`${url}/rpc`, { method: 'POST', body: '{}' })).status).toBe(404)
+  expect((await fetch(`${url}/rpc`)).status).toBe(404)
+  const webSocket = new WebSocket(`ws://127.0.0.1:${relay.port}/rpc`)
+  const refusal = new Promise((resolve) => webSocket.once('error', ({ message }) => resolve(message)))
+  expect(await refusal).toBe('Unexpected server response: 404')
+  expect(failures).toEqual([])
+})
