@@ -1,134 +1,20 @@
 import { BlockList, isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 
-/** What one setting is: its default as it would be typed, what it means, and how its text is read. */
+/** A setting: its default as one would type it, its help text, and the parser of its text. */
 type SettingDefinition<Value, Default extends string | null> = {
   readonly default: Default
   readonly description: string
   readonly read: (text: string) => Value
 }
 
-/** The text of a setting cannot be read; the message says what it must be. */
-class SettingError extends Error {}
-/** One whose text must not be printed. */
-class SecretSettingError extends SettingError {}
-
-const integer =
-  (min: number, max: number) =>
-  (text: string): number => {
-    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= min && value <= max) return value
-    throw new SettingError(`must be a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}`)
-  }
-
-const url =
-  (...schemes: readonly string[]) =>
-  (text: string): string => {
-    const parsed = URL.canParse(text) ? new URL(text) : null
-    if (parsed && schemes.includes(parsed.protocol)) return text.replace(/\/+$/, '')
-    throw new SettingError(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
-  }
-
-/** What a comma list names. Empty items are forgiven, an empty list is not: its one item is then found wanting. */
-const itemsOf = (text: string): readonly string[] =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
-
-const urls =
-  (...schemes: readonly string[]) =>
-  (text: string): readonly string[] =>
-    itemsOf(text).map(url(...schemes))
-
-const oneOf =
-  <const Names extends readonly string[]>(...names: Names) =>
-  (text: string): Names[number] => {
-    const name = names.find((known) => known === text)
-    if (name !== undefined) return name
-    throw new SettingError(`must be one of ${names.join(', ')}`)
-  }
-
-function bool(text: string): boolean {
-  if (text === 'true' || text === 'false') return text === 'true'
-  throw new SettingError('must be true or false')
-}
-
-/** A token by its symbol or its address, and the contract that publishes what it is worth. */
-type FeedPair = { readonly token: string; readonly proxy: `0x${string}` }
-
-function feeds(text: string): readonly FeedPair[] {
-  const pairs = itemsOf(text).map(feed)
-  const duplicate = pairs.find(({ token }, index) => pairs.findIndex((other) => isSameName(other.token, token)) < index)
-  if (duplicate) throw new SettingError(`must name each token once, and ${redacted(duplicate.token)} comes twice`)
-  return pairs
-}
-
-function feed(item: string): FeedPair {
-  const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
-  if (token === '' || proxy === '' || others.length > 0)
-    throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is none`)
-  const address = addressOf(proxy)
-  if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
-  if (/^0x/i.test(token) && addressOf(token) === null)
-    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
-  return { token: addressOf(token) ?? token, proxy: address }
-}
-
-const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
-
-const addressOf = (text: string): `0x${string}` | null =>
-  /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
-
-/** Origins as a browser says them: scheme, host and port, nothing behind. */
-const origins = (text: string): readonly string[] =>
-  itemsOf(text).map((item) => {
-    const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
-    if (origin !== 'null' && href === `${origin}/`) return origin
-    throw new SettingError(`must be origins such as https://example.com, and ${redacted(item)} is none`)
-  })
-
-const keys = (given: string): readonly string[] => itemsOf(given).map(key)
-
-/** Never shown, not even where it is wrong. */
-function key(given: string): string {
-  if (/^[!-~]+$/.test(given)) return given
-  throw new SecretSettingError('must be letters, digits and signs without spaces')
-}
-
-/** Addresses and ranges of them, in one list that can be asked whether it holds an address. */
-function ranges(text: string): BlockList {
-  const list = new BlockList()
-  for (const item of itemsOf(text)) {
-    const [address = '', bits, ...others] = item.split('/')
-    const version = isIP(address)
-    const maxBits = version === 6 ? 128 : 32
-    const prefixLength = bits === undefined ? maxBits : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-    if (version === 0 || others.length > 0 || !(prefixLength <= maxBits))
-      throw new SettingError(`must be addresses or ranges such as 10.0.0.0/8, and ${redacted(item)} is neither`)
-    list.addSubnet(address, prefixLength, version === 6 ? 'ipv6' : 'ipv4')
-  }
-  return list
-}
-
-const nonEmptyText = (value: string): string => {
-  if (value.trim() === '') throw new SettingError('must not be empty')
-  return value
-}
-
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const gibibyte = 2 ** 30
 
-const setting = <Value, Default extends string | null>(
-  fallback: Default,
-  description: string,
-  read: (text: string) => Value,
-): SettingDefinition<Value, Default> => ({ default: fallback, description, read })
-
-/** Every setting: an environment variable, or the same as a flag. The help text and the README's table are this table. */
+/** Every setting: an environment variable, or the same as a flag. `--help` and the README's table show these texts. */
 export const settings = {
-  PORT: setting('8080', 'port to listen on; 0 takes any free one', integer(0, 65_535)),
+  PORT: setting('8080', 'port to listen on; 0 takes any free port', integer(0, 65_535)),
   HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
   UPSTREAM_RPC_URL: setting(
     null,
@@ -142,67 +28,63 @@ export const settings = {
   ),
   RECEIPTS_RPC_URL: setting(
     null,
-    'who answers eth_getBlockReceipts, a comma list tried in order; without it the upstream does, or refuses',
+    'JSON-RPC endpoints for eth_getBlockReceipts, a comma list tried in order; without it the upstream is asked',
     urls('http:', 'https:'),
   ),
   STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
   NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
-  CHAIN_ID: setting(null, 'refuse an upstream of another chain; asked at start if not given', integer(1, 2 ** 53 - 1)),
+  CHAIN_ID: setting(
+    null,
+    'refuse an upstream of another chain; without it the upstream is asked at start',
+    integer(1, 2 ** 53 - 1),
+  ),
   FEEDS: setting(
     null,
-    'price feed proxies, AAPLc=0x… or 0x…=0x… for each token, a comma list; built in for the network base',
+    'price feed proxies, AAPLc=0x… or 0x…=0x… per token, a comma list; built in for the network base',
     feeds,
   ),
-  DATA_DIR: setting('./data', 'folder of the tape; :memory: keeps nothing', nonEmptyText),
+  DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
   TAPE_RETENTION_MS: setting('86400000', 'how long the tape is kept', integer(1, 366 * dayMs)),
   TAPE_BOUND: setting('1000000', 'how many updates the tape keeps', integer(1, 100_000_000)),
-  STOCKS_REFRESH_MS: setting('15000', 'how often the list and the NAVs are read', integer(100, hourMs)),
+  STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
   NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
-  PENDING_POLL_MS: setting(
-    '200',
-    'how often the pending state is asked for where nothing is pushed',
-    integer(10, 60_000),
-  ),
-  SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is called down', integer(100, hourMs)),
-  FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are asked for', integer(100, hourMs)),
+  PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
+  SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is down', integer(100, hourMs)),
+  FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are polled', integer(100, hourMs)),
   BACKFILL_BOUND_MS: setting('21600000', 'how far back a restart catches up, in chain time', integer(0, 366 * dayMs)),
   HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', integer(100, 60_000)),
   BACKLOG_BOUND_BYTES: setting(
     '262144',
-    'a listener with more bytes unsent is shown out with its position',
+    'a listener with more unsent bytes is disconnected as slow, with its position',
     integer(1, gibibyte),
   ),
-  CLIENTS_BOUND: setting('20000', 'how many listeners may be connected', integer(1, 1_000_000)),
+  CLIENTS_BOUND: setting('20000', 'how many listeners may connect', integer(1, 1_000_000)),
   CLIENTS_PER_ADDRESS_BOUND: setting(
     '200',
-    'how many of them from one address; IPv6 counts per /64',
+    'how many listeners may connect from one address; IPv6 counts per /64',
     integer(1, 1_000_000),
   ),
   TRUSTED_PROXIES: setting(
     null,
-    'whose X-Forwarded-For says where a client comes from: addresses and ranges, 10.0.0.0/8, a comma list',
+    'proxies whose X-Forwarded-For names the client: addresses and ranges such as 10.0.0.0/8, a comma list',
     ranges,
   ),
   RPC_RATE: setting(
     '50',
-    'how many JSON-RPC requests an address may make in a second; of them a fifth eth_getLogs',
+    'JSON-RPC requests per second and address; eth_getLogs gets a fifth of it',
     integer(1, 1_000_000),
   ),
   RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
-  SELECTIONS_BOUND: setting(
-    '2000',
-    'how many distinct selections with value filters are served',
-    integer(1, 1_000_000),
-  ),
-  REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one is a gap', integer(1, 100_000_000)),
-  API_KEYS: setting(null, 'whoever listens must bear one of these, a comma list; without it nobody needs a key', keys),
+  SELECTIONS_BOUND: setting('2000', 'how many distinct selections with value filters may exist', integer(1, 1_000_000)),
+  REPLAY_BOUND: setting('100000', 'messages in one replay; a longer one becomes a gap', integer(1, 100_000_000)),
+  API_KEYS: setting(null, 'keys of which a client must send one, a comma list; without it no key is needed', keys),
   ORIGINS: setting(
     null,
-    'of which origins web pages may listen, https://example.com, a comma list; without it of all',
+    'origins whose web pages may connect, such as https://example.com, a comma list; without it all may',
     origins,
   ),
-  METRICS_TOKEN: setting(null, 'whoever bears it is given the metrics on other machines too', key),
-  DRAIN_MS: setting('10000', 'how long stopping may take', integer(0, hourMs)),
+  METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key),
+  DRAIN_MS: setting('10000', 'how long the relay may take to stop', integer(0, hourMs)),
   LOG_LEVEL: setting(
     'info',
     'trace, debug, info, warn, error, fatal or silent',
@@ -214,7 +96,7 @@ type Settings = typeof settings
 type SettingName = keyof Settings
 type SettingValue<N extends SettingName> = ReturnType<Settings[N]['read']>
 
-/** The settings as read: those that have a default are always there. */
+/** The parsed settings; those with a default are always present. */
 export type Config = {
   readonly [N in SettingName]: Settings[N]['default'] extends null ? SettingValue<N> | undefined : SettingValue<N>
 }
@@ -229,7 +111,6 @@ export type UpstreamEndpoints = {
   readonly demo: boolean
 }
 
-/** What the command line and the environment ask for: a start with settings, the help text, or one line per mistake. */
 export type ConfigResult =
   | { readonly kind: 'settings'; readonly config: Config }
   | { readonly kind: 'help'; readonly text: string }
@@ -239,7 +120,7 @@ export type ConfigResult =
 const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 const settingNames = Object.keys(settings) as SettingName[]
 
-/** Reads flags first, then the environment, then the defaults. An empty variable counts as not given. */
+/** Flags win over the environment, which wins over the defaults. An empty variable counts as absent. */
 export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): ConfigResult {
   const { flags, requestedInfo, lines } = readFlags(args)
   if (requestedInfo === 'help') return { kind: 'help', text: helpText() }
@@ -262,7 +143,7 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
   return lines.length > 0 ? { kind: 'mistakes', lines } : { kind: 'settings', config }
 }
 
-/** A value as it may be printed: of a URL neither the user nor the path, which may hold a key. */
+/** A value that is safe to print: a URL without its user and its path, which may contain a key. */
 const redacted = (given: string): string =>
   JSON.stringify(
     given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`),
@@ -270,7 +151,6 @@ const redacted = (given: string): string =>
 
 type Flags = {
   readonly flags: ReadonlyMap<string, string>
-  /** What is wanted instead of a start. */
   readonly requestedInfo: 'help' | 'version' | null
   readonly lines: string[]
 }
@@ -297,19 +177,19 @@ function readFlags(args: readonly string[]): Flags {
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
-/** Settings that are each well formed and make no sense together. */
+/** Settings that are valid alone and contradict each other. */
 function contradictions(config: Config): string[] {
   if (config.NETWORK !== undefined) return []
   const lines: string[] = []
   if (config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined) {
     if (config.STOCKS_API_URL !== undefined)
-      lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL alone has no chain to go with it')
+      lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }
   if (config.UPSTREAM_RPC_URL === undefined)
     lines.push('UPSTREAM_RPC_URL is missing: UPSTREAM_WS_URL alone cannot be polled')
   if (config.STOCKS_API_URL === undefined)
-    lines.push('STOCKS_API_URL is missing: without the list nobody knows which tokens to hear')
+    lines.push('STOCKS_API_URL is missing: the relay learns from the list which tokens to follow')
   return lines
 }
 
@@ -317,7 +197,7 @@ const helpText = (): string =>
   [
     'stocktape: the tape of tokenized stocks, over WebSocket and SSE',
     '',
-    'Each setting is an environment variable or a flag. Without any, a built-in chain runs. --version says which this is.',
+    'Each setting is an environment variable or a flag. Without any, a built-in chain runs. --version prints the version.',
     '',
     ...settingNames.map((name) => {
       const { default: fallback, description } = settings[name]
@@ -325,3 +205,120 @@ const helpText = (): string =>
     }),
     '',
   ].join('\n')
+
+function setting<Value, Default extends string | null>(
+  fallback: Default,
+  description: string,
+  read: (text: string) => Value,
+): SettingDefinition<Value, Default> {
+  return { default: fallback, description, read }
+}
+
+/** The text of a setting cannot be parsed; the message names what it must be. */
+class SettingError extends Error {}
+/** The same for a setting whose text must not be printed. */
+class SecretSettingError extends SettingError {}
+
+function integer(min: number, max: number) {
+  return (text: string): number => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+    if (value >= min && value <= max) return value
+    throw new SettingError(`must be a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}`)
+  }
+}
+
+function url(...schemes: readonly string[]) {
+  return (text: string): string => {
+    const parsed = URL.canParse(text) ? new URL(text) : null
+    if (parsed && schemes.includes(parsed.protocol)) return text.replace(/\/+$/, '')
+    throw new SettingError(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
+  }
+}
+
+/** The items of a comma list. Empty items are skipped; an empty list keeps one, which its parser then refuses. */
+const itemsOf = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
+
+function urls(...schemes: readonly string[]) {
+  return (text: string): readonly string[] => itemsOf(text).map(url(...schemes))
+}
+
+function oneOf<const Names extends readonly string[]>(...names: Names) {
+  return (text: string): Names[number] => {
+    const name = names.find((known) => known === text)
+    if (name !== undefined) return name
+    throw new SettingError(`must be one of ${names.join(', ')}`)
+  }
+}
+
+function bool(text: string): boolean {
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw new SettingError('must be true or false')
+}
+
+/** A token by its symbol or its address, and the proxy contract of its price feed. */
+type FeedPair = { readonly token: string; readonly proxy: `0x${string}` }
+
+function feeds(text: string): readonly FeedPair[] {
+  const pairs = itemsOf(text).map(feed)
+  const duplicate = pairs.find(({ token }, index) => pairs.findIndex((other) => isSameName(other.token, token)) < index)
+  if (duplicate) throw new SettingError(`must name each token once, and ${redacted(duplicate.token)} appears twice`)
+  return pairs
+}
+
+function feed(item: string): FeedPair {
+  const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
+  if (token === '' || proxy === '' || others.length > 0)
+    throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is not one`)
+  const address = addressOf(proxy)
+  if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
+  if (/^0x/i.test(token) && addressOf(token) === null)
+    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
+  return { token: addressOf(token) ?? token, proxy: address }
+}
+
+const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+
+const addressOf = (text: string): `0x${string}` | null =>
+  /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
+
+/** Origins as a browser sends them: scheme, host and port, without a path. */
+function origins(text: string): readonly string[] {
+  return itemsOf(text).map((item) => {
+    const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
+    if (origin !== 'null' && href === `${origin}/`) return origin
+    throw new SettingError(`must be origins such as https://example.com, and ${redacted(item)} is not one`)
+  })
+}
+
+function keys(text: string): readonly string[] {
+  return itemsOf(text).map(key)
+}
+
+/** Never printed, not even when it is wrong. */
+function key(text: string): string {
+  if (/^[!-~]+$/.test(text)) return text
+  throw new SecretSettingError('must be letters, digits and signs without spaces')
+}
+
+function ranges(text: string): BlockList {
+  const list = new BlockList()
+  for (const item of itemsOf(text)) {
+    const [address = '', bits, ...others] = item.split('/')
+    const version = isIP(address)
+    const maxBits = version === 6 ? 128 : 32
+    const prefixLength = bits === undefined ? maxBits : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+    if (version === 0 || others.length > 0 || !(prefixLength <= maxBits))
+      throw new SettingError(`must be addresses or ranges such as 10.0.0.0/8, and ${redacted(item)} is neither`)
+    list.addSubnet(address, prefixLength, version === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
+}
+
+function nonEmptyText(text: string): string {
+  if (text.trim() === '') throw new SettingError('must not be empty')
+  return text
+}

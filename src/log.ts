@@ -2,16 +2,16 @@ import { type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-/** What may be said of one recurring trouble, once; the rest is counted and said with the next. */
+/** The same kind of warning is logged at most once in this time; the rest is counted. */
 const WARN_INTERVAL_MS = 60_000
 
-/** The log of the process: one JSON line per thing worth knowing, on standard error, so that stdout stays for people. */
+/** JSON lines on standard error, so that standard output stays free for people. */
 export const openLog = (level: string): Logger =>
   pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true }))
 
 /**
- * Says each kind of trouble at most once a minute, with how often it came since. Kinds are words of ours, never outside
- * text, so there are few of them.
+ * Logs each kind of warning at most once a minute, with the number of suppressed ones since. Kinds are fixed strings of
+ * our code, never outside text, so the map stays small.
  */
 export function rateLimitedWarn(log: Logger, now: () => number): (kind: string, detail: unknown) => void {
   const lastWarnings = new Map<string, { at: number; suppressed: number }>()

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Registry } from '@prometheus-io/client'
 
-/** What the process counts, in Prometheus text at `/metrics`. Made in main and handed down; nothing else is global. */
+/** The metrics of the process, served as Prometheus text at `/metrics`. */
 export function openMetrics() {
   const registry = new Registry()
   const registers = [registry]
@@ -11,7 +11,7 @@ export function openMetrics() {
       'upstream_unreadable_total',
       'Upstream messages and list records that could not be read',
     ),
-    logsRepeated: counter('logs_repeated_total', 'Logs that had been told before'),
+    logsRepeated: counter('logs_repeated_total', 'Logs that were already published'),
     logsUnlisted: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
     updates: new Counter({
       name: 'stocktape_updates_total',
@@ -21,11 +21,11 @@ export function openMetrics() {
     }),
     requestsForwarded: new Counter({
       name: 'stocktape_rpc_passed_total',
-      help: 'Questions that were passed on to the upstream, and not answered from memory or with others',
+      help: 'JSON-RPC requests that went to the upstream, not answered from the cache or a shared request',
       labelNames: ['method'],
       registers,
     }),
-    disconnectedAsSlow: counter('shown_out_total', 'Listeners shown out because they read too slowly'),
+    disconnectedAsSlow: counter('shown_out_total', 'Listeners disconnected as slow'),
     listeners: new Gauge({
       name: 'stocktape_listeners',
       help: 'Listeners connected now',

@@ -1,15 +1,15 @@
 import { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 
-/** Reads the tape of some symbols to the terminal, from a relay that runs already. */
+/** Prints the messages of some symbols to the terminal, from a running relay. */
 
 const usage = `npm run tail -- SYMBOL [SYMBOL ...] [--url http://127.0.0.1:8080] [--since 5m] [--types transfer,nav] [--json]
 
   SYMBOL   a symbol in any case, an address, isin:..., or * for all
   --url    the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)
-  --since  a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; now if not given
+  --since  a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time (default: now)
   --types  a comma list of message types, or *
-  --json   messages as NDJSON, as they are on the wire, instead of lines to read
+  --json   NDJSON messages as on the wire, instead of readable lines
 `
 
 const options = {
@@ -43,7 +43,7 @@ async function tail(args: readonly string[]): Promise<void> {
   if (values.types) url.searchParams.set('types', values.types)
   const response = await fetch(url).catch((failure: unknown) => {
     const cause = failure instanceof Error && failure.cause instanceof Error ? `: ${failure.cause.message}` : ''
-    throw new UsageError(`nobody answers at ${url.origin}${cause}; is the relay running? (npm start)`)
+    throw new UsageError(`no answer from ${url.origin}${cause}; is the relay running? (npm start)`)
   })
   if (response.status !== 200 || !response.body) {
     const { message } = (await response.json().catch(() => ({}))) as { message?: string }
@@ -58,6 +58,6 @@ try {
   await tail(process.argv.slice(2))
 } catch (failure) {
   if (failure instanceof UsageError) process.stderr.write(`tail: ${failure.message}\n`)
-  else process.stderr.write('tail: the stream broke off\n')
+  else process.stderr.write('tail: the stream was interrupted\n')
   process.exitCode = 2
 }

@@ -5,21 +5,19 @@ import { openApi } from './openapi.ts'
 import { page } from './page.ts'
 import { publishedSchemas } from './schemas.ts'
 
-/** One document as it is served. */
 export type Document = {
   readonly type: string
   readonly body: string
   readonly etag: string
-  /** What a page may do; null for what is no page. */
+  /** Null for a document that is not a page. */
   readonly contentSecurityPolicy: string | null
 }
 
 const JSON_TYPE = 'application/json'
 const SCHEMA_TYPE = 'application/schema+json'
-/** Bytes of a digest that tell one edition from the next. */
 const ETAG_BYTES = 16
 
-/** Every document by its path. They are the same for everybody and as long as the process lives, so they are made once. */
+/** Every document by its path. They never change while the process runs, so they are built once. */
 export const documents: ReadonlyMap<string, Document> = new Map([
   ['/openapi.json', documentOf(JSON_TYPE, prettyJson(openApi()))],
   ['/asyncapi.json', documentOf(JSON_TYPE, prettyJson(asyncApi()))],
@@ -35,7 +33,7 @@ function documentOf(type: string, body: string, contentSecurityPolicy: string | 
   return { type, body, etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"`, contentSecurityPolicy }
 }
 
-/** People read them, too. */
+/** Indented, because people read these documents too. */
 function prettyJson(document: unknown): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }

@@ -5,12 +5,12 @@ import { examplesOf } from './examples.ts'
 import { anyRefusal, jsonContent, type Media, type Route, refusals, routes, SCHEMA_REF_PREFIX } from './route-table.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
-/** What whoever reads any of the documents must know about the records. */
+/** Every document must contain this sentence. */
 export const CAVEAT =
   'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
 
-/** What the service is, for the head of each document. */
-export const serviceDescription = `The tape of tokenized stocks: what happens to them on chain, the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, everything stands once on one numbered tape, and whatever is missing is said to be missing. No key, no account; come back with the last id and go on behind it.`
+/** The introduction of each document. */
+export const serviceDescription = `A real-time feed of tokenized stocks: every on-chain event the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, every event is published once on one numbered tape, and every gap is reported. No key, no account; reconnect with the last id and continue after it.`
 
 /** The HTTP side of the contract as OpenAPI 3.1. */
 export function openApi() {
@@ -20,7 +20,7 @@ export function openApi() {
       Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => [id, withExamples(id, schema)]),
     ),
     update: oneOf('A message of the tape.', updates),
-    message: oneOf('Anything that a listener can be told.', [...updates, ...notices]),
+    message: oneOf('Any message that a listener can receive.', [...updates, ...notices]),
   }
   return {
     openapi: '3.1.0',
@@ -32,7 +32,7 @@ export function openApi() {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The relay that serves this document.' }],
-    // Nobody needs a key unless the relay was set to ask for one.
+    // A key is needed only if the relay is configured to require one.
     security: [{}, { bearer: [] }, { key: [] }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths: Object.fromEntries(routes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
@@ -45,8 +45,13 @@ export function openApi() {
         ]),
       ),
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'A key, where this relay asks for one.' },
-        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The same where no header can be sent.' },
+        bearer: { type: 'http', scheme: 'bearer', description: 'A key, if this relay requires one.' },
+        key: {
+          type: 'apiKey',
+          in: 'query',
+          name: 'key',
+          description: 'The same for clients that cannot send a header.',
+        },
       },
     },
   }
@@ -57,7 +62,7 @@ function withExamples(id: string, schema: JsonSchema): JsonSchema {
   return examples.length > 0 ? { ...schema, examples } : schema
 }
 
-/** One of several messages; which one, its `type` says. */
+/** One of several messages, distinguished by `type`. */
 const oneOf = (description: string, types: readonly string[]) => ({
   description,
   oneOf: types.map((type) => ({ $ref: SCHEMA_REF_PREFIX + type })),
@@ -121,7 +126,7 @@ const responseOf = ({ description, content, headers }: Route['responses'][number
     : {}),
 })
 
-/** The parameters of a query string, read off the schema that reads them. */
+/** The parameters of a query string, from the schema that parses them. */
 function parametersOf(query: z.ZodObject) {
   const { properties = {} } = querySchema(query)
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
@@ -132,7 +137,7 @@ function parametersOf(query: z.ZodObject) {
   }))
 }
 
-/** What a query string says as a comma list is a list in a `subscribe`: there its members are described. */
+/** A comma list in a query string is an array in a `subscribe`, whose schema describes the items. */
 const { symbols, types } = (namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}) as Record<string, JsonSchema>
 const listParameters: Readonly<Record<string, JsonSchema>> = {
   symbols: withoutDescription(symbols),
@@ -144,7 +149,7 @@ function withoutDescription(schema: JsonSchema | undefined): JsonSchema {
   return rest
 }
 
-/** A query string can leave out, and cannot say null. */
+/** A query string can omit a parameter, but cannot set it to null. */
 function withoutNull(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.type)) {
     const [type] = schema.type.filter((candidate: unknown) => candidate !== 'null')

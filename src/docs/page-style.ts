@@ -1,4 +1,4 @@
-/** How the page looks, and the little that it does by itself. */
+/** The style and the script of the page. */
 
 export const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --shade: #f4f6f8; --line: #d8dee4; --mark: #0b5cad }
@@ -6,7 +6,7 @@ export const style = `
 * { box-sizing: border-box }
 html { scroll-behavior: smooth; scroll-padding-top: 1rem }
 body { margin: 0; color: var(--ink); background: var(--paper); font: 16px/1.55 system-ui, sans-serif }
-.house { display: grid; grid-template-columns: 15rem minmax(0, 54rem); gap: 3rem; max-width: 76rem; margin: 0 auto; padding: 0 1.25rem }
+.layout { display: grid; grid-template-columns: 15rem minmax(0, 54rem); gap: 3rem; max-width: 76rem; margin: 0 auto; padding: 0 1.25rem }
 nav { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto; padding: 2rem 0; font-size: .9rem }
 nav ul { list-style: none; margin: 0 0 1rem; padding: 0 }
 nav b { display: block; margin-top: 1rem; color: var(--soft); font-weight: 600 }
@@ -33,10 +33,10 @@ td:nth-child(2) { color: var(--soft); min-width: 8rem; max-width: 18rem }
 .soft { color: var(--soft) }
 .caveat { padding: .7rem 1rem; border-left: 3px solid var(--mark); background: var(--shade) }
 summary { cursor: pointer; color: var(--mark); font-size: .9rem }
-@media (max-width: 60rem) { .house { display: block } nav { position: static; max-height: none; padding-bottom: 0 } nav ul { columns: 3 } }
+@media (max-width: 60rem) { .layout { display: block } nav { position: static; max-height: none; padding-bottom: 0 } nav ul { columns: 3 } }
 `
 
-/** Puts the place that served the page into every line to copy, and a button beside it. `origin` is what stands there. */
+/** Replaces `origin` in every code block with the page's own origin, and adds a copy button. */
 export const scriptFor = (origin: string): string => `
 const places = [[${JSON.stringify(origin)}, location.origin], [${JSON.stringify(origin.replace('http', 'ws'))}, location.origin.replace('http', 'ws')]]
 for (const line of document.querySelectorAll('pre')) {

@@ -16,12 +16,12 @@ import {
 import { messageTypes } from './schemas.ts'
 import { ORIGIN, snippets } from './snippets.ts'
 
-/** The page at `/docs`: both documents and lines to copy, in one file that asks nobody else for anything. */
+/** The page at `/docs`: both documents and code to copy, in one file that loads nothing else. */
 
 const script = scriptFor(ORIGIN)
 const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** The page's own style and script are all that may run, and it may listen to who served it. */
+/** Only the page's own style and script may run, and it may connect only to its own origin. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   `style-src ${cspHashOf(style)}`,
@@ -36,7 +36,7 @@ const contentSecurityPolicy = [
 const openApiDocument = openApi()
 const asyncApiDocument = asyncApi()
 const { updates, notices, requests } = messageTypes
-/** What stands among the schemas and is no message. */
+/** The schemas that are not messages begin with a capital letter. */
 const schemaNames = Object.keys(openApiDocument.components.schemas).filter((name) => /^[A-Z]/.test(name))
 
 const linkList = (title: string, links: readonly (readonly [href: string, text: string])[]): Markup =>
@@ -47,15 +47,15 @@ const body = html`<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>stocktape: what it tells, and how to hear it</title>
+<title>stocktape: documentation</title>
 <link rel="icon" href="data:,">
 <style>${raw(style)}</style>
 </head>
 <body>
-<div class="house">
+<div class="layout">
 <nav>
 ${linkList('stocktape', [
-  ['hear', 'Hear it'],
+  ['listen', 'Get started'],
   ...openApiDocument.tags.map(({ name }) => [anchorOf(name), name] as const),
   ['refused', 'Refusals'],
   ['channels', 'Channels'],
@@ -73,7 +73,7 @@ ${linkList(
   requests.map((type) => [`message-${type}`, type]),
 )}
 ${linkList(
-  'parts',
+  'shared types',
   schemaNames.map((name) => [`part-${name}`, name]),
 )}
 </nav>
@@ -82,27 +82,27 @@ ${linkList(
 <p>${serviceDescription}</p>
 <p class="caveat">${CAVEAT}</p>
 <p>For machines: <a href="/openapi.json">openapi.json</a>, <a href="/asyncapi.json">asyncapi.json</a>, <a href="/llms.txt">llms.txt</a>, and a JSON Schema of every message.</p>
-<h2 id="hear">Hear it</h2>
+<h2 id="listen">Get started</h2>
 ${snippets.map(
-  ({ id, title, description, source }) => html`<section id="hear-${id}"><h3>${title}</h3><p>${description}</p>
-${copyBlock(`hear-${id}`, source.trimEnd())}</section>`,
+  ({ id, title, description, source }) => html`<section id="listen-${id}"><h3>${title}</h3><p>${description}</p>
+${copyBlock(`listen-${id}`, source.trimEnd())}</section>`,
 )}
 ${operations(openApiDocument)}
 <h2 id="refused">Refusals</h2>
-<p>Every refusal is an error record, with a sentence that says what is wrong and what to do.</p>
+<p>Every refusal is an error record, with a sentence that names what is wrong and what to do.</p>
 ${refusalRows(openApiDocument)}
 <h2 id="channels">Channels</h2>
 <span id="message-message"></span>
 ${channels(asyncApiDocument)}
-<h2 id="message-update">On the tape</h2>
+<h2 id="message-update">Messages on the tape</h2>
 ${messages(asyncApiDocument, updates)}
-<h2>Of a connection</h2>
+<h2>Messages of a connection</h2>
 ${messages(asyncApiDocument, notices)}
-<h2>From a client</h2>
+<h2>Messages from a client</h2>
 ${messages(asyncApiDocument, requests)}
-<h2>On /rpc</h2>
+<h2>Messages on /rpc</h2>
 ${messages(asyncApiDocument, Object.keys(asyncApiDocument.channels.rpc.messages))}
-<h2>Parts</h2>
+<h2>Shared types</h2>
 ${parts(openApiDocument, schemaNames)}
 </main>
 </div>

@@ -3,7 +3,7 @@ import type { asyncApi } from './asyncapi.ts'
 import type { openApi } from './openapi.ts'
 import { type JsonSchema, messageTypes } from './schemas.ts'
 
-/** The two documents as readable text. All of it is escaped, the examples too. */
+/** The two documents as HTML. All text is escaped, the examples too. */
 
 export type Markup = ReturnType<typeof html>
 type OpenApi = ReturnType<typeof openApi>
@@ -12,15 +12,14 @@ type Operation = OpenApi['paths'][string][string]
 
 export const anchorOf = (id: string): string => id.replaceAll(/[^\w-]+/g, '-')
 
-/** Every operation under its tag. */
 export function operations({ paths }: OpenApi): Markup {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
   const byTag = Map.groupBy(all, ({ operation }) => operation?.tags[0] ?? '')
   return html`${[...byTag].map(
-    ([tag, some]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
-${some.map(({ path, method, operation }) => operation && operationSection(path, method, operation))}`,
+    ([tag, tagged]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
+${tagged.map(({ path, method, operation }) => operation && operationSection(path, method, operation))}`,
   )}`
 }
 
@@ -30,17 +29,17 @@ const operationSection = (path: string, method: string, operation: NonNullable<O
 <p>${operation.summary}.${operation.description ? ` ${operation.description}` : ''}</p>
 ${operation['x-codeSamples'].map(({ source }) => copyBlock(operation.operationId, source))}
 ${operation.parameters ? parametersTable(operation.parameters) : ''}
-<div class="scroll"><table><tr><th>answer</th><th>as</th><th></th></tr>
+<div class="scroll"><table><tr><th>status</th><th>type</th><th></th></tr>
 ${Object.entries(operation.responses).map(([status, response]) => answerRow(status, response))}
 ${refusalRow(operation.responses)}</table></div>
 </section>`
 
-/** A line to copy, with a name by which it is found. */
+/** Code to copy; the name lets tests find it. */
 export const copyBlock = (name: string, source: string): Markup =>
   html`<div class="line"><pre data-line="${name}">${source}</pre></div>`
 
 const parametersTable = (parameters: NonNullable<NonNullable<Operation>['parameters']>): Markup =>
-  html`<div class="scroll"><table><tr><th>parameter</th><th>is</th><th></th></tr>
+  html`<div class="scroll"><table><tr><th>parameter</th><th>type</th><th></th></tr>
 ${parameters.map(
   ({ name, schema, description }) =>
     html`<tr><td><code>${name}</code></td><td>${typeOf(schema)}</td><td>${description ?? ''}</td></tr>`,
@@ -63,20 +62,19 @@ function refusalRow(responses: NonNullable<Operation>['responses']): Markup {
   return html`<tr><td>${statuses}</td><td>${linkTo('ErrorRecord')}</td><td><a href="#refused">Refused.</a></td></tr>`
 }
 
-/** Why requests are refused. */
 export const refusalRows = ({ components }: OpenApi): Markup =>
   html`<div class="scroll"><table>${Object.entries(components.responses).map(
     ([name, { description }]) =>
       html`<tr><td>${name.replace('Refused', '') || 'others'}</td><td>${description}</td></tr>`,
   )}</table></div>`
 
-/** Every channel with what is said on it, and who says it. */
+/** Every channel with its messages and who sends them. */
 export function channels({ channels, operations }: AsyncApi): Markup {
   const byAddress = Object.entries(channels).map(([name, channel]) => {
     const channelOperations = Object.values(operations).filter(({ channel: { $ref } }) => $ref === `#/channels/${name}`)
     return html`<h3 id="channel-${name}"><code>${channel.address}</code> ${channel.title}</h3>
 <p>${channel.description}</p>
-<div class="scroll"><table><tr><th>who</th><th>says</th><th></th></tr>${channelOperations.map(
+<div class="scroll"><table><tr><th>sender</th><th>messages</th><th></th></tr>${channelOperations.map(
       ({ action, summary, messages }) =>
         html`<tr><td>${action === 'send' ? 'the relay' : 'a client'}</td><td>${linksTo(messages)}</td><td>${summary}</td></tr>`,
     )}</table></div>`
@@ -90,7 +88,7 @@ const linksTo = (messages: readonly { readonly $ref: string }[]): readonly Marku
     return html`<a href="#message-${name}"><code>${name}</code></a> `
   })
 
-/** Some messages, each with its fields and an example. */
+/** Messages, each with its fields and its examples. */
 export function messages({ components }: AsyncApi, types: readonly string[]): Markup {
   return html`${types.map((type) => {
     const message = components.messages[type]
@@ -102,7 +100,7 @@ export function messages({ components }: AsyncApi, types: readonly string[]): Ma
 ${fieldsTable(schema)}
 ${message.examples.map(
   ({ payload }) =>
-    html`<details><summary>an example</summary>${copyBlock(`example-${type}`, JSON.stringify(payload, null, 2))}</details>`,
+    html`<details><summary>example</summary>${copyBlock(`example-${type}`, JSON.stringify(payload, null, 2))}</details>`,
 )}</section>`
   })}`
 }
@@ -112,7 +110,7 @@ const isPublished = (type: string): boolean =>
     .flat()
     .some((one) => one === type)
 
-/** The pieces that messages share. */
+/** The schemas that messages share. */
 export function parts({ components }: OpenApi, names: readonly string[]): Markup {
   return html`${names.map((name) => {
     const schema = components.schemas[name]
@@ -123,14 +121,14 @@ ${schema.properties ? fieldsTable(schema) : html`<p class="soft">${typeOf(schema
 }
 
 function fieldsTable({ properties = {}, required = [] }: JsonSchema): Markup {
-  return html`<div class="scroll"><table><tr><th>field</th><th>is</th><th></th></tr>
+  return html`<div class="scroll"><table><tr><th>field</th><th>type</th><th></th></tr>
 ${Object.entries(properties).map(
   ([name, schema]) =>
     html`<tr><td><code>${name}${required.includes(name) ? '' : '?'}</code></td><td>${typeOf(schema)}</td><td>${schema.description ?? ''}</td></tr>`,
 )}</table></div>`
 }
 
-/** What a schema allows, in a few words. */
+/** A schema in a few words. */
 function typeOf(schema: JsonSchema): Markup {
   const [first, ...more] = schema.allOf ?? []
   if (first && more.length === 0) return typeOf(first)
@@ -145,7 +143,7 @@ function typeOf(schema: JsonSchema): Markup {
   return html`${[schema.type ?? 'anything'].flat().join(' or ')}`
 }
 
-/** More alternatives than this are not spelled out. */
+/** More alternatives than this are only counted. */
 const ALTERNATIVES_BOUND = 4
 
 const linkTo = (name: string): Markup =>

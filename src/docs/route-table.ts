@@ -7,7 +7,7 @@ import { TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { examplesOf, statusExample } from './examples.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** What one route takes and gives. */
+/** The parameters and answers of one route. */
 export type Route = {
   readonly method: 'get' | 'post'
   readonly path: string
@@ -15,18 +15,17 @@ export type Route = {
   readonly tag: string
   readonly summary: string
   readonly description?: string
-  /** What stands in the path, each with its meaning and one that is there. */
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
   readonly query?: z.ZodObject
-  /** Headers that mean something, each with what. */
+  /** Request headers by name, with their meaning. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
-  /** Which refusals there are besides. */
+  /** The statuses of its error records. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** What a client is advised that uses another method; where nothing is, GET. */
+  /** Advice for a client that uses another method; `use GET.` by default. */
   readonly otherMethods?: string
-  /** A line to paste into a shell. */
+  /** Shell commands to copy. */
   readonly curl: string
 }
 
@@ -45,7 +44,7 @@ export type RouteId =
   | 'health'
   | 'ready'
   | 'metrics'
-  | 'door'
+  | 'home'
   | 'schema'
   | 'openapi'
   | 'asyncapi'
@@ -61,28 +60,26 @@ type RouteResponse = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Why a request is refused, always with an error record. */
+/** Every refusal is an error record. */
 export const refusals = {
-  400: 'A parameter cannot be read; message and details name it.',
-  401: 'This relay asks for a key.',
-  403: 'Not from this place: of another origin, or without what it takes.',
-  404: 'There is no such thing; details may suggest what was meant.',
-  410: 'A position of a tape that is gone; details name the oldest of this one.',
-  426: 'This is a WebSocket.',
-  429: 'Too much at once from your address; Retry-After says when to come back.',
-  503: 'Not now: no list yet, no room, or about to stop; Retry-After says when to come back.',
+  400: 'A parameter is not valid; message and details name it.',
+  401: 'This relay requires a key.',
+  403: 'Forbidden: the origin is not allowed, or the credentials are missing.',
+  404: 'Not found; details may suggest close matches.',
+  410: 'A position of a tape that is gone; details name the oldest position of this one.',
+  426: 'This path requires a WebSocket.',
+  429: 'Too many requests or connections from your address; Retry-After says when to retry.',
+  503: 'Not available now: no list yet, no room, or stopping; Retry-After says when to retry.',
 } as const
 
-/** What any route may answer beside what is said of it. */
 export const anyRefusal =
-  'As anywhere: 405 for another method than Allow names, 408 and 431 for a request that is too slow or has too many headers, 500 for a failure on our side.'
+  'On any route: 405 for a method that Allow does not name, 408 and 431 for a request that is too slow or has too many headers, 500 for an internal error.'
 
-/** Where a document of this kind keeps its schemas. */
 export const SCHEMA_REF_PREFIX = '#/components/schemas/'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
 const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
 
-/** An answer as JSON, by the schema that has its name. */
+/** A JSON answer with a registered schema. */
 export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   const { id } = schemaRegistry.get(schema) ?? { id: '' }
   return {
@@ -90,7 +87,7 @@ export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   }
 }
 const textContent = { schema: { type: 'string' } }
-/** JSON-RPC has a contract of its own. */
+/** JSON-RPC has its own contract. */
 const rpcContent = (example?: unknown): Media => ({
   'application/json': { schema: { type: ['object', 'array'] }, ...(example === undefined ? {} : { example }) },
 })
@@ -102,21 +99,25 @@ const record = snapshot?.token
 
 const symbolParameter = {
   symbol: {
-    description: 'A symbol in any case, an address, or isin:…; several with commas, * for all.',
+    description: 'A symbol in any case, an address, or isin:…; several separated by commas, or * for all.',
     example: 'AAPLc',
   },
 }
 
 const streamDescription =
-  'First come hello, subscribed, a gap if something is missing, a snapshot of each token and the replay; after live everything is news. Come back with the last id, as Last-Event-ID or since, and nothing is missing and nothing comes twice.'
+  'The stream begins with hello, subscribed, a gap if messages are missing, a snapshot of each token and the replay; after live come live messages. Reconnect with the last id, as Last-Event-ID or since, and no message is lost or repeated.'
 
 const resumeHeaders = {
-  'Last-Event-ID': 'The last id that was seen, as a browser sends it by itself. It wins over since.',
+  'Last-Event-ID': 'The last id received, which a browser sends by itself. It wins over since.',
 }
-const etagRequestHeaders = { 'If-None-Match': 'The ETag of what is known already.' }
-const notModified: RouteResponse = { status: 304, description: 'It is still the one that If-None-Match names.' }
+const etagRequestHeaders = { 'If-None-Match': 'The ETag of the copy that the client has.' }
+const notModified: RouteResponse = {
+  status: 304,
+  description: 'Not modified: If-None-Match names the current version.',
+}
 const keptSinceHeader = {
-  'X-Kept-Since': 'The position after which nothing was gone: who goes on from before it has missed something.',
+  'X-Kept-Since':
+    'The position after which nothing was gone. A client that continues from an earlier one has missed messages.',
 }
 
 const streamResponse: RouteResponse = {
@@ -132,11 +133,11 @@ const streamResponse: RouteResponse = {
   },
 }
 
-/** Every route over plain HTTP, in the order in which a newcomer needs them. The handlers and the documents follow it. */
+/** Every route over plain HTTP, in the order in which a new user needs them. */
 export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/tail/{symbol}', id: 'tail', tag: 'Listen' },
-    summary: 'Readable lines, one for each message',
+    summary: 'Readable lines, one per message',
     description: 'For people: the stream as text. Control, escape and bidirectional characters are replaced.',
     pathParameters: symbolParameter,
     query: StreamQuery.omit({ symbols: true, format: true, events: true }),
@@ -164,8 +165,8 @@ export const routes: readonly Route[] = [
   },
   {
     ...{ method: 'get', path: '/v1/stream', id: 'stream', tag: 'Listen' },
-    summary: 'The messages of some tokens, or of all, as server-sent events or NDJSON',
-    description: `${streamDescription} A browser that finds no room gets 200, a retry and an error, since it would take any other answer for good.`,
+    summary: 'The messages of several tokens, or of all, as server-sent events or NDJSON',
+    description: `${streamDescription} If there is no room, a browser gets 200, a retry and an error, because it would never reconnect after another status.`,
     query: StreamQuery,
     requestHeaders: resumeHeaders,
     responses: [streamResponse],
@@ -174,29 +175,28 @@ export const routes: readonly Route[] = [
   },
   {
     ...{ method: 'get', path: '/v1/ws', id: 'socket', tag: 'Listen' },
-    summary: 'The same over WebSocket; what is said there is in asyncapi.json',
-    description: `${streamDescription} The query says the same as a first subscribe; without symbols one is waited for.`,
+    summary: 'The same over WebSocket; asyncapi.json describes its messages',
+    description: `${streamDescription} The query has the same options as a subscribe message; without symbols the relay waits for one.`,
     query: StreamQuery.omit({ format: true, events: true }),
     responses: [
       {
         status: 101,
-        description:
-          'The connection is a WebSocket from here on. What is wrong with the query is an error message on it.',
+        description: 'The connection is now a WebSocket. A mistake in the query becomes an error message on it.',
       },
     ],
     refusals: [400, 426, 503],
     curl: `npx wscat -c '${ORIGIN.replace('http', 'ws')}/v1/ws?symbols=AAPLc'`,
   },
   {
-    ...{ method: 'get', path: '/v1/events', id: 'events', tag: 'Look back' },
-    summary: 'What was told, page by page or all at once',
+    ...{ method: 'get', path: '/v1/events', id: 'events', tag: 'History' },
+    summary: 'Past messages, page by page or all at once',
     description:
-      'The very objects of the stream, heard by the same rules, in either view. next goes into after, with desc into before, in place of what the query says there, and is null once there is nothing more; a page may be short or empty and still not be the last. As NDJSON it is no page but all that was asked for, ended by the end of the answer.',
+      'The same objects as the stream, matched by the same rules, in either view. To continue, pass next as after (with desc as before) in place of the one in the query; it is null when there are no more messages. A short or empty page is not necessarily the last. NDJSON returns the whole range instead of a page; it is complete if the answer ends normally.',
     query: EventsQuery,
     responses: [
       {
         status: 200,
-        description: 'A page, or lines.',
+        description: 'A page, or NDJSON lines.',
         content: {
           ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
           'application/x-ndjson': { schema: update, example: `${JSON.stringify(transfer)}\n` },
@@ -208,15 +208,14 @@ export const routes: readonly Route[] = [
     curl: `curl -s '${ORIGIN}/v1/events?symbols=AAPLc&order=desc&limit=10'\ncurl -s '${ORIGIN}/v1/events?symbols=AAPLc&since=1h&format=ndjson' > AAPLc.ndjson`,
   },
   {
-    ...{ method: 'get', path: '/v1/events/{key}', id: 'fact', tag: 'Look back' },
-    summary: "One on-chain fact's life",
-    description:
-      'Everything that is kept about it, oldest first, with the seals that list it, and how firm it is by now.',
+    ...{ method: 'get', path: '/v1/events/{key}', id: 'fact', tag: 'History' },
+    summary: 'All messages about one on-chain fact',
+    description: 'Every kept message about it, oldest first, including the seals that list it, and its current stage.',
     pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
     responses: [
       {
         status: 200,
-        description: 'All that is kept of it.',
+        description: 'Every kept message about it.',
         content: jsonContent(OneFact, { key: transfer?.key, updates: [transfer, seal], stage: 'sealed' }),
       },
     ],
@@ -224,16 +223,16 @@ export const routes: readonly Route[] = [
     curl: `key=$(curl -s '${ORIGIN}/v1/events?types=transfer&limit=1' | grep -o '[0-9]*-0x[0-9a-f]*-[0-9]*' | head -n 1)\ncurl -s "${ORIGIN}/v1/events/$key"`,
   },
   {
-    ...{ method: 'get', path: '/v1/tokenized-stocks', id: 'tokens', tag: 'What there is' },
+    ...{ method: 'get', path: '/v1/tokenized-stocks', id: 'tokens', tag: 'Tokens' },
     summary: 'The list of tokenized stocks',
-    description: 'Exactly the list response of the Tokenized Stocks Read API, from the list as it was last read.',
+    description: 'Exactly the list answer of the Tokenized Stocks Read API, as last read.',
     requestHeaders: etagRequestHeaders,
     responses: [
       {
         status: 200,
         description: 'The list.',
         content: jsonContent(TokenList, { tokens: [record] }),
-        headers: { ETag: 'Which list it is.', Age: 'How many seconds ago it was read.' },
+        headers: { ETag: 'The version of the list.', Age: 'Seconds since the list was read.' },
       },
       notModified,
     ],
@@ -241,9 +240,9 @@ export const routes: readonly Route[] = [
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks`,
   },
   {
-    ...{ method: 'get', path: '/v1/tokenized-stocks/{selector}', id: 'token', tag: 'What there is' },
-    summary: 'One token as it stands now',
-    description: 'The fields of a snapshot, and the position of the newest message about it.',
+    ...{ method: 'get', path: '/v1/tokenized-stocks/{selector}', id: 'token', tag: 'Tokens' },
+    summary: 'The current state of one token',
+    description: 'The fields of a snapshot, and the position of the newest message about the token.',
     pathParameters: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
     responses: [
       {
@@ -256,27 +255,27 @@ export const routes: readonly Route[] = [
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
   },
   {
-    ...{ method: 'post', path: '/rpc', id: 'rpc', tag: 'Ask the chain' },
+    ...{ method: 'post', path: '/rpc', id: 'rpc', tag: 'JSON-RPC' },
     summary: 'JSON-RPC 2.0, as a node answers it',
     description:
-      'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path has eth_subscribe (pendingLogs, logs, newHeads) besides. A batch holds up to 50 requests.',
+      'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path also has eth_subscribe (pendingLogs, logs, newHeads). A batch holds up to 50 requests.',
     body: rpcContent({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }),
     responses: [
       {
         status: 200,
-        description: 'A result, or an error of JSON-RPC; a list of them for a batch.',
+        description: 'A JSON-RPC result or error; an array of them for a batch.',
         content: rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' }),
       },
-      { status: 204, description: 'There were only notifications.' },
+      { status: 204, description: 'The request had only notifications.' },
       {
         status: 403,
-        description: 'The upstream refuses this method, or this place is not let in.',
+        description: 'The upstream refuses this method, or the origin is not allowed.',
         content: rpcContent(),
       },
       { status: 413, description: 'The body is too large.', content: rpcContent() },
       {
         status: 429,
-        description: 'Too many requests of your address: -32005, and Retry-After.',
+        description: 'Too many requests from your address: -32005, and Retry-After.',
         content: rpcContent(),
       },
       { status: 503, description: 'No room now.', content: rpcContent() },
@@ -286,27 +285,27 @@ export const routes: readonly Route[] = [
     curl: `curl -s ${ORIGIN}/rpc -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`,
   },
   {
-    ...{ method: 'get', path: '/v1/status', id: 'status', tag: 'How it is' },
-    summary: 'Where the feed comes from now, and how well it keeps its promises',
-    responses: [{ status: 200, description: 'How it is.', content: jsonContent(ServiceStatus, statusExample) }],
+    ...{ method: 'get', path: '/v1/status', id: 'status', tag: 'Status' },
+    summary: 'The current source of the feed, and how its pre-confirmations ended',
+    responses: [{ status: 200, description: 'The status.', content: jsonContent(ServiceStatus, statusExample) }],
     refusals: [401, 403],
     curl: `curl -s ${ORIGIN}/v1/status`,
   },
   {
-    ...{ method: 'get', path: '/healthz', id: 'health', tag: 'How it is' },
+    ...{ method: 'get', path: '/healthz', id: 'health', tag: 'Status' },
     summary: 'Whether the process answers',
-    responses: [{ status: 200, description: 'It does.', content: jsonContent(Health, { status: 'ok' }) }],
+    responses: [{ status: 200, description: 'The process answers.', content: jsonContent(Health, { status: 'ok' }) }],
     refusals: [],
     curl: `curl -s ${ORIGIN}/healthz`,
   },
   {
-    ...{ method: 'get', path: '/readyz', id: 'ready', tag: 'How it is' },
-    summary: 'Whether it is of use now',
+    ...{ method: 'get', path: '/readyz', id: 'ready', tag: 'Status' },
+    summary: 'Whether the service is ready',
     responses: [
-      { status: 200, description: 'It is.', content: jsonContent(Readiness, { status: 'ready', reasons: [] }) },
+      { status: 200, description: 'Ready.', content: jsonContent(Readiness, { status: 'ready', reasons: [] }) },
       {
         status: 503,
-        description: 'It is not, and why.',
+        description: 'Not ready, and why.',
         content: jsonContent(Readiness, { status: 'unready', reasons: ['the upstream is down'] }),
       },
     ],
@@ -314,28 +313,28 @@ export const routes: readonly Route[] = [
     curl: `curl -s ${ORIGIN}/readyz`,
   },
   {
-    ...{ method: 'get', path: '/metrics', id: 'metrics', tag: 'How it is' },
-    summary: 'What is counted, in Prometheus text',
-    description: 'To this machine only, unless METRICS_TOKEN is set and borne.',
+    ...{ method: 'get', path: '/metrics', id: 'metrics', tag: 'Status' },
+    summary: 'Metrics as Prometheus text',
+    description: 'For this machine only, unless METRICS_TOKEN is set and the request sends it.',
     responses: [{ status: 200, description: 'Metrics.', content: { 'text/plain': textContent } }],
     refusals: [403],
     curl: `curl -s ${ORIGIN}/metrics`,
   },
   {
-    ...{ method: 'get', path: '/', id: 'door', tag: 'Read about it' },
-    summary: 'Leads to /docs',
-    responses: [{ status: 302, description: 'Where to read on.', headers: { Location: '/docs' } }],
+    ...{ method: 'get', path: '/', id: 'home', tag: 'Documentation' },
+    summary: 'Redirects to /docs',
+    responses: [{ status: 302, description: 'The documentation.', headers: { Location: '/docs' } }],
     refusals: [],
     curl: `curl -sL ${ORIGIN}`,
   },
   {
-    ...{ method: 'get', path: '/schemas/{type}.json', id: 'schema', tag: 'Read about it' },
-    summary: 'The JSON Schema of one type of message',
-    pathParameters: { type: { description: 'A type of message.', example: 'transfer' } },
+    ...{ method: 'get', path: '/schemas/{type}.json', id: 'schema', tag: 'Documentation' },
+    summary: 'The JSON Schema of one message type',
+    pathParameters: { type: { description: 'A message type.', example: 'transfer' } },
     responses: [
       {
         status: 200,
-        description: 'A schema that needs no other document, with examples.',
+        description: 'A self-contained schema with examples.',
         content: { 'application/schema+json': { schema: { type: 'object' } } },
       },
       notModified,
@@ -347,13 +346,13 @@ export const routes: readonly Route[] = [
   ...(
     [
       ['/openapi.json', 'openapi', 'This document: OpenAPI 3.1', 'application/json'],
-      ['/asyncapi.json', 'asyncapi', 'Every message, and who says it: AsyncAPI 3.0', 'application/json'],
-      ['/docs', 'docs', 'Both of them as a page, with lines to copy', 'text/html'],
+      ['/asyncapi.json', 'asyncapi', 'Every message and its sender: AsyncAPI 3.0', 'application/json'],
+      ['/docs', 'docs', 'Both as a page, with code to copy', 'text/html'],
       ['/llms.txt', 'llms', 'What a language model needs to know', 'text/plain'],
     ] as const
   ).map(
     ([path, id, summary, type]): Route => ({
-      ...{ method: 'get', path, id, summary, tag: 'Read about it' },
+      ...{ method: 'get', path, id, summary, tag: 'Documentation' },
       responses: [
         {
           status: 200,

@@ -5,12 +5,9 @@ import { Request } from '../protocol/requests.ts'
 import { Update } from '../protocol/updates.ts'
 import { examplesOf } from './examples.ts'
 
-/**
- * The schemas that check the messages, as JSON Schema. They are open as the contract is: a field that a client does not
- * know is no mistake.
- */
+/** The schemas of the messages as JSON Schema. They allow unknown fields, because the contract may grow. */
 
-/** A JSON Schema, as far as it is looked into here. */
+/** The part of JSON Schema that the documents read. */
 export type JsonSchema = {
   readonly $ref?: string
   readonly type?: string
@@ -29,14 +26,14 @@ export type JsonSchema = {
 type Schemas = Readonly<Record<string, JsonSchema>>
 type JsonSchemaDraft = 'draft-2020-12' | 'draft-07'
 
-/** Every schema that has a name, by it. `place` is where such names are found in the document at hand. */
+/** Every registered schema by its name. `refPrefix` is the path of named schemas in the target document. */
 export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft-2020-12'): Schemas {
   const { schemas } = z.toJSONSchema(schemaRegistry, {
     target,
     io: 'input',
     uri: (id) => `${refPrefix}${id}`,
     unrepresentable: 'any',
-    // That an integer is exact as a double needs no saying.
+    // The safe integer bounds would only be noise.
     override: ({ jsonSchema }) => {
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -47,12 +44,12 @@ export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft
   )
 }
 
-/** What a query string may hold, as an object of its parameters. */
+/** A query string as an object schema of its parameters. */
 export function querySchema(query: z.ZodObject): JsonSchema {
   const { $schema: _draft, ...schema } = z.toJSONSchema(query, {
     io: 'input',
     unrepresentable: 'any',
-    // What is said of the text of a number is not said of the number.
+    // The pattern is for the text of a number, not for the number.
     override: ({ jsonSchema }) => {
       if (jsonSchema.type !== 'string') delete jsonSchema.pattern
     },
@@ -60,7 +57,7 @@ export function querySchema(query: z.ZodObject): JsonSchema {
   return schema
 }
 
-/** The types of messages: those on the tape, those of a connection, and what a client may say. */
+/** The message types: on the tape, of a connection, and from a client. */
 export const messageTypes = {
   updates: Update.options.map(({ shape }) => shape.type.value),
   notices: Notice.options.map(({ shape }) => shape.type.value),
@@ -69,7 +66,7 @@ export const messageTypes = {
 
 const DEFS = '#/$defs/'
 
-/** What is served for each type of message: a schema that needs no other document, with its examples. */
+/** A self-contained schema with examples for each message type. */
 export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   const schemas = namedSchemas(DEFS)
   return new Map(
@@ -84,7 +81,7 @@ export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   )
 }
 
-/** The names that a schema refers to, and those that these refer to. */
+/** The names that a schema refers to, directly and indirectly. */
 function referencedNames(schema: unknown, schemas: Schemas, found = new Set<string>()): ReadonlySet<string> {
   if (typeof schema !== 'object' || schema === null) return found
   for (const [keyword, value] of Object.entries(schema)) {

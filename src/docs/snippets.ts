@@ -1,10 +1,10 @@
-/** Lines to copy, each good as it stands. They are run as they are by tests. */
+/** Code to copy. Tests run it unchanged. */
 
-/** Where they point until whoever shows them puts its own place there. */
+/** The page at `/docs` replaces it with its own origin. */
 export const ORIGIN = 'http://127.0.0.1:8080'
 const WS_ORIGIN = ORIGIN.replace('http', 'ws')
 
-/** The three lines that everybody needs first: text, WebSocket, browser. */
+/** The first three lines that a new user needs: text, WebSocket, browser. */
 export const quickStartLines = (host: string, symbol: string): readonly string[] => [
   `curl -N http://${host}/v1/tail/${symbol}`,
   `npx wscat -c 'ws://${host}/v1/ws?symbols=${symbol}'`,
@@ -22,14 +22,14 @@ const [curl = '', wscat = '', browser = ''] = quickStartLines(ORIGIN.replace('ht
 
 const typescript = `let since = 'now'
 
-function hear(): void {
+function listen(): void {
   const socket = new WebSocket(\`${WS_ORIGIN}/v1/ws?symbols=AAPLc&since=\${since}\`)
-  const giveUp = () => socket.close()
-  let silence = setTimeout(giveUp, 45_000)
+  const disconnect = () => socket.close()
+  let silence = setTimeout(disconnect, 45_000)
   let retryMs = 1_000
   socket.onmessage = ({ data }) => {
     clearTimeout(silence)
-    silence = setTimeout(giveUp, 45_000)
+    silence = setTimeout(disconnect, 45_000)
     const message = JSON.parse(data)
     since = message.id ?? since
     retryMs = message.retry_ms ?? retryMs
@@ -37,12 +37,12 @@ function hear(): void {
   }
   socket.onclose = ({ code }) => {
     clearTimeout(silence)
-    // 40xx says: do not come back unchanged.
-    if (code < 4000 || code >= 4100) setTimeout(hear, retryMs)
+    // 40xx means: do not reconnect unchanged.
+    if (code < 4000 || code >= 4100) setTimeout(listen, retryMs)
   }
 }
 
-hear()
+listen()
 `
 
 const python = `import json, sys, time, urllib.error, urllib.request
@@ -79,7 +79,7 @@ import (
 
 const url = "${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since="
 
-func hear(since *string) error {
+func listen(since *string) error {
 	response, err := http.Get(url + *since)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func hear(since *string) error {
 func main() {
 	since := "now"
 	for {
-		if err := hear(&since); err != nil {
+		if err := listen(&since); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		time.Sleep(time.Second)
@@ -122,13 +122,11 @@ func main() {
 }
 `
 
-const resumeNote =
-  'It comes back by itself, goes on behind the last id it saw, and gives up a connection that fell silent.'
+const resumeNote = 'It reconnects by itself, continues after the last id, and drops a connection that has gone silent.'
 
-/** How to listen, in the languages that people have at hand. */
 export const snippets: readonly Snippet[] = [
-  { id: 'curl', title: 'curl', description: 'Readable lines, one for each message.', source: curl },
-  { id: 'wscat', title: 'wscat', description: 'The messages themselves, over WebSocket.', source: wscat },
+  { id: 'curl', title: 'curl', description: 'Readable lines, one per message.', source: curl },
+  { id: 'wscat', title: 'wscat', description: 'JSON messages over WebSocket.', source: wscat },
   { id: 'browser', title: 'A browser’s console', description: 'It resumes by itself.', source: browser },
   {
     id: 'typescript',

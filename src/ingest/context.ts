@@ -5,14 +5,12 @@ import type { Tape, TapeHistory } from '../tape/tape.ts'
 import type { FeedSetting } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
 import { correctMultiplier, type PublishContext } from './enrich.ts'
-import { contentOf, detailOf, type FactDraft, isFact } from './fact.ts'
+import { changedFields, contentOf, detailOf, type FactDraft, isFact } from './fact.ts'
 import type { Ledger, PublishedFact } from './ledger.ts'
 import { Outbox } from './outbox.ts'
 import { openKeyNotes } from './restore.ts'
-import { amendDraft } from './settle.ts'
 import { TokenState } from './token-state.ts'
 
-/** What the ingest tells with. */
 export type IngestOptions = {
   readonly tape: Tape & Pick<TapeHistory, 'readKey'>
   readonly staleMs: number
@@ -28,15 +26,15 @@ export type IngestOptions = {
 /** A block and its time, in seconds. */
 type BlockTime = { readonly number: number; readonly timestamp: number | null }
 
-/** Where everything is told: the sheet, what is known of keys and of tokens, and what becomes of a key that was told. */
+/** What every step of the reducer shares: the outbox, the ledger, the token state, and how far the chain is settled. */
 export class IngestContext {
   readonly outbox: Outbox
   readonly ledger: Ledger
   readonly tokenState: TokenState
   readonly count: IngestOptions['count']
-  /** Up to here all is settled; null until it is known where to begin. */
+  /** All blocks up to this one are settled; null until the first cursor. */
   #settledBlock: number | null
-  /** A block of which the time is known, and before which more is still to be settled. */
+  /** The highest block whose time is known while blocks before it are not settled. */
   #aheadBlock: BlockTime | null = null
   readonly #options: IngestOptions
 
@@ -53,7 +51,7 @@ export class IngestContext {
     })
   }
 
-  /** The end of the tape before this turn. */
+  /** The end of the tape before this batch. */
   get tapeEnd(): number {
     return this.#options.tape.end()
   }
@@ -70,33 +68,41 @@ export class IngestContext {
     return this.tokenState.tokens.get(address)
   }
 
-  /** How and when something is told, beside how it was heard. */
+  /** The token's symbol now, or else the one under which a fact was published. */
+  symbolOf(address: Hex, published: string): string {
+    return this.findToken(address)?.symbol ?? published
+  }
+
+  positionOf(seq: number): string {
+    return formatPosition(this.#options.tape.epoch, seq)
+  }
+
   publishContext(origin: Pick<PublishContext, 'via' | 'sealed' | 'late' | 'receivedAt'>): PublishContext {
     return { ...origin, now: this.now, staleMs: this.#options.staleMs, chainTime: this.tokenState.chainTime }
   }
 
-  /** What messages that follow a key say beside it. */
-  get messageContext() {
-    const { epoch } = this.#options.tape
-    return {
-      time: this.nowIso,
-      symbolOf: (address: Hex, before: string) => this.findToken(address)?.symbol ?? before,
-      positionOf: (seq: number) => formatPosition(epoch, seq),
-      currentValue: ({ address, type }: PublishedFact) => this.tokenState.currentValue(address, type),
-    }
-  }
-
-  /** The same key, other content: told as a message of its own. */
+  /** Publishes other content for the same key. */
   amend(published: PublishedFact, of: PublishedFact['type'], fact: FactDraft): void {
     const before = this.#publishedDraft(published.seq, published.key)
     const late = before !== null && 'late' in before && before.late === true
-    const draft = amendDraft({ told: published, of, before, fact: { ...fact, late } }, this.messageContext)
+    const { time: _time, ...update } = { ...fact, late }
+    const draft: Draft = {
+      type: 'amend',
+      symbol: this.symbolOf(published.address, published.symbol),
+      address: published.address,
+      time: this.nowIso,
+      key: published.key,
+      of,
+      was: this.positionOf(published.seq),
+      changed: before ? changedFields(before, update) : ['type'],
+      update,
+    }
     published.seq = this.outbox.nextSeq
     this.outbox.publish(draft)
     this.ledger.amend(published, fact.type, contentOf(fact), detailOf(fact))
   }
 
-  /** Up to here all is settled. */
+  /** All blocks up to this one are settled. */
   advanceSettled(settled: number): void {
     this.#settledBlock = settled
     const aheadBlock = this.#aheadBlock
@@ -105,18 +111,18 @@ export class IngestContext {
     this.advanceTime(aheadBlock.timestamp)
   }
 
-  /** A block's time is known. It has come once all before the block is settled, but for so many blocks at most. */
+  /** Advances to the time of a block once at most `aheadBlocks` blocks before it are not settled. */
   observeBlockTime({ number, timestamp }: BlockTime, aheadBlocks = 0): void {
     if (this.#settledBlock === null || number <= this.#settledBlock + 1 + aheadBlocks) this.advanceTime(timestamp)
     else if (number >= (this.#aheadBlock?.number ?? 0)) this.#aheadBlock = { number, timestamp }
   }
 
-  /** This time has come: what was scheduled until then is in force, also for what was told before that was known. */
+  /** Applies the schedules that are due at this chain time, also to facts that were published before. */
   advanceTime(timestamp: number | null): void {
     for (const address of this.tokenState.advanceTime(timestamp)) this.correctMultipliers(address, () => true)
   }
 
-  /** Another multiplier was in force somewhere than was thought: what was told with the wrong one is amended. */
+  /** Amends the facts of a token that were published with another multiplier than the one in force at their position. */
   correctMultipliers(address: Hex, isAffected: (block: number, published: PublishedFact) => boolean): void {
     const token = this.findToken(address)
     if (!token) return
@@ -141,22 +147,21 @@ export class IngestContext {
     }
   }
 
-  /** Keeps beside the tape that a promise is open: it outlives the message that made it. */
+  /** Keeps an open key beside the tape, because it may outlive the update that published it. */
   noteOpenKey(published: PublishedFact, block: number): void {
     this.outbox.setNote(openKeyNotes.at(published.key), { published: { ...published }, block })
   }
 
-  /** What a key was told as before, if that is still kept. */
+  /** The update that published or last amended a key, if it is still kept. */
   #publishedDraft(seq: number, key: string): Draft | null {
     const { tape } = this.#options
-    const message = this.outbox.draftAt(seq) ?? tape.readKey(key).find((entry) => entry.seq === seq)?.update
-    if (message?.type === 'amend') return { ...message.update, time: message.time }
-    return message ? withoutTapeFields(message) : null
+    const update = this.outbox.draftAt(seq) ?? tape.readKey(key).find((entry) => entry.seq === seq)?.update
+    if (update?.type === 'amend') return { ...update.update, time: update.time }
+    return update ? withoutTapeFields(update) : null
   }
 }
 
-/** A message as it was before the tape had numbered it. */
-const withoutTapeFields = (message: Draft | Update): Draft => {
-  const { id: _id, prev: _prev, ...draft } = { id: '', prev: null, ...message }
+const withoutTapeFields = (update: Draft | Update): Draft => {
+  const { id: _id, prev: _prev, ...draft } = { id: '', prev: null, ...update }
   return draft as Draft
 }

@@ -14,7 +14,7 @@ import { applyRecordChanges } from '../tokens/record.ts'
 import type { Token } from '../tokens/token.ts'
 import type { FactDraft, FactType } from './fact.ts'
 
-/** How a log came to be heard, and when it is told. */
+/** How and when a log was received, and what enriching it depends on beside its token. */
 export type PublishContext = {
   readonly via: Ingest['source']
   readonly sealed: boolean
@@ -22,16 +22,16 @@ export type PublishContext = {
   readonly receivedAt: number
   readonly now: number
   readonly staleMs: number
-  /** The newest block's time, for logs that do not say theirs. */
+  /** The newest block's time, for logs that carry none. */
   readonly chainTime: number | null
 }
 
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
-/** What every message of an on-chain fact has before what it says, and after. */
 type CommonFields = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
 type KeyFields = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
 type LocationFields = Pick<DraftOf<'transfer'>, 'block' | 'tx'>
+/** The fields that the update of every on-chain fact shares. */
 type FactFields = {
   readonly common: CommonFields
   readonly keyFields: KeyFields
@@ -39,7 +39,7 @@ type FactFields = {
   readonly context: PublishContext
 }
 
-/** Joins what a log says with its token, as that was at the log's place in the chain: the update, as far as it is known now. */
+/** The update of a log: the log joined with its token, as of the log's chain position and as far as is known now. */
 export function enrich(decodedLog: DecodedLog, token: Token, context: PublishContext): FactDraft {
   const { log, decoded } = decodedLog
   const { symbol, address } = token
@@ -113,7 +113,7 @@ function buildMovement(
   }
 }
 
-/** The multiplier as of a log's place in the chain. */
+/** The multiplier as of a log's chain position. */
 function multiplierAtLog(token: Token, log: Log, chainTime: number | null): string | null {
   const timestamp = log.blockTimestamp ?? chainTime
   return multiplierAt(token.multiplierHistory, { block: log.blockNumber, logIndex: log.logIndex, timestamp }).value
@@ -159,18 +159,17 @@ function buildPause(
   token: Token,
   { common, keyFields, location }: FactFields,
 ): FactDraft {
-  const paused = decoded.event === 'Paused'
+  const change = decoded.event === 'Paused' ? 'paused' : 'unpaused'
   const features = decoded.features
   const before = pausedAt(token.pauseHistory, { block: log.blockNumber, logIndex: log.logIndex })
-  const pausedFeatures = applyPauseChange(before, { kind: paused ? 'paused' : 'unpaused', features })
-  const names = features.map(featureName)
+  const paused = applyPauseChange(before, { kind: change, features })
   return {
     type: 'pause',
     ...common,
-    paused,
-    features: names,
-    raw: [...features],
-    now: [...pausedFeatures],
+    change,
+    features: features.map(featureName),
+    feature_ids: [...features],
+    paused: paused.map(featureName),
     source: 'log',
     ...keyFields,
     ...location,
@@ -195,7 +194,7 @@ function buildAction(
   }
 }
 
-/** A log says that a field of the record changed: told with the record as it was just before, and is just after it. */
+/** A changed field of the record, with the record just before and just after this log. */
 function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyFields, location }: FactFields): FactDraft {
   const { log, decoded } = decodedLog
   const field = recordChangeIn(decodedLog)
@@ -217,7 +216,7 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
     change: 'changed',
     changed: [name],
     token: record,
-    was: previousFields,
+    before: previousFields,
     source: 'log',
     ...keyFields,
     ...location,
@@ -230,7 +229,7 @@ const ingestOf = ({ context, common }: FactFields): Ingest => ({
   published_at: common.time,
 })
 
-/** The NAV held now; for what is caught up later, the newest that was known when its block was made. */
+/** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made. */
 function navFor(token: Token, log: Log, { via, now, staleMs }: PublishContext): Nav {
   const blockTime = log.blockTimestamp
   const reading =
@@ -247,7 +246,7 @@ const locationOf = (log: Log, context: PublishContext): LocationFields => ({
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 
-/** A movement that was told with another multiplier than holds at its place, told anew; null if it is right. */
+/** A published movement with the multiplier as of its chain position; null if it has that already. */
 export function correctMultiplier(
   published: FactDraft & { readonly type: FactType },
   token: Token,

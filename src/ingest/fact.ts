@@ -1,7 +1,7 @@
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 
-/** What a message says of the chain alone: not who carried it, when, in which block or at what NAV. */
+/** The fields that come from the log alone: no source, time, block or NAV. */
 const contentFields = {
   transfer: ['from', 'to', 'raw', 'memo'],
   mint: ['from', 'to', 'raw', 'memo'],
@@ -9,26 +9,26 @@ const contentFields = {
   seize: ['from', 'to', 'raw', 'memo'],
   approval: ['owner', 'spender', 'raw'],
   multiplier: ['phase', 'to', 'effective_at'],
-  pause: ['paused', 'raw'],
+  pause: ['change', 'feature_ids'],
   action: ['action_id', 'description', 'uri'],
   token: ['changed'],
   log: ['topics', 'data'],
 } as const satisfies Partial<Record<UpdateType, readonly string[]>>
 
-/** Types of which a message tells one on-chain fact. */
+/** Types of updates that publish one on-chain fact. */
 export type FactType = keyof typeof contentFields
 
 type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
   readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
 }
-/** A message that tells one on-chain fact: of some types, those that a log and not the list or the clock has said. */
+/** An update that publishes one on-chain fact. Of some types only those that come from a log, not from the list or clock. */
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
 const isFactType = (type: UpdateType): type is FactType => type in contentFields
 export const isFact = (draft: Draft): draft is FactDraft =>
   isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 
-/** The same on-chain content reads the same, wherever in its transaction it stands. */
+/** The same on-chain content gives the same text, at any log index of its transaction. */
 export const contentOf = (fact: FactDraft): string => {
   const fields = new Map<string, unknown>(Object.entries(fact))
   const values = contentFields[fact.type].map((name) => fields.get(name))
@@ -36,14 +36,14 @@ export const contentOf = (fact: FactDraft): string => {
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }
 
-/** What else must be right under a key, and follows from what the chain said elsewhere. */
+/** The part of a fact that follows from other logs and must be correct too. */
 export const detailOf = (fact: FactDraft): string | null => {
   if ('shares' in fact) return JSON.stringify([fact.multiplier, fact.shares])
   if (fact.type === 'multiplier') return fact.from
   return fact.type === 'action' ? fact.keys.join() : null
 }
 
-/** Fields that differ from one telling of a fact to the next although the fact is the same. */
+/** Fields that may differ between two updates of the same fact. */
 const volatileFields: ReadonlySet<string> = new Set([
   'id',
   'prev',
@@ -56,21 +56,20 @@ const volatileFields: ReadonlySet<string> = new Set([
   'symbol',
 ])
 
-/** The names of the fields in which two messages of the same key differ. */
+/** The names of the fields in which two updates of a key differ. */
 export function changedFields(before: object, now: object): string[] {
-  const [old, fresh] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
-  const names = new Set([...old.keys(), ...fresh.keys()])
+  const [old, current] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
+  const names = new Set([...old.keys(), ...current.keys()])
   return [...names].filter(
-    (name) => !volatileFields.has(name) && JSON.stringify(old.get(name)) !== JSON.stringify(fresh.get(name)),
+    (name) => !volatileFields.has(name) && JSON.stringify(old.get(name)) !== JSON.stringify(current.get(name)),
   )
 }
 
-/** Where a fact stands: its transaction, and its place in the block. */
 export type FactLocation = {
   readonly key: string
   readonly address: Hex
   readonly tx: Hex
-  /** Its transaction's place in the block: no part of the key, so another may fall out before it and it stays. */
+  /** No part of the key: the key stays when an earlier transaction leaves the block. */
   readonly txIndex: number
   readonly logIndex: number
 }

@@ -14,26 +14,26 @@ import type { ChainEvent } from '../chain/source/source.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import type { IngestEvent } from './reducer.ts'
 
-/** What comes down the river, logs one by one. */
+/** An event of the pipeline before logs are grouped. */
 export type UngroupedEvent = ChainEvent | Exclude<IngestEvent, { type: 'transaction' }>
 
-/** A log that is pushed waits so long for what belongs to it, as the contract allows; a poll's answer has whole transactions. */
+/** How long the first pushed log waits for the rest of its transaction; the contract allows it. A poll returns whole ones. */
 const PUSHED_WAIT_MS = 25
 const POLLED_WAIT_MS = 0
 
-/** What may pass a log that waits: none of it depends on what is told. */
+/** Events that may overtake a waiting log, because they do not depend on published facts. */
 const passThroughTypes: ReadonlySet<UngroupedEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
 
 /**
- * Keeps the logs of one transaction together: they come one by one, and a memo or the end of an announcement says what the
- * log before it is. None waits longer than for a log of another transaction.
+ * Groups the logs of one transaction. Logs arrive one by one, and a memo or the end of an announcement explains the log
+ * before it. A log of another transaction ends the wait.
  */
 export const groupTransactions =
   (clock: SchedulerLike) =>
   (events: Observable<UngroupedEvent>): Observable<IngestEvent> =>
     defer(() => {
       let group: ReceivedLog[] = []
-      /** Whoever is told waits no longer, so that there is one wait at a time. */
+      /** Cancels the timeout of a flushed group, so that only one runs at a time. */
       const flushed = new Subject<void>()
       const flush = (logs: readonly ReceivedLog[]): Observable<IngestEvent> => {
         if (logs.length === 0 || logs !== group) return EMPTY
@@ -67,5 +67,5 @@ export const groupTransactions =
       )
     })
 
-const isSameTransaction = ({ log: one }: ReceivedLog, { log: other }: ReceivedLog): boolean =>
-  one.transactionHash === other.transactionHash && one.blockNumber === other.blockNumber
+const isSameTransaction = ({ log: a }: ReceivedLog, { log: b }: ReceivedLog): boolean =>
+  a.transactionHash === b.transactionHash && a.blockNumber === b.blockNumber

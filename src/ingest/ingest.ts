@@ -11,17 +11,17 @@ import type { IngestOptions } from './context.ts'
 import { buildPipeline } from './pipeline.ts'
 import { Reducer } from './reducer.ts'
 
-/** All that the ingest is handed: it has no clock, no dice and no sockets of its own. */
+/** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
 export type IngestInputs = {
   readonly tape: IngestOptions['tape']
   readonly request: RequestFn
   readonly link: SourceOptions['link']
-  /** Hears all that the chain says before it is told, and must not hold it up. */
-  readonly onChainEvent: (heard: ChainEvent) => void
-  /** The lists as they are read, beginning where these tokens are known. */
+  /** Receives every chain event before it is published. Must not block. */
+  readonly onChainEvent: (event: ChainEvent) => void
+  /** The lists as they are polled. `known` are the tokens listed in the previous run. */
   readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
   readonly clock: SchedulerLike
-  /** Gathers what comes in one turn of the event loop. */
+  /** Ends a batch with each turn of the event loop. */
   readonly tickScheduler: SchedulerLike
   readonly settings: {
     readonly pendingPollMs: number
@@ -29,14 +29,14 @@ export type IngestInputs = {
     readonly finalityPollMs: number
     readonly backfillBoundMs: number
     readonly staleMs: number
-    /** Where what a token is worth is published on chain. */
+    /** The price feeds that publish NAVs on chain. */
     readonly feeds: readonly FeedSetting[]
   }
   readonly warn: (kind: string, detail: unknown) => void
   readonly count: { repeated(): void; unlisted(): void; unreadable(n: number): void }
 }
 
-/** Picks up where the tape ends; subscribed to, it writes what happens from then on. */
+/** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, onChainEvent, lists, clock, tickScheduler, settings, warn, count } = inputs
   const reducer = await Reducer.restore({
@@ -56,9 +56,9 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
         request,
         tokens,
         feeds: of(settings.feeds.map(({ proxy }) => proxy)),
-        // As of what is settled: above it a log may say the same that was not heard yet, and that may be taken back.
+        // Read as of the settled block: above it a log may report the same change later, or be retracted.
         head: () => reducer.cursor && { number: reducer.cursor.number, timestamp: null },
-        // Whatever stood in it was not heard.
+        // A hole may contain changes that no log will report.
         refresh: holes,
         clock,
         warn,

@@ -4,40 +4,36 @@ import type { Hex } from '../protocol/fields.ts'
 import type { FactDraft, FactLocation, FactType } from './fact.ts'
 import { byLogIndex, findMoves, keysByContent, nextKey } from './moved-facts.ts'
 
-/** Keys remembered at most; beyond it the oldest settled block is forgotten first. */
+/** Beyond this many keys the oldest settled block is forgotten. */
 const KEYS_BOUND = 262_144
-/** Keys that may be open at once; beyond it what is pre-confirmed waits for its block, and is told then. */
+/** Beyond this many open keys a pre-confirmed log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
-/** No block is pre-confirmed so far above the newest settled one; its key would stay open for ever. */
+/** No real block is pre-confirmed this far above the newest settled one; its key would stay open for ever. */
 const AHEAD_BOUND_BLOCKS = 100_000
 
-/** Where on the tape a restart finds the oldest of what is remembered. */
-export type RestartSeq = number
-
-/** A fact that has been told, and how its promise stands. */
+/** A published fact, and whether its key is open or sealed. */
 export type PublishedFact = Omit<FactLocation, 'txIndex'> & {
   txIndex: number
   readonly symbol: string
   type: FactType
   content: string
-  /** What follows from what the chain said elsewhere: a movement's multiplier and shares. */
+  /** What follows from other logs, such as the multiplier and shares of a movement. */
   detail: string | null
   state: 'open' | 'sealed'
-  /** The number on the tape of the message that told or amended it last. */
+  /** The number of the update that published or last amended it. */
   seq: number
 }
 
-/** A fact as a sealed block says it. */
+/** A fact of a sealed block. */
 export type SealedFact = FactLocation & {
   readonly content: string
   readonly detail: string | null
   readonly draft: FactDraft
 }
 
-/** What a sealed block says: its facts, and the places of what is folded into another. */
+/** The facts of a sealed block, and the locations of the logs that are folded into them. */
 export type BlockContents = { readonly facts: readonly SealedFact[]; readonly parts: readonly FactLocation[] }
 
-/** One log as a seal lists it. */
 type SealedLogRef = { readonly key: string; readonly type: FactType | 'part' }
 
 type Retraction = {
@@ -46,22 +42,22 @@ type Retraction = {
   readonly by: string | null
 }
 
-/** How the promises of one block ended, in the order in which it is told. */
+/** What settling a block publishes, in this order. */
 export type Settlement = {
   readonly retractions: readonly Retraction[]
-  /** The same key, other content. `of`: as what it had been told. */
+  /** The same key with other content. `of` is the type before. */
   readonly amendments: readonly {
     readonly published: PublishedFact
     readonly of: FactType
     readonly fact: SealedFact
   }[]
-  /** Told only now. `moved`: the same content had been told under another index of its transaction. */
+  /** Published only now. `isMoved`: the same content was published under another log index of its transaction. */
   readonly additions: readonly {
     readonly published: PublishedFact
     readonly fact: SealedFact
     readonly isMoved: boolean
   }[]
-  /** The tokens of which the block holds something that no seal has said yet. */
+  /** One per token whose logs in the block no seal lists yet. */
   readonly seals: readonly {
     readonly address: Hex
     readonly symbol: string | null
@@ -69,36 +65,33 @@ export type Settlement = {
   }[]
 }
 
-/** A block as it is sealed. */
 type SealedBlockRef = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
 
 type LedgerBlock = {
   readonly facts: Map<string, PublishedFact>
-  /** What was said last of each token in this block: its hash and its keys. */
+  /** The last seal of each token in this block: the block hash and the keys. */
   readonly seals: Map<Hex, string>
-  /** The tape's end when the block was first heard of. */
-  readonly restartSeq: RestartSeq
-  /** As what it was sealed last. */
+  /** The end of the tape when the first fact of the block was added. A restart reads from the lowest one. */
+  readonly restartSeq: number
   sealed: SealedBlockRef | null
   open: number
 }
 
-/** Which logs have been told, and how each promise ended: sealed or retracted. */
+/** Which keys have been published, and which of them are open or sealed. Retracted keys are gone. */
 export class Ledger implements OpenKeys {
   readonly #blocks = new Map<number, LedgerBlock>()
-  /** Everything told of a transaction, wherever: one that moves is found again. */
+  /** The published facts of each transaction, in any block, so that a moved transaction is found again. */
   readonly #factsByTx = new Map<Hex, Set<PublishedFact>>()
   #size = 0
   #open = 0
   #settled: number | null = null
   #safe: number | null = null
 
-  /** Up to here nothing can be pre-confirmed any more. */
+  /** No block up to this one can be pre-confirmed any more. */
   get settled(): number | null {
     return this.#settled
   }
 
-  /** How many promises wait for their block. */
   get openCount(): number {
     return this.#open
   }
@@ -123,13 +116,13 @@ export class Ledger implements OpenKeys {
     return sealed.sort((a, b) => a.number - b.number)
   }
 
-  /** Whether a pre-confirmed log is news: it was not told, and its block can still be open. */
+  /** Whether a pre-confirmed log is new: its key is not published, and its block can still be open. */
   canPublish(block: number, key: string): boolean {
     if (this.#settled !== null && (block <= this.#settled || block > this.#settled + AHEAD_BOUND_BLOCKS)) return false
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
   }
 
-  /** Remembers what was told. `end` is the tape's end before it. */
+  /** `end` is the end of the tape before this fact. */
   add(block: number, published: PublishedFact, end: number): void {
     const ledgerBlock = this.#blocks.get(block) ?? {
       facts: new Map(),
@@ -152,14 +145,13 @@ export class Ledger implements OpenKeys {
     if (this.#size > KEYS_BOUND) this.#forgetOldest()
   }
 
-  /** The same key, other content. */
   amend(published: PublishedFact, type: FactType, content: string, detail: string | null): void {
     published.type = type
     published.content = content
     published.detail = detail
   }
 
-  /** What is told of a token from a block on, in the order of the chain. */
+  /** The published facts of a token from a block on, in chain order. */
   publishedFrom(
     block: number,
     address: Hex,
@@ -171,12 +163,11 @@ export class Ledger implements OpenKeys {
     })
   }
 
-  /** Whether anything is told of a transaction beside what is named. */
+  /** Whether other keys than these are published for a transaction. */
   hasOtherKeys(tx: Hex, keys: ReadonlyMap<string, unknown>): boolean {
     return [...(this.#factsByTx.get(tx) ?? [])].some(({ key }) => !keys.has(key))
   }
 
-  /** What was told of a key, if it is not retracted. */
   find(block: number, key: string): PublishedFact | undefined {
     return this.#blocks.get(block)?.facts.get(key)
   }
@@ -186,7 +177,7 @@ export class Ledger implements OpenKeys {
     if (ledgerBlock) this.#remove(ledgerBlock, key)
   }
 
-  /** Ends what is told of a block as sealed under a hash: so says a seal that was told in a former life. */
+  /** Applies a seal that the previous run published. */
   restoreSeal(block: SealedBlockRef, address: Hex, keys: readonly string[]): void {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return
@@ -196,32 +187,32 @@ export class Ledger implements OpenKeys {
   }
 
   /**
-   * Up to this block all is settled, in the order of the chain; further back after a reorganisation. What lies above
-   * `waiting` is still caught up beside it, so nothing of that is forgotten.
+   * All blocks up to this one are settled; the number goes back after a reorganisation. Nothing above `keepFrom` is
+   * forgotten, because those blocks are still being caught up.
    */
   setSettled(block: number, keepFrom: number = block): void {
     this.#settled = block
     this.#forgetSettled(keepFrom)
   }
 
-  /** Nothing below this is settled anew. */
+  /** No block below this one is settled again. */
   setSafe(block: number): void {
     this.#safe = Math.max(block, this.#safe ?? block)
   }
 
-  /** Where on the tape the first of what is remembered may stand. */
-  restartSeq(end: number): RestartSeq {
+  /** The number on the tape after which a restart must read. */
+  restartSeq(end: number): number {
     let oldestSeq = end
     for (const block of this.#blocks.values()) oldestSeq = Math.min(oldestSeq, block.restartSeq)
     return oldestSeq
   }
 
   /**
-   * Settles a block, for the first time or anew. What holds the same content under the same key stays. `asked` says whose
-   * facts these are: of nobody else can anything be concluded. `end` is the tape's end before it.
+   * Settles a block, for the first time or again. A key with the same content stays. The facts are complete for
+   * `addresses` only, so keys of other tokens stay too. `end` is the end of the tape before this batch.
    */
   settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
-    const facts = contents.facts
+    const { facts } = contents
     const ledgerBlock = this.#blocks.get(block.number)
     const publishedFacts = [...(ledgerBlock?.facts.values() ?? [])]
       .filter(({ address }) => addresses.has(address))
@@ -233,7 +224,7 @@ export class Ledger implements OpenKeys {
       if (fact?.content !== published.content) return true
       unmatched.delete(published.key)
       published.txIndex = fact.txIndex
-      if (fact.detail !== published.detail) amendments.push({ published: published, of: published.type, fact })
+      if (fact.detail !== published.detail) amendments.push({ published, of: published.type, fact })
       return false
     })
     const moves = findMoves(missing, [...unmatched.values()], facts)
@@ -243,13 +234,13 @@ export class Ledger implements OpenKeys {
     for (const published of missing) {
       const fact = unmatched.get(published.key)
       if (!moves.has(published.key) && fact && !movedTo.has(published.key) && fact.address === published.address) {
-        amendments.push({ published: published, of: published.type, fact })
+        amendments.push({ published, of: published.type, fact })
         unmatched.delete(published.key)
         continue
       }
       const by = moves.get(published.key) ?? nextKey(sealedElsewhere, published) ?? null
       const reason = by !== null ? 'replaced' : published.state === 'sealed' ? 'reorg' : 'not_sealed'
-      retractions.push({ published: published, reason, by })
+      retractions.push({ published, reason, by })
     }
     for (const { published } of retractions) this.retract(block.number, published.key)
     for (const { published, fact } of amendments) this.amend(published, fact.draft.type, fact.content, fact.detail)
@@ -258,13 +249,13 @@ export class Ledger implements OpenKeys {
       const { symbol, type } = draft
       const published: PublishedFact = { ...rest, symbol, type, state: 'sealed', seq: 0 }
       this.add(block.number, published, end)
-      return { published: published, fact, isMoved: movedTo.has(fact.key) }
+      return { published, fact, isMoved: movedTo.has(fact.key) }
     })
     amendments.sort((a, b) => byLogIndex(a.published, b.published))
     return { retractions, amendments, additions, seals: this.#seal(block, contents) }
   }
 
-  /** Ends what the block holds, and finds the tokens of which no seal says so yet. */
+  /** Marks the block's keys as sealed, and returns a seal for each token whose last seal differs. */
   #seal(block: SealedBlockRef, { facts, parts }: BlockContents): Settlement['seals'] {
     const { number, hash } = block
     const logs = [...facts, ...parts].sort(byLogIndex)
@@ -279,7 +270,7 @@ export class Ledger implements OpenKeys {
       const signature = `${hash} ${tokenLogs.map(({ key }) => key).join()}`
       if (ledgerBlock.seals.get(address) === signature) continue
       ledgerBlock.seals.set(address, signature)
-      const symbol = published.find((one) => one)?.symbol ?? null
+      const symbol = published.find((fact) => fact)?.symbol ?? null
       seals.push({
         address,
         symbol,
@@ -290,13 +281,15 @@ export class Ledger implements OpenKeys {
     return seals
   }
 
-  /** The keys of other blocks under which the same transactions are sealed now, by what they say. */
+  /** The sealed keys of the same transactions in other blocks, by content. */
   #sealedElsewhere(missing: readonly PublishedFact[], block: number): ReadonlyMap<string, string[]> {
     const blockFacts = this.#blocks.get(block)?.facts
     const sameTransactions = [...new Set(missing.map(({ tx }) => tx))].flatMap((tx) => [
       ...(this.#factsByTx.get(tx) ?? []),
     ])
-    return keysByContent(sameTransactions.filter((one) => one.state === 'sealed' && blockFacts?.get(one.key) !== one))
+    return keysByContent(
+      sameTransactions.filter((fact) => fact.state === 'sealed' && blockFacts?.get(fact.key) !== fact),
+    )
   }
 
   #markSealed(block: LedgerBlock, published: PublishedFact | undefined): void {
@@ -327,7 +320,7 @@ export class Ledger implements OpenKeys {
     }
   }
 
-  /** Forgets what no reorganisation can reach any more; what is open is never forgotten. */
+  /** Forgets blocks that no reorganisation can reach. A block with an open key is never forgotten. */
   #forgetSettled(keepFrom: number): void {
     const settled = this.#settled ?? 0
     const finalBlock = Math.min(this.#safe ?? settled, settled - RECENT_BLOCKS_BOUND)

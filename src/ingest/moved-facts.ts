@@ -1,6 +1,6 @@
 import type { FactLocation } from './fact.ts'
 
-/** What stands somewhere, and what it says: told before, or held by a sealed block. */
+/** A fact that was published or that a sealed block contains. */
 type LocatedContent = FactLocation & { readonly content: string }
 
 export const byLogIndex = (a: Pick<FactLocation, 'logIndex'>, b: Pick<FactLocation, 'logIndex'>): number =>
@@ -8,7 +8,7 @@ export const byLogIndex = (a: Pick<FactLocation, 'logIndex'>, b: Pick<FactLocati
 
 const contentKey = ({ tx, content }: Pick<LocatedContent, 'tx' | 'content'>): string => `${tx} ${content}`
 
-/** The keys of facts, by what each transaction says in them, in log order. */
+/** The keys of facts in log order, by transaction and content. */
 export function keysByContent(facts: readonly LocatedContent[]): Map<string, string[]> {
   const keys = new Map<string, string[]>()
   for (const fact of [...facts].sort(byLogIndex)) {
@@ -19,15 +19,15 @@ export function keysByContent(facts: readonly LocatedContent[]): Map<string, str
   return keys
 }
 
-/** The next key that says the same; the last one again where there is no other. */
+/** Takes the next key with the same content. The last key is never used up. */
 export function nextKey(keys: ReadonlyMap<string, string[]>, fact: LocatedContent): string | undefined {
   const matchingKeys = keys.get(contentKey(fact))
   return matchingKeys && matchingKeys.length > 1 ? matchingKeys.shift() : matchingKeys?.[0]
 }
 
 /**
- * Under which other index of its transaction each that is gone is found: old key to new. Each takes a place of its own
- * as long as there are any; of two that said the same, both are where the one is that is left.
+ * Maps the key of each missing fact to the key under which its transaction contains the same content now. Each fact takes
+ * a new key of its own while there are any; after that several facts share one.
  */
 export function findMoves(
   missing: readonly LocatedContent[],

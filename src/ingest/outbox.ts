@@ -2,10 +2,9 @@ import type { Draft } from '../protocol/updates.ts'
 import { type Note, Notes } from '../tape/notes.ts'
 import type { Tape } from '../tape/tape.ts'
 
-/** What a turn amounts to: what is told, and what is kept beside it. */
 export type BatchOutput = { readonly drafts: readonly Draft[]; readonly notes: Notes }
 
-/** What is written of a turn before the tape has it: each draft under the number that it will have. */
+/** Collects the drafts and notes of one batch, and knows the number that each draft will have on the tape. */
 export class Outbox {
   readonly #tape: Pick<Tape, 'end'>
   #drafts: Draft[] = []
@@ -15,7 +14,7 @@ export class Outbox {
     this.#tape = tape
   }
 
-  /** The number that the next draft will have: one teller writes a tape, and nothing comes between. */
+  /** The number that the next draft will have. Only the reducer writes updates, so no other takes it. */
   get nextSeq(): number {
     return this.#tape.end() + this.#drafts.length + 1
   }
@@ -28,12 +27,12 @@ export class Outbox {
     this.#notes.set(note, value)
   }
 
-  /** What will have a number, if it is of this turn. */
+  /** The draft of this batch that will have this number. */
   draftAt(seq: number): Draft | undefined {
     return this.#drafts[seq - this.#tape.end() - 1]
   }
 
-  /** All of it, for the tape. */
+  /** Takes the batch out. */
   take(): BatchOutput {
     const output = { drafts: this.#drafts, notes: this.#notes }
     this.#drafts = []

@@ -2,20 +2,18 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 
-/** A log as it was heard. */
 export type ReceivedLog = Omit<Extract<ChainEvent, { type: 'log' }>, 'type'>
-/** What was heard of one transaction, by key. */
+/** The received logs of one transaction, by key. */
 export type PendingTransaction = Map<string, ReceivedLog>
 
-/** Logs remembered at most; beyond it the oldest block is forgotten, and its settling will say what belongs together. */
+/** Beyond this many logs the oldest block is forgotten; its settling groups its logs again. */
 const LOGS_BOUND = 100_000
 
-/** The pre-confirmed logs themselves, until their block is settled: what comes later may belong to what was told. */
+/** Pre-confirmed logs until their block is settled: a later log may belong to the same fact. */
 export class PendingLogs {
   readonly #blocks = new Map<number, Map<Hex, PendingTransaction>>()
   #size = 0
 
-  /** What was heard of the transaction of a log. */
   ofTransaction({ blockNumber, transactionHash }: Pick<Log, 'blockNumber' | 'transactionHash'>): PendingTransaction {
     return this.#blocks.get(blockNumber)?.get(transactionHash) ?? new Map()
   }
@@ -31,7 +29,6 @@ export class PendingLogs {
     if (oldest !== undefined) this.#forgetBlock(oldest)
   }
 
-  /** What is settled is known whole. */
   forgetSettled(newest: number): void {
     for (const block of this.#blocks.keys()) if (block <= newest) this.#forgetBlock(block)
   }

@@ -24,20 +24,17 @@ import type { Reducer, TokenOrFeedAnswer } from './reducer.ts'
 
 type Options = {
   readonly lists: Observable<PolledList | null>
-  /** What contracts answer when they are asked: those of tokens, and the feeds. */
+  /** The answers of token and feed contracts. */
   readonly answers: (tokens: Observable<readonly Hex[]>) => Observable<TokenOrFeedAnswer>
   readonly source: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
   readonly reducer: Reducer
   readonly tape: Pick<Tape, 'append'>
   readonly clock: SchedulerLike
-  /** Gathers what comes in one turn of the event loop. */
+  /** Ends a batch with each turn of the event loop. */
   readonly tickScheduler: SchedulerLike
 }
 
-/**
- * The whole river: lists and logs come in, are told in the order in which they came, turn by turn, and end on the tape.
- * Nothing below the tape knows of it.
- */
+/** Everything that happens to a token, in order of arrival, batch by batch, onto the tape. */
 export const buildPipeline = (options: Options): Observable<readonly Entry[]> => {
   const { lists, answers, source, reducer, tape, clock, tickScheduler } = options
   return lists.pipe(
@@ -64,7 +61,7 @@ export const buildPipeline = (options: Options): Observable<readonly Entry[]> =>
   )
 }
 
-/** The tokens whose logs are to be heard: what the board knew before, then what each list says; a partial one only adds. */
+/** The tokens whose logs to subscribe to: first those of the previous run, then those of each list. A partial list only adds. */
 function listedAddressesIn(lists: Observable<PolledList | null>, reducer: Reducer): Observable<readonly Hex[]> {
   const knownAddresses = listedAddresses(reducer.tokens)
   return lists.pipe(
@@ -74,13 +71,13 @@ function listedAddressesIn(lists: Observable<PolledList | null>, reducer: Reduce
       return [...new Set(partial ? [...before, ...listed] : listed)].sort()
     }, knownAddresses),
     startWith(knownAddresses.sort()),
-    // An empty list is news as well: after it, the same tokens have to be heard anew.
+    // An empty list counts as a change: after it, the same tokens need a new subscription.
     distinctUntilChanged((before, now) => before.join() === now.join()),
     filter((addresses) => addresses.length > 0),
   )
 }
 
-/** Whose logs are the rounds of the feeds: what stands behind a proxy may be replaced. */
+/** The aggregators whose logs are feed rounds. A proxy may replace its aggregator. */
 const feedAddresses = (
   known: readonly PriceFeed[],
   answered: Observable<TokenOrFeedAnswer>,
@@ -93,7 +90,7 @@ const feedAddresses = (
     distinctUntilChanged((before, now) => before.join() === now.join()),
   )
 
-/** Gathers what arrives in one turn of the event loop, so that it is written and sent in one stroke. */
+/** Collects the events of one turn of the event loop, so that they are written and sent together. */
 const batchByTick =
   <T>(tickScheduler: SchedulerLike) =>
   (events: Observable<T>): Observable<readonly T[]> =>

@@ -6,10 +6,10 @@ import { contentOf, detailOf, factLocation } from './fact.ts'
 import type { PublishedFact } from './ledger.ts'
 import { PendingLogs, type ReceivedLog } from './pending-logs.ts'
 
-/** The blocks before were often sealed a moment ago and are just being settled: what they hold was pre-confirmed, too. */
+/** The last blocks before are often sealed but not settled yet, and their logs were pre-confirmed too. */
 const LIVE_BLOCKS = 2
 
-/** Tells what is pre-confirmed: at once, with what was heard of its transaction before, and owed an end. */
+/** Publishes pre-confirmed logs at once, folded with the logs received before of the same transaction. */
 export class PreconfirmedHandler {
   readonly #context: IngestContext
   readonly #pendingLogs = new PendingLogs()
@@ -18,12 +18,11 @@ export class PreconfirmedHandler {
     this.#context = context
   }
 
-  /** What is settled is pre-confirmed no more. */
   forgetSettled(newest: number): void {
     this.#pendingLogs.forgetSettled(newest)
   }
 
-  /** Logs of one transaction. Whether something was told that had not been. */
+  /** Takes logs of one transaction. Returns whether it published a new key. */
   publish(logs: readonly ReceivedLog[]): boolean {
     const { tokenState } = this.#context
     for (const { log } of logs) this.#applyRound(log)
@@ -51,13 +50,13 @@ export class PreconfirmedHandler {
     return hasPublished
   }
 
-  /** A round of a feed: what is settled by now has been told with its block, or is not so. */
+  /** Applies a feed round. A settled block has applied its own rounds already, and no others count. */
   #applyRound(log: Log): void {
     const { settled } = this.#context.ledger
     if (settled === null || log.blockNumber > settled) this.#context.tokenState.applyRoundLog(log)
   }
 
-  /** Whether a log is of a listed token, and says something that was not heard before. */
+  /** Whether a log is of a listed token and brings something new. */
   #isNewLog({ log, via }: ReceivedLog): boolean {
     const { count, ledger } = this.#context
     const token = this.#context.findToken(log.address)
@@ -66,7 +65,7 @@ export class PreconfirmedHandler {
       return false
     }
     const before = this.#pendingLogs.ofTransaction(log).get(log.key)
-    // Of polls the first wins: behind one name may stand several nodes, and each would take back what the other said.
+    // The first poll wins: several nodes may answer for one endpoint, and each would undo what the other returned.
     const isRepeat = before !== undefined && (via !== 'pendingLogs' || isSameLog(before.log, log))
     const published = ledger.find(log.blockNumber, log.key)
     const isOpen = published
@@ -78,8 +77,8 @@ export class PreconfirmedHandler {
   }
 
   /**
-   * Whether a saying is told only when more is heard, or when its block is settled: an announcement whose end did not come
-   * yet, and what is part of something else that a former life told.
+   * Whether a decoded log waits for more logs or for its block to be settled: an announcement without its end, or a part
+   * of a fact that the previous run published.
    */
   #mustWait({ log, decoded, isClosed }: DecodedLog, transaction: ReadonlyMap<string, unknown>): boolean {
     if (decoded.event === 'Announcement') return !isClosed
@@ -87,7 +86,7 @@ export class PreconfirmedHandler {
     return isPart && this.#context.ledger.hasOtherKeys(log.transactionHash, transaction)
   }
 
-  /** `known`: the log itself was heard before, and what is new is what was heard with it. Whether its key is new. */
+  /** `isKnownLog`: the log was received before, and only the logs with it are new. Returns whether its key is new. */
   #publish(decodedLog: DecodedLog, publishContext: PublishContext, isKnownLog: boolean): boolean {
     const { count, ledger, outbox } = this.#context
     const { log } = decodedLog
@@ -124,5 +123,5 @@ export class PreconfirmedHandler {
 
 const blockTimeOf = ({ blockNumber, blockTimestamp }: Log) => ({ number: blockNumber, timestamp: blockTimestamp })
 
-const isSameLog = (one: Log, other: Log): boolean =>
-  one.address === other.address && one.data === other.data && one.topics.join() === other.topics.join()
+const isSameLog = (a: Log, b: Log): boolean =>
+  a.address === b.address && a.data === b.data && a.topics.join() === b.topics.join()

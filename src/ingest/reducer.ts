@@ -14,25 +14,24 @@ import type { BatchOutput } from './outbox.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import { PreconfirmedHandler } from './preconfirmed.ts'
 import { cursorOf, restartPointNote, restoreLedger } from './restore.ts'
-import { settleBlock } from './sealed-block.ts'
-import { blockFieldOf } from './settle.ts'
+import { blockFieldOf, settleBlock } from './sealed-block.ts'
 
-/** A contract was asked what holds of it: that of a token, or a feed. */
+/** The answer of a token or feed contract. */
 export type TokenOrFeedAnswer =
   | ({ readonly type: 'token' } & TokenContractState)
   | ({ readonly type: 'feed' } & FeedContractState)
 
-/** What one turn brings: from the chain, or a list (null where the last good one stays and only time passed). */
+/** An event of the pipeline. The tokens of a list are null if the last good list stays and only time passed. */
 export type IngestEvent =
   | Exclude<ChainEvent, { type: 'log' }>
-  /** Logs of one transaction that were pre-confirmed, as far as they came together. */
+  /** Pre-confirmed logs of one transaction that arrived together. */
   | { readonly type: 'transaction'; readonly logs: readonly ReceivedLog[] }
   | TokenOrFeedAnswer
   | { readonly type: 'list'; readonly tokens: readonly ListedToken[] | null; readonly partial?: boolean }
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-/** Turns what arrives into what is told. What it knows of keys, of tokens and of the head outlives a restart. */
+/** Turns events into updates and notes. Its state survives a restart. */
 export class Reducer {
   readonly #options: IngestOptions
   readonly #context: IngestContext
@@ -51,12 +50,12 @@ export class Reducer {
     this.#preconfirmed = new PreconfirmedHandler(this.#context)
   }
 
-  /** Picks up where the tape ends: what was told is known again, and every promise that is open. */
+  /** Restores the state from the tape: published keys, open keys, tokens and heads. */
   static async restore(options: IngestOptions): Promise<Reducer> {
     return new Reducer(options, await restoreLedger(options.tape))
   }
 
-  /** The sealed block up to which everything had been settled when the tape was last written. */
+  /** The sealed block up to which all were settled when the tape was last written. */
   get cursor(): Cursor | null {
     return cursorOf(this.#options.tape.note(restartPointNote))
   }
@@ -69,7 +68,7 @@ export class Reducer {
     return this.#context.tokenState.tokens
   }
 
-  /** The feeds, with what is known to stand behind them. */
+  /** The feeds with their known aggregators. */
   get feeds(): readonly PriceFeed[] {
     return this.#context.tokenState.feeds
   }
@@ -78,7 +77,7 @@ export class Reducer {
     return this.#context.ledger
   }
 
-  /** What waits for its block: promises, and rounds of the feeds. */
+  /** Open keys and unsealed feed rounds. */
   get openKeys(): OpenKeys {
     const { ledger, tokenState } = this.#context
     return {
@@ -123,10 +122,14 @@ export class Reducer {
         return this.#applyStatus(event)
       case 'hole':
         tokenState.markGap(event.blocks.to)
-        this.#broadcast({ type: 'hole', blocks: event.blocks, reason: event.reason })
+        this.#broadcast({
+          type: 'hole',
+          blocks: { first: event.blocks.from, last: event.blocks.to },
+          reason: event.reason,
+        })
         return this.#noteRestartPoint(event.cursor)
       case 'doubted':
-        // Until a block is settled anew, what was told of it stands.
+        // Until the block is settled again, its published facts stand.
         return
       case 'unreadable':
         return this.#context.count.unreadable(event.count)
@@ -150,7 +153,7 @@ export class Reducer {
     const highestSealed = higher(this.#head.sealed, sealed)
     const highestPending = higher(this.#head.pending, pending)
     const head = {
-      // What is sealed is being built no more; what is built then, nobody has said.
+      // A sealed block is not pending any more, and the next pending number is not known yet.
       pending:
         highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
       sealed: highestSealed,
@@ -162,7 +165,7 @@ export class Reducer {
     this.#context.outbox.setNote(headNote, head)
   }
 
-  /** Keeps the time of the newest sealed block: by it is said how far all that is known lags behind. */
+  /** The status page reports the lag behind this block's time. */
   #noteNewestSealed(number: number | null, timestamp: number | null): void {
     if (number === null || timestamp === null || number <= (this.#newestSealed?.number ?? -1)) return
     this.#newestSealed = { number, timestamp }
@@ -189,7 +192,7 @@ export class Reducer {
     this.#broadcast({ type: 'status', source, since: this.#status.since, reason, head: this.#head })
   }
 
-  /** Tells what concerns every listener. */
+  /** Publishes an update that concerns all tokens. */
   #broadcast(draft: BroadcastDraft): void {
     const { type, ...rest } = draft
     this.#context.outbox.publish({ type, symbol: '*', address: null, time: this.#context.nowIso, ...rest } as Draft)

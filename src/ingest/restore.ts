@@ -6,22 +6,22 @@ import type { Entry, Tape } from '../tape/tape.ts'
 import { contentOf, detailOf, factLocation, isFact } from './fact.ts'
 import { Ledger, type PublishedFact } from './ledger.ts'
 
-/** How far the chain is settled, and from where on the tape a restart finds what it must know. */
+/** The settled block, and the number on the tape after which a restart reads. */
 export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly seq: number }
 
-/** What is kept beside the tape of a promise that is open: it outlives the message that made it. */
+/** An open key may outlive the update that published it, so it is kept as a note. */
 type OpenKeyNote = { readonly published: PublishedFact; readonly block: number }
 
 export const openKeyNotes = defineNotes<OpenKeyNote>(anyOpenKeyNotes.prefix)
 export const restartPointNote = defineNote<RestartPoint>('restart-point')
 
-/** How many updates of the tape are read at once when the ledger is filled again. */
+/** Updates per page when the ledger is filled. */
 const RESTORE_PAGE = 1_000
 
 export const cursorOf = (restartPoint: RestartPoint | undefined): Cursor | null =>
   restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
 
-/** Fills a ledger from what a former life told and kept. */
+/** Fills a ledger with what the previous run published. */
 export async function restoreLedger(tape: Tape): Promise<Ledger> {
   const ledger = new Ledger()
   const restartPoint = tape.note(restartPointNote)
@@ -34,7 +34,7 @@ export async function restoreLedger(tape: Tape): Promise<Ledger> {
     if (!last) break
     seq = last.seq
   }
-  // Whatever the tape no longer holds of them: what is open is remembered.
+  // Also the open keys whose updates are evicted.
   for (const [key, { published, block }] of openKeys)
     if (!ledger.find(block, key)) ledger.add(block, { ...published }, tape.end())
   if (restartPoint) ledger.setSettled(restartPoint.block)
@@ -48,7 +48,7 @@ function restoreEntry(ledger: Ledger, { update, seq }: Entry, openKeys: Readonly
   if (update.type === 'amend') return restoreAmend(ledger, update, seq)
   if (!isFact(update)) return
   const { symbol, type, key, block } = update
-  // What is not noted as open has been sealed since, or will be retracted below.
+  // A key without a note was sealed later, or is retracted by a later entry.
   const state = openKeys.has(key) ? 'open' : 'sealed'
   const [content, detail] = [contentOf(update), detailOf(update)]
   ledger.add(block.number, { ...factLocation(update), symbol, type, content, detail, state, seq }, seq - 1)

@@ -1,40 +1,45 @@
+import { createHash } from 'node:crypto'
 import { type DecodedLog, decodeLogs } from '../chain/logs/fold-transaction.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
-import type { Hex } from '../protocol/fields.ts'
+import type { Block, Hex } from '../protocol/fields.ts'
+import type { DraftOf } from '../protocol/updates.ts'
 import type { IngestContext } from './context.ts'
 import { enrich } from './enrich.ts'
 import { contentOf, detailOf, factLocation } from './fact.ts'
-import type { BlockContents, PublishedFact } from './ledger.ts'
+import type { BlockContents, PublishedFact, Settlement } from './ledger.ts'
 import { openKeyNotes } from './restore.ts'
-import { blockFieldOf, retractDraft, sealDraft } from './settle.ts'
+
+/** The digest of a block's keys: long enough to notice a difference, short enough to read out. */
+const DIGEST_BYTES = 16
 
 /**
- * Where a sealed block stands among the others: what is first told with it may be late, and the newest may be far above.
- * `isNext`: all before it is settled, so that nothing can have ended what was scheduled until then.
+ * `late`: a fact that this block publishes first counts as late. `newest`: the newest sealed block. `isNext`: all blocks
+ * before this one are settled, so no unread log can have cancelled a schedule that is due.
  */
 type SettleOptions = { readonly late: boolean; readonly newest: number; readonly isNext: boolean }
 
-/** A block is sealed: what it holds ends what was told of it, and puts right what follows from it elsewhere. */
+/** Reconciles what was published with a sealed block: publishes, amends, retracts and seals. */
 export function settleBlock(context: IngestContext, block: SealedBlock, { late, newest, isNext }: SettleOptions): void {
   const time = isNext ? block.timestamp : null
   if (isNext) context.advanceTime(time)
   else context.observeBlockTime(block)
   const correctedAddresses = settleFacts(context, block, { late, time })
   if (isNext) context.advanceTime(time)
-  // What a reorganisation goes on to settle is put right there; beside the newest blocks nothing else comes by.
+  // Sealed facts above the newest block are of a replaced chain and are settled again. A block that is caught up later
+  // corrects the facts above it here, because nothing else visits them.
   const isAffected = (number: number, { state }: PublishedFact) =>
     state === 'open' || number < block.number || newest > block.number
   for (const address of correctedAddresses) context.correctMultipliers(address, isAffected)
 }
 
-/** Tells it in the order that the contract names. The tokens of which it shows another multiplier than was thought. */
+/** Returns the tokens whose multiplier history the block changed. */
 function settleFacts(
   context: IngestContext,
   block: SealedBlock,
   { late, time }: { readonly late: boolean; readonly time: number | null },
 ): readonly Hex[] {
-  const { outbox, ledger, tokenState } = context
+  const { ledger, tokenState } = context
   tokenState.applySealedRounds(block)
   const { decodedLogs, foldedLogs } = decodeLogs(listedLogsOf(context, block))
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
@@ -42,37 +47,93 @@ function settleFacts(
     tokenState.applySealedBlock(block.number, address, logsByAddress.get(address) ?? []),
   )
   tokenState.applyDueSchedules(time)
-  const messageContext = { ...context.messageContext, block: blockFieldOf(block) }
+  const blockField = blockFieldOf(block)
   const contents = { facts: factsOf(context, decodedLogs, block, late), parts: foldedLogs.map(partLocation) }
-  const settlement = ledger.settle(
-    { ...messageContext.block, hash: block.hash },
-    contents,
-    new Set(block.addresses),
-    context.tapeEnd,
-  )
+  const addresses = new Set(block.addresses)
+  const settlement = ledger.settle({ ...blockField, hash: block.hash }, contents, addresses, context.tapeEnd)
+  publishSettlement(context, settlement, blockField)
+  return correctedAddresses
+}
+
+/** Publishes in the order that the contract names. */
+function publishSettlement(context: IngestContext, settlement: Settlement, block: Block): void {
+  const { outbox } = context
   for (const retraction of settlement.retractions) {
-    outbox.publish(retractDraft(retraction, messageContext))
+    outbox.publish(retractDraft(context, retraction, block))
     outbox.setNote(openKeyNotes.at(retraction.published.key), null)
   }
   for (const { published, of, fact } of settlement.amendments) context.amend(published, of, fact.draft)
   const lateKeys = new Set<string>()
-  for (const { published, fact, isMoved: isKnown } of settlement.additions) {
+  for (const { published, fact, isMoved } of settlement.additions) {
     published.seq = outbox.nextSeq
-    const draft = isKnown ? { ...fact.draft, late: false } : fact.draft
+    // A moved fact was published in time, under its old key.
+    const draft = isMoved ? { ...fact.draft, late: false } : fact.draft
     if (draft.late) lateKeys.add(published.key)
     outbox.publish(draft)
   }
   for (const seal of settlement.seals) {
-    outbox.publish(sealDraft(seal, lateKeys, messageContext))
+    outbox.publish(sealDraft(context, seal, lateKeys, block))
     for (const { key } of seal.logs) outbox.setNote(openKeyNotes.at(key), null)
   }
-  return correctedAddresses
 }
 
-/** Its logs, each once, of the tokens that are listed or of which something was told of it before. */
+function retractDraft(
+  context: IngestContext,
+  { published, reason, by }: Settlement['retractions'][number],
+  block: Block,
+): DraftOf<'retract'> {
+  const { address, key, type } = published
+  return {
+    type: 'retract',
+    symbol: context.symbolOf(address, published.symbol),
+    address,
+    time: context.nowIso,
+    key,
+    of: type,
+    was: context.positionOf(published.seq),
+    reason,
+    by,
+    now: context.tokenState.currentValue(address, type),
+    block,
+  }
+}
+
+function sealDraft(
+  context: IngestContext,
+  { address, symbol, logs }: Settlement['seals'][number],
+  lateKeys: ReadonlySet<string>,
+  block: Block,
+): DraftOf<'seal'> {
+  const keys = logs.map(({ key }) => key)
+  const digest = createHash('sha256').update(keys.join('\n')).digest('hex')
+  return {
+    type: 'seal',
+    symbol: context.symbolOf(address, symbol ?? address),
+    address,
+    time: context.nowIso,
+    block,
+    keys,
+    types: logs.map(({ type }) => type),
+    late_keys: keys.filter((key) => lateKeys.has(key)),
+    count: keys.length,
+    digest: digest.slice(0, 2 * DIGEST_BYTES),
+  }
+}
+
+export const blockFieldOf = ({
+  number,
+  hash,
+  timestamp,
+}: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
+  number,
+  hash,
+  timestamp: timestamp === null ? null : new Date(timestamp * 1_000).toISOString(),
+})
+
+/** Each log once, of tokens that are listed or that already have published facts in this block. */
 function listedLogsOf(context: IngestContext, { number, hash, logs, timestamp }: SealedBlock): readonly Log[] {
   const publishedAddresses = new Set(context.ledger.at(number).map(({ address }) => address))
-  // A node may say the same log twice.
+  // A node may return the same log twice.
   const uniqueLogs = new Map(logs.map((log) => [log.key, log]))
   return [...uniqueLogs.values()].flatMap((log) => {
     if (context.tokenState.isFeedAddress(log.address)) return []

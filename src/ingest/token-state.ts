@@ -3,7 +3,7 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { txOf } from '../protocol/key.ts'
-import type { UpdateType } from '../protocol/updates.ts'
+import type { DraftOf, UpdateType } from '../protocol/updates.ts'
 import { defineNote, listNote, type NoteReader, tokenNotes } from '../tape/notes.ts'
 import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
@@ -21,7 +21,7 @@ import {
   updateNav,
 } from '../tokens/list-diff.ts'
 import type { ListedToken } from '../tokens/list-parser.ts'
-import { multiplierDraft } from '../tokens/messages.ts'
+import { featureName, multiplierDraft } from '../tokens/messages.ts'
 import { addUnreadGap, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import type { NavTiming } from '../tokens/nav.ts'
 import { addRound, applySealedRounds } from '../tokens/nav-history.ts'
@@ -43,7 +43,7 @@ type Options = {
   readonly outbox: Outbox
   readonly staleMs: number
   readonly now: () => number
-  /** The newest block of which a former life may have told something. */
+  /** The newest block of which the previous run may have published facts. */
   readonly headBlock: number
   readonly feeds: readonly FeedSetting[]
 }
@@ -51,18 +51,18 @@ type Options = {
 /** The aggregators behind the proxy of each feed, as of the last answer. */
 const feedsNote = defineNote<readonly PriceFeed[]>('feeds')
 
-/** Keeps the board: takes in what the list, the chain and the clock say of tokens, and tells what is not an on-chain fact. */
+/** The token table. Applies the list, the chain and the clock to it, and publishes what is not an on-chain fact. */
 export class TokenState {
   readonly #options: Options
   readonly #tokens: Map<Hex, Token>
-  /** Whose multiplier is to change at a time that no block has reached yet. */
+  /** Tokens with a scheduled multiplier whose time no block has reached. */
   readonly #scheduled = new Set<Hex>()
-  /** The time of the newest block that was heard of, in seconds: the only clock that schedules know. */
+  /** The newest block time in seconds. Schedules take effect by this clock only. */
   #chainTime: number | null = null
-  /** The last log that was heard of: what the list says now comes after it. */
+  /** The position of the last received log. A list that is read now comes after it. */
   #position: ChainPosition
   #feeds: readonly PriceFeed[]
-  /** Of which token each feed is, once that is known: a symbol may become another's. */
+  /** The token of each feed, fixed once found: its symbol may pass to another token. */
   readonly #tokenByFeed = new Map<Hex, Hex>()
 
   constructor(options: Options) {
@@ -87,58 +87,58 @@ export class TokenState {
     return this.#chainTime
   }
 
-  /** A list; null where the last good one stays and only time passed. */
+  /** `tokens` is null if the last good list stays and only time passed. */
   applyList(tokens: readonly ListedToken[] | null, partial: boolean): void {
     if (tokens) {
       this.#publishChange((partial ? diffPartialList : diffFullList)(this.#tokens, tokens, this.#listTiming()))
       this.#saveListNote(tokens.map(({ address }) => address))
     }
-    // What the list says nothing of grows older all the same.
+    // The NAVs of tokens that the list omits grow older too.
     this.#publishChange(refreshNavs(this.#tokens, this.#navTiming()))
   }
 
-  /** What a list leaves out and is believed to be listed all the same stands behind what it names. */
+  /** Tokens that the list omits but that still count as listed come last in the order. */
   #saveListNote(listed: readonly Hex[]): void {
     const readAt = this.#options.now()
     const order = [...new Set([...listed, ...listedAddresses(this.#tokens)])]
     this.#options.outbox.setNote(listNote, { readAt, order })
   }
 
-  /** The logs of these addresses are heard from now on. */
+  /** The logs of these addresses arrive from now on. */
   markSubscribed(addresses: readonly Hex[]): void {
     this.#publishChange(markListed(this.#tokens, addresses, this.#navTiming()))
   }
 
-  /** A log was heard of, or all of a sealed block. */
+  /** A log arrived, or a sealed block was settled. */
   advancePosition(position: ChainPosition): void {
     if (isBefore(this.#position, position)) this.#position = position
   }
 
-  /** A block has this time: what was scheduled until then takes effect, though the chain says nothing. Of which tokens. */
+  /** Applies the schedules that are due at this block time; no log reports it. Returns their tokens. */
   advanceTime(timestamp: number | null): readonly Hex[] {
     const time = Math.max(timestamp ?? 0, this.#chainTime ?? 0)
     if (time > 0) this.#chainTime = time
     return [...this.#scheduled].filter((address) => this.#applyDue(address, time))
   }
 
-  /** A block of this time is about to be told: what it shows to have been scheduled until then is in force in it. */
+  /** Applies the schedules that a block added and that are due at its own time, before its facts are published. */
   applyDueSchedules(timestamp: number | null): void {
     if (timestamp !== null) for (const address of this.#scheduled) this.#applyDue(address, timestamp)
   }
 
-  /** Blocks up to this one could not be read: whatever changed in them was not heard. */
+  /** Blocks up to this one could not be read, so changes in them are missing. */
   markGap(block: number): void {
     for (const token of this.#tokens.values())
       this.#setToken({ ...token, multiplierHistory: addUnreadGap(token.multiplierHistory, block) })
   }
 
-  /** Something pre-confirmed says this of its token. Whether it is another multiplier than before, somewhere. */
+  /** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
   applyLog(decodedLog: TokenLog): boolean {
     const token = this.#tokens.get(decodedLog.log.address)
     return token !== undefined && this.#setToken(applyLog(token, decodedLog, this.#chainTime, this.#navTiming()))
   }
 
-  /** A sealed block says this of a token, and nothing else. Whether it is another multiplier than before, somewhere. */
+  /** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
   applySealedBlock(block: number, address: Hex, decodedLogs: readonly TokenLog[]): boolean {
     const token = this.#tokens.get(address)
     return (
@@ -147,7 +147,7 @@ export class TokenState {
     )
   }
 
-  /** A contract was asked what holds of it. Whether it is another multiplier than before, somewhere. */
+  /** Applies the answer of a token contract. Returns whether it changes the multiplier history. */
   applyTokenAnswer(answer: TokenContractState): boolean {
     const token = this.#tokens.get(answer.address)
     if (!token) return false
@@ -156,7 +156,7 @@ export class TokenState {
     return this.#setToken(after)
   }
 
-  /** A feed was asked for what stands behind it, and for its newest round. */
+  /** Applies the aggregator and newest round of a feed. */
   applyFeedAnswer(answer: FeedContractState): void {
     const feeds = applyFeedCall(this.#feeds, answer)
     if (!isDeepStrictEqual(feeds, this.#feeds)) this.#options.outbox.setNote(feedsNote, feeds)
@@ -167,12 +167,11 @@ export class TokenState {
     if (token && round) this.#updateRounds({ ...token, navHistory: addRound(token.navHistory, round) })
   }
 
-  /** Whether the logs of an address are rounds of a feed. */
   isFeedAddress(address: Hex): boolean {
     return findFeed(this.#feeds, address) !== null
   }
 
-  /** A round that is pre-confirmed, or something else that its aggregator says. */
+  /** Applies a pre-confirmed round. Other logs of an aggregator are ignored. */
   applyRoundLog(log: Log): void {
     const match = findFeed(this.#feeds, log.address)
     const token = match && this.#tokenOfFeed(match.feed)
@@ -180,7 +179,7 @@ export class TokenState {
     if (token && round) this.#updateRounds({ ...token, navHistory: addRound(token.navHistory, round) })
   }
 
-  /** A sealed block holds these rounds of the feeds that it was asked for, and no others. */
+  /** Applies all rounds of a sealed block, for the feeds whose logs were read. */
   applySealedRounds({ number, logs, addresses }: Pick<SealedBlock, 'number' | 'logs' | 'addresses'>): void {
     for (const feed of this.#feeds.filter(({ aggregators }) =>
       aggregators.some(({ address }) => addresses.includes(address)),
@@ -195,7 +194,7 @@ export class TokenState {
     }
   }
 
-  /** The rounds of a block that were told and are not sealed: an answer that lacks them may be too early. */
+  /** The unsealed rounds of a block. An answer without them may be too early. */
   openRoundsAt(block: number): readonly OpenKey[] {
     return this.#feeds.flatMap((feed) => {
       const address = feed.aggregators.at(-1)?.address
@@ -206,17 +205,13 @@ export class TokenState {
     })
   }
 
-  /** What holds of a token now, of what messages of a type tell. */
-  currentValue(address: Hex, type: UpdateType): unknown {
+  /** The current value that updates of this type carry: multiplier, paused features or record. */
+  currentValue(address: Hex, type: UpdateType): DraftOf<'retract'>['now'] {
     const token = this.#tokens.get(address)
     if (!token) return null
-    return type === 'multiplier'
-      ? token.multiplier
-      : type === 'pause'
-        ? token.paused
-        : type === 'token'
-          ? token.record
-          : null
+    if (type === 'multiplier') return { multiplier: token.multiplier }
+    if (type === 'pause') return { paused: token.paused.map(featureName) }
+    return type === 'token' ? { token: token.record } : null
   }
 
   #tokenOfFeed({ token, proxy }: PriceFeed): Token | undefined {
@@ -253,9 +248,9 @@ export class TokenState {
       timing,
     )
     const { to, effectiveAt } = schedule
-    // By now something else may be in force again.
+    // Another multiplier may be in force already.
     const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
-    // What a log has scheduled was told, whether the listing is told only later or has ended since.
+    // A schedule from a log was published, so its effect is too, also before listing and after delisting.
     if (token.state === 'listed' || schedule.key !== null)
       this.#options.outbox.publish({ ...multiplierDraft(after, timing, { from, effectiveAt, source: 'clock' }), to })
     this.#setToken(after)

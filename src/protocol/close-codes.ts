@@ -1,6 +1,6 @@
 /**
- * How a connection ends. The code carries the rule: 40xx do not come back unchanged, 41xx come back with backoff,
- * 42xx come back with your last position.
+ * Why the relay closes a connection. The hundreds carry the rule: 40xx do not reconnect unchanged, 41xx reconnect with
+ * backoff, 42xx reconnect with your last position.
  */
 export const closeCodes = {
   protocol: 4000,
@@ -19,6 +19,6 @@ export type CloseReason = keyof typeof closeCodes
 /** RFC 6455 leaves 123 bytes for a close reason. */
 const REASON_BOUND_BYTES = 123
 
-/** The close reason: a word, and the position from which to come back. */
+/** `<word> <position>`: the position is the one to resume from. */
 export const formatCloseReason = (reason: CloseReason, position: string | null): string =>
   (position ? `${reason} ${position}` : reason).slice(0, REASON_BOUND_BYTES)

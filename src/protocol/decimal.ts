@@ -1,14 +1,14 @@
 /** An exact number: `units` / 10^`scale`. */
 export type Decimal = { readonly units: bigint; readonly scale: number }
 
-/** Digits on either side of the point: beyond what any price or factor needs. More are taken for garbage, not for work. */
+/** Digits on either side of the point: more than any price or multiplier needs. Longer text is refused unread. */
 const DIGITS_BOUND = 400
-/** The longest text that is ever written: what was read once is read again. */
+/** The longest text that `formatDecimal` writes, so that what it writes can be read back. */
 const TEXT_BOUND_CHARS = '-.'.length + 2 * DIGITS_BOUND
 
 const decimalPattern = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
-/** Reads a number's text as JSON writes it, exponent included, without ever passing through a float. */
+/** Parses a JSON number, exponent included, without passing through a float. */
 export function parseDecimal(text: string): Decimal | null {
   const match = text.length > TEXT_BOUND_CHARS ? null : decimalPattern.exec(text)
   if (!match) return null
@@ -19,7 +19,7 @@ export function parseDecimal(text: string): Decimal | null {
   return scale >= 0 ? { units, scale } : { units: units * 10n ** BigInt(-scale), scale: 0 }
 }
 
-/** Writes it without exponent, plus sign or trailing zeros. */
+/** Formats without exponent, plus sign or trailing zeros. */
 export function formatDecimal({ units, scale }: Decimal): string {
   if (scale === 0) return units.toString()
   const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, '0')
@@ -29,17 +29,17 @@ export function formatDecimal({ units, scale }: Decimal): string {
   return fraction ? `${sign}${whole}.${fraction}` : `${sign}${whole}`
 }
 
-/** Compares two exact numbers: negative, zero or positive, as `a - b`. */
+/** Negative, zero or positive, as `a - b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale)
   const difference = a.units * 10n ** BigInt(scale - a.scale) - b.units * 10n ** BigInt(scale - b.scale)
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** `raw` in units of 10^`decimals`: a token amount as people say it. */
+/** `raw` / 10^`decimals`: the amount in tokens. */
 export const amountOf = (raw: bigint, decimals: number): string => formatDecimal({ units: raw, scale: decimals })
 
-/** The shares behind `raw`, rounded down to base units, as the token itself computes them. */
+/** The shares of `raw`, rounded down to base units as the token contract does. */
 export function sharesOf(raw: bigint, multiplier: Decimal, decimals: number): string {
   return formatDecimal({ units: (raw * multiplier.units) / 10n ** BigInt(multiplier.scale), scale: decimals })
 }

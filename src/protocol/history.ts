@@ -4,9 +4,9 @@ import { parsePosition } from './position.ts'
 import { oneOf, readParameters, SelectionPatch, SelectionQuery } from './selection.ts'
 import { Update } from './updates.ts'
 
-/** What is asked of the tape's history over plain HTTP, and what is answered. */
+/** Requests for the tape's history over plain HTTP, and their answers. */
 
-/** Messages that one page may hold, and how many it holds where nothing is said. */
+/** The most messages that a page may hold, and how many it holds by default. */
 const LIMIT_BOUND = 1_000
 export const LIMIT_DEFAULT = 100
 
@@ -24,13 +24,13 @@ const { since: SinceParameter } = SelectionPatch.shape
 /** The query string of `/v1/events`. */
 export const EventsQuery = SelectionQuery.extend({
   since: SinceParameter.describe(
-    'Where to begin: start, a position (exclusive), a duration back from now (90s, 5m, 2h), or an RFC 3339 time: the first message written at it or later. Without it start.',
+    'Where to begin: start, a position (exclusive), a duration back from now (90s, 5m, 2h), or an RFC 3339 time: the first message written at that time or later. Default: start.',
   ),
   until: SinceParameter.describe(
-    'Where to end, in the same forms, exclusive: with a time or a duration nothing that was written at it or later comes. Without it now.',
+    'Where to end, in the same forms, exclusive: a time or a duration leaves out messages written at that time or later. Default: now.',
   ),
-  after: PositionParameter.optional().describe('A position to begin after. It wins over since.'),
-  before: PositionParameter.optional().describe('A position to end before. It wins over until.'),
+  after: PositionParameter.optional().describe('Begin after this position. Wins over since.'),
+  before: PositionParameter.optional().describe('End before this position. Wins over until.'),
   limit: z
     .string()
     .meta({ type: 'integer', minimum: 1, maximum: LIMIT_BOUND })
@@ -38,14 +38,12 @@ export const EventsQuery = SelectionQuery.extend({
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= LIMIT_BOUND, limitMessage)
     .optional()
-    .describe(
-      `How many messages at most, 1 to ${LIMIT_BOUND}. Without it ${LIMIT_DEFAULT}, as NDJSON all that there are.`,
-    ),
-  order: oneOf(['asc', 'desc']).default('asc').describe('desc gives the newest first.'),
+    .describe(`The most messages to return, 1 to ${LIMIT_BOUND}. Default: ${LIMIT_DEFAULT}, as NDJSON all of them.`),
+  order: oneOf(['asc', 'desc']).default('asc').describe('desc returns the newest first.'),
   format: oneOf(['json', 'ndjson'])
     .optional()
     .describe(
-      'json is a page, ndjson all that was asked for, line by line. Without it what Accept asks for, else json.',
+      'json is one page; ndjson is the whole range, one message a line. Default: what Accept names, else json.',
     ),
 })
 export type EventsQuery = z.infer<typeof EventsQuery>
@@ -55,26 +53,26 @@ export const readEventsQuery = (query: URLSearchParams): EventsQuery => readPara
 /** A page of history. */
 export const EventsPage = registerSchema(
   'EventsPage',
-  'A page of history: it may be short or empty and still not be the last.',
+  'A page of history. A short or empty page is not necessarily the last.',
   z.object({
     events: z.array(Update),
-    next: PositionText.nullable().describe('Goes into after, newest first into before; null once there is no more.'),
+    next: PositionText.nullable().describe(
+      'Pass it as after (with order=desc as before); null when there are no more messages.',
+    ),
   }),
 )
 export type EventsPage = z.infer<typeof EventsPage>
 
-/** How firm a fact is by now. */
 export const FactStage = z.enum(['preconfirmed', 'sealed', 'safe', 'finalized', 'retracted'])
 export type FactStage = z.infer<typeof FactStage>
 
-/** Everything that is kept about one on-chain fact. */
 export const OneFact = registerSchema(
   'OneFact',
-  'Everything that is kept about one on-chain fact.',
+  'Every kept message about one on-chain fact.',
   z.object({
     key: Key,
-    updates: z.array(Update).describe('Oldest first, with the seals that list it.'),
-    stage: FactStage.describe('How firm it is by now.'),
+    updates: z.array(Update).describe('Oldest first, including the seals that list the key.'),
+    stage: FactStage.describe('The current stage of the fact.'),
   }),
 )
 export type OneFact = z.infer<typeof OneFact>

@@ -12,149 +12,151 @@ import {
 } from './fields.ts'
 import type { Update } from './updates.ts'
 
-/**
- * What a connection says of itself: messages that are not on the tape. Where one has an `id`, it is the position from
- * which a resume continues.
- */
+/** Messages about the connection itself; they are not on the tape. An `id` is the position to resume from. */
 
 export const RequestId = z
   .union([z.int(), z.string().max(64)])
-  .describe("A client's own number for its request, given back with the answer.")
+  .describe("The client's own identifier for its request, returned with the answer.")
 const req = RequestId.optional()
-const resumePosition = PositionText.describe('The position from which a resume continues.')
+const resumePosition = PositionText.describe('The position to resume from.')
 
 const Hello = registerSchema(
   'hello',
-  'Who is speaking, and where the tape ends. The first message of every connection.',
+  'The first message of every connection: the server, the extent of the tape and the limits.',
   z.object({
     type: z.literal('hello'),
     id: resumePosition
       .nullable()
-      .describe('Where this stream starts; null where a gap follows or nothing is selected yet.'),
+      .describe('Where this stream starts; null when a gap follows or nothing is selected yet.'),
     end: PositionText.describe('The end of the tape.'),
     oldest: PositionText.describe('The position after which nothing has been evicted.'),
     protocol: z.literal('stocktape.v1'),
     server: z.string(),
-    connection: z.string().describe('A name for this connection, to be told in a complaint.'),
+    connection: z.string().describe('The name of this connection, for bug reports.'),
     chain_id: z.int().nonnegative().nullable(),
     heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
     limits: z
       .object({
-        symbols: z.int().positive().describe('Symbols of one connection.'),
-        selections: z.int().positive().describe('Distinct selections with value filters.'),
-        replay: z.int().positive().describe('Messages of one replay; a longer one is a gap.'),
-        backlog: z.int().positive().describe('Bytes that may be unread.'),
-        message: z.int().positive().describe('Bytes of a message of yours.'),
+        symbols_max: z.int().positive().describe('Symbols in one connection.'),
+        selections_max: z.int().positive().describe('Distinct selections with value filters, of all clients.'),
+        replay_max: z.int().positive().describe('Messages in one replay; a longer one becomes a gap.'),
+        backlog_bytes: z.int().positive().describe('Unsent bytes above which a listener is disconnected as slow.'),
+        message_bytes: z.int().positive().describe('Bytes in one client message.'),
         retention_ms: z.int().positive().describe('How long the tape is kept.'),
       })
-      .describe('What a client may ask and leave unread.'),
+      .describe('The limits of a connection.'),
     source: SourceName,
     head: Head,
-    demo: z.boolean().describe('True where the upstream is the built-in chain: nothing on it is real.'),
+    demo: z.boolean().describe('True when the upstream is the built-in chain: nothing on it is real.'),
   }),
 )
 
 const RejectedSymbol = z.object({
-  symbol: z.string().describe('As it was asked for.'),
+  symbol: z.string().describe('The symbol as requested.'),
   reason: z.enum(['unknown_symbol', 'ambiguous_symbol']),
-  suggest: z.array(z.string()).describe('What may have been meant.'),
+  suggest: z.array(z.string()).describe('Close known symbols.'),
 })
 export type RejectedSymbol = z.infer<typeof RejectedSymbol>
 
 const Subscribed = registerSchema(
   'subscribed',
-  'What is heard now: the answer to subscribe and list, and the second message of a stream.',
+  'The current selection: the answer to subscribe and list, and the second message of a stream.',
   z.object({
     type: z.literal('subscribed'),
     req,
-    id: resumePosition.nullable().describe('Where its stream starts; null where a gap follows.'),
-    symbols: z.array(z.string()).describe('The full set now.'),
+    id: resumePosition.nullable().describe('Where the stream starts; null when a gap follows.'),
+    symbols: z.array(z.string()).describe('The full set of symbols now.'),
     rejected: z.array(RejectedSymbol),
     resume: z
       .enum(['none', 'full', 'gap'])
-      .describe('full: a position was honoured, and no snapshots come; gap: it could not be, and a gap follows.'),
+      .describe(
+        'full: the stream resumes at the given position, without snapshots; gap: it cannot, and a gap follows.',
+      ),
   }),
 )
 
 const Unsubscribed = registerSchema(
   'unsubscribed',
-  'What is heard no longer.',
+  'The symbols that were removed from the selection.',
   z.object({ type: z.literal('unsubscribed'), req, symbols: z.array(z.string()) }),
 )
 
-/** How a token stands: what a snapshot and the record of one token share. */
+/** The state of a token: the fields that a snapshot shares with the answer about one token. */
 export const tokenStateFields = {
   symbol: z.string(),
   address: Address,
-  as_of: PositionText.describe('The position that this state includes.'),
+  as_of: PositionText.describe('The state includes every message up to this position.'),
   token: TokenRecord,
-  multiplier: DecimalText.nullable().describe('The scaling factor; 1 is none, null is unknown.'),
-  multiplier_source: z.enum(['log', 'call', 'list']).nullable().describe('Who said so.'),
+  multiplier: DecimalText.nullable().describe('The multiplier from tokens to shares; 1 is none, null is unknown.'),
+  multiplier_source: z.enum(['log', 'call', 'list']).nullable().describe('Where the multiplier comes from.'),
   scheduled: z
     .object({ to: DecimalText, effective_at: Time })
     .nullable()
-    .describe('The factor that takes effect next, by chain time.'),
-  paused: z.array(z.string()).describe('The names of the features that are paused.'),
+    .describe('The next multiplier, which takes effect by chain time.'),
+  paused: z.array(z.string()).describe('The names of the paused features.'),
   supply: z.object({ tokens: DecimalText.nullable(), shares: DecimalText.nullable() }),
   nav: Nav,
 }
 
 const Snapshot = registerSchema(
   'snapshot',
-  'A token as it is at as_of.',
+  'The state of a token at as_of.',
   z.object({ type: z.literal('snapshot'), id: resumePosition.nullable(), ...tokenStateFields }),
 )
 
 const Live = registerSchema(
   'live',
-  'The replay is over; what follows happens now.',
+  'The replay is over; live messages follow.',
   z.object({
     type: z.literal('live'),
     id: resumePosition,
-    replayed: z.int().nonnegative().describe('How many messages were replayed.'),
+    replayed: z.int().nonnegative().describe('The number of replayed messages.'),
   }),
 )
 
 const Heartbeat = registerSchema(
   'heartbeat',
-  'Still here, and this is how far you are.',
+  'Sent at a steady interval: the connection is alive, and this is how far it is.',
   z.object({
     type: z.literal('heartbeat'),
-    id: resumePosition.describe('The last position sent to this listener, or passed over as not concerning it.'),
+    id: resumePosition.describe('The last position that was sent to this listener or did not match its selection.'),
     end: PositionText.describe('The end of the tape.'),
     time: Time,
     head: Head,
     source: SourceName,
-    sent: z.int().nonnegative().describe('Messages of the tape sent before this one.'),
-    backlog: z.int().nonnegative().describe('Bytes accepted for this listener and not taken yet.'),
+    sent: z.int().nonnegative().describe('Tape messages sent before this one.'),
+    backlog: z.int().nonnegative().describe('Bytes queued for this listener and not yet sent.'),
   }),
 )
 
 const Gap = registerSchema(
   'gap',
-  'Something is missing, and why. Never silence.',
+  'Messages are missing, and why.',
   z.object({
     type: z.literal('gap'),
-    id: resumePosition.describe('Where the stream goes on.'),
+    id: resumePosition.describe('Where the stream continues.'),
     reason: z
       .enum(['expired', 'epoch', 'ahead', 'long'])
       .describe(
-        'expired: before the oldest; epoch: of another tape; ahead: beyond the end; long: too much for one replay.',
+        'expired: before the oldest kept message; epoch: from another tape; ahead: beyond the end; long: too many messages for one replay.',
       ),
-    from: z.string().nullable().describe('The position that you gave.'),
+    from: z.string().nullable().describe('The position given by the client.'),
     to: PositionText,
-    backfill: z.string().nullable().describe('A path on this server whose pages are exactly what was left out.'),
+    backfill: z
+      .string()
+      .nullable()
+      .describe('A path on this server whose pages hold exactly the messages that were left out.'),
   }),
 )
 
 const ErrorMessage = registerSchema(
   'error',
-  'A request was wrong, and what to do.',
+  'What is wrong with a request, and what to do.',
   z.object({
     type: z.literal('error'),
     req,
-    code: z.int().describe('As an HTTP status.'),
-    reason: z.string().describe('A word for machines.'),
+    code: z.int().describe('The matching HTTP status.'),
+    reason: z.string().describe('A word for programs.'),
     message: z.string().describe('A sentence for people.'),
     details: z.array(z.record(z.string(), z.unknown())).optional(),
   }),
@@ -162,18 +164,17 @@ const ErrorMessage = registerSchema(
 
 const Bye = registerSchema(
   'bye',
-  'This connection ends now.',
+  'The relay is about to close this connection.',
   z.object({
     type: z.literal('bye'),
     id: resumePosition.nullable(),
-    reason: z.string().describe('The word of the close code.'),
-    retry_ms: z.int().nonnegative().describe('Come back after so long.'),
+    reason: z.string().describe('The word for the close code.'),
+    retry_ms: z.int().nonnegative().describe('How long to wait before reconnecting.'),
   }),
 )
 
 const Pong = registerSchema('pong', 'The answer to ping.', z.object({ type: z.literal('pong'), req, time: Time }))
 
-/** One thing that a connection says of itself. */
 export const Notice = z.discriminatedUnion('type', [
   Hello,
   Subscribed,
@@ -189,5 +190,5 @@ export const Notice = z.discriminatedUnion('type', [
 export type Notice = z.infer<typeof Notice>
 export type NoticeOf<Type extends Notice['type']> = Extract<Notice, { type: Type }>
 
-/** Anything that a listener can be told. */
+/** Anything that a listener can receive. */
 export type Message = Update | Notice

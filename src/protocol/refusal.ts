@@ -8,12 +8,12 @@ export const ErrorRecord = registerSchema(
   z.object({
     code: z.int().describe('The HTTP status.'),
     message: z.string().describe('A sentence that names what is wrong and what to do.'),
-    details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and a word for machines.') })),
+    details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and a word for programs.') })),
   }),
 )
 export type ErrorRecord = z.infer<typeof ErrorRecord>
 
-/** What a client asked for cannot be given; says which word was wrong and what to do. */
+/** A request that is refused: names the parameter that is wrong and what to do. */
 export class Refusal extends Error {
   readonly code: number
   readonly reason: string

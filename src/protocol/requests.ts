@@ -6,22 +6,22 @@ import { SelectionPatch, Symbols } from './selection.ts'
 /** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
 
-/** Clients that number nothing may say so with null. */
+/** Some clients send null when they number nothing. */
 const req = RequestId.nullish().transform((given) => given ?? undefined)
 
-/** What a client may say on a WebSocket. */
+/** What a client may send on a WebSocket. */
 export const Request = z.discriminatedUnion('type', [
   registerSchema(
     'subscribe',
-    'Adds symbols to what is heard; its options replace those that hold, null clears one.',
+    'Adds symbols to the selection. Its options replace the current ones; null clears one.',
     z.object({ type: z.literal('subscribe'), req, symbols: Symbols.optional(), ...SelectionPatch.shape }),
   ),
   registerSchema(
     'unsubscribe',
-    'Takes symbols out of what is heard.',
+    'Removes symbols from the selection.',
     z.object({ type: z.literal('unsubscribe'), req, symbols: Symbols }),
   ),
-  registerSchema('list', 'Asks what is heard now.', z.object({ type: z.literal('list'), req })),
+  registerSchema('list', 'Asks for the current selection.', z.object({ type: z.literal('list'), req })),
   registerSchema('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
 ])
 export type Request = z.infer<typeof Request>

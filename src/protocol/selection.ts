@@ -6,14 +6,14 @@ import { Refusal } from './refusal.ts'
 import { defaultTypes, type UpdateType, updateTypes } from './updates.ts'
 
 /**
- * What a client asks to hear. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or
- * inside a `subscribe` message; both are read here, by one schema.
+ * The selection of a client. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or in a
+ * `subscribe` message, and one schema reads both.
  */
 
-/** Symbols that one connection may name, and characters that one of them may have. */
+/** The most symbols in one connection, and the most characters in one symbol. */
 export const SYMBOLS_BOUND = 200
 const SYMBOL_BOUND_CHARS = 128
-/** The furthest that a duration may reach back; no tape is kept that long. */
+/** Longer durations count as this one; no tape is kept longer. */
 const DURATION_BOUND_MS = 366 * 86_400_000
 
 /** Where a stream begins. */
@@ -44,27 +44,30 @@ function parseStartPoint(text: string): StartPoint | null {
   return position && { from: 'position', text, position }
 }
 
-/** The first millisecond that is not before a time: times on the tape have no finer parts. */
+/** Rounds up to whole milliseconds, as times on the tape have no finer parts. */
 function parseTimestamp(timestamp: string): number | null {
-  // A leap second has no place in `Date`; it is the one after the 59th.
+  // `Date` has no leap second 60: it counts as the second after the 59th.
   const leapSecond = /^(.{17})60/.exec(timestamp)
   const time = Date.parse(leapSecond ? `${leapSecond[1]}59${timestamp.slice(19)}` : timestamp)
   if (Number.isNaN(time) || !isInCalendar(timestamp)) return null
   return time + (leapSecond ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(timestamp) ? 1 : 0)
 }
 
-/** `Date` takes the 30th of February for the 2nd of March. */
+/** Refuses days such as February 30, which `Date` reads as March 2. */
 function isInCalendar(timestamp: string): boolean {
   const day = timestamp.slice(0, 10)
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
-/** The position that a browser sends back after a break; it wins over `since`. Unreadable ones are a gap, never silence. */
+/** A browser sends `Last-Event-ID` when it reconnects. It wins over `since`, and an unreadable one becomes a `gap`. */
 export const startPointFromLastEventId = (header: string): StartPoint => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
   position: new TextEncoder().encode(header).length > POSITION_BOUND_BYTES ? null : parsePosition(header),
 })
+
+/** JSON escapes every line break but these two, and a refusal must stay one line. */
+const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
 
 const knownTypes = new Set<string>(updateTypes)
 
@@ -75,7 +78,7 @@ const Types = z
     if (names.includes('*')) return updateTypes
     for (const name of names) {
       if (!knownTypes.has(name)) {
-        context.addIssue(`unknown type ${JSON.stringify(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
+        context.addIssue(`unknown type ${quoted(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
         return z.NEVER
       }
     }
@@ -118,17 +121,17 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
 })
 
 const descriptions = {
-  types: 'Types of messages, or * for every one. Without it all but approval and log.',
-  stage: 'sealed gives only what is certain, at the moment it becomes so. Without it preconfirmed.',
+  types: 'Message types, or * for all. Default: all but approval and log.',
+  stage: 'sealed: a fact comes when its block is sealed, never before. Default: preconfirmed.',
   since:
-    'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Without it now.',
-  snapshot: 'Whether the state of each token comes first. Without it true.',
-  min_value: 'Of movements only those whose reference_value is at least this; what is unknown never passes.',
-  min_shares: 'Of movements only those whose shares are at least this; what is unknown never passes.',
-  party: 'Of movements only those from or to this address.',
+    'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
+  snapshot: 'Whether a snapshot of each token comes first. Default: true.',
+  min_value: 'Only movements whose reference_value is at least this; an unknown value never passes.',
+  min_shares: 'Only movements whose shares are at least this; an unknown value never passes.',
+  party: 'Only movements from or to this address.',
 } as const
 
-/** The options of a selection, each as it was given: absent leaves what holds, null clears it. */
+/** The options of a selection as given: an absent one keeps the current value, null clears it. */
 export const SelectionPatch = z.object({
   types: Types.nullish().describe(descriptions.types),
   stage: Stage.nullish().describe(descriptions.stage),
@@ -140,7 +143,7 @@ export const SelectionPatch = z.object({
 })
 export type SelectionPatch = z.infer<typeof SelectionPatch>
 
-/** What an update must be like to be heard, symbols aside. */
+/** What a selection asks of an update, apart from symbols. */
 export type SelectionOptions = {
   readonly types: readonly UpdateType[]
   readonly stage: Stage
@@ -157,7 +160,7 @@ export const defaultSelectionOptions: SelectionOptions = {
   party: null,
 }
 
-/** The options that hold after `asked` was said over `held`. */
+/** The current options with the given ones applied. */
 export function patchOptions(current: SelectionOptions, patch: SelectionPatch): SelectionOptions {
   const pick = <Value>(given: Value | null | undefined, before: Value | null): Value | null =>
     given === undefined ? before : given
@@ -180,7 +183,6 @@ const Flag = z
   .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
   .meta({ type: 'boolean' })
 
-/** How often a stream that has nothing to say says so: seconds. */
 const HeartbeatSeconds = z
   .string()
   .meta({ type: 'integer', minimum: 1, maximum: 60 })
@@ -191,7 +193,7 @@ const HeartbeatSeconds = z
 export const oneOf = <const Names extends readonly string[]>(names: Names) =>
   z.enum(names, { error: `must be ${names.join(' or ')}` })
 
-/** What a query string says of a selection. */
+/** A selection as a query string. */
 export const SelectionQuery = z.object({
   symbols: z
     .string()
@@ -208,16 +210,15 @@ export const SelectionQuery = z.object({
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
   snapshot: Flag.optional().describe(descriptions.snapshot),
-  heartbeat: HeartbeatSeconds.optional().describe('Seconds between two heartbeats, 1 to 60. Without it 15.'),
-  format: oneOf(['sse', 'ndjson', 'text']).optional().describe('Without it sse, or ndjson where Accept asks for it.'),
-  events: oneOf(['named']).optional().describe('named: every SSE event carries its type; else heartbeats alone do.'),
+  heartbeat: HeartbeatSeconds.optional().describe('Seconds between two heartbeats, 1 to 60. Default: 15.'),
+  format: oneOf(['sse', 'ndjson', 'text']).optional().describe('Default: ndjson if Accept names it, else sse.'),
+  events: oneOf(['named']).optional().describe('named: every SSE event names its type; otherwise only heartbeats do.'),
 })
 export type StreamQuery = z.infer<typeof StreamQuery>
 
-/** Reads the query string of a stream. */
 export const readStreamQuery = (query: URLSearchParams): StreamQuery => readParameters(StreamQuery, query)
 
-/** Reads a query string; names the parameter that is wrong. */
+/** Parses a query string, or throws a refusal that names the wrong parameter. */
 export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {
   const given: Record<string, string> = {}
   for (const name of Object.keys(schema.shape)) {
@@ -232,7 +233,7 @@ export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<
   return readOr400(schema, given)
 }
 
-/** Reads with a schema, or refuses with the name of the first thing that is wrong. */
+/** Parses with a schema, or throws a refusal that names the first wrong field. */
 export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unknown): z.infer<Schema> {
   const read = schema.safeParse(given)
   if (read.success) return read.data

@@ -20,32 +20,29 @@ import {
   Tx,
 } from './fields.ts'
 
-/**
- * What is on the tape: one schema per message. Every message begins with the same six fields, and its fields stand in
- * the order in which they are written here, which is the order on the wire.
- */
+/** One schema per message on the tape. The order of the fields here is their order on the wire. */
 const updateFields = <Type extends string>(type: Type) => ({
   type: z.literal(type),
-  id: PositionText.describe('The position of this message: come back with it and hear what follows.'),
+  id: PositionText.describe('The position of this message. Reconnect with it to receive what follows.'),
   prev: PositionText.nullable().describe(
     'The position of the previous message with the same address and type; null if there was none, and in the sealed view.',
   ),
-  symbol: z.string().min(1).describe("The token's symbol, the key of its channel; * concerns all of them."),
-  address: Address.describe("The token's contract: its identity, whatever its symbol becomes."),
+  symbol: z.string().min(1).describe("The token's symbol; * concerns all tokens."),
+  address: Address.describe("The token's contract. Unlike the symbol it never changes."),
   time: Time.describe('When it was written to the tape.'),
 })
 
-/** The common fields of what concerns every token at once. */
+/** The common fields of a message that concerns every token. */
 const globalUpdateFields = <Type extends string>(type: Type) => ({
   ...updateFields(type),
   symbol: z.literal('*'),
   address: z.null(),
 })
 
-const Late = z.boolean().describe('First told when it was sealed, though it could have been told before.')
+const Late = z.boolean().describe('First published when sealed, although it could have been published earlier.')
 const factFields = { key: Key, stage: Stage, late: Late }
 const locationFields = { block: Block, tx: Tx }
-/** What a change carries beside its content when a log, and not the list or the clock, said so. */
+/** Present when `source` is `log`, not `list` or `clock`. */
 const optionalLogFields = {
   key: Key.optional(),
   stage: Stage.optional(),
@@ -54,7 +51,7 @@ const optionalLogFields = {
   tx: Tx.optional(),
 }
 
-const Amount = DecimalText.nullable().describe('raw / 10^decimals; null where the decimals are unknown.')
+const Amount = DecimalText.nullable().describe('raw / 10^decimals; null if the decimals are unknown.')
 
 const movementSchema = <Type extends string>(type: Type, description: string) =>
   registerSchema(
@@ -63,39 +60,39 @@ const movementSchema = <Type extends string>(type: Type, description: string) =>
     z.object({
       ...updateFields(type),
       ...factFields,
-      from: Address.describe('Who gave; the zero address for a mint.'),
-      to: Address.describe('Who received; the zero address for a burn.'),
+      from: Address.describe('The sender; the zero address for a mint.'),
+      to: Address.describe('The recipient; the zero address for a burn.'),
       raw: scalars.RawText,
       amount: Amount,
       multiplier: DecimalText.nullable().describe(
-        "The scaling factor as of the log's place in the chain; 1 is none, null is unknown.",
+        "The multiplier as of the log's position in the chain; 1 is none, null is unknown.",
       ),
       shares: DecimalText.nullable().describe(
-        'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token itself does.',
+        'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does.',
       ),
       reference_value: scalars.MoneyText.nullable().describe(
-        'amount × nav.price, half up. The multiplier is in the NAV already. Not a price to trade at.',
+        'amount × nav.price, rounded half up. The NAV already includes the multiplier. Not a price to trade at.',
       ),
       nav: Nav,
-      memo: Bytes32.nullable().describe('What the sender wrote beside it.'),
+      memo: Bytes32.nullable().describe('The memo of the movement; null if there is none.'),
       ...locationFields,
       ingest: Ingest,
     }),
   )
 
-const Transfer = movementSchema('transfer', 'Tokens went from one holder to another.')
+const Transfer = movementSchema('transfer', 'Tokens moved from one holder to another.')
 const Mint = movementSchema('mint', 'Tokens were issued.')
-const Burn = movementSchema('burn', 'Tokens were taken out of the world.')
-const Seize = movementSchema('seize', 'The issuer took tokens from a holder.')
+const Burn = movementSchema('burn', 'Tokens were destroyed.')
+const Seize = movementSchema('seize', 'The issuer seized tokens from a holder.')
 
 const Approval = registerSchema(
   'approval',
-  'An allowance was set. Told only to those who name the type.',
+  'An allowance was set. Sent only if types names it.',
   z.object({
     ...updateFields('approval'),
     ...factFields,
-    owner: Address.describe('Whose tokens they are.'),
-    spender: Address.describe('Who may move them.'),
+    owner: Address.describe('The holder of the tokens.'),
+    spender: Address.describe('The address that may move them.'),
     raw: scalars.RawText,
     amount: Amount,
     ...locationFields,
@@ -105,14 +102,14 @@ const Approval = registerSchema(
 
 const Multiplier = registerSchema(
   'multiplier',
-  'A corporate action on the scaling factor. A scheduled one takes effect by chain time, before the first movement that uses it.',
+  'A corporate action on the multiplier. A scheduled one takes effect by chain time; its effective message precedes the first movement that uses it.',
   z.object({
     ...updateFields('multiplier'),
     phase: z.enum(['scheduled', 'effective', 'cancelled']),
-    from: DecimalText.nullable().describe('The factor before.'),
-    to: DecimalText.nullable().describe('The factor from effective_at on.'),
-    effective_at: Time.nullable().describe("The block's own time from which on it holds."),
-    source: z.enum(['log', 'clock', 'list']).describe('Who said so; clock is the chain’s own.'),
+    from: DecimalText.nullable().describe('The former multiplier.'),
+    to: DecimalText.nullable().describe('The multiplier from effective_at on.'),
+    effective_at: Time.nullable().describe('The block time from which the new multiplier holds.'),
+    source: z.enum(['log', 'clock', 'list']).describe('Where the change comes from; clock is chain time.'),
     ...optionalLogFields,
   }),
 )
@@ -122,39 +119,43 @@ const Pause = registerSchema(
   'Features of a token were paused or unpaused.',
   z.object({
     ...updateFields('pause'),
-    paused: z.boolean().describe('Whether they were paused, or set free again.'),
-    features: z.array(z.string()).describe('Their names: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
-    raw: z.array(z.int()).describe('Their ordinals.'),
-    now: z.array(z.int()).describe('The ordinals of all that is paused from then on.'),
-    source: z.enum(['log', 'list']).describe('Who said so.'),
+    change: z.enum(['paused', 'unpaused']),
+    features: z
+      .array(z.string())
+      .describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
+    feature_ids: z.array(z.int()).describe('Their ordinals.'),
+    paused: z.array(z.string()).describe('The names of all features that are paused now.'),
+    source: z.enum(['log', 'list']).describe('Where the change comes from.'),
     ...optionalLogFields,
   }),
 )
 
 const Action = registerSchema(
   'action',
-  'The issuer announced a corporate action, and why.',
+  'The issuer announced a corporate action.',
   z.object({
     ...updateFields('action'),
     ...factFields,
     action_id: z.string(),
-    description: z.string().describe("The issuer's words: text, never markup."),
-    uri: z.string().describe("The issuer's words: text, never markup."),
-    keys: z.array(Key).describe('What happened inside the announcement; each has a message of its own.'),
+    description: z.string().describe("The issuer's text, never markup."),
+    uri: z.string().describe("The issuer's text, never markup."),
+    keys: z.array(Key).describe('The facts inside the announcement; each has its own message.'),
     ...locationFields,
   }),
 )
 
 const Token = registerSchema(
   'token',
-  'A token is listed, delisted, or its record changed.',
+  'A token was listed or delisted, or its record changed.',
   z.object({
     ...updateFields('token'),
     change: z.enum(['listed', 'delisted', 'changed']),
-    changed: z.array(z.string()).describe('The fields that differ; what has a type of its own is not among them.'),
+    changed: z
+      .array(z.string())
+      .describe('The names of the changed fields, without those that have their own message type.'),
     token: TokenRecord,
-    was: TokenRecord.nullable().describe('The changed fields as they were.'),
-    source: z.enum(['list', 'log']).describe('Who said so.'),
+    before: TokenRecord.nullable().describe('The former values of the changed fields.'),
+    source: z.enum(['list', 'log']).describe('Where the change comes from.'),
     ...optionalLogFields,
   }),
 )
@@ -165,14 +166,14 @@ const NavChange = registerSchema(
   z.object({
     ...updateFields('nav'),
     nav: Nav,
-    was: Nav.nullable().describe('The one before; null if there was none.'),
-    source: z.enum(['list', 'log']).describe('Who said so.'),
+    before: Nav.nullable().describe('The former NAV; null if there was none.'),
+    source: z.enum(['list', 'log']).describe('Where the change comes from.'),
   }),
 )
 
 const OtherLog = registerSchema(
   'log',
-  'A listed token said something that has no type of its own. Told only to those who name the type.',
+  'A log of a listed token that has no message type of its own. Sent only if types names it.',
   z.object({
     ...updateFields('log'),
     ...factFields,
@@ -182,30 +183,37 @@ const OtherLog = registerSchema(
   }),
 )
 
-/** What is told of one on-chain fact: all that a retraction can take back and an amendment can correct. */
+/** The messages about one on-chain fact, which a `retract` or an `amend` can follow. */
 const factSchemas = [Transfer, Mint, Burn, Seize, Approval, Multiplier, Pause, Action, Token, OtherLog] as const
 const FactType = z.enum(factSchemas.map((schema) => schema.shape.type.value))
 
 const Retract = registerSchema(
   'retract',
-  'Something that was told is not so.',
+  'A published fact did not happen.',
   z.object({
     ...updateFields('retract'),
     key: Key,
-    of: FactType.describe('As what it was told.'),
-    was: PositionText.describe('The last message that told or amended it.'),
+    of: FactType.describe('The type under which it was published.'),
+    was: PositionText.describe('The position of the last message that published or amended it.'),
     reason: z
       .enum(['reorg', 'replaced', 'not_sealed'])
       .describe(
-        'reorg: it had been sealed; replaced: the same content is sealed under the key by; not_sealed: neither.',
+        'reorg: the fact had been sealed; replaced: the same content is sealed under the key in by; not_sealed: neither.',
       ),
     by: Key.nullable(),
-    now: z.unknown().describe('For multiplier, pause and token: the value that holds again; else null.'),
-    block: Block.describe('The sealed block that shows it.'),
+    now: z
+      .union([
+        z.object({ multiplier: DecimalText.nullable() }),
+        z.object({ paused: z.array(z.string()) }),
+        z.object({ token: TokenRecord }),
+      ])
+      .nullable()
+      .describe('The value that holds again, for multiplier, pause and token; else null.'),
+    block: Block.describe('The sealed block that proves it.'),
   }),
 )
 
-/** A whole message as an amendment carries it: without the three fields that the tape gives. */
+/** A message as an `amend` carries it: without the fields that the tape adds. */
 const withoutTapeFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => {
   const { id: _id, prev: _prev, time: _time, ...rest } = schema.shape
   return z.object(rest as Omit<Shape, 'id' | 'prev' | 'time'>)
@@ -224,73 +232,74 @@ const AmendedMessage = z
     withoutTapeFields(Token),
     withoutTapeFields(OtherLog),
   ])
-  .describe('The whole new message, but for id, prev and time.')
+  .describe('The whole new message, without id, prev and time.')
 
 const Amend = registerSchema(
   'amend',
-  'A fact stands, and its content is another than was told; the type may change.',
+  'A published fact has other content. Its type may change too.',
   z.object({
     ...updateFields('amend'),
     key: Key,
-    of: FactType.describe('As what it was told before.'),
-    was: PositionText.describe('The last message that told or amended it.'),
-    changed: z.array(z.string()).describe('The fields that differ.'),
+    of: FactType.describe('The type under which it was published.'),
+    was: PositionText.describe('The position of the last message that published or amended it.'),
+    changed: z.array(z.string()).describe('The names of the changed fields.'),
     update: AmendedMessage,
   }),
 )
 
 const Seal = registerSchema(
   'seal',
-  'A block that holds logs of this token was sealed: each of them, and how they hang together. It replaces an earlier one of the same block number.',
+  'A block with logs of this token was sealed. Lists all of them, and replaces an earlier seal of the same block number.',
   z.object({
     ...updateFields('seal'),
     block: Block,
     keys: z.array(Key).describe('Every sealed log of the token in this block, in log order.'),
     types: z
       .array(z.enum([...FactType.options, 'part']))
-      .describe('Beside keys: as what each was told, or part where it was folded into another.'),
-    late: z.array(Key).describe('Those that are told only now.'),
-    count: z.int().nonnegative().describe('How many keys there are.'),
+      .describe('For each key the type under which it was published, or part if it was folded into another.'),
+    late_keys: z.array(Key).describe('The keys that were first published now, with late: true.'),
+    count: z.int().nonnegative().describe('The number of keys.'),
     digest: z
       .string()
       .regex(/^[0-9a-f]{32}$/)
-      .describe('The first 16 bytes, as hex, of SHA-256 over the keys joined by line feeds.'),
+      .describe('The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds.'),
   }),
 )
 
 const Hole = registerSchema(
   'hole',
-  'Sealed blocks could not be read: what they hold is not on the tape.',
+  'Sealed blocks could not be read; their logs are not on the tape.',
   z.object({
     ...globalUpdateFields('hole'),
-    blocks: z.object({ from: BlockNumber, to: BlockNumber }).describe('Both of them are missing, too.'),
+    blocks: z
+      .object({ first: BlockNumber, last: BlockNumber })
+      .describe('The first and the last block that are missing.'),
     reason: z.string(),
   }),
 )
 
 const Finality = registerSchema(
   'finality',
-  'A watermark of the chain moved.',
+  'The safe or the finalized block moved.',
   z.object({
     ...globalUpdateFields('finality'),
     stage: z.enum(['safe', 'finalized']),
-    block: Block.describe('The newest block that is that firm.'),
+    block: Block.describe('The newest block at that stage.'),
   }),
 )
 
 const Status = registerSchema(
   'status',
-  'Where pre-confirmations come from changed, or why.',
+  'The source of events or its reason changed.',
   z.object({
     ...globalUpdateFields('status'),
     source: SourceName,
-    since: Time.describe('Since when it is so.'),
+    since: Time.describe('Since when this holds.'),
     reason: SourceReason,
     head: Head,
   }),
 )
 
-/** One thing that happened, as it stands on the tape. */
 export const Update = z.discriminatedUnion('type', [
   Transfer,
   Mint,
@@ -315,14 +324,14 @@ export type UpdateType = Update['type']
 type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
 
 type WithoutTapeFields<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
-/** An update that the tape has not numbered yet. */
+/** An update that the tape has not yet numbered. */
 export type Draft = WithoutTapeFields<Update>
 export type DraftOf<Type extends UpdateType> = Extract<Draft, { type: Type }>
 
 export const updateTypes: readonly UpdateType[] = Update.options.map((schema) => schema.shape.type.value)
-/** What a selection hears that names no types: all but the two that few ask for. */
+/** The types of a selection that names none. */
 export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => type !== 'approval' && type !== 'log')
 
-/** An ERC-20 movement, whichever of its four names it bears. */
+/** An ERC-20 movement of any of its four types. */
 export type Movement = UpdateOf<'transfer' | 'mint' | 'burn' | 'seize'>
 export const movementTypes: ReadonlySet<UpdateType> = new Set(['transfer', 'mint', 'burn', 'seize'])

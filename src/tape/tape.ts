@@ -2,23 +2,23 @@ import type { Hex } from '../protocol/fields.ts'
 import type { Draft, Update, UpdateType } from '../protocol/updates.ts'
 import type { NoteReader, Notes } from './notes.ts'
 
-/** An update with its number and the very text that every listener gets. */
+/** An update with its number, and the exact text that every listener receives. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
 
 export type Follower = (batch: readonly Entry[], notes: Notes) => void
 
-/** Of what history is read: of these tokens (null for all) and of what concerns all of them, these types. */
+/** Matches updates of these types and tokens (null for all), and updates that concern all tokens. */
 export type HistoryFilter = {
   readonly tokens: ReadonlySet<Hex> | null
   readonly types: ReadonlySet<UpdateType>
   /**
-   * And every `seal`, `retract` and `amend` that follows a key which was told as one of these, or of which the telling may
-   * be gone. More of them may be found than that.
+   * Also matches every `seal`, `retract` and `amend` of a key that was published as one of these types, or whose
+   * publication may be evicted. A reader may find more of them than that.
    */
   readonly followersOf?: ReadonlySet<UpdateType>
 }
 
-/** Which stretch is read, both numbers exclusive, from which end, and how many messages at once at most. */
+/** A range of numbers, both ends exclusive. One page holds at most `limit` updates. */
 export type SeqRange = {
   readonly after: number
   readonly before: number
@@ -26,13 +26,13 @@ export type SeqRange = {
   readonly limit: number
 }
 
-/** What was found, in the order that was asked for, and up to which number: null where the stretch is through. */
+/** One page in the order of the range, and the number up to which the reader came: null at the end of the range. */
 export type FoundEntries = { readonly entries: readonly Entry[]; readonly reached: number | null }
 
-/** Reads some of a stretch, with bounded work: it may find nothing and still not be through. */
+/** Reads one page with bounded work: a page may be empty before the end of the range. */
 export type HistoryReader = (range: SeqRange) => FoundEntries | Promise<FoundEntries>
 
-/** How many messages are found: at least so many of the types that are wanted, at most so many with what follows a key. */
+/** Bounds of how many updates a reader finds: `least` counts the types alone, `most` also what may follow their keys. */
 export type CountEstimate = { readonly least: number; readonly most: number }
 
 /** The ordered, durable log of updates, and the notes beside it. */

@@ -62,7 +62,7 @@ export function markListed(table: TokenTable, addresses: readonly Hex[], timing:
   })
   const listings = awaited.map(
     (token): TokenChanges => ({
-      drafts: [tokenDraft(token, timing, { change: 'listed', changed: [], was: null })],
+      drafts: [tokenDraft(token, timing, { change: 'listed', changed: [], before: null })],
       tokens: [],
     }),
   )
@@ -77,7 +77,7 @@ const mergeChanges = (changes: readonly TokenChanges[]): TokenChanges => ({
 function delistToken(token: Token, timing: NavTiming): TokenChanges {
   const after: Token = { ...token, state: 'delisted', publishedNav: null }
   const drafts =
-    token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], was: null })] : []
+    token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], before: null })] : []
   return { drafts, tokens: [after] }
 }
 
@@ -152,8 +152,10 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
     (name) => !SEPARATELY_PUBLISHED_FIELDS.has(name) && !isDeepStrictEqual(before.record[name], after.record[name]),
   )
   if (names.length === 0) return []
-  const was = Object.fromEntries(names.flatMap((name) => (name in before.record ? [[name, before.record[name]]] : [])))
-  return [tokenDraft(after, timing, { change: 'changed', changed: names, was })]
+  const formerFields = Object.fromEntries(
+    names.flatMap((name) => (name in before.record ? [[name, before.record[name]]] : [])),
+  )
+  return [tokenDraft(after, timing, { change: 'changed', changed: names, before: formerFields })]
 }
 
 /** Tells the NAV if it, its time or its state is not what was told last. */
@@ -165,7 +167,7 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
   if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
   return {
-    drafts: [navDraft(token, timing, { nav, was: publishedNav, source })],
+    drafts: [navDraft(token, timing, { nav, before: publishedNav, source })],
     tokens: [{ ...updated, publishedNav: nav }],
   }
 }

@@ -20,9 +20,9 @@ export const isoFromSecondsOrNull = (second: number | null): string | null =>
 export function tokenDraft(
   token: Token,
   timing: NavTiming,
-  { change, changed, was }: Pick<DraftOf<'token'>, 'change' | 'changed' | 'was'>,
+  { change, changed, before }: Pick<DraftOf<'token'>, 'change' | 'changed' | 'before'>,
 ): DraftOf<'token'> {
-  return { type: 'token', ...commonFields(token, timing), change, changed, token: token.record, was, source: 'list' }
+  return { type: 'token', ...commonFields(token, timing), change, changed, token: token.record, before, source: 'list' }
 }
 
 /** The multiplier is now what the token holds. */
@@ -49,24 +49,24 @@ export function pauseDrafts(before: Token, after: Token, timing: NavTiming): rea
   const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
   const removed = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
   return [
-    ...(added.length > 0 ? [pauseDraft(after, timing, { paused: true, raw: added })] : []),
-    ...(removed.length > 0 ? [pauseDraft(after, timing, { paused: false, raw: removed })] : []),
+    ...(added.length > 0 ? [pauseDraft(after, timing, 'paused', added)] : []),
+    ...(removed.length > 0 ? [pauseDraft(after, timing, 'unpaused', removed)] : []),
   ]
 }
 
 function pauseDraft(
   token: Token,
   timing: NavTiming,
-  { paused, raw }: { readonly paused: boolean; readonly raw: readonly number[] },
+  change: DraftOf<'pause'>['change'],
+  features: readonly number[],
 ): DraftOf<'pause'> {
-  const features = raw.map(featureName)
   return {
     type: 'pause',
     ...commonFields(token, timing),
-    paused,
-    features,
-    raw: [...raw],
-    now: [...token.paused],
+    change,
+    features: features.map(featureName),
+    feature_ids: [...features],
+    paused: token.paused.map(featureName),
     source: 'list',
   }
 }
@@ -74,5 +74,5 @@ function pauseDraft(
 export const navDraft = (
   token: Token,
   timing: NavTiming,
-  { nav, was, source }: Pick<DraftOf<'nav'>, 'nav' | 'was' | 'source'>,
-): DraftOf<'nav'> => ({ type: 'nav', ...commonFields(token, timing), nav, was, source })
+  { nav, before, source }: Pick<DraftOf<'nav'>, 'nav' | 'before' | 'source'>,
+): DraftOf<'nav'> => ({ type: 'nav', ...commonFields(token, timing), nav, before, source })

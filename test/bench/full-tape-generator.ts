@@ -279,8 +279,9 @@ function logOf(input: FactInput): DraftOf<'log'> {
 
 function pauseOf(input: FactInput): DraftOf<'pause'> {
   const { key, block, tx } = positionOf(input)
-  const said = { paused: input.raw % 2 === 0, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' as const }
-  return { type: 'pause', ...commonFields(input, input.at), ...said, key, ...factFields, block, tx }
+  const change = input.raw % 2 === 0 ? ('paused' as const) : ('unpaused' as const)
+  const features = { features: ['TRANSFER'], feature_ids: [0], paused: ['TRANSFER'], source: 'log' as const }
+  return { type: 'pause', ...commonFields(input, input.at), change, ...features, key, ...factFields, block, tx }
 }
 
 function multiplierOf(input: FactInput): DraftOf<'multiplier'> {
@@ -300,14 +301,14 @@ const navOf = (token: TokenName, at: number, price: number): DraftOf<'nav'> => (
     type: 'nav',
     ...commonFields(token, at),
     nav: navValue(at, price),
-    was: navValue(at - NAV_EVERY_MS, 100),
+    before: navValue(at - NAV_EVERY_MS, 100),
     source: 'list',
   },
 })
 
 const changeOf = (token: TokenName, at: number): DraftOf<'token'> => ({
   ...{ type: 'token', ...commonFields(token, at), change: 'changed', changed: ['name'], source: 'list' },
-  ...{ token: { symbol: token.symbol, name: `Example ${token.symbol}` }, was: { name: token.symbol } },
+  ...{ token: { symbol: token.symbol, name: `Example ${token.symbol}` }, before: { name: token.symbol } },
 })
 
 const finalityOf = (stage: 'safe' | 'finalized', number: number, at: number): DraftOf<'finality'> => ({
@@ -359,6 +360,6 @@ function sealOf([first, ...more]: readonly FactDraft[], at: number): DraftOf<'se
       ...commonFields(input, at),
       block: first ? sealedBlock(first) : { number: 0, hash: null, timestamp: null },
     },
-    ...{ keys, types: facts.map(({ type }) => type), late: [], count: keys.length, digest },
+    ...{ keys, types: facts.map(({ type }) => type), late_keys: [], count: keys.length, digest },
   }
 }

@@ -160,11 +160,11 @@ it('a corporate action, a seizure and a rename are told whole, and lead from the
   })
   expect(listener.messagesOf('multiplier')).toMatchObject([{ to: '1.25', source: 'log' }])
   expect(await listener.waitFor('seize')).toMatchObject({ memo, amount: '1' })
-  expect(await listener.waitFor('pause')).toMatchObject({ now: [0], source: 'log' })
+  expect(await listener.waitFor('pause')).toMatchObject({ paused: ['TRANSFER'], source: 'log' })
   expect(await listener.waitFor('token')).toMatchObject({
     symbol: 'TSLXc',
     changed: ['symbol'],
-    was: { symbol: 'TSLAc' },
+    before: { symbol: 'TSLAc' },
   })
   await listener.waitFor('seal', ({ types }) => types.includes('seize'))
   const other = await listenNdjson(`${relay.url}/v1/stream?symbols=tsla`)

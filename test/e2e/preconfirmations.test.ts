@@ -40,7 +40,7 @@ describe('every pre-confirmation', () => {
     expect(listener.messagesOf('transfer').filter(({ late }) => late)).toMatchObject([
       { symbol: 'NVDAc', stage: 'sealed' },
     ])
-    expect(listener.messagesOf('seal').map(({ symbol, late }) => [symbol, late.length])).toEqual([
+    expect(listener.messagesOf('seal').map(({ symbol, late_keys }) => [symbol, late_keys.length])).toEqual([
       ['AAPLc', 0],
       ['NVDAc', 1],
     ])

@@ -126,7 +126,9 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     expect(ear.messagesOf('action')).toMatchObject([
       { action_id: 'spt-1', keys: [ear.messagesOf('multiplier')[0]?.key] },
     ])
-    expect(ear.messagesOf('pause')).toMatchObject([{ paused: true, features: ['TRANSFER', 'BURN'], now: [0, 2] }])
+    expect(ear.messagesOf('pause')).toMatchObject([
+      { change: 'paused', features: ['TRANSFER', 'BURN'], paused: ['TRANSFER', 'BURN'] },
+    ])
     expect(ear.messagesOf('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
     expect(ear.messagesOf('seal').map(({ types }) => types)).toContainEqual(['action', 'part', 'multiplier', 'part'])
 

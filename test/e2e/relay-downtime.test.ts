@@ -82,7 +82,7 @@ describe('what happened while the relay was away', () => {
     const { begin, listener } = await restartAfterDowntime(devnet, 100, { BACKFILL_BOUND_MS: '60000' })
     await waitForSealAt(listener, devnet.chain.head.number - 1)
     const holes: readonly MessageOf<'hole'>[] = listener.messagesOf('hole')
-    expect(holes).toMatchObject([{ blocks: { from: begin + 2, to: begin + 69 }, reason: 'backfill_bound' }])
+    expect(holes).toMatchObject([{ blocks: { first: begin + 2, last: begin + 69 }, reason: 'backfill_bound' }])
     await listener.until(() => keysInState(listener.messages, 'preconfirmed').length === 0)
     const outside = sealedKeysOnChain(devnet, begin).filter((key) => {
       const block = Number(key.split('-')[0])
@@ -96,7 +96,7 @@ describe('what happened while the relay was away', () => {
     const { begin, listener } = await restartAfterDowntime(devnet, 2_100)
     const [hole] = [await listener.waitFor('hole')]
     const { oldest } = devnet.chain
-    expect(hole).toMatchObject({ blocks: { from: begin + 1, to: oldest - 1 }, reason: 'pruned' })
+    expect(hole).toMatchObject({ blocks: { first: begin + 1, last: oldest - 1 }, reason: 'pruned' })
     await listener.until(() => {
       const sealed = keysInState(listener.messages, 'sealed')
       return sealedKeysOnChain(devnet, oldest - 1).every((key) => sealed.includes(key))

@@ -256,7 +256,7 @@ describe('a new listing', () => {
         change: 'listed',
         symbol: 'NEWc',
         address: NEW,
-        was: null,
+        before: null,
       })
       devnet.transfer({ address: NEW, raw: 1_500_000n })
       devnet.makeFlashblock()

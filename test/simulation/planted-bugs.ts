@@ -84,7 +84,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   'late is lost': alterWrites((drafts) =>
     drafts.map((draft) =>
       draft.type === 'seal'
-        ? { ...draft, late: [] }
+        ? { ...draft, late_keys: [] }
         : isSealedFact(draft)
           ? ({ ...draft, late: false } as Draft)
           : draft,

@@ -17,8 +17,8 @@ const configErrorsOf = (args: readonly string[], env: Env = {}): readonly string
   return reading.kind === 'mistakes' ? reading.lines : []
 }
 
-describe('without any settings', () => {
-  it('every default holds', () => {
+describe('a start without any settings', () => {
+  it('uses every default', () => {
     expect(configOf([])).toMatchObject({
       PORT: 8_080,
       HOST: '127.0.0.1',
@@ -40,14 +40,14 @@ describe('without any settings', () => {
     })
   })
 
-  it('what has no default is absent', () => {
+  it('leaves settings without a default absent', () => {
     const config = configOf([])
     const absent = names.filter((name) => settings[name].default === null)
     expect(absent.length).toBeGreaterThan(0)
     for (const name of absent) expect(config[name]).toBeUndefined()
   })
 
-  it('every default is one that the setting itself takes', () => {
+  it('has only defaults that their own setting accepts', () => {
     for (const name of names) {
       const { default: fallback, read } = settings[name]
       if (fallback !== null) expect(() => read(fallback)).not.toThrow()
@@ -60,22 +60,22 @@ describe('a setting', () => {
     expect(configOf([], { PORT: '9000' }).PORT).toBe(9_000)
   })
 
-  it('comes from a flag, whether its value follows = or stands alone', () => {
+  it('comes from a flag, with its value after = or as the next argument', () => {
     expect(configOf(['--port=9000']).PORT).toBe(9_000)
     expect(configOf(['--port', '9000']).PORT).toBe(9_000)
   })
 
-  it('comes from the flag where both are given', () => {
+  it('comes from the flag if both are given', () => {
     expect(configOf(['--port=9000'], { PORT: '9001' }).PORT).toBe(9_000)
     expect(configOf(['--port=9000'], { PORT: 'wrong' }).PORT).toBe(9_000)
   })
 
-  it('comes from the default where its variable is empty', () => {
+  it('comes from the default if its variable is empty', () => {
     expect(configOf([], { PORT: '', NETWORK: '' })).toMatchObject({ PORT: 8_080 })
     expect(configOf([], { NETWORK: '' }).NETWORK).toBeUndefined()
   })
 
-  it('is not touched by variables of other programs', () => {
+  it('ignores variables of other programs', () => {
     expect(configOf([], { Port: '1', port: '2', STOCKTAPE_PORT: '3', NODE_ENV: 'x' })).toEqual(configOf([]))
   })
 
@@ -90,36 +90,36 @@ describe('a setting', () => {
     expect(config.STOCKS_API_URL).toBe('https://api.example')
   })
 
-  it('reaches to its bounds', () => {
+  it('may be at its bounds', () => {
     expect(configOf([], { PORT: '0', DRAIN_MS: '0' })).toMatchObject({ PORT: 0, DRAIN_MS: 0 })
     expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ PORT: 65_535, CHAIN_ID: 8_453 })
   })
 
-  it('may be a list of addresses and ranges of them', () => {
+  it('may be a list of addresses and ranges', () => {
     const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).TRUSTED_PROXIES
-    const held = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
-    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => held(one))).toEqual([
+    const contains = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
+    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => contains(one))).toEqual([
       true,
       true,
       false,
       false,
     ])
-    expect(['fd12::1', 'fe80::1'].map((one) => held(one, 'ipv6'))).toEqual([true, false])
+    expect(['fd12::1', 'fe80::1'].map((one) => contains(one, 'ipv6'))).toEqual([true, false])
   })
 
-  it('may be a list of origins, and of keys', () => {
+  it('may be a list of origins or of keys', () => {
     const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
     expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
     expect(config.API_KEYS).toEqual(['one', 'two'])
   })
 
-  it('may keep nothing at all', () => {
+  it('may keep the tape in memory', () => {
     expect(configOf(['--data-dir', ':memory:']).DATA_DIR).toBe(':memory:')
   })
 })
 
 describe('a bad value', () => {
-  it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not shown, since it is a secret', (name) => {
+  it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not printed, because it is a secret', (name) => {
     const lines = configErrorsOf([], { [name]: 'almost a secret' })
     expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
     expect(lines.join()).not.toContain('almost')
@@ -155,7 +155,7 @@ describe('a bad value', () => {
     ['ORIGINS', 'example.com', /origins such as https:\/\/example\.com/],
     ['ORIGINS', 'localhost:3000', /origins such as/],
     ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
-  ])('of %s (%j) gives one line that names it and says what it must be', (name, value, must) => {
+  ])('of %s (%j) gives one line with the name and what the value must be', (name, value, must) => {
     for (const lines of [configErrorsOf([], { [name]: value }), configErrorsOf([`${flagOf(name)}=${value}`])]) {
       expect(lines).toHaveLength(1)
       expect(lines[0]).toMatch(new RegExp(`^${name} must `))
@@ -168,28 +168,28 @@ describe('a bad value', () => {
     ['UPSTREAM_RPC_URL', 'ws://one.example', /http:\/\/ or https:\/\//],
     ['UPSTREAM_RPC_URL', 'https://one.example,two', /http:\/\/ or https:\/\//],
     ['UPSTREAM_WS_URL', 'https://one.example', /ws:\/\/ or wss:\/\//],
-  ])('among the URLs of %s (%s) says what they begin with', (name, value, must) => {
+  ])('among the URLs of %s (%s) gives a line with the valid schemes', (name, value, must) => {
     const [line] = configErrorsOf([], { ...stocks, [name]: value })
     expect(line).toMatch(new RegExp(`^${name} must be a URL that begins with `))
     expect(line).toMatch(must)
   })
 
-  it('is one just beyond the bounds that the line itself names, and the bounds are not', () => {
+  it('is one just beyond the bounds in its own error line', () => {
     for (const name of names) {
       const bounds = /from ([\d,]+) to ([\d,]+);/.exec(configErrorsOf([], { [name]: 'x' })[0] ?? '')
       if (!bounds) continue
-      const [least = 0, most = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
-      for (const good of [least, most]) expect(configOf([], { [name]: `${good}` })[name]).toBe(good)
-      for (const bad of [least - 1, most + 1]) expect(configErrorsOf([], { [name]: `${bad}` })).toHaveLength(1)
+      const [min = 0, max = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
+      for (const good of [min, max]) expect(configOf([], { [name]: `${good}` })[name]).toBe(good)
+      for (const bad of [min - 1, max + 1]) expect(configErrorsOf([], { [name]: `${bad}` })).toHaveLength(1)
     }
   })
 
-  it('stands beside the other mistakes, one line for each', () => {
+  it('is reported with all other mistakes, one line each', () => {
     const lines = configErrorsOf(['--heartbeat-ms=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN_MS: '5000' })
     expect(lines.map((line) => line.split(' ')[0]).toSorted()).toEqual(['HEARTBEAT_MS', 'LOG_LEVEL', 'PORT'])
   })
 
-  it('stays on its line, whatever is in it', () => {
+  it('is reported in one line for any text', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...names),
@@ -206,29 +206,29 @@ describe('a bad value', () => {
   })
 })
 
-describe('settings that make no sense together', () => {
+describe('settings that contradict each other', () => {
   it('are an upstream without the list', () => {
     expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://one.example' })).toEqual([
       expect.stringMatching(/^STOCKS_API_URL is missing: /),
     ])
   })
 
-  it('are an upstream that can only be listened to', () => {
+  it('are an upstream with only a WebSocket', () => {
     const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
     expect(configErrorsOf([], env)).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing: /)])
   })
 
-  it('make sense where a network fills in what is missing', () => {
+  it('are valid when a network provides the missing ones', () => {
     expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).NETWORK).toBe('base')
   })
 })
 
 describe('--help', () => {
-  it.each([['--help'], ['-h'], ['--port=eighty', '--help']])('is given for %s', (...args) => {
+  it.each([['--help'], ['-h'], ['--port=eighty', '--help']])('is printed for %s', (...args) => {
     expect(readConfig(args, { PORT: 'eighty' }).kind).toBe('help')
   })
 
-  it('lists every setting on a line of its own, with its flag, its meaning and its default', () => {
+  it('lists every setting on its own line, with its flag, its meaning and its default', () => {
     const reading = readConfig(['--help'], {})
     if (reading.kind !== 'help') throw new Error('no help')
     for (const name of names) {
@@ -243,11 +243,11 @@ describe('--help', () => {
 })
 
 describe('a flag', () => {
-  it('that is unknown does not hide another mistake: there is one line for each', () => {
+  it('that is unknown hides no other mistake: each has a line', () => {
     expect(configErrorsOf(['--prot=1', '--hots=2'], { LOG_LEVEL: 'x' })).toHaveLength(3)
   })
 
-  it.each([[['--port', '--host', '::1']], [['--foo\nbar']]])('gives no line break away: %j', (args) => {
+  it.each([[['--port', '--host', '::1']], [['--foo\nbar']]])('is reported without a line break: %j', (args) => {
     for (const line of configErrorsOf(args)) expect(line).not.toContain('\n')
   })
 
@@ -258,7 +258,7 @@ describe('a flag', () => {
     [['--no-port'], '--no-port'],
     [['start'], 'start'],
     [['--port'], '--port'],
-  ])('that is unknown or half said is named in one line that points to --help: %s', (args, named) => {
+  ])('that is unknown or incomplete is reported in one line that points to --help: %s', (args, named) => {
     const lines = configErrorsOf(args)
     expect(lines).toHaveLength(1)
     expect(lines[0]).toContain(`'${named}`)
@@ -266,13 +266,13 @@ describe('a flag', () => {
   })
 })
 
-describe('what belongs together', () => {
-  it('is asked for only once each value is good', () => {
+describe('a check of several settings', () => {
+  it('runs only if each value is valid', () => {
     expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x', STOCKS_API_URL: 'y' })).toHaveLength(1)
     expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'ftp://x', STOCKS_API_URL: 'https://y' })).toHaveLength(1)
   })
 
-  it('is a chain and a list: one without the other is named', () => {
+  it('reports a chain without a list, and a list without a chain', () => {
     expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([
       expect.stringMatching(/^STOCKS_API_URL is missing/),
     ])
@@ -282,8 +282,8 @@ describe('what belongs together', () => {
   })
 })
 
-describe('a list of addresses', () => {
-  it('that names none is a mistake', () => {
+describe('a list of URLs', () => {
+  it('without any item is a mistake', () => {
     expect(configErrorsOf([], { UPSTREAM_RPC_URL: ' , ', STOCKS_API_URL: 'https://y' })).toEqual([
       expect.stringMatching(/^UPSTREAM_RPC_URL must /),
     ])
@@ -311,7 +311,7 @@ describe('the feeds', () => {
     ])
   })
 
-  it('are not given where the variable is empty', () => {
+  it('are absent if the variable is empty', () => {
     expect(feedsOf('')).toBeUndefined()
   })
 
@@ -329,7 +329,7 @@ describe('the feeds', () => {
     [`0xb2=${one}`, `0xb2=${one}`, /by its symbol or its address/],
     [`AAPLc=${one},TSLAc=${one},aaplC=${other}`, 'aaplC', /each token once/],
     [`${other}=${one},${other.toLowerCase()}=${other}`, other.toLowerCase(), /each token once/],
-  ])('%j are a mistake, and the line names %j', (given, bad, must) => {
+  ])('%j are a mistake, and the line quotes %j', (given, bad, must) => {
     const [line, ...others] = configErrorsOf([], { FEEDS: given })
     expect(others).toEqual([])
     expect(line).toMatch(/^FEEDS must /)
@@ -338,6 +338,6 @@ describe('the feeds', () => {
   })
 })
 
-it('--version is asked for instead of a start', () => {
+it('--version replaces a start', () => {
   expect(readConfig(['--version'], { PORT: 'x' })).toEqual({ kind: 'version' })
 })

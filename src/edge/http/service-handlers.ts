@@ -16,7 +16,7 @@ export type ServiceReports = {
 
 /** How the service is, and the two paths that lead elsewhere. */
 export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status }: ServiceReports): Handlers => ({
-  door: (c) => c.redirect('/docs'),
+  home: (c) => c.redirect('/docs'),
   socket: (c) => {
     c.header('upgrade', 'websocket')
     return sendRefusal(c, upgradeRequired)

@@ -55,13 +55,13 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'multiplier':
       return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${optionalLocationOf(update)}`
     case 'pause':
-      return `${update.paused ? 'paused' : 'unpaused'} ${update.features.join(' ')}${optionalLocationOf(update)}`
+      return `${update.change} ${update.features.join(' ')}${optionalLocationOf(update)}`
     case 'action':
       return `${update.action_id} ${update.description}  ${locationOf(update)}`
     case 'token':
       return `${update.change} ${update.changed.join(' ')}${optionalLocationOf(update)}`
     case 'nav':
-      return `${navOf(update.nav)}${update.was?.price ? `, was ${update.was.price}` : ''}`
+      return `${navOf(update.nav)}${update.before?.price ? `, was ${update.before.price}` : ''}`
     case 'log':
       return `${update.topics[0] ?? 'no topic'}  ${locationOf(update)}`
     case 'retract':
@@ -69,9 +69,9 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'amend':
       return `${update.of} ${shortKey(update.key)} amended in ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
     case 'seal':
-      return `block ${update.block.number}: ${update.count} logs${update.late.length > 0 ? `, ${update.late.length} of them late` : ''}, digest ${update.digest}`
+      return `block ${update.block.number}: ${update.count} logs${update.late_keys.length > 0 ? `, ${update.late_keys.length} of them late` : ''}, digest ${update.digest}`
     case 'hole':
-      return `blocks ${update.blocks.from} to ${update.blocks.to} could not be read: ${update.reason}`
+      return `blocks ${update.blocks.first} to ${update.blocks.last} could not be read: ${update.reason}`
     case 'finality':
       return `${update.stage} up to block ${update.block.number}`
     case 'status':

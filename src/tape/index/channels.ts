@@ -4,47 +4,47 @@ import type { UpdateType } from '../../protocol/updates.ts'
 import type { HistoryFilter } from '../tape.ts'
 import { LOST, maskOf, namesOf } from './key-types.ts'
 
-/** What is filed together: of one token (null for what concerns all), of one type. */
+/** Updates that the index treats alike: of one token (null for updates of all tokens) and one type. */
 export type Channel = {
   readonly address: Hex | null
   readonly type: UpdateType
-  /** As what the keys were told that such messages follow; 0 where they follow none. */
+  /** The types under which the keys were published that these updates follow; 0 where they follow none. */
   readonly keyTypes: number
   readonly evictable: boolean
 }
 
-/** Their numbers fit into two bytes. */
+/** A channel number fits into two bytes. */
 const CHANNELS_BOUND = 65_536
-/** Where no message is. */
+/** The number of a place without an update. */
 export const NO_CHANNEL = 0
-/** Where lies what has no channel of its own, since there are too many: whoever reads looks at it. */
+/** Holds all updates whose channel would be one too many. Every reader reads it. */
 const OVERFLOW_CHANNEL = 1
 
-/** Why a reader looks at a channel: not at all; where tellings may be gone; for what its keys were told as; for its type. */
+/** Why a reader reads a channel: never, only where publications may be evicted, for its key types, or for its type. */
 export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
 
-/** What follows a key. */
+/** Types of updates that follow a key. */
 export const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
 
-/** Gives every channel a number of its own, for as long as the tape lives. */
+/** Numbers every channel, for as long as the tape exists. */
 export class Channels {
   readonly #numbers = new Map<string, number>()
   readonly #channels: (Channel | null)[] = [null, null]
-  /** Numbers that are not written yet. */
+  /** Numbers not written yet. */
   #unsaved: number[] = []
   readonly #write: StatementSync
 
   constructor(database: DatabaseSync) {
     this.#write = database.prepare(
-      'INSERT OR REPLACE INTO channels (number, address, type, told, evictable) VALUES (?, ?, ?, ?, ?)',
+      'INSERT OR REPLACE INTO channels (number, address, type, key_types, evictable) VALUES (?, ?, ?, ?, ?)',
     )
-    for (const row of database.prepare('SELECT number, address, type, told, evictable FROM channels').all()) {
-      const { number, address, type, told, evictable } = row as unknown as ChannelRow
-      this.#set(number, { address, type, keyTypes: maskOf(told.split(' ')), evictable: evictable === 1 })
+    for (const row of database.prepare('SELECT number, address, type, key_types, evictable FROM channels').all()) {
+      const { number, key_types, evictable, ...rest } = row as unknown as ChannelRow
+      this.#set(number, { ...rest, keyTypes: maskOf(key_types.split(' ')), evictable: evictable === 1 })
     }
   }
 
-  /** The number of a channel, which it is given now if it has none. */
+  /** The number of a channel; a new channel gets one now. */
   numberOf(channel: Channel): number {
     const known = this.#numbers.get(channelName(channel))
     if (known !== undefined) return known
@@ -55,17 +55,17 @@ export class Channels {
     return number
   }
 
-  /** How many there are, and one more. */
+  /** One more than the highest number. */
   get size(): number {
     return this.#channels.length
   }
 
-  /** Whether the count may take what lies in a channel. */
+  /** Whether eviction by count may take the updates of a channel. */
   isEvictable(number: number): boolean {
     return this.#channels[number]?.evictable ?? false
   }
 
-  /** How whoever wants this looks at each channel. */
+  /** The relevance of each channel to a filter. */
   relevanceOf({ tokens, types, followersOf }: HistoryFilter): Uint8Array {
     const all = new Uint8Array(this.#channels.length)
     const wantedMask = followersOf ? maskOf(followersOf) | LOST : 0
@@ -79,7 +79,7 @@ export class Channels {
     return all
   }
 
-  /** Writes the numbers that were given since the last stroke that held. */
+  /** Writes the numbers given since the last commit. */
   save(): void {
     for (const number of this.#unsaved) {
       const { address, type, keyTypes, evictable } = this.#channels[number] as Channel
@@ -87,7 +87,7 @@ export class Channels {
     }
   }
 
-  /** The stroke held. */
+  /** The transaction was committed. */
   markSaved(): void {
     if (this.#unsaved.length > 0) this.#unsaved = []
   }
@@ -103,7 +103,7 @@ type ChannelRow = {
   readonly number: number
   readonly address: Hex | null
   readonly type: UpdateType
-  readonly told: string
+  readonly key_types: string
   readonly evictable: number
 }
 

@@ -4,27 +4,25 @@ import { entryOf, type TapeRow } from '../row.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
 import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './key-types.ts'
-import { type IndexedMessage, ShelfIndex } from './shelves.ts'
+import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
 
-/** Text that one reading takes at most, and one message more. */
+/** A page holds at most this much text, and one update more. */
 const TEXT_BOUND_CHARS = 1_048_576
 
-/** What is known of a tape as it is opened. */
 type OpenedTape = {
   readonly oldest: number
   readonly end: number
-  /** Every kept message about a key. */
   readonly readKey: (key: string) => readonly Entry[]
 }
 
-/** Files what is written, so that history finds what is wanted and reads only that. */
+/** Indexes updates by token and type, so that a history query reads only what it may match. */
 export class TapeIndex {
   readonly #channels: Channels
   readonly #shelves: ShelfIndex
   readonly #openKeyTypes: OpenKeyTypes
   readonly #row: StatementSync
   readonly #rows: Readonly<Record<'asc' | 'desc', StatementSync>>
-  #pending: IndexedMessage[] = []
+  #pending: IndexedUpdate[] = []
   #oldest: number
 
   constructor(database: DatabaseSync, { oldest, end, readKey }: OpenedTape) {
@@ -37,23 +35,23 @@ export class TapeIndex {
     this.#oldest = oldest
   }
 
-  /** Files a message within a stroke, before it is written itself; whether the count may take it. */
+  /** Indexes an update inside the transaction that writes it. Returns whether eviction by count may take it. */
   add(entry: Entry): boolean {
     const { seq, update } = entry
-    const { mask: keyTypes, since } = this.#openKeyTypes.add(entry)
+    const { mask: keyTypes, followsFrom } = this.#openKeyTypes.add(entry)
     const evictable = isEvictable(update)
     const channel = this.#channels.numberOf({ address: update.address, type: update.type, keyTypes, evictable })
-    this.#pending.push({ seq, channel, since })
+    this.#pending.push({ seq, channel, followsFrom })
     return evictable
   }
 
-  /** Writes within a stroke what was not written yet. */
+  /** Writes the pending rows inside the same transaction. */
   save(): void {
     this.#channels.save()
     this.#shelves.save()
   }
 
-  /** The stroke held, and took these with it. */
+  /** The transaction was committed and evicted these numbers. */
   onCommit(evicted: readonly number[], oldest: number): void {
     this.#channels.markSaved()
     this.#shelves.add(this.#pending)
@@ -62,7 +60,7 @@ export class TapeIndex {
     this.#oldest = oldest
   }
 
-  /** The stroke failed. */
+  /** The transaction failed. */
   onRollback(): void {
     this.#pending = []
     this.#openKeyTypes.clear()
@@ -85,7 +83,7 @@ export class TapeIndex {
     }
   }
 
-  /** The messages with these numbers, in their order; in one go where they stand beside each other. */
+  /** The updates with these numbers, in this order; one query where the numbers are consecutive. */
   *#rowsAt(seqs: readonly number[]): Iterable<TapeRow> {
     const [first = 0, last = first] = [seqs[0], seqs.at(-1)]
     if (seqs.length > 1 && Math.abs(last - first) === seqs.length - 1) {
@@ -100,7 +98,7 @@ export class TapeIndex {
   }
 
   estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate {
-    return this.#shelves.extent(this.#channels.relevanceOf(filter), after, countLimit, this.#oldest)
+    return this.#shelves.estimateCount(this.#channels.relevanceOf(filter), after, countLimit, this.#oldest)
   }
 }
 
@@ -108,13 +106,13 @@ const isEvictableType = (type: UpdateType | 'part'): boolean =>
   type === 'part' || type === 'approval' || type === 'log' || movementTypes.has(type)
 
 /**
- * Whether the count may take a message. A seal goes only with all that it seals: as long as a telling is kept, so is every
- * seal that lists it, and it can be said whether it had been sealed before.
+ * Whether eviction by count may take an update. A seal is evictable only if all its keys are: as long as a publication is
+ * kept, so is every seal that lists it, and it stays known whether the key was sealed.
  */
 const isEvictable = (update: Update): boolean =>
   update.type === 'seal' ? update.types.every(isEvictableType) : isEvictableType(update.type)
 
-/** What has no channel of its own is found by whoever looks. */
+/** Every reader also finds the updates in the overflow channel, so each one is matched again. */
 const matchesFilter = ({ tokens, types, followersOf }: HistoryFilter, { update: { address, type } }: Entry): boolean =>
   (types.has(type) || (followersOf !== undefined && followerTypes.has(type))) &&
   (tokens === null || address === null || tokens.has(address))

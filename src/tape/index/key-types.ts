@@ -1,10 +1,10 @@
 import { type Update, type UpdateType, updateTypes } from '../../protocol/updates.ts'
 import type { Entry } from '../tape.ts'
 
-/** That a telling was not kept any more: then it may have been anything. */
+/** The publication is not kept any more, so the key may have had any type. */
 export const LOST = 1
 const LOST_NAME = 'lost'
-/** A bit for each type, and the lowest for what is lost. */
+/** One bit per type. The lowest bit means lost. */
 const bitByType: ReadonlyMap<string, number> = new Map([
   [LOST_NAME, LOST],
   ...updateTypes.map((type, index) => [type, 2 << index] as const),
@@ -12,32 +12,32 @@ const bitByType: ReadonlyMap<string, number> = new Map([
 
 const bitOf = (type: UpdateType): number => bitByType.get(type) ?? LOST
 
-/** Types as one number; a name that nobody knows may mean anything. */
+/** Types as a bitmask. An unknown name may mean any type. */
 export function maskOf(names: Iterable<string>): number {
   let mask = 0
   for (const name of names) if (name !== '') mask |= bitByType.get(name) ?? LOST
   return mask
 }
 
-/** The names of a number's types. */
+/** The names of the types in a bitmask. */
 export const namesOf = (mask: number): readonly string[] =>
   [...bitByType].flatMap(([name, bit]) => ((mask & bit) !== 0 ? [name] : []))
 
-/** As what keys were told, and where the first of their tellings stands. */
-export type KeyTypes = { readonly mask: number; readonly since: number }
+/** The types under which keys were published, and the number of their first publication. */
+export type KeyTypes = { readonly mask: number; readonly followsFrom: number }
 
-/** What follows no key reaches back to nothing. */
+/** Of an update that follows no key. */
 const NO_SEQ = Number.MAX_SAFE_INTEGER
-const noKeys: KeyTypes = { mask: 0, since: NO_SEQ }
+const noKeys: KeyTypes = { mask: 0, followsFrom: NO_SEQ }
 
-/** Keys of which it is known by heart how they live: so many in each of two generations. */
+/** Keys cached in each of the two generations. */
 const KEYS_PER_GENERATION = 8_192
 
-type OpenKeyType = { mask: number; readonly since: number }
+type OpenKeyType = { mask: number; readonly followsFrom: number }
 
 /**
- * Knows as what each key was told since nothing retracts it: that is asked when something follows the key, mostly soon
- * after it was told. What is no longer known by heart is looked up. A key is told once in its life.
+ * The types under which each key was published and not retracted. An update that follows a key asks for them, mostly soon
+ * after the publication, so recent keys are cached and older ones are read from the tape.
  */
 export class OpenKeyTypes {
   readonly #readKey: (key: string) => readonly Entry[]
@@ -48,7 +48,7 @@ export class OpenKeyTypes {
     this.#readKey = readKey
   }
 
-  /** As what the keys were told that a message follows; then the message is part of their lives. */
+  /** The types of the keys that an update follows. The update then counts as part of their history. */
   add({ seq, update }: Entry): KeyTypes {
     switch (update.type) {
       case 'seal':
@@ -60,18 +60,18 @@ export class OpenKeyTypes {
       }
       case 'amend': {
         const openKey = this.#find(update.key, seq)
-        const { mask, since } = keyTypesOf(openKey)
+        const { mask, followsFrom } = keyTypesOf(openKey)
         const bit = bitOf(update.update.type)
         if (openKey) openKey.mask |= bit
-        return { mask: mask | bit, since }
+        return { mask: mask | bit, followsFrom }
       }
       default:
-        if ('key' in update && update.key) this.#addFact(update.key, { mask: bitOf(update.type), since: seq })
+        if ('key' in update && update.key) this.#addFact(update.key, { mask: bitOf(update.type), followsFrom: seq })
         return noKeys
     }
   }
 
-  /** What was followed did not happen. */
+  /** The added updates were not written. */
   clear(): void {
     this.#newGeneration = new Map()
     this.#oldGeneration = new Map()
@@ -80,13 +80,13 @@ export class OpenKeyTypes {
   #addSeal({ keys, types }: Extract<Update, { type: 'seal' }>, seq: number): KeyTypes {
     let [mask, first] = [0, NO_SEQ]
     for (const [index, key] of keys.entries()) {
-      // What is folded into another has no telling of its own.
+      // A part has no publication of its own.
       if (types[index] === 'part') continue
       const keyTypes = keyTypesOf(this.#find(key, seq))
       mask |= keyTypes.mask
-      first = Math.min(first, keyTypes.since)
+      first = Math.min(first, keyTypes.followsFrom)
     }
-    return { mask: mask, since: first }
+    return { mask, followsFrom: first }
   }
 
   #addFact(key: string, openKey: OpenKeyType): void {
@@ -117,7 +117,7 @@ export class OpenKeyTypes {
   }
 }
 
-const keyTypesOf = (openKey: OpenKeyType | null): KeyTypes => openKey ?? { mask: LOST, since: NO_SEQ }
+const keyTypesOf = (openKey: OpenKeyType | null): KeyTypes => openKey ?? { mask: LOST, followsFrom: NO_SEQ }
 
 function keyTypeBefore(entries: readonly Entry[], before: number): OpenKeyType | null {
   let openKey: OpenKeyType | null = null
@@ -127,7 +127,7 @@ function keyTypeBefore(entries: readonly Entry[], before: number): OpenKeyType |
     else if (update.type === 'amend') {
       if (openKey) openKey.mask |= bitOf(update.update.type)
     } else if (openKey) openKey.mask |= bitOf(update.type)
-    else openKey = { mask: bitOf(update.type), since: seq }
+    else openKey = { mask: bitOf(update.type), followsFrom: seq }
   }
   return openKey
 }

@@ -4,43 +4,43 @@ import type { UpdateType } from '../../protocol/updates.ts'
 import type { CountEstimate, SeqRange } from '../tape.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
-/** Numbers that are filed together. */
+/** Numbers per shelf. */
 const SHELF_SIZE = 1_024
-/** Shelves that are looked through at once. */
+/** One search reads at most this many shelves. */
 const SEARCHED_SHELVES_BOUND = 256
-/** Of one that was never filed each message is read: so many of them take as long as a shelf. */
-const UNFILED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
+/** Reading this many updates of a shelf that was never written takes as long as searching a written shelf. */
+const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 
-/** Where a message lies: its number, its channel, and how far back the tellings stand that it follows. */
-export type IndexedMessage = { readonly seq: number; readonly channel: number; readonly since: number }
+/** `followsFrom` is the number of the first publication that the update follows. */
+export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
-/** The numbers that were found, and up to which number it was looked: null where the stretch is through. */
+/** The numbers found, and the number up to which the search came: null at the end of the range. */
 export type FoundSeqs = { readonly seqs: readonly number[]; readonly reached: number | null }
 
 type Shelf = {
   readonly number: number
-  /** The channel of each of its numbers; null where they were never filed. */
+  /** The channel of each number; null until the shelf is indexed. */
   channels: Uint16Array | null
-  /** How many of its messages are kept. */
+  /** How many of its updates are kept. */
   count: number
-  /** How far back the tellings stand that its messages follow: of what was filed late that is not known. */
-  since: number
+  /** The number of the first publication that any of its updates follows. */
+  followsFrom: number
 }
 
-/** Farther back than anything: whoever reads must allow for it that tellings are gone. */
-const UNKNOWN_SINCE = -1
+/** Lower than every number: a reader must assume that publications are evicted. */
+const UNKNOWN_FOLLOWS_FROM = -1
 
 /**
- * Where on the tape what lies: the channel of every number, shelf by shelf, two bytes for each, so that few of many are found
- * without reading the others. A shelf that is full is written once; the one that is being filled is read anew at the start,
- * and so is any other that was never written, by the first who looks there.
+ * The channel of every number on the tape, two bytes each, in shelves. A search finds few updates among many without
+ * reading the others. A full shelf is written once. The last shelf is indexed again when the tape opens; any other shelf
+ * that was never written is indexed by the first search that reaches it.
  */
 export class ShelfIndex {
   readonly #channels: Channels
   readonly #shelves = new Map<number, Shelf>()
-  /** In the order of their numbers. */
+  /** By number, ascending. */
   #sortedShelves: Shelf[] = []
-  /** Those that are full and not written yet, and those that are empty and written still. */
+  /** Full shelves that are not written yet, and empty shelves that are still in the file. */
   readonly #full: Shelf[] = []
   readonly #empty: number[] = []
   readonly #write: Record<'shelf' | 'drop', StatementSync>
@@ -49,7 +49,7 @@ export class ShelfIndex {
   constructor(database: DatabaseSync, channels: Channels, oldest: number, end: number) {
     this.#channels = channels
     this.#write = {
-      shelf: database.prepare('INSERT OR REPLACE INTO shelves (shelf, channels, since) VALUES (?, ?, ?)'),
+      shelf: database.prepare('INSERT OR REPLACE INTO shelves (shelf, channels, follows_from) VALUES (?, ?, ?)'),
       drop: database.prepare('DELETE FROM shelves WHERE shelf = ?'),
     }
     this.#rows = database.prepare(
@@ -59,25 +59,25 @@ export class ShelfIndex {
     const first = database.prepare('SELECT seq FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1')
     const nextKeptSeq = (from: number) => (first.get(from)?.seq ?? null) as number | null
     const firstKept = nextKeptSeq(0) ?? Number.POSITIVE_INFINITY
-    for (const row of database.prepare('SELECT shelf, channels, since FROM shelves ORDER BY shelf').all()) {
+    for (const row of database.prepare('SELECT shelf, channels, follows_from FROM shelves ORDER BY shelf').all()) {
       this.#loadShelf(row as unknown as ShelfRow, firstKept, oldest)
     }
-    this.#findUnfiled(nextKeptSeq)
+    this.#findUnindexed(nextKeptSeq)
     const lastShelf = this.#shelves.get(shelfNumberOf(end))
     if (lastShelf && !lastShelf.channels) this.#indexShelf(lastShelf)
   }
 
-  /** Notes where lies what was written. */
-  add(messages: readonly IndexedMessage[]): void {
-    for (const { seq, channel, since } of messages) {
+  /** Indexes updates that were written. */
+  add(updates: readonly IndexedUpdate[]): void {
+    for (const { seq, channel, followsFrom } of updates) {
       const shelf = this.#currentShelf(shelfNumberOf(seq))
       if (shelf.channels) shelf.channels[seq % SHELF_SIZE] = channel
       shelf.count += 1
-      shelf.since = Math.min(shelf.since, since)
+      shelf.followsFrom = Math.min(shelf.followsFrom, followsFrom)
     }
   }
 
-  /** Forgets what was evicted. */
+  /** Removes evicted updates. */
   remove(seqs: readonly number[]): void {
     for (const seq of seqs) {
       const shelf = this.#shelves.get(shelfNumberOf(seq))
@@ -88,17 +88,17 @@ export class ShelfIndex {
     }
   }
 
-  /** Writes what has been filed for good since. */
+  /** Writes the shelves that became full and deletes those that became empty. */
   save(): void {
     for (const shelf of this.#full.splice(0)) {
-      const { number, channels, count, since } = shelf
+      const { number, channels, count, followsFrom } = shelf
       if (count === 0) this.#removeShelf(shelf)
-      else if (channels) this.#write.shelf.run(number, new Uint8Array(channels.buffer), since)
+      else if (channels) this.#write.shelf.run(number, new Uint8Array(channels.buffer), followsFrom)
     }
     for (const number of this.#empty.splice(0)) this.#write.drop.run(number)
   }
 
-  /** Finds the numbers of a stretch at which somebody looks; with bounded work. What was evicted up to `oldest` may be told. */
+  /** Finds the relevant numbers of a range with bounded work. Publications up to `oldest` may be evicted. */
   find(relevanceByChannel: Uint8Array, { after, before, order, limit }: SeqRange, oldest: number): FoundSeqs {
     const seqs: number[] = []
     const step = order === 'asc' ? 1 : -1
@@ -113,12 +113,12 @@ export class ShelfIndex {
       let { channels } = shelf
       if (!channels) {
         channels = this.#indexShelf(shelf)
-        workLeft -= shelf.count / UNFILED_PER_SHELF
+        workLeft -= shelf.count / UNINDEXED_PER_SHELF
       }
       const minRelevance = minRelevanceOf(shelf, oldest)
       const [low, high] = [Math.max(0, after + 1 - start), Math.min(SHELF_SIZE, before - start) - 1]
       for (let offset = order === 'asc' ? low : high; offset >= low && offset <= high; offset += step) {
-        // A channel that is new since is looked at.
+        // A channel that is newer than the filter's table is always read.
         if ((relevanceByChannel[channels[offset] ?? NO_CHANNEL] ?? relevance.followed) < minRelevance) continue
         seqs.push(start + offset)
         if (seqs.length === limit) return { seqs, reached: start + offset }
@@ -127,10 +127,10 @@ export class ShelfIndex {
   }
 
   /**
-   * How many numbers after one somebody would find, counted until it is enough. Nothing is read for it, so of what was
-   * never filed little is known.
+   * Estimates how many numbers a search finds after a number, until it exceeds `countLimit`. It reads no updates, so a
+   * shelf that was never written adds its full size to the upper bound.
    */
-  extent(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
+  estimateCount(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
     let [least, most] = [0, 0]
     for (let index = this.#firstIndex('asc', after, Number.POSITIVE_INFINITY); least <= countLimit; index += 1) {
       const shelf = this.#sortedShelves[index]
@@ -150,7 +150,7 @@ export class ShelfIndex {
     return { least, most }
   }
 
-  /** Where in the order the first shelf is that a stretch has a part in. */
+  /** The index of the first shelf that a range touches. */
   #firstIndex(order: SeqRange['order'], after: number, before: number): number {
     const target = shelfNumberOf(order === 'asc' ? after + 1 : before - 1)
     let [low, high] = [0, this.#sortedShelves.length]
@@ -162,12 +162,17 @@ export class ShelfIndex {
     return order === 'asc' || this.#sortedShelves[low]?.number === target ? low : low - 1
   }
 
-  /** The shelf that is being filled; the one before it is full for good. */
+  /** The shelf of a new number. The shelf before it is full from now on. */
   #currentShelf(number: number): Shelf {
     const last = this.#sortedShelves.at(-1)
     if (last?.number === number) return last
     if (last?.channels) this.#full.push(last)
-    return this.#addShelf({ number, channels: new Uint16Array(SHELF_SIZE), count: 0, since: Number.MAX_SAFE_INTEGER })
+    return this.#addShelf({
+      number,
+      channels: new Uint16Array(SHELF_SIZE),
+      count: 0,
+      followsFrom: Number.MAX_SAFE_INTEGER,
+    })
   }
 
   #addShelf(shelf: Shelf): Shelf {
@@ -182,14 +187,14 @@ export class ShelfIndex {
     this.#empty.push(number)
   }
 
-  /** Files a shelf whose messages lie there unfiled. As what the keys were told that they follow is not looked up. */
+  /** Indexes a shelf from the tape. The key types that its updates follow are not looked up. */
   #indexShelf(shelf: Shelf): Uint16Array {
     const start = shelf.number * SHELF_SIZE
     const channels = new Uint16Array(SHELF_SIZE)
-    for (const row of this.#rows.iterate(start, start + SHELF_SIZE) as Iterable<UnfiledRow>) {
+    for (const row of this.#rows.iterate(start, start + SHELF_SIZE) as Iterable<UnindexedRow>) {
       const { seq, type, address, evictable } = row
       channels[seq - start] = this.#channels.numberOf({ address, type, keyTypes: 0, evictable: evictable === 1 })
-      if (followerTypes.has(type)) shelf.since = UNKNOWN_SINCE
+      if (followerTypes.has(type)) shelf.followsFrom = UNKNOWN_FOLLOWS_FROM
       shelf.count += 1
     }
     shelf.channels = channels
@@ -197,8 +202,12 @@ export class ShelfIndex {
     return channels
   }
 
-  /** Takes a shelf as it was written, without what was evicted since. */
-  #loadShelf({ shelf: number, channels: bytes, since }: ShelfRow, firstKept: number, oldest: number): void {
+  /** Loads a written shelf without what was evicted later. */
+  #loadShelf(
+    { shelf: number, channels: bytes, follows_from: followsFrom }: ShelfRow,
+    firstKept: number,
+    oldest: number,
+  ): void {
     const start = number * SHELF_SIZE
     const channels = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
     let count = 0
@@ -209,16 +218,16 @@ export class ShelfIndex {
       else if (channel !== NO_CHANNEL) count += 1
     }
     if (count === 0) this.#empty.push(number)
-    else this.#addShelf({ number, channels, count, since })
+    else this.#addShelf({ number, channels, count, followsFrom })
   }
 
-  /** Finds the shelves that hold something and were never written. */
-  #findUnfiled(nextKeptSeq: (from: number) => number | null): void {
+  /** Adds the shelves that hold updates and were never written. */
+  #findUnindexed(nextKeptSeq: (from: number) => number | null): void {
     for (let seq = nextKeptSeq(0); seq !== null; ) {
       let number = shelfNumberOf(seq)
       if (this.#shelves.has(number)) while (this.#shelves.has(number)) number += 1
       else {
-        this.#addShelf({ number, channels: null, count: 0, since: Number.MAX_SAFE_INTEGER })
+        this.#addShelf({ number, channels: null, count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
         number += 1
       }
       seq = nextKeptSeq(number * SHELF_SIZE)
@@ -227,16 +236,16 @@ export class ShelfIndex {
   }
 }
 
-type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly since: number }
-type UnfiledRow = {
+type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
+type UnindexedRow = {
   readonly seq: number
   readonly evictable: number
   readonly type: UpdateType
   readonly address: Hex | null
 }
 
-/** For what it is looked at a shelf at least. */
-const minRelevanceOf = ({ since }: Shelf, oldest: number): number =>
-  since <= oldest ? relevance.ifLost : relevance.followed
+/** The least relevance at which a channel of a shelf is read. */
+const minRelevanceOf = ({ followsFrom }: Shelf, oldest: number): number =>
+  followsFrom <= oldest ? relevance.ifLost : relevance.followed
 
 const shelfNumberOf = (seq: number): number => Math.floor(seq / SHELF_SIZE)

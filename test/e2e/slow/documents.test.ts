@@ -109,7 +109,7 @@ it('the line for a console works in the console of the page that gives it', asyn
   const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
   const said = page.waitForEvent('console')
-  await page.evaluate((await snippetsOn(page)).get('hear-browser') ?? '')
+  await page.evaluate((await snippetsOn(page)).get('listen-browser') ?? '')
   expect(await (await said).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
 })
 
@@ -119,8 +119,8 @@ const shellSnippets: readonly {
   readonly prints?: RegExp
   readonly ends?: (text: string) => void
 }[] = [
-  { name: 'hear-curl', prints: /AAPLc +transfer +[\d.]+ = / },
-  { name: 'hear-wscat', prints: /\{"type":"transfer","id":/ },
+  { name: 'listen-curl', prints: /AAPLc +transfer +[\d.]+ = / },
+  { name: 'listen-wscat', prints: /\{"type":"transfer","id":/ },
   { name: 'tail', prints: /AAPLc +transfer +[\d.]+ = / },
   { name: 'streamOne', prints: /^\{"type":"transfer","id":/m },
   { name: 'stream', prints: /^data: \{"type":"transfer","id":/m },
@@ -134,7 +134,7 @@ const shellSnippets: readonly {
   { name: 'health', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ok' }) },
   { name: 'ready', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ready', reasons: [] }) },
   { name: 'metrics', ends: (text) => expect(text).toContain('stocktape_updates_total') },
-  { name: 'door', ends: (text) => expect(text).toContain('<title>stocktape') },
+  { name: 'home', ends: (text) => expect(text).toContain('<title>stocktape') },
   { name: 'schema', ends: (text) => expect(JSON.parse(text).title).toBe('transfer') },
   { name: 'openapi', ends: (text) => expect(JSON.parse(text).openapi).toBe('3.1.0') },
   { name: 'asyncapi', ends: (text) => expect(JSON.parse(text).asyncapi).toBe('3.0.0') },
@@ -142,7 +142,7 @@ const shellSnippets: readonly {
   { name: 'llms', ends: (text) => expect(text).toMatch(/^# stocktape\n/) },
 ]
 /** Lines that are run elsewhere: in a browser, and as programs. */
-const otherSnippets = ['hear-browser', 'hear-typescript', 'hear-python', 'hear-go']
+const otherSnippets = ['listen-browser', 'listen-typescript', 'listen-python', 'listen-go']
 
 it('each line for a shell does what it is for, pasted as it stands', async (test) => {
   const { relay } = await openDeployedRelay(test)
@@ -182,7 +182,7 @@ it('each program goes on over a restart, with every transfer once', async (test)
   const lines = await snippetsOn(page)
   const folder = await createTempFolder(test)
   const files = { typescript: 'hear.ts', python: 'hear.py', go: 'hear.go' }
-  for (const [id, file] of Object.entries(files)) await writeFile(join(folder, file), lines.get(`hear-${id}`) ?? '')
+  for (const [id, file] of Object.entries(files)) await writeFile(join(folder, file), lines.get(`listen-${id}`) ?? '')
   // Without a C compiler, Go must be told that it needs none.
   const built = startProgram(test, ['go', 'build', '-o', 'hear', files.go], folder, { CGO_ENABLED: '0' })
   expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])

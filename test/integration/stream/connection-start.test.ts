@@ -19,7 +19,14 @@ describe('hello', () => {
         server: expect.stringMatching(/^stocktape\/\d/),
         chain_id: stack.devnet.chainId,
         heartbeat_s: 3,
-        limits: { symbols: 200, selections: 5, replay: 77, backlog: 99_999, message: 4_096, retention_ms: 7_200_000 },
+        limits: {
+          symbols_max: 200,
+          selections_max: 5,
+          replay_max: 77,
+          backlog_bytes: 99_999,
+          message_bytes: 4_096,
+          retention_ms: 7_200_000,
+        },
         source: expect.stringMatching(/^(pendingLogs|poll)$/),
         demo: false,
       })

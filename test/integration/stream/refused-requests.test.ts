@@ -67,7 +67,9 @@ describe('a bad parameter', () => {
       `symbols=%20${atBound}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&colour=blue&heartbeat=60`,
     )
     expect(await listener.waitFor('subscribed')).toMatchObject({ symbols: ['AAPLc'], rejected: [] })
-    expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: 60, limits: { symbols: 200, message: 4_096 } }])
+    expect(listener.messagesOf('hello')).toMatchObject([
+      { heartbeat_s: 60, limits: { symbols_max: 200, message_bytes: 4_096 } },
+    ])
   })
 })
 

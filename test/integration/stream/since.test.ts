@@ -166,7 +166,7 @@ describe('a gap', () => {
     await first.until(() => first.messagesOf('transfer').length === 3)
     const fits = await listenLive(stack, transport, query, before)
     expect(messageTypesOf(fits.received)).toEqual(['hello', 'subscribed', 'transfer', 'transfer', 'transfer', 'live'])
-    expect(fits.messagesOf('hello')).toMatchObject([{ limits: { replay: 3 } }])
+    expect(fits.messagesOf('hello')).toMatchObject([{ limits: { replay_max: 3 } }])
     transfer(stack, 'AAPLc', 1)
     await first.until(() => first.messagesOf('transfer').length === 4)
     const long = await listen(stack, transport, query, before)

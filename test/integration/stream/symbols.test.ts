@@ -42,7 +42,7 @@ describe('a symbol', () => {
     expect(await before.waitFor('token')).toMatchObject({
       change: 'changed',
       changed: ['symbol'],
-      was: { symbol: 'AAPLc' },
+      before: { symbol: 'AAPLc' },
     })
     for (const transport of transports) {
       const listener = await listenLive(stack, transport, 'symbols=AAPLc,aple&types=transfer')

@@ -138,7 +138,8 @@ export class BlockSettlement implements Law {
     if (seal.count !== expected.length) violation('I4', `${id}: count ${seal.count}, not ${expected.length}`)
     if (seals.some((other) => other.address === address)) violation('I4', `${id}: ${address} is sealed twice at once`)
     const late = published.filter((one) => one.address === address && one.late).map(({ key }) => key)
-    if (seal.late.join() !== late.join()) violation('I4', `${id}: late ${seal.late.join()}, not ${late.join()}`)
+    if (seal.late_keys.join() !== late.join())
+      violation('I4', `${id}: late ${seal.late_keys.join()}, not ${late.join()}`)
     const types = keys.map((key) => (this.#isPart(key, seal) ? 'part' : this.lifecycles.seal(key, seal)?.type))
     if (seal.types.join() !== types.join()) violation('I4', `${id}: types ${seal.types.join()}, not ${types.join()}`)
     const name = `${block.number} ${address}`

@@ -107,25 +107,25 @@ export class Completeness implements Law {
 
   /** Whether a hole was told where a block is. */
   isInHole(number: number): boolean {
-    return this.holes.some(({ blocks }) => blocks.from <= number && number <= blocks.to)
+    return this.holes.some(({ blocks }) => blocks.first <= number && number <= blocks.last)
   }
 
   /** What nobody keeps any more cannot be settled. */
   #isUnreadable(number: number): boolean {
     return this.holes.some(
-      ({ blocks, reason }) => blocks.from <= number && number <= blocks.to && reason !== 'backfill_bound',
+      ({ blocks, reason }) => blocks.first <= number && number <= blocks.last && reason !== 'backfill_bound',
     )
   }
 
   /** A hole is told only where something could not be read, or lies too far back. */
   #checkHole({ id, blocks, reason }: Hole): void {
     const { violation, chain, clock, settings, activeFaults } = this.#context
-    const last = chain.blocksByNumber.get(blocks.to)?.at(-1)
+    const last = chain.blocksByNumber.get(blocks.last)?.at(-1)
     const oldest = NOON + clock.elapsedMs - settings.backfillBoundMs + HOLE_AGE_SLACK_MS
     const tooOld = last !== undefined && last.timestamp * 1_000 <= oldest
     const unreadable = activeFaults.wasActiveWithin('gone', 60_000) || activeFaults.wasActiveWithin('crowded', 60_000)
-    if (blocks.from > blocks.to) violation('I5', `${id} is a hole from ${blocks.from} to ${blocks.to}`)
+    if (blocks.first > blocks.last) violation('I5', `${id} is a hole from ${blocks.first} to ${blocks.last}`)
     if (!tooOld && !unreadable)
-      violation('I5', `${id}: blocks ${blocks.from} to ${blocks.to} could be read (${reason})`)
+      violation('I5', `${id}: blocks ${blocks.first} to ${blocks.last} could be read (${reason})`)
   }
 }

@@ -58,7 +58,7 @@ export function expectedText(
       return `${address} multiplier cancelled ${wadText(tokenEvent.to)} ${isoOf(tokenEvent.at)}`
     case 'Paused':
     case 'Unpaused':
-      return `${address} pause ${tokenEvent.event === 'Paused'} ${tokenEvent.features.join()}`
+      return `${address} pause ${tokenEvent.event.toLowerCase()} ${tokenEvent.features.join()}`
     case 'Announcement':
       return `${address} action ${tokenEvent.id} ${tokenEvent.description} ${tokenEvent.uri}`
     case 'FieldUpdated':

@@ -137,14 +137,14 @@ export class MultiplierSchedules implements Law {
   #checkRetract({ id, key, of, by, now, address }: Extract<Update, { type: 'retract' }>): void {
     const { violation, chain } = this.#context
     this.#schedules.delete(key)
-    if (of === 'multiplier' && typeof now === 'string') this.#addEffective(address, now, null)
-    const kind = { multiplier: 'string', pause: 'object', token: 'object' }[of as string] ?? null
-    if (kind === null) {
+    const multiplier = now && 'multiplier' in now ? now.multiplier : null
+    if (multiplier !== null) this.#addEffective(address, multiplier, null)
+    const field = { multiplier: 'multiplier', pause: 'paused', token: 'token' }[of as string] ?? null
+    if (field === null) {
       if (now !== null) violation('I18', `${id} says what holds again of a ${of}`)
       return
     }
-    const isArray = Array.isArray(now)
-    if (now === null || typeof now !== kind || isArray !== (of === 'pause'))
+    if (now === null || !(field in now) || (of === 'multiplier' && multiplier === null))
       return violation('I18', `${id} takes back a ${of} and does not say what holds again`)
     if (of !== 'multiplier' || by !== null) return
     const all = [
@@ -153,10 +153,10 @@ export class MultiplierSchedules implements Law {
     ]
     const others = all
       .flat()
-      .some((log) => log.key !== key && log.content.address === address && namedMultiplier(log) === now)
-    const its = all.flat().some((log) => log.key === key && namedMultiplier(log) === now)
-    if (its && !others && !this.#isListed(address, String(now)))
-      violation('I18', `${id} says that ${now} holds, which it takes back`)
+      .some((log) => log.key !== key && log.content.address === address && namedMultiplier(log) === multiplier)
+    const its = all.flat().some((log) => log.key === key && namedMultiplier(log) === multiplier)
+    if (its && !others && !this.#isListed(address, String(multiplier)))
+      violation('I18', `${id} says that ${multiplier} holds, which it takes back`)
   }
 
   #addEffective(address: string, ...values: readonly (string | null)[]): void {

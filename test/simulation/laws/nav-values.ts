@@ -42,10 +42,10 @@ export class NavValues implements Law {
         this.#check(update.nav, update)
         const before = this.#published.get(address)
         if (
-          (update.was === null) !== (before === undefined) ||
-          (before && update.was && navText(before) !== navText(update.was))
+          (update.before === null) !== (before === undefined) ||
+          (before && update.before && navText(before) !== navText(update.before))
         )
-          violation('I10', `${id}: was ${update.was && navText(update.was)}, not ${before && navText(before)}`)
+          violation('I10', `${id}: was ${update.before && navText(update.before)}, not ${before && navText(before)}`)
         if (before && navText(before) === navText(update.nav)) violation('I10', `${id} tells the same NAV again`)
         const held = before?.state === 'fresh' || before?.state === 'stale' ? (before.updated_at ?? '') : ''
         if (update.nav.updated_at !== null && update.nav.updated_at < held)

@@ -32,7 +32,7 @@ export function publishedText(fact: AmendedFact | Fact): string {
     case 'multiplier':
       return `${address} multiplier ${published.phase} ${published.to} ${published.effective_at}`
     case 'pause':
-      return `${address} pause ${published.paused} ${published.raw.join()}`
+      return `${address} pause ${published.change} ${published.feature_ids.join()}`
     case 'action':
       return `${address} action ${published.action_id} ${published.description} ${published.uri}`
     case 'token':

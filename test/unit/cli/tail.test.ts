@@ -8,34 +8,34 @@ const tail = (...args: readonly string[]): ChildProgram => {
   return program
 }
 
-it('a tail prints a line for what happens to the symbols that it names', async () => {
-  const world = await openTestStack()
-  const program = tail('aapl', 'TSLAc', '--url', world.relay.url, '--types', 'transfer')
+it('the tail command prints a line for each message of its symbols', async () => {
+  const stack = await openTestStack()
+  const program = tail('aapl', 'TSLAc', '--url', stack.relay.url, '--types', 'transfer')
   await program.waitForOutput('stdout', /# live/)
-  transfer(world, 'AAPLc', 1, 150_000_000n)
+  transfer(stack, 'AAPLc', 1, 150_000_000n)
   expect((await program.waitForOutput('stdout', /AAPLc +transfer +(\S+)/))[1]).toBe('1.5')
 })
 
-it('a tail with --json prints the messages as they are on the wire', async () => {
-  const world = await openTestStack()
-  transfer(world, 'AAPLc', 1, 150_000_000n)
-  const program = tail('*', '--url', world.relay.url, '--json', '--since', 'start')
+it('the tail command with --json prints the messages as on the wire', async () => {
+  const stack = await openTestStack()
+  transfer(stack, 'AAPLc', 1, 150_000_000n)
+  const program = tail('*', '--url', stack.relay.url, '--json', '--since', 'start')
   const [line] = await program.waitForOutput('stdout', /\{"type":"transfer".*\}/)
   expect(JSON.parse(line)).toMatchObject({ symbol: 'AAPLc', amount: '1.5' })
 })
 
-it('a tail that cannot work says why in one line and ends with code 2', async () => {
-  const world = await openTestStack()
-  const nobody = `http://127.0.0.1:${await freePort()}`
+it('the tail command reports a mistake in one line and exits with code 2', async () => {
+  const stack = await openTestStack()
+  const unusedUrl = `http://127.0.0.1:${await freePort()}`
   const cases: [readonly string[], RegExp][] = [
-    [['APPL', '--url', world.relay.url], /^tail: No tokenized stock 'APPL'. Did you mean AAPLc\?\n$/],
-    [['AAPLc', '--url', nobody], /^tail: nobody answers at .*; is the relay running\? \(npm start\)\n$/],
+    [['APPL', '--url', stack.relay.url], /^tail: No tokenized stock 'APPL'. Did you mean AAPLc\?\n$/],
+    [['AAPLc', '--url', unusedUrl], /^tail: no answer from .*; is the relay running\? \(npm start\)\n$/],
     [[], /^tail: name at least one symbol, or \* for all\n$/],
     [['AAPLc', '--since'], /^tail: .*since.*\n$/],
   ]
-  for (const [args, complaint] of cases) {
+  for (const [args, message] of cases) {
     const program = tail(...args)
     expect(await program.waitForExit()).toBe(2)
-    expect(program.stderr).toMatch(complaint)
+    expect(program.stderr).toMatch(message)
   }
 })

@@ -11,7 +11,7 @@ const llms = bodyOf('/llms.txt')
 const types = Object.values(messageTypes).flat()
 const CAVEAT = 'Presence of a record does not imply trading availability or eligibility'
 
-/** What a browser makes of the text of an element. */
+/** Text as it appears escaped in HTML. */
 const escaped = (text: string): string =>
   text
     .replaceAll('&', '&amp;')
@@ -20,8 +20,8 @@ const escaped = (text: string): string =>
     .replaceAll('"', '&quot;')
     .replaceAll("'", '&#39;')
 
-describe('the page', () => {
-  it('may run its own style and script, each by its hash, and nothing else', () => {
+describe('the page at /docs', () => {
+  it('allows only its own style and script, by their hashes', () => {
     const policy = documents.get('/docs')?.contentSecurityPolicy ?? ''
     for (const [element, directive] of [
       ['style', 'style-src'],
@@ -39,39 +39,39 @@ describe('the page', () => {
     expect(page).not.toMatch(/\son\w+=|\sstyle=/)
   })
 
-  it('asks nobody for anything', () => {
+  it('loads nothing from elsewhere', () => {
     expect(page).not.toMatch(/\s(?:src|href)="(?:https?:)?\/\//)
     expect(page).not.toMatch(/@import|url\(/)
   })
 
-  it('has every line to copy, word for word', () => {
+  it('contains every code sample unchanged', () => {
     for (const { source } of snippets) expect(page).toContain(escaped(source.trimEnd()))
     for (const { curl } of routes) expect(page).toContain(escaped(curl))
   })
 
-  it('has every message and every route', () => {
+  it('contains every message and every route', () => {
     for (const type of types) expect(page).toContain(`id="message-${type}"`)
     for (const { path } of routes) expect(page).toContain(`<code>${path}</code>`)
   })
 })
 
 describe('llms.txt', () => {
-  it('begins as the convention says: a title, and what it is in a quote', () => {
+  it('begins with a title and a quoted summary, as the convention requires', () => {
     expect(llms).toMatch(/^# stocktape\n\n> \S/)
   })
 
-  it('names every message and every route', () => {
+  it('lists every message and every route', () => {
     for (const type of types)
       expect(llms).toMatch(new RegExp(`^- \\[${type}\\]\\(/schemas/${type}\\.json\\): [A-Z]`, 'm'))
     for (const { path } of routes) expect(llms).toContain(` ${path}\``)
   })
 
-  it('links to nothing that is not served', () => {
+  it('links only to served documents', () => {
     for (const [, link = ''] of llms.matchAll(/\]\((\/[^)]*)\)/g)) expect(documents.has(link), link).toBe(true)
   })
 })
 
-it('every document says what presence does not imply', () => {
+it('every document contains the caveat about trading availability', () => {
   for (const path of ['/docs', '/llms.txt', '/openapi.json', '/asyncapi.json'])
     expect(bodyOf(path), path).toContain(CAVEAT)
 })

@@ -10,7 +10,7 @@ import { findSchemaError } from '../../support/message-validator.ts'
 const schemas = publishedSchemas()
 const { updates, notices, requests } = messageTypes
 
-/** Every object schema inside of one, with the way to it. */
+/** Every object schema inside a schema, with its path. */
 function objectSchemasIn(schema: unknown, path = ''): readonly (readonly [string, JsonSchema])[] {
   if (typeof schema !== 'object' || schema === null) return []
   const inner = Object.entries(schema).flatMap(([name, value]) =>
@@ -20,12 +20,12 @@ function objectSchemasIn(schema: unknown, path = ''): readonly (readonly [string
 }
 
 describe('the published schemas', () => {
-  it('are one for each type of message', () => {
+  it('are one per message type', () => {
     expect([...schemas.keys()]).toEqual([...updates, ...notices, ...requests])
     expect(updates).toEqual(updateTypes)
   })
 
-  it('allow every message that the contract shows, and carry it as an example', () => {
+  it('accept every example of the contract page, and contain it', () => {
     for (const example of examples) {
       expect(findSchemaError(example)).toBeNull()
       expect(schemas.get(example.type)?.examples).toContainEqual(example)
@@ -33,7 +33,7 @@ describe('the published schemas', () => {
     for (const schema of schemas.values()) expect(schema.examples).not.toEqual([])
   })
 
-  it('say of each message and of each of its fields what it is', () => {
+  it('describe each message and each shared part', () => {
     const all = namedSchemas('#/$defs/')
     for (const [type, schema] of schemas) {
       expect(schema.description, type).toMatch(/^[A-Z].*\.$/)
@@ -41,7 +41,7 @@ describe('the published schemas', () => {
     }
   })
 
-  it('leave room for fields that are still to come', () => {
+  it('accept unknown fields, as later versions may add some', () => {
     for (const [type, schema] of schemas) {
       for (const [path, object] of objectSchemasIn(schema))
         expect(object.additionalProperties, `${type}${path}`).toBeUndefined()
@@ -49,7 +49,7 @@ describe('the published schemas', () => {
     for (const example of examples) expect(findSchemaError({ ...example, added_later: { anything: 1 } })).toBeNull()
   })
 
-  it('name no part that they do not hold', () => {
+  it('contain every part that they refer to, and no other', () => {
     for (const [type, schema] of schemas) {
       const referred = [...JSON.stringify(schema).matchAll(/"#\/\$defs\/(\w+)"/g)].map(([, name]) => name)
       expect(new Set(referred), type).toEqual(new Set(Object.keys(schema.$defs ?? {})))
@@ -57,22 +57,22 @@ describe('the published schemas', () => {
   })
 })
 
-/** An example with one of its fields, at any depth, taken out or put wrong. */
+/** An example with one field, at any depth, removed or replaced by a wrong value. */
 const corruptedMessage = fc
   .record({
     index: fc.nat(),
-    way: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
+    path: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
     by: fc.constantFrom(undefined, 7.5, 'x', [], {}, null),
   })
-  .map(({ index, way, by }) => {
+  .map(({ index, path, by }) => {
     const message = structuredClone(examples[index % examples.length]) as Record<string, unknown>
     let at = message
-    for (const [depth, step] of way.entries()) {
+    for (const [depth, step] of path.entries()) {
       const fields = Object.keys(at)
       const field = fields[step % fields.length]
       if (field === undefined) return message
       const inner = at[field]
-      if (depth < way.length - 1 && typeof inner === 'object' && inner !== null) at = inner as Record<string, unknown>
+      if (depth < path.length - 1 && typeof inner === 'object' && inner !== null) at = inner as Record<string, unknown>
       else {
         if (by === undefined) delete at[field]
         else at[field] = by
@@ -85,20 +85,20 @@ const corruptedMessage = fc
 const isReadable = (message: unknown): boolean =>
   [Update, Notice, Request].some((schema) => schema.safeParse(message).success)
 
-describe('a message that was spoilt', () => {
-  it('is refused by the published schema where the schema that checks refuses it, and by no other', () => {
+describe('a corrupted message', () => {
+  it('is refused by the published schema if and only if the zod schema refuses it', () => {
     fc.assert(
       fc.property(corruptedMessage, (message) => {
-        // What a client says is read with more than a schema can say: of a time, a place, a name.
-        const isSaid = requests.some((type) => type === message.type)
+        // The zod schemas of client messages also check times, positions and names, which JSON Schema cannot express.
+        const isRequest = requests.some((type) => type === message.type)
         if (isReadable(message)) expect(findSchemaError(message)).toBeNull()
-        else if (!isSaid) expect(findSchemaError(message)).not.toBeNull()
+        else if (!isRequest) expect(findSchemaError(message)).not.toBeNull()
       }),
       { numRuns: 3_000 },
     )
   })
 
-  it('is seen: of the spoilt ones many are refused', () => {
+  it('is refused in many of the random cases', () => {
     const refused = fc.sample(corruptedMessage, 500).filter((message) => findSchemaError(message) !== null)
     expect(refused.length).toBeGreaterThan(150)
   })

@@ -42,7 +42,8 @@ export const pauseAt = (fact: FactPosition): DraftOf<'pause'> => {
   const { symbol, address, time } = approval({ at, ...fact })
   const { key, block, tx } = positionOf(fact)
   return {
-    ...{ type: 'pause', symbol, address, time, paused: true, features: ['TRANSFER'], raw: [0], now: [0] },
+    ...{ type: 'pause', symbol, address, time, change: 'paused' },
+    ...{ features: ['TRANSFER'], feature_ids: [0], paused: ['TRANSFER'] },
     ...{ source: 'log', key, stage: 'preconfirmed', late: false, block, tx },
   }
 }
@@ -87,5 +88,5 @@ export function sealOf(
   const types = contents.map((content) => ('type' in content ? content.type : 'part'))
   const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
   const sealed = { number: block, hash: blockHash(block, fork), timestamp: null }
-  return { type: 'seal', symbol, address, time, block: sealed, keys, types, late: [], count: keys.length, digest }
+  return { type: 'seal', symbol, address, time, block: sealed, keys, types, late_keys: [], count: keys.length, digest }
 }

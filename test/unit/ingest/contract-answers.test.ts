@@ -39,14 +39,14 @@ const summarise = ({ update, text }: Entry): string => {
     case 'multiplier':
       return `${update.phase} ${update.from} to ${update.to} by ${update.source}`
     case 'pause':
-      return `${update.paused ? 'paused' : 'unpaused'} ${update.raw.join()} now ${update.now.join()}`
+      return `${update.change} ${update.feature_ids.join()} now ${update.paused.join()}`
     default:
       return update.type
   }
 }
 
-describe('what a contract answers', () => {
-  it('adds the digits that the list has lost, also to what was told before', async () => {
+describe('the answer of a token contract', () => {
+  it('restores the digits that the list lost, also in published updates', async () => {
     const { publish, reducer } = await openListed()
     expect(await publish(transferEvent(5))).toEqual([`transfer x ${Number(EXACT)}`])
     expect(await publish(callAnswer(4, EXACT))).toEqual([`amend x ${EXACT}`])
@@ -55,26 +55,29 @@ describe('what a contract answers', () => {
     expect(await publish(listEvent(apple({ multiplier: Number(EXACT) })))).toEqual([])
   })
 
-  it('that is what a log said already is no news', async () => {
+  it('publishes nothing if it repeats a log', async () => {
     const { publish, reducer } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(5))]))
     expect(await publish(callAnswer(6, '2'))).toEqual([])
     expect(reducer.tokens.get(address)?.multiplierSource).toBe('log')
   })
 
-  it('as of a block before a log does not displace the log', async () => {
+  it('does not replace a log of a later block', async () => {
     const { publish } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(5))]))
     expect(await publish(callAnswer(4, '1'), transferEvent(6))).toEqual(['transfer x 2'])
   })
 
-  it('that shows a change of which no log was heard is told', async () => {
+  it('is published if it shows a change without a log', async () => {
     const { publish } = await openListed(apple())
-    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual(['effective 1 to 4 by clock', 'paused 1 now 1'])
+    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual([
+      'effective 1 to 4 by clock',
+      'paused 1 now MINT',
+    ])
     expect(await publish(transferEvent(8), transferEvent(9))).toEqual(['transfer x 1', 'transfer x 4'])
   })
 
-  it('that knows of a schedule arms it', async () => {
+  it('adds a schedule', async () => {
     const { publish, reducer } = await openListed(apple())
     const scheduled = { to: wad('2'), effectiveAt: BigInt(timestampOf(20)) }
     expect(await publish(callAnswer(8, '1', { scheduled }))).toEqual([])
@@ -86,7 +89,7 @@ describe('what a contract answers', () => {
     ])
   })
 
-  it('that knows of no schedule any more disarms it where a log may have been missed', async () => {
+  it('removes a schedule if a hole may contain the cancellation', async () => {
     const { publish, reducer } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
     await publish(
@@ -97,7 +100,7 @@ describe('what a contract answers', () => {
     expect(await publish(transferEvent(20))).toEqual(['transfer x 1'])
   })
 
-  it('against what logs said since every block was read displaces none of it, whatever block it is asked about', async () => {
+  it('does not override logs if every block was read', async () => {
     const { publish, reducer } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
@@ -106,14 +109,14 @@ describe('what a contract answers', () => {
     expect(await publish(transferEvent(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
   })
 
-  it('of what no log named is news beside what logs said', async () => {
+  it('adds a paused feature that no log named', async () => {
     const { publish, reducer } = await openListed(apple())
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
-    expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now 0,3'])
+    expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now TRANSFER,SEIZE'])
     expect(reducer.tokens.get(address)?.paused).toEqual([0, 3])
   })
 
-  it('with nothing is worth nothing', async () => {
+  it('changes nothing if it is empty', async () => {
     const { publish } = await openListed(apple())
     expect(await publish(callAnswer(8, '0', { multiplier: null, paused: null }), transferEvent(9))).toEqual([
       'transfer x 1',

@@ -16,7 +16,7 @@ const ZERO: Hex = `0x${'0'.repeat(40)}`
 const apple = APPLE as Hex
 const token = tokenOf()
 
-const joinContext: PublishContext = {
+const publishContext: PublishContext = {
   via: 'pendingLogs',
   sealed: false,
   late: false,
@@ -32,7 +32,7 @@ const readLog = (nodeLog: Record<string, unknown>): Log => {
   return log
 }
 
-/** What is told, checked against the contract. */
+/** The draft of a log, checked against the contract. */
 const enrichLog = (
   nodeLog: Record<string, unknown>,
   overrides: Partial<Token> = {},
@@ -45,8 +45,8 @@ const enrichLog = (
   }
   const log = readLog(nodeLog)
   const [decodedLog] = decodeLogs([log]).decodedLogs
-  if (!decodedLog) throw new Error('nothing said')
-  const draft = enrich(decodedLog, { ...token, ...overrides, ...histories }, { ...joinContext, ...context })
+  if (!decodedLog) throw new Error('no decoded log')
+  const draft = enrich(decodedLog, { ...token, ...overrides, ...histories }, { ...publishContext, ...context })
   expect(Update.parse({ ...draft, id: 'a.1', prev: null })).toMatchObject(draft)
   return draft
 }
@@ -61,7 +61,7 @@ const enrichTransfer = (
 }
 
 describe('a movement', () => {
-  it('is told whole', () => {
+  it('carries every field', () => {
     expect(enrichLog(pendingLog({ block: 5, index: 3, address: apple, raw: 150_000_000n }))).toEqual({
       type: 'transfer',
       symbol: 'AAPLc',
@@ -89,25 +89,25 @@ describe('a movement', () => {
     })
   })
 
-  it('from nobody is a mint, to nobody a burn, from nobody to nobody a mint', () => {
+  it('from the zero address is a mint, to it a burn, both a mint', () => {
     expect(enrichTransfer(1n, {}, { from: ZERO }).type).toBe('mint')
     expect(enrichTransfer(1n, {}, { to: ZERO }).type).toBe('burn')
     expect(enrichTransfer(1n, {}, { from: ZERO, to: ZERO }).type).toBe('mint')
     expect(enrichTransfer(1n, {}, { from: bob, to: bob })).toMatchObject({ type: 'transfer', from: bob, to: bob })
   })
 
-  it('of nothing is worth nothing', () => {
+  it('of zero tokens has the value zero', () => {
     expect(enrichTransfer(0n)).toMatchObject({ raw: '0', amount: '0', shares: '0', reference_value: '0.00' })
   })
 
-  it('of more than any number holds is told exactly', () => {
+  it('beyond the range of a JavaScript number is exact', () => {
     expect(enrichTransfer(2n ** 256n - 1n)).toMatchObject({
       raw: '115792089237316195423570985008687907853269984665640564039457584007913129639935',
       amount: '1157920892373161954235709850086879078532699846656405640394575840079131.29639935',
     })
   })
 
-  it('is counted in shares by the multiplier, rounded down to base units', () => {
+  it('has its amount times the multiplier as shares, rounded down to base units', () => {
     expect(enrichTransfer(3n, { multiplier: '0.5' })).toMatchObject({
       amount: '0.00000003',
       shares: '0.00000001',
@@ -120,7 +120,7 @@ describe('a movement', () => {
     })
   })
 
-  it('is worth its amount times the NAV, which carries the multiplier already', () => {
+  it('has its amount times the NAV as value, because the NAV includes the multiplier', () => {
     expect(enrichTransfer(200_000_000n, { multiplier: '2' })).toMatchObject({
       amount: '2',
       shares: '4',
@@ -135,11 +135,11 @@ describe('a movement', () => {
     [3n, '0.335', '1.01'],
     [1n, '0.994999', '0.99'],
     [1n, '0.995', '1.00'],
-  ])('of %s at %s is worth %s: half up, in two decimals', (raw, price, value) => {
+  ])('of %s at %s has the value %s: half up, two decimals', (raw, price, value) => {
     expect(enrichTransfer(raw, { decimals: 0, navReading: { price, updatedAt: NOON } }).reference_value).toBe(value)
   })
 
-  it('agrees with another calculator on whatever comes', () => {
+  it('agrees with big.js on any input', () => {
     const Digits = fc.tuple(fc.bigInt(1n, 10n ** 12n), fc.nat(18))
     const decimal = ([units, scale]: [bigint, number]) =>
       new Big(units.toString()).div(new Big(10).pow(scale)).toFixed()
@@ -147,19 +147,19 @@ describe('a movement', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 200n), fc.nat(30), Digits, Digits, (raw, decimals, factor, nav) => {
         const [multiplier, price] = [decimal(factor), decimal(nav)]
-        const told = enrichTransfer(raw, { decimals, multiplier, navReading: { price, updatedAt: NOON } })
-        const one = new Big(10).pow(decimals)
-        const amount = new Big(raw.toString()).div(one)
-        expect(told.amount).toBe(amount.toFixed())
-        expect(told.shares).toBe(new Big(raw.toString()).times(multiplier).round(0, Big.roundDown).div(one).toFixed())
-        expect(told.reference_value).toBe(amount.times(price).toFixed(2, Big.roundHalfUp))
+        const draft = enrichTransfer(raw, { decimals, multiplier, navReading: { price, updatedAt: NOON } })
+        const unit = new Big(10).pow(decimals)
+        const amount = new Big(raw.toString()).div(unit)
+        expect(draft.amount).toBe(amount.toFixed())
+        expect(draft.shares).toBe(new Big(raw.toString()).times(multiplier).round(0, Big.roundDown).div(unit).toFixed())
+        expect(draft.reference_value).toBe(amount.times(price).toFixed(2, Big.roundHalfUp))
       }),
       { numRuns: 200 },
     )
   })
 })
 
-describe('what nobody knows is null', () => {
+describe('an unknown value is null', () => {
   it('without decimals: amount, shares and value', () => {
     expect(enrichTransfer(5n, { decimals: null })).toMatchObject({
       raw: '5',
@@ -192,7 +192,7 @@ describe('what nobody knows is null', () => {
     })
   })
 
-  it('of a record without anything: all of it', () => {
+  it('of an empty record: all of it', () => {
     const bare = tokenOf({ contract_address: APPLE })
     expect(enrichLog(pendingLog({ block: 5, address: apple }), bare)).toMatchObject({
       symbol: APPLE,
@@ -212,43 +212,48 @@ describe('what nobody knows is null', () => {
 })
 
 describe('the NAV of a movement', () => {
-  const made = timestampOf(5) * 1_000
+  const blockTimeMs = timestampOf(5) * 1_000
   const reading = (updatedAt: number) => ({ navReading: { price: '10', updatedAt } })
-  const caughtUp: Partial<PublishContext> = { via: 'backfill', sealed: true, late: true, now: made + 3_600_000 }
+  const backfilled: Partial<PublishContext> = {
+    via: 'backfill',
+    sealed: true,
+    late: true,
+    now: blockTimeMs + 3_600_000,
+  }
 
-  it('is the one held, stale or not, with its age now', () => {
+  it('is the one known now, stale or not, with its age', () => {
     expect(enrichLog(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
       reference_value: '10.00',
       nav: { price: '10', state: 'stale', age_s: 1_000_000 },
     })
   })
 
-  it('that was caught up is one that was known when its block was made', () => {
+  it('that was backfilled is the one known when its block was made', () => {
     expect(
-      enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(made), caughtUp),
+      enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(blockTimeMs), backfilled),
     ).toMatchObject({
       reference_value: '10.00',
       nav: { price: '10', state: 'fresh', age_s: 3_600 },
     })
   })
 
-  it('that was caught up is missing where the one held is newer than its block', () => {
-    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(made + 1), caughtUp)).toMatchObject({
+  it('that was backfilled is missing if the known one is newer than its block', () => {
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1), backfilled)).toMatchObject({
       reference_value: null,
       nav: { price: null, updated_at: null, age_s: null, state: 'missing' },
     })
   })
 
-  it('that was not caught up is the one held, however new', () => {
-    const context: Partial<PublishContext> = { via: 'poll', sealed: true, now: made + 5_000 }
-    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(made + 1_000), context)).toMatchObject({
+  it('that was not backfilled is the one known now, however new', () => {
+    const context: Partial<PublishContext> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1_000), context)).toMatchObject({
       nav: { price: '10' },
     })
   })
 })
 
 describe('the stage', () => {
-  it('is sealed with the hash of the block, where it is', () => {
+  it('is sealed with the hash of a sealed block', () => {
     const nodeLog = sealedLog({ block: 5, address: apple })
     expect(enrichLog(nodeLog, {}, { via: 'poll', sealed: true, late: true })).toMatchObject({
       stage: 'sealed',
@@ -258,7 +263,7 @@ describe('the stage', () => {
     })
   })
 
-  it('shows no hash while it is not, whatever the upstream sent', () => {
+  it('is preconfirmed without a hash even if the node sent one', () => {
     expect(enrichLog(sealedLog({ block: 5, address: apple }))).toMatchObject({
       stage: 'preconfirmed',
       block: { hash: null },
@@ -269,7 +274,7 @@ describe('the stage', () => {
 describe('other logs', () => {
   const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
 
-  it('that allow are approvals', () => {
+  it('of an allowance are approvals', () => {
     const nodeLog = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics: [APPROVAL, word(alice), word(bob)] }
     expect(enrichLog(nodeLog)).toMatchObject({
       type: 'approval',
@@ -281,7 +286,7 @@ describe('other logs', () => {
     expect(enrichLog(nodeLog, { decimals: null })).toMatchObject({ raw: '7', amount: null })
   })
 
-  it('that nobody can read are told as they came', () => {
+  it('that are unknown are published as raw logs', () => {
     const nodeLog = { ...pendingLog({ block: 5, address: apple }), topics: [word(1)], data: '0xabcd' }
     expect(enrichLog(nodeLog)).toMatchObject({
       type: 'log',
@@ -292,7 +297,7 @@ describe('other logs', () => {
     expect(enrichLog({ ...nodeLog, topics: [] })).toMatchObject({ type: 'log', topics: [] })
   })
 
-  it('that bear the name of a transfer and another layout are told as they came', () => {
+  it('with the topic of a transfer and another layout are published as raw logs', () => {
     expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({
       type: 'log',
       data: '0x12',

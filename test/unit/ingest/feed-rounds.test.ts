@@ -23,7 +23,7 @@ const nextAggregator: Hex = `0x${'a8'.repeat(20)}`
 const feeds = [{ token: 'AAPL', proxy, aggregator }]
 const LISTED_AT = Date.parse('2026-11-20T11:30:03Z') / 1_000
 
-/** A round of Apple's feed, so many seconds after the list's value. */
+/** A round of Apple's feed, `after` seconds later than the list's value. */
 const round = (block: number, number: number, price: string, after: number, feed: Hex = aggregator): Log =>
   answerUpdated({ block, index: number, address: feed }, price, BigInt(number), LISTED_AT + after)
 const feedAnswer = (overrides: Partial<Extract<IngestEvent, { type: 'feed' }>> = {}): IngestEvent => ({
@@ -44,11 +44,11 @@ const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   if (update.type !== 'nav')
     return 'reference_value' in update ? `${update.type} ${update.reference_value}` : update.type
-  return `nav ${update.nav.price ?? update.nav.state} by ${update.source}, was ${update.was?.price ?? update.was?.state}`
+  return `nav ${update.nav.price ?? update.nav.state} by ${update.source}, was ${update.before?.price ?? update.before?.state}`
 }
 
-describe('a round of a feed', () => {
-  it('is the NAV as soon as it is pre-confirmed, and no log of a token', async () => {
+describe('a feed round', () => {
+  it('is the NAV as soon as it is pre-confirmed, and is not published as a log', async () => {
     const { publish, counts } = await openListed()
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual(['nav 330.5 by log, was 324.3014'])
     expect(await publish(transactionEvent([transfer({ block: 5, index: 9 }, 200_000_000n)]))).toEqual([
@@ -57,26 +57,26 @@ describe('a round of a feed', () => {
     expect(counts.foreign).toBe(0)
   })
 
-  it('is told once, however often it is said', async () => {
+  it('is published once, however often it arrives', async () => {
     const { publish } = await openListed()
-    const said = round(5, 7, '330.5', 60)
-    await publish(transactionEvent([said]))
+    const log = round(5, 7, '330.5', 60)
+    await publish(transactionEvent([log]))
     expect(
-      await publish(transactionEvent([said]), sealedEventOfLogs(5, [said], { addresses }), transactionEvent([said])),
+      await publish(transactionEvent([log]), sealedEventOfLogs(5, [log], { addresses }), transactionEvent([log])),
     ).toEqual([])
     expect(await publish(listEvent(apple({ nav_price: 330.5, nav_price_updated_at: '2026-11-20T11:31:03Z' })))).toEqual(
       [],
     )
   })
 
-  it('that is not sealed gives way to the value before it', async () => {
+  it('gives way to the value before it if it is not sealed', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([round(5, 7, '330.5', 60)]))
     expect(await publish(sealedEventOfLogs(5, [], { addresses }))).toEqual(['nav 324.3014 by list, was 330.5'])
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual([])
   })
 
-  it('that a reorganisation takes away gives way to the one before it', async () => {
+  it('gives way to the round before it after a reorganisation', async () => {
     const { publish } = await openListed()
     await publish(
       sealedEventOfLogs(4, [round(4, 6, '329', 30)], { addresses }),
@@ -87,28 +87,28 @@ describe('a round of a feed', () => {
     ])
   })
 
-  it('is found with its block where it was lost', async () => {
+  it('is published with its sealed block if it was never pushed', async () => {
     const { publish } = await openListed()
     expect(await publish(sealedEventOfLogs(5, [round(5, 7, '330.5', 60)], { addresses }))).toEqual([
       'nav 330.5 by log, was 324.3014',
     ])
   })
 
-  it('that is caught up late does not displace a newer one', async () => {
+  it('does not replace a newer round when it is backfilled', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(500, [round(500, 9, '340', 90)], { addresses }))
     const beneath = { addresses, via: 'backfill', newest: 500, cursor: 5 } as const
     expect(await publish(sealedEventOfLogs(5, [round(5, 7, '330.5', 60)], beneath))).toEqual([])
   })
 
-  it.each(['0', '-1'])('of %s is invalid, and no price', async (price) => {
+  it.each(['0', '-1'])('of price %s is invalid and has no price', async (price) => {
     const { publish, openedTape } = await openListed()
     expect(await publish(transactionEvent([round(5, 7, price, 60)]))).toEqual(['nav invalid by log, was 324.3014'])
     const [nav] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
     expect(nav).toMatchObject({ nav: { price: null, state: 'invalid' } })
   })
 
-  it('that says no time is invalid, and no price, until the next one', async () => {
+  it('without a time is invalid and has no price until the next round', async () => {
     const { publish, openedTape } = await openListed()
     expect(await publish(transactionEvent([round(5, 7, '330.5', -LISTED_AT)]))).toEqual([
       'nav invalid by log, was 324.3014',
@@ -118,7 +118,7 @@ describe('a round of a feed', () => {
     expect(await publish(transactionEvent([round(5, 8, '331', 60)]))).toEqual(['nav 331 by log, was invalid'])
   })
 
-  it('that the list knows of and the feed did not bring is held from the list', async () => {
+  it('gives way to a newer value of the list', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([round(5, 7, '330.5', 60)]))
     expect(await publish(listEvent(apple({ nav_price: 331, nav_price_updated_at: '2026-11-20T11:40:00Z' })))).toEqual([
@@ -126,7 +126,7 @@ describe('a round of a feed', () => {
     ])
   })
 
-  it('outlives a restart', async () => {
+  it('survives a restart, and its block can still settle it', async () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([round(5, 7, '330.5', 60)]))
     const again = await openReducer(openedTape.tape, { now: NOON }, feeds)
@@ -138,15 +138,15 @@ describe('a round of a feed', () => {
   })
 })
 
-describe('a feed', () => {
-  it('that answers says its newest round at once', async () => {
+describe('a price feed', () => {
+  it('publishes the newest round of its answer at once', async () => {
     const { publish } = await openListed()
     const newest = { answer: 33_050_000_000n, round: 7n, updatedAt: BigInt(LISTED_AT + 60) }
     expect(await publish(feedAnswer({ round: newest }))).toEqual(['nav 330.5 by log, was 324.3014'])
     expect(await publish(feedAnswer({ round: newest }), transactionEvent([round(5, 7, '330.5', 60)]))).toEqual([])
   })
 
-  it('is heard at another aggregator once it says so, which counts its rounds anew', async () => {
+  it('moves to a new aggregator, which counts its rounds from one', async () => {
     const { publish } = await openListed()
     await publish(feedAnswer(), transactionEvent([round(5, 900, '330.5', 60)]))
     expect(await publish(transactionEvent([round(6, 1, '331', 90, nextAggregator)]))).toEqual([])
@@ -159,7 +159,7 @@ describe('a feed', () => {
     expect(await publish(transactionEvent([round(7, 901, '300', 150)]))).toEqual([])
   })
 
-  it('is heard at the aggregator that it last said, also after a restart, before it is asked again', async () => {
+  it('keeps its last aggregator over a restart, before it answers again', async () => {
     const { publish, openedTape } = await openListed()
     await publish(feedAnswer({ aggregator: nextAggregator, phase: 2 }))
     const again = await openReducer(openedTape.tape, { now: NOON }, feeds)
@@ -171,7 +171,7 @@ describe('a feed', () => {
     expect(other.reducer.feeds).toMatchObject([{ token: 'TSLAc', aggregators: [{ address: aggregator }] }])
   })
 
-  it('says nothing new when the rounds of its new aggregator are sealed', async () => {
+  it('publishes nothing when the rounds of its new aggregator are sealed', async () => {
     const { publish } = await openListed()
     const newest = { answer: 35_000_000_000n, round: 1n, updatedAt: BigInt(LISTED_AT + 90) }
     await publish(feedAnswer(), transactionEvent([round(5, 900, '330.5', 60)]))
@@ -182,14 +182,14 @@ describe('a feed', () => {
     expect(await publish(sealedEventOfLogs(6, [round(6, 2, '360', 120, nextAggregator)], { addresses }))).toEqual([])
   })
 
-  it('is its own aggregator as long as nobody says another', async () => {
+  it('without an aggregator setting counts as its own aggregator', async () => {
     const { publish } = await openListed([{ token: APPLE, proxy, aggregator: proxy }])
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60, proxy)]))).toEqual([
       'nav 330.5 by log, was 324.3014',
     ])
   })
 
-  it('of a token that is not listed yet waits for it', async () => {
+  it('of a token that is not listed yet waits for the listing', async () => {
     const { publish } = await openListed([{ token: 'TSLAc', proxy, aggregator }])
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual([])
     await publish(listEvent(apple(), tesla({ nav_price: undefined, nav_price_updated_at: undefined })))

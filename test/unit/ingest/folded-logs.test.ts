@@ -30,7 +30,7 @@ const tx = txHash(10, 0)
 const at = (index: number) => ({ block: 10, index, tx })
 
 const shortKey = (key: string): string => key.replace(/^\d+-0x[0-9a-f]+-/, '')
-/** What is told, in few words; everything that is told is checked against the contract first. */
+/** Checks an update against the contract and summarises it. */
 const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   switch (update.type) {
@@ -62,7 +62,7 @@ const openListed = async () => {
 describe('a movement', () => {
   const [moved, noted] = [transfer(at(0), 5n), memo(at(1), text)]
 
-  it('is told once with the memo that came with it', async () => {
+  it('is published once with the memo that arrives with it', async () => {
     const { publish, counts } = await openListed()
     expect(await publish(transactionEvent([moved, noted]))).toEqual(['preconfirmed transfer 0 with memo'])
     expect(
@@ -72,7 +72,7 @@ describe('a movement', () => {
     expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual(['seal 0,1 as transfer,part'])
   })
 
-  it.each(['pendingLogs', 'poll'] as const)('is amended by a memo that comes later: %s', async (via) => {
+  it.each(['pendingLogs', 'poll'] as const)('is amended by a memo that arrives later: %s', async (via) => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent([moved], via))).toEqual(['preconfirmed transfer 0'])
     expect(await publish(transactionEvent([noted], via))).toEqual([
@@ -81,7 +81,7 @@ describe('a movement', () => {
     expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual(['seal 0,1 as transfer,part'])
   })
 
-  it('is amended by a memo that only its block shows', async () => {
+  it('is amended by a memo that only the sealed block contains', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([moved]))
     expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual([
@@ -90,14 +90,14 @@ describe('a movement', () => {
     ])
   })
 
-  it('that a seizure made is told as one', async () => {
+  it('of a seizure is published as a seizure', async () => {
     const { publish } = await openListed()
     const logs = [moved, noted, seizedLog(at(2), 5n)]
     expect(await publish(transactionEvent(logs))).toEqual(['preconfirmed seize 0 with memo'])
     expect(await publish(sealedEventOfLogs(10, logs))).toEqual(['seal 0,1,2 as seize,part,part'])
   })
 
-  it('changes its type where it turns out later to be a seizure', async () => {
+  it('changes its type if the Seized log arrives later', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([moved]))
     expect(await publish(transactionEvent([noted, seizedLog(at(2), 5n)]))).toEqual([
@@ -105,13 +105,13 @@ describe('a movement', () => {
     ])
   })
 
-  it('that is minted or burned is not said twice', async () => {
+  it('of a mint or burn is published once', async () => {
     const { publish } = await openListed()
     const logs = [transfer(at(0), 5n, { from: ZERO }), transfer(at(1), 6n, { to: ZERO }), memo(at(2), text)]
     expect(await publish(transactionEvent(logs))).toEqual(['preconfirmed mint 0', 'preconfirmed burn 1 with memo'])
   })
 
-  it('loses its memo with a sealed block that has none', async () => {
+  it('loses its memo if the sealed block has none', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([moved, noted]))
     expect(await publish(sealedEventOfLogs(10, [moved]))).toEqual([
@@ -120,7 +120,7 @@ describe('a movement', () => {
     ])
   })
 
-  it('whose memo came before it is told with it, and the memo that was told alone is taken back by its block', async () => {
+  it('takes the memo that arrived before it, and the sealed block retracts the separate memo', async () => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent([noted]))).toEqual(['preconfirmed log 1'])
     expect(await publish(transactionEvent([moved]))).toEqual(['preconfirmed transfer 0 with memo'])
@@ -130,7 +130,7 @@ describe('a movement', () => {
     ])
   })
 
-  it('is not taken for two after a restart', async () => {
+  it('is not published twice after a restart', async () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([moved, noted]))
     const again = await openReducer(openedTape.tape)
@@ -141,7 +141,7 @@ describe('a movement', () => {
     ])
   })
 
-  it('is told anew with its parts after a reorganisation', async () => {
+  it('is published again with its parts after a reorganisation', async () => {
     const { publish } = await openListed()
     const logs = [moved, noted, seizedLog(at(2), 5n)]
     await publish(transactionEvent(logs), sealedEventOfLogs(10, logs))
@@ -162,7 +162,7 @@ describe('an announcement', () => {
     endAnnouncement(at(3), 'split'),
   ] as const
 
-  it('is told with what happened inside it, all in log order', async () => {
+  it('is published with the keys inside it, all in log order', async () => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent(split))).toEqual([
       'preconfirmed action 0 of 1,2',
@@ -172,10 +172,10 @@ describe('an announcement', () => {
     expect(await publish(sealedEventOfLogs(10, split))).toEqual(['seal 0,1,2,3 as action,multiplier,pause,part'])
   })
 
-  it('waits for its end, and what is inside does not', async () => {
+  it('waits for its end, but the logs inside it do not', async () => {
     const { publish } = await openListed()
-    const [begun, ...rest] = split
-    expect(await publish(transactionEvent([begun]))).toEqual([])
+    const [start, ...rest] = split
+    expect(await publish(transactionEvent([start]))).toEqual([])
     expect(await publish(transactionEvent(rest.slice(0, 2)))).toEqual([
       'preconfirmed multiplier 1',
       'preconfirmed pause 2',
@@ -183,7 +183,7 @@ describe('an announcement', () => {
     expect(await publish(transactionEvent(rest.slice(2)))).toEqual(['preconfirmed action 0 of 1,2'])
   })
 
-  it('whose end was lost is told with its block', async () => {
+  it('is published with its sealed block if the end was never pushed', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent(split.slice(0, 3)))
     expect(await publish(sealedEventOfLogs(10, split))).toEqual([
@@ -192,10 +192,10 @@ describe('an announcement', () => {
     ])
   })
 
-  it('is amended where something inside it was lost', async () => {
+  it('is amended if a log inside it was never pushed', async () => {
     const { publish } = await openListed()
-    const [begun, change, , ended] = split
-    expect(await publish(transactionEvent([begun, change, ended]))).toEqual([
+    const [start, change, , end] = split
+    expect(await publish(transactionEvent([start, change, end]))).toEqual([
       'preconfirmed action 0 of 1',
       'preconfirmed multiplier 1',
     ])

@@ -18,12 +18,12 @@ const holeEvent: UngroupedEvent = {
   cursor: { number: 2, hash: null },
 }
 
-/** What comes out of it: a transaction by the places of its logs, anything else by its type. */
+/** Records the output: the log indexes of a transaction, the type of any other event. */
 const openGrouping = () => {
   const clock = new VirtualTimeScheduler()
   const events = new Subject<UngroupedEvent>()
   const output: string[] = []
-  events.pipe(groupTransactions(clock)).subscribe((arrival) => output.push(summarise(arrival)))
+  events.pipe(groupTransactions(clock)).subscribe((event) => output.push(summarise(event)))
   const advance = (ms: number) => {
     clock.maxFrames = clock.frame + ms
     clock.flush()
@@ -32,19 +32,19 @@ const openGrouping = () => {
   const takeOutput = () => output.splice(0)
   return {
     clock,
-    receive: (...all: UngroupedEvent[]) => {
-      for (const one of all) events.next(one)
+    receive: (...batch: UngroupedEvent[]) => {
+      for (const event of batch) events.next(event)
     },
     advance,
     takeOutput,
     end: () => events.complete(),
   }
 }
-const summarise = (arrival: IngestEvent): string =>
-  arrival.type === 'transaction' ? arrival.logs.map(({ log }) => log.logIndex).join() : arrival.type
+const summarise = (event: IngestEvent): string =>
+  event.type === 'transaction' ? event.logs.map(({ log }) => log.logIndex).join() : event.type
 
 describe('the logs of one transaction', () => {
-  it('are kept together until one of another comes', () => {
+  it('stay together until a log of another transaction arrives', () => {
     const { receive, takeOutput } = openGrouping()
     receive(logEvent(0), logEvent(1), logEvent(2))
     expect(takeOutput()).toEqual([])
@@ -52,7 +52,7 @@ describe('the logs of one transaction', () => {
     expect(takeOutput()).toEqual(['0,1,2'])
   })
 
-  it('wait for no more than a moment', () => {
+  it('wait at most 25 ms after the first', () => {
     const { receive, advance, takeOutput } = openGrouping()
     receive(logEvent(0))
     advance(24)
@@ -67,33 +67,33 @@ describe('the logs of one transaction', () => {
     expect(takeOutput()).toEqual(['2'])
   })
 
-  it('have one wait at a time, however many transactions come at once', () => {
+  it('have one timeout at a time, however many transactions arrive at once', () => {
     const { clock, receive, takeOutput } = openGrouping()
     receive(...Array.from({ length: 1_000 }, (_, index) => logEvent(index, txHash(5, index))))
     expect(takeOutput()).toHaveLength(999)
     expect(clock.actions).toHaveLength(1)
   })
 
-  it('that a poll brought are whole as they come', () => {
+  it('of a poll do not wait', () => {
     const { receive, advance, takeOutput } = openGrouping()
     receive(logEvent(0, A, 'poll'), logEvent(1, A, 'poll'))
     advance(1)
     expect(takeOutput()).toEqual(['0,1'])
   })
 
-  it('are told before whatever may end them, and a head does not wait for them', () => {
+  it('go before an event that depends on them, and a head does not wait for them', () => {
     const { receive, takeOutput } = openGrouping()
     receive(logEvent(0), headEvent, logEvent(1), holeEvent)
     expect(takeOutput()).toEqual(['head', '0,1', 'hole'])
   })
 
-  it('are of one block', () => {
+  it('are never grouped across blocks', () => {
     const { receive, takeOutput } = openGrouping()
     receive(logEvent(0), logEvent(0, A, 'pendingLogs', 6))
     expect(takeOutput()).toEqual(['0'])
   })
 
-  it('are told when nothing comes any more', () => {
+  it('go out when the input ends', () => {
     const { receive, end, advance, takeOutput } = openGrouping()
     receive(logEvent(0), logEvent(1, B))
     end()

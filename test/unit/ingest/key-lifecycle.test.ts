@@ -21,7 +21,7 @@ const other = TESLA as Hex
 const A = txHash(5, 1)
 const B = txHash(5, 2)
 const key = (index: number, tx: Hex = A, block = 5): string => `${block}-${tx}-${index}`
-/** A log of transaction A in block 5, told by its place and what it moves. */
+/** A transfer in block 5, of transaction A unless named. */
 const movedAt = (index: number, raw: bigint, tx: Hex = A): LogPosition & { index: number } => ({
   block: 5,
   index,
@@ -29,7 +29,7 @@ const movedAt = (index: number, raw: bigint, tx: Hex = A): LogPosition & { index
   tx,
 })
 
-/** A teller that has listed two tokens, and the short of what it tells. */
+/** A reducer with two listed tokens that summarises what it publishes. */
 const openListed = async () => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
@@ -39,7 +39,7 @@ const openListed = async () => {
   return { openedTape, ...fixture, publish }
 }
 
-/** What is told, in few words; everything that is told is checked against the contract first. */
+/** Checks an update against the contract and summarises it. */
 const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   switch (update.type) {
@@ -48,7 +48,7 @@ const summarise = ({ update, text }: Entry): string => {
     case 'amend':
       return `amend ${update.key} ${update.changed.join()}`
     case 'seal':
-      return `seal ${update.symbol} ${update.keys.join()}${update.late.length > 0 ? ` late ${update.late.join()}` : ''}`
+      return `seal ${update.symbol} ${update.keys.join()}${update.late_keys.length > 0 ? ` late ${update.late_keys.join()}` : ''}`
     default:
       return 'stage' in update && 'key' in update
         ? `${update.stage} ${update.key}${update.late ? ' late' : ''}`
@@ -57,19 +57,19 @@ const summarise = ({ update, text }: Entry): string => {
 }
 
 describe('a pre-confirmed key', () => {
-  it('that its block holds is sealed', async () => {
+  it('is sealed if its block contains it', async () => {
     const { publish } = await openListed()
     expect(await publish(pendingLogEvent(movedAt(0, 1n)))).toEqual([`preconfirmed ${key(0)}`])
     expect(await publish(sealedEvent(5, [movedAt(0, 1n)]))).toEqual([`seal AAPLc ${key(0)}`])
   })
 
-  it('that its block lacks is retracted', async () => {
+  it('is retracted if its block lacks it', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(sealedEvent(5, []))).toEqual([`retract ${key(0)} not_sealed`])
   })
 
-  it('whose content is under another index is replaced, and told there as no late one', async () => {
+  it('is replaced if its content has another index, and that key is not late', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 2n)))
     expect(await publish(sealedEvent(5, [movedAt(0, 2n)]))).toEqual([
@@ -80,7 +80,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('that shifts along with others is told anew in log order', async () => {
+  it('that shifts with others is published again in log order', async () => {
     const { publish } = await openListed()
     await publish(...[0, 1, 2].map((index) => pendingLogEvent(movedAt(index, BigInt(index) + 1n))))
     expect(await publish(sealedEvent(5, [movedAt(0, 2n), movedAt(1, 3n)]))).toEqual([
@@ -93,7 +93,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('of which the same content stands twice stays where it stands', async () => {
+  it('with the same content as another keeps its index', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(1, 7n)), pendingLogEvent(movedAt(2, 7n)))
     expect(await publish(sealedEvent(5, [movedAt(0, 7n), movedAt(1, 7n)]))).toEqual([
@@ -103,7 +103,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('that is pushed once more with other content is amended while it is open, and sealed as that', async () => {
+  it('is amended while it is open if other content is pushed, and sealed with that', async () => {
     const { publish, openedTape } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(pendingLogEvent(movedAt(0, 2n)), pendingLogEvent(movedAt(0, 2n)))).toEqual([
@@ -116,14 +116,14 @@ describe('a pre-confirmed key', () => {
     expect((await again.publish(sealedEvent(5, [movedAt(0, 30n)]))).map(summarise)).toEqual([`seal AAPLc ${key(0)}`])
   })
 
-  it('that a poll finds with other content stays as it was told first', async () => {
+  it('keeps its first content if a poll returns other content', async () => {
     const { publish, counts } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(pendingLogEvent(movedAt(0, 2n), { via: 'poll' }))).toEqual([])
     expect(counts.repeated).toBe(1)
   })
 
-  it('of which the same content stood twice and stands once is replaced by what is left', async () => {
+  it('is replaced by the other key of the same content if one of them is gone', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(1, 7n)), pendingLogEvent(movedAt(2, 7n)))
     expect(await publish(sealedEvent(5, [movedAt(1, 7n)]))).toEqual([
@@ -132,7 +132,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('whose content is elsewhere in its transaction is never amended, whatever stands in its place', async () => {
+  it('is never amended if its content moved within the transaction', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(1, 7n)), pendingLogEvent(movedAt(2, 7n)), pendingLogEvent(movedAt(3, 8n)))
     expect(await publish(sealedEvent(5, [movedAt(2, 9n), movedAt(3, 7n), movedAt(4, 8n)]))).toEqual([
@@ -146,7 +146,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('with other content than its block has is amended', async () => {
+  it('is amended if its block has other content', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(sealedEvent(5, [movedAt(0, 9n)]))).toEqual([
@@ -155,19 +155,19 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('that becomes another kind of thing is amended, and sealed as that', async () => {
+  it('is amended if its type changes, and sealed as that type', async () => {
     const { publish, openedTape } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     const sealed = sealedEvent(5, [movedAt(0, 1n)])
     const [block] = sealed.blocks
     const logs = (block?.logs ?? []).map((log) => ({ ...log, topics: [word(1)] }))
-    await publish({ ...sealed, blocks: sealed.blocks.map((one) => ({ ...one, logs })) })
+    await publish({ ...sealed, blocks: sealed.blocks.map((sealedBlock) => ({ ...sealedBlock, logs })) })
     const [amend, seal] = (await openedTape.tape.readAfter(0, 100)).slice(-2).map(({ update }) => update)
     expect(amend).toMatchObject({ type: 'amend', of: 'transfer', update: { type: 'log', stage: 'sealed' } })
     expect(seal).toMatchObject({ type: 'seal', types: ['log'] })
   })
 
-  it('whose transaction says the same of another token is retracted, and the other told', async () => {
+  it('is retracted if the log is of another token, and the other is published', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(sealedEvent(5, [{ ...movedAt(0, 1n), address: other }]))).toEqual([
@@ -177,7 +177,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('of a transaction that was sealed in an earlier block than its own is replaced by that key', async () => {
+  it('is replaced if its transaction is sealed in an earlier block', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent({ ...movedAt(0, 1n), block: 6 }))
     expect(await publish(sealedEvent(5, [movedAt(3, 1n)]))).toEqual([
@@ -187,7 +187,7 @@ describe('a pre-confirmed key', () => {
     expect(await publish(sealedEvent(6, []))).toEqual([`retract ${key(0, A, 6)} replaced by ${key(3)}`])
   })
 
-  it('of a transaction that moves to a later block ends with its own', async () => {
+  it('is retracted with its own block if its transaction moves to a later one', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(sealedEvent(5, []))).toEqual([`retract ${key(0)} not_sealed`])
@@ -195,13 +195,13 @@ describe('a pre-confirmed key', () => {
     expect(await publish(sealedEvent(6, [movedAt(0, 1n)]))).toEqual([`seal AAPLc ${key(0, A, 6)}`])
   })
 
-  it('is not replaced by what is only pre-confirmed elsewhere', async () => {
+  it('is not replaced by a key that is only pre-confirmed', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent({ ...movedAt(0, 1n), block: 6 }))
     expect(await publish(sealedEvent(5, []))).toEqual([`retract ${key(0)} not_sealed`])
   })
 
-  it('that is pushed after its block was settled is no news', async () => {
+  it('that is pushed after its block was settled is dropped', async () => {
     const { publish, counts } = await openListed()
     await publish(sealedEvent(5, [movedAt(0, 1n)]))
     expect(
@@ -210,7 +210,7 @@ describe('a pre-confirmed key', () => {
     expect(counts.repeated).toBe(3)
   })
 
-  it('of a token that was delisted meanwhile gets its end', async () => {
+  it('of a token that was delisted meanwhile is still sealed or retracted', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n, B)), { type: 'list', tokens: [] })
     expect(await publish(sealedEvent(5, [movedAt(1, 1n, B)], { addresses: [APPLE as Hex] }))).toEqual([
@@ -219,7 +219,7 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
-  it('of a token that was not asked for waits for an answer that says something of it', async () => {
+  it('of a token outside the settled addresses stays open', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     expect(await publish(sealedEvent(5, [], { addresses: [other] }))).toEqual([])
@@ -227,8 +227,8 @@ describe('a pre-confirmed key', () => {
   })
 })
 
-describe('a settled block', () => {
-  it('tells retracts, amends, what is new in log order, then one seal for each token', async () => {
+describe('settling a block', () => {
+  it('publishes retractions, amendments, new facts in log order, then one seal per token', async () => {
     const { publish } = await openListed()
     const C = txHash(5, 3)
     await publish(
@@ -255,12 +255,12 @@ describe('a settled block', () => {
     ])
   })
 
-  it('without a log of ours, and of which nothing was told, tells nothing', async () => {
+  it('publishes nothing without logs or published facts', async () => {
     const { publish } = await openListed()
     expect(await publish(sealedEvent(5, []))).toEqual([])
   })
 
-  it('of which a log comes twice tells it once', async () => {
+  it('publishes a log once that the node returns twice', async () => {
     const { publish } = await openListed()
     expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B), movedAt(1, 2n, B)]))).toEqual([
       `sealed ${key(0)} late`,
@@ -269,13 +269,13 @@ describe('a settled block', () => {
     ])
   })
 
-  it('settled once more as it was tells nothing', async () => {
+  it('publishes nothing the second time', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)), sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B)]))
     expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B)]))).toEqual([])
   })
 
-  it('that turns out to hold more tells it, and is sealed again for that token alone', async () => {
+  it('publishes a log that was missing, and seals again for that token only', async () => {
     const { publish } = await openListed()
     const first = [movedAt(0, 1n), { ...movedAt(1, 1n, B), address: other }]
     await publish(sealedEvent(5, first))
@@ -286,22 +286,22 @@ describe('a settled block', () => {
   })
 
   it.each<[string, Parameters<typeof statusEvent>[0], 'sealed' | 'backfill', boolean]>([
-    ['while pendingLogs should have told it', 'pendingLogs', 'sealed', true],
-    ['while it should have been polled', 'poll', 'sealed', true],
-    ['where nothing is pre-confirmed', 'sealed', 'sealed', false],
-    ['caught up', 'sealed', 'backfill', true],
-  ])('tells what is new as late: %s', async (_, source, via, late) => {
+    ['while pendingLogs is the source', 'pendingLogs', 'sealed', true],
+    ['while poll is the source', 'poll', 'sealed', true],
+    ['while nothing is pre-confirmed', 'sealed', 'sealed', false],
+    ['backfilled', 'sealed', 'backfill', true],
+  ])('marks a new fact as late or not: %s', async (_, source, via, late) => {
     const { publish } = await openListed()
     await publish(statusEvent(source))
-    const told = await publish(sealedEvent(5, [movedAt(0, 1n)], { via }))
-    expect(told).toEqual(
+    const published = await publish(sealedEvent(5, [movedAt(0, 1n)], { via }))
+    expect(published).toEqual(
       late
         ? [`sealed ${key(0)} late`, `seal AAPLc ${key(0)} late ${key(0)}`]
         : [`sealed ${key(0)}`, `seal AAPLc ${key(0)}`],
     )
   })
 
-  it('is told with its hash, and its time where the log has none', async () => {
+  it('adds the block hash, and the block time if the log has none', async () => {
     const { publish, openedTape } = await openListed()
     const sealed = sealedEvent(5, [movedAt(0, 1n)], { timestamp: 1_795_000_001 })
     const blocks = sealed.blocks.map((block) => ({
@@ -316,7 +316,7 @@ describe('a settled block', () => {
     ])
   })
 
-  it('is sealed with a digest that anybody can make from its keys', async () => {
+  it('adds a digest that clients can compute from the keys', async () => {
     const { publish, openedTape } = await openListed()
     await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B)]))
     const seal = (await openedTape.tape.readAfter(0, 100)).at(-1)?.update
@@ -328,22 +328,22 @@ describe('a settled block', () => {
   })
 })
 
-describe('what is retracted and amended', () => {
-  it('names the message that told it last', async () => {
+describe('a retraction or amendment', () => {
+  it('names the last update of the key', async () => {
     const { publish, openedTape } = await openListed()
     const positionOf = async (type: string) =>
       (await openedTape.tape.readAfter(0, 100)).findLast(({ update }) => update.type === type)?.update.id
     await publish(pendingLogEvent(movedAt(0, 1n)))
-    const told = await positionOf('transfer')
+    const published = await positionOf('transfer')
     await publish(sealedEvent(5, [movedAt(0, 9n)]))
     const amended = await positionOf('amend')
     await publish(sealedEvent(5, [], { hash: word(5) }))
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
-    expect(updates.find(({ type }) => type === 'amend')).toMatchObject({ was: told, of: 'transfer' })
+    expect(updates.find(({ type }) => type === 'amend')).toMatchObject({ was: published, of: 'transfer' })
     expect(updates.find(({ type }) => type === 'retract')).toMatchObject({ was: amended, of: 'transfer' })
   })
 
-  it('in the turn that told it names it all the same', async () => {
+  it('names it also within one batch', async () => {
     const { publish, openedTape } = await openListed()
     await publish(
       pendingLogEvent(movedAt(0, 1n)),
@@ -357,7 +357,7 @@ describe('what is retracted and amended', () => {
     expect(retract).toMatchObject({ was: amend?.id })
   })
 
-  it('carries the whole new message, sealed under the hash of its block', async () => {
+  it('carries the whole new update with the hash of its block', async () => {
     const { publish, openedTape } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     await publish(sealedEvent(5, [movedAt(0, 150_000_000n)]))
@@ -389,13 +389,13 @@ describe('a reorganisation', () => {
     expect(await publish(sealedEvent(5, [], { hash }))).toEqual([`retract ${key(0)} reorg`])
   })
 
-  it('seals again, under the new hash, a key that it has', async () => {
+  it('seals a kept key again under the new hash', async () => {
     const { publish } = await openListed()
     await publish(sealedEvent(5, [movedAt(0, 1n)]))
     expect(await publish(sealedEvent(5, [movedAt(0, 1n)], { hash }))).toEqual([`seal AAPLc ${key(0)}`])
   })
 
-  it('that brings a retracted key back tells it again, and it lives anew', async () => {
+  it('publishes a retracted key again if it comes back', async () => {
     const { publish } = await openListed()
     await publish(sealedEvent(5, [movedAt(0, 1n)]), sealedEvent(5, [], { hash }))
     expect(await publish(sealedEvent(5, [movedAt(0, 1n)]))).toEqual([
@@ -405,7 +405,7 @@ describe('a reorganisation', () => {
     expect(await publish(sealedEvent(5, [], { hash }))).toEqual([`retract ${key(0)} reorg`])
   })
 
-  it('that moves a transaction to an earlier block has its old key replaced', async () => {
+  it('replaces the key of a transaction that moves to an earlier block', async () => {
     const { publish } = await openListed()
     await publish(sealedEvent(4, []), sealedEvent(5, [movedAt(0, 1n)]))
     await publish(sealedEvent(4, [movedAt(0, 1n)], { hash }))
@@ -414,7 +414,7 @@ describe('a reorganisation', () => {
     ])
   })
 
-  it('that moves one to a later block says that it was sealed no more', async () => {
+  it('retracts the key of a transaction that moves to a later block', async () => {
     const { publish } = await openListed()
     await publish(sealedEvent(5, [movedAt(0, 1n)]), sealedEvent(6, []))
     expect(await publish(sealedEvent(5, [], { hash }))).toEqual([`retract ${key(0)} reorg`])
@@ -424,7 +424,7 @@ describe('a reorganisation', () => {
     ])
   })
 
-  it('lets what is pre-confirmed above the block that it goes back to be news again', async () => {
+  it('accepts pre-confirmed logs again above the block that it goes back to', async () => {
     const { publish } = await openListed()
     await publish(sealedEvent(5, []), sealedEvent(6, []))
     await publish(sealedEvent(5, [], { hash }))
@@ -433,21 +433,21 @@ describe('a reorganisation', () => {
 })
 
 describe('a restart', () => {
-  it('gives what was open its end, however the process went', async () => {
+  it('ends every open key, after a clean end and a crash', async () => {
     for (const end of ['reopen', 'crash'] as const) {
       const { publish, openedTape } = await openListed()
       await publish(sealedEvent(4, []), pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n, B)))
       const again = await openReducer(await openedTape[end]())
       expect(again.reducer.ledger.openCount).toBe(2)
-      const told = await again.publish(sealedEvent(5, [movedAt(0, 1n)], { via: 'backfill' }))
-      expect(told.map(summarise)).toEqual([`retract ${key(1, B)} not_sealed`, `seal AAPLc ${key(0)}`])
+      const published = await again.publish(sealedEvent(5, [movedAt(0, 1n)], { via: 'backfill' }))
+      expect(published.map(summarise)).toEqual([`retract ${key(1, B)} not_sealed`, `seal AAPLc ${key(0)}`])
       expect(again.reducer.ledger.openCount).toBe(0)
       const third = await openReducer(await openedTape.crash())
       expect(third.reducer.ledger.openCount).toBe(0)
     }
   })
 
-  it('gives it its end even where the tape no longer holds the telling', async () => {
+  it('ends an open key even if its publication was evicted', async () => {
     const openedTape = await openTestTape({ retentionMs: 1_000 })
     onTestFinished(() => openedTape.close())
     const { publish } = await openReducer(openedTape.tape)
@@ -467,7 +467,7 @@ describe('a restart', () => {
     expect((await again.publish(sealedEvent(5, []))).map(summarise)).toEqual([`retract ${key(0)} not_sealed`])
   })
 
-  it('knows what was sealed, amended and retracted, and under which hash', async () => {
+  it('restores what was sealed, amended and retracted, and under which hash', async () => {
     const { publish, openedTape } = await openListed()
     await publish(
       pendingLogEvent(movedAt(0, 1n)),

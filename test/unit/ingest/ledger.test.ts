@@ -14,7 +14,7 @@ const addresses: ReadonlySet<Hex> = new Set([address])
 
 const factAt = (block: number, index = 0, raw = 1n): SealedFact => {
   const log = logAt({ block, index, raw, address })
-  const joinContext = {
+  const publishContext = {
     via: 'sealed',
     sealed: true,
     late: true,
@@ -24,8 +24,8 @@ const factAt = (block: number, index = 0, raw = 1n): SealedFact => {
     chainTime: null,
   } as const
   const [decodedLog] = decodeLogs([log]).decodedLogs
-  if (!decodedLog) throw new Error('nothing said')
-  const draft = enrich(decodedLog, tokenOf(), joinContext)
+  if (!decodedLog) throw new Error('no decoded log')
+  const draft = enrich(decodedLog, tokenOf(), publishContext)
   return { ...factLocation(draft), content: contentOf(draft), detail: detailOf(draft), draft }
 }
 const publishedFactAt = (block: number, index = 0, state: PublishedFact['state'] = 'open'): PublishedFact => {
@@ -40,31 +40,26 @@ const publish = (ledger: Ledger, block: number, index = 0, end = 0) => {
 }
 const settle = (ledger: Ledger, block: number, facts: readonly SealedFact[] = []) => {
   ledger.setSettled(block)
-  return ledger.settle(
-    { number: block, hash: blockHash(block), timestamp: null },
-    { facts: facts, parts: [] },
-    addresses,
-    0,
-  )
+  return ledger.settle({ number: block, hash: blockHash(block), timestamp: null }, { facts, parts: [] }, addresses, 0)
 }
 
 describe('a pre-confirmed log', () => {
-  it('is news once', () => {
+  it('is new once', () => {
     const ledger = new Ledger()
     expect([1, 2, 3].map(() => publish(ledger, 5))).toEqual([true, false, false])
   })
 
-  it('is another at another place', () => {
+  it('is new again at another position', () => {
     const ledger = new Ledger()
     expect([publish(ledger, 5, 0), publish(ledger, 5, 1), publish(ledger, 6, 0)]).toEqual([true, true, true])
   })
 
-  it('may come late and out of order, while its block is open', () => {
+  it('may arrive late and out of order while its block is open', () => {
     const ledger = new Ledger()
     expect([9, 7, 8, 7].map((block) => publish(ledger, block))).toEqual([true, true, true, false])
   })
 
-  it('of a block that is settled is no news, told or not', () => {
+  it('of a settled block is not new, published or not', () => {
     const ledger = new Ledger()
     publish(ledger, 5)
     settle(ledger, 5, [factAt(5)])
@@ -76,14 +71,14 @@ describe('a pre-confirmed log', () => {
     ])
   })
 
-  it('of a block that nobody can be building is no news', () => {
+  it('of an impossibly high block is not new', () => {
     const ledger = new Ledger()
     settle(ledger, 5)
     expect(publish(ledger, 2 ** 50)).toBe(false)
   })
 })
 
-describe('what is open', () => {
+describe('an open key', () => {
   it('is found by its block', () => {
     const ledger = new Ledger()
     for (const block of [7, 5, 9]) publish(ledger, block)
@@ -104,11 +99,11 @@ describe('what is open', () => {
     ).toHaveLength(1)
   })
 
-  it('is bounded: beyond it a log waits for its block, and is told then', () => {
+  it('beyond the bound waits until its block is settled', () => {
     const ledger = new Ledger()
     const bound = 100_000
-    const { key: _, ...told } = publishedFactAt(7)
-    for (let index = 0; index < bound; index += 1) ledger.add(7, { ...told, key: `7-${index}` }, 0)
+    const { key: _, ...fact } = publishedFactAt(7)
+    for (let index = 0; index < bound; index += 1) ledger.add(7, { ...fact, key: `7-${index}` }, 0)
     expect(publish(ledger, 8)).toBe(false)
     settle(ledger, 7)
     expect(settle(ledger, 8, [factAt(8)]).additions).toHaveLength(1)
@@ -116,8 +111,8 @@ describe('what is open', () => {
   })
 })
 
-describe('what is settled', () => {
-  it('is remembered as deep as a reorganisation may reach', () => {
+describe('a settled key', () => {
+  it('is remembered while a reorganisation can reach it', () => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
     ledger.setSettled(100 + RECENT_BLOCKS_BOUND)
@@ -126,7 +121,7 @@ describe('what is settled', () => {
     expect(ledger.size).toBe(0)
   })
 
-  it('is remembered longer while it is not safe, up to a bound', () => {
+  it('is remembered longer while the safe block is not above it, up to a bound', () => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
     ledger.setSafe(100)
@@ -136,7 +131,7 @@ describe('what is settled', () => {
     expect(ledger.size).toBe(0)
   })
 
-  it('is remembered where what lies around it is still caught up', () => {
+  it('is remembered while blocks around it are being caught up', () => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
     ledger.setSettled(101 + RECENT_BLOCKS_BOUND, 50)
@@ -145,14 +140,14 @@ describe('what is settled', () => {
     expect(ledger.size).toBe(0)
   })
 
-  it('is bounded by count: the oldest settled block is forgotten first, what is open never', () => {
+  it('beyond the bound is forgotten, oldest block first, but never an open key', () => {
     const ledger = new Ledger()
     const bound = 262_144
     publish(ledger, 1)
-    const { key: _, ...told } = publishedFactAt(2, 0, 'sealed')
+    const { key: _, ...fact } = publishedFactAt(2, 0, 'sealed')
     for (let index = 0; index < bound; index += 1) {
       const block = 2 + Math.floor(index / 1_000)
-      ledger.add(block, { ...told, key: `${block}-${index}` }, 0)
+      ledger.add(block, { ...fact, key: `${block}-${index}` }, 0)
     }
     expect(ledger.size).toBeLessThanOrEqual(bound)
     expect(ledger.openCount).toBe(1)
@@ -161,8 +156,8 @@ describe('what is settled', () => {
   })
 })
 
-describe('where a restart finds what is remembered', () => {
-  it('is where the oldest remembered block was first heard of', () => {
+describe('the restart position', () => {
+  it('is where the tape ended when the oldest remembered block was added', () => {
     const ledger = new Ledger()
     publish(ledger, 100, 0, 40)
     publish(ledger, 101, 0, 50)
@@ -170,7 +165,7 @@ describe('where a restart finds what is remembered', () => {
     expect(ledger.restartSeq(70)).toBe(40)
   })
 
-  it('is the end where nothing is remembered', () => {
+  it('is the end of the tape if the ledger is empty', () => {
     expect(new Ledger().restartSeq(70)).toBe(70)
   })
 
@@ -184,7 +179,7 @@ describe('where a restart finds what is remembered', () => {
     expect(ledger.restartSeq(70)).toBe(50)
   })
 
-  it('holds for what came out of order too', () => {
+  it('is the lowest one if blocks are added out of order', () => {
     const ledger = new Ledger()
     publish(ledger, 101, 0, 40)
     publish(ledger, 100, 0, 50)

@@ -8,11 +8,11 @@ import { multiplierUpdated, transfer, uiMultiplierUpdated } from './token-logs.t
 describe('a transfer before, in the block of, and after a split', () => {
   const before = transfer(positionAt(10, 0), 100_000_000n)
   const first = transfer(positionAt(11, 0), 100_000_000n)
-  const [once, change] = splitLogs(11, 1)
+  const [legacyChange, change] = splitLogs(11, 1)
   const last = transfer(positionAt(11, 3), 100_000_000n)
   const after = transfer(positionAt(12, 0), 100_000_000n)
 
-  const told = (stage: string, late = '') => [
+  const expected = (stage: string, late = '') => [
     `${stage} 10/0 100000000 x 1 = 1${late}`,
     `${stage} 11/0 100000000 x 1 = 1${late}`,
     `effective 1 to 2 by log${late}`,
@@ -20,44 +20,44 @@ describe('a transfer before, in the block of, and after a split', () => {
     `${stage} 12/0 100000000 x 2 = 2${late}`,
   ]
 
-  it.each(['pendingLogs', 'poll'] as const)('has the multiplier of its place: %s', async (via) => {
+  it.each(['pendingLogs', 'poll'] as const)('has the multiplier of its chain position: %s', async (via) => {
     const { publish } = await openListed(via)
-    const groups = [[before], [first], [once, change], [last], [after]]
-    expect(await publish(...groups.map((logs) => transactionEvent(logs, via)))).toEqual(told('preconfirmed'))
+    const groups = [[before], [first], [legacyChange, change], [last], [after]]
+    expect(await publish(...groups.map((logs) => transactionEvent(logs, via)))).toEqual(expected('preconfirmed'))
     expect(await publish(sealedEventOfLogs(10, [before]))).toEqual(['seal 10/0 as transfer'])
-    expect(await publish(sealedEventOfLogs(11, [first, once, change, last]))).toEqual([
+    expect(await publish(sealedEventOfLogs(11, [first, legacyChange, change, last]))).toEqual([
       'seal 11/0,11/1,11/2,11/3 as transfer,part,multiplier,transfer',
     ])
   })
 
-  it('has it when it is told late', async () => {
+  it('has that multiplier when it is published late', async () => {
     const { publish } = await openListed()
-    const told11 = [
+    const blocks = [
       sealedEventOfLogs(10, [before]),
-      sealedEventOfLogs(11, [first, once, change, last]),
+      sealedEventOfLogs(11, [first, legacyChange, change, last]),
       sealedEventOfLogs(12, [after]),
     ]
-    expect((await publish(...told11)).filter((line) => !line.startsWith('seal '))).toEqual(told('sealed', ' late'))
+    expect((await publish(...blocks)).filter((line) => !line.startsWith('seal '))).toEqual(expected('sealed', ' late'))
   })
 
-  it('has it when its block is caught up long after', async () => {
+  it('has that multiplier when its block is backfilled much later', async () => {
     const { publish } = await openListed('sealed')
     const newer = { via: 'backfill', newest: 500, cursor: 400 } as const
     await publish(sealedEventOfLogs(500, []))
     const lines = await publish(
       sealedEventOfLogs(10, [before], newer),
-      sealedEventOfLogs(11, [first, once, change, last], newer),
+      sealedEventOfLogs(11, [first, legacyChange, change, last], newer),
       sealedEventOfLogs(12, [after], newer),
     )
-    expect(lines.filter((line) => !line.startsWith('seal '))).toEqual(told('sealed', ' late'))
+    expect(lines.filter((line) => !line.startsWith('seal '))).toEqual(expected('sealed', ' late'))
   })
 
-  it('has it after a restart between the two', async () => {
+  it('has that multiplier after a restart in between', async () => {
     const { publish, openedTape } = await openListed()
-    await publish(transactionEvent([before]), transactionEvent([first]), transactionEvent([once, change]))
+    await publish(transactionEvent([before]), transactionEvent([first]), transactionEvent([legacyChange, change]))
     const again = await openReducer(openedTape.tape)
     expect((await again.publish(transactionEvent([last]), transactionEvent([after]))).map(summarise)).toEqual(
-      told('preconfirmed').slice(3),
+      expected('preconfirmed').slice(3),
     )
   })
 
@@ -65,11 +65,11 @@ describe('a transfer before, in the block of, and after a split', () => {
     const { publish } = await openListed()
     await publish(
       sealedEventOfLogs(10, [before]),
-      sealedEventOfLogs(11, [first, once, change, last]),
+      sealedEventOfLogs(11, [first, legacyChange, change, last]),
       sealedEventOfLogs(12, [after]),
     )
     const hash = (block: number) => blockHash(block + 1_000)
-    const [lateOnce, lateChange] = splitLogs(12, 1)
+    const [lateLegacyChange, lateChange] = splitLogs(12, 1)
     expect(
       await publish(
         sealedEventOfLogs(11, [first, transfer({ ...positionAt(11, 3), tx: txHash(11, 3) }, 100_000_000n)], {
@@ -77,13 +77,15 @@ describe('a transfer before, in the block of, and after a split', () => {
         }),
       ),
     ).toEqual([
-      'retract 11/2 reorg now "1"',
+      'retract 11/2 reorg now {"multiplier":"1"}',
       'amend 11/3 multiplier,shares: 1 sealed',
       'seal 11/0,11/3 as transfer,transfer',
     ])
     expect(
       await publish(
-        sealedEventOfLogs(12, [after, lateOnce, lateChange, transfer(positionAt(12, 3), 1n)], { hash: hash(12) }),
+        sealedEventOfLogs(12, [after, lateLegacyChange, lateChange, transfer(positionAt(12, 3), 1n)], {
+          hash: hash(12),
+        }),
       ),
     ).toEqual([
       'amend 12/0 multiplier,shares: 1 sealed',
@@ -93,10 +95,10 @@ describe('a transfer before, in the block of, and after a split', () => {
     ])
   })
 
-  it('is amended when the split was lost and is found with its block', async () => {
+  it('is amended when only the sealed block contains the split', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([first]), transactionEvent([last]), transactionEvent([after]))
-    expect(await publish(sealedEventOfLogs(11, [first, once, change, last]))).toEqual([
+    expect(await publish(sealedEventOfLogs(11, [first, legacyChange, change, last]))).toEqual([
       'amend 11/3 multiplier,shares: 2 sealed',
       'effective 1 to 2 by log late',
       'seal 11/0,11/1,11/2,11/3 as transfer,part,multiplier,transfer',
@@ -105,27 +107,27 @@ describe('a transfer before, in the block of, and after a split', () => {
     expect(await publish(sealedEventOfLogs(12, [after]))).toEqual(['seal 12/0 as transfer'])
   })
 
-  it('is amended when the split is pre-confirmed out of order', async () => {
+  it('is amended when the split arrives out of order', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([first]), transactionEvent([last]))
-    expect(await publish(transactionEvent([once, change]))).toEqual([
+    expect(await publish(transactionEvent([legacyChange, change]))).toEqual([
       'effective 1 to 2 by log',
       'amend 11/3 multiplier,shares: 2 preconfirmed',
     ])
   })
 
-  it('is amended when the split was pre-confirmed and is not sealed', async () => {
+  it('is amended when the pre-confirmed split is not sealed', async () => {
     const { publish } = await openListed()
-    await publish(transactionEvent([once, change]), transactionEvent([last]), transactionEvent([after]))
+    await publish(transactionEvent([legacyChange, change]), transactionEvent([last]), transactionEvent([after]))
     expect(await publish(sealedEventOfLogs(11, [last]))).toEqual([
-      'retract 11/2 not_sealed now "1"',
+      'retract 11/2 not_sealed now {"multiplier":"1"}',
       'amend 11/3 multiplier,shares: 1 sealed',
       'seal 11/3 as transfer',
       'amend 12/0 multiplier,shares: 1 preconfirmed',
     ])
   })
 
-  it('is amended as it stands by then: in its block, and behind the transactions that are left', async () => {
+  it('is amended with its sealed block and its latest transaction index', async () => {
     const { publish, openedTape } = await openListed()
     const moved = transfer(positionAt(11, 3), 5n)
     await publish(
@@ -140,7 +142,7 @@ describe('a transfer before, in the block of, and after a split', () => {
     })
   })
 
-  it('whose split says another value before it once it is sealed is amended', async () => {
+  it('is amended when the sealed split has another old value', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([uiMultiplierUpdated(positionAt(11, 1), '1', '2', timestampOf(11))]))
     expect(
@@ -148,11 +150,11 @@ describe('a transfer before, in the block of, and after a split', () => {
     ).toEqual(['amend 11/1 from:  sealed', 'seal 11/1 as multiplier'])
   })
 
-  it('that is sealed above is amended when the split is caught up beneath it', async () => {
+  it('is amended in a sealed block when the split is backfilled below it', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(500, [transfer(positionAt(500, 0), 1n)]))
     const beneath = { via: 'backfill', newest: 500, cursor: 11 } as const
-    expect(await publish(sealedEventOfLogs(11, [once, change], beneath))).toEqual([
+    expect(await publish(sealedEventOfLogs(11, [legacyChange, change], beneath))).toEqual([
       'effective 1 to 2 by log late',
       'seal 11/1,11/2 as part,multiplier',
       'amend 500/0 multiplier,shares: 2 sealed',
@@ -161,7 +163,7 @@ describe('a transfer before, in the block of, and after a split', () => {
 })
 
 describe('a change of the multiplier', () => {
-  it('to nothing leaves no shares', async () => {
+  it('to zero gives zero shares', async () => {
     const { publish } = await openListed()
     const nothing = uiMultiplierUpdated(positionAt(11, 0), '1', '0', timestampOf(11))
     expect(await publish(transactionEvent([nothing]), transactionEvent([transfer(positionAt(12, 0), 5n)]))).toEqual([
@@ -170,19 +172,19 @@ describe('a change of the multiplier', () => {
     ])
   })
 
-  it('whose former value is another when its block is sealed is amended', async () => {
+  it('is amended when the sealed log has another old value', async () => {
     const { publish } = await openListed()
     const again = (from: string) =>
       uiMultiplierUpdated({ ...positionAt(12, 0), tx: txHash(12, 0) }, from, '4', timestampOf(12))
     await publish(transactionEvent(splitLogs(11, 1)), transactionEvent([again('2')]))
-    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now "4"'])
+    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now {"multiplier":"4"}'])
     expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual([
       'amend 12/0 from:  sealed',
       'seal 12/0 as multiplier',
     ])
   })
 
-  it('is forgotten where its key holds something else when its block is sealed', async () => {
+  it('is forgotten when the sealed block has another log under its key', async () => {
     const { publish } = await openListed()
     await publish(
       transactionEvent([uiMultiplierUpdated({ ...positionAt(10, 0), tx: txHash(10, 0) }, '1', '2', timestampOf(20))]),
@@ -194,7 +196,7 @@ describe('a change of the multiplier', () => {
     ])
   })
 
-  it('that lies in what could not be read changes nothing of what moved before it', async () => {
+  it('inside a hole does not amend movements before the hole', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
     await publish({
@@ -211,7 +213,7 @@ describe('a change of the multiplier', () => {
     ).toEqual(['effective 2 to 4 by log', 'amend 21/0 multiplier,shares: 2 preconfirmed'])
   })
 
-  it('in the old way does not say what held before it', async () => {
+  it('by the old event does not correct the multiplier before it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))
     await publish(listEvent(apple({ multiplier: 2 })))
@@ -221,7 +223,7 @@ describe('a change of the multiplier', () => {
     expect(await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))).toEqual(['seal 10/0 as transfer'])
   })
 
-  it('that fell away is not what held before the next', async () => {
+  it('that is not sealed does not count as the value before the next change', async () => {
     const { publish } = await openListed()
     const later = uiMultiplierUpdated(positionAt(12, 0), '2', '4', timestampOf(50))
     await publish(
@@ -230,12 +232,12 @@ describe('a change of the multiplier', () => {
       transactionEvent([later]),
     )
     expect(await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))).toEqual(['seal 10/0 as transfer'])
-    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now "1"'])
+    expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now {"multiplier":"1"}'])
   })
 })
 
-describe('the list', () => {
-  it('that goes on saying the old value displaces no log', async () => {
+describe('a multiplier of the list', () => {
+  it('does not replace a log if it is still the old one', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)))
     expect(await publish(listEvent(apple()), listEvent(apple()))).toEqual([])
@@ -244,13 +246,13 @@ describe('the list', () => {
     ])
   })
 
-  it('that follows a log says nothing new', async () => {
+  it('publishes nothing if it repeats a log', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)))
     expect(await publish(listEvent(apple({ multiplier: 2 })))).toEqual([])
   })
 
-  it('that goes back to what a log has replaced was read before the log', async () => {
+  it('is ignored if it goes back to a value that a log replaced', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)), listEvent(apple({ multiplier: 2 })))
     expect(await publish(listEvent(apple()), listEvent(apple({ multiplier: 2 })))).toEqual([])
@@ -259,7 +261,7 @@ describe('the list', () => {
     ])
   })
 
-  it('that contradicts is told, and holds for what comes after', async () => {
+  it('that contradicts the logs is published and holds from then on', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)))
     expect(await publish(listEvent(apple({ multiplier: 3 })))).toEqual(['effective 2 to 3 by list'])
@@ -271,7 +273,7 @@ describe('the list', () => {
     ])
   })
 
-  it('that knew of the second of two changes before the first was heard is refuted by what the first says', async () => {
+  it('that includes a second change early is corrected by the log of the first', async () => {
     const { publish } = await openListed('sealed')
     await publish(listEvent(apple({ multiplier: 4 })))
     const newer = { via: 'backfill', newest: 500, cursor: 400 } as const
@@ -292,12 +294,15 @@ describe('the list', () => {
     ])
   })
 
-  it('that speaks first after a restart does not touch what had been told before', async () => {
+  it('that comes first after a restart does not amend published facts', async () => {
     const { publish, openedTape } = await openListed()
     const moved = transfer(positionAt(10, 0), 1n)
     await publish(headEvent(9), sealedEventOfLogs(9, []), transactionEvent([moved]))
     const again = await openReducer(openedTape.tape)
-    const turn = [listEvent(apple({ multiplier: 4 })), sealedEventOfLogs(10, [moved])]
-    expect((await again.publish(...turn)).map(summarise)).toEqual(['effective 1 to 4 by list', 'seal 10/0 as transfer'])
+    const batch = [listEvent(apple({ multiplier: 4 })), sealedEventOfLogs(10, [moved])]
+    expect((await again.publish(...batch)).map(summarise)).toEqual([
+      'effective 1 to 4 by list',
+      'seal 10/0 as transfer',
+    ])
   })
 })

@@ -10,7 +10,7 @@ import { listEvent, openReducer, statusEvent, subscribedEvent } from './reducer-
 import { multiplierUpdated, uiMultiplierUpdated } from './token-logs.ts'
 
 export const positionAt = (block: number, index: number) => ({ block, index })
-/** A two-for-one split at once, as the token says it: first in the old way, then in the new. */
+/** An immediate two-for-one split: the old event first, then the new one, as the token emits them. */
 export const splitLogs = (block: number, index: number): readonly [Log, Log] => {
   const tx = txHash(block, index)
   return [
@@ -20,7 +20,7 @@ export const splitLogs = (block: number, index: number): readonly [Log, Log] => 
 }
 export const isoTime = (second: number) => new Date(second * 1_000).toISOString()
 
-/** What is told, in few words; everything that is told is checked against the contract first. */
+/** Checks an update against the contract and summarises it. */
 export const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   switch (update.type) {
@@ -40,7 +40,7 @@ export const summarise = ({ update, text }: Entry): string => {
 }
 const shortKey = (key: string): string => key.replace(/-0x[0-9a-f]+-/, '/')
 
-/** A teller that has listed a token of the multiplier 1, or would if its logs were heard, and the short of what it tells. */
+/** A reducer with a token of multiplier 1, listed once subscribed. Summarises what it publishes. */
 export const openListed = async (
   source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs',
   subscribed = [subscribedEvent],

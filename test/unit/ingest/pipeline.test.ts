@@ -11,7 +11,6 @@ import { openReducer, publishedKeys, readUpdates, sourceLogEvent } from './reduc
 
 const address = APPLE as Hex
 
-/** Waits until the tape holds what is waited for. */
 const waitUntil = (tape: SearchableTape, condition: () => boolean | Promise<boolean>): Promise<void> =>
   new Promise((resolve, reject) => {
     const check = async () => {
@@ -29,10 +28,9 @@ const openTape = async () => {
   return openedTape
 }
 
-/** An answer that leaves nothing out. */
 const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, partial: false })
 
-/** A river whose two springs are the test's. */
+/** Runs a pipeline whose lists and chain events the test sends. */
 const runPipeline = async (tape: SearchableTape) => {
   const { reducer, counts } = await openReducer(tape)
   const lists = new Subject<PolledList | null>()
@@ -69,7 +67,7 @@ const runPipeline = async (tape: SearchableTape) => {
   }
 }
 
-describe('a turn', () => {
+describe('a batch', () => {
   it('of several logs is one append', async () => {
     const { tape } = await openTape()
     const { lists, events, batchSizes } = await runPipeline(tape)
@@ -77,12 +75,12 @@ describe('a turn', () => {
     events.next({ type: 'hearing', addresses: [address] })
     for (let index = 0; index < 5; index += 1) events.next(sourceLogEvent({ block: 5, index, address }))
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
-    // The last waits for what may belong to it.
+    // The last log waits for the rest of its transaction.
     expect(batchSizes).toEqual([6, 1])
     expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'nav', ...Array(5).fill('transfer')])
   })
 
-  it('that comes to nothing is not written', async () => {
+  it('without updates or notes is not written', async () => {
     const { tape } = await openTape()
     const { lists, events, batchSizes } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple())))
@@ -95,7 +93,7 @@ describe('a turn', () => {
     expect(batchSizes).toEqual([2, 1])
   })
 
-  it('holds lists and logs in the order in which they came', async () => {
+  it('keeps lists and logs in the order of arrival', async () => {
     const { tape } = await openTape()
     const { lists, events } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple())))
@@ -117,13 +115,13 @@ describe('a turn', () => {
     ])
   })
 
-  it('waits for the one before it to be written', async () => {
+  it('waits until the one before it is written', async () => {
     const { tape } = await openTape()
     const { lists, events } = await runPipeline(tape)
     const appended: string[] = []
     const { append } = tape
     tape.append = async (drafts, notes) => {
-      appended.push('begun')
+      appended.push('start')
       await new Promise(setImmediate)
       const entries = await append.call(tape, drafts, notes)
       appended.push('done')
@@ -138,12 +136,12 @@ describe('a turn', () => {
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
     await new Promise(setImmediate)
     expect(appended.length).toBeGreaterThan(2)
-    expect(appended).toEqual(appended.map((_, index) => (index % 2 === 0 ? 'begun' : 'done')))
+    expect(appended).toEqual(appended.map((_, index) => (index % 2 === 0 ? 'start' : 'done')))
   })
 })
 
-describe('the river', () => {
-  it('asks for the tokens of each list that differs, and for none without one', async () => {
+describe('the pipeline', () => {
+  it('subscribes to the tokens of each list that differs, and never to an empty list', async () => {
     const { tape } = await openTape()
     const { lists, requestedAddresses } = await runPipeline(tape)
     expect(requestedAddresses).toEqual([])
@@ -156,14 +154,14 @@ describe('the river', () => {
     expect(requestedAddresses).toEqual([[TESLA, APPLE], [APPLE]])
   })
 
-  it('asks for the same tokens anew after a list that was empty', async () => {
+  it('subscribes again to the same tokens after an empty list', async () => {
     const { tape } = await openTape()
     const { lists, requestedAddresses } = await runPipeline(tape)
     for (const list of [parsedList(apple()), [], parsedList(apple())]) lists.next(completeList(list))
     expect(requestedAddresses).toEqual([[APPLE], [APPLE]])
   })
 
-  it('goes on asking for what a list may only have left out', async () => {
+  it('stays subscribed to tokens that a partial list omits', async () => {
     const { tape } = await openTape()
     const { lists, requestedAddresses } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple())))
@@ -171,7 +169,7 @@ describe('the river', () => {
     expect(requestedAddresses).toEqual([[APPLE], [TESLA, APPLE]])
   })
 
-  it('asks after a restart for what the board knew, before any list', async () => {
+  it('subscribes after a restart to the listed tokens before any list', async () => {
     const { tape, reopen } = await openTape()
     const { lists, events, stop } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple(), tesla())))
@@ -184,7 +182,7 @@ describe('the river', () => {
     expect((await runPipeline(await reopen())).requestedAddresses).toEqual([[APPLE]])
   })
 
-  it('ends with the failure of its tape', async () => {
+  it('fails when its tape fails', async () => {
     const { tape } = await openTape()
     const { lists, events, failure } = await runPipeline(tape)
     tape.append = () => Promise.reject(new Error('disk is full'))
@@ -194,7 +192,7 @@ describe('the river', () => {
     expect(failure()).toMatchObject({ message: 'disk is full' })
   })
 
-  it('tells nothing once it is left', async () => {
+  it('writes nothing once it is unsubscribed', async () => {
     const { tape } = await openTape()
     const { lists, events, stop } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple())))

@@ -42,10 +42,10 @@ const openListed = async () => {
 describe('a token that changes its symbol on chain', () => {
   const rename = transactionEvent([symbolUpdated(at(5), 'APPc')])
 
-  it('is told under the new one, by which and by the old one it is found', async () => {
+  it('is published under the new symbol and found by both', async () => {
     const { publish, reducer } = await openListed()
     expect(await publish(rename, transactionEvent([transfer(at(6), 1n)]))).toMatchObject([
-      { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, was: { symbol: 'AAPLc' } },
+      { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, before: { symbol: 'AAPLc' } },
       { type: 'transfer', symbol: 'APPc', address },
     ])
     const directory = new Directory(reducer.tokens.values())
@@ -53,7 +53,7 @@ describe('a token that changes its symbol on chain', () => {
       expect(directory.find(name)).toMatchObject({ kind: 'found', token: { address } })
   })
 
-  it('is not told again when the list follows, and not displaced by a list that does not yet', async () => {
+  it('is not published again by the list, and an old list does not revert it', async () => {
     const { publish, reducer } = await openListed()
     await publish(rename)
     expect(await publish(listEvent(apple()), listEvent(apple({ name: 'Apple Inc' })))).toMatchObject([
@@ -63,24 +63,24 @@ describe('a token that changes its symbol on chain', () => {
     expect(reducer.tokens.get(address)?.symbol).toBe('APPc')
   })
 
-  it('has another one where the list says so later', async () => {
+  it('takes a later symbol from the list', async () => {
     const { publish } = await openListed()
     await publish(rename)
     expect(await publish(listEvent(apple({ symbol: 'APPLE' })))).toMatchObject([
-      { type: 'token', symbol: 'APPLE', changed: ['symbol'], was: { symbol: 'APPc' }, source: 'list' },
+      { type: 'token', symbol: 'APPLE', changed: ['symbol'], before: { symbol: 'APPc' }, source: 'list' },
     ])
   })
 
-  it('has its former one back where that was not so', async () => {
+  it('gets its former symbol back if the log is not sealed', async () => {
     const { publish, reducer } = await openListed()
     await publish(rename)
     expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
-      { type: 'retract', of: 'token', symbol: 'AAPLc', now: { symbol: 'AAPLc', name: 'Apple' } },
+      { type: 'retract', of: 'token', symbol: 'AAPLc', now: { token: { symbol: 'AAPLc', name: 'Apple' } } },
     ])
     expect(reducer.tokens.get(address)).toMatchObject({ symbol: 'AAPLc', record: { symbol: 'AAPLc' } })
   })
 
-  it.each(['*', '  ', ''])('to %o goes by its address', async (symbol) => {
+  it.each(['*', '  ', ''])('to %o is published under its address', async (symbol) => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent([symbolUpdated(at(5), symbol)]))).toMatchObject([
       { symbol: address, changed: ['symbol'] },
@@ -88,8 +88,8 @@ describe('a token that changes its symbol on chain', () => {
   })
 })
 
-describe('what a log says of the record', () => {
-  it('is held with what others said, and taken back alone', async () => {
+describe('a record change from a log', () => {
+  it('is merged with other changes and reverted alone', async () => {
     const { publish, reducer } = await openListed()
     await publish(
       transactionEvent([nameUpdated(at(5), 'Apple Inc')]),
@@ -108,28 +108,30 @@ describe('what a log says of the record', () => {
     expect(reducer.tokens.get(address)?.record).toMatchObject({ name: 'Apple', extra_metadata: { desk: 'b' } })
   })
 
-  it('is nothing where an entry is removed, and null where there is no cap', async () => {
+  it('removes an empty entry, and maps the highest cap to null', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([extraMetadataUpdated(at(5), 'site', 'a')]))
     const [removed, uncapped] = await publish(
       transactionEvent([extraMetadataUpdated(at(6), 'site', '')]),
       transactionEvent([supplyCapUpdated(at(7), 10n, 2n ** 128n - 1n)]),
     )
-    expect(removed).toMatchObject({ token: { extra_metadata: {} }, was: { extra_metadata: { site: 'a' } } })
-    expect(uncapped).toMatchObject({ token: { supply_cap: null }, was: { supply_cap: '10' } })
+    expect(removed).toMatchObject({ token: { extra_metadata: {} }, before: { extra_metadata: { site: 'a' } } })
+    expect(uncapped).toMatchObject({ token: { supply_cap: null }, before: { supply_cap: '10' } })
   })
 
-  it('may be called anything', async () => {
+  it('accepts any entry name', async () => {
     const { publish, openedTape } = await openListed()
-    const [told] = await publish(transactionEvent([extraMetadataUpdated(at(5), '__proto__', 'a')]))
-    expect(told?.type === 'token' && Object.entries(told.token.extra_metadata as object)).toEqual([['__proto__', 'a']])
+    const [update] = await publish(transactionEvent([extraMetadataUpdated(at(5), '__proto__', 'a')]))
+    expect(update?.type === 'token' && Object.entries(update.token.extra_metadata as object)).toEqual([
+      ['__proto__', 'a'],
+    ])
     const again = await openReducer(openedTape.tape)
     expect(await again.publish(listEvent(apple()))).toEqual([])
   })
 })
 
 describe('a pause', () => {
-  it('says what it names and what is paused then', async () => {
+  it('lists the features of the log and all paused features', async () => {
     const { publish, reducer } = await openListed()
     expect(
       await publish(
@@ -138,25 +140,27 @@ describe('a pause', () => {
         transactionEvent([unpaused(at(7), [0])]),
       ),
     ).toMatchObject([
-      { paused: true, features: ['TRANSFER', 'MINT'], raw: [0, 1], now: [0, 1] },
-      { paused: true, raw: [1, 3], now: [0, 1, 3] },
-      { paused: false, raw: [0], now: [1, 3] },
+      { change: 'paused', features: ['TRANSFER', 'MINT'], feature_ids: [0, 1], paused: ['TRANSFER', 'MINT'] },
+      { change: 'paused', feature_ids: [1, 3], paused: ['TRANSFER', 'MINT', 'SEIZE'] },
+      { change: 'unpaused', feature_ids: [0], paused: ['MINT', 'SEIZE'] },
     ])
     expect(reducer.tokens.get(address)?.paused).toEqual([1, 3])
   })
 
-  it('that was not so is taken back with what holds again', async () => {
+  it('is retracted with the features that are still paused', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]), transactionEvent([paused(at(6), [1])]))
-    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([{ type: 'retract', of: 'pause', now: [1] }])
+    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
+      { type: 'retract', of: 'pause', now: { paused: ['MINT'] } },
+    ])
   })
 
-  it('that the list repeats, or does not know yet, is told once', async () => {
+  it('is published once, whether the list repeats it or lags behind', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]))
     expect(await publish(listEvent(apple()), listEvent(apple({ paused_features: [0] })))).toEqual([])
     expect(await publish(listEvent(apple({ paused_features: [] })))).toMatchObject([
-      { type: 'pause', paused: false, raw: [0], now: [], source: 'list' },
+      { type: 'pause', change: 'unpaused', feature_ids: [0], paused: [], source: 'list' },
     ])
   })
 })

@@ -14,7 +14,7 @@ export type LogPosition = {
   readonly index?: number
   readonly address?: Hex
   readonly raw?: bigint
-  /** The transaction, where it is not the one that its place names. */
+  /** The transaction, if it is not the default of the position. */
   readonly tx?: Hex
 }
 
@@ -24,19 +24,19 @@ const readLog = (nodeLog: Record<string, unknown>): Log => {
   return log
 }
 
-/** A log of a token, as a node that pre-confirms it sends it. */
-export const logAt = ({ tx, address = APPLE as Hex, ...place }: LogPosition): Log => {
-  const nodeLog = pendingLog({ ...place, address })
+/** A pre-confirmed log as a node sends it. */
+export const logAt = ({ tx, address = APPLE as Hex, ...position }: LogPosition): Log => {
+  const nodeLog = pendingLog({ ...position, address })
   return readLog(tx ? { ...nodeLog, transactionHash: tx } : nodeLog)
 }
 
-/** A pre-confirmed log on its way down the river. */
+/** A pre-confirmed log as the reducer receives it. */
 export const pendingLogEvent = (
   position: LogPosition,
   { via = 'pendingLogs', ...overrides }: { via?: 'pendingLogs' | 'poll' } & Partial<Log> = {},
 ): Extract<IngestEvent, { type: 'transaction' }> => transactionEvent([{ ...logAt(position), ...overrides }], via)
 
-/** The same as it comes from the source. */
+/** The same log as it comes from the source. */
 export const sourceLogEvent = (position: LogPosition): Extract<ChainEvent, { type: 'log' }> => ({
   type: 'log',
   log: logAt(position),
@@ -44,7 +44,7 @@ export const sourceLogEvent = (position: LogPosition): Extract<ChainEvent, { typ
   receivedAt: NOON,
 })
 
-/** Pre-confirmed logs of one transaction that came together. */
+/** Pre-confirmed logs of one transaction that arrive together. */
 export const transactionEvent = (
   logs: readonly Log[],
   via: 'pendingLogs' | 'poll' = 'pendingLogs',
@@ -58,7 +58,7 @@ type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via'
   readonly cursor?: number
 }
 
-/** A block's settling on its way down the river: it holds these logs and no others of the tokens asked for. */
+/** A sealed block with these logs and no others of its addresses. */
 export const sealedEvent = (
   number: number,
   positions: readonly Omit<LogPosition, 'block'>[],
@@ -75,7 +75,6 @@ export const sealedEvent = (
   return sealedEventOfLogs(number, logs, { hash, addresses, via, timestamp, newest, cursor })
 }
 
-/** The same, with the logs themselves. */
 export const sealedEventOfLogs = (
   number: number,
   logs: readonly Log[],
@@ -110,7 +109,7 @@ export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'):
   reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
 })
 
-/** A teller at the end of a tape, and what it counts. */
+/** A reducer restored from a tape, and its counters. */
 export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
   const counts = { repeated: 0, foreign: 0, unreadable: 0 }
   const reducer = await Reducer.restore({
@@ -137,11 +136,10 @@ export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, f
   return { reducer, counts, publish, clock }
 }
 
-/** Every update on a tape. */
 export const readUpdates = async (tape: SearchableTape): Promise<readonly Update[]> =>
   (await tape.readAfter(0, 100_000)).map(({ update }) => update)
 
-/** The keys told, in order, each as often as it was. */
+/** The published keys in order, each as often as it was published. */
 export const publishedKeys = async (tape: SearchableTape): Promise<readonly string[]> =>
   (await readUpdates(tape)).flatMap((update) =>
     'key' in update && 'stage' in update && update.key ? [update.key] : [],

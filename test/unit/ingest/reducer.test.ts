@@ -28,7 +28,7 @@ const openTape = async () => {
   onTestFinished(() => openedTape.close())
   return openedTape
 }
-/** A teller on a fresh tape, with one listed token. */
+/** A reducer on an empty tape, with one listed token. */
 const openListed = async () => {
   const openedTape = await openTape()
   const fixture = await openReducer(openedTape.tape)
@@ -37,7 +37,7 @@ const openListed = async () => {
 }
 
 describe('a log', () => {
-  it('that comes again, by another way or after its block, is told once', async () => {
+  it('is published once, from every source and after its block', async () => {
     const { publish, counts, openedTape } = await openListed()
     const log = { block: 5, address }
     await publish(pendingLogEvent(log), pendingLogEvent(log), pendingLogEvent(log, { via: 'poll' }))
@@ -46,21 +46,21 @@ describe('a log', () => {
     expect(counts.repeated).toBe(3)
   })
 
-  it('of a token that is not listed is not told but counted, sealed or not', async () => {
+  it('of an unlisted token is counted and not published, sealed or not', async () => {
     const { publish, counts, openedTape } = await openListed()
     await publish(pendingLogEvent({ block: 5, address: TESLA as Hex }), sealedEvent(5, [{ address: TESLA as Hex }]))
     expect(await publishedKeys(openedTape.tape)).toEqual([])
     expect(counts.foreign).toBe(2)
   })
 
-  it('of a token that was delisted is not told', async () => {
+  it('of a delisted token is not published', async () => {
     const { publish, openedTape } = await openListed()
     await publish({ type: 'list', tokens: [] })
     await publish(pendingLogEvent({ block: 5, address }), sealedEvent(5, [{ address }]))
     expect(await publishedKeys(openedTape.tape)).toEqual([])
   })
 
-  it('is joined with its token as it is in the order of arrival, inside a turn too', async () => {
+  it('is enriched with its token in the order of arrival, also within a batch', async () => {
     const { publish, openedTape } = await openListed()
     await publish(
       pendingLogEvent({ block: 5, address }),
@@ -76,15 +76,15 @@ describe('a log', () => {
   })
 })
 
-describe('a status', () => {
-  it('is told when it changes, with since when and how far the chain is', async () => {
+describe('a source status', () => {
+  it('is published when it changes, with its time and the head', async () => {
     const { publish, clock, openedTape } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: null, timestamp: null }, statusEvent('poll'))
     clock.now += 1_000
     await publish(statusEvent('poll'))
     await publish(statusEvent('down'))
-    const said = (await readUpdates(openedTape.tape)).filter(({ type }) => type === 'status')
-    expect(said).toMatchObject([
+    const statuses = (await readUpdates(openedTape.tape)).filter(({ type }) => type === 'status')
+    expect(statuses).toMatchObject([
       {
         symbol: '*',
         address: null,
@@ -97,7 +97,7 @@ describe('a status', () => {
     ])
   })
 
-  it('that is the same after a restart is not told again', async () => {
+  it('is not published again after a restart', async () => {
     const { publish, openedTape } = await openListed()
     await publish(statusEvent('poll'))
     const again = await openReducer(await openedTape.crash())
@@ -105,18 +105,18 @@ describe('a status', () => {
   })
 })
 
-describe('what else comes', () => {
-  it('is a hole, told to everyone', async () => {
+describe('an event', () => {
+  it('of a hole is published for all tokens', async () => {
     const { publish, openedTape } = await openListed()
     const blocks = { from: 3, to: 9 }
     const hole: IngestEvent = { type: 'hole', blocks, reason: 'backfill_bound', cursor: { number: 9, hash: null } }
     expect(await publish(hole)).toMatchObject([
-      { update: { type: 'hole', symbol: '*', address: null, blocks, reason: 'backfill_bound' } },
+      { update: { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'backfill_bound' } },
     ])
     expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
   })
 
-  it('is a watermark, told to everyone and kept with the head', async () => {
+  it('of finality is published for all tokens and kept in the head', async () => {
     const { publish, openedTape } = await openListed()
     const block = { number: 90, hash: blockHash(90), parentHash: null, timestamp: 1_795_000_018 }
     expect(await publish({ type: 'finality', stage: 'safe', block })).toMatchObject([
@@ -133,13 +133,13 @@ describe('what else comes', () => {
     expect(openedTape.tape.note(headNote)).toMatchObject({ safe: 90, finalized: null })
   })
 
-  it('is counted where it cannot be read', async () => {
+  it('of unreadable logs is counted', async () => {
     const { publish, counts } = await openListed()
     expect(await publish({ type: 'unreadable', count: 3 })).toEqual([])
     expect(counts.unreadable).toBe(3)
   })
 
-  it('is a head that only rises, kept beside the tape', async () => {
+  it('of a head only raises the head beside the tape', async () => {
     const { publish, openedTape } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: 101, timestamp: null })
     await publish({ type: 'head', sealed: 98, pending: null, timestamp: null })
@@ -148,18 +148,18 @@ describe('what else comes', () => {
     expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 105 })
   })
 
-  it('is time: a NAV becomes stale though no list can be read', async () => {
+  it('of a failed list makes a NAV stale once it is too old', async () => {
     const { publish, clock } = await openListed()
     clock.now += 30 * 3_600_000
     expect(await publish({ type: 'list', tokens: null })).toMatchObject([
-      { update: { type: 'nav', nav: { state: 'stale' }, was: { state: 'fresh' } } },
+      { update: { type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } } },
     ])
     expect(await publish({ type: 'list', tokens: null })).toEqual([])
   })
 })
 
-describe('a restart', () => {
-  it('knows the board, and tells none of it again', async () => {
+describe('a restart of the reducer', () => {
+  it('restores the tokens and publishes none of them again', async () => {
     const { publish, reducer, openedTape } = await openListed()
     await publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent)
     const { tokens } = reducer
@@ -173,7 +173,7 @@ describe('a restart', () => {
     ).toEqual([])
   })
 
-  it('lists what was awaited when it ended, once it is heard', async () => {
+  it('lists an awaited token once its logs are subscribed to', async () => {
     const { publish, openedTape } = await openListed()
     await publish(listEvent(apple(), tesla()))
     const again = await openReducer(await openedTape.crash())
@@ -183,7 +183,7 @@ describe('a restart', () => {
     ])
   })
 
-  it('goes on at the block up to which all was settled', async () => {
+  it('resumes at the block up to which all are settled', async () => {
     const { publish, reducer, openedTape } = await openListed()
     expect(reducer.cursor).toBeNull()
     await publish(sealedEvent(100, []))
@@ -192,7 +192,7 @@ describe('a restart', () => {
     expect((await openReducer(await openedTape.reopen())).reducer.cursor).toEqual(cursorEvent)
   })
 
-  it('goes on behind the newest blocks where what lies before them is still to be read', async () => {
+  it('resumes before the newest blocks if earlier ones are not settled', async () => {
     const { publish, openedTape } = await openListed()
     await publish(sealedEvent(200, [{ address }], { cursor: 100 }))
     const { reducer } = await openReducer(await openedTape.crash())
@@ -200,7 +200,7 @@ describe('a restart', () => {
     expect(reducer.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
   })
 
-  it('knows what was told since the mark, and before it as deep as it matters', async () => {
+  it('restores the keys after the restart point, and before it as deep as a reorganisation reaches', async () => {
     const { publish, openedTape } = await openListed()
     await publish(pendingLogEvent({ block: 90, address }))
     await publish(sealedEvent(90, [{ address }]), cursorEvent(99))
@@ -215,7 +215,7 @@ describe('a restart', () => {
     expect(await publishedKeys(openedTape.tape)).toHaveLength(4)
   })
 
-  it('before the first mark knows what was told', async () => {
+  it('restores the keys before the first restart point', async () => {
     const { publish, openedTape } = await openListed()
     await publish(pendingLogEvent({ block: 100, address }))
     const { publish: again, counts } = await openReducer(await openedTape.crash())
@@ -224,7 +224,7 @@ describe('a restart', () => {
     expect(await publishedKeys(openedTape.tape)).toHaveLength(1)
   })
 
-  it('twice in a row knows it still', async () => {
+  it('restores the keys twice in a row', async () => {
     const { publish, openedTape } = await openListed()
     await publish(cursorEvent(99))
     await publish(pendingLogEvent({ block: 100, address }))
@@ -235,13 +235,13 @@ describe('a restart', () => {
     expect(twice.counts.repeated).toBe(1)
   })
 
-  it('reads no more of the tape than it must', async () => {
+  it('reads the tape from the oldest block that it needs', async () => {
     const { publish, openedTape } = await openListed()
     await publish(cursorEvent(10))
     const end = 2 * RECENT_BLOCKS_BOUND
     for (let block = 11; block <= end; block += 1)
       await publish(pendingLogEvent({ block, address }), sealedEvent(block, [{ address }]))
-    const asked: number[] = []
+    const readSeqs: number[] = []
     const { tape } = openedTape
     const watched: SearchableTape = Object.assign(Object.create(tape), {
       epoch: tape.epoch,
@@ -249,19 +249,19 @@ describe('a restart', () => {
       notes: tape.notes.bind(tape),
       end: () => tape.end(),
       readAfter: (seq: number, limit: number) => {
-        asked.push(seq)
+        readSeqs.push(seq)
         return tape.readAfter(seq, limit)
       },
     })
     await openReducer(watched)
-    const first = (await tape.readAfter(asked[0] ?? 0, 1))[0]?.update
+    const first = (await tape.readAfter(readSeqs[0] ?? 0, 1))[0]?.update
     expect(first).toMatchObject({ block: { number: end - RECENT_BLOCKS_BOUND } })
   })
 
-  it('at whatever moment never tells a key twice, never leaves one out, and ends each once', async () => {
+  it('at any moment publishes every key once and ends it once', async () => {
     const Step = fc.oneof(
       { weight: 4, arbitrary: fc.constantFrom('log' as const, 'lost log' as const, 'dropped log' as const) },
-      { weight: 2, arbitrary: fc.constant('turn' as const) },
+      { weight: 2, arbitrary: fc.constant('batch' as const) },
       { weight: 3, arbitrary: fc.constant('seal' as const) },
       { weight: 2, arbitrary: fc.constantFrom('crash' as const, 'reopen' as const) },
     )
@@ -272,11 +272,11 @@ describe('a restart', () => {
           const chain: { block: number; index: number; kept: boolean }[] = []
           let head = 100
           let fixture = await openReducer(openedTape.tape)
-          let turn: IngestEvent[] = []
+          let batch: IngestEvent[] = []
           await fixture.publish(listEvent(apple()), subscribedEvent, cursorEvent(head))
           const settle = (block: number) => {
             const kept = chain.filter((log) => log.block === block && log.kept)
-            turn.push(
+            batch.push(
               sealedEvent(
                 block,
                 kept.map(({ index }) => ({ index, address })),
@@ -285,30 +285,30 @@ describe('a restart', () => {
             )
           }
           for (const step of steps) {
-            if (step === 'turn') {
-              await fixture.publish(...turn)
-              turn = []
+            if (step === 'batch') {
+              await fixture.publish(...batch)
+              batch = []
             } else if (step === 'seal') settle(++head)
             else if (step === 'crash' || step === 'reopen') {
-              // What waited for its turn is lost; the chain is read again from the cursor on.
-              turn = []
+              // The unfinished batch is lost; the chain is read again from the cursor on.
+              batch = []
               fixture = await openReducer(await openedTape[step]())
               for (let block = (fixture.reducer.cursor?.number ?? head) + 1; block <= head; block += 1) settle(block)
             } else {
               const log = { block: head + 1, index: chain.filter(({ block }) => block === head + 1).length }
               chain.push({ ...log, kept: step !== 'dropped log' })
-              if (step !== 'lost log') turn.push(pendingLogEvent({ ...log, address }))
+              if (step !== 'lost log') batch.push(pendingLogEvent({ ...log, address }))
             }
           }
           settle(++head)
-          await fixture.publish(...turn)
-          const told = await publishedKeys(openedTape.tape)
-          expect(new Set(told).size).toBe(told.length)
+          await fixture.publish(...batch)
+          const published = await publishedKeys(openedTape.tape)
+          expect(new Set(published).size).toBe(published.length)
           const updates = await readUpdates(openedTape.tape)
           const sealed = updates.flatMap((update) => (update.type === 'seal' ? update.keys : []))
           const retracted = updates.flatMap((update) => (update.type === 'retract' ? [update.key] : []))
           expect(sealed).toEqual(chain.filter(({ kept }) => kept).map(keyOf))
-          expect([...sealed, ...retracted].sort()).toEqual([...told].sort())
+          expect([...sealed, ...retracted].sort()).toEqual([...published].sort())
           expect(fixture.reducer.ledger.openCount).toBe(0)
         } finally {
           await openedTape.close()
@@ -319,12 +319,12 @@ describe('a restart', () => {
   })
 })
 
-it('a list longer than any call has arguments is told whole', async () => {
+it('the reducer accepts a list longer than a call can have arguments', async () => {
   const openedTape = await openTape()
   const { reducer } = await openReducer(openedTape.tape)
   const [token] = parsedList(apple())
   const addresses = Array.from({ length: 130_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
-  const tokens = addresses.flatMap((one) => (token ? [{ ...token, address: one }] : []))
+  const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
   const { drafts } = reducer.reduce([
     { type: 'list', tokens },
     { type: 'hearing', addresses },

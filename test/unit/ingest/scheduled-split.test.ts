@@ -15,7 +15,7 @@ describe('a scheduled split', () => {
   const soon = timestampOf(20)
   const schedule = uiMultiplierUpdated(positionAt(10, 0), '1', '2', soon)
 
-  it('takes effect at the first block whose time has reached it, before what moves there', async () => {
+  it('takes effect at the first block of its time, before the movements there', async () => {
     const { publish, reducer } = await openListed()
     expect(await publish(transactionEvent([schedule]))).toEqual(['scheduled 1 to 2 by log'])
     expect(reducer.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: soon })
@@ -32,7 +32,7 @@ describe('a scheduled split', () => {
     expect(reducer.tokens.get(address)).toMatchObject({ multiplier: '2', multiplierSource: 'log', scheduled: null })
   })
 
-  it.each(['head', 'block'])('takes effect with a %s that brings no log', async (how) => {
+  it.each(['head', 'block'])('takes effect with a %s without a log', async (how) => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
     expect(await publish(how === 'head' ? headEvent(19) : sealedEventOfLogs(10, [schedule]))).toEqual(
@@ -43,13 +43,13 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('takes effect also for a token whose listing is not told yet, where a log that was told has scheduled it', async () => {
+  it('takes effect for a token that is not listed yet, if a published log scheduled it', async () => {
     const { publish } = await openListed('pendingLogs', [])
-    const caught = [
+    const backfilled = [
       sealedEventOfLogs(10, [schedule], { via: 'backfill' }),
       sealedEventOfLogs(20, [transfer(positionAt(20, 0), 1n)], { via: 'backfill' }),
     ]
-    expect(await publish(...caught)).toEqual([
+    expect(await publish(...backfilled)).toEqual([
       'scheduled 1 to 2 by log late',
       'seal 10/0 as multiplier',
       'effective 1 to 2 by clock',
@@ -58,7 +58,7 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('takes effect also for a token that was delisted meanwhile, where something told waits for its block', async () => {
+  it('takes effect for a delisted token with an open key', async () => {
     const { publish } = await openListed('pendingLogs')
     await publish(listEvent(apple(), tesla()), subscribedEvent)
     await publish(transactionEvent([schedule]), transactionEvent([transfer(positionAt(10, 1), 1n)]))
@@ -66,26 +66,26 @@ describe('a scheduled split', () => {
     expect(await publish(headEvent(20))).toEqual(['effective 1 to 2 by clock'])
   })
 
-  it('says when, as a time', async () => {
+  it('carries its time as an ISO timestamp', async () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([schedule]), headEvent(20))
-    const told = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
-    expect(told.filter(({ type }) => type === 'multiplier')).toMatchObject([
+    const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
+    expect(updates.filter(({ type }) => type === 'multiplier')).toMatchObject([
       { phase: 'scheduled', effective_at: isoTime(soon), source: 'log', key: `10-${txHash(10, 0)}-0` },
       { phase: 'effective', effective_at: isoTime(soon), source: 'clock' },
     ])
   })
 
-  it('takes effect after a restart, and for what is caught up only from its block on', async () => {
+  it('takes effect after a restart, and in backfilled blocks only from its time on', async () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     const again = await openReducer(openedTape.tape)
-    const caught = [
+    const backfilled = [
       sealedEventOfLogs(19, [transfer(positionAt(19, 0), 1n)], { via: 'backfill' }),
       sealedEventOfLogs(20, [transfer(positionAt(20, 0), 1n)], { via: 'backfill' }),
     ]
-    // The head is far beyond by then, and says nothing of what moved before.
-    expect((await again.publish(headEvent(30), ...caught)).map(summarise)).toEqual([
+    // The head is far above by then and does not apply to earlier blocks.
+    expect((await again.publish(headEvent(30), ...backfilled)).map(summarise)).toEqual([
       'sealed 19/0 1 x 1 = 0.00000001 late',
       'seal 19/0 as transfer',
       'effective 1 to 2 by clock',
@@ -94,7 +94,7 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('that took effect before a restart does not do so again', async () => {
+  it('takes effect once, even over a restart', async () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([schedule]), headEvent(20))
     const again = await openReducer(openedTape.tape)
@@ -103,7 +103,7 @@ describe('a scheduled split', () => {
     ).toEqual(['preconfirmed 22/0 1 x 2 = 0.00000002'])
   })
 
-  it('that is cancelled does not take effect', async () => {
+  it('does not take effect if it is cancelled', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
     expect(await publish(transactionEvent([uiMultiplierUpdateCancelled(positionAt(12, 0), '2', soon)]))).toEqual([
@@ -112,40 +112,39 @@ describe('a scheduled split', () => {
     expect(await publish(sealedEventOfLogs(25, []), headEvent(26))).toEqual([])
   })
 
-  it.each(['head', 'log'])(
-    'that was cancelled while nobody listened does not take effect by a %s that comes first',
-    async (by) => {
-      const { publish, openedTape } = await openListed()
-      await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
-      const again = await openReducer(openedTape.tape)
-      const first = by === 'head' ? headEvent(40) : transactionEvent([transfer(positionAt(41, 0), 1n)])
-      const lines = await again.publish(
-        first,
-        sealedEventOfLogs(15, [uiMultiplierUpdateCancelled(positionAt(15, 0), '2', soon)], { newest: 15 }),
-      )
-      const told = ['cancelled 1 to 2 by log late', 'seal 15/0 as multiplier']
-      expect(lines.map(summarise)).toEqual(by === 'head' ? told : ['preconfirmed 41/0 1 x 1 = 0.00000001', ...told])
-      expect((await again.publish(sealedEventOfLogs(40, []), headEvent(41))).map(summarise)).toEqual([])
-    },
-  )
+  it.each(['head', 'log'])('cancelled during an outage does not take effect by a %s that arrives first', async (by) => {
+    const { publish, openedTape } = await openListed()
+    await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
+    const again = await openReducer(openedTape.tape)
+    const first = by === 'head' ? headEvent(40) : transactionEvent([transfer(positionAt(41, 0), 1n)])
+    const lines = await again.publish(
+      first,
+      sealedEventOfLogs(15, [uiMultiplierUpdateCancelled(positionAt(15, 0), '2', soon)], { newest: 15 }),
+    )
+    const cancelled = ['cancelled 1 to 2 by log late', 'seal 15/0 as multiplier']
+    expect(lines.map(summarise)).toEqual(
+      by === 'head' ? cancelled : ['preconfirmed 41/0 1 x 1 = 0.00000001', ...cancelled],
+    )
+    expect((await again.publish(sealedEventOfLogs(40, []), headEvent(41))).map(summarise)).toEqual([])
+  })
 
-  it('that is not sealed is disarmed', async () => {
+  it('is dropped if it is not sealed', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
-    expect(await publish(sealedEventOfLogs(10, []))).toEqual(['retract 10/0 not_sealed now "1"'])
+    expect(await publish(sealedEventOfLogs(10, []))).toEqual(['retract 10/0 not_sealed now {"multiplier":"1"}'])
     expect(await publish(sealedEventOfLogs(25, []), headEvent(26))).toEqual([])
   })
 
-  it('that had taken effect and turns out not to be so is taken back with all that it touched', async () => {
+  it('that took effect and is not sealed is retracted, and its movements are amended', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), transactionEvent([transfer(positionAt(20, 0), 1n)]))
     expect(await publish(sealedEventOfLogs(10, []))).toEqual([
-      'retract 10/0 not_sealed now "1"',
+      'retract 10/0 not_sealed now {"multiplier":"1"}',
       'amend 20/0 multiplier,shares: 1 preconfirmed',
     ])
   })
 
-  it('that is found when its time has passed is told, takes effect, and corrects what moved since', async () => {
+  it('found after its time is published, takes effect and amends later movements', async () => {
     const { publish } = await openListed()
     await publish(
       transactionEvent([transfer(positionAt(19, 0), 1n)]),
@@ -159,7 +158,7 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('is held against the time of the block, where the log that was pre-confirmed did not say it', async () => {
+  it('is compared with the block time if the pre-confirmed log had none', async () => {
     const { publish, openedTape } = await openListed()
     const withoutTimestamp = { ...transfer(positionAt(19, 0), 1n), blockTimestamp: null }
     await publish(
@@ -180,7 +179,7 @@ describe('a scheduled split', () => {
     expect(last).toMatchObject({ update: { block: { number: 19, timestamp: isoTime(timestampOf(19)) } } })
   })
 
-  it('that is found beneath what was told takes effect once all up to its time is settled, and corrects it then', async () => {
+  it('found below published facts takes effect once all blocks up to its time are settled', async () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([transfer(positionAt(31, 0), 1n)]))
     const again = await openReducer(openedTape.tape)
@@ -192,7 +191,7 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('that another had followed by then is told as in force all the same', async () => {
+  it('is published as effective even if another change followed already', async () => {
     const { publish } = await openListed()
     await publish(
       transactionEvent([uiMultiplierUpdated(positionAt(30, 0), '2', '4', timestampOf(50))]),
@@ -202,14 +201,14 @@ describe('a scheduled split', () => {
     expect(lines).toEqual(['scheduled 1 to 2 by log late', 'seal 10/0 as multiplier', 'effective 1 to 2 by clock'])
   })
 
-  it('is known to the list before any block has shown it, and that is no news', async () => {
+  it('is not published again when the list applies it early', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
     expect(await publish(listEvent(apple({ multiplier: 2 })))).toEqual([])
     expect(await publish(headEvent(20))).toEqual(['effective 1 to 2 by clock'])
   })
 
-  it('holds from its block on for what was pre-confirmed without a time and is sealed', async () => {
+  it('does not apply to an earlier movement that was pre-confirmed without a time', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     const moved = transfer(positionAt(19, 0), 1n)
@@ -219,7 +218,7 @@ describe('a scheduled split', () => {
     ).toEqual(['effective 2 to 4 by log'])
   })
 
-  it('is told as effective before what moved since, where a later change was known before it', async () => {
+  it('is published as effective before later movements if a later change came first', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(500, [uiMultiplierUpdated(positionAt(500, 0), '2', '4', timestampOf(500))]))
     const beneath = { via: 'backfill', newest: 500 } as const
@@ -237,7 +236,7 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('is told as effective before what moved since, where the list spoke of a later change first', async () => {
+  it('is published as effective before later movements if the list had a later change first', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     await publish(listEvent(apple({ multiplier: 4 })))
@@ -250,7 +249,7 @@ describe('a scheduled split', () => {
     ])
   })
 
-  it('is told as effective before the block that shows that nothing had ended it', async () => {
+  it('is published as effective before the block that proves that nothing cancelled it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     const early = {
@@ -260,7 +259,7 @@ describe('a scheduled split', () => {
     await publish(transactionEvent([early]))
     expect(await publish(sealedEventOfLogs(20, [transfer(positionAt(20, 1), 1n)]))).toEqual([
       'effective 1 to 2 by clock',
-      'retract 20/0 not_sealed now "2"',
+      'retract 20/0 not_sealed now {"multiplier":"2"}',
       'sealed 20/1 1 x 2 = 0.00000002 late',
       'seal 20/1 as transfer',
     ])

@@ -7,13 +7,12 @@ import { APPLE } from '../tokens/stock-records.ts'
 import { type LogPosition, logAt } from './reducer-fixture.ts'
 
 export const ZERO: Hex = `0x${'0'.repeat(40)}`
-/** A multiplier as the chain keeps it, from its decimal text. */
+/** A multiplier as the chain stores it, from its decimal text. */
 export const wad = (text: string): bigint => {
   const [whole = '0', fraction = ''] = text.split('.')
   return BigInt(whole + fraction.padEnd(18, '0'))
 }
 
-/** Where a log stands, and of which token. */
 type LogLocation = Omit<LogPosition, 'raw'>
 
 /** A log of the token standard, encoded by the signature of its event. */
@@ -49,7 +48,7 @@ export const seizedLog = (location: LogLocation, raw: bigint): Log =>
       amount: raw,
     },
   )
-/** The multiplier is set at a time, in seconds. */
+/** `effectiveAt` in seconds. */
 export const uiMultiplierUpdated = (location: LogLocation, from: string, to: string, effectiveAt: number): Log =>
   encodeLog(
     location,
@@ -95,7 +94,7 @@ export const supplyCapUpdated = (location: LogLocation, from: bigint, to: bigint
   })
 export const extraMetadataUpdated = (location: LogLocation, key: string, value: string): Log =>
   encodeLog(location, 'event ExtraMetadataUpdated(string key, string value)', { key, value })
-/** A round of a price feed: its answer in dollars, and when, in seconds. */
+/** A round of a price feed: `price` in dollars, `updatedAt` in seconds. */
 export const answerUpdated = (location: LogLocation, price: string, round: bigint, updatedAt: number): Log =>
   encodeLog(location, 'event AnswerUpdated(int256 indexed current, uint256 indexed roundId, uint256 updatedAt)', {
     current: wad(price) / 10n ** 10n,

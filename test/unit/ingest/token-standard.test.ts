@@ -26,16 +26,30 @@ const expectedPosition = {
 const expectedFact = { key: keyOf(location), stage: 'preconfirmed', late: false }
 const memo: Hex = `0x${'4d'.repeat(32)}`
 
-/** What each event of the token standard is told as, where it stands alone in its transaction. */
+/** The update of each event of the token standard that is alone in its transaction. */
 const expectedUpdates: Readonly<Record<string, object>> = {
   Transfer: { type: 'transfer', from: alice, to: bob, raw: '150000000', amount: '1.5', shares: '1.5', memo: null },
   Approval: { type: 'approval', owner: alice, spender: bob, raw: '9', amount: '0.00000009' },
-  // These belong to a movement or an announcement, and there is none.
+  // These explain a movement or an announcement, and here there is none.
   Memo: { type: 'log' },
   Seized: { type: 'log' },
   EndAnnouncement: { type: 'log' },
-  Paused: { type: 'pause', paused: true, features: ['TRANSFER', 'MINT'], raw: [0, 1], now: [0, 1], source: 'log' },
-  Unpaused: { type: 'pause', paused: false, features: ['UNKNOWN_255'], raw: [255], now: [], source: 'log' },
+  Paused: {
+    type: 'pause',
+    change: 'paused',
+    features: ['TRANSFER', 'MINT'],
+    feature_ids: [0, 1],
+    paused: ['TRANSFER', 'MINT'],
+    source: 'log',
+  },
+  Unpaused: {
+    type: 'pause',
+    change: 'unpaused',
+    features: ['UNKNOWN_255'],
+    feature_ids: [255],
+    paused: [],
+    source: 'log',
+  },
   MultiplierUpdated: { type: 'multiplier', phase: 'effective', from: '1', to: '2', source: 'log' },
   UIMultiplierUpdated: {
     type: 'multiplier',
@@ -54,16 +68,16 @@ const expectedUpdates: Readonly<Record<string, object>> = {
     source: 'log',
   },
   Announcement: { type: 'action', action_id: 'spt-001', description: '2-1 split', uri: '', keys: [], late: true },
-  ExtraMetadataUpdated: { type: 'token', change: 'changed', changed: ['extra_metadata'], was: {}, source: 'log' },
+  ExtraMetadataUpdated: { type: 'token', change: 'changed', changed: ['extra_metadata'], before: {}, source: 'log' },
   NameUpdated: {
     type: 'token',
     changed: ['name'],
     token: { name: 'Äpfel <b>🍏' },
-    was: { name: 'Apple' },
+    before: { name: 'Apple' },
     source: 'log',
   },
-  SymbolUpdated: { type: 'token', changed: ['symbol'], was: { symbol: 'AAPLc' }, source: 'log' },
-  ContractURIUpdated: { type: 'token', changed: ['contract_uri'], was: {}, source: 'log' },
+  SymbolUpdated: { type: 'token', changed: ['symbol'], before: { symbol: 'AAPLc' }, source: 'log' },
+  ContractURIUpdated: { type: 'token', changed: ['contract_uri'], before: {}, source: 'log' },
   SupplyCapUpdated: { type: 'token', changed: ['supply_cap'], source: 'log' },
 }
 
@@ -87,13 +101,13 @@ const logOf = (name: Hex, indexed: readonly Hex[], data: Hex): Log => ({
 
 describe('an event of the token standard', () => {
   it.each(decodedEvents.filter(([event]) => event !== 'AnswerUpdated'))(
-    'is told: %s',
+    'is published: %s',
     async (event, name, indexed, data) => {
       const { publish } = await openListed()
       const log = logOf(name, indexed, data)
       const expected = expectedUpdates[event]
       if (event === 'Announcement') {
-        // It may hold more than was heard so far, so it waits for its block.
+        // Without its end it waits for its block.
         expect(await publish(transactionEvent([log]))).toEqual([])
         expect((await publish(sealedEventOfLogs(0, [log])))[0]).toMatchObject({
           ...expected,
@@ -115,7 +129,7 @@ describe('an event of the token standard', () => {
     },
   )
 
-  it.each(undecodedEvents)('that says nothing here is told as it came: %s', async (_, name, indexed, data) => {
+  it.each(undecodedEvents)('without a meaning here is published as a raw log: %s', async (_, name, indexed, data) => {
     const { publish } = await openListed()
     const log = logOf(name, indexed, data)
     expect(await publish(transactionEvent([log]))).toMatchObject([
@@ -123,7 +137,7 @@ describe('an event of the token standard', () => {
     ])
   })
 
-  it('that nobody knows is told as it came', async () => {
+  it('that is unknown is published as a raw log', async () => {
     const { publish } = await openListed()
     const log = logOf(memo, [], '0x')
     expect(await publish(transactionEvent([log]))).toMatchObject([

@@ -12,13 +12,13 @@ const refusalOf = (given: unknown): Refusal => {
     if (failure instanceof Refusal) return failure
     throw failure
   }
-  throw new Error(`${JSON.stringify(given)} is read`)
+  throw new Error(`${JSON.stringify(given)} was accepted`)
 }
 
 const party = '0xb200000000000000000000c2e324d24d7eecd1fb'
 
 describe('a request', () => {
-  it('of the contract is read as it stands there', () => {
+  it('of the contract parses', () => {
     const subscribe = {
       type: 'subscribe',
       req: 1,
@@ -42,22 +42,22 @@ describe('a request', () => {
     expect(read({ type: 'ping', req: 4 })).toEqual({ type: 'ping', req: 4 })
   })
 
-  it('may be without a number, or have a word for one', () => {
+  it('may have no req, or a string as req', () => {
     expect(read({ type: 'ping' })).toEqual({ type: 'ping' })
     expect(read({ type: 'ping', req: 'a1' })).toEqual({ type: 'ping', req: 'a1' })
   })
 
-  it('to subscribe may name options alone', () => {
+  it('to subscribe may name only options', () => {
     expect(read({ type: 'subscribe', types: ['nav'] })).toEqual({ type: 'subscribe', types: ['nav'] })
   })
 
-  it('clears an option with null, and leaves alone what it does not name', () => {
+  it('clears an option with null and keeps options that it does not name', () => {
     const cleared = { types: null, since: null, min_value: null, min_shares: null, party: null }
     expect(read({ type: 'subscribe', ...cleared })).toEqual({ type: 'subscribe', ...cleared })
     expect(read({ type: 'subscribe' })).toEqual({ type: 'subscribe' })
   })
 
-  it('may say more than this version knows', () => {
+  it('may have unknown fields', () => {
     expect(read({ type: 'subscribe', symbols: ['*'], colour: 'blue' })).toEqual({ type: 'subscribe', symbols: ['*'] })
   })
 
@@ -84,18 +84,18 @@ describe('a request', () => {
     ['req', 1.5],
     ['req', {}],
     ['req', 'x'.repeat(65)],
-  ])('with a bad %s is refused by that name: %j', (name, value) => {
+  ])('with a bad %s is refused with its name: %j', (name, value) => {
     const { code, reason, message, details } = refusalOf({ type: 'subscribe', [name]: value })
     expect([code, reason]).toEqual([400, 'bad_parameter'])
     expect(message.startsWith(name)).toBe(true)
     expect(String(details.parameter).split('.')[0]).toBe(name)
   })
 
-  it('to unsubscribe names its symbols', () => {
+  it('to unsubscribe without symbols is refused', () => {
     expect(refusalOf({ type: 'unsubscribe' }).message).toMatch(/^symbols: /)
   })
 
-  it('of an unknown type is refused with the types that there are', () => {
+  it('of an unknown type is refused with the known types', () => {
     expect(refusalOf({ type: 'buy' }).message).toMatch(/^type: .*subscribe.*unsubscribe.*list.*ping/)
   })
 
@@ -103,7 +103,7 @@ describe('a request', () => {
     expect(MESSAGE_BOUND_BYTES).toBe(4_096)
   })
 
-  it('of any shape is read or refused, and nothing else happens', () => {
+  it('of any shape is either parsed or refused in one line', () => {
     const types = fc.constantFrom('subscribe', 'unsubscribe', 'list', 'ping', 'other')
     const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'req']
     const fields = fc.dictionary(fc.constantFrom(...names), fc.jsonValue({ maxDepth: 2 }))
@@ -126,8 +126,8 @@ describe('a request', () => {
   })
 })
 
-describe('null', () => {
-  it('clears an option, and numbers no request', () => {
+describe('a null in a request', () => {
+  it('clears an option, and counts as no req', () => {
     expect(read({ type: 'subscribe', req: null, symbols: ['AAPLc'], snapshot: null, stage: null })).toMatchObject({
       req: undefined,
       snapshot: null,

@@ -4,8 +4,8 @@ import { Refusal } from '../../../src/protocol/refusal.ts'
 
 const closeNames = Object.keys(closeCodes) as CloseReason[]
 
-describe('a farewell', () => {
-  it('has the code of the contract', () => {
+describe('a close code', () => {
+  it('has the number of the contract', () => {
     expect(closeCodes).toEqual({
       protocol: 4000,
       forbidden: 4003,
@@ -19,7 +19,7 @@ describe('a farewell', () => {
     })
   })
 
-  it.each(closeNames)('%s gives a reason of a word and a position', (word) => {
+  it.each(closeNames)('%s becomes a reason of a word and a position', (word) => {
     expect(formatCloseReason(word, 'k3f9a1.18422')).toBe(`${word} k3f9a1.18422`)
     expect(formatCloseReason(word, null)).toBe(word)
   })

@@ -11,7 +11,7 @@ import {
   sharesOf,
 } from '../../../src/protocol/decimal.ts'
 
-/** An independent judge, who writes every digit. Powers of ten are moved in the exponent, so nothing is ever divided. */
+/** An independent implementation with every digit. Powers of ten go into the exponent, so it never divides. */
 const ReferenceDecimal = Big()
 ReferenceDecimal.PE = 100_000
 ReferenceDecimal.NE = -100_000
@@ -24,7 +24,7 @@ const MAX_UINT256 = 2n ** 256n - 1n
 const MAX_DECIMALS = 77
 const MULTIPLIER_SCALE = 18
 
-/** As many small ones as large: drawn at random, nearly all would have every digit. */
+/** As many small numbers as large ones. Drawn uniformly, nearly all would have every digit. */
 const wholes = fc
   .tuple(fc.bigInt({ min: 0n, max: MAX_UINT256 }), fc.integer({ min: 0, max: 256 }))
   .map(([bits, shift]) => bits >> BigInt(shift))
@@ -34,7 +34,7 @@ const multipliers = fc.oneof(
   wholes,
   fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MAX_UINT256),
 )
-/** Prices as JSON writes them: many digits, with a fraction, an exponent, both or neither. */
+/** JSON numbers with many digits, a fraction, an exponent, both or neither. */
 const prices = fc
   .tuple(
     wholes,
@@ -51,36 +51,36 @@ const prices = fc
 
 const read = (text: string): Decimal => {
   const value = parseDecimal(text)
-  if (!value) throw new Error(`${text} is not read`)
+  if (!value) throw new Error(`${text} does not parse`)
   return value
 }
 
-describe('ten thousand movements, in big numbers and in small ones', () => {
-  it('have the amount, the shares and the reference value that big.js works out', () => {
+describe('ten thousand random movements, large and small', () => {
+  it('have the amount, the shares and the reference value that big.js computes', () => {
     fc.assert(
       fc.property(raws, decimals, multipliers, prices, (raw, places, multiplier, price) => {
         const factor = { units: multiplier, scale: MULTIPLIER_SCALE }
         const shares = reference(raw).times(reference(multiplier, MULTIPLIER_SCALE)).round(0, DOWN)
         const value = reference(raw, places).times(new ReferenceDecimal(price)).round(2, HALF_UP)
-        const worked = [
+        const actual = [
           amountOf(raw, places),
           sharesOf(raw, factor, places),
           sharesOf(raw, read(formatDecimal(factor)), places),
           referenceValueOf(raw, places, read(price)),
         ]
-        const just = reference(BigInt(shares.toFixed()), places).toFixed()
-        const right = [reference(raw, places).toFixed(), just, just, value.toFixed(2)]
-        if (worked.some((one, index) => one !== right[index])) expect(worked).toEqual(right)
+        const expectedShares = reference(BigInt(shares.toFixed()), places).toFixed()
+        const expected = [reference(raw, places).toFixed(), expectedShares, expectedShares, value.toFixed(2)]
+        if (actual.some((one, index) => one !== expected[index])) expect(actual).toEqual(expected)
       }),
       RUNS,
     )
   })
 })
 
-describe('at the edge', () => {
+describe('at a rounding boundary', () => {
   const cents = fc.bigInt({ min: 0n, max: 10n ** 30n })
 
-  it('a reference value is rounded half up: exactly at .5 it goes up, a hair below it does not', () => {
+  it('a reference value is rounded half up: exactly at .5 up, expectedShares below it down', () => {
     fc.assert(
       fc.property(cents, decimals, fc.integer({ min: 0, max: 60 }), (whole, places, more) => {
         const half = { units: (whole * 10n + 5n) * 10n ** BigInt(more), scale: 3 + more }
@@ -93,7 +93,7 @@ describe('at the edge', () => {
     )
   })
 
-  it('shares are rounded down: a whole number of base units stays, a hair below it falls to the one before', () => {
+  it('shares are rounded down: a whole number of base units stays, expectedShares below it loses one', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1n, max: 10n ** 59n }), decimals, (whole, places) => {
         const factor = { units: whole * 10n ** 18n, scale: MULTIPLIER_SCALE }
@@ -115,8 +115,8 @@ describe('at the edge', () => {
   })
 })
 
-describe('whatever was read once', () => {
-  /** Digits on both sides of the point, up to all that are ever read. */
+describe('a parsed decimal', () => {
+  /** Digits on both sides of the point, up to the bound. */
   const longest = fc
     .tuple(
       fc.constantFrom('', '-'),
@@ -126,7 +126,7 @@ describe('whatever was read once', () => {
     )
     .map(([sign, whole, fraction, power]) => `${sign}${whole}${fraction && `.${fraction}`}e${power}`)
 
-  it('is read again from what is written of it, and is the same', () => {
+  it('equals itself after formatting and parsing', () => {
     fc.assert(
       fc.property(fc.oneof(prices, longest), (text) => {
         const value = parseDecimal(text)
@@ -147,7 +147,7 @@ describe('whatever was read once', () => {
     ['the longest', `-${'9'.repeat(400)}.${'9'.repeat(400)}`, `-${'9'.repeat(400)}.${'9'.repeat(400)}`],
     ['zero of any size', '-0.000e-397', '0'],
     ['a power with zeros before it', '1e-0000000005', '0.00001'],
-  ])('is read again at its bounds: %s', (_, text, written) => {
+  ])('survives formatting and parsing at its bounds: %s', (_, text, written) => {
     expect(formatDecimal(read(text))).toBe(written)
     expect(formatDecimal(read(written))).toBe(written)
   })
@@ -162,7 +162,7 @@ describe('whatever was read once', () => {
     `1e${'9'.repeat(700)}`,
     `1e-${'9'.repeat(700)}`,
     `0.${'0'.repeat(900)}`,
-  ])('is within its bounds: %s is not read', (text) => {
+  ])('is within its bounds: %s does not parse', (text) => {
     expect(parseDecimal(text)).toBeNull()
   })
 })

@@ -12,7 +12,7 @@ import {
 } from '../../../src/protocol/decimal.ts'
 import { DecimalText, scalars } from '../../../src/protocol/fields.ts'
 
-/** An independent judge. It never rounds here: what is divided is a power of ten, and every result is cut by `round`. */
+/** An independent implementation. It never rounds by itself: every divisor is a power of ten, and tests call `round`. */
 const ReferenceDecimal = Big()
 ReferenceDecimal.DP = 1_000
 ReferenceDecimal.PE = 10_000
@@ -27,7 +27,7 @@ const raws = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
 const decimals = fc.integer({ min: 0, max: 36 })
 const digits = (min: number, max: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(''))
-/** Numbers as JSON writes them: with a sign, a fraction and an exponent, each or none. */
+/** JSON numbers, each with or without a sign, a fraction and an exponent. */
 const jsonNumbers = fc
   .tuple(
     fc.constantFrom('', '-'),
@@ -45,7 +45,7 @@ const positives = fc
 
 const read = (text: string): Decimal => {
   const value = parseDecimal(text)
-  if (!value) throw new Error(`${text} is not read`)
+  if (!value) throw new Error(`${text} does not parse`)
   return value
 }
 
@@ -65,7 +65,7 @@ describe('a decimal', () => {
     ['-0.25', '-0.25'],
     ['1.000537939576369481', '1.000537939576369481'],
     ['0.1e-399', `0.${'0'.repeat(399)}1`],
-  ])('%s is written as %s', (text, written) => {
+  ])('%s is formatted as %s', (text, written) => {
     expect(formatDecimal(read(text))).toBe(written)
   })
 
@@ -88,11 +88,11 @@ describe('a decimal', () => {
     '١',
     '1\n',
     '9'.repeat(401),
-  ])('%j is not one', (text) => {
+  ])('does not parse from %j', (text) => {
     expect(parseDecimal(text)).toBeNull()
   })
 
-  it('is the number that big.js reads, exponent included', () => {
+  it('equals the number that big.js parses, exponent included', () => {
     fc.assert(
       fc.property(jsonNumbers, (text) => {
         expect(reference(formatDecimal(read(text))).eq(reference(text))).toBe(true)
@@ -101,7 +101,7 @@ describe('a decimal', () => {
     )
   })
 
-  it('is written in the form of the contract, and read back as itself', () => {
+  it('is formatted as in the contract, and parses back to itself', () => {
     fc.assert(
       fc.property(jsonNumbers, (text) => {
         const written = formatDecimal(read(text))
@@ -112,7 +112,7 @@ describe('a decimal', () => {
     )
   })
 
-  it('is one whatever a float makes of it', () => {
+  it('parses from every float that JSON can contain', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         expect(Number(formatDecimal(read(JSON.stringify(value))))).toBe(value === 0 ? 0 : value)
@@ -121,7 +121,7 @@ describe('a decimal', () => {
     )
   })
 
-  it('compares as big.js compares', () => {
+  it('compares like big.js', () => {
     fc.assert(
       fc.property(jsonNumbers, jsonNumbers, (a, b) => {
         expect(compareDecimals(read(a), read(b))).toBe(reference(a).cmp(reference(b)))
@@ -130,7 +130,7 @@ describe('a decimal', () => {
     )
   })
 
-  it('equals itself however many zeros it is written with', () => {
+  it('equals itself with any number of trailing zeros', () => {
     fc.assert(
       fc.property(jsonNumbers, fc.nat(20), (text, zeros) => {
         const { units, scale } = read(text)
@@ -170,8 +170,8 @@ describe('the shares', () => {
     fc.assert(
       fc.property(raws, positives, decimals, (raw, multiplier, places) => {
         const product = reference(raw.toString()).times(reference(formatDecimal(multiplier)))
-        const judgement = product.round(0, DOWN).div(tenTo(places))
-        expect(reference(sharesOf(raw, multiplier, places)).eq(judgement)).toBe(true)
+        const expected = product.round(0, DOWN).div(tenTo(places))
+        expect(reference(sharesOf(raw, multiplier, places)).eq(expected)).toBe(true)
       }),
       RUNS,
     )
@@ -183,7 +183,7 @@ describe('the shares', () => {
     expect(sharesOf(1_000_000_000n, read('1.000537939576369481'), 8)).toBe('10.00537939')
   })
 
-  it('are the amount where the multiplier is 1', () => {
+  it('equal the amount when the multiplier is 1', () => {
     fc.assert(
       fc.property(raws, decimals, (raw, places) => {
         expect(sharesOf(raw, read('1'), places)).toBe(amountOf(raw, places))
@@ -219,7 +219,7 @@ describe('the reference value', () => {
     expect(referenceValueOf(100_000_000n, 8, read(price))).toBe(value)
   })
 
-  it('of nothing is 0.00', () => {
+  it('of zero tokens is 0.00', () => {
     expect(referenceValueOf(0n, 8, read('324.3014'))).toBe('0.00')
   })
 })

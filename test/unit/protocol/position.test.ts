@@ -11,7 +11,7 @@ const epochs = fc
 const numbers = fc.maxSafeNat()
 
 describe('a position', () => {
-  it('is read back as it was written', () => {
+  it('parses to what was formatted', () => {
     fc.assert(
       fc.property(epochs, numbers, (epoch, seq) => {
         const text = formatPosition(epoch, seq)
@@ -22,7 +22,7 @@ describe('a position', () => {
     )
   })
 
-  it('of the sealed view is read with its place in the seal', () => {
+  it('of the sealed view parses with its index in the seal', () => {
     fc.assert(
       fc.property(epochs, numbers, fc.integer({ min: 1, max: 999_999_999 }), (epoch, seq, n) => {
         expect(parsePosition(`${formatPosition(epoch, seq)}.${n}`)).toEqual({ epoch, seq, n })
@@ -30,7 +30,7 @@ describe('a position', () => {
     )
   })
 
-  it('has one way of being written: what is read is written the same', () => {
+  it('has a single form: a parsed text formats to itself', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[0-9a-z]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?$/), (text) => {
         const position = parsePosition(text)
@@ -65,11 +65,11 @@ describe('a position', () => {
     '-',
     'null',
     '12345',
-  ])('is not %j', (text) => {
+  ])('does not parse from %j', (text) => {
     expect(parsePosition(text)).toBeNull()
   })
 
-  it('is read only from its own characters', () => {
+  it('parses only from its own characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 12 }), (text) => {
         if (!/^[0-9a-z]+\.[0-9.]+$/.test(text)) expect(parsePosition(text)).toBeNull()
@@ -78,7 +78,7 @@ describe('a position', () => {
     )
   })
 
-  it('with one character spoilt is another position or none', () => {
+  it('with one wrong character is another position or none', () => {
     fc.assert(
       fc.property(
         epochs,
@@ -87,10 +87,10 @@ describe('a position', () => {
         fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
         (epoch, seq, at, wrong) => {
           const text = formatPosition(epoch, seq)
-          const place = at % text.length
-          const spoilt = text.slice(0, place) + wrong + text.slice(place + 1)
-          const read = parsePosition(spoilt)
-          if (spoilt !== text) expect(read).not.toEqual({ epoch, seq, n: null })
+          const index = at % text.length
+          const corrupted = text.slice(0, index) + wrong + text.slice(index + 1)
+          const read = parsePosition(corrupted)
+          if (corrupted !== text) expect(read).not.toEqual({ epoch, seq, n: null })
         },
       ),
     )
@@ -103,12 +103,12 @@ describe('a resume', () => {
     return position && resumeAfter(position)
   }
 
-  it('goes on after a position', () => {
+  it('continues after a position', () => {
     expect(after('k3f9a1.18422')).toBe(18_422)
     expect(after('k3f9a1.0')).toBe(0)
   })
 
-  it('after <p>.<n> goes on just before <p>, and never before the beginning', () => {
+  it('after <p>.<n> continues just before <p>, and never before the start', () => {
     expect(after('k3f9a1.18422.3')).toBe(18_421)
     expect(after('k3f9a1.0.1')).toBe(0)
   })
@@ -120,7 +120,7 @@ describe('a key', () => {
     expect(formatKey(52_380_564, tx, 17)).toBe(`52380564-${tx}-17`)
   })
 
-  it('is of the form that the schema reads', () => {
+  it('has the form that the schema accepts', () => {
     const hashes = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('hex'))
     fc.assert(
       fc.property(numbers, hashes, fc.nat(), (block, hash, index) => {
@@ -136,13 +136,13 @@ describe('a key', () => {
     `1-0x${'ab'.repeat(31)}-0`,
     `1-0x${'ab'.repeat(32)}`,
     `-1-0x${'ab'.repeat(32)}-0`,
-  ])('is not %s', (text) => {
+  ])('is refused as %s', (text) => {
     expect(Key.safeParse(text).success).toBe(false)
   })
 })
 
-describe('a number that was never given', () => {
-  it.each(['9007199254740992', '99999999999999999999999999'])('is beyond every end, however long: %s', (digits) => {
+describe('a sequence number beyond 2^53', () => {
+  it.each(['9007199254740992', '99999999999999999999999999'])('counts as the largest safe integer: %s', (digits) => {
     expect(parsePosition(`k3f9a1.${digits}`)?.seq).toBe(Number.MAX_SAFE_INTEGER)
   })
 })

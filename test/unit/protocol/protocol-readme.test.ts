@@ -14,10 +14,10 @@ const typesOf = (union: { options: readonly { shape: { type: { value: string } }
 const serverMessages = [...Update.options, ...Notice.options]
 const clientRequests = Request.options
 const isMovement = (update: Update): update is Movement => movementTypes.has(update.type)
-/** All decimals of tokenized stocks are eight. */
+/** Every tokenized stock has eight decimals. */
 const DECIMALS = 8
 
-describe("the contract's page", () => {
+describe('the contract page', () => {
   it.each([
     ['message of the tape', typesOf(Update)],
     ['message of a connection', typesOf(Notice)],
@@ -26,7 +26,7 @@ describe("the contract's page", () => {
     expect(types.filter((type) => examplesOf(type).length === 0)).toEqual([])
   })
 
-  it('shows nothing that the contract does not know', () => {
+  it('shows no unknown message type', () => {
     const known = new Set([...typesOf(Update), ...typesOf(Notice), ...typesOf(Request)])
     expect(examples.map(({ type }) => type).filter((type) => !known.has(type))).toEqual([])
   })
@@ -39,7 +39,7 @@ describe("the contract's page", () => {
     expect(missing).toEqual([])
   })
 
-  it('names every farewell with its code', () => {
+  it('lists every close code with its word', () => {
     expect(Object.entries(closeCodes).filter(([word, code]) => !readme.includes(`${code} \`${word}\``))).toEqual([])
   })
 })
@@ -48,15 +48,15 @@ describe('an example of a message', () => {
   const messages = examples.filter(({ type }) => serverMessages.some((schema) => schema.shape.type.value === type))
 
   it.each(messages.map((example) => [example.type, example] as const))(
-    '%s is as its schema says, field by field and in order',
+    '%s has the fields of its schema, in order',
     (type, example) => {
       const schema = serverMessages.find((one) => one.shape.type.value === type)
-      // A schema gives back the fields it names in its own order, inner objects included.
+      // A schema returns its fields in its own order, inner objects included.
       expect(JSON.stringify(schema?.parse(example))).toBe(JSON.stringify(example))
     },
   )
 
-  it('is written in order all the way down: a swapped field is seen', () => {
+  it('with swapped fields fails the check of the order', () => {
     const [transfer] = examplesOf('transfer')
     const { id, type, ...rest } = transfer ?? { type: '' }
     const swapped = { id, type, ...rest }
@@ -67,24 +67,24 @@ describe('an example of a message', () => {
 describe('an example of a request', () => {
   const requests = examples.filter(({ type }) => clientRequests.some((schema) => schema.shape.type.value === type))
 
-  it.each(requests.map((example) => [example.type, example] as const))('%s is read', (_, example) => {
+  it.each(requests.map((example) => [example.type, example] as const))('%s parses', (_, example) => {
     expect(Request.parse(example)).toMatchObject({ type: example.type, req: example.req })
   })
 
-  it('shows every option that a subscription has', () => {
+  it('shows every option of a subscription', () => {
     const options = Object.keys(Request.options[0].shape)
     expect(options.filter((option) => !examplesOf('subscribe').some((example) => option in example))).toEqual([])
   })
 })
 
 describe('the numbers of the examples', () => {
-  const taped = examples.flatMap((example) => {
+  const updates = examples.flatMap((example) => {
     const read = Update.safeParse(example)
     return read.success ? [read.data] : []
   })
 
   it('follow from raw, multiplier and NAV', () => {
-    for (const update of taped.filter(isMovement)) {
+    for (const update of updates.filter(isMovement)) {
       const raw = BigInt(update.raw)
       const multiplier = parseDecimal(update.multiplier ?? '')
       const price = parseDecimal(update.nav.price ?? '')
@@ -94,23 +94,23 @@ describe('the numbers of the examples', () => {
     }
   })
 
-  it('give every log the key of its place', () => {
-    for (const update of taped) {
+  it('contain the key that follows from block, transaction and log index', () => {
+    for (const update of updates) {
       if (!('tx' in update) || !update.tx || !update.block) continue
       expect(update.key).toBe(formatKey(update.block.number, update.tx.hash, update.tx.log_index))
     }
   })
 
-  it("give a NAV the age it has at the message's time", () => {
-    for (const update of taped) {
+  it("contain the age of a NAV at the message's time", () => {
+    for (const update of updates) {
       if (!('nav' in update) || update.nav.updated_at === null) continue
       const ageMs = Date.parse(update.time) - Date.parse(update.nav.updated_at)
       expect(update.nav.age_s).toBe(Math.floor(ageMs / 1_000))
     }
   })
 
-  it('count and digest what a seal lists', () => {
-    const seals = taped.filter((update) => update.type === 'seal')
+  it('contain the count and the digest of the keys of a seal', () => {
+    const seals = updates.filter((update) => update.type === 'seal')
     expect(seals.length).toBeGreaterThan(0)
     for (const { keys, types, count, digest } of seals) {
       expect([count, types.length]).toEqual([keys.length, keys.length])

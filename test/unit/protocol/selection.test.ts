@@ -22,7 +22,7 @@ const refusalOf = (act: () => unknown): Refusal => {
     if (failure instanceof Refusal) return failure
     throw failure
   }
-  throw new Error('nothing is refused')
+  throw new Error('nothing was refused')
 }
 
 const party = '0xb200000000000000000000c2e324d24d7eecd1fb'
@@ -54,7 +54,7 @@ describe('a query', () => {
     ['format', 'ndjson', 'ndjson'],
     ['format', 'text', 'text'],
     ['events', 'named', 'named'],
-  ] as const)('reads %s=%s', (name, text, value) => {
+  ] as const)('parses %s=%s', (name, text, value) => {
     expect(readParameter(name, text)).toEqual({ [name]: value })
   })
 
@@ -65,6 +65,7 @@ describe('a query', () => {
     ['types', 'trade'],
     ['types', 'transfer,trade'],
     ['types', 'Transfer'],
+    ['types', 'a\u2028b\u2029c'],
     ['stage', ''],
     ['stage', 'finalized'],
     ['since', ''],
@@ -91,7 +92,7 @@ describe('a query', () => {
     ['format', ''],
     ['format', 'xml'],
     ['events', 'all'],
-  ])('refuses %s=%s and names it', (name, text) => {
+  ])('refuses %s=%s with the name of the parameter', (name, text) => {
     const { code, reason, message, details } = refusalOf(() => readParameter(name, text))
     expect([code, reason]).toEqual([400, 'bad_parameter'])
     expect(message).toMatch(new RegExp(`^${name}(\\.\\d+)?: .+\\.$`))
@@ -107,12 +108,12 @@ describe('a query', () => {
     },
   )
 
-  it('says which types there are when one is unknown', () => {
+  it('lists the known types when one is unknown', () => {
     const { message } = refusalOf(() => readParameter('types', 'trade'))
     for (const type of updateTypes) expect(message).toContain(type)
   })
 
-  it('shows no more of an unknown type than a line holds', () => {
+  it('quotes only the beginning of a long unknown type', () => {
     expect(refusalOf(() => readParameter('types', 'x'.repeat(4_000))).message.length).toBeLessThan(300)
   })
 
@@ -120,11 +121,11 @@ describe('a query', () => {
     expect(readText('symbols=AAPLc&colour=blue&colour=red&__proto__=1')).toEqual({ symbols: ['AAPLc'] })
   })
 
-  it('that says nothing asks for nothing', () => {
+  it('without parameters selects nothing', () => {
     expect(readText('')).toEqual({})
   })
 
-  it('of any text is read or refused with one line', () => {
+  it('of any text is either parsed or refused in one line', () => {
     const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'heartbeat']
     const pairs = fc.array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary', maxLength: 12 })), {
       maxLength: 3,
@@ -143,7 +144,7 @@ describe('a query', () => {
   })
 })
 
-describe('since', () => {
+describe('the parameter since', () => {
   const hour = 3_600_000
 
   it.each([
@@ -163,16 +164,16 @@ describe('since', () => {
     ['2026-11-20T14:00:00+02:00', { from: 'time', time: Date.UTC(2026, 10, 20, 12) }],
     ['2026-11-20T14:00:00-05:30', { from: 'time', time: Date.UTC(2026, 10, 20, 19, 30) }],
     ['2026-11-20T14:00:00-00:00', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
-  ])('reads %s', (text, since) => {
+  ])('parses %s', (text, since) => {
     expect(readParameter('since', text)).toEqual({ since })
   })
 
-  it('reads an offset whose plus the query string turned into a space', () => {
+  it('parses an offset whose plus became a space in the query string', () => {
     const time = Date.UTC(2026, 10, 20, 12)
     expect(readText('since=2026-11-20T14:00:00+02:00')).toEqual({ since: { from: 'time', time } })
   })
 
-  it('reads a position, with and without a place in a seal', () => {
+  it('parses a position, with and without a place in a seal', () => {
     expect(readParameter('since', 'k3f9a1.18422').since).toEqual({
       from: 'position',
       text: 'k3f9a1.18422',
@@ -181,7 +182,7 @@ describe('since', () => {
     expect(readParameter('since', 'k3f9a1.18422.3').since).toMatchObject({ position: { seq: 18_422, n: 3 } })
   })
 
-  it('bounds a duration, so that no number is too large to look for', () => {
+  it('bounds a duration', () => {
     expect(readParameter('since', '999999999999h').since).toEqual({ from: 'duration', ms: 366 * 24 * hour })
   })
 
@@ -212,13 +213,13 @@ describe('since', () => {
     'k3f9a1.1.0',
     'null',
     '-',
-  ])('refuses %j with the forms that it may have', (text) => {
+  ])('refuses %j and lists the valid forms', (text) => {
     const { code, message } = refusalOf(() => readParameter('since', text))
     expect(code).toBe(400)
     expect(message).toMatch(/^since: must be now, start, a position, a duration .* or an RFC 3339 time\.$/)
   })
 
-  it('gives every time that a message bears back to the millisecond', () => {
+  it('parses every time of a message to the millisecond', () => {
     const times = fc.date({ min: new Date('1970-01-01'), max: new Date('2999-12-31'), noInvalidDate: true })
     fc.assert(
       fc.property(times, (time) => {
@@ -229,7 +230,7 @@ describe('since', () => {
 })
 
 describe('Last-Event-ID', () => {
-  it('is the position after which a browser goes on', () => {
+  it('is the position after which a browser continues', () => {
     expect(startPointFromLastEventId('k3f9a1.18422')).toEqual({
       from: 'position',
       text: 'k3f9a1.18422',
@@ -238,13 +239,13 @@ describe('Last-Event-ID', () => {
   })
 
   it.each(['now', 'start', '5m', '2026-11-20T14:00:00Z', 'garbage', '18422', 'k3f9a1.18422 '])(
-    'that is not a position is none, whatever else it might mean: %s',
+    'with a valid since that is not a position counts as unreadable: %s',
     (header) => {
       expect(startPointFromLastEventId(header)).toEqual({ from: 'position', text: header, position: null })
     },
   )
 
-  it('longer than 256 bytes is none, and is kept no longer than that', () => {
+  it('longer than 256 bytes counts as unreadable and is cut to 256', () => {
     const long = `k3f9a1.1${'.1'.repeat(POSITION_BOUND_BYTES)}`
     expect(startPointFromLastEventId(long)).toEqual({
       from: 'position',
@@ -253,7 +254,7 @@ describe('Last-Event-ID', () => {
     })
   })
 
-  it('of any text never throws, and is a position only in its own characters', () => {
+  it('never throws, and is a position only in its own characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (header) => {
         const since = startPointFromLastEventId(header)
@@ -266,17 +267,17 @@ describe('Last-Event-ID', () => {
 })
 
 describe('the options of a selection', () => {
-  const held: SelectionOptions = {
+  const current: SelectionOptions = {
     types: ['transfer'],
     stage: 'sealed',
     minValue: { units: 1n, scale: 0 },
     minShares: { units: 2n, scale: 0 },
     party,
   }
-  const asked = (given: unknown) => SelectionPatch.parse(given)
+  const patchOf = (given: unknown) => SelectionPatch.parse(given)
 
-  it('are all types but approval and log, pre-confirmed, without filters, where nothing is said', () => {
-    expect(patchOptions(defaultSelectionOptions, asked({}))).toEqual({
+  it('default to all types but approval and log, pre-confirmed, without filters', () => {
+    expect(patchOptions(defaultSelectionOptions, patchOf({}))).toEqual({
       types: defaultTypes,
       stage: 'preconfirmed',
       minValue: null,
@@ -285,46 +286,52 @@ describe('the options of a selection', () => {
     })
   })
 
-  it('stay as they are where nothing is said', () => {
-    expect(patchOptions(held, asked({}))).toEqual(held)
+  it('stay unchanged without new options', () => {
+    expect(patchOptions(current, patchOf({}))).toEqual(current)
   })
 
-  it('are replaced one by one by what is said', () => {
-    expect(patchOptions(held, asked({ types: ['nav'], min_value: '5' }))).toEqual({
-      ...held,
+  it('are replaced one by one', () => {
+    expect(patchOptions(current, patchOf({ types: ['nav'], min_value: '5' }))).toEqual({
+      ...current,
       types: ['nav'],
       minValue: { units: 5n, scale: 0 },
     })
   })
 
   it('are cleared one by one by null', () => {
-    expect(patchOptions(held, asked({ min_value: null }))).toEqual({ ...held, minValue: null })
-    expect(patchOptions(held, asked({ min_shares: null }))).toEqual({ ...held, minShares: null })
-    expect(patchOptions(held, asked({ party: null }))).toEqual({ ...held, party: null })
-    expect(patchOptions(held, asked({ types: null }))).toEqual({ ...held, types: defaultTypes })
+    expect(patchOptions(current, patchOf({ min_value: null }))).toEqual({ ...current, minValue: null })
+    expect(patchOptions(current, patchOf({ min_shares: null }))).toEqual({ ...current, minShares: null })
+    expect(patchOptions(current, patchOf({ party: null }))).toEqual({ ...current, party: null })
+    expect(patchOptions(current, patchOf({ types: null }))).toEqual({ ...current, types: defaultTypes })
   })
 
-  it('are the same whether a query or a message says them', () => {
-    const said = asked({ types: ['nav', 'transfer'], stage: 'sealed', min_value: '10', min_shares: '0.5', party })
-    const queried = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
-    expect(patchOptions(defaultSelectionOptions, queried)).toEqual(patchOptions(defaultSelectionOptions, said))
+  it('are the same from a query and from a message', () => {
+    const fromMessage = patchOf({
+      types: ['nav', 'transfer'],
+      stage: 'sealed',
+      min_value: '10',
+      min_shares: '0.5',
+      party,
+    })
+    const fromQuery = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
+    expect(patchOptions(defaultSelectionOptions, fromQuery)).toEqual(patchOptions(defaultSelectionOptions, fromMessage))
   })
 })
 
-describe('a value that cannot be read', () => {
-  it('of party says what an address is', () => {
+describe('an invalid value', () => {
+  it('of party gets a sentence about what an address is', () => {
     expect(refusalOf(() => readParameter('party', '0x12')).message).toBe('party: must be an address of 40 hex digits.')
   })
 
-  it('of since may be a day that no calendar has', () => {
+  it('of since includes a day that is not in the calendar', () => {
     expect(refusalOf(() => readParameter('since', '2026-02-30T00:00:00Z')).code).toBe(400)
   })
 
-  it('given twice is named in the details too', () => {
+  it('is named in the details when a parameter is given twice', () => {
     expect(refusalOf(() => readText('since=now&since=now')).details).toEqual({ parameter: 'since' })
   })
 
-  it('inside a list is named as its parameter is called', () => {
+  it('inside a list has the name of its parameter in the details', () => {
     expect(refusalOf(() => readParameter('symbols', 'x'.repeat(200))).details).toEqual({ parameter: 'symbols' })
   })
 })

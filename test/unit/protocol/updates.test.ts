@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { examplesOf } from '../../../src/docs/examples.ts'
 import { defaultTypes, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
 
-/** The contract's tables, word for word: what every message on the tape begins with, and what it goes on with. */
+/** The contract's tables: the common fields of every message, then the fields of each type. */
 const commonFields = 'type id prev symbol address time'
 const logFields = 'key stage late block tx'
 const movementFields = 'key stage late from to raw amount multiplier shares reference_value nav memo block tx ingest'
@@ -13,14 +13,14 @@ const fieldsByType: Readonly<Record<string, string>> = {
   seize: movementFields,
   approval: 'key stage late owner spender raw amount block tx ingest',
   multiplier: `phase from to effective_at source ${logFields}`,
-  pause: `paused features raw now source ${logFields}`,
+  pause: `change features feature_ids paused source ${logFields}`,
   action: 'key stage late action_id description uri keys block tx',
-  token: `change changed token was source ${logFields}`,
-  nav: 'nav was source',
+  token: `change changed token before source ${logFields}`,
+  nav: 'nav before source',
   log: 'key stage late topics data block tx',
   retract: 'key of was reason by now block',
   amend: 'key of was changed update',
-  seal: 'block keys types late count digest',
+  seal: 'block keys types late_keys count digest',
   hole: 'blocks reason',
   finality: 'stage block',
   status: 'source since reason head',
@@ -29,19 +29,19 @@ const fieldsByType: Readonly<Record<string, string>> = {
 const example = (type: string): Record<string, unknown> => ({ ...examplesOf(type)[0] })
 const isUpdate = (given: unknown): boolean => Update.safeParse(given).success
 
-describe('the tape', () => {
-  it('knows the seventeen types of the contract', () => {
+describe('the schemas of the tape', () => {
+  it('have the seventeen types of the contract', () => {
     expect(updateTypes).toEqual(Object.keys(fieldsByType))
   })
 
   it.each(Update.options.map((schema) => [schema.shape.type.value, schema] as const))(
-    'writes the fields of %s in the order of the contract, the common six first',
+    'have the fields of %s in the order of the contract, the common six first',
     (type, schema) => {
       expect(Object.keys(schema.shape).join(' ')).toBe(`${commonFields} ${fieldsByType[type]}`)
     },
   )
 
-  it('writes the parts in the order of the contract', () => {
+  it('have the fields of shared parts in the order of the contract', () => {
     const read = Update.parse(examplesOf('transfer')[0])
     if (read.type !== 'transfer') throw new Error('unreachable')
     expect(Object.keys(read.nav).join(' ')).toBe('price updated_at age_s state bound_s')
@@ -50,24 +50,24 @@ describe('the tape', () => {
     expect(Object.keys(read.ingest).join(' ')).toBe('source received_at published_at')
   })
 
-  it('gives all types but approval and log to who names none', () => {
+  it('default to all types but approval and log', () => {
     expect(updateTypes.filter((type) => !defaultTypes.includes(type))).toEqual(['approval', 'log'])
   })
 
-  it('calls four types movements', () => {
+  it('have four movement types', () => {
     expect([...movementTypes]).toEqual(['transfer', 'mint', 'burn', 'seize'])
   })
 })
 
 describe('a message on the tape', () => {
-  it.each(updateTypes)('%s lacks none of the common six', (type) => {
+  it.each(updateTypes)('%s requires the common six fields', (type) => {
     for (const field of commonFields.split(' ')) {
       const { [field]: _, ...rest } = example(type)
       expect(isUpdate(rest)).toBe(false)
     }
   })
 
-  it.each(updateTypes)('%s lacks no field that it always has', (type) => {
+  it.each(updateTypes)('%s requires each of its fields that is not optional', (type) => {
     const optional = new Set(['multiplier', 'pause', 'token'].includes(type) ? logFields.split(' ') : [])
     for (const field of (fieldsByType[type] ?? '').split(' ')) {
       const { [field]: _, ...rest } = example(type)
@@ -75,12 +75,12 @@ describe('a message on the tape', () => {
     }
   })
 
-  it.each(['hole', 'finality', 'status'])('%s concerns everyone', (type) => {
+  it.each(['hole', 'finality', 'status'])('%s has no symbol and no address of its own', (type) => {
     expect(isUpdate({ ...example(type), symbol: 'AAPLc' })).toBe(false)
     expect(isUpdate({ ...example(type), address: example('transfer').address })).toBe(false)
   })
 
-  it('of one token has an address in lower case', () => {
+  it('about one token has an address in lower case', () => {
     const transfer = example('transfer')
     expect(isUpdate({ ...transfer, address: null })).toBe(false)
     expect(isUpdate({ ...transfer, address: String(transfer.address).toUpperCase().replace('0X', '0x') })).toBe(false)
@@ -95,26 +95,26 @@ describe('a message on the tape', () => {
     ['stage', ['pending', 'safe', null]],
     ['memo', ['0x', '', 'invoice 7731']],
     ['key', [`1-0x${'AB'.repeat(32)}-0`, '', null]],
-  ] as const)('refuses a %s in another form', (field, wrongs) => {
-    for (const wrong of wrongs) {
-      expect([wrong, isUpdate({ ...example('transfer'), [field]: wrong })]).toEqual([wrong, false])
+  ] as const)('is refused with %s in another form', (field, values) => {
+    for (const value of values) {
+      expect([value, isUpdate({ ...example('transfer'), [field]: value })]).toEqual([value, false])
     }
   })
 
-  it('says null where it does not know, never less', () => {
+  it('may have null for an unknown value', () => {
     for (const field of ['amount', 'multiplier', 'shares', 'reference_value', 'memo', 'prev']) {
       expect(isUpdate({ ...example('transfer'), [field]: null })).toBe(true)
     }
   })
 
-  it('lets a later version add fields', () => {
+  it('may have fields of a later version', () => {
     expect(isUpdate({ ...example('transfer'), venue: 'x' })).toBe(true)
   })
 })
 
-describe('an amendment', () => {
+describe('an amend', () => {
   it.each(['transfer', 'mint', 'burn', 'seize', 'approval', 'multiplier', 'pause', 'action', 'token', 'log'])(
-    'carries a whole %s without what the tape gives',
+    'carries a whole %s without the fields that the tape adds',
     (type) => {
       const { id: _id, prev: _prev, time: _time, ...update } = example(type)
       const amend = { ...example('amend'), of: type, update }
@@ -122,20 +122,20 @@ describe('an amendment', () => {
     },
   )
 
-  it.each(['nav', 'retract', 'seal', 'hole', 'finality', 'status', 'amend'])('is never of a %s', (type) => {
+  it.each(['nav', 'retract', 'seal', 'hole', 'finality', 'status', 'amend'])('never carries a %s', (type) => {
     const { id: _id, prev: _prev, time: _time, ...update } = example(type)
     expect(isUpdate({ ...example('amend'), of: type, update })).toBe(false)
   })
 })
 
 describe('a seal', () => {
-  it('names what each log was told as, or that it is part of another', () => {
+  it('names the type of each log, or part if it was folded into another', () => {
     expect(isUpdate({ ...example('seal'), types: ['transfer', 'part'] })).toBe(true)
     expect(isUpdate({ ...example('seal'), types: ['transfer', 'nav'] })).toBe(false)
   })
 
-  it('of a block in which the token has no log any more is empty', () => {
+  it('may be empty, when a block lost all logs of the token', () => {
     const nothing = 'e3b0c44298fc1c149afbf4c8996fb924'
-    expect(isUpdate({ ...example('seal'), keys: [], types: [], late: [], count: 0, digest: nothing })).toBe(true)
+    expect(isUpdate({ ...example('seal'), keys: [], types: [], late_keys: [], count: 0, digest: nothing })).toBe(true)
   })
 })

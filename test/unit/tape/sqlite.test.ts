@@ -5,15 +5,16 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../../src/protocol/updates.ts'
 import { defineNote, Notes } from '../../../src/tape/notes.ts'
+import { SCHEMA_VERSION } from '../../../src/tape/schema.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import { type Entry, type SearchableTape, TapeError } from '../../../src/tape/tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
-import { apple, navChange, pause, seal, status, tesla, transfer } from './update-drafts.ts'
+import { apple, navChange, pause, seal, transfer } from './update-drafts.ts'
 
 const head = defineNote<number>('head')
 const at = Date.parse('2026-11-20T12:00:00Z')
-/** A folder that goes with the test. */
+/** A folder that is removed after the test. */
 const createOwnFolder = (): string => {
   const dir = createTempFolder()
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
@@ -23,18 +24,18 @@ const createOwnFolder = (): string => {
 tapeContract('the embedded tape', openTestTape)
 
 describe('the embedded tape', () => {
-  it('skips ahead by 2^20 after an unclean end, each time', async () => {
-    const place = await openTestTape()
-    onTestFinished(() => place.close())
-    await place.tape.append([transfer({ at })])
-    const [second] = await (await place.crash()).append([transfer({ at })])
-    await place.crash()
-    const [third] = await (await place.crash()).append([transfer({ at })])
+  it('skips 2^20 numbers after each crash', async () => {
+    const fixture = await openTestTape()
+    onTestFinished(() => fixture.close())
+    await fixture.tape.append([transfer({ at })])
+    const [second] = await (await fixture.crash()).append([transfer({ at })])
+    await fixture.crash()
+    const [third] = await (await fixture.crash()).append([transfer({ at })])
     expect(second?.seq).toBe(2 ** 20 + 2)
     expect(third?.seq).toBe(3 * 2 ** 20 + 3)
   })
 
-  it('is still there after a process was killed', async () => {
+  it('survives the kill of its process', async () => {
     const dir = createOwnFolder()
     const script = `
       import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/tape/sqlite.ts'))}
@@ -55,7 +56,7 @@ describe('the embedded tape', () => {
     await tape.close()
   })
 
-  it('keeps nothing in memory but is a tape all the same', async () => {
+  it('works in memory and keeps nothing', async () => {
     const tape = openSqliteTape({ ...unboundedOptions, dir: ':memory:' })
     const entries = await tape.append([transfer({ at }), navChange({ at })])
     expect(await tape.readAfter(0, 10)).toEqual(entries)
@@ -66,14 +67,14 @@ describe('the embedded tape', () => {
     await other.close()
   })
 
-  it('makes the folder it is given', async () => {
+  it('creates its folder', async () => {
     const dir = join(createOwnFolder(), 'a', 'b')
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     await tape.close()
     expect(readFileSync(join(dir, 'tape.sqlite')).subarray(0, 15).toString()).toBe('SQLite format 3')
   })
 
-  it('takes any dice', async () => {
+  it('makes an epoch from any random number', async () => {
     for (const random of [() => 0, () => 1 - 2 ** -53]) {
       const tape = openSqliteTape({ ...unboundedOptions, dir: ':memory:', random })
       expect(tape.epoch).toMatch(/^[0-9a-z]{6}$/)
@@ -82,36 +83,7 @@ describe('the embedded tape', () => {
   })
 })
 
-describe('a tape from before messages could be looked up', () => {
-  /** The file as it was made then, with two messages on it. */
-  const formerTape = async () => {
-    const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const entries = await tape.append([transfer({ at, nth: 4 }), navChange({ at })], new Notes().set(head, 9))
-    await tape.close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec('DROP INDEX tape_subject; ALTER TABLE tape DROP COLUMN subject')
-    database.close()
-    return { dir, entries, epoch: tape.epoch }
-  }
-
-  it('goes on as it was, and what it holds can be looked up', async () => {
-    const { dir, entries, epoch } = await formerTape()
-    for (const end of [2, 3]) {
-      const tape = openSqliteTape({ ...unboundedOptions, dir })
-      expect(tape.epoch).toBe(epoch)
-      expect(tape.end()).toBe(end)
-      expect(tape.note(head)).toBe(9)
-      expect((await tape.readAfter(0, 10)).slice(0, 2)).toEqual(entries)
-      expect(tape.readKey(transfer({ at, nth: 4 }).key)[0]).toEqual(entries[0])
-      await tape.append([transfer({ at, nth: end })])
-      expect(tape.readKey(transfer({ at, nth: end }).key)).toHaveLength(1)
-      await tape.close()
-    }
-  })
-})
-
-/** The history of a tape that is about apple and of these types, and what may follow what was told as one of them. */
+/** The history of apple with these types, and the followers of keys published as `followersOf`. */
 const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
   const followed = followersOf && { followersOf: new Set(followersOf) }
   const read = tape.openReader({ tokens: new Set([apple]), types: new Set(types), ...followed })
@@ -124,58 +96,7 @@ const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], fol
   return found
 }
 
-describe('a tape from before its history was filed shelf by shelf', () => {
-  /** The file as it was made then. */
-  const formerTape = async () => {
-    const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const kinds = [
-      pause({ at, nth: 4 }),
-      transfer({ at, nth: 4 }),
-      status({ at }),
-      seal({ at, nth: 4, types: ['pause'] }),
-    ]
-    const entries = await tape.append([...kinds, ...Array.from({ length: 3_000 }, (_, nth) => transfer({ at, nth }))])
-    await tape.close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec(`
-      DROP TABLE channels; DROP TABLE shelves; ALTER TABLE tape RENAME TO later;
-      CREATE TABLE tape (
-        seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT,
-        channel INTEGER NOT NULL
-      ) STRICT;
-      INSERT INTO tape SELECT *, seq * 7 FROM later; DROP TABLE later;
-      UPDATE tape SET subject = json_extract(text, '$.address') || ' ' || 4 WHERE json_extract(text, '$.type') = 'seal';
-      CREATE INDEX tape_channel ON tape (seq / 1024, channel)
-    `)
-    database.close()
-    return { dir, entries }
-  }
-
-  it('goes on as it was, and all that it holds is found', async () => {
-    const { dir, entries } = await formerTape()
-    for (const more of [1, 2]) {
-      const tape = openSqliteTape({ ...unboundedOptions, dir })
-      const [, appended] = await tape.append([transfer({ at, nth: 7 }), pause({ at, nth: more })])
-      const found = await historyOf(tape, ['pause', 'status'], ['pause'])
-      expect(found.slice(0, 3)).toEqual([entries[0], entries[2], entries[3]])
-      expect(found.slice(3).at(-1)).toEqual(appended)
-      expect(found).toHaveLength(3 + more)
-      await tape.close()
-    }
-  })
-
-  it('finds the seals of a block among those that were written since', async () => {
-    const { dir, entries } = await formerTape()
-    const tape = openSqliteTape({ ...unboundedOptions, dir })
-    const [again, other] = await tape.append([seal({ at, nth: 4 }), seal({ at, nth: 4, address: tesla })])
-    expect(tape.sealsOfToken(apple, 4)).toEqual([entries[3], again])
-    expect(tape.sealsOfBlock(4)).toEqual([entries[3], again, other])
-    await tape.close()
-  })
-})
-
-describe('what is filed', () => {
+describe('the index', () => {
   const shelvesIn = (dir: string) => {
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
     const shelves = database.prepare('SELECT shelf FROM shelves ORDER BY shelf').all()
@@ -184,27 +105,27 @@ describe('what is filed', () => {
   }
   const manyTransfers = (count: number) => Array.from({ length: count }, (_, nth) => transfer({ at, nth }))
 
-  it('is found again after either end, whatever went meanwhile', async () => {
-    const place = await openTestTape({ bound: 3_000 })
-    onTestFinished(() => place.close())
+  it('finds the same after eviction, a restart and a crash', async () => {
+    const fixture = await openTestTape({ bound: 3_000 })
+    onTestFinished(() => fixture.close())
     const rare = [pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause', 'transfer'] })]
-    const spared = await place.tape.append([pause({ at, nth: 1 }), transfer({ at, nth: 1 }), ...rare.slice(1)])
-    for (let nth = 0; nth < 12; nth += 1) await place.tape.append(manyTransfers(500))
-    const [late] = await place.tape.append([pause({ at, nth: 2 })])
+    const spared = await fixture.tape.append([pause({ at, nth: 1 }), transfer({ at, nth: 1 }), ...rare.slice(1)])
+    for (let nth = 0; nth < 12; nth += 1) await fixture.tape.append(manyTransfers(500))
+    const [late] = await fixture.tape.append([pause({ at, nth: 2 })])
     const expected = [spared[0], spared[2], late]
-    expect(await historyOf(place.tape, ['pause'], ['pause'])).toEqual(expected)
-    const reopened = await place.reopen()
+    expect(await historyOf(fixture.tape, ['pause'], ['pause'])).toEqual(expected)
+    const reopened = await fixture.reopen()
     expect(await historyOf(reopened, ['pause'], ['pause'])).toEqual(expected)
     const transfers = (await reopened.readAfter(0, 10_000)).filter(({ update }) => update.type === 'transfer').length
-    const wanted = { tokens: null, types: new Set<UpdateType>(['transfer']) }
-    expect(await reopened.estimateCount(wanted, 0, 10_000)).toEqual({ least: transfers, most: transfers })
-    const tape = await place.crash()
+    const filter = { tokens: null, types: new Set<UpdateType>(['transfer']) }
+    expect(await reopened.estimateCount(filter, 0, 10_000)).toEqual({ least: transfers, most: transfers })
+    const tape = await fixture.crash()
     expect(await historyOf(tape, ['pause'], ['pause'])).toEqual(expected)
     const kept = (await tape.readAfter(0, 10_000)).filter(({ update }) => update.type === 'transfer')
     expect(await historyOf(tape, ['transfer'])).toEqual(kept)
   })
 
-  it('is written once for each shelf that is full, and goes with the last that lay there', async () => {
+  it('writes each full shelf once and deletes it once all its updates are evicted', async () => {
     const dir = createOwnFolder()
     let now = at
     const open = () => openSqliteTape({ ...unboundedOptions, dir, retentionMs: 3_600_000, now: () => now })
@@ -221,7 +142,7 @@ describe('what is filed', () => {
     expect(shelvesIn(dir)).toEqual([])
   })
 
-  it('is not found where the stroke failed', async () => {
+  it('does not contain a failed append', async () => {
     const dir = createOwnFolder()
     await openSqliteTape({ ...unboundedOptions, dir }).close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
@@ -231,7 +152,7 @@ describe('what is filed', () => {
     database.close()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     await expect(tape.append([pause({ at, nth: 4 })], new Notes().set(head, 1))).rejects.toThrow(TapeError)
-    // The key was never told, as far as the tape knows: so its seal may concern anybody.
+    // The tape holds no publication of the key, so its seal may match any type.
     const [sealed] = await tape.append([seal({ at, nth: 4, types: ['pause'] })])
     expect(await historyOf(tape, ['pause'], ['transfer'])).toEqual([sealed])
     await tape.close()
@@ -241,7 +162,7 @@ describe('what is filed', () => {
   })
 })
 
-/** What opening says when it fails; it is one readable line and no more. */
+/** The error of opening a folder, which must be one readable line. */
 function openErrorOf(dir: string): string {
   let tape: SearchableTape
   try {
@@ -254,11 +175,11 @@ function openErrorOf(dir: string): string {
     return message
   }
   void tape.close()
-  throw new Error('it opened')
+  throw new Error('the tape opened')
 }
 
-describe('a place that cannot hold the tape is refused with a readable sentence', () => {
-  it('when another handle holds it', async () => {
+describe('opening fails with one clear line', () => {
+  it('when this process has the tape open', async () => {
     const dir = createOwnFolder()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     expect(openErrorOf(dir)).toMatch(/in use by another stocktape/)
@@ -269,7 +190,7 @@ describe('a place that cannot hold the tape is refused with a readable sentence'
     await next.close()
   })
 
-  it('when another process holds it', async () => {
+  it('when another process has the tape open', async () => {
     const dir = createOwnFolder()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     const script = `
@@ -277,38 +198,52 @@ describe('a place that cannot hold the tape is refused with a readable sentence'
       try { openSqliteTape({ dir: ${JSON.stringify(dir)}, retentionMs: 1, bound: 1, now: Date.now, random: Math.random }) }
       catch (failure) { process.stdout.write(failure.message) }
     `
-    const said = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
-    expect(String(said)).toMatch(/in use by another stocktape/)
+    const output = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
+    expect(String(output)).toMatch(/in use by another stocktape/)
     await tape.close()
   })
 
-  it('when a file stands in place of the folder', () => {
+  it('when the folder is a file', () => {
     const dir = join(createOwnFolder(), 'file')
     writeFileSync(dir, 'not a folder')
     expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
   })
 
-  it('when a folder stands in place of the file', () => {
+  it('when the file is a folder', () => {
     const dir = createOwnFolder()
     mkdirSync(join(dir, 'tape.sqlite'))
     expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
   })
 
-  // The second is one under which the recursive way of making folders never comes back.
-  it.each(['/sys/stocktape', '/proc/stocktape/tape'])('when nobody may write there: %s', (dir) => {
+  // Under the second, creating folders recursively never returns.
+  it.each(['/sys/stocktape', '/proc/stocktape/tape'])('when the folder cannot be created: %s', (dir) => {
     expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
   })
 
-  it('when the file is something else', () => {
+  it.each([
+    ['an older schema', SCHEMA_VERSION - 1],
+    ['a newer schema', SCHEMA_VERSION + 1],
+  ])('when the tape has %s', async (_, version) => {
     const dir = createOwnFolder()
-    writeFileSync(join(dir, 'tape.sqlite'), 'this is not a database, however long it goes on '.repeat(100))
+    await openSqliteTape({ ...unboundedOptions, dir }).close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec(`PRAGMA user_version = ${version}`)
+    database.close()
+    expect(openErrorOf(dir)).toBe(
+      `DATA_DIR ${dir} holds a tape of schema ${version}, this stocktape reads schema ${SCHEMA_VERSION}: name another DATA_DIR or delete the folder`,
+    )
+  })
+
+  it('when the file is not a database', () => {
+    const dir = createOwnFolder()
+    writeFileSync(join(dir, 'tape.sqlite'), 'this is not a database '.repeat(100))
     expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
   })
 
   it.each<[string, (file: string) => void]>([
-    ['when the file was cut', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000))],
+    ['when the file is truncated', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000))],
     [
-      'when it is the file of another program',
+      'when the file is of another program',
       (file) => {
         rmSync(file)
         const database = new DatabaseSync(file)
@@ -344,20 +279,19 @@ describe('a place that cannot hold the tape is refused with a readable sentence'
   })
 })
 
-describe('a stroke that the disk refuses', () => {
-  /** Makes the file refuse to have this done to it, which no full disk can be asked to do on time. */
-  const refusing = (when: string, how: string) => {
+describe('an append that the disk refuses', () => {
+  /** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
+  const createRefusingTape = (when: string, how: string) => {
     const dir = createOwnFolder()
-    const place = openSqliteTape({ ...unboundedOptions, dir })
-    void place.close()
+    void openSqliteTape({ ...unboundedOptions, dir }).close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
     database.exec(`CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
     database.close()
     return dir
   }
 
-  it.each(['ABORT', 'ROLLBACK'])('is a TapeError and undone when it ends in %s', async (how) => {
-    const dir = refusing("INSERT ON notes WHEN NEW.name = 'head'", how)
+  it.each(['ABORT', 'ROLLBACK'])('is undone and throws a TapeError when it ends in %s', async (how) => {
+    const dir = createRefusingTape("INSERT ON notes WHEN NEW.name = 'head'", how)
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     const failure = await tape.append([transfer({ at })], new Notes().set(head, 1)).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(TapeError)
@@ -369,7 +303,7 @@ describe('a stroke that the disk refuses', () => {
   })
 
   it('does not move oldest', async () => {
-    const dir = refusing("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
+    const dir = createRefusingTape("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
     const tape = openSqliteTape({ ...unboundedOptions, dir, bound: 1 })
     await tape.append([transfer({ at })])
     await expect(tape.append([transfer({ at })])).rejects.toThrow(TapeError)
@@ -379,8 +313,8 @@ describe('a stroke that the disk refuses', () => {
   })
 })
 
-describe('a clock that goes back', () => {
-  it('does not hide what was written before it did', async () => {
+describe('a clock that is set back', () => {
+  it('does not hide earlier updates from a search by time', async () => {
     const tape = openSqliteTape({ ...unboundedOptions, dir: ':memory:' })
     await tape.append([transfer({ at: at + 5_000 })])
     await tape.append([transfer({ at })])

@@ -22,17 +22,16 @@ import {
   transfer,
 } from './update-drafts.ts'
 
-/** What bounds a tape, and the time it begins at. */
 type TapeBounds = { readonly retentionMs?: number; readonly bound?: number }
 
-/** A tape in its place, with all that may happen to it. */
+/** A tape in a folder that can be reopened and crashed. */
 type TapeFixture = {
   readonly tape: SearchableTape
-  /** What the tape takes for the time; set by the test. */
+  /** The clock of the tape. */
   readonly clock: { now: number }
-  /** Ends it cleanly and opens it again. */
+  /** Closes the tape and opens it again. */
   reopen(): Promise<SearchableTape>
-  /** Ends it as a killed process does, and opens what is left. */
+  /** Leaves the tape as a killed process does, and opens what is on disk. */
   crash(): Promise<SearchableTape>
   close(): Promise<void>
 }
@@ -46,7 +45,7 @@ const items = defineNotes<unknown>('item/')
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 const HOUR_MS = 3_600_000
 
-/** What every tape must hold to, whatever it is made of. */
+/** The contract of every implementation of the tape. */
 export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   const open = async (bounds: TapeBounds = {}) => {
     const fixture = await openFixture(bounds)
@@ -59,7 +58,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   const at = NOON
 
   describe(`${name}: an empty tape`, () => {
-    it('ends where nothing was evicted', async () => {
+    it('ends at its oldest position', async () => {
       const { tape } = await open()
       expect(tape.end()).toBe(tape.oldest())
       expect(await all(tape)).toEqual([])
@@ -72,8 +71,8 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
   })
 
-  describe(`${name}: what is appended`, () => {
-    it('is numbered in its order, each with a number above the last', async () => {
+  describe(`${name}: an appended batch`, () => {
+    it('is numbered in order', async () => {
       const { tape } = await open()
       const first = await tape.append([transfer({ at }), approval({ at })])
       const second = await tape.append([navChange({ at })])
@@ -84,21 +83,21 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.end()).toBe(numbers.at(-1))
     })
 
-    it('keeps its order when nobody waits', async () => {
+    it('keeps its order when appends overlap', async () => {
       const { tape } = await open()
-      const strokes = await Promise.all([1, 2, 3, 4, 5].map((nth) => tape.append([transfer({ at, nth })])))
-      const told = (await all(tape)).map(({ update }) => (update.type === 'transfer' ? update.block.number : null))
-      expect(told).toEqual([1, 2, 3, 4, 5])
-      expect(seqs(strokes.flat())).toEqual(seqs(await all(tape)))
+      const batches = await Promise.all([1, 2, 3, 4, 5].map((nth) => tape.append([transfer({ at, nth })])))
+      const blocks = (await all(tape)).map(({ update }) => (update.type === 'transfer' ? update.block.number : null))
+      expect(blocks).toEqual([1, 2, 3, 4, 5])
+      expect(seqs(batches.flat())).toEqual(seqs(await all(tape)))
     })
 
-    it('bears its position', async () => {
+    it('has its position as id', async () => {
       const { tape } = await open()
       const entries = await tape.append(oneOfEach({ at }))
       for (const { seq, update } of entries) expect(update.id).toBe(`${tape.epoch}.${seq}`)
     })
 
-    it('begins with type, id, prev, symbol, address and time, and goes on as the contract says', async () => {
+    it('has its fields in the order of the contract', async () => {
       const { tape } = await open()
       const entries = await tape.append(oneOfEach({ at }))
       for (const { text, update } of entries) {
@@ -110,20 +109,20 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       }
     })
 
-    it('is read back in the very same text', async () => {
+    it('reads back as the same text', async () => {
       const { tape } = await open()
       const entries = await tape.append(oneOfEach({ at }))
       expect(await all(tape)).toEqual(entries)
     })
 
-    it('survives a clean end and an unclean one in the same text', async () => {
+    it('survives a restart and a crash as the same text', async () => {
       const fixture = await open()
       const entries = await fixture.tape.append(oneOfEach({ at }))
       expect(await all(await fixture.reopen())).toEqual(entries)
       expect(await all(await fixture.crash())).toEqual(entries)
     })
 
-    it('may be nothing', async () => {
+    it('may be empty', async () => {
       const { tape } = await open()
       expect(await tape.append([])).toEqual([])
       expect(tape.end()).toBe(tape.oldest())
@@ -134,7 +133,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     const prevs = (entries: readonly Entry[]) => entries.map(({ update }) => update.prev)
     const ids = (entries: readonly Entry[]) => entries.map(({ update }) => update.id)
 
-    it('names the message before with the same address and type, inside a turn too', async () => {
+    it('names the previous update of the same address and type, also within a batch', async () => {
       const { tape } = await open()
       const entries = await tape.append([
         transfer({ at }),
@@ -147,21 +146,21 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(prevs(entries)).toEqual([null, null, null, first, second])
     })
 
-    it('goes on across turns', async () => {
+    it('continues across batches', async () => {
       const { tape } = await open()
       const before = await tape.append([transfer({ at }), navChange({ at })])
       const after = await tape.append([navChange({ at }), transfer({ at })])
       expect(prevs(after)).toEqual(ids(before).reverse())
     })
 
-    it('chains what concerns everyone by its type alone', async () => {
+    it('links updates of all tokens by type alone', async () => {
       const { tape } = await open()
       const [first] = await tape.append([status({ at })])
       const [second] = await tape.append([status({ at })])
       expect(second?.update.prev).toBe(first?.update.id)
     })
 
-    it('goes on across a restart, clean or not', async () => {
+    it('continues after a restart and a crash', async () => {
       const fixture = await open()
       const [first] = await fixture.tape.append([transfer({ at })])
       const [second] = await (await fixture.reopen()).append([transfer({ at })])
@@ -170,7 +169,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(third?.update.prev).toBe(second?.update.id)
     })
 
-    it('names what has been evicted since', async () => {
+    it('may name an evicted update', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       const [first] = await fixture.tape.append([transfer({ at })])
       fixture.clock.now = NOON + 2 * HOUR_MS
@@ -182,57 +181,57 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   describe(`${name}: a follower`, () => {
-    it('hears what is appended once it is written, with the notes of the same stroke', async () => {
+    it('receives a batch once it is written, with its notes', async () => {
       const { tape } = await open()
-      const heard: unknown[] = []
-      tape.follow((turn, notes) => {
-        heard.push({ turn, notes, end: tape.end(), note: tape.note(head), stored: tape.readAfter(0, 10) })
+      const received: unknown[] = []
+      tape.follow((batch, notes) => {
+        received.push({ batch, notes, end: tape.end(), note: tape.note(head), stored: tape.readAfter(0, 10) })
       })
-      const turn = await tape.append([transfer({ at }), status({ at })], new Notes().set(head, 7))
-      const [{ stored, ...rest }] = heard as [{ stored: unknown }]
-      expect(heard).toHaveLength(1)
-      expect(rest).toEqual({ turn, notes: new Notes().set(head, 7), end: turn.at(-1)?.seq, note: 7 })
-      expect(await stored).toEqual(turn)
+      const batch = await tape.append([transfer({ at }), status({ at })], new Notes().set(head, 7))
+      const [{ stored, ...rest }] = received as [{ stored: unknown }]
+      expect(received).toHaveLength(1)
+      expect(rest).toEqual({ batch, notes: new Notes().set(head, 7), end: batch.at(-1)?.seq, note: 7 })
+      expect(await stored).toEqual(batch)
     })
 
-    it('hears notes that come without updates', async () => {
+    it('receives notes without updates', async () => {
       const { tape } = await open()
-      const heard: unknown[] = []
-      tape.follow((turn, notes) => heard.push([turn, [...notes]]))
+      const received: unknown[] = []
+      tape.follow((batch, notes) => received.push([batch, [...notes]]))
       await tape.append([], new Notes().set(head, 1))
-      expect(heard).toEqual([[[], [['head', 1]]]])
+      expect(received).toEqual([[[], [['head', 1]]]])
     })
 
-    it('hears every stroke in order, from when it began until it stops', async () => {
+    it('receives every batch in order from its start to its end', async () => {
       const { tape } = await open()
       await tape.append([transfer({ at })])
-      const heard: number[] = []
-      const stop = tape.follow((turn) => heard.push(...seqs(turn)))
+      const received: number[] = []
+      const stop = tape.follow((batch) => received.push(...seqs(batch)))
       const entries = [
         ...(await tape.append([transfer({ at })])),
         ...(await tape.append([transfer({ at }), transfer({ at })])),
       ]
       stop()
       await tape.append([transfer({ at })])
-      expect(heard).toEqual(seqs(entries))
+      expect(received).toEqual(seqs(entries))
     })
 
-    it('stands beside others', async () => {
+    it('does not affect other followers', async () => {
       const { tape } = await open()
-      const heard: string[] = []
+      const received: string[] = []
       const stop = tape.follow(() => {
-        heard.push('one')
+        received.push('first')
         stop()
       })
-      tape.follow(() => heard.push('other'))
+      tape.follow(() => received.push('second'))
       await tape.append([transfer({ at })])
       await tape.append([transfer({ at })])
-      expect(heard).toEqual(['one', 'other', 'other'])
+      expect(received).toEqual(['first', 'second', 'second'])
     })
   })
 
   describe(`${name}: reading`, () => {
-    it('goes page by page, each after the last number of the one before', async () => {
+    it('goes page by page', async () => {
       const { tape } = await open()
       const entries = await tape.append([1, 2, 3, 4, 5].map((nth) => transfer({ at, nth })))
       const pages: (readonly Entry[])[] = []
@@ -253,7 +252,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(await tape.readAfter(tape.end() + 1_000, 10)).toEqual([])
     })
 
-    it('finds where a time begins', async () => {
+    it('finds the number before a time', async () => {
       const { tape } = await open()
       const entries = await tape.append([at, at + 1_000, at + 1_000, at + 3_000].map((time) => transfer({ at: time })))
       const [first = 0, second = 0, , fourth = 0] = seqs(entries)
@@ -267,23 +266,23 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   describe(`${name}: history`, () => {
-    /** All that a reader finds of a stretch, and how often it had to be asked. */
-    const readAll = async (tape: SearchableTape, wanted: HistoryFilter, stretch: SeqRange) => {
-      const read = tape.openReader(wanted)
+    /** All that a reader finds in a range, and the number of pages that it took. */
+    const readAll = async (tape: SearchableTape, filter: HistoryFilter, range: SeqRange) => {
+      const read = tape.openReader(filter)
       const found: Entry[] = []
-      let { after, before } = stretch
-      for (let asked = 1; ; asked += 1) {
-        const { entries, reached } = await read({ ...stretch, after, before })
-        expect(entries.length).toBeLessThanOrEqual(stretch.limit)
+      let { after, before } = range
+      for (let pages = 1; ; pages += 1) {
+        const { entries, reached } = await read({ ...range, after, before })
+        expect(entries.length).toBeLessThanOrEqual(range.limit)
         found.push(...entries)
-        if (reached === null) return { found, asked }
-        if (stretch.order === 'asc') after = reached
+        if (reached === null) return { found, pages }
+        if (range.order === 'asc') after = reached
         else before = reached
       }
     }
     const whole = (tape: SearchableTape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
 
-    it('is what is asked for, from either end, between any two numbers, whoever reads', async () => {
+    it('matches the filter, in both orders, between any two numbers', async () => {
       const fixture = await open()
       for (let nth = 0; nth < 3_000; nth += 300) {
         const kinds = Array.from({ length: 300 }, (_, index) => {
@@ -298,7 +297,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(entries).toHaveLength(3_000)
       const type = fc.constantFrom<UpdateType>('transfer', 'pause', 'status', 'seal')
       const number = fc.nat({ max: entries.length - 1 }).map((index) => entries[index]?.seq ?? 0)
-      const asked = fc.record({
+      const query = fc.record({
         tokens: fc.constantFrom<readonly Hex[] | null>(null, [apple], [tesla], [apple, tesla], []),
         types: fc.uniqueArray(type, { minLength: 1 }),
         after: fc.oneof(fc.constant(0), number),
@@ -307,8 +306,8 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         limit: fc.constantFrom(1, 7, 100, 5_000),
       })
       await fc.assert(
-        fc.asyncProperty(asked, async ({ tokens, types, after, before, order, limit }) => {
-          const wanted = { tokens: tokens && new Set(tokens), types: new Set(types) }
+        fc.asyncProperty(query, async ({ tokens, types, after, before, order, limit }) => {
+          const filter = { tokens: tokens && new Set(tokens), types: new Set(types) }
           const expected = entries.filter(
             ({ seq, update: { type, address } }) =>
               seq > after &&
@@ -316,9 +315,9 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
               types.includes(type) &&
               (!tokens || address === null || tokens.includes(address)),
           )
-          const { found } = await readAll(tape, wanted, { after, before, order, limit: Math.max(limit, 50) })
+          const { found } = await readAll(tape, filter, { after, before, order, limit: Math.max(limit, 50) })
           expect(seqs(found)).toEqual(seqs(order === 'asc' ? expected : expected.toReversed()))
-          const [first] = (await readAll(tape, wanted, { after, before: Math.min(before, after + 20), order, limit }))
+          const [first] = (await readAll(tape, filter, { after, before: Math.min(before, after + 20), order, limit }))
             .found
           const near = expected.filter(({ seq }) => seq < after + 20)
           expect(first).toEqual(order === 'asc' ? near[0] : near.at(-1))
@@ -327,7 +326,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       )
     })
 
-    it('with what follows a key holds all that may concern it, and of others no more than it must', async () => {
+    it('with followers finds every follower of a matching key, and few others', async () => {
       const { tape } = await open()
       const [, , paused, sealedPause, sealedBoth] = await tape.append([
         transfer({ at, nth: 1 }),
@@ -340,7 +339,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         },
         transfer({ at, nth: 4 }),
       ])
-      // Its content is another type since, and its seal comes to who was told that too.
+      // The key has another type from here on, and its seal matches the new type too.
       const { time: _, ...content } = transfer({ at, nth: 4 })
       const turned: DraftOf<'amend'> = { ...amend({ at, nth: 4 }), update: { ...content, type: 'seize' } }
       const [amended, sealedAmended, gone] = await tape.append([
@@ -348,7 +347,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         seal({ at, nth: 4, types: ['seize'] }),
         retract({ at, nth: 4 }),
       ])
-      // Nobody knows as what these were told.
+      // These keys have no kept publication, so any type may match.
       const [lostSeal, lostRetract] = await tape.append([
         seal({ at, nth: 4, types: ['transfer'] }),
         retract({ at, nth: 9 }),
@@ -358,8 +357,8 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         seal({ at, nth: 6, address: tesla, types: ['transfer'] }),
       ])
       const found = async (type: UpdateType, tokens: readonly Hex[] | null = [apple]) => {
-        const wanted = { tokens: tokens && new Set(tokens), types: new Set([type]), followersOf: new Set([type]) }
-        return (await readAll(tape, wanted, { ...whole(tape), order: 'asc' })).found
+        const filter = { tokens: tokens && new Set(tokens), types: new Set([type]), followersOf: new Set([type]) }
+        return (await readAll(tape, filter, { ...whole(tape), order: 'asc' })).found
       }
       const lost = [lostSeal, lostRetract]
       expect(await found('pause')).toEqual([paused, sealedPause, sealedBoth, ...lost])
@@ -371,33 +370,33 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       ])
     })
 
-    it('with what follows a key holds what follows one whose telling is gone', async () => {
+    it('with followers finds those whose publication was evicted', async () => {
       const { tape } = await open({ bound: 3 })
       await tape.append([transfer({ at, nth: 4 }), transfer({ at, nth: 5 })])
       const [kept] = await tape.append([retract({ at, nth: 4 })])
       const [sealed] = await tape.append([seal({ at, nth: 5, types: ['transfer'] }), transfer({ at, nth: 6 })])
       const types = new Set<UpdateType>(['pause'])
-      const wanted = { tokens: new Set([apple]), types, followersOf: types }
+      const filter = { tokens: new Set([apple]), types, followersOf: types }
       expect(tape.readKey(transfer({ at, nth: 5 }).key)).toEqual([])
-      expect((await readAll(tape, wanted, { ...whole(tape), order: 'desc' })).found).toEqual([sealed, kept])
+      expect((await readAll(tape, filter, { ...whole(tape), order: 'desc' })).found).toEqual([sealed, kept])
     })
 
-    it('of one token is found without reading the others', async () => {
+    it('of one token is found without reading the other tokens', async () => {
       const { tape } = await open()
       const [rare] = await tape.append([pause({ at, address: tesla })])
       for (let nth = 0; nth < 40; nth += 1) {
         await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
       }
       const [newest] = await tape.append([transfer({ at, address: tesla })])
-      const wanted = { tokens: new Set([tesla]), types: new Set<UpdateType>(['pause', 'transfer', 'seal']) }
+      const filter = { tokens: new Set([tesla]), types: new Set<UpdateType>(['pause', 'transfer', 'seal']) }
       for (const order of ['asc', 'desc'] as const) {
-        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order })
+        const { found, pages } = await readAll(tape, filter, { ...whole(tape), order })
         expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([rare, newest])
-        expect(asked).toBeLessThan(5)
+        expect(pages).toBeLessThan(5)
       }
     })
 
-    it('is told beforehand how much it is, until it is enough', async () => {
+    it('is estimated without reading, until the limit', async () => {
       const { tape } = await open()
       for (let nth = 0; nth < 6; nth += 1) {
         await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
@@ -407,59 +406,59 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         seal({ at, nth: 1, types: ['pause'] }),
         transfer({ at, address: tesla }),
       ])
-      const extent = (type: UpdateType, after = 0, enough = 10_000) => {
+      const estimate = (type: UpdateType, after = 0, countLimit = 10_000) => {
         const types = new Set([type])
-        return tape.estimateCount({ tokens: new Set([apple]), types, followersOf: types }, after, enough)
+        return tape.estimateCount({ tokens: new Set([apple]), types, followersOf: types }, after, countLimit)
       }
-      expect(await extent('transfer')).toEqual({ least: 3_000, most: 3_001 })
-      expect(await extent('transfer', 2_000)).toEqual({ least: 1_000, most: 1_001 })
-      expect(await extent('pause')).toEqual({ least: 1, most: 2 })
-      expect(await extent('nav')).toEqual({ least: 0, most: 0 })
-      expect((await extent('transfer', 0, 100)).least).toBeGreaterThan(100)
+      expect(await estimate('transfer')).toEqual({ least: 3_000, most: 3_001 })
+      expect(await estimate('transfer', 2_000)).toEqual({ least: 1_000, most: 1_001 })
+      expect(await estimate('pause')).toEqual({ least: 1, most: 2 })
+      expect(await estimate('nav')).toEqual({ least: 0, most: 0 })
+      expect((await estimate('transfer', 0, 100)).least).toBeGreaterThan(100)
     })
 
-    it('does not end where numbers have a hole', async () => {
+    it('continues over a gap in the numbers', async () => {
       const fixture = await open()
       const [before] = await fixture.tape.append([pause({ at, nth: 1 })])
       await fixture.crash()
       await fixture.crash()
       const tape = await fixture.crash()
       const [after] = await tape.append([pause({ at, nth: 2 })])
-      const wanted = { tokens: null, types: new Set<UpdateType>(['pause']) }
+      const filter = { tokens: null, types: new Set<UpdateType>(['pause']) }
       for (const order of ['asc', 'desc'] as const) {
-        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order })
+        const { found, pages } = await readAll(tape, filter, { ...whole(tape), order })
         expect(found.toSorted((a, b) => a.seq - b.seq)).toEqual([before, after])
-        expect(asked).toBe(1)
+        expect(pages).toBe(1)
       }
     })
 
-    it('stops at once where messages are long', async () => {
+    it('ends a page early if updates are long', async () => {
       const { tape } = await open()
       const long = { ...otherLog({ at }), data: `0x${'00'.repeat(400_000)}` as const }
       await tape.append([long, long, long, long])
       for (const tokens of [null, new Set([apple])]) {
-        const wanted = { tokens, types: new Set<UpdateType>(['log', 'transfer']) }
-        const { found, asked } = await readAll(tape, wanted, { ...whole(tape), order: 'asc' })
+        const filter = { tokens, types: new Set<UpdateType>(['log', 'transfer']) }
+        const { found, pages } = await readAll(tape, filter, { ...whole(tape), order: 'asc' })
         expect(found).toHaveLength(4)
-        expect(asked).toBeGreaterThan(2)
+        expect(pages).toBeGreaterThan(2)
       }
     })
 
-    it('goes with its messages, and the rest stays', async () => {
+    it('loses evicted updates and keeps the rest', async () => {
       const { tape } = await open({ bound: 2 })
       const [kept] = await tape.append([pause({ at, nth: 4 }), transfer({ at, nth: 4 })])
       const [newest] = await tape.append([transfer({ at, nth: 5 })])
-      const wanted = { tokens: new Set([apple]), types: new Set<UpdateType>(['transfer', 'pause']) }
-      expect((await readAll(tape, wanted, { ...whole(tape), order: 'asc' })).found).toEqual([kept, newest])
+      const filter = { tokens: new Set([apple]), types: new Set<UpdateType>(['transfer', 'pause']) }
+      expect((await readAll(tape, filter, { ...whole(tape), order: 'asc' })).found).toEqual([kept, newest])
     })
   })
 
-  describe(`${name}: what is about a key`, () => {
+  describe(`${name}: the updates of a key`, () => {
     const { key } = transfer({ at, nth: 4 })
 
-    it('is what told, amended and retracted it, oldest first, in the very same text', async () => {
+    it('are its publication, amendments and retraction, oldest first', async () => {
       const { tape } = await open()
-      const [told, , amended] = await tape.append([
+      const [published, , amended] = await tape.append([
         transfer({ at, nth: 4 }),
         transfer({ at, nth: 5 }),
         amend({ at, nth: 4 }),
@@ -467,10 +466,10 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         navChange({ at }),
       ])
       const [ended, again] = await tape.append([retract({ at, nth: 4 }), transfer({ at, nth: 4 })])
-      expect(tape.readKey(key)).toEqual([told, amended, ended, again])
+      expect(tape.readKey(key)).toEqual([published, amended, ended, again])
     })
 
-    it('is found in the turn in which it is told', async () => {
+    it('are found while their batch is delivered', async () => {
       const { tape } = await open()
       const found: number[] = []
       tape.follow(() => found.push(tape.readKey(key).length))
@@ -479,21 +478,21 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(found).toEqual([1, 3])
     })
 
-    it('is nothing where nothing was told', async () => {
+    it('are none for an unpublished key', async () => {
       const { tape } = await open()
       await tape.append([navChange({ at }), token({ at }), seal({ at, nth: 4, types: ['transfer'] })])
       expect(tape.readKey(key)).toEqual([])
       expect(tape.readKey('')).toEqual([])
     })
 
-    it('survives both ends', async () => {
+    it('are the same after a restart and a crash', async () => {
       const fixture = await open()
-      const told = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
-      expect((await fixture.reopen()).readKey(key)).toEqual(told)
-      expect((await fixture.crash()).readKey(key)).toEqual(told)
+      const published = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
+      expect((await fixture.reopen()).readKey(key)).toEqual(published)
+      expect((await fixture.crash()).readKey(key)).toEqual(published)
     })
 
-    it('goes with its messages', async () => {
+    it('are gone once evicted', async () => {
       const fixture = await open({ bound: 2 })
       const [, amended] = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
       await fixture.tape.append([transfer({ at, nth: 5 })])
@@ -502,7 +501,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   describe(`${name}: the seals of a block`, () => {
-    it('are those of one token and number, oldest first', async () => {
+    it('are found by token and block, oldest first', async () => {
       const { tape } = await open()
       const [first] = await tape.append([
         seal({ at, nth: 4, types: ['transfer'] }),
@@ -515,7 +514,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.sealsOfToken(apple, 6)).toEqual([])
     })
 
-    it('are also found whichever token they are of', async () => {
+    it('are found by block, of all tokens', async () => {
       const { tape } = await open()
       const [first, other, , , more] = await tape.append([
         seal({ at, nth: 4, types: ['transfer'] }),
@@ -528,18 +527,18 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.sealsOfBlock(5)).toEqual([])
     })
 
-    it('stay as long as anything that they list may stay', async () => {
+    it('stay as long as a publication that they list', async () => {
       const fixture = await open({ bound: 2 })
-      const told = await fixture.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
+      const kept = await fixture.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
       await fixture.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
       await fixture.tape.append([status({ at }), status({ at })])
-      expect((await all(fixture.tape)).slice(0, 2)).toEqual(told)
+      expect((await all(fixture.tape)).slice(0, 2)).toEqual(kept)
       expect(fixture.tape.sealsOfToken(apple, 5)).toEqual([])
     })
   })
 
   describe(`${name}: a note`, () => {
-    it('is written with its updates, replaced, removed by null, and survives both ends', async () => {
+    it('is written, replaced, removed by null, and survives a restart and a crash', async () => {
       const fixture = await open()
       await fixture.tape.append([transfer({ at })], new Notes().set(items.at('a'), { symbol: 'A', paused: [] }))
       await fixture.tape.append([], new Notes().set(items.at('b'), 1).set(head, { sealed: 3 }))
@@ -552,7 +551,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       }
     })
 
-    it('outlives the updates it came with', async () => {
+    it('survives the eviction of its updates', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       await fixture.tape.append([transfer({ at })], new Notes().set(mark, 5))
       fixture.clock.now = NOON + 2 * HOUR_MS
@@ -561,7 +560,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect((await fixture.reopen()).note(mark)).toBe(5)
     })
 
-    it('that was never written is undefined', async () => {
+    it('is undefined before it is written', async () => {
       const { tape } = await open()
       expect(tape.note(head)).toBeUndefined()
       expect(tape.notes(items)).toEqual(new Map())
@@ -569,7 +568,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   describe(`${name}: a restart`, () => {
-    it('keeps the epoch, clean or not', async () => {
+    it('keeps the epoch, also after a crash', async () => {
       const fixture = await open()
       const { epoch } = fixture.tape
       expect((await fixture.reopen()).epoch).toBe(epoch)
@@ -577,7 +576,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect((await fixture.reopen()).epoch).toBe(epoch)
     })
 
-    it('goes on with the number where a clean end left off', async () => {
+    it('continues with the next number after a clean end', async () => {
       const fixture = await open()
       const [last] = await fixture.tape.append([transfer({ at })])
       const tape = await fixture.reopen()
@@ -586,11 +585,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(next?.seq).toBe((last?.seq ?? 0) + 1)
     })
 
-    it('never gives a number twice after an unclean end', async () => {
+    it('never gives a number twice after a crash', async () => {
       const fixture = await open()
       const given = new Set<number>()
       let tape = fixture.tape
-      for (let turn = 0; turn < 4; turn += 1) {
+      for (let run = 0; run < 4; run += 1) {
         const end = tape.end()
         for (const { seq } of await tape.append([transfer({ at }), navChange({ at })])) {
           expect(given.has(seq)).toBe(false)
@@ -601,7 +600,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       }
     })
 
-    it('remembers how far eviction has come', async () => {
+    it('keeps the oldest position', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       await fixture.tape.append([transfer({ at })])
       fixture.clock.now = NOON + 2 * HOUR_MS
@@ -611,7 +610,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect((await fixture.crash()).oldest()).toBe(oldest)
     })
 
-    it('goes on above the last number where everything has been evicted', async () => {
+    it('continues above the last number if everything was evicted', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       const [first] = await fixture.tape.append([transfer({ at: NOON - 2 * HOUR_MS })])
       const tape = await fixture.reopen()
@@ -621,7 +620,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   describe(`${name}: retention`, () => {
-    it('takes every type by age, and moves oldest to the last that went', async () => {
+    it('evicts every type by age, and moves oldest to the last evicted number', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       const old = await fixture.tape.append(oneOfEach({ at }))
       expect(fixture.tape.oldest()).toBe(0)
@@ -631,7 +630,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(fixture.tape.oldest()).toBe(old.at(-1)?.seq)
     })
 
-    it('goes on where nothing new comes but a note', async () => {
+    it('evicts also when only a note is appended', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       const old = await fixture.tape.append(oneOfEach({ at }))
       fixture.clock.now = NOON + HOUR_MS + 1
@@ -641,7 +640,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(fixture.tape.end()).toBe(old.at(-1)?.seq)
     })
 
-    it('keeps what is exactly as old as the bound', async () => {
+    it('keeps an update that is exactly as old as the bound', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       await fixture.tape.append([transfer({ at })])
       fixture.clock.now = NOON + HOUR_MS
@@ -650,7 +649,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(fixture.tape.oldest()).toBe(0)
     })
 
-    it('takes only movements, approvals, logs and seals by count, the oldest first', async () => {
+    it('evicts only movements, approvals, logs and seals by count, oldest first', async () => {
       const fixture = await open({ bound: 7 })
       const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
       const entries = await fixture.tape.append([
@@ -686,14 +685,14 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(fixture.tape.oldest()).toBe(entries[5]?.seq)
     })
 
-    it('keeps a tape of movements at its count', async () => {
+    it('keeps a tape of movements at its bound', async () => {
       const fixture = await open({ bound: 10 })
       for (let nth = 1; nth <= 25; nth += 1) await fixture.tape.append([transfer({ at, nth })])
       expect(await all(fixture.tape)).toHaveLength(10)
       expect(fixture.tape.oldest()).toBe((await all(fixture.tape))[0]?.seq ? fixture.tape.end() - 10 : -1)
     })
 
-    it('counts on across a restart', async () => {
+    it('keeps its count across a restart', async () => {
       const fixture = await open({ bound: 3 })
       await fixture.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
       const tape = await fixture.reopen()
@@ -702,18 +701,18 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
   })
 
-  describe(`${name}: a stroke that fails`, () => {
-    // What no store can hold: it has no JSON.
+  describe(`${name}: an append that fails`, () => {
+    // A bigint has no JSON, so no implementation can store it.
     const unwritable = new Notes().set(head, 2).set(mark, 1n)
 
-    it('leaves nothing behind: no update, no number, no note, no follower told', async () => {
+    it('leaves no update, number or note, and delivers nothing', async () => {
       const fixture = await open()
       const { tape } = fixture
       const [first] = await tape.append([transfer({ at })], new Notes().set(head, 1))
-      const heard: number[] = []
-      tape.follow((turn) => heard.push(...seqs(turn)))
+      const received: number[] = []
+      tape.follow((batch) => received.push(...seqs(batch)))
       await expect(tape.append([transfer({ at }), navChange({ at })], unwritable)).rejects.toThrow()
-      expect(heard).toEqual([])
+      expect(received).toEqual([])
       expect(tape.end()).toBe(first?.seq)
       expect(tape.note(head)).toBe(1)
       expect(tape.note(mark)).toBeUndefined()
@@ -728,34 +727,34 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
   })
 
-  it(`${name}: whatever happens to it, it is a chain of what was appended`, async () => {
+  it(`${name} is the chain of appended updates after any restarts and crashes`, async () => {
     const kinds = [transfer, approval, navChange, seal] as const
-    const Stroke = fc.record({
+    const Run = fc.record({
       end: fc.constantFrom('none', 'none', 'none', 'clean', 'unclean'),
       drafts: fc.array(fc.tuple(fc.nat(kinds.length - 1), fc.constantFrom(apple, tesla)), { maxLength: 4 }),
     })
     await fc.assert(
-      fc.asyncProperty(fc.array(Stroke, { maxLength: 8 }), async (strokes) => {
+      fc.asyncProperty(fc.array(Run, { maxLength: 8 }), async (runs) => {
         const fixture = await openFixture()
         try {
           fixture.clock.now = NOON
           let tape = fixture.tape
-          const told: Entry[] = []
-          for (const { end, drafts } of strokes) {
+          const appended: Entry[] = []
+          for (const { end, drafts } of runs) {
             if (end === 'clean') tape = await fixture.reopen()
             if (end === 'unclean') tape = await fixture.crash()
-            told.push(
+            appended.push(
               ...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))),
             )
           }
-          expect(await all(tape)).toEqual(told)
-          const heads = new Map<string, string>()
+          expect(await all(tape)).toEqual(appended)
+          const lastIds = new Map<string, string>()
           let last = 0
-          for (const { seq, update } of told) {
-            const head = `${update.address} ${update.type}`
-            expect(update.prev).toBe(heads.get(head) ?? null)
+          for (const { seq, update } of appended) {
+            const channel = `${update.address} ${update.type}`
+            expect(update.prev).toBe(lastIds.get(channel) ?? null)
             expect(seq).toBeGreaterThan(last)
-            heads.set(head, update.id)
+            lastIds.set(channel, update.id)
             last = seq
           }
           expect(tape.end()).toBeGreaterThanOrEqual(last)

@@ -10,7 +10,7 @@ export const createTempFolder = (): string => mkdtempSync(join(tmpdir(), 'stockt
 
 export const unboundedOptions = { retentionMs: 365 * 86_400_000, bound: 1_000_000, now: () => NOON, random: () => 0.5 }
 
-/** An embedded tape in a folder of its own. */
+/** An embedded tape in its own folder. */
 export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
   const root = createTempFolder()
   const clock = { now: NOON }
@@ -29,7 +29,7 @@ export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
       return tape
     },
     async crash() {
-      // What a killed process leaves is what the disk holds at that moment.
+      // A killed process leaves what is on disk at that moment.
       images += 1
       const image = join(root, `image-${images}`)
       cpSync(dir, image, { recursive: true })

@@ -2,7 +2,7 @@ import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Draft, DraftOf } from '../../../src/protocol/updates.ts'
 import { Notes, tokenNotes } from '../../../src/tape/notes.ts'
 
-/** Drafts of every kind that a tape treats differently, each as short as the contract lets it be. */
+/** Drafts of every kind that a tape treats differently, each as short as the contract allows. */
 
 export const apple: Hex = `0x${'aa'.repeat(20)}`
 export const tesla: Hex = `0x${'7e'.repeat(20)}`
@@ -78,7 +78,7 @@ export const seal = ({ nth = 1, types = [], ...about }: DraftFields & Pick<Parti
   block: { number: nth, hash: hash(nth), timestamp: null },
   keys: types.map(() => factFields(nth).key),
   types,
-  late: [],
+  late_keys: [],
   count: types.length,
   digest: '0'.repeat(32),
 })
@@ -108,9 +108,10 @@ export const amend = ({ nth = 1, ...about }: DraftFields): DraftOf<'amend'> => {
   }
 }
 
-/** A corporate action: nothing that the count may take. */
+/** A corporate action, which eviction by count spares. */
 export const pause = ({ nth = 1, ...about }: DraftFields): DraftOf<'pause'> => ({
-  ...{ type: 'pause', ...commonFields(about), paused: true, features: ['TRANSFER'], raw: [0], now: [0], source: 'log' },
+  ...{ type: 'pause', ...commonFields(about), change: 'paused', features: ['TRANSFER'] },
+  ...{ feature_ids: [0], paused: ['TRANSFER'], source: 'log' },
   ...factFields(nth),
   ...positionFields(nth),
 })
@@ -119,7 +120,7 @@ export const navChange = (fields: DraftFields): DraftOf<'nav'> => ({
   type: 'nav',
   ...commonFields(fields),
   nav,
-  was: null,
+  before: null,
   source: 'list',
 })
 
@@ -140,11 +141,10 @@ export const token = (fields: DraftFields): DraftOf<'token'> => ({
   change: 'listed',
   changed: [],
   token: { symbol: 'AAPLc' },
-  was: null,
+  before: null,
   source: 'list',
 })
 
-/** One of each kind. */
 export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
   transfer(fields),
   approval(fields),
@@ -155,7 +155,7 @@ export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
   status(fields),
 ]
 
-/** Notes of tokens that have only the fields that a test reads. */
+/** The notes of tokens that have only the fields that a test reads. */
 export const notesOfTokens = <Token extends { readonly address: Hex }>(tokens: Iterable<Token>): Notes => {
   const notes = new Notes()
   for (const token of tokens) notes.set<unknown>(tokenNotes.at(token.address), token)

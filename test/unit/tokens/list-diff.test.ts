@@ -67,10 +67,10 @@ describe('a first list', () => {
         change: 'listed',
         changed: [],
         token: apple(),
-        was: null,
+        before: null,
         source: 'list',
       },
-      expect.objectContaining({ type: 'token', symbol: 'TSLAc', change: 'listed', was: null }),
+      expect.objectContaining({ type: 'token', symbol: 'TSLAc', change: 'listed', before: null }),
       {
         type: 'nav',
         symbol: 'AAPLc',
@@ -83,7 +83,7 @@ describe('a first list', () => {
           state: 'fresh',
           bound_s: 93_600,
         },
-        was: null,
+        before: null,
         source: 'list',
       },
     ])
@@ -122,7 +122,7 @@ describe('a token', () => {
     expect(list([apple(), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'TSLAc', change: 'listed' },
-      { type: 'nav', symbol: 'TSLAc', was: null },
+      { type: 'nav', symbol: 'TSLAc', before: null },
     ])
   })
 
@@ -131,14 +131,14 @@ describe('a token', () => {
     list([apple(), tesla()])
     subscribe([APPLE, TESLA])
     expect(list([tesla()])).toMatchObject([
-      { type: 'token', symbol: 'AAPLc', change: 'delisted', changed: [], was: null, token: apple() },
+      { type: 'token', symbol: 'AAPLc', change: 'delisted', changed: [], before: null, token: apple() },
     ])
     expect(list([tesla()])).toEqual([])
     expect(tokenTable.get(APPLE)?.state).toBe('delisted')
     expect(list([apple(), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'AAPLc', change: 'listed' },
-      { type: 'nav', symbol: 'AAPLc', was: null },
+      { type: 'nav', symbol: 'AAPLc', before: null },
     ])
   })
 
@@ -160,7 +160,7 @@ describe('a token', () => {
         change: 'changed',
         changed: ['symbol'],
         token: apple({ symbol: 'AAPL' }),
-        was: { symbol: 'AAPLc' },
+        before: { symbol: 'AAPLc' },
         source: 'list',
       },
     ])
@@ -178,10 +178,10 @@ describe('a token', () => {
     expect(draft).toMatchObject({
       change: 'changed',
       changed: ['name', 'isin', 'total_supply', 'website'],
-      was: { name: 'Apple', isin: 'US0378331005', total_supply: 19_893.91 },
+      before: { name: 'Apple', isin: 'US0378331005', total_supply: 19_893.91 },
       token: without,
     })
-    expect(draft?.type === 'token' && Object.keys(draft.was ?? {})).toEqual(['name', 'isin', 'total_supply'])
+    expect(draft?.type === 'token' && Object.keys(draft.before ?? {})).toEqual(['name', 'isin', 'total_supply'])
   })
 
   it('never tells as changed what has a message of its own', () => {
@@ -255,19 +255,25 @@ describe('paused features', () => {
     expect(change(apple(), apple({ paused_features: [0, 3, 9] }))).toMatchObject([
       {
         type: 'pause',
-        paused: true,
+        change: 'paused',
         features: ['TRANSFER', 'SEIZE', 'UNKNOWN_9'],
-        raw: [0, 3, 9],
-        now: [0, 3, 9],
+        feature_ids: [0, 3, 9],
+        paused: ['TRANSFER', 'SEIZE', 'UNKNOWN_9'],
         source: 'list',
       },
     ])
     expect(list([apple({ paused_features: [1, 9] })])).toMatchObject([
-      { type: 'pause', paused: true, features: ['MINT'], raw: [1], now: [1, 9] },
-      { type: 'pause', paused: false, features: ['TRANSFER', 'SEIZE'], raw: [0, 3], now: [1, 9] },
+      { type: 'pause', change: 'paused', features: ['MINT'], feature_ids: [1], paused: ['MINT', 'UNKNOWN_9'] },
+      {
+        type: 'pause',
+        change: 'unpaused',
+        features: ['TRANSFER', 'SEIZE'],
+        feature_ids: [0, 3],
+        paused: ['MINT', 'UNKNOWN_9'],
+      },
     ])
     expect(list([apple({ paused_features: undefined })])).toMatchObject([
-      { type: 'pause', paused: false, raw: [1, 9], now: [] },
+      { type: 'pause', change: 'unpaused', feature_ids: [1, 9], paused: [] },
     ])
   })
 
@@ -286,7 +292,7 @@ describe('a NAV of the list', () => {
   it('is told when it changes, with what was told before', () => {
     const drafts = openTokenTable().change(apple(), nav(325, '2026-11-20T11:59:00Z'))
     expect(drafts).toMatchObject([
-      { type: 'nav', nav: { price: '325', age_s: 60, state: 'fresh' }, was: { price: '324.3014', state: 'fresh' } },
+      { type: 'nav', nav: { price: '325', age_s: 60, state: 'fresh' }, before: { price: '324.3014', state: 'fresh' } },
     ])
   })
 
@@ -300,13 +306,13 @@ describe('a NAV of the list', () => {
     expect(tokenTable.get(APPLE)?.navReading.price).toBe('324.3014')
     expect(list([apple()])).toEqual([])
     expect(list([nav(330, '2026-11-20T11:59:00Z')])).toMatchObject([
-      { nav: { price: '330' }, was: { price: '324.3014' } },
+      { nav: { price: '330' }, before: { price: '324.3014' } },
     ])
   })
 
   it('that was invalid is replaced by an older one that is not', () => {
     expect(openTokenTable().change(nav(-1, '2026-11-20T11:59:00Z'), nav(300, '2026-11-20T11:00:00Z'))).toMatchObject([
-      { nav: { price: '300', state: 'fresh' }, was: { price: null, state: 'invalid' } },
+      { nav: { price: '300', state: 'fresh' }, before: { price: null, state: 'invalid' } },
     ])
   })
 
@@ -320,7 +326,7 @@ describe('a NAV of the list', () => {
     ['null', null, '2026-11-20T11:59:00Z', 'missing'],
   ])('that becomes %s is told as no price', (_, price, time, state) => {
     expect(openTokenTable().change(apple(), nav(price, time))).toMatchObject([
-      { type: 'nav', nav: { price: null, state }, was: { price: '324.3014', state: 'fresh' } },
+      { type: 'nav', nav: { price: null, state }, before: { price: '324.3014', state: 'fresh' } },
     ])
   })
 
@@ -334,14 +340,14 @@ describe('a NAV of the list', () => {
       {
         type: 'nav',
         nav: { state: 'stale', price: '324.3014' },
-        was: { state: 'fresh' },
+        before: { state: 'fresh' },
         time: new Date(stale.now).toISOString(),
       },
     ])
     expect(advance(listTimeAfter(27 * HOUR_MS))).toEqual([])
     const next = new Date(NOON + 27 * HOUR_MS).toISOString()
     expect(list([nav(330, next)], listTimeAfter(27 * HOUR_MS))).toMatchObject([
-      { nav: { state: 'fresh' }, was: { state: 'stale' } },
+      { nav: { state: 'fresh' }, before: { state: 'stale' } },
     ])
   })
 

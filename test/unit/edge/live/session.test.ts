@@ -14,7 +14,7 @@ const holeDraft = (block: number): Draft => ({
   symbol: '*',
   address: null,
   time,
-  blocks: { from: block, to: block },
+  blocks: { first: block, last: block },
   reason: 'test',
 })
 const logDraft = (block: number): Draft => ({
@@ -35,7 +35,7 @@ const everything = { options: { types: updateTypes }, since: { from: 'start' } }
 
 const blockNumbersOf = (messages: readonly Message[]): readonly number[] =>
   messages.flatMap((message) =>
-    message.type === 'hole' ? [message.blocks.from] : message.type === 'log' ? [message.block.number] : [],
+    message.type === 'hole' ? [message.blocks.first] : message.type === 'log' ? [message.block.number] : [],
   )
 
 describe('a join', () => {

@@ -6,7 +6,7 @@ import { amend, approval, retract, seal, transfer } from '../update-drafts.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')
 
-/** Lives beside a tape that holds what they followed, and counts how often it is asked. */
+/** Key types beside the tape that they index. Records every lookup on the tape. */
 function openKeyTypes() {
   const entries: Entry[] = []
   const lookups: string[] = []
@@ -19,25 +19,25 @@ function openKeyTypes() {
     const entry = { seq: entries.length + 1, update, text: '' }
     const followed = keyTypes.add(entry)
     entries.push(entry)
-    return { types: namesOf(followed.mask), since: followed.since }
+    return { types: namesOf(followed.mask), followsFrom: followed.followsFrom }
   }
   return { keyTypes, follow, lookups }
 }
 
-describe('as what a key was told', () => {
-  it('is known of what follows it, from the telling on', () => {
+describe('the types of a key', () => {
+  it('are known to every update that follows the key', () => {
     const { follow, lookups } = openKeyTypes()
     follow(transfer({ at, nth: 4 }))
     follow(approval({ at, nth: 5 }))
     const both = { ...seal({ at, nth: 4, types: ['transfer', 'approval', 'part'] }) }
     const keys = [transfer({ at, nth: 4 }).key, approval({ at, nth: 5 }).key, transfer({ at, nth: 9 }).key]
-    expect(follow({ ...both, keys })).toEqual({ types: ['transfer', 'approval'], since: 1 })
-    expect(follow(amend({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], since: 2 })
-    expect(follow(retract({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], since: 2 })
+    expect(follow({ ...both, keys })).toEqual({ types: ['transfer', 'approval'], followsFrom: 1 })
+    expect(follow(amend({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], followsFrom: 2 })
+    expect(follow(retract({ at, nth: 5 }))).toEqual({ types: ['transfer', 'approval'], followsFrom: 2 })
     expect(lookups).toEqual([])
   })
 
-  it('is lost where it was never told, or retracted', () => {
+  it('are lost if the key was never published or was retracted', () => {
     const { follow } = openKeyTypes()
     expect(follow(retract({ at, nth: 4 })).types).toEqual(['lost'])
     follow(transfer({ at, nth: 4 }))
@@ -45,7 +45,7 @@ describe('as what a key was told', () => {
     expect(follow(seal({ at, nth: 4, types: ['transfer'] })).types).toEqual(['lost'])
   })
 
-  it('is looked up where too much was told since, or where it was forgotten', () => {
+  it('are read from the tape once the cache has dropped them', () => {
     const { keyTypes, follow, lookups } = openKeyTypes()
     follow(transfer({ at, nth: 4 }))
     follow(amend({ at, nth: 4 }))
@@ -53,16 +53,16 @@ describe('as what a key was told', () => {
     follow(retract({ at, nth: 5 }))
     for (let nth = 10; nth < 20_000; nth += 1) follow(approval({ at, nth }))
     expect(lookups).toEqual([])
-    expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], since: 1 })
+    expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], followsFrom: 1 })
     expect(follow(seal({ at, nth: 5, types: ['transfer'] })).types).toEqual(['lost'])
     keyTypes.clear()
-    expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], since: 1 })
+    expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], followsFrom: 1 })
     expect(lookups).toHaveLength(3)
   })
 
-  it('is a number that its names give again', () => {
+  it('survive the way to a bitmask and back', () => {
     for (const type of updateTypes) expect(namesOf(maskOf([type]))).toEqual([type])
     expect(namesOf(maskOf(updateTypes))).toEqual(updateTypes)
-    expect(maskOf(['of another time'])).toBe(LOST)
+    expect(maskOf(['unknown'])).toBe(LOST)
   })
 })
