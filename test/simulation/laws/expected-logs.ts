@@ -1,12 +1,12 @@
 import { APPROVAL, TRANSFER } from '../random-transactions.ts'
 import type { PlacedLog } from '../simulated-block.ts'
 
-/** What one log of a block says once the block is read whole; of a part, what it would say by itself. */
+/** The content of one log, given its whole block. For a part: its content if it stood alone. */
 export type ExpectedLog = {
   readonly log: PlacedLog
   readonly text: string
   readonly isPart: boolean
-  /** Of an announcement: whether its end is there, and the keys inside. */
+  /** For an announcement: whether its end exists, and the keys between. */
   readonly isClosed: boolean
   readonly keys: readonly string[] | null
 }
@@ -17,7 +17,7 @@ const WORD_CHARS = 66
 
 export type MovementContent = { readonly from: string; readonly to: string; readonly raw: bigint }
 
-/** A movement, if a log is one. */
+/** The movement that a log describes, if any. */
 export function movementOf({ content: { topics, data } }: PlacedLog): MovementContent | null {
   const [name, from = '', to = ''] = topics
   if (name !== TRANSFER || topics.length !== 3 || data.length !== WORD_CHARS) return null
@@ -26,13 +26,13 @@ export function movementOf({ content: { topics, data } }: PlacedLog): MovementCo
 
 const isoOf = (second: number): string => new Date(second * 1_000).toISOString()
 
-/** An exact number as it is told, of one that the chain keeps with 18 decimals. */
+/** An exact decimal as published, from a number with 18 decimals. */
 export function wadText(wad: bigint): string {
   const digits = wad.toString().padStart(19, '0')
   return `${digits.slice(0, -18)}.${digits.slice(-18)}`.replace(/\.?0+$/, '')
 }
 
-/** What a log says, written so that two that say the same are the same text. Read here once more, by other means. */
+/** A log's content as text: equal content gives equal text. This reads logs independently of the relay. */
 export function expectedText(
   log: PlacedLog,
   { memo = null, seized = false }: { memo?: string | null; seized?: boolean } = {},
@@ -70,7 +70,7 @@ export function expectedText(
 
 const cachedLogs = new WeakMap<readonly PlacedLog[], ReadonlyMap<string, ExpectedLog>>()
 
-/** Every log of a block by its key, as the token standard has them belong together. */
+/** Every log of a block by its key, with logs joined as the token standard prescribes. */
 export function expectedLogsOf(logs: readonly PlacedLog[]): ReadonlyMap<string, ExpectedLog> {
   const known = cachedLogs.get(logs)
   if (known) return known
@@ -81,7 +81,7 @@ export function expectedLogsOf(logs: readonly PlacedLog[]): ReadonlyMap<string, 
   return all
 }
 
-/** What one contract says in one transaction. */
+/** The logs of one contract in one transaction. */
 function readContractLogs(contractLogs: readonly PlacedLog[]): readonly ExpectedLog[] {
   const memos = new Map(contractLogs.flatMap((log, nth) => findMemo(contractLogs, nth, log)))
   const seizures = findSeizures(contractLogs)
@@ -111,7 +111,7 @@ function findMemo(contractLogs: readonly PlacedLog[], nth: number, log: PlacedLo
   return movementOf(before) ? [[log, before]] : []
 }
 
-/** Each seizure with its movement: the nearest before it that no other has taken, else the first after it. */
+/** Each seizure with its movement: the nearest before it that no other seizure has, else the first after it. */
 function findSeizures(contractLogs: readonly PlacedLog[]): ReadonlyMap<PlacedLog, PlacedLog> {
   const taken = new Map<PlacedLog, PlacedLog>()
   for (const [nth, log] of contractLogs.entries()) {
@@ -128,7 +128,7 @@ function findSeizures(contractLogs: readonly PlacedLog[]): ReadonlyMap<PlacedLog
   return taken
 }
 
-/** Where announcements begin and end: an end belongs to the last of its name that is still open. */
+/** Where announcements begin and end. An end belongs to the last open announcement with its id. */
 function findAnnouncements(
   contractLogs: readonly PlacedLog[],
 ): readonly { readonly from: number; readonly to: number }[] {
@@ -147,7 +147,7 @@ function findAnnouncements(
   return announcements
 }
 
-/** An old event whose new one says the same after it, with no other old one between. */
+/** Whether a new-style event later in the transaction repeats this old-style one, with no other old one between. */
 function isRestated(contractLogs: readonly PlacedLog[], nth: number): boolean {
   const means = contractLogs[nth]?.content.tokenEvent
   if (means?.event !== 'MultiplierUpdated') return false
