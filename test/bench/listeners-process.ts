@@ -6,12 +6,12 @@ import { ChunkReader, EventReader } from './sse-reader.ts'
 import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
 
 /**
- * Many listeners in one process: bare sockets that read into one buffer, so that hearing costs less than telling.
- * Each message is counted and timed, and each listener's numbers must grow.
+ * Many listeners in one process: bare sockets that read into one buffer, so that receiving costs less than sending.
+ * Each message is counted and timed, and the numbers that a listener receives must grow.
  */
 
 export type StreamKind = 'ws' | 'sse'
-/** Where a listener goes, and what it may hear of `every` numbers in turn; all of them where it does not say. */
+/** A listener's path, and which of `every` numbers in turn it receives; all of them where `receives` is absent. */
 export type Selection = { readonly path: string; readonly receives?: readonly number[] }
 
 export type ListenersCommand =
@@ -20,21 +20,21 @@ export type ListenersCommand =
       readonly port: number
       readonly kind: StreamKind
       readonly listeners: number
-      /** The listeners have them in turn. */
+      /** Listeners take them in turn. */
       readonly selections: readonly Selection[]
       readonly every: number
-      /** How many may be on their way in at once. */
+      /** Concurrent joins. */
       readonly atOnce: number
-      /** Whether a server says when a listener is live; else it is from the end of the handshake on. */
-      readonly saysLive: boolean
+      /** Whether the server sends `live`; otherwise a listener is live after the handshake. */
+      readonly sendsLive: boolean
     }
-  /** What is heard counts anew from this number on. */
-  | { readonly do: 'mark'; readonly from: number }
-  /** Waits until everybody has heard all up to this number, or nobody hears anything any more. */
-  | { readonly do: 'hear'; readonly to: number }
+  /** Counting starts anew from this number on. */
+  | { readonly do: 'countFrom'; readonly from: number }
+  /** Waits until all listeners have received everything up to this number, or nothing arrives any more. */
+  | { readonly do: 'waitForNumber'; readonly to: number }
 
 export type DeliveryResult = {
-  readonly done: 'hear'
+  readonly done: 'waitForNumber'
   readonly received: number
   readonly missing: number
   /** Messages that came twice, out of order or to the wrong listener. */
@@ -52,12 +52,12 @@ export type DeliveryResult = {
 
 export type ListenersReply =
   | { readonly done: 'join'; readonly live: number; readonly seconds: number }
-  | { readonly done: 'mark' }
+  | { readonly done: 'countFrom' }
   | DeliveryResult
 
 const BUFFER_BYTES = 256 * 1_024
 const HEAD_BOUND_BYTES = 8_192
-/** Nobody has heard anything for this long: what is missing will not come. */
+/** After this long without a message, the missing ones count as lost. */
 const SILENCE_MS = 20_000
 const POLL_MS = 10
 const LIVE = '"type":"live"'
@@ -75,9 +75,9 @@ let markedFrom = 0
 let receivedAt = 0
 let live = 0
 let lost = 0
-/** How many listeners hear each of the numbers in turn. */
+/** How many listeners receive each of the numbers in turn. */
 let listenersByNumber: number[] = [0]
-/** Where the stamp was in the last message: mostly it is there again. */
+/** The offset of the stamp in the last message. Mostly it is the same in the next. */
 let guess = 0
 
 function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promise<ListenersReply> {
@@ -103,9 +103,9 @@ function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promi
   })
 }
 
-/** One listener. `settled` is called once: when it is live, or when it is clear that it never will be. */
+/** One listener. `settled` is called once: when it is live, or when it never can be. */
 function openListener(
-  { port, kind, every, saysLive }: Extract<ListenersCommand, { do: 'join' }>,
+  { port, kind, every, sendsLive }: Extract<ListenersCommand, { do: 'join' }>,
   selection: Selection,
   settled: () => void,
 ) {
@@ -117,8 +117,8 @@ function openListener(
   const goLive = () => {
     isLive = true
     live += 1
-    for (const [turn, hears] of wanted.entries())
-      if (hears) listenersByNumber[turn] = (listenersByNumber[turn] ?? 0) + 1
+    for (const [number, isWanted] of wanted.entries())
+      if (isWanted) listenersByNumber[number] = (listenersByNumber[number] ?? 0) + 1
     settled()
   }
   const onMessage: OnMessage = (bytes, from, to) => {
@@ -144,7 +144,7 @@ function openListener(
       const events = new EventReader(onMessage)
       reader = /^transfer-encoding: *chunked/im.test(head) ? new ChunkReader(events) : events
     }
-    if (!saysLive) goLive()
+    if (!sendsLive) goLive()
     return end + 4 - before
   }
   const takeBytes = (count: number, bytes: Buffer): boolean => {
@@ -190,10 +190,10 @@ function resetCounts(from: number): ListenersReply {
   markedAt = nowMicros()
   receivedAt = markedAt
   markedCpu = process.cpuUsage()
-  return { done: 'mark' }
+  return { done: 'countFrom' }
 }
 
-/** How often the numbers up to this one are to be heard, by all who hear them. */
+/** How many messages with a number up to this one all listeners together receive. */
 function expectedCount(to: number): number {
   let sum = 0
   for (let number = markedFrom; number <= to; number += 1)
@@ -216,7 +216,7 @@ function report(expected: number): DeliveryResult {
   const { user, system } = process.cpuUsage(markedCpu)
   const ended = Math.max(receivedAt, markedAt + 1)
   return {
-    done: 'hear',
+    done: 'waitForNumber',
     received: tally.count,
     missing: expected - tally.count,
     wrong,
@@ -234,9 +234,9 @@ serveCommands<ListenersCommand, ListenersReply>(async (command) => {
   switch (command.do) {
     case 'join':
       return addListeners(command)
-    case 'mark':
+    case 'countFrom':
       return resetCounts(command.from)
-    case 'hear':
+    case 'waitForNumber':
       return waitForDelivery(command.to)
   }
 })

@@ -14,7 +14,7 @@ const sample: Sample = {
 const long = `{"type":"long","text":"${'x'.repeat(70_000)}"}`
 const messages = [sample.transfer, '{}', sealMessage(sample, 20), long, sample.transfer]
 
-/** What is heard when the bytes come in two pieces, or one by one. */
+/** The messages found when the bytes come in two pieces, or one by one. */
 function readMessages(
   bytes: Buffer,
   cuts: readonly number[],
@@ -33,7 +33,7 @@ function readMessages(
   return received
 }
 
-/** Every place near the beginning and the end, and some of those between. */
+/** Every offset near the beginning and the end, and some between. */
 const cutPositions = (bytes: Buffer): readonly number[] =>
   Array.from({ length: bytes.length + 1 }, (_, at) => at).filter(
     (at) => at < 1_500 || at > bytes.length - 200 || at % 997 === 0,
@@ -62,7 +62,7 @@ test('listeners of the bench hear each event once, wherever the bytes are cut, i
   }
 })
 
-test('a listener of the bench answers a ping and hears nothing in it', () => {
+test('a benchmark listener answers a ping, which contains no message', () => {
   let pings = 0
   const ping = Buffer.concat([Buffer.from([0x89, 2, 1, 2]), encodeMessages(['{}'], 'ws', sample)])
   const reader = (hear: OnMessage) => new LentFrameReader(hear, () => (pings += 1))
@@ -93,7 +93,7 @@ test('a message without a number is not taken for what stands behind it', () => 
   expect(stampAt(bytes, 0, end, 0)).toBe(-1)
 })
 
-test('shares of what was timed are told to within four percent', () => {
+test('percentiles of the tally are exact to four percent', () => {
   const tally = new LatencyTally()
   for (let micros = 1; micros <= 100_000; micros += 1) tally.add(micros)
   for (const share of [0.01, 0.5, 0.99]) {

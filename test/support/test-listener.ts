@@ -4,7 +4,7 @@ import { Notice } from '../../src/protocol/notices.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import { assertValidMessage, assertValidRequest } from './message-validator.ts'
 
-/** What a listener heard: the message, the text it came in, and the `id:` and `event:` lines where there are such. */
+/** A received message: the value, its text, and the `id:` and `event:` lines where there are any. */
 export type ReceivedMessage = {
   readonly message: Message
   readonly text: string
@@ -17,10 +17,10 @@ export type MessageOf<Type extends Message['type']> = Extract<Message, { type: T
 /** How a WebSocket ended. */
 export type CloseResult = { readonly code: number; readonly reason: string }
 
-/** Longer than anything that a test waits for takes; reaching it is a failure, never a pause. */
+/** Longer than any wait in a test. Reaching it is a failure. */
 const WAIT_TIMEOUT_MS = 10_000
 
-/** One who listens: everything that was heard, and the wait for what is still to come. */
+/** A listener: everything it has received, and waiting for what comes. */
 export class TestListener {
   readonly received: ReceivedMessage[] = []
   readonly closed: Promise<CloseResult>
@@ -37,7 +37,7 @@ export class TestListener {
     })
   }
 
-  /** Takes a message in, and fails the test if it is not as the contract says, field by field and in order. */
+  /** Records a message. Fails the test if it does not fit the contract, field by field and in order. */
   receive(text: string, lines: { id?: string | undefined; event?: string | undefined } = {}): void {
     this.received.push({ message: parseMessage(text), text, ...lines })
     for (const check of this.#watchers) check()
@@ -51,12 +51,12 @@ export class TestListener {
     return this.received.map(({ message }) => message)
   }
 
-  /** All messages of a type heard so far. */
+  /** All messages of a type so far. */
   messagesOf<Type extends Message['type']>(type: Type): readonly MessageOf<Type>[] {
     return this.messages.filter((message): message is MessageOf<Type> => message.type === type)
   }
 
-  /** The first message of a type that fits, heard or still to come. */
+  /** The first matching message of a type, already received or still to come. */
   async waitFor<Type extends Message['type']>(
     type: Type,
     matches: (message: MessageOf<Type>) => boolean = () => true,
@@ -68,7 +68,7 @@ export class TestListener {
     return message
   }
 
-  /** Resolves once a condition over what was heard holds. */
+  /** Resolves when a condition over the received messages holds. */
   until(condition: () => boolean, description = 'what was waited for'): Promise<void> {
     if (condition()) return Promise.resolve()
     return new Promise((resolve, reject) => {
@@ -88,7 +88,7 @@ export class TestListener {
     })
   }
 
-  /** Says something: text and bytes as they are, anything else as JSON. */
+  /** Sends text and bytes as they are, and anything else as JSON. */
   send(message: unknown): void {
     if (typeof message === 'string' || message instanceof Uint8Array) return this.#send(message)
     assertValidRequest(message)
@@ -133,7 +133,7 @@ export async function listenWs(
   return listener
 }
 
-/** Listens over SSE, read by an independent parser. */
+/** Listens over SSE, with an independent parser. */
 export async function listenSse(url: string, headers: Record<string, string> = {}): Promise<TestListener> {
   const { ear, body } = await openStream(url, headers)
   const parser = createParser({ onEvent: ({ data, id, event }) => ear.receive(data, { id, event }) })
