@@ -12,9 +12,9 @@ vi.setConfig({ testTimeout: 600_000 })
 
 const CLIENTS = isNightly ? 1_000 : 400
 /** The first crowd fills whatever grows once and stays. Only what the second leaves behind is measured. */
-const WARM_UP_MS = isNightly ? 20_000 : 8_000
-const CROWD_MS = isNightly ? 120_000 : 20_000
-const SUMMARY_MS = isNightly ? 20_000 : 10_000
+const WARM_UP_MS = isNightly ? 20_000 : 7_000
+const CROWD_MS = isNightly ? 120_000 : 15_000
+const SUMMARY_MS = isNightly ? 20_000 : 15_000
 /** Enough to fill everything that the relay keeps of the newest updates. */
 const OPENING_FLASHES = 450
 /** The flashblock interval while no client is connected. */
