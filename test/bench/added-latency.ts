@@ -64,7 +64,7 @@ function columns(values: readonly number[]): string {
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
 const upstream = await command({ do: 'upstream' })
 const parsed = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'warn'], {})
-if (parsed.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
+if (parsed.kind !== 'settings') throw new Error('the settings of the benchmark are invalid')
 const relay = await startRelay({
   config: parsed.config,
   upstream: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },

@@ -13,14 +13,16 @@ export async function benchmarkHistory(updates: number): Promise<void> {
     const { tape, generatingMs, startingMs } = load
     const counts = Object.entries(tape.counts).map(([type, count]) => `${formatNumber(count, 0)} ${type}`)
     print(
-      `a tape of ${formatNumber(updates, 0)} updates, made in ${formatNumber(generatingMs / 1_000, 1)} s: ${counts.join(', ')}`,
+      `a tape of ${formatNumber(updates, 0)} updates, generated in ${formatNumber(generatingMs / 1_000, 1)} s: ${counts.join(', ')}`,
     )
-    print(`the relay listens on it after ${formatNumber(startingMs / 1_000, 2)} s`)
+    print(`the relay started on it in ${formatNumber(startingMs / 1_000, 2)} s`)
     print(''.padEnd(NAME_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join(''))
     print(row({ ...noQuery, ...(await load.measureIdle(ALONE_MS)) }))
     for (const query of load.queries) print(row(await load.measureQuery(query, QUERY_MS)))
     print(row({ ...noQuery, ...(await load.measureIdle(ALONE_MS)) }))
-    print('messages: on the first page; requests: until a hundred have come, there are no more, or nobody waits longer')
+    print(
+      'messages: on the first page; requests: until a hundred have come, there are no more, or the bound is reached',
+    )
     print('live: from the upstream to a listener; held: how long /healthz took, polled all the while')
     for (const path of ['/v1/events?format=ndjson', '/v1/events?format=ndjson&stage=sealed']) {
       const { lines, bytes, seconds, liveP99Ms, stallP99Ms } = await load.measureRead(path)
@@ -34,7 +36,7 @@ export async function benchmarkHistory(updates: number): Promise<void> {
 }
 
 const noQuery = {
-  ...{ what: 'nothing', medianMs: Number.NaN, p99Ms: Number.NaN, worstMs: Number.NaN },
+  ...{ what: 'no queries', medianMs: Number.NaN, p99Ms: Number.NaN, worstMs: Number.NaN },
   ...{ answers: 0, messages: 0, requests: 0, wrong: 0 },
 }
 
@@ -42,7 +44,7 @@ const NAME_CHARS = 40
 const COLUMN_CHARS = 11
 const columns: readonly {
   readonly name: string
-  readonly of: (measured: QueryFigures) => number
+  readonly of: (figures: QueryFigures) => number
   readonly digits: number
 }[] = [
   { name: 'answers', of: (figures) => figures.answers, digits: 0 },
@@ -58,6 +60,6 @@ const columns: readonly {
   { name: 'held worst', of: (figures) => figures.maxStallMs, digits: 1 },
 ]
 
-const row = (measured: QueryFigures): string =>
-  measured.what.padEnd(NAME_CHARS) +
-  columns.map(({ of, digits }) => formatNumber(of(measured), digits).padStart(COLUMN_CHARS)).join('')
+const row = (figures: QueryFigures): string =>
+  figures.what.padEnd(NAME_CHARS) +
+  columns.map(({ of, digits }) => formatNumber(of(figures), digits).padStart(COLUMN_CHARS)).join('')

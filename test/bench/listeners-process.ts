@@ -69,16 +69,16 @@ let tally = new LatencyTally()
 let wrong = 0
 let bytesReceived = 0
 let now = 0
-let markedAt = 0
-let markedCpu = process.cpuUsage()
-let markedFrom = 0
+let countedSince = 0
+let cpuAtReset = process.cpuUsage()
+let countedFrom = 0
 let receivedAt = 0
 let live = 0
 let lost = 0
 /** How many listeners receive each of the numbers in turn. */
 let listenersByNumber: number[] = [0]
 /** The offset of the stamp in the last message. Mostly it is the same in the next. */
-let guess = 0
+let lastOffset = 0
 
 function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promise<ListenersReply> {
   const { listeners, selections, atOnce, every } = command
@@ -122,15 +122,15 @@ function openListener(
     settled()
   }
   const onMessage: OnMessage = (bytes, from, to) => {
-    const at = stampAt(bytes, from, to, from + guess)
+    const at = stampAt(bytes, from, to, from + lastOffset)
     if (at < 0) {
       if (!isLive && bytes.toString('latin1', from, to).includes(LIVE)) goLive()
       return
     }
-    guess = at - from
+    lastOffset = at - from
     const number = stampNumber(bytes, at)
     if (number <= last || !wanted[(number - FIRST_NUMBER) % every]) wrong += 1
-    else if (number >= markedFrom) tally.add(now - stampTime(bytes, at))
+    else if (number >= countedFrom) tally.add(now - stampTime(bytes, at))
     last = number
   }
   const readHandshake = (bytes: Buffer, count: number): number => {
@@ -186,17 +186,17 @@ function resetCounts(from: number): ListenersReply {
   tally = new LatencyTally()
   wrong = 0
   bytesReceived = 0
-  markedFrom = from
-  markedAt = nowMicros()
-  receivedAt = markedAt
-  markedCpu = process.cpuUsage()
+  countedFrom = from
+  countedSince = nowMicros()
+  receivedAt = countedSince
+  cpuAtReset = process.cpuUsage()
   return { done: 'countFrom' }
 }
 
 /** How many messages with a number up to this one all listeners together receive. */
 function expectedCount(to: number): number {
   let sum = 0
-  for (let number = markedFrom; number <= to; number += 1)
+  for (let number = countedFrom; number <= to; number += 1)
     sum += listenersByNumber[(number - FIRST_NUMBER) % listenersByNumber.length] ?? 0
   return sum
 }
@@ -213,8 +213,8 @@ function waitForDelivery(to: number): Promise<ListenersReply> {
 }
 
 function report(expected: number): DeliveryResult {
-  const { user, system } = process.cpuUsage(markedCpu)
-  const ended = Math.max(receivedAt, markedAt + 1)
+  const { user, system } = process.cpuUsage(cpuAtReset)
+  const ended = Math.max(receivedAt, countedSince + 1)
   return {
     done: 'waitForNumber',
     received: tally.count,
@@ -224,9 +224,9 @@ function report(expected: number): DeliveryResult {
     p50Ms: tally.microsAt(0.5) / 1_000,
     p99Ms: tally.microsAt(0.99) / 1_000,
     maxMs: tally.maxMicros / 1_000,
-    seconds: (ended - markedAt) / 1e6,
+    seconds: (ended - countedSince) / 1e6,
     bytes: bytesReceived,
-    load: (user + system) / (nowMicros() - markedAt),
+    load: (user + system) / (nowMicros() - countedSince),
   }
 }
 

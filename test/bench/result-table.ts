@@ -17,14 +17,14 @@ const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
 /** The ratio of two servers' figures; taken from the rounds in which the required servers kept up, if there are any. */
 export function ratioOf(
   figure: keyof Figures,
-  [some, others]: readonly [readonly Figures[], readonly Figures[]],
+  [firsts, seconds]: readonly [readonly Figures[], readonly Figures[]],
   mustKeepUp: readonly [boolean, boolean],
 ): string | null {
-  const rounds = some.flatMap((one, round) => {
-    const other = others[round]
-    const ratio = other ? one[figure] / other[figure] : Number.NaN
-    if (!other || !Number.isFinite(ratio) || ratio === 0) return []
-    return [{ ratio, inTime: ![one, other].some((each, at) => mustKeepUp[at] && isBehind(each)) }]
+  const rounds = firsts.flatMap((first, round) => {
+    const second = seconds[round]
+    const ratio = second ? first[figure] / second[figure] : Number.NaN
+    if (!second || !Number.isFinite(ratio) || ratio === 0) return []
+    return [{ ratio, inTime: ![first, second].some((figures, at) => mustKeepUp[at] && isBehind(figures)) }]
   })
   const inTime = rounds.filter((round) => round.inTime)
   const ratios = (inTime.length > 0 ? inTime : rounds).map(({ ratio }) => ratio)

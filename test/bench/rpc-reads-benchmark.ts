@@ -9,7 +9,7 @@ import type { LoadCommand, LoadReply } from './rpc-load-process.ts'
 
 /** What one server achieved: concurrently on many connections, and one at a time on one. */
 export type ReadFigures = {
-  readonly who: string
+  readonly server: string
   readonly perSecond: number
   readonly perCpuSecond: number
   readonly p99Ms: number
@@ -55,7 +55,7 @@ export async function measureReads(): Promise<readonly ReadFigures[]> {
 
 const bodyOf = (query: object): object => ({ jsonrpc: '2.0', id: 1, ...query })
 
-async function measureServer(who: string, server: PinnedProcess, port: number, body: string): Promise<ReadFigures> {
+async function measureServer(name: string, server: PinnedProcess, port: number, body: string): Promise<ReadFigures> {
   const loadProcess = new PinnedWorker<LoadCommand, LoadReply>('rpc-load-process.ts')
   try {
     const command = { do: 'query', port, body } as const
@@ -66,7 +66,7 @@ async function measureServer(who: string, server: PinnedProcess, port: number, b
     const cpuSeconds = server.cpuSeconds() - cpuBefore
     const single = await loadProcess.command({ ...command, connections: 1, answers: SINGLE_ANSWERS })
     return {
-      who,
+      server: name,
       perSecond: ANSWERS / parallel.seconds,
       perCpuSecond: ANSWERS / cpuSeconds,
       p99Ms: parallel.p99Ms,
@@ -84,9 +84,9 @@ export function reportReads(rounds: readonly (readonly ReadFigures[])[]): void {
   print()
   print(`reads from the cache on one core, ${CONNECTIONS} connections; medians of ${rounds.length} rounds`)
   print(`${''.padEnd(24)}      reads/s    per CPU-s     p99 ms   lone p50 ms   wrong`)
-  for (const who of new Set(all.map((one) => one.who))) {
-    const of = (figure: Exclude<keyof ReadFigures, 'who'>) =>
-      median(all.filter((one) => one.who === who).map((one) => one[figure]))
+  for (const server of new Set(all.map((figures) => figures.server))) {
+    const of = (figure: Exclude<keyof ReadFigures, 'server'>) =>
+      median(all.filter((figures) => figures.server === server).map((figures) => figures[figure]))
     const figures = [
       formatNumber(of('perSecond'), 0).padStart(13),
       formatNumber(of('perCpuSecond'), 0).padStart(13),
@@ -94,7 +94,7 @@ export function reportReads(rounds: readonly (readonly ReadFigures[])[]): void {
       formatNumber(of('loneP50Ms'), 3).padStart(14),
       formatNumber(of('wrong'), 0).padStart(8),
     ]
-    print(`${who.padEnd(24)}${figures.join('')}`)
+    print(`${server.padEnd(24)}${figures.join('')}`)
   }
   const ratios = rounds.map((round) => {
     const [balance, , constant] = round

@@ -46,7 +46,7 @@ export class ChildProgram {
     })
   }
 
-  /** The address in the program's log line `listening`. */
+  /** The address that the program prints once it listens. */
   async listeningUrl(): Promise<string> {
     return (await this.waitForOutput('stdout', /listens on (http:\S+),/))[1] ?? ''
   }
@@ -61,11 +61,11 @@ export class ChildProgram {
         clearTimeout(timeout)
         this.#watchers.delete(check)
         if (found) resolve(found)
-        else reject(new Error(`ended before it said ${pattern}: ${this.stdout}${this.stderr}`))
+        else reject(new Error(`ended before it printed ${pattern}: ${this.stdout}${this.stderr}`))
       }
       const timeout = setTimeout(() => {
         this.#watchers.delete(check)
-        reject(new Error(`did not say ${pattern}: ${this.stdout}${this.stderr}`))
+        reject(new Error(`did not print ${pattern}: ${this.stdout}${this.stderr}`))
       }, WAIT_TIMEOUT_MS)
       this.#watchers.add(check)
       check()

@@ -24,7 +24,7 @@ export function ethersProviderFor({ url, wsUrl }: RpcEndpoint, transport: Ethers
   return provider
 }
 
-type NamedQuery = readonly [name: string, ask: () => Promise<unknown>]
+type NamedQuery = readonly [name: string, run: () => Promise<unknown>]
 
 /** Everything that ethers can read, at every block: values, and the node's errors. */
 export async function readWithEthers(
@@ -35,7 +35,7 @@ export async function readWithEthers(
   const read: Record<string, unknown> = {}
   for (let index = 0; index < queries.length; index += BATCH_SIZE) {
     const batch = queries.slice(index, index + BATCH_SIZE)
-    const outcomes = await Promise.all(batch.map(async ([name, ask]) => [name, await outcomeOf(ask())]))
+    const outcomes = await Promise.all(batch.map(async ([name, run]) => [name, await outcomeOf(run())]))
     Object.assign(read, Object.fromEntries(outcomes))
   }
   return read

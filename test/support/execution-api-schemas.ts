@@ -134,7 +134,7 @@ function resultSchema({ method, params }: RpcCall, extraReceiptFields: ExtraFiel
     case 'eth_blockNumber':
       return uint
     default:
-      throw new Error(`nobody wrote down what ${method} answers`)
+      throw new Error(`no schema for the result of ${method}`)
   }
 }
 

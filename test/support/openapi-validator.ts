@@ -47,13 +47,13 @@ export function findAnswerError({ method = 'GET', path, status, type, text }: An
   const operation = route?.methods[method === 'HEAD' ? 'get' : method.toLowerCase()]
   // Unknown paths, and methods that a path lacks, get the common error answer.
   const documented = operation?.responses[status] ?? (status >= 400 ? refusedResponse : undefined)
-  if (!documented) return `${method} ${path} is not said to answer ${status}`
+  if (!documented) return `the document has no status ${status} for ${method} ${path}`
   const response: Response = documented.$ref
     ? document.components.responses[documented.$ref.split('/').at(-1) ?? '']
     : documented
   if (text === '') return null
   const schema = response.content?.[media]?.schema
-  if (!schema) return `${method} ${path} is not said to answer ${status} as ${media || 'anything'}`
+  if (!schema) return `the document has no ${media || 'body'} for ${method} ${path} with status ${status}`
   const validate = validatorFor(schema)
   const failed = parseBodies(media, text).find((body) => !validate(body))
   return failed === undefined ? null : `${ajv.errorsText(validate.errors)}: ${JSON.stringify(failed)}`

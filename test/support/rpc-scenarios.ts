@@ -102,7 +102,9 @@ export function produceBlocks(stack: Pick<TestStack, 'devnet'>): void {
 }
 
 const sealedBlocksAbove = ({ chain }: Devnet, after: number) =>
-  Array.from({ length: chain.head.number - after }, (_, at) => chain.block(after + 1 + at)).filter((one) => one != null)
+  Array.from({ length: chain.head.number - after }, (_, at) => chain.block(after + 1 + at)).filter(
+    (block) => block != null,
+  )
 
 /** The hashes of the sealed blocks above a number. */
 export const blockHashesAbove = (devnet: Devnet, after: number): readonly string[] =>
@@ -133,17 +135,20 @@ async function post({ url }: RpcEndpoint, call: RpcCall): Promise<unknown> {
 }
 
 /** Resolves when two endpoints know the same newest sealed block and the same pre-confirmed logs. */
-export async function waitForSameChain(one: RpcEndpoint, other: RpcEndpoint): Promise<void> {
+export async function waitForSameChain(first: RpcEndpoint, second: RpcEndpoint): Promise<void> {
   const blocks = ['latest', 'pending'].map((at) => ({ method: 'eth_getBlockByNumber', params: [at, false] }))
   const chainSeenBy = async (endpoint: RpcEndpoint) =>
     JSON.stringify(await Promise.all(blocks.map((block) => post(endpoint, block))))
-  await until(async () => (await chainSeenBy(one)) === (await chainSeenBy(other)), 'that both know the same chain')
+  await until(
+    async () => (await chainSeenBy(first)) === (await chainSeenBy(second)),
+    'both endpoints to know the same chain',
+  )
 }
 
 /** Resolves when a condition holds. */
 export async function until(condition: () => boolean | Promise<boolean>, description: string): Promise<void> {
   await vi.waitUntil(condition, WAIT_OPTIONS).catch(() => {
-    throw new Error(`waited in vain for ${description}`)
+    throw new Error(`timed out waiting for ${description}`)
   })
 }
 

@@ -46,7 +46,7 @@ export async function waitForSubscriptions(
   before: readonly unknown[] = [],
 ): Promise<readonly unknown[]> {
   const { subscriptions } = await client.transport.getRpcClient()
-  const newSubscriptions = () => [...subscriptions.values()].filter((one) => !before.includes(one))
+  const newSubscriptions = () => [...subscriptions.values()].filter((subscription) => !before.includes(subscription))
   await until(() => newSubscriptions().length === count, `${count} subscriptions`)
   return newSubscriptions()
 }

@@ -83,6 +83,6 @@ export class NavValues implements Law {
       const record = list.served[nth]?.records.find((one) => one.contract_address === address)
       if (record && same(navOf(record, now, settings.staleMs))) return
     }
-    violation('I10', `${id}: nobody served ${JSON.stringify(nav)} for ${address}`)
+    violation('I10', `${id}: the list never served ${JSON.stringify(nav)} for ${address}`)
   }
 }
