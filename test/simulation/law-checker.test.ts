@@ -105,7 +105,7 @@ describe('the law checker', () => {
 describe('shrinking a failure', () => {
   it('ends with the fewest faults that still break the law', async () => {
     const lengthOf = (seed: number) => scheduleOf(seed, settingsOf(seed).spanMs).length
-    const seed = Array.from({ length: 100 }, (_, nth) => nth + 1).find((one) => lengthOf(one) > 4) ?? 0
+    const seed = Array.from({ length: 100 }, (_, nth) => nth + 1).find((seed) => lengthOf(seed) > 4) ?? 0
     const failure = await shrinkFailure(seed, plantedBugs['every 20th fact is lost'])
     expect(failure?.settings.seed).toBe(seed)
     expect(failure?.faults).toHaveLength(1)

@@ -14,7 +14,7 @@ export class NodeView {
     this.#chain = chain
     this.#atMs = at
     this.#sealedAtMs = sealedAt
-    const watermarks = chain.watermarks.findLast((one) => one.at <= sealedAt) ?? chain.watermarks[0]
+    const watermarks = chain.watermarks.findLast((mark) => mark.at <= sealedAt) ?? chain.watermarks[0]
     if (!watermarks) throw new Error('a chain without blocks')
     this.#watermarks = watermarks
   }

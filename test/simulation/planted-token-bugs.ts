@@ -52,7 +52,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     return (drafts) => {
       waiting = [...waiting, ...drafts.filter(isDueSchedule)]
       const due = waiting.filter(isDue)
-      waiting = waiting.filter((one) => !due.includes(one))
+      waiting = waiting.filter((draft) => !due.includes(draft))
       return [...due, ...drafts.filter((draft) => !isDueSchedule(draft))]
     }
   }),
@@ -71,13 +71,13 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     return (drafts) => {
       const newest = Math.max(block, ...drafts.map((draft) => ('block' in draft ? (draft.block?.number ?? 0) : 0)))
       const due = newest > block ? waiting : []
-      waiting = [...waiting.filter((one) => !due.includes(one)), ...drafts.filter(isDueSchedule)]
+      waiting = [...waiting.filter((draft) => !due.includes(draft)), ...drafts.filter(isDueSchedule)]
       block = newest
       return [...drafts.filter((draft) => !isDueSchedule(draft)), ...due]
     }
   }),
   'a schedule takes effect twice': alterWrites(
-    () => (drafts) => drafts.flatMap((one): readonly Draft[] => (isDueSchedule(one) ? [one, one] : [one])),
+    () => (drafts) => drafts.flatMap((draft): readonly Draft[] => (isDueSchedule(draft) ? [draft, draft] : [draft])),
   ),
   'a schedule never takes effect': alterWrites(() => (drafts) => drafts.filter((draft) => !isDueSchedule(draft))),
   'a memo is dropped': alterDrafts((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),

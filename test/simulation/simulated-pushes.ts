@@ -95,7 +95,7 @@ export class SimulatedPushes {
       return traits.includes('unsorted') ? signals.reverse() : signals
     }
     const all = placeLogs(pendingBlock, pendingBlock.txs).filter(matches)
-    const log = all.map((one) => applyNodeTraits(traits, logJson(one)))
+    const log = all.map((placed) => applyNodeTraits(traits, logJson(placed)))
     return all.length === 0 ? [] : [{ type: 'log', subscription: 'pendingLogs', log, receivedAt: 0 }]
   }
 

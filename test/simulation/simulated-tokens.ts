@@ -27,5 +27,5 @@ export const laterToken = makeToken(4, 'NEWc', 18, 100n)
 /** Contracts that are never listed. */
 export const unlistedAddresses: readonly [Hex, Hex] = [`0xf0${'0'.repeat(38)}`, `0xf1${'0'.repeat(38)}`]
 
-const tokensByAddress = new Map([...listedTokens, laterToken].map((one) => [one.address, one]))
+const tokensByAddress = new Map([...listedTokens, laterToken].map((token) => [token.address, token]))
 export const tokenAt = (address: string): SimulatedToken | undefined => tokensByAddress.get(address as Hex)

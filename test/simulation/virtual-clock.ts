@@ -48,8 +48,8 @@ class ScheduledAction<T> extends Subscription implements SchedulerAction<T> {
   }
 }
 
-const isDueBefore = (one: ScheduledAction<never>, other: ScheduledAction<never>): boolean =>
-  one.dueAt < other.dueAt || (one.dueAt === other.dueAt && one.order < other.order)
+const isDueBefore = (first: ScheduledAction<never>, second: ScheduledAction<never>): boolean =>
+  first.dueAt < second.dueAt || (first.dueAt === second.dueAt && first.order < second.order)
 
 /**
  * A clock that moves only when `step` is called; its time of day is the simulation's. (rxjs's own virtual scheduler grows
@@ -119,8 +119,8 @@ export class VirtualClock implements SchedulerLike {
     }
   }
 
-  #isBefore(one: number, other: number): boolean {
-    const [a, b] = [this.#heap[one], this.#heap[other]]
+  #isBefore(first: number, second: number): boolean {
+    const [a, b] = [this.#heap[first], this.#heap[second]]
     return a !== undefined && b !== undefined && isDueBefore(a, b)
   }
 

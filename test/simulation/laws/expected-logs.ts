@@ -44,9 +44,9 @@ export function expectedText(
     const type = seized ? 'seize' : moved.from === ZERO ? 'mint' : moved.to === ZERO ? 'burn' : 'transfer'
     return `${address} ${type} ${moved.from} ${moved.to} ${moved.raw} ${memo}`
   }
-  const [name, one = '', other = ''] = topics
+  const [name, owner = '', spender = ''] = topics
   if (name === APPROVAL && topics.length === 3 && data.length === WORD_CHARS)
-    return `${address} approval ${addressOf(one)} ${addressOf(other)} ${BigInt(data)}`
+    return `${address} approval ${addressOf(owner)} ${addressOf(spender)} ${BigInt(data)}`
   switch (tokenEvent?.event) {
     case 'MultiplierUpdated':
       return `${address} multiplier effective ${wadText(tokenEvent.to)} ${isoOf(timestamp)}`
@@ -76,7 +76,9 @@ export function expectedLogsOf(logs: readonly PlacedLog[]): ReadonlyMap<string, 
   if (known) return known
   const logsByContract = Map.groupBy(logs, ({ tx, content }) => `${tx} ${content.address}`)
   const read = [...logsByContract.values()].flatMap(readContractLogs)
-  const all = new Map(read.toSorted((a, b) => a.log.logIndex - b.log.logIndex).map((one) => [one.log.key, one]))
+  const all = new Map(
+    read.toSorted((a, b) => a.log.logIndex - b.log.logIndex).map((expected) => [expected.log.key, expected]),
+  )
   cachedLogs.set(logs, all)
   return all
 }
@@ -93,7 +95,7 @@ function readContractLogs(contractLogs: readonly PlacedLog[]): readonly Expected
     const note = [...memos].find(([, movement]) => movement === log)?.[0].content.tokenEvent
     const seized = [...seizures.values()].includes(log)
     const announcement = announcements.find(({ from }) => from === nth)
-    const inside = contractLogs.slice(nth + 1, announcement?.to ?? nth + 1).filter((one) => standalone.has(one))
+    const inside = contractLogs.slice(nth + 1, announcement?.to ?? nth + 1).filter((log) => standalone.has(log))
     return {
       log,
       text: expectedText(log, { memo: note?.event === 'Memo' ? note.memo : null, seized }),
@@ -117,10 +119,10 @@ function findSeizures(contractLogs: readonly PlacedLog[]): ReadonlyMap<PlacedLog
   for (const [nth, log] of contractLogs.entries()) {
     const { tokenEvent } = log.content
     if (tokenEvent?.event !== 'Seized') continue
-    const isFree = (one: PlacedLog) => {
-      const moved = movementOf(one)
+    const isFree = (candidate: PlacedLog) => {
+      const moved = movementOf(candidate)
       const same = moved?.from === tokenEvent.from && moved.to === tokenEvent.to && moved.raw === tokenEvent.raw
-      return same && ![...taken.values()].includes(one)
+      return same && ![...taken.values()].includes(candidate)
     }
     const found = contractLogs.slice(0, nth).findLast(isFree) ?? contractLogs.slice(nth).find(isFree)
     if (found) taken.set(log, found)

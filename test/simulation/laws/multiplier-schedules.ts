@@ -99,7 +99,8 @@ export class MultiplierSchedules implements Law {
       for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
     if (source !== 'clock') return
-    const matches = (one: Schedule) => one.address === address && one.to === to && one.at === effective_at
+    const matches = (schedule: Schedule) =>
+      schedule.address === address && schedule.to === to && schedule.at === effective_at
     const found = [...this.#schedules.values()].filter(matches)
     const schedule = found.find(({ isPublished }) => !isPublished)
     if (schedule) schedule.isPublished = true
@@ -126,7 +127,7 @@ export class MultiplierSchedules implements Law {
       const known = this.#schedules.get(key)
       const same = known?.to === to && known?.at === effective_at
       const isOvertaken = [...this.#changePositions.values()].some(
-        (one) => one.address === address && isAfter(one, position),
+        (change) => change.address === address && isAfter(change, position),
       )
       if (!same)
         this.#schedules.set(key, { address, to: to ?? '', at: effective_at ?? '', isOvertaken, isPublished: false })
@@ -180,8 +181,8 @@ export class MultiplierSchedules implements Law {
 }
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
-const isAfter = (one: LogPosition, other: LogPosition): boolean =>
-  one.block > other.block || (one.block === other.block && one.logIndex > other.logIndex)
+const isAfter = (first: LogPosition, second: LogPosition): boolean =>
+  first.block > second.block || (first.block === second.block && first.logIndex > second.logIndex)
 
 function maturityOf({ content: { tokenEvent } }: PlacedLog): number {
   return tokenEvent?.event === 'UIMultiplierUpdated' ? tokenEvent.at : Number.POSITIVE_INFINITY

@@ -38,8 +38,8 @@ const BEGINNING: LogPosition = { block: -1, logIndex: 0 }
 /** Blocks sealed more recently are not checked yet. */
 const PUBLISH_TIMEOUT_MS = 5_000
 
-const isBefore = (one: LogPosition, other: LogPosition): boolean =>
-  one.block < other.block || (one.block === other.block && one.logIndex < other.logIndex)
+const isBefore = (first: LogPosition, second: LogPosition): boolean =>
+  first.block < second.block || (first.block === second.block && first.logIndex < second.logIndex)
 
 /**
  * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and the
@@ -96,7 +96,7 @@ export class MultiplierValues implements Law {
       ...{ value: first, schedule: null, since: BEGINNING },
       isKnown: !this.#hasChangeUntil(address, listedAt + 1),
     }
-    const listChanges = this.#listChanges.filter((one) => one.address === address && !this.#wasAhead(one))
+    const listChanges = this.#listChanges.filter((change) => change.address === address && !this.#wasAhead(change))
     for (let number = Math.min(...chain.blocksByNumber.keys()); number <= chain.head; number += 1) {
       const block = chain.block(number)
       if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return

@@ -78,9 +78,10 @@ export class NavValues implements Law {
   #check(nav: Nav, { id, address, time }: { id: string; address: string | null; time: string }): void {
     const { violation, list, settings } = this.#context
     const now = Date.parse(time)
-    const same = (one: Nav) => navText(one) === navText(nav) && one.age_s === nav.age_s && one.bound_s === nav.bound_s
+    const same = (other: Nav) =>
+      navText(other) === navText(nav) && other.age_s === nav.age_s && other.bound_s === nav.bound_s
     for (let nth = list.served.length - 1; nth >= 0; nth -= 1) {
-      const record = list.served[nth]?.records.find((one) => one.contract_address === address)
+      const record = list.served[nth]?.records.find((entry) => entry.contract_address === address)
       if (record && same(navOf(record, now, settings.staleMs))) return
     }
     violation('I10', `${id}: the list never served ${JSON.stringify(nav)} for ${address}`)

@@ -142,8 +142,8 @@ export function sharesOf(raw: string, multiplier: string, decimals: number): str
 /** Two decimals, half up. */
 function formatMoney(raw: bigint, decimals: number, price: string): string {
   const [whole = '', fraction = ''] = price.split('.')
-  const one = 10n ** BigInt(decimals + fraction.length)
-  const cents = ((raw * BigInt(whole + fraction) * 200n + one) / (2n * one)).toString().padStart(3, '0')
+  const unit = 10n ** BigInt(decimals + fraction.length)
+  const cents = ((raw * BigInt(whole + fraction) * 200n + unit) / (2n * unit)).toString().padStart(3, '0')
   return `${cents.slice(0, -2)}.${cents.slice(-2)}`
 }
 

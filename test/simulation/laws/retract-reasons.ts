@@ -54,7 +54,7 @@ export class RetractReasons {
     if (own && this.#isSame(own, lifecycle)) return
     // Where the content was there twice, one of the two may have moved to this key.
     const [other] = this.#sameContentKeys(update.block?.hash ?? null, lifecycle).filter(
-      (one) => !this.#isPublishedAlike(one, lifecycle) && !this.#replacements.has(one),
+      (key) => !this.#isPublishedAlike(key, lifecycle) && !this.#replacements.has(key),
     )
     if (other) violation('I4', `${id} amends ${key} though its content is now ${other}`)
   }
