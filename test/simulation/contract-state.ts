@@ -11,11 +11,11 @@ import {
 
 /** A call to a contract. Which logs it emits depends on the contract's state where the transaction lands. */
 export type ContractCall = { readonly address: Hex } & (
-  | { readonly call: 'multiply' | 'multiplyOnce'; readonly to: bigint }
+  | { readonly call: 'setMultiplier' | 'setMultiplierOldStyle'; readonly to: bigint }
   /** In seconds. */
   | { readonly call: 'schedule'; readonly to: bigint; readonly at: number }
   | { readonly call: 'cancel' }
-  | { readonly call: 'cap'; readonly to: bigint }
+  | { readonly call: 'setCap'; readonly to: bigint }
 )
 
 /** The state of a token contract. */
@@ -66,11 +66,11 @@ function executeCall(
   const multiplier = multiplierAt(state, second)
   const ended = live ? [uiMultiplierUpdateCancelled(address, live.to, live.at)] : []
   switch (call.call) {
-    case 'multiply':
-    case 'multiplyOnce': {
+    case 'setMultiplier':
+    case 'setMultiplierOldStyle': {
       const oldStyle = multiplierUpdated(address, call.to)
       const contents =
-        call.call === 'multiply'
+        call.call === 'setMultiplier'
           ? [...ended, oldStyle, uiMultiplierUpdated(address, multiplier, call.to, second)]
           : [oldStyle]
       return { state: { ...state, multiplier: call.to, schedule: null }, contents }
@@ -84,7 +84,7 @@ function executeCall(
     }
     case 'cancel':
       return { state: live ? { ...state, schedule: null } : state, contents: ended }
-    case 'cap':
+    case 'setCap':
       return { state: { ...state, cap: call.to }, contents: [supplyCapUpdated(address, state.cap, call.to)] }
   }
 }

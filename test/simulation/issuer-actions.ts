@@ -53,8 +53,8 @@ function movementWithNotes({ random, address }: ActionInput): ActionLogs {
 function multiplierChange({ random, address, second }: ActionInput): ActionLogs {
   const to = randomMultiplier(random)
   const kind = random.int(0, 99)
-  if (kind < 40) return [{ address, call: 'multiply', to }]
-  if (kind < 50) return [{ address, call: 'multiplyOnce', to }]
+  if (kind < 40) return [{ address, call: 'setMultiplier', to }]
+  if (kind < 50) return [{ address, call: 'setMultiplierOldStyle', to }]
   if (kind < 85) return [{ address, call: 'schedule', to, at: second + random.int(1, MAX_SCHEDULE_S) }]
   return [{ address, call: 'cancel' }]
 }
@@ -76,7 +76,7 @@ function recordChange({ random, address }: ActionInput): ActionLogs {
     case 3:
       return [uriUpdated(address)]
     default:
-      return [{ address, call: 'cap', to: random.chance(30) ? NO_CAP : BigInt(nth) * WAD }]
+      return [{ address, call: 'setCap', to: random.chance(30) ? NO_CAP : BigInt(nth) * WAD }]
   }
 }
 

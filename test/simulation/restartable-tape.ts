@@ -29,7 +29,7 @@ export class RestartableTape {
   constructor(options: Options) {
     this.#options = options
     this.#root = options.survivesRestart
-      ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-world-'))
+      ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-simulation-'))
       : null
     this.tape = this.#open()
   }
