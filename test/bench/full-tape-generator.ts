@@ -224,24 +224,22 @@ function moveOf(type: MovementDraft['type'], input: FactInput): MovementDraft {
   ]
   const amount = `${input.raw / 100_000_000}`
   return {
-    ...{
-      type,
-      ...commonFields(input, input.at),
-      key,
-      ...factFields,
-      from,
-      to,
-      raw: String(input.raw),
-      amount,
-      multiplier: '1',
-    },
-    ...{
-      shares: amount,
-      reference_value: (input.raw / 1_000_000).toFixed(2),
-      nav: navValue(input.at, 100),
-      memo: null,
-    },
-    ...{ block, tx, ingest: ingestFields(input.at) },
+    type,
+    ...commonFields(input, input.at),
+    key,
+    ...factFields,
+    from,
+    to,
+    raw: String(input.raw),
+    amount,
+    multiplier: '1',
+    shares: amount,
+    reference_value: (input.raw / 1_000_000).toFixed(2),
+    nav: navValue(input.at, 100),
+    memo: null,
+    block,
+    tx,
+    ingest: ingestFields(input.at),
   }
 }
 
@@ -301,22 +299,29 @@ function actionOf(input: FactInput): DraftOf<'action'> {
 }
 
 const navOf = (token: TokenName, at: number, price: number): DraftOf<'nav'> => ({
-  ...{
-    type: 'nav',
-    ...commonFields(token, at),
-    nav: navValue(at, price),
-    was: navValue(at - NAV_EVERY_MS, 100),
-    source: 'list',
-  },
+  type: 'nav',
+  ...commonFields(token, at),
+  nav: navValue(at, price),
+  was: navValue(at - NAV_EVERY_MS, 100),
+  source: 'list',
 })
 
 const changeOf = (token: TokenName, at: number): DraftOf<'token'> => ({
-  ...{ type: 'token', ...commonFields(token, at), change: 'changed', changed: ['name'], source: 'list' },
-  ...{ token: { symbol: token.symbol, name: `Example ${token.symbol}` }, was: { name: token.symbol } },
+  type: 'token',
+  ...commonFields(token, at),
+  change: 'changed',
+  changed: ['name'],
+  source: 'list',
+  token: { symbol: token.symbol, name: `Example ${token.symbol}` },
+  was: { name: token.symbol },
 })
 
 const finalityOf = (stage: 'safe' | 'finalized', number: number, at: number): DraftOf<'finality'> => ({
-  ...{ type: 'finality', symbol: '*', address: null, time: iso(at), stage },
+  type: 'finality',
+  symbol: '*',
+  address: null,
+  time: iso(at),
+  stage,
   block: { number, hash: blockHash(number), timestamp: iso(at) },
 })
 
@@ -328,15 +333,15 @@ const sealedBlock = (fact: FactDraft) => ({
 })
 
 const retractOf = (fact: FactDraft, at: number): DraftOf<'retract'> => ({
-  ...{
-    type: 'retract',
-    ...commonFields(fact, at),
-    key: fact.key ?? '',
-    of: fact.type,
-    was: 'k.1',
-    reason: 'not_sealed',
-  },
-  ...{ by: null, now: null, block: sealedBlock(fact) },
+  type: 'retract',
+  ...commonFields(fact, at),
+  key: fact.key ?? '',
+  of: fact.type,
+  was: 'k.1',
+  reason: 'not_sealed',
+  by: null,
+  now: null,
+  block: sealedBlock(fact),
 })
 
 function amendOf(fact: MovementDraft, at: number): DraftOf<'amend'> {
@@ -359,11 +364,13 @@ function sealOf([first, ...more]: readonly FactDraft[], at: number): DraftOf<'se
   const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
   const input = first ?? { symbol: '?', address: ZERO }
   return {
-    ...{
-      type: 'seal',
-      ...commonFields(input, at),
-      block: first ? sealedBlock(first) : { number: 0, hash: null, timestamp: null },
-    },
-    ...{ keys, types: facts.map(({ type }) => type), late: [], count: keys.length, digest },
+    type: 'seal',
+    ...commonFields(input, at),
+    block: first ? sealedBlock(first) : { number: 0, hash: null, timestamp: null },
+    keys,
+    types: facts.map(({ type }) => type),
+    late: [],
+    count: keys.length,
+    digest,
   }
 }

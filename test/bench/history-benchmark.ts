@@ -36,8 +36,14 @@ export async function benchmarkHistory(updates: number): Promise<void> {
 }
 
 const noQuery = {
-  ...{ what: 'no queries', medianMs: Number.NaN, p99Ms: Number.NaN, worstMs: Number.NaN },
-  ...{ answers: 0, messages: 0, requests: 0, wrong: 0 },
+  what: 'no queries',
+  medianMs: Number.NaN,
+  p99Ms: Number.NaN,
+  worstMs: Number.NaN,
+  answers: 0,
+  messages: 0,
+  requests: 0,
+  wrong: 0,
 }
 
 const NAME_CHARS = 40

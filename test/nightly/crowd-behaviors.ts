@@ -102,13 +102,11 @@ const listeningClient =
     const transport = random.pick(streamTransports)
     while (!stopSignal.aborted) {
       const connection = new CrowdConnection(address, history, {
-        ...{
-          transport,
-          query,
-          heartbeatS: random.int(1, 15),
-          resumesByHeader: random.chance(50),
-          snapshot: random.chance(10),
-        },
+        transport,
+        query,
+        heartbeatS: random.int(1, 15),
+        resumesByHeader: random.chance(50),
+        snapshot: random.chance(10),
         ...(stallMs || query.includes('stage=sealed') ? {} : { recordLatency }),
       })
       let ended = await stayFor(connection, stayMs(random), context)

@@ -78,14 +78,12 @@ function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { 
     const clientRandom = new SeededRandom(seed, nth)
     const history = new ReceivedHistory(`${nth}, a ${name}`)
     const context = {
-      ...{
-        address,
-        random: clientRandom,
-        selections,
-        choices,
-        history,
-        stopSignal: stopController.signal,
-      },
+      address,
+      random: clientRandom,
+      selections,
+      choices,
+      history,
+      stopSignal: stopController.signal,
       recordLatency: latency.record,
       isStaller: name === 'staller',
       countEnding: (reason: string) => {
@@ -134,13 +132,13 @@ async function compare(): Promise<CrowdReport> {
     if (fault) faults.push(fault)
   }
   return {
-    ...{ done: 'compare', faults: faults.slice(0, FAULTS_REPORTED), faultCount: faults.length },
-    ...{
-      histories: histories.length,
-      segments: segments.length,
-      compared: comparison.comparedCount,
-      queries: comparison.queryCount,
-    },
+    done: 'compare',
+    faults: faults.slice(0, FAULTS_REPORTED),
+    faultCount: faults.length,
+    histories: histories.length,
+    segments: segments.length,
+    compared: comparison.comparedCount,
+    queries: comparison.queryCount,
   }
 }
 

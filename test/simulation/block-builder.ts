@@ -97,7 +97,8 @@ export class BlockBuilder {
     const { number, timestamp, txs: shown } = chain.pendingBlock
     const silent = this.#releaseDeferred(false)
     const { txs, deferred } = sealTransactions({
-      ...{ activeFaults, shown },
+      activeFaults,
+      shown,
       random: this.#randomFor('fate'),
       transactionMix: this.#transactionMix,
       slot: this.#slot,

@@ -80,17 +80,15 @@ export class KeyLifecycles {
       violation('I3', `${id} ${key} is ${stage} and from ${fact.ingest.source}`)
     const wasPreconfirmed = stage === 'preconfirmed' || (before?.wasPreconfirmed ?? false)
     this.all.set(key, {
-      ...{
-        key,
-        number: fact.block.number,
-        address,
-        tx: fact.tx.hash,
-        type,
-        text,
-        lastPublished: fact,
-        position: id,
-        wasPreconfirmed,
-      },
+      key,
+      number: fact.block.number,
+      address,
+      tx: fact.tx.hash,
+      type,
+      text,
+      lastPublished: fact,
+      position: id,
+      wasPreconfirmed,
       state: stage === 'sealed' ? 'sealed' : 'open',
       wasLate: late,
       publishedAt: clock.elapsedMs,

@@ -93,7 +93,9 @@ export class MultiplierValues implements Law {
     const { chain, clock } = this.#context
     const first = initialContracts.get(address as SimulatedBlock['hash'])?.multiplier ?? 0n
     const state: MultiplierState = {
-      ...{ value: first, schedule: null, since: BEGINNING },
+      value: first,
+      schedule: null,
+      since: BEGINNING,
       isKnown: !this.#hasChangeUntil(address, listedAt + 1),
     }
     const listChanges = this.#listChanges.filter((change) => change.address === address && !this.#wasAhead(change))

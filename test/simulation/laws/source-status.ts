@@ -28,26 +28,22 @@ const EVIDENCE_MS = 120_000
 
 /** Faults that may hide all pre-confirmations although the chain has them. */
 const hidingFaults: readonly FaultKind[] = [
-  ...([
-    'nothingShown',
-    'flashblocksLost',
-    'pendingNull',
-    'pendingLatest',
-    'pendingBehind',
-    'pendingNumberless',
-    'pendingHashed',
-  ] as const),
-  ...([
-    'halfTheNodesLag',
-    'nodeLags',
-    'slowAnswers',
-    'chainStops',
-    'builderRestarts',
-    'reorg',
-    'deepReorg',
-    'rewind',
-    'slowTape',
-  ] as const),
+  'nothingShown',
+  'flashblocksLost',
+  'pendingNull',
+  'pendingLatest',
+  'pendingBehind',
+  'pendingNumberless',
+  'pendingHashed',
+  'halfTheNodesLag',
+  'nodeLags',
+  'slowAnswers',
+  'chainStops',
+  'builderRestarts',
+  'reorg',
+  'deepReorg',
+  'rewind',
+  'slowTape',
 ]
 const failingFaults: readonly FaultKind[] = [
   'unreachable',
@@ -61,16 +57,14 @@ const failingFaults: readonly FaultKind[] = [
 /** Faults under which the relay learns too little, or too late. */
 const slowingFaults: readonly FaultKind[] = [
   ...failingFaults,
-  ...([
-    'halfTheNodesLag',
-    'nodeLags',
-    'pendingBehind',
-    'narrowRanges',
-    'fewResults',
-    'slowTape',
-    'lateIndexing',
-    'historyPruned',
-  ] as const),
+  'halfTheNodesLag',
+  'nodeLags',
+  'pendingBehind',
+  'narrowRanges',
+  'fewResults',
+  'slowTape',
+  'lateIndexing',
+  'historyPruned',
 ]
 
 /** I13: the source never reports `ok` while it misses sealed logs, and is never called silent when the market is quiet. */
