@@ -24,7 +24,7 @@ const FIRST = 1_000
 /** The tape and the ledger are full before the first measurement of memory. */
 const TAPE_BOUND = 5_000
 const FULL_AFTER_HOURS = isNightly ? 4 : 2
-/** What the hours after that may leave behind; half of it is noise of the garbage collectGarbageor. */
+/** What the hours after that may leave behind. Half of it is noise of the garbage collector. */
 const GROWTH_BOUND_BYTES = 4 * 2 ** 20
 
 const address = APPLE as Hex

@@ -4,20 +4,20 @@ import { describeFailure } from '../simulation/shrink-failure.ts'
 import { runTasks, type WorkerResult, type WorkerTask } from '../simulation/worker-pool.ts'
 import { isNightly } from '../support/test-length.ts'
 
-/** Each world runs twice. */
-const WORLDS = isNightly ? 200 : 60
-/** A planted bug has to be found within as many. The search ends with the first world that finds it. */
-const SEARCHED_WORLDS = 200
+/** Each seed runs twice. */
+const SEEDS = isNightly ? 200 : 60
+/** A planted bug has to be found within as many. The search ends with the first seed that finds it. */
+const SEARCHED_SEEDS = 200
 const WORKERS = 2
 /** A failure is shrunk here too, but briefly. */
 const RUNS_BOUND = 100
 
-describe(`${WORLDS} simulated worlds`, () => {
-  it('keep every law, and each does the same when it runs again', async () => {
+describe(`the simulation with ${SEEDS} seeds`, () => {
+  it('keeps every law, and each seed behaves the same when it runs again', async () => {
     const failures: string[] = []
     const irreproducible: (number | undefined)[] = []
     await runTasks({
-      tasks: Array.from({ length: WORLDS }, (_, nth) => ({ seed: nth + 1, twice: true, runsBound: RUNS_BOUND })),
+      tasks: Array.from({ length: SEEDS }, (_, nth) => ({ seed: nth + 1, twice: true, runsBound: RUNS_BOUND })),
       workers: WORKERS,
       onResult: ({ task, failure, traces }) => {
         if (failure) failures.push(describeFailure(failure))
@@ -30,11 +30,11 @@ describe(`${WORLDS} simulated worlds`, () => {
 })
 
 describe('every planted bug', () => {
-  it(`is found within ${SEARCHED_WORLDS} simulated worlds`, async () => {
+  it(`is found within ${SEARCHED_SEEDS} seeds`, async () => {
     const names = Object.keys(plantedBugs)
     const results: WorkerResult[] = []
     await runTasks({
-      tasks: names.map((plantedBug): WorkerTask => ({ plantedBug, seeds: SEARCHED_WORLDS })),
+      tasks: names.map((plantedBug): WorkerTask => ({ plantedBug, seeds: SEARCHED_SEEDS })),
       workers: WORKERS,
       onResult: (result) => results.push(result),
     })
