@@ -37,7 +37,7 @@ describe('listeners of one address', () => {
     const stack = await openTestStack(behindProxy)
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     const headers = forwardedFor('203.0.113.7')
-    for (let one = 0; one < 2; one += 1) await waitUntilLive(listenSse(url, headers))
+    for (let count = 0; count < 2; count += 1) await waitUntilLive(listenSse(url, headers))
     expect((await fetchDocumented(url, { headers })).status).toBe(429)
     const crowded = await closeAfterTest(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`, { headers }))
     expect((await crowded.closed).code).toBe(4102)

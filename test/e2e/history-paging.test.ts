@@ -4,7 +4,7 @@ import { openDevnet, openRelayFor } from '../support/test-stack.ts'
 import { readAllPages, readLines, tapeTexts } from './history-reader.ts'
 import { closeAfterTest } from './listeners.ts'
 
-/** Updates on the tape before the first page is read, and waitForUpdates between two pages. */
+/** Updates on the tape before the first page is read, and more of them between two pages. */
 const UPDATES_BEFORE = 40
 const UPDATES_BETWEEN_PAGES = 2
 const LIMITS = [7, 1, 20, 2, 100, 3, 1_000]

@@ -161,9 +161,9 @@ describe('an upstream with every fault', () => {
     /** The messages of a listener that reconnects with its last id. */
     const pieces: Message[] = []
     const url = `${relay.url}/v1/stream?symbols=*&types=*&snapshot=false`
-    let restless = await listenSse(url)
-    await restless.waitFor('live')
-    const acts: Record<Action, () => unknown> = {
+    let reconnecting = await listenSse(url)
+    await reconnecting.waitFor('live')
+    const perform: Record<Action, () => unknown> = {
       transfers: () => {
         transfer(stack, 'AAPLc', 2)
         transfer(stack, 'TSLAc', 1)
@@ -184,32 +184,35 @@ describe('an upstream with every fault', () => {
         if (depth > 0) devnet.reorg(depth, removed)
       },
       reconnect: async () => {
-        restless.close()
-        await restless.closed
-        pieces.push(...restless.messages)
-        const last = restless.received.findLast(({ id }) => id !== undefined)?.id
-        restless = await listenSse(url, last === undefined ? {} : { 'last-event-id': last })
-        await restless.waitFor('live')
+        reconnecting.close()
+        await reconnecting.closed
+        pieces.push(...reconnecting.messages)
+        const last = reconnecting.received.findLast(({ id }) => id !== undefined)?.id
+        reconnecting = await listenSse(url, last === undefined ? {} : { 'last-event-id': last })
+        await reconnecting.waitFor('live')
       },
       fair: () => faults.clear(),
     }
     for (const step of steps) {
-      await acts[step]()
+      await perform[step]()
       // One turn of the event loop, so that messages overlap with the next step.
       await new Promise(setImmediate)
     }
     faults.clear()
     devnet.makeFlashblock()
     for (let block = 0; block < 4; block += 1) devnet.seal()
-    onTestFinished(() => restless.close())
-    const truth = sealedKeysOnChain(devnet, begin)
-    expect(truth.length).toBeGreaterThan(50)
+    onTestFinished(() => reconnecting.close())
+    const sealedKeys = sealedKeysOnChain(devnet, begin)
+    expect(sealedKeys.length).toBeGreaterThan(50)
     for (const [listener, received] of [
       [uninterrupted, () => uninterrupted.messages],
-      [restless, () => [...pieces, ...restless.messages]],
+      [reconnecting, () => [...pieces, ...reconnecting.messages]],
     ] as const) {
       await waitForAllSealed(listener, devnet, begin, received)
-      await listener.until(() => keysInState(received(), 'sealed').join() === truth.join(), 'exactly what is sealed')
+      await listener.until(
+        () => keysInState(received(), 'sealed').join() === sealedKeys.join(),
+        'exactly what is sealed',
+      )
       expect(keysInState(received(), 'preconfirmed')).toEqual([])
       expect(listener.messagesOf('hole')).toEqual([])
     }

@@ -103,8 +103,8 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     for (const { id, key, stage, late, block, tx } of published) {
       expect(late).toBe(stage === 'sealed' && ['pendingLogs', 'poll'].includes(sourceAt(listener, id) ?? ''))
       expect(key).toBe(`${block.number}-${tx.hash}-0`)
-      const truth = await anvil.block(block.number)
-      expect(block.hash).toBe(stage === 'sealed' ? truth.hash : null)
+      const nodeBlock = await anvil.block(block.number)
+      expect(block.hash).toBe(stage === 'sealed' ? nodeBlock.hash : null)
     }
   })
 

@@ -49,7 +49,7 @@ describe('blocks that were sealed while the relay was stopped', () => {
     expect(keysInState(listener.messages, 'preconfirmed')).toEqual([])
     expect([...keyStatesFrom(listener.messages).values()].filter((state) => state === 'retracted')).toHaveLength(2)
     const missed = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'NVDAc')
-    // All were first seen after the restart.
+    // The relay saw none of them before, so all come from the backfill.
     expect(new Set(missed.map(({ stage, late, ingest }) => `${stage} ${late} ${ingest.source}`))).toEqual(
       new Set(['sealed true backfill']),
     )

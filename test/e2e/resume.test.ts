@@ -39,7 +39,7 @@ describe('a listener that reconnects again and again', () => {
     const reconnecting = transports
       .flatMap((open) => [open, open, open])
       .map(async (open, index) => {
-        const roll = random(index + 1)
+        const nextRandom = random(index + 1)
         const texts: string[] = []
         let last = start ?? ''
         let visits = 0
@@ -57,7 +57,7 @@ describe('a listener that reconnects again and again', () => {
           visits += 1
         }
         while (!isEnough) {
-          const length = Math.floor(roll() ** 3 * 150)
+          const length = Math.floor(nextRandom() ** 3 * 150)
           await visit((received) => received >= length || isEnough)
         }
         const end = sequenceOf(tapeUpdatesOf(uninterrupted)[UPDATE_COUNT - 1]?.id)
@@ -115,7 +115,7 @@ describe('a listener that joins while the tape grows', () => {
     for (const listener of await Promise.all(joined)) {
       onTestFinished(() => listener.close())
       const { id } = await listener.waitFor('hello')
-      const expected = ids.filter((one) => sequenceOf(one) > sequenceOf(id))
+      const expected = ids.filter((position) => sequenceOf(position) > sequenceOf(id))
       await listener.until(() => tapeUpdatesOf(listener).length >= expected.length, 'all after hello')
       expect(tapeUpdatesOf(listener).map((update) => update.id)).toEqual(expected)
     }

@@ -242,7 +242,7 @@ describe('the score', () => {
   it('separates retracted, amended and late updates from the others, also in a reorganisation', async () => {
     const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     const changed = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
-    const gone = devnet.transfer({ symbol: 'AAPLc', raw: 2n })
+    const reorganised = devnet.transfer({ symbol: 'AAPLc', raw: 2n })
     const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 3n })
     const [log] = devnet.makeFlashblock()
     if (!log) throw new Error('no log')
@@ -254,7 +254,7 @@ describe('the score', () => {
     devnet.seal()
     const sealsOf = (name: string) => listener.messagesOf('seal').filter(({ symbol }) => symbol === name)
     await listener.until(() => sealsOf('NVDAc').length === 1)
-    devnet.reorg(1, [gone])
+    devnet.reorg(1, [reorganised])
     await listener.waitFor('retract', ({ reason }) => reason === 'reorg')
     const { hash } = devnet.chain.head
     await listener.until(() => sealsOf('NVDAc').at(-1)?.block.hash === hash)
