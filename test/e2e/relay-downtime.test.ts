@@ -5,11 +5,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openRelay } from '../support/in-process-relay.ts'
 import { keyStatesFrom, keysInState, sealedKeysOnChain } from '../support/key-states.ts'
-import type { MessageOf, TestListener } from '../support/test-listener.ts'
+import type { MessageOf } from '../support/test-listener.ts'
 import { listenToAll, openDevnet, transfer } from '../support/test-stack.ts'
-
-const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name)
+import { waitForSealAt, waitForSource } from './listeners.ts'
 
 /** A relay that publishes two transfers and stops; then blocks are sealed, every seventh with a transfer, and it restarts. */
 async function restartAfterDowntime(devnet: Devnet, missedBlocks: number, settings: Record<string, string> = {}) {
@@ -33,9 +31,6 @@ async function restartAfterDowntime(devnet: Devnet, missedBlocks: number, settin
   return { begin, relay, listener: await listenToAll({ relay }, 'start') }
 }
 
-const waitForSealAt = (listener: TestListener, number: number) =>
-  listener.waitFor('seal', ({ block }) => block.number >= number)
-
 describe('blocks that were sealed while the relay was stopped', () => {
   it.each([
     ['a minute', 30, {}],
@@ -54,7 +49,7 @@ describe('blocks that were sealed while the relay was stopped', () => {
     expect(keysInState(listener.messages, 'preconfirmed')).toEqual([])
     expect([...keyStatesFrom(listener.messages).values()].filter((state) => state === 'retracted')).toHaveLength(2)
     const missed = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'NVDAc')
-    // All were first seen after the restart.
+    // The relay saw none of them before, so all come from the backfill.
     expect(new Set(missed.map(({ stage, late, ingest }) => `${stage} ${late} ${ingest.source}`))).toEqual(
       new Set(['sealed true backfill']),
     )

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { openDevnet, openRelayFor, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
+import { closeAfterTest } from './listeners.ts'
 
 /** How many updates the uninterrupted listener receives before the others may stop. */
 const UPDATE_COUNT = 800
@@ -20,8 +21,7 @@ describe('a listener that reconnects again and again', () => {
     const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
     const { url, wsUrl } = await openRelayFor(devnet)
     const query = 'symbols=*&types=*&snapshot=false'
-    const uninterrupted = await listenSse(`${url}/v1/stream?${query}&since=start`)
-    onTestFinished(() => uninterrupted.close())
+    const uninterrupted = await closeAfterTest(listenSse(`${url}/v1/stream?${query}&since=start`))
     const { id: start } = await uninterrupted.waitFor('hello')
     const enough = uninterrupted.until(
       () => uninterrupted.received.length >= UPDATE_COUNT + 2 * NOTICES,
@@ -39,7 +39,7 @@ describe('a listener that reconnects again and again', () => {
     const reconnecting = transports
       .flatMap((open) => [open, open, open])
       .map(async (open, index) => {
-        const roll = random(index + 1)
+        const nextRandom = random(index + 1)
         const texts: string[] = []
         let last = start ?? ''
         let visits = 0
@@ -57,7 +57,7 @@ describe('a listener that reconnects again and again', () => {
           visits += 1
         }
         while (!isEnough) {
-          const length = Math.floor(roll() ** 3 * 150)
+          const length = Math.floor(nextRandom() ** 3 * 150)
           await visit((received) => received >= length || isEnough)
         }
         const end = sequenceOf(tapeUpdatesOf(uninterrupted)[UPDATE_COUNT - 1]?.id)
@@ -96,8 +96,7 @@ describe('a listener that joins while the tape grows', () => {
     const devnet = await openDevnet({ pace: 'manual' })
     const { url, wsUrl } = await openRelayFor(devnet)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const uninterrupted = await listenSse(`${url}/v1/stream?symbols=*&types=transfer`)
-    onTestFinished(() => uninterrupted.close())
+    const uninterrupted = await closeAfterTest(listenSse(`${url}/v1/stream?symbols=*&types=transfer`))
     await uninterrupted.waitFor('live')
     const joined: Promise<TestListener>[] = []
     for (let round = 1; round <= 60; round += 1) {
@@ -116,7 +115,7 @@ describe('a listener that joins while the tape grows', () => {
     for (const listener of await Promise.all(joined)) {
       onTestFinished(() => listener.close())
       const { id } = await listener.waitFor('hello')
-      const expected = ids.filter((one) => sequenceOf(one) > sequenceOf(id))
+      const expected = ids.filter((position) => sequenceOf(position) > sequenceOf(id))
       await listener.until(() => tapeUpdatesOf(listener).length >= expected.length, 'all after hello')
       expect(tapeUpdatesOf(listener).map((update) => update.id)).toEqual(expected)
     }

@@ -1,16 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { ACCOUNTS, serveList, startAnvil } from '../../support/anvil-node.ts'
+import { describe, expect, it } from 'vitest'
 import { resultChecker } from '../../support/execution-api-schemas.ts'
-import { openRelay } from '../../support/in-process-relay.ts'
-import {
-  callsOfAllMethods,
-  highRpcRate,
-  openIdleStack,
-  type QuerySubject,
-  type RpcCall,
-} from '../../support/rpc-scenarios.ts'
-import { openDevnet, openRelayFor, type TestStack } from '../../support/test-stack.ts'
-import { request } from './node-and-gateway.ts'
+import { callsOfAllMethods, highRpcRate, openIdleStack, type RpcCall } from '../../support/rpc-scenarios.ts'
+import { openDevnet, openRelayFor } from '../../support/test-stack.ts'
+import { openAnvilGateway, request } from './node-and-gateway.ts'
 import { parseAnswer, type RpcCaller, rpcTransports } from './raw-rpc-requests.ts'
 
 /** Enough for some hashes and signatures to begin with a zero. */
@@ -48,24 +40,10 @@ async function openDevnetStack() {
   return stack
 }
 
-async function openAnvilStack(): Promise<{ relay: TestStack['relay']; subject: QuerySubject }> {
-  const anvil = await startAnvil()
-  onTestFinished(() => anvil.kill())
-  await anvil.send({ functionName: 'mint', args: [ACCOUNTS[0], 1_000n] })
-  await anvil.send({ functionName: 'transfer', args: [ACCOUNTS[1], 10n] })
-  const list = await serveList({ contract_address: anvil.token, symbol: 'TESTc', name: 'Test', decimals: 8 })
-  onTestFinished(() => list.stop())
-  const relay = await openRelay({ rpcUrl: anvil.rpcUrl, wsUrl: anvil.wsUrl, url: list.url }, highRpcRate)
-  onTestFinished(() => relay.stop())
-  const { hash } = await anvil.block(2)
-  const block = { number: 2, hash: hash as `0x${string}` }
-  return { relay, subject: { account: ACCOUNTS[0], token: anvil.token, slot: '0x0', block } }
-}
-
 describe.each(rpcTransports)('over %s', (_, open) => {
   it.each([
     ['the devnet', openDevnetStack, {}, TRANSFERS],
-    ['anvil', openAnvilStack, anvilReceipts, 0],
+    ['anvil', openAnvilGateway, anvilReceipts, 0],
   ] as const)(
     '%s answers every method at every tag as the execution API specifies',
     async (__, openNode, extras, least) => {

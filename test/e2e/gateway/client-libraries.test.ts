@@ -1,9 +1,8 @@
 import type { Log } from 'ethers'
 import { createPublicClient, http, type PublicClient, parseAbiItem } from 'viem'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { ACCOUNTS, type Anvil, serveList, startAnvil } from '../../support/anvil-node.ts'
+import { ACCOUNTS, type Anvil, startAnvil } from '../../support/anvil-node.ts'
 import { ethersProviderFor, ethersTransports, readWithEthers } from '../../support/ethers-client.ts'
-import { openRelay, type TestRelay } from '../../support/in-process-relay.ts'
 import {
   highRpcRate,
   nodeEndpoint,
@@ -27,6 +26,7 @@ import {
   viemWebSocketClient,
   waitForSubscriptions,
 } from '../../support/viem-client.ts'
+import { openAnvilGateway } from './node-and-gateway.ts'
 
 type Read = (subject: QuerySubject) => Promise<Readonly<Record<string, unknown>>>
 type OpenReader = (endpoint: RpcEndpoint) => Read
@@ -44,27 +44,12 @@ const readers: readonly (readonly [name: string, open: OpenReader, balance: unkn
 ]
 
 const NO_BLOCK = `0x${'ab'.repeat(32)}` as const
-const [ALICE, BOB] = ACCOUNTS
+const [, BOB] = ACCOUNTS
 const Transfer = parseAbiItem('event Transfer(address indexed from, address indexed to, uint256 amount)')
 /** Enough blocks for `safe` and `finalized` to be among them. */
 const BLOCKS = 80
 
-/** A real node with a token, a relay on both, and what to ask about. */
-async function openRealNode(): Promise<{ anvil: Anvil; relay: TestRelay; subject: QuerySubject }> {
-  const anvil = await startAnvil()
-  onTestFinished(() => anvil.kill())
-  await anvil.send({ functionName: 'mint', args: [ALICE, 1_000n] })
-  await anvil.rpc('anvil_mine', BLOCKS)
-  await anvil.send({ functionName: 'transfer', args: [BOB, 7n] })
-  const number = Number(await anvil.rpc('eth_blockNumber'))
-  const { hash } = await anvil.block(number)
-  const list = await serveList({ contract_address: anvil.token, symbol: 'TESTc', name: 'Test', decimals: 8 })
-  onTestFinished(() => list.stop())
-  const relay = await openRelay({ ...anvil, url: list.url }, highRpcRate)
-  onTestFinished(() => relay.stop())
-  const subject = { account: ALICE, token: anvil.token, slot: '0x0', block: { number, hash } } as QuerySubject
-  return { anvil, relay, subject }
-}
+const openRealNode = () => openAnvilGateway(BLOCKS)
 
 /** Fixes the time of the pending block, which would change every second. */
 async function freezePendingBlock(anvil: Anvil): Promise<void> {

@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import type { Devnet, DevnetOptions } from '../../../src/devnet/devnet.ts'
-import type { TestRelay } from '../../support/in-process-relay.ts'
+import { ACCOUNTS, serveList, startAnvil } from '../../support/anvil-node.ts'
+import { openRelay, type TestRelay } from '../../support/in-process-relay.ts'
+import type { QuerySubject } from '../../support/rpc-scenarios.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, type TestLifecycle } from '../../support/test-stack.ts'
 import { openEndpoint, type Responder } from '../../unit/chain/rpc/fake-endpoint.ts'
@@ -50,6 +52,23 @@ export const gatewayWithTransfers = (options: DevnetOptions = {}): (() => NodeAn
 export async function openGatewayForTest(settings: Record<string, string> = {}): Promise<NodeAndGateway> {
   const devnet = await startManualDevnet()
   return { devnet, node: throughRelay(devnet, await openRelayFor(devnet, { ...highLimits, ...settings })) }
+}
+
+/** A real node with a mint and a transfer, blocks between them, and a relay in front of it; all end with the test. */
+export async function openAnvilGateway(blocksBetween = 0) {
+  const anvil = await startAnvil()
+  onTestFinished(() => anvil.kill())
+  await anvil.send({ functionName: 'mint', args: [ACCOUNTS[0], 1_000n] })
+  if (blocksBetween > 0) await anvil.rpc('anvil_mine', blocksBetween)
+  await anvil.send({ functionName: 'transfer', args: [ACCOUNTS[1], 7n] })
+  const number = Number(await anvil.rpc('eth_blockNumber'))
+  const { hash } = await anvil.block(number)
+  const list = await serveList({ contract_address: anvil.token, symbol: 'TESTc', name: 'Test', decimals: 8 })
+  onTestFinished(() => list.stop())
+  const relay = await openRelay({ ...anvil, url: list.url }, highLimits)
+  onTestFinished(() => relay.stop())
+  const subject = { account: ACCOUNTS[0], token: anvil.token, slot: '0x0', block: { number, hash } } as QuerySubject
+  return { anvil, relay, subject }
 }
 
 export function produceTransfers(devnet: Devnet): void {
