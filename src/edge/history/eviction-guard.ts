@@ -34,8 +34,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
     readKey: (key) => {
       const found = tape.readKey(key)
       // The sealed view emits a publication later, at its seal. Until then the tape must keep it.
-      if (wasRead(key) && !found.some(isPublication))
-        throw new EvictedError('eviction removed what was still to be sent')
+      if (wasRead(key) && !found.some(isPublication)) throw new EvictedError('eviction removed unsent updates')
       return found
     },
     sealsOfToken: (address, block) => tape.sealsOfToken(address, block),
@@ -44,7 +43,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
       return async (range) => {
         const found = await read(range)
         const evicted = await readEvicted(tape)
-        if (isLoss(range, evicted)) throw new EvictedError('eviction removed what was still to be read')
+        if (isLoss(range, evicted)) throw new EvictedError('eviction removed unread updates')
         found.entries.forEach(remember)
         return isOpenEnded(range) && tape.oldest() > oldest ? dropEvicted(tape.oldest(), found) : found
       }

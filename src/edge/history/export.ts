@@ -7,7 +7,7 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { Listener } from '../live/listener.ts'
 import type { Outlet } from '../transport/outlet.ts'
-import { SocketOutlet } from '../transport/socket-outlet.ts'
+import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
 import { type HistoryQuery, justBefore } from './query.ts'
@@ -145,15 +145,7 @@ class ExportOutlet implements Outlet {
   }
 
   drained(): Promise<void> {
-    return new Promise((resolve) => {
-      const finish = () => {
-        this.#outgoing.off('drain', finish)
-        this.#outgoing.off('close', finish)
-        resolve()
-      }
-      this.#outgoing.on('drain', finish)
-      this.#outgoing.on('close', finish)
-    })
+    return drainedOrClosed(this.#outgoing)
   }
 
   ping(): boolean {

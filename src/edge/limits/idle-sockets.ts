@@ -4,7 +4,7 @@ const CHECKS_PER_BOUND = 10
 
 /**
  * Closes connections that sent no request; no other deadline covers them. One interval checks all of them: Node would
- * refresh a socket's own timeout on every later write, for the whole life of the connection.
+ * refresh a socket's own timeout on every later write, for the whole duration of the connection.
  */
 export class IdleSockets {
   readonly #boundMs: number

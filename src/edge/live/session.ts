@@ -161,7 +161,7 @@ export function subscribedNotice(
     tokens === null ? ['*'] : view.tokens.filter((token) => tokens.has(token.address)).map((token) => token.symbol)
   return {
     type: 'subscribed',
-    ...(answer.req === undefined ? {} : { req: answer.req }),
+    req: answer.req,
     id: answer.id,
     symbols,
     rejected: [...answer.rejected],

@@ -118,7 +118,7 @@ export class WebSocketSession {
 
   #execute(request: Request): void {
     const { edge } = this.#streams
-    const req = request.req === undefined ? {} : { req: request.req }
+    const { req } = request
     switch (request.type) {
       case 'subscribe':
         if (this.#phase === 'idle') return this.#subscribeFirst(request, request.symbols ?? [], request.req)
@@ -128,14 +128,14 @@ export class WebSocketSession {
       case 'list':
         return this.#listener.sendNotice(
           subscribedNotice(edge, this.#listener, {
-            ...req,
+            req,
             id: edge.hub.positionOf(this.#listener),
             resume: 'none',
             rejected: [],
           }),
         )
       case 'ping':
-        return this.#listener.sendNotice({ type: 'pong', ...req, time: new Date(edge.now()).toISOString() })
+        return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.now()).toISOString() })
     }
   }
 
@@ -174,10 +174,10 @@ export class WebSocketSession {
 
   #addSubscription(request: Extract<Request, { type: 'subscribe' }>): void {
     const { edge } = this.#streams
-    if (request.since != null)
-      throw notFirstRefusal('since', 'Only the first subscription of a connection may set since.')
-    if (request.stage != null)
-      throw notFirstRefusal('stage', 'Only the first subscription of a connection may set stage.')
+    for (const field of ['since', 'stage'] as const) {
+      if (request[field] == null) continue
+      throw new Refusal(400, `${field}_not_first`, `Only the first subscription of a connection may set ${field}.`)
+    }
     const listener = this.#listener
     const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
     const current = listener.tokens
@@ -194,8 +194,8 @@ export class WebSocketSession {
     edge.hub.join(listener)
     if (combined?.size !== 0) this.#cancelIdleTimer()
     const id = edge.hub.position(edge.hub.deliveredSeq)
-    const req = request.req === undefined ? {} : { req: request.req }
-    listener.sendNotice(subscribedNotice(edge, listener, { ...req, id, resume: 'none', rejected }))
+    const { req } = request
+    listener.sendNotice(subscribedNotice(edge, listener, { req, id, resume: 'none', rejected }))
     if (request.snapshot === false) return
     for (const token of added) sendSnapshot(edge, listener, id, token)
     // The snapshots of one request may exceed the backlog bound, so they do not count as overdue.
@@ -215,7 +215,7 @@ export class WebSocketSession {
       current === null ? ['*'] : namedTokens.flatMap(({ address, symbol }) => (current.has(address) ? [symbol] : []))
     listener.tokens = current === null ? new Set() : new Set([...current].filter((address) => !tokens?.has(address)))
     if (this.#phase === 'live') edge.hub.join(listener)
-    listener.sendNotice({ type: 'unsubscribed', ...(req === undefined ? {} : { req }), symbols: removed })
+    listener.sendNotice({ type: 'unsubscribed', req, symbols: removed })
   }
 
   /** Runs an action, or sends its error; true if it succeeded. */
@@ -234,7 +234,7 @@ export class WebSocketSession {
     if (!this.#listener.hasSentHello) sendHello(this.#streams.edge, this.#listener, null)
     this.#listener.sendNotice({
       type: 'error',
-      ...(req === undefined ? {} : { req }),
+      req,
       code,
       reason,
       message,
@@ -245,8 +245,6 @@ export class WebSocketSession {
 
 /** The current value if it is given, null included; else the previous one. */
 const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)
-
-const notFirstRefusal = (field: string, message: string) => new Refusal(400, `${field}_not_first`, message)
 
 function readRequest(text: string | null): Request {
   if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')

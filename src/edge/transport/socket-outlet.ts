@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
 
 /** Writes bytes unchanged to a socket; they were encoded once for all listeners. */
 export class SocketOutlet {
@@ -36,16 +37,19 @@ export class SocketOutlet {
     return this.socket.closed
   }
 
-  /** Resolves when the socket drains or closes. */
   drained(): Promise<void> {
-    return new Promise((resolve) => {
-      const onDone = () => {
-        this.socket.off('drain', onDone)
-        this.socket.off('close', onDone)
-        resolve()
-      }
-      this.socket.on('drain', onDone)
-      this.socket.on('close', onDone)
-    })
+    return drainedOrClosed(this.socket)
   }
 }
+
+/** Resolves when the stream drains or closes. */
+export const drainedOrClosed = (stream: Writable): Promise<void> =>
+  new Promise((resolve) => {
+    const onDone = () => {
+      stream.off('drain', onDone)
+      stream.off('close', onDone)
+      resolve()
+    }
+    stream.on('drain', onDone)
+    stream.on('close', onDone)
+  })

@@ -31,7 +31,7 @@ function lineOf(message: Message): string {
     case 'error':
       return `# error ${message.code}: ${message.message}`
     case 'bye':
-      return `# bye: ${message.reason}, come back after ${message.retry_ms} ms at ${message.id ?? 'the present'}`
+      return `# bye: ${message.reason}, reconnect after ${message.retry_ms} ms at ${message.id ?? 'the present'}`
     case 'pong':
       return `# pong ${message.time}`
     default:

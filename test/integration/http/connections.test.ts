@@ -14,7 +14,7 @@ const MANY_HEADERS = formatRequest(
 const stream = (query = 'symbols=AAPLc&format=ndjson', lines: readonly string[] = []): string =>
   formatRequest(`GET /v1/stream?${query}`, lines)
 
-describe('a connection that is kept', () => {
+describe('a kept-alive connection', () => {
   it('serves one request after another', async () => {
     const raw = await sharedRelay.connect()
     for (let round = 0; round < 200; round += 1) {
@@ -23,7 +23,7 @@ describe('a connection that is kept', () => {
     }
   })
 
-  it('serves two hundred requests that come at once, each whole and in order', async () => {
+  it('serves two hundred pipelined requests in order', async () => {
     const raw = await sharedRelay.connect()
     const paths = Array.from({ length: 200 }, (_, at) =>
       at % 3 === 0 ? '/healthz' : at % 3 === 1 ? `/nothing${at}` : '/v1/ws',
@@ -36,7 +36,7 @@ describe('a connection that is kept', () => {
     expect(raw.bytes.length).toBe(0)
   })
 
-  it('serves requests that come in pieces of any size', async () => {
+  it('serves requests that arrive in small segments', async () => {
     const raw = await sharedRelay.connect()
     const text = HEALTHZ.repeat(20)
     const pieces = Array.from({ length: Math.ceil(text.length / 7) }, (_, at) => text.slice(at * 7, at * 7 + 7))
@@ -44,7 +44,7 @@ describe('a connection that is kept', () => {
     for (let round = 0; round < 20; round += 1) expect((await raw.response()).body).toBe(OK)
   })
 
-  it('ends after a mistake in HTTP, and what comes behind it is not answered', async () => {
+  it('ends after an HTTP error, and later requests are not answered', async () => {
     const raw = await sharedRelay.connect()
     raw.send(HEALTHZ)
     expect((await raw.response()).body).toBe(OK)
@@ -55,7 +55,7 @@ describe('a connection that is kept', () => {
   })
 
   it.each(['/healthz', '/metrics', '/nothing'])(
-    'has nothing that is no HTTP, or too much of it, answered in the place of what came before, for %s',
+    'never answers an earlier request with the error of a later one, for %s',
     async (path) => {
       for (const behind of ['nonsense\r\n\r\n', MANY_HEADERS]) {
         const raw = await sharedRelay.connect()
@@ -68,7 +68,7 @@ describe('a connection that is kept', () => {
     },
   )
 
-  it('is not held open where the client says so', async () => {
+  it('ends when the client sends connection: close', async () => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest('GET /healthz', ['connection: close']))
     const { headers, body } = await raw.response()
@@ -76,7 +76,7 @@ describe('a connection that is kept', () => {
     await raw.ended()
   })
 
-  it('is read on after a body that nobody wanted', async () => {
+  it('serves more requests after an unused body', async () => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest('POST /healthz', ['content-length: 100000']), 'x'.repeat(100_000), HEALTHZ)
     expect((await raw.response()).status).toBe(405)
@@ -90,7 +90,7 @@ describe('a connection that is kept', () => {
     expect((await raw.response()).body).toBe(OK)
   })
 
-  it('may ask for a stream with a body, which nobody reads as a request', async () => {
+  it('serves a stream to a request with a body, which is not read as a request', async () => {
     const raw = await sharedRelay.connect()
     raw.send(
       formatRequest('GET /v1/stream?symbols=AAPLc&format=ndjson', [`content-length: ${HEALTHZ.length}`], HEALTHZ),
@@ -102,7 +102,7 @@ describe('a connection that is kept', () => {
 })
 
 describe('a stream', () => {
-  it('has nothing of another answer in it, however many requests come behind it', async () => {
+  it('contains no other answer when requests are pipelined behind it', async () => {
     const raw = await sharedRelay.connect()
     raw.send(stream('symbols=AAPLc&types=transfer&format=ndjson'), HEALTHZ.repeat(20))
     expect((await raw.responseHead()).status).toBe(200)
@@ -118,7 +118,7 @@ describe('a stream', () => {
     ])
   })
 
-  it('may be asked for after another answer on the same connection', async () => {
+  it('may follow another answer on the same connection', async () => {
     const raw = await sharedRelay.connect()
     raw.send(HEALTHZ)
     expect((await raw.response()).body).toBe(OK)
@@ -127,7 +127,7 @@ describe('a stream', () => {
     await raw.streamedText(/"type":"live"/)
   })
 
-  it('may be asked for one byte at a time', async () => {
+  it('may be requested one byte at a time', async () => {
     const raw = await sharedRelay.connect()
     await raw.sendSlowly(stream())
     expect((await raw.responseHead()).status).toBe(200)
@@ -135,7 +135,7 @@ describe('a stream', () => {
   })
 
   it.each(['connection: close', 'connection: keep-alive', 'te: trailers'])(
-    'is served to a client that says %s',
+    'is served to a client that sends %s',
     async (line) => {
       const raw = await sharedRelay.connect()
       raw.send(stream('symbols=AAPLc', [line]))
@@ -145,7 +145,7 @@ describe('a stream', () => {
     },
   )
 
-  it('that waits behind another on its connection is forgotten with it', async () => {
+  it('that was pipelined behind another ends with it', async () => {
     const raw = await sharedRelay.connect()
     raw.send(stream().repeat(20))
     await raw.responseHead()
@@ -156,7 +156,7 @@ describe('a stream', () => {
     await sharedRelay.waitForNoListeners()
   })
 
-  it('that is cut is forgotten, also while it is being written to, and its descriptors are given back', async () => {
+  it('that is reset leaves no listener and no descriptor, also during a write', async () => {
     const before = openDescriptorCount()
     for (let round = 0; round < 10; round += 1) {
       const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
@@ -176,7 +176,7 @@ describe('a stream', () => {
     await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
-  it('whose client says that it has finished is ended, not kept for nobody', async () => {
+  it('ends when its client closes its half', async () => {
     const raw = await sharedRelay.connect()
     raw.send(stream())
     await raw.responseHead()
@@ -188,30 +188,30 @@ describe('a stream', () => {
 })
 
 describe('a client of HTTP/1.0', () => {
-  const old = (path: string, lines: readonly string[] = ['host: relay']) =>
+  const http10Request = (path: string, lines: readonly string[] = ['host: relay']) =>
     `${[`GET ${path} HTTP/1.0`, ...lines].join('\r\n')}\r\n\r\n`
 
   it('is answered, and the connection ends', async () => {
     const raw = await sharedRelay.connect()
-    raw.send(old('/healthz'))
+    raw.send(http10Request('/healthz'))
     expect((await raw.response()).body).toBe(OK)
     await raw.ended()
   })
 
-  it('is kept where it asks for that', async () => {
+  it('keeps its connection on request', async () => {
     const raw = await sharedRelay.connect()
-    raw.send(old('/nothing', ['host: relay', 'connection: keep-alive']))
+    raw.send(http10Request('/nothing', ['host: relay', 'connection: keep-alive']))
     const { status, headers } = await raw.response()
     expect(status).toBe(404)
     if (headers.get('connection') === 'keep-alive') {
-      raw.send(old('/healthz'))
+      raw.send(http10Request('/healthz'))
       expect((await raw.response()).body).toBe(OK)
     } else await raw.ended()
   })
 
-  it('hears a stream without chunks, which it could not read', async () => {
+  it('receives a stream without chunks, which it could not read', async () => {
     const raw = await sharedRelay.connect()
-    raw.send(old('/v1/stream?symbols=AAPLc&types=transfer&format=ndjson'))
+    raw.send(http10Request('/v1/stream?symbols=AAPLc&types=transfer&format=ndjson'))
     const { status, headers } = await raw.responseHead()
     expect([status, headers.get('transfer-encoding')]).toEqual([200, undefined])
     await raw.until(() => raw.bytes.includes('"type":"live"'), 'live')
@@ -245,7 +245,7 @@ describe('an expectation', () => {
 })
 
 describe('a connection', () => {
-  it('that is opened and closed leaves nothing behind, a thousand times', async () => {
+  it('leaves no descriptor behind after a thousand opens and closes', async () => {
     const before = openDescriptorCount()
     for (let round = 0; round < 1_000; round += 1) {
       const raw = await sharedRelay.connect()
@@ -256,7 +256,7 @@ describe('a connection', () => {
     await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
-  it('that is finished behind a request is answered', async () => {
+  it('is answered when the client closes its half after the request', async () => {
     for (const [path, status] of [
       ['/healthz', 200],
       ['/metrics', 200],
@@ -270,7 +270,7 @@ describe('a connection', () => {
     }
   })
 
-  it('that is finished in the middle of a request is ended', async () => {
+  it('ends when the client closes its half in the middle of a request', async () => {
     for (const bytes of [
       '',
       'GET',
@@ -285,7 +285,7 @@ describe('a connection', () => {
     }
   })
 
-  it('that is reset at any place of a request leaves nothing behind', async () => {
+  it('leaves nothing behind after a reset at any byte of a request', async () => {
     const before = openDescriptorCount()
     const text = stream()
     for (let cut = 0; cut <= text.length; cut += 1) {

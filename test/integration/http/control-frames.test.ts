@@ -6,11 +6,11 @@ import { CONTROL_BOUND_BYTES, closeFrame, encodeFrame, opcodes } from './websock
 
 const sharedRelay = sharedRelayForFile()
 
-/** Things that a client may say at once, pings among them. */
+/** Messages and pings that a client may send in a burst. */
 const MESSAGES_AT_ONCE = 50
 
 const pongPayloadsOf = ({ frames }: RawWebSocketClient): readonly string[] =>
-  frames.flatMap((one) => (one.kind === 'pong' ? [one.payload.toString()] : []))
+  frames.flatMap((frame) => (frame.kind === 'pong' ? [frame.payload.toString()] : []))
 
 describe('a ping', () => {
   it.each([0, 1, CONTROL_BOUND_BYTES - 1, CONTROL_BOUND_BYTES])(
@@ -23,7 +23,7 @@ describe('a ping', () => {
     },
   )
 
-  it('is answered before anything is subscribed, while it is, and after', async () => {
+  it('is answered before, during and after a subscription', async () => {
     const client = await sharedRelay.openWebSocket()
     const ping = (payload: string) => client.sendFrames({ opcode: opcodes.ping, payload })
     ping('before')
@@ -35,7 +35,7 @@ describe('a ping', () => {
     expect(pongPayloadsOf(client)).toEqual(['before', 'while', 'after'])
   })
 
-  it('is answered with as many others as may be said at once, one by one or in one piece', async () => {
+  it('is answered up to the rate limit, one by one or in one write', async () => {
     const payloads = Array.from({ length: MESSAGES_AT_ONCE }, (_, at) => `${at}`)
     const [patient, hasty] = await Promise.all([sharedRelay.openWebSocket(), sharedRelay.openWebSocket()])
     hasty.connection.send(Buffer.concat(payloads.map((payload) => encodeFrame({ opcode: opcodes.ping, payload }))))
@@ -49,7 +49,7 @@ describe('a ping', () => {
 })
 
 describe('a pong', () => {
-  it('that nobody asked for says nothing, with or without bytes', async () => {
+  it('without a ping has no effect, with or without payload', async () => {
     const client = await sharedRelay.openWebSocket()
     for (const payload of ['', 'unasked', Buffer.alloc(CONTROL_BOUND_BYTES)])
       client.sendFrames({ opcode: opcodes.pong, payload })
@@ -57,20 +57,20 @@ describe('a pong', () => {
     expect(client.frames.map(({ kind }) => kind)).toEqual(['text', 'pong'])
   })
 
-  it('keeps a connection that is asked by pings, of which only two may stay unanswered', async () => {
+  it('keeps a connection open, which may leave only two pings unanswered', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc&heartbeat=1')
     for (let pings = 0; pings < 3; pings += 1) {
       const seen = client.frames.length
       await client.connection.until(() => client.frames.slice(seen).some(({ kind }) => kind === 'ping'), 'a ping')
-      const asked = client.frames.findLast((one) => one.kind === 'ping')
-      client.sendFrames({ opcode: opcodes.pong, payload: asked?.payload ?? '' })
+      const ping = client.frames.findLast((frame) => frame.kind === 'ping')
+      client.sendFrames({ opcode: opcodes.pong, payload: ping?.payload ?? '' })
     }
     await client.waitForPong()
   })
 })
 
 describe.each(['ping', 'pong'] as const)('a flood of %ss', (kind) => {
-  it('is told that it is too much and ends with 4101, and nobody else notices', async () => {
+  it('gets an error and ends with 4101, without effect on other clients', async () => {
     const [flooding, other] = await Promise.all([
       sharedRelay.openWebSocket(),
       sharedRelay.openWebSocket('?symbols=AAPLc&types=transfer'),
@@ -88,18 +88,18 @@ describe.each(['ping', 'pong'] as const)('a flood of %ss', (kind) => {
   })
 })
 
-describe('a closing frame', () => {
+describe('a close frame', () => {
   it.each([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])(
-    'with %i is answered with the same, and the connection ends',
+    'with %i is answered with the same code, and the connection ends',
     async (code) => {
       const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
       await client.listener.waitFor('live')
-      client.connection.send(closeFrame(code, 'that was all'))
-      expect(await client.waitForClose()).toEqual({ code, reason: 'that was all' })
+      client.connection.send(closeFrame(code, 'done'))
+      expect(await client.waitForClose()).toEqual({ code, reason: 'done' })
     },
   )
 
-  it('that is empty is answered by an empty one, and the connection ends', async () => {
+  it('that is empty is answered with an empty one, and the connection ends', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
     await client.listener.waitFor('live')
     client.connection.send(closeFrame())
@@ -113,7 +113,7 @@ describe('a closing frame', () => {
   })
 
   it.each([0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535])(
-    'with the code %i, which is none, closes with 1002',
+    'with the invalid code %i closes with 1002',
     async (code) => {
       const client = await sharedRelay.openWebSocket()
       client.connection.send(closeFrame(code))
@@ -133,7 +133,7 @@ describe('a closing frame', () => {
     expect((await client.waitForClose()).code).toBe(1007)
   })
 
-  it('is the last that is listened to', async () => {
+  it('is the last frame that the relay reads', async () => {
     const client = await sharedRelay.openWebSocket()
     const late = encodeFrame({ payload: JSON.stringify({ type: 'ping', req: 'late' }) })
     client.connection.send(Buffer.concat([closeFrame(1000), late, closeFrame(1001), encodeFrame({ rsv: 7 })]))
@@ -141,7 +141,7 @@ describe('a closing frame', () => {
     expect(client.listener.messagesOf('pong')).toEqual([])
   })
 
-  it('is the last that is said, however much is being told', async () => {
+  it('is the last frame that the relay sends, under load too', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=*&types=*')
     await client.listener.waitFor('live')
     transfer(sharedRelay.stack, 'AAPLc', 50)
@@ -152,14 +152,14 @@ describe('a closing frame', () => {
     expect(client.frames.findIndex(({ kind }) => kind === 'close')).toBe(client.frames.length - 1)
   })
 
-  it('in the middle of a message in fragments is answered', async () => {
+  it('in the middle of a fragmented message is answered', async () => {
     const client = await sharedRelay.openWebSocket()
     client.sendFrames({ payload: '{', fin: false })
     client.connection.send(closeFrame(1000))
     expect((await client.waitForClose()).code).toBe(1000)
   })
 
-  it('of the relay is a bye, its code and reason, and the end, whether or not it is answered', async () => {
+  it('of the relay follows a bye and ends the connection, answered or not', async () => {
     const clients = await Promise.all(Array.from({ length: 2 }, () => sharedRelay.openWebSocket()))
     for (const client of clients)
       for (let mistake = 0; mistake < 10; mistake += 1) client.sendFrames({ payload: 'nonsense' })
@@ -174,8 +174,8 @@ describe('a closing frame', () => {
   })
 })
 
-describe('a connection that ends without a closing frame', () => {
-  it('at its half is ended at the other', async () => {
+describe('a connection that ends without a close frame', () => {
+  it('is closed when its client closes its half', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
     await client.listener.waitFor('live')
     client.connection.finish()
@@ -183,7 +183,7 @@ describe('a connection that ends without a closing frame', () => {
     await sharedRelay.waitForNoListeners()
   })
 
-  it('within a frame is forgotten', async () => {
+  it('leaves no listener when it ends inside a frame', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
     await client.listener.waitFor('live')
     client.connection.send(encodeFrame({ payload: '{"type":"ping"}' }).subarray(0, 9))
@@ -192,14 +192,14 @@ describe('a connection that ends without a closing frame', () => {
     await sharedRelay.waitForNoListeners()
   })
 
-  it('by a reset is forgotten', async () => {
+  it('leaves no listener after a reset', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
     await client.listener.waitFor('live')
     client.connection.reset()
     await sharedRelay.waitForNoListeners()
   })
 
-  it('by a reset while it is being written to is forgotten, as often as that happens', async () => {
+  it('leaves no listener and no descriptor after resets during writes', async () => {
     const before = openDescriptorCount()
     for (let round = 0; round < 10; round += 1) {
       const clients = await Promise.all(
@@ -218,7 +218,7 @@ describe('a connection that ends without a closing frame', () => {
     await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
-  it('leaves nothing behind, a thousand times', async () => {
+  it('leaves nothing behind after a thousand ends', async () => {
     const before = openDescriptorCount()
     for (let round = 0; round < 1_000; round += 1) {
       const { connection } = await sharedRelay.openWebSocket('?symbols=AAPLc&snapshot=false')

@@ -27,23 +27,23 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
   return raw
 }
 
-/** Goes on saying something for as long as the other side listens, and never so much that it is too much. */
+/** Sends a small piece again and again until the server answers or closes. */
 async function sendForever(raw: RawConnection, piece: string): Promise<void> {
   for (let sent = 0; sent < 3_000 && raw.closeState === 'no' && raw.bytes.length === 0; sent += 1)
     await raw.sendSlowly([piece])
 }
 
 describe('a connection', () => {
-  it('that says nothing is closed', async () => {
+  it('that sends nothing is closed', async () => {
     const raw = await openConnection()
     await raw.ended()
     expect(raw.bytes.toString()).toMatch(/^(HTTP\/1\.1 408 |$)/)
   })
 
   it.each([
-    ['says its headers one by one', 'GET /healthz HTTP/1.1\r\nhost: relay\r\n', 'x'],
-    ['says only line breaks', '', '\r\n'],
-  ])('that %s for ever is answered with 408 and closed', async (_, first, piece) => {
+    ['sends its headers one by one', 'GET /healthz HTTP/1.1\r\nhost: relay\r\n', 'x'],
+    ['sends only line breaks', '', '\r\n'],
+  ])('that %s without an end is answered with 408 and closed', async (_, first, piece) => {
     const raw = await openConnection({ ...shortDeadlines, idle: 60_000 })
     raw.send(first)
     const dripping = sendForever(raw, piece)
@@ -65,7 +65,7 @@ describe('a connection', () => {
     expect(raw.bytes.toString()).toMatch(/^HTTP\/1\.1 404 /)
   })
 
-  it('that asks for nothing more is closed', async () => {
+  it('without a further request is closed', async () => {
     const raw = await openConnection({ ...shortDeadlines, idle: 60_000 })
     raw.send(formatRequest('GET /healthz'))
     expect((await raw.response()).status).toBe(200)

@@ -7,14 +7,14 @@ const sharedRelay = sharedRelayForFile()
 
 const RESETS = 1_000
 
-/** Shakes hands as said; the head of the answer. */
+/** Sends a handshake; returns the head of the response. */
 async function sendHandshake(...how: Parameters<typeof handshakeRequest>): Promise<ResponseHead> {
   const raw = await sharedRelay.connect()
   raw.send(handshakeRequest(...how))
   return raw.responseHead()
 }
 
-describe('a handshake that is refused', () => {
+describe('a refused handshake', () => {
   it.each([
     [
       'for h2c',
@@ -34,17 +34,17 @@ describe('a handshake that is refused', () => {
     ['of version 0', 400, '/v1/ws', { 'sec-websocket-version': '0' }],
     ['of version 7', 400, '/v1/ws', { 'sec-websocket-version': '7' }],
     ['of version 14', 400, '/v1/ws', { 'sec-websocket-version': '14' }],
-    ['of a version that is no number', 400, '/v1/ws', { 'sec-websocket-version': 'thirteen' }],
+    ['of a version that is not a number', 400, '/v1/ws', { 'sec-websocket-version': 'thirteen' }],
     ['by POST', 400, '/v1/ws', { start: 'POST' }],
     ['by HEAD', 400, '/v1/ws', { start: 'HEAD' }],
-    ['with a subprotocol that is no token', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape v1' }],
+    ['with a subprotocol that is not a token', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape v1' }],
     ['with an empty subprotocol', 400, '/v1/ws', { 'sec-websocket-protocol': '' }],
     ['with the same subprotocol twice', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape.v1, stocktape.v1' }],
     ['at another path', 404, '/v1/stream', {}],
     ['at the root', 404, '/', {}],
-    ['at the path with a slash behind it', 404, '/v1/ws/', {}],
+    ['at the path with a trailing slash', 404, '/v1/ws/', {}],
     ['at the path with two slashes before it', 404, '//v1/ws', {}],
-    ['at the path in other letters', 404, '/V1/WS', {}],
+    ['at the path in upper case', 404, '/V1/WS', {}],
     ['at *', 404, '*', {}],
   ])('%s is answered with %i, and the connection ends', async (_, status, path, headers) => {
     const raw = await sharedRelay.connect()
@@ -58,18 +58,18 @@ describe('a handshake that is refused', () => {
     expect(raw.bytes.length).toBe(0)
   })
 
-  it('says which versions are spoken', async () => {
+  it('names the supported versions', async () => {
     const { headers } = await sendHandshake('/v1/ws', { 'sec-websocket-version': '7' })
     expect(headers.get('sec-websocket-version')).toMatch(/\b13\b/)
   })
 
-  it('is one of HTTP/1.0', async () => {
+  it('includes one over HTTP/1.0', async () => {
     const raw = await sharedRelay.connect()
     raw.send(handshakeRequest().replace('HTTP/1.1', 'HTTP/1.0'))
     expect((await raw.responseHead()).status).toBe(400)
   })
 
-  it('has whatever comes behind it left unread', async () => {
+  it('leaves the bytes behind it unread', async () => {
     const raw = await sharedRelay.connect()
     raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }), 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
     expect((await raw.response()).status).toBe(400)
@@ -85,8 +85,8 @@ describe('a handshake', () => {
     ['among others', 'graphql-ws,stocktape.v1 , other', 'stocktape.v1'],
     ['last', 'other,stocktape.v1', 'stocktape.v1'],
     ['not', 'stocktape.v2, stocktape', undefined],
-    ['in other letters', 'STOCKTAPE.V1', undefined],
-  ])('that offers the subprotocol %s has it selected or none', async (_, offered, selected) => {
+    ['in upper case', 'STOCKTAPE.V1', undefined],
+  ])('that offers the subprotocol %s gets it or none', async (_, offered, selected) => {
     const { status, headers } = await sendHandshake('/v1/ws', { 'sec-websocket-protocol': offered })
     expect([status, headers.get('sec-websocket-protocol')]).toEqual([101, selected])
   })
@@ -94,14 +94,14 @@ describe('a handshake', () => {
   it.each([
     ['compression', 'permessage-deflate; client_max_window_bits'],
     ['compression twice', 'permessage-deflate; server_no_context_takeover, permessage-deflate'],
-    ['what nobody knows', 'permessage-nothing; a=1'],
-    ['what cannot be read', 'permessage-deflate; ; ='],
-  ])('that offers %s is accepted without', async (_, offered) => {
+    ['an unknown extension', 'permessage-nothing; a=1'],
+    ['an unreadable extension', 'permessage-deflate; ; ='],
+  ])('that offers %s is accepted without it', async (_, offered) => {
     const { status, headers } = await sendHandshake('/v1/ws', { 'sec-websocket-extensions': offered })
     expect([status, headers.get('sec-websocket-extensions')]).toEqual([101, undefined])
   })
 
-  it('may name its headers and values in any letters', async () => {
+  it('may write header names and values in any case', async () => {
     const raw = await sharedRelay.connect()
     const lines = handshakeRequest()
       .replace('upgrade: websocket', 'UPGRADE: WebSocket')
@@ -130,7 +130,7 @@ describe('a handshake', () => {
     }
   })
 
-  it('with a body is refused, or the body is read as frames that are illegal; never as a request', async () => {
+  it('with a body is refused or closed; the body is never read as a request', async () => {
     const raw = await sharedRelay.connect()
     const body = 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'
     raw.send(handshakeRequest('/v1/ws', { 'content-length': `${body.length}` }), body)
@@ -140,13 +140,13 @@ describe('a handshake', () => {
     expect(raw.bytes.toString('latin1')).not.toContain('HTTP/1.1')
   })
 
-  it('that is reset in the middle leaves nothing behind, a thousand times', async () => {
+  it('leaves nothing behind after a thousand resets', async () => {
     const whole = handshakeRequest('/v1/ws?symbols=AAPLc')
     await sharedRelay.waitForNoListeners()
     const before = openDescriptorCount()
     for (let round = 0; round < RESETS; round += 1) {
       const raw = await sharedRelay.connect()
-      // Cut at every place in turn, and every fourth time when it is whole.
+      // Cut at every byte in turn, and every fourth time complete.
       raw.send(round % 4 ? whole.slice(0, round % whole.length) : whole)
       if (round % 8) await new Promise(setImmediate)
       raw.reset()
@@ -155,7 +155,7 @@ describe('a handshake', () => {
     await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   }, 60_000)
 
-  it('that is refused and reset leaves nothing behind', async () => {
+  it('leaves nothing behind when it is refused and reset', async () => {
     const before = openDescriptorCount()
     for (let round = 0; round < 200; round += 1) {
       const raw = await sharedRelay.connect()
@@ -166,11 +166,11 @@ describe('a handshake', () => {
     await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
-  it('that is refused is let go of, though the client never closes its half', async () => {
+  it('frees its socket when it is refused, though the client never closes its half', async () => {
     const before = openDescriptorCount()
     const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
     for (const raw of raws) raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }))
     await Promise.all(raws.map((raw) => raw.ended()))
-    await sharedRelay.until(() => openDescriptorCount() <= before + raws.length, 'their descriptors alone')
+    await sharedRelay.until(() => openDescriptorCount() <= before + raws.length, 'only the clients’ descriptors')
   })
 })

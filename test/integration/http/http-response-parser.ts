@@ -1,16 +1,16 @@
-/** The beginning of a response: its status and headers, names in lower case. */
+/** Status and headers of a response; header names are in lower case. */
 export type ResponseHead = { readonly status: number; readonly headers: ReadonlyMap<string, string> }
-/** A whole response. */
+
 export type HttpResponse = ResponseHead & { readonly body: string }
-/** Something read off the front of the bytes, and what is left of them. */
+/** A value parsed from the front of the bytes, and the bytes after it. */
 type Parsed<Value> = { readonly value: Value; readonly rest: Buffer }
 
 const statusLine = /^HTTP\/1\.1 (\d{3}) [ -~]*$/
 const headerLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t -~\u0080-\u00ff]*)$/
-/** Answers without a body, whatever their headers say (RFC 9112 §6.3). */
+/** Responses without a body, in spite of their headers (RFC 9112 §6.3). */
 const hasNoBody = (status: number): boolean => status < 200 || status === 204 || status === 304
 
-/** Reads a status line and headers as RFC 9112 has them; null while they are not whole. */
+/** Parses a status line and headers by RFC 9112; null while they are incomplete. */
 export function parseResponseHead(bytes: Buffer): Parsed<ResponseHead> | null {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return null
@@ -21,13 +21,13 @@ export function parseResponseHead(bytes: Buffer): Parsed<ResponseHead> | null {
   for (const line of lines) {
     const [, name, value] = headerLine.exec(line) ?? []
     if (name === undefined || value === undefined) throw new Error(`no header: ${JSON.stringify(line)}`)
-    if (headers.has(name.toLowerCase())) throw new Error(`a header that comes twice: ${name}`)
+    if (headers.has(name.toLowerCase())) throw new Error(`a repeated header: ${name}`)
     headers.set(name.toLowerCase(), value)
   }
   return { value: { status: Number(status), headers }, rest: bytes.subarray(end + 4) }
 }
 
-/** Reads a whole response; null while it is not whole. `over` says that no more bytes will come. */
+/** Parses a response; null while it is incomplete. `over` means that no more bytes will come. */
 export function parseResponse(bytes: Buffer, { toHead = false, over = false }): Parsed<HttpResponse> | null {
   const head = parseResponseHead(bytes)
   if (!head) return null
@@ -45,7 +45,7 @@ export function parseResponse(bytes: Buffer, { toHead = false, over = false }): 
   return body.last ? { value: { ...value, body: body.value.toString() }, rest: body.rest } : null
 }
 
-/** Reads the chunks that are whole (RFC 9112 §7.1). */
+/** Parses the complete chunks (RFC 9112 §7.1). */
 export function parseChunks(bytes: Buffer): Parsed<Buffer> & { readonly last: boolean } {
   const chunks: Buffer[] = []
   for (let rest = bytes; ; ) {

@@ -18,7 +18,7 @@ const CLIENT_HELLO = Buffer.from(
   'hex',
 )
 
-/** Sends bytes that are to be refused, finds that they are in one answer with an error record, and the connection ends. */
+/** Sends bytes and checks that one error record answers them and the connection ends. */
 async function expectRefusal(bytes: string | Uint8Array): Promise<number> {
   const raw = await sharedRelay.connect()
   raw.send(bytes)
@@ -31,28 +31,28 @@ async function expectRefusal(bytes: string | Uint8Array): Promise<number> {
   return status
 }
 
-describe('what is no HTTP', () => {
+describe('input that is not HTTP', () => {
   it.each([
     ['a TLS handshake', CLIENT_HELLO],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['bytes of any kind', Buffer.from(Array.from({ length: 512 }, (_, at) => (at * 167 + 13) % 256))],
+    ['random bytes', Buffer.from(Array.from({ length: 512 }, (_, at) => (at * 167 + 13) % 256))],
     ['zeros', Buffer.alloc(64)],
     ['an SSH greeting', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['a PROXY line', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a JSON-RPC request alone', '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}\r\n\r\n'],
     ['HTTP/1.2', 'GET /healthz HTTP/1.2\r\nhost: relay\r\n\r\n'],
     ['HTTP/9.9', 'GET /healthz HTTP/9.9\r\nhost: relay\r\n\r\n'],
-    ['a method that nobody has', 'FETCH /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
-    ['a method in small letters', 'get /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['an unknown method', 'FETCH /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
+    ['a method in lower case', 'get /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a path without a slash', 'GET healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a path with a space', 'GET /health z HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a path with NUL', 'GET /health\0z HTTP/1.1\r\nhost: relay\r\n\r\n'],
-  ])('is answered with 400 where it is %s, and the connection ends', async (_, bytes) => {
+  ])('such as %s is answered with 400, and the connection ends', async (_, bytes) => {
     expect(await expectRefusal(bytes)).toBe(400)
   })
 })
 
-describe('a request of two meanings', () => {
+describe('an ambiguous request', () => {
   const smuggled = 'GET /metrics HTTP/1.1\r\nhost: relay\r\n\r\n'
   it.each([
     ['a length and chunks', ['content-length: 5', 'transfer-encoding: chunked'], `0\r\n\r\n${smuggled}`],
@@ -61,10 +61,10 @@ describe('a request of two meanings', () => {
     ['two lengths in one line', [`content-length: 0, ${smuggled.length}`], smuggled],
     ['a length with a sign', [`content-length: +${smuggled.length}`], smuggled],
     ['a negative length', ['content-length: -1'], smuggled],
-    ['a length that is no number', ['content-length: 0x10'], smuggled],
-    ['an endless length', ['content-length: 99999999999999999999'], smuggled],
+    ['a length that is not decimal', ['content-length: 0x10'], smuggled],
+    ['a length that overflows', ['content-length: 99999999999999999999'], smuggled],
     ['chunks of an unknown coding', ['transfer-encoding: chunked, cow'], `0\r\n\r\n${smuggled}`],
-    ['chunks said with a tab', ['transfer-encoding:\tchunked', 'content-length: 5'], `0\r\n\r\n${smuggled}`],
+    ['chunks named after a tab', ['transfer-encoding:\tchunked', 'content-length: 5'], `0\r\n\r\n${smuggled}`],
     ['a folded header', ['x-folded: one', ' content-length: 5'], smuggled],
     ['a folded length', ['content-length:', ' 5'], smuggled],
     ['a space before the colon', ['content-length : 5'], smuggled],
@@ -74,16 +74,16 @@ describe('a request of two meanings', () => {
     ['a header with NUL in it', ['x-odd: a\0b'], smuggled],
     ['a header with CR in it', ['x-odd: a\rcontent-length: 5'], smuggled],
     ['a header that ends with LF alone', ['x-odd: a\ncontent-length: 5'], smuggled],
-  ])('for having %s is refused, and what it has behind it is no request', async (_, lines, behind) => {
+  ])('with %s is refused, and the bytes behind it are not a request', async (_, lines, behind) => {
     expect(await expectRefusal(formatRequest('POST /healthz', lines, behind))).toBe(400)
   })
 
   it.each([
-    ['a chunk whose size is no number', `zz\r\n${smuggled}`],
-    ['a chunk whose size is endless', `ffffffffffffffffff\r\n${smuggled}`],
+    ['a chunk whose size is not a number', `zz\r\n${smuggled}`],
+    ['a chunk whose size overflows', `ffffffffffffffffff\r\n${smuggled}`],
     ['a chunk that is longer than it says', `1\r\nab\r\n0\r\n\r\n${smuggled}`],
     ['a chunk that ends with LF alone', `1\na\n0\n\n${smuggled}`],
-  ])('for having %s is answered at most, and what it has behind it is no request', async (_, chunks) => {
+  ])('with %s is answered at most, and the bytes behind it are not a request', async (_, chunks) => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest('POST /healthz', ['transfer-encoding: chunked'], chunks))
     await raw.ended()
@@ -92,11 +92,11 @@ describe('a request of two meanings', () => {
     expect(raw.bytes.toString()).not.toContain('stocktape_listeners')
   })
 
-  it('for lines that all end with LF alone is refused', async () => {
+  it('with lines that end with LF alone is refused', async () => {
     expect(await expectRefusal('GET /healthz HTTP/1.1\nhost: relay\n\n')).toBe(400)
   })
 
-  it('for having a second host is answered as of the first, or refused', async () => {
+  it('with a second host is answered for the first one or refused', async () => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest('GET /docs', ['host: elsewhere', 'connection: close']))
     const { status, body } = await raw.response()
@@ -108,9 +108,9 @@ describe('a request of two meanings', () => {
     ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
     ['no host in HTTP/1.0', 'GET /nothing HTTP/1.0\r\n\r\n'],
     ['no version', 'GET /healthz\r\n\r\n'],
-    ['a host that is none', 'GET /healthz HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
-    ['an absolute address that is none', formatRequest('GET http://relay:99999/healthz', ['connection: close'])],
-  ])('for having %s is refused', async (_, bytes) => {
+    ['an invalid host', 'GET /healthz HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
+    ['an invalid absolute address', formatRequest('GET http://relay:99999/healthz', ['connection: close'])],
+  ])('with %s is refused', async (_, bytes) => {
     expect(await expectRefusal(bytes)).toBe(400)
   })
 })
@@ -126,20 +126,20 @@ describe('a request that is too large', () => {
           Array.from({ length: 90 }, (_, at) => `x-${at}: ${'x'.repeat(100)}`),
         ),
     ],
-    ['its name of a header', () => formatRequest('GET /healthz', [`${'x'.repeat(9_000)}: 1`])],
+    ['the name of a header', () => formatRequest('GET /healthz', [`${'x'.repeat(9_000)}: 1`])],
     ['a Last-Event-ID', () => formatRequest('GET /v1/stream/AAPLc', [`last-event-id: ${'x'.repeat(10_240)}`])],
-    ['its address', () => formatRequest(`GET /${'x'.repeat(9_000)}`)],
+    ['its path', () => formatRequest(`GET /${'x'.repeat(9_000)}`)],
     ['its query', () => formatRequest(`GET /v1/stream?symbols=${'AAPLc,'.repeat(2_000)}`)],
     ['ten thousand symbols', () => formatRequest(`GET /v1/stream?${'symbols=AAPLc&'.repeat(10_000)}`)],
     ['megabytes of header', () => formatRequest('GET /healthz', [`x-long: ${'x'.repeat(4 * 2 ** 20)}`])],
-  ])('by %s is answered with 431, and the connection ends', async (_, bytes) => {
+  ])('in %s is answered with 431, and the connection ends', async (_, bytes) => {
     const raw = await sharedRelay.connect()
     raw.send(bytes())
     expect((await raw.response()).status).toBe(431)
     await raw.ended()
   })
 
-  it('by more than a hundred headers is refused, or they count for nothing', async () => {
+  it('in its number of headers is refused, or the headers are ignored', async () => {
     const raw = await sharedRelay.connect()
     raw.send(
       formatRequest(
@@ -151,14 +151,17 @@ describe('a request that is too large', () => {
     expect([200, 431]).toContain(status)
   })
 
-  it.each([200, 500])('by %i symbols is answered with a sentence, or by hearing each once', async (count) => {
-    const raw = await sharedRelay.connect()
-    raw.send(formatRequest(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
-    const { status } = await raw.responseHead()
-    expect(status).toBe(count > 200 ? 400 : 200)
-  })
+  it.each([200, 500])(
+    'in its number of symbols is refused with a sentence, at the bound it is served: %i',
+    async (count) => {
+      const raw = await sharedRelay.connect()
+      raw.send(formatRequest(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
+      const { status } = await raw.responseHead()
+      expect(status).toBe(count > 200 ? 400 : 200)
+    },
+  )
 
-  it('by the same parameter twice is answered with a sentence', async () => {
+  it('in repetitions of one parameter is refused with a sentence', async () => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest(`GET /v1/stream?${'symbols=AAPLc&'.repeat(500)}`))
     const { status, body } = await raw.response()
@@ -174,7 +177,7 @@ describe('an answer', () => {
     ['a parameter', '/v1/stream?symbols=AAPLc&types=%0d%0aset-cookie:%20a=b'],
     ['a path', '/%0d%0aset-cookie:%20a=b'],
     ['a Last-Event-ID in the query', '/v1/stream?symbols=AAPLc&since=%0d%0aset-cookie:%20a=b'],
-  ])('has no header that line breaks in %s would make', async (_, path) => {
+  ])('has no header injected by line breaks in %s', async (_, path) => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest(`GET ${path}`))
     const { status, headers, body } = await raw.response()
@@ -243,7 +246,7 @@ describe('a path', () => {
     ['with dots in it', '/v1/../healthz', 200],
     ['in percent signs', '/%68ealthz', 200],
     ['in absolute form', 'http://relay/healthz', 200],
-  ])('that means one that there is, %s, is found or is not, and never fails', async (_, path, status) => {
+  ])('that is equivalent to a known one, %s, is found or not, and never fails', async (_, path, status) => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest(`GET ${path}`))
     expect([status, 400, 404]).toContain((await raw.response()).status)
@@ -253,7 +256,7 @@ describe('a path', () => {
     ['of another host', 'http://elsewhere/healthz'],
     ['of another scheme', 'ftp://relay/healthz'],
     ['with a name and a password', 'http://user:password@relay/healthz'],
-    ['with a port that is none', 'http://relay:99999/healthz'],
+    ['with an invalid port', 'http://relay:99999/healthz'],
     ['that is *', '*'],
   ])('in absolute form %s never fails', async (_, path) => {
     const raw = await sharedRelay.connect()
@@ -280,7 +283,7 @@ describe('a host', () => {
     raw.send(`GET /docs HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
     const { status, body } = await raw.response()
     expect([200, 400]).toContain(status)
-    // The page is the same for everybody.
+    // The page does not depend on the host.
     if (status === 200) expect(body).toBe(documents.get('/docs')?.body)
     else expect(body).not.toContain('<script>')
   })
@@ -304,7 +307,7 @@ describe('a method', () => {
       expect(JSON.parse(answer.body)).toMatchObject({ code: 405, details: [{}] })
       expect(answer.headers.get('allow')).toContain('GET')
     } else expect(answer.body).toBe('')
-    // The bytes after it are the next answer, from its first byte on.
+    // The next answer follows without a stray byte.
     expect((await raw.response()).body).toBe('{"status":"ok"}')
     expect(await sharedRelay.listenerCount()).toBe(0)
   })
@@ -317,7 +320,7 @@ describe('a method', () => {
     expect(body).not.toContain('of mine')
   })
 
-  it('CONNECT opens no way to anywhere', async () => {
+  it('CONNECT opens no tunnel', async () => {
     const raw = await sharedRelay.connect()
     raw.send('CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: 127.0.0.1:22\r\n\r\nGET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
     await raw.ended()

@@ -6,13 +6,13 @@ import { type ClientFrame, CONTROL_BOUND_BYTES, encodeFrame, fragmentMessage, op
 
 const sharedRelay = sharedRelayForFile()
 
-/** Most fragments that a message may come in. */
+/** Largest number of fragments of a message. */
 const FRAGMENTS_BOUND = 16
-/** Most pieces, as the network delivers them, that a frame may come in. */
+/** Largest number of network reads per frame. */
 const PIECES_BOUND = 64
 
 const pingMessage = (req: string | number, more = ''): string => JSON.stringify({ type: 'ping', req, more })
-/** A ping of exactly so many bytes. */
+/** A ping message of exactly this size. */
 const pingOfSize = (bytes: number): string => pingMessage(1, 'x'.repeat(bytes - pingMessage(1).length))
 const invalid = (hex: string): Buffer =>
   Buffer.concat([Buffer.from('{"type":"ping","more":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')])
@@ -35,8 +35,8 @@ const illegalFrames: readonly IllegalFrame[] = [
       [`a ${name} in fragments`, 1002, { opcode, fin: false }] as const,
     ]
   }),
-  ['a continuation of nothing', 1002, { opcode: opcodes.continuation, payload: pingMessage(1) }],
-  ['a continuation of nothing that is to go on', 1002, { opcode: opcodes.continuation, payload: '{', fin: false }],
+  ['a continuation without a message', 1002, { opcode: opcodes.continuation, payload: pingMessage(1) }],
+  ['an unfinished continuation without a message', 1002, { opcode: opcodes.continuation, payload: '{', fin: false }],
   ['a message within a message', 1002, { payload: '{', fin: false }, { payload: pingMessage(1) }],
   [
     'a binary message within a message',
@@ -52,16 +52,16 @@ const illegalFrames: readonly IllegalFrame[] = [
     { opcode: 0 },
   ],
   ...[
-    ['that goes on without a beginning', '80'],
-    ['that has two bytes where one would do', 'c0af'],
-    ['that has three bytes where two would do', 'e0809f'],
-    ['of half a surrogate pair', 'eda080'],
-    ['of a character beyond the last', 'f4908080'],
-    ['with a byte that is never used', 'ff'],
-    ['that breaks off', 'e282'],
+    ['that starts with a continuation byte', '80'],
+    ['with an overlong form of two bytes', 'c0af'],
+    ['with an overlong form of three bytes', 'e0809f'],
+    ['with a lone surrogate', 'eda080'],
+    ['with a code point above the last one', 'f4908080'],
+    ['with an invalid byte', 'ff'],
+    ['that is truncated', 'e282'],
   ].map(([what, hex = '']) => [`UTF-8 ${what}`, 1007, { payload: invalid(hex) }] as const),
   [
-    'UTF-8 that breaks off in a fragment and goes on wrongly in the next',
+    'UTF-8 that is split between fragments and continues wrongly',
     1007,
     { payload: invalid('e2').subarray(0, 24), fin: false },
     { opcode: 0, payload: '"}' },
@@ -79,13 +79,13 @@ const illegalFrames: readonly IllegalFrame[] = [
     { opcode: 0, payload: ' ' },
   ],
   ...[65_535n, 65_536n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n].map(
-    (announced) => [`a length of ${announced} with nothing behind it`, 1009, { announced }] as const,
+    (announced) => [`a length of ${announced} without a payload`, 1009, { announced }] as const,
   ),
 ]
 
-describe('a frame that is illegal', () => {
+describe('an illegal frame', () => {
   it.each(illegalFrames.map(([what, code, ...frames]) => ({ what, code, frames })))(
-    'for being $what closes with $code, and the connection ends',
+    'such as $what closes with $code, and the connection ends',
     async ({ code, frames }) => {
       const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
       await client.listener.waitFor('live')
@@ -94,7 +94,7 @@ describe('a frame that is illegal', () => {
     },
   )
 
-  it('has what is sent behind it left unread, and nothing is told behind its closing frame', async () => {
+  it('leaves the frames behind it unread, and nothing follows its close frame', async () => {
     const [client, other] = await Promise.all(
       ['*', '*'].map((all) => sharedRelay.openWebSocket(`?symbols=${all}&types=transfer`)),
     )
@@ -109,7 +109,7 @@ describe('a frame that is illegal', () => {
     expect(await sharedRelay.listenerCount()).toBe(1)
   })
 
-  it('keeps no memory for what it only announces', async () => {
+  it('allocates no memory for an announced length', async () => {
     const clients = await Promise.all(Array.from({ length: 50 }, () => sharedRelay.openWebSocket()))
     const before = process.memoryUsage().arrayBuffers
     for (const client of clients) client.connection.send(encodeFrame({ announced: 2n ** 26n }))
@@ -125,7 +125,7 @@ describe('a message', () => {
     await client.listener.waitFor('pong', ({ req }) => req === 1)
   })
 
-  it('may come in as many fragments as are allowed, also empty ones, with pings and pongs between them', async () => {
+  it('may come in the maximum number of fragments, empty ones too, with pings and pongs between them', async () => {
     const client = await sharedRelay.openWebSocket()
     const text = pingMessage('in pieces')
     const pieces = Array.from({ length: FRAGMENTS_BOUND }, (_, at) =>
@@ -134,7 +134,7 @@ describe('a message', () => {
     for (const [at, piece] of fragmentMessage(pieces).entries()) {
       client.connection.send(
         piece,
-        encodeFrame({ opcode: opcodes.pong, payload: 'unasked' }),
+        encodeFrame({ opcode: opcodes.pong, payload: 'unsolicited' }),
         encodeFrame({ opcode: opcodes.ping, payload: `${at}` }),
       )
       await client.waitForFrame('pong', ({ payload }) => payload.toString() === `${at}`)
@@ -148,7 +148,7 @@ describe('a message', () => {
   })
 
   it.each([
-    ['in one fragment more than is allowed', Array<string>(FRAGMENTS_BOUND + 1).fill(' ')],
+    ['in one fragment above the maximum', Array<string>(FRAGMENTS_BOUND + 1).fill(' ')],
     ['in fragments of one byte by the thousand', Array<string>(4_000).fill(' ')],
     ['in empty fragments by the thousand', Array<string>(4_000).fill('')],
   ])('%s closes with 1008', async (_, pieces) => {
@@ -178,7 +178,7 @@ describe('a message', () => {
     await client.listener.waitFor('pong', ({ req }) => req === 7)
   })
 
-  it('in more pieces than are kept closes with 1008', async () => {
+  it('in too many network reads closes with 1008', async () => {
     const client = await sharedRelay.openWebSocket()
     const bytes = encodeFrame({ payload: pingOfSize(4 * PIECES_BOUND) })
     const cut = client.connection.sendSlowly(Array.from(bytes, (byte) => Buffer.of(byte)))
@@ -186,7 +186,7 @@ describe('a message', () => {
     await cut
   })
 
-  it('may come many in one piece, and each is answered in order', async () => {
+  it('may come with many others in one write, and each is answered in order', async () => {
     const client = await sharedRelay.openWebSocket()
     const reqs = Array.from({ length: 50 }, (_, at) => at)
     client.connection.send(Buffer.concat(reqs.map((req) => encodeFrame({ payload: pingMessage(req) }))))
@@ -194,21 +194,21 @@ describe('a message', () => {
     expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(reqs)
   })
 
-  it('that is binary is a mistake, after which the connection lives', async () => {
+  it('that is binary gets an error, and the connection stays', async () => {
     const client = await sharedRelay.openWebSocket()
     client.sendFrames({ opcode: opcodes.binary, payload: pingMessage(1) }, { payload: pingMessage(2) })
     await client.listener.waitFor('pong', ({ req }) => req === 2)
     expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason: 'binary' }])
   })
 
-  it('that is empty is a mistake, after which the connection lives', async () => {
+  it('that is empty gets an error, and the connection stays', async () => {
     const client = await sharedRelay.openWebSocket()
     client.sendFrames({}, { payload: pingMessage(2) })
     await client.listener.waitFor('pong', ({ req }) => req === 2)
     expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason: 'bad_json' }])
   })
 
-  it('may follow the handshake in the same piece', async () => {
+  it('may follow the handshake in the same write', async () => {
     const client = await sharedRelay.openWebSocket('', encodeFrame({ payload: pingMessage('first') }))
     await client.listener.waitFor('pong', ({ req }) => req === 'first')
   })

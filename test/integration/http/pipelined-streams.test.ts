@@ -8,9 +8,9 @@ const sharedRelay = sharedRelayForFile()
 const HEALTHZ = formatRequest('GET /healthz')
 const STREAM = formatRequest('GET /v1/stream?symbols=AAPLc&format=ndjson')
 
-describe('a stream that is asked for behind another request in the same packet', () => {
+describe('a stream request behind another request in the same packet', () => {
   it.each(['/healthz', '/metrics', '/nothing', '/v1/events?limit=1'])(
-    'of %s is served after its answer or refused, and never fails',
+    'to %s is served after its answer or refused, and never fails',
     async (path) => {
       const raw = await sharedRelay.connect()
       raw.send(formatRequest(`GET ${path}`) + STREAM)
@@ -19,16 +19,19 @@ describe('a stream that is asked for behind another request in the same packet',
     },
   )
 
-  it.each([HEALTHZ, STREAM, 'nonsense\r\n\r\n'])('and before another ends nobody else', async (behind) => {
-    const other = await sharedRelay.openWebSocket('?symbols=AAPLc&types=transfer')
-    await other.listener.waitFor('live')
-    const raw = await sharedRelay.connect()
-    raw.send(formatRequest('GET /metrics') + STREAM + behind)
-    raw.finish()
-    await raw.ended()
-    transfer(sharedRelay.stack)
-    await other.listener.waitFor('transfer')
-  })
+  it.each([HEALTHZ, STREAM, 'nonsense\r\n\r\n'])(
+    'and before a third one does not disconnect other clients: %j',
+    async (behind) => {
+      const other = await sharedRelay.openWebSocket('?symbols=AAPLc&types=transfer')
+      await other.listener.waitFor('live')
+      const raw = await sharedRelay.connect()
+      raw.send(formatRequest('GET /metrics') + STREAM + behind)
+      raw.finish()
+      await raw.ended()
+      transfer(sharedRelay.stack)
+      await other.listener.waitFor('transfer')
+    },
+  )
 })
 
 describe('a stream', () => {
@@ -48,11 +51,11 @@ describe('a stream', () => {
     ['is h2c', formatRequest('GET /v1/ws', ['connection: upgrade', 'upgrade: h2c'])],
     ['is CONNECT', 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n'],
     ['is half a request', 'GET /healthz HTTP/1.1\r\n'],
-  ])('has nothing in it but its own where what comes behind it %s', async (_, behind) => {
-    for (const later of [false, true]) {
+  ])('contains nothing else when what follows its request %s', async (_, behind) => {
+    for (const isSentLater of [false, true]) {
       const raw = await sharedRelay.connect()
-      raw.send(later ? STREAM : STREAM + behind)
-      if (later) {
+      raw.send(isSentLater ? STREAM : STREAM + behind)
+      if (isSentLater) {
         await raw.until(() => raw.bytes.includes('"type":"live"'), 'live')
         raw.send(behind)
       }

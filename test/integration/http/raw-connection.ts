@@ -8,15 +8,15 @@ import {
   type ResponseHead,
 } from './http-response-parser.ts'
 
-/** Longer than anything that a test waits for takes; reaching it is a failure, never a pause. */
+/** Longer than any expected wait; reaching it fails the test. */
 const WAIT_TIMEOUT_MS = 10_000
 
-/** A TCP connection over which a test says exactly the bytes that it means. */
+/** A TCP connection over which a test sends exact bytes. */
 export class RawConnection {
   readonly socket: Socket
-  /** What came and was not yet read. */
+  /** Received bytes that were not parsed yet. */
   bytes: Buffer = Buffer.alloc(0)
-  /** How the other side ended it. */
+  /** How the server ended the connection. */
   closeState: 'no' | 'ended' | 'reset' = 'no'
   #chunked = false
   readonly #watchers = new Set<() => void>()
@@ -37,40 +37,39 @@ export class RawConnection {
     for (const piece of pieces) this.socket.write(piece)
   }
 
-  /** Sends each piece as a segment of its own: the next one goes once the one before was taken by the kernel. */
+  /** Sends each piece as a segment of its own: the next one goes when the kernel took the one before. */
   async sendSlowly(pieces: Iterable<string | Uint8Array>): Promise<void> {
     for (const piece of pieces)
       await new Promise<void>((written) => this.socket.write(piece, () => setImmediate(written)))
   }
 
-  /** The status and headers of the next response. */
   async responseHead(): Promise<ResponseHead> {
     const head = await this.#readNext('a response', () => parseResponseHead(this.bytes))
     this.#chunked = head.headers.get('transfer-encoding') === 'chunked'
     return head
   }
 
-  /** The next response, whole. */
+  /** The next complete response. */
   response({ toHead = false } = {}): Promise<HttpResponse> {
-    return this.#readNext('a whole response', () =>
+    return this.#readNext('a complete response', () =>
       parseResponse(this.bytes, { toHead, over: this.closeState !== 'no' }),
     )
   }
 
-  /** The text so far of the answer whose head was read, once it shows what is looked for. */
+  /** The body so far of the response whose head was read, once it matches. */
   async streamedText(pattern: RegExp): Promise<string> {
     const text = () => (this.#chunked ? parseChunks(this.bytes).value : this.bytes).toString()
     await this.until(() => pattern.test(text()), String(pattern))
     return text()
   }
 
-  /** How the other side ended the connection, once it has. */
+  /** Resolves when the server has ended the connection. */
   async ended(): Promise<'ended' | 'reset'> {
     await this.until(() => this.closeState !== 'no', 'the end of the connection')
     return this.closeState === 'reset' ? 'reset' : 'ended'
   }
 
-  /** Says that nothing more will be sent, and still reads. */
+  /** Closes the sending half; the connection still receives. */
   finish(): void {
     this.socket.end()
   }
@@ -80,7 +79,7 @@ export class RawConnection {
     this.socket.resetAndDestroy()
   }
 
-  /** Resolves once a condition over what came holds. */
+  /** Resolves once a condition over the received bytes holds. */
   until(condition: () => boolean, description: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (callback: () => void) => {
@@ -89,8 +88,8 @@ export class RawConnection {
         callback()
       }
       const fail = (why: string) =>
-        reject(new Error(`${why} ${description}; came ${JSON.stringify(this.bytes.toString('latin1', 0, 400))}`))
-      const timeout = setTimeout(() => settle(() => fail('waited in vain for')), WAIT_TIMEOUT_MS)
+        reject(new Error(`${why} ${description}; received ${JSON.stringify(this.bytes.toString('latin1', 0, 400))}`))
+      const timeout = setTimeout(() => settle(() => fail('timed out waiting for')), WAIT_TIMEOUT_MS)
       const check = () => {
         try {
           if (condition()) settle(resolve)
@@ -117,19 +116,18 @@ export class RawConnection {
     this.notifyWatchers()
   }
 
-  /** Looks again at what is waited for; whoever takes the bytes as they come says so with this. */
+  /** Checks all waits again; call it after taking bytes directly. */
   notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher()
   }
 }
 
-/** Connects to where a relay listens. */
 export async function openRawConnection(url: string): Promise<RawConnection> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
   await once(socket, 'connect')
   return new RawConnection(socket)
 }
 
-/** A request as it stands on the wire; a header is given as a whole line. */
+/** A request in its wire format; headers are given as whole lines. */
 export const formatRequest = (start: string, lines: readonly string[] = [], body = ''): string =>
   `${[`${start} HTTP/1.1`, 'host: relay', ...lines].join('\r\n')}\r\n\r\n${body}`

@@ -9,7 +9,7 @@ const EXPECTED_ACCEPT = createHash('sha1')
   .update(HANDSHAKE_KEY + WEBSOCKET_GUID)
   .digest('base64')
 
-/** What a client says to become a WebSocket; a header that is given replaces the one of that name, null leaves it out. */
+/** A handshake request. A given header replaces the default one; null leaves it out. */
 export function handshakeRequest(
   path = '/v1/ws',
   { start = 'GET', ...changed }: Readonly<Record<string, string | null>> = {},
@@ -25,17 +25,17 @@ export function handshakeRequest(
   return formatRequest(`${start} ${path}`, lines)
 }
 
-/** A WebSocket client of our own: it sends any bytes at all, and forgives nothing in those that it gets. */
+/** A WebSocket client that can send any bytes and reads strictly. */
 export class RawWebSocketClient {
   readonly connection: RawConnection
-  /** What was heard; every message is checked against the contract. */
+  /** The received messages; each is checked against the contract. */
   readonly listener: TestListener
   readonly frames: ServerFrame[] = []
-  /** What the server did that it must not. */
+  /** The first violation of the protocol by the server. */
   protocolError: Error | null = null
   readonly #reader = new StrictFrameReader()
 
-  /** Shakes hands; what it says `behind` that goes in the same piece. */
+  /** Performs the handshake; `trailingBytes` go in the same write. */
   static async upgrade(
     connection: RawConnection,
     path: string,
@@ -59,26 +59,26 @@ export class RawWebSocketClient {
   }
 
   sendFrames(...frames: readonly Parameters<typeof encodeFrame>[0][]): void {
-    for (const one of frames) this.connection.send(encodeFrame(one))
+    for (const frame of frames) this.connection.send(encodeFrame(frame))
   }
 
-  /** The first frame of a kind that fits, come or still to come. */
+  /** The first matching frame, received already or in the future. */
   async waitForFrame<Kind extends ServerFrame['kind']>(
     kind: Kind,
     matches: (frame: Extract<ServerFrame, { kind: Kind }>) => boolean = () => true,
   ): Promise<Extract<ServerFrame, { kind: Kind }>> {
-    const isKind = (one: ServerFrame): one is Extract<ServerFrame, { kind: Kind }> => one.kind === kind
+    const isKind = (frame: ServerFrame): frame is Extract<ServerFrame, { kind: Kind }> => frame.kind === kind
     const found = () => this.frames.filter(isKind).find(matches)
     await this.connection.until(() => {
       if (this.protocolError) throw this.protocolError
       return found() !== undefined
-    }, `a fitting ${kind} frame`)
-    const one = found()
-    if (!one) throw new Error('unreachable')
-    return one
+    }, `a matching ${kind} frame`)
+    const frame = found()
+    if (!frame) throw new Error('unreachable')
+    return frame
   }
 
-  /** The code and reason with which the server closed, and that nothing came after. */
+  /** The server's close code and reason; fails if anything follows the close frame. */
   async waitForClose(): Promise<{ code: number; reason: string }> {
     const { code, reason } = await this.waitForFrame('close')
     await this.connection.ended()
@@ -86,7 +86,7 @@ export class RawWebSocketClient {
     return { code, reason }
   }
 
-  /** Everything sent before this has been read by the server once it resolves. */
+  /** Resolves when the server has read everything sent before. */
   async waitForPong(): Promise<void> {
     const payload = `after ${this.frames.length}`
     this.sendFrames({ opcode: opcodes.ping, payload })

@@ -7,14 +7,14 @@ import { encodeFrame, opcodes } from './websocket-frames.ts'
 const sharedRelay = sharedRelayForFile()
 
 const TOPIC = '77'.repeat(32)
-/** Each says two things; a client may say fifty at once. */
+/** Each round sends two messages; the rate limit allows a burst of fifty. */
 const ROUNDS = 20
 
-/** How each text frame that came was written: bytes of payload, and of the header before it. */
+/** The header size of each received text frame, by its payload size. */
 const frameSizesOf = ({ frames }: RawWebSocketClient): ReadonlyMap<number, number> =>
   new Map(frames.flatMap((one) => (one.kind === 'text' ? [[one.bytes, one.headerBytes]] : [])))
 
-/** A log of so many topics and bytes, told and heard; the length of its message. */
+/** Emits a log of this many topics and bytes and waits for it; returns the size of its message. */
 async function emitLogAndWait(client: RawWebSocketClient, topics: number, bytes: number): Promise<number> {
   const { devnet } = sharedRelay.stack
   const received = client.listener.messagesOf('log').length
@@ -28,8 +28,8 @@ async function emitLogAndWait(client: RawWebSocketClient, topics: number, bytes:
   return Buffer.byteLength(client.listener.received.findLast(({ message }) => message.type === 'log')?.text ?? '')
 }
 
-describe('what the relay sends', () => {
-  it('has the shortest length there is on both sides of 125 bytes', async () => {
+describe('a frame of the relay', () => {
+  it('has the shortest length field on both sides of 125 bytes', async () => {
     const client = await sharedRelay.openWebSocket()
     const reqs = Array.from({ length: 11 }, (_, wide) => 'é'.repeat(wide).padEnd(64, 'x'))
     for (const req of reqs) client.sendFrames({ payload: JSON.stringify({ type: 'ping', req }) })
@@ -45,16 +45,16 @@ describe('what the relay sends', () => {
       expect([bytes, sizes.get(bytes)]).toEqual([bytes, header])
   })
 
-  it('has the shortest length there is on both sides of 65,535 bytes', async () => {
+  it('has the shortest length field on both sides of 65,535 bytes', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc&types=log')
     await client.listener.waitFor('live')
     await emitLogAndWait(client, 1, 0)
-    // One topic more is an odd number of bytes more; in a block of its own the place of a log stays of one digit.
+    // One more topic adds an odd number of bytes. In a block of its own a log index keeps one digit.
     for (const topics of [1, 2]) {
       sharedRelay.stack.devnet.seal()
       const least = await emitLogAndWait(client, topics, 30_000)
       const missing = Math.floor((65_535 - least) / 2)
-      // Positions in it may meanwhile have grown by a digit.
+      // Positions in the message may have grown by a digit meanwhile.
       for (let more = -3; more <= 3; more += 1) await emitLogAndWait(client, topics, 30_000 + missing + more)
     }
     const sizes = frameSizesOf(client)
@@ -67,14 +67,14 @@ describe('what the relay sends', () => {
       expect([bytes, sizes.get(bytes)]).toEqual([bytes, header])
   })
 
-  it('is whole where it is far longer than a segment', async () => {
+  it('is complete when it is far longer than a segment', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=AAPLc&types=log')
     await client.listener.waitFor('live')
     await emitLogAndWait(client, 4, 100_000)
     expect(client.listener.messagesOf('log')[0]?.data).toBe(`0x${'ab'.repeat(100_000)}`)
   })
 
-  it('is UTF-8, also where a client names what is not', async () => {
+  it('is valid UTF-8 when a client names invalid UTF-8', async () => {
     const client = await sharedRelay.openWebSocket(`?symbols=AAPLc,${encodeURIComponent('é€🍏')},%F0%9F,%ED%A0%80`)
     await client.listener.waitFor('live')
     client.sendFrames({ payload: String.raw`{"type":"subscribe","req":"\ud83c","symbols":["\udf4f","\u0000\u2028"]}` })
@@ -82,7 +82,7 @@ describe('what the relay sends', () => {
     expect(client.listener.messagesOf('subscribed')[0]?.rejected[0]?.symbol).toBe('é€🍏')
   })
 
-  it('keeps pongs, answers and updates whole and in order while much is told', async () => {
+  it('is complete and in order among pongs, answers and updates under load', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=*&types=transfer&snapshot=false')
     await client.listener.waitFor('live')
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -108,7 +108,7 @@ describe('what the relay sends', () => {
     )
   })
 
-  it('is whole and in order for who reads nothing for a while, with the answers to its pings among it', async () => {
+  it('is complete and in order for a client that pauses, among the pongs to its pings', async () => {
     const [slow, quick] = await Promise.all(
       Array.from({ length: 2 }, () => sharedRelay.openWebSocket('?symbols=*&types=transfer&snapshot=false')),
     )
@@ -126,7 +126,7 @@ describe('what the relay sends', () => {
     expect(slow.listener.messagesOf('transfer')).toEqual(quick.listener.messagesOf('transfer'))
   })
 
-  it('is whole and in order while much is replayed and pings come between', async () => {
+  it('is complete and in order during a long replay with pings', async () => {
     const { id } = await (await sharedRelay.openWebSocket('?symbols=AAPLc')).listener.waitFor('live')
     const first = await sharedRelay.openWebSocket(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
     for (let round = 1; round <= 20; round += 1) {
@@ -142,7 +142,7 @@ describe('what the relay sends', () => {
     expect(client.listener.messagesOf('transfer')).toEqual(first.listener.messagesOf('transfer'))
   })
 
-  it('ends with a closing frame that is whole and the last, for who reads too slowly', async () => {
+  it('is a complete close frame at the end for a client that reads too slowly', async () => {
     const client = await sharedRelay.openWebSocket('?symbols=*&types=log&snapshot=false')
     await client.listener.waitFor('live')
     client.connection.socket.pause()
@@ -154,16 +154,16 @@ describe('what the relay sends', () => {
     }
     client.connection.socket.resume()
     const end = await client.connection.ended()
-    // Who reads on before the connection is cut gets the farewell; nobody ever gets half a frame that counts as whole.
+    // A client that reads before the connection is cut gets the close frame. No client gets half a frame that looks complete.
     if (end === 'ended' && client.frames.at(-1)?.kind === 'close')
       expect(await client.waitForClose()).toMatchObject({ code: 4202 })
     expect(client.protocolError).toBeNull()
   })
 })
 
-/** By block, and within a block by the log's place. */
+/** By block, then by log index. */
 function byPosition(one: string, other: string): number {
   const position = (key: string) => key.split('-').map(Number)
-  const [[block = 0, , at = 0], [otherBlock = 0, , otherAt = 0]] = [position(one), position(other)]
-  return block - otherBlock || at - otherAt
+  const [[block = 0, , logIndex = 0], [otherBlock = 0, , otherLogIndex = 0]] = [position(one), position(other)]
+  return block - otherBlock || logIndex - otherLogIndex
 }

@@ -11,10 +11,10 @@ import {
 import { openRawConnection, type RawConnection } from './raw-connection.ts'
 import { RawWebSocketClient } from './raw-websocket-client.ts'
 
-/** Longer than anything takes to be let go; reaching it is a failure, never a pause. */
+/** Longer than any expected wait; reaching it fails the test. */
 const WAIT_TIMEOUT_MS = 10_000
 
-/** One relay for all tests of a file, and those who misbehave towards it. */
+/** One relay for all tests of a file, with the clients that misbehave towards it. */
 export class SharedRelay {
   #stack: TestStack | null = null
   readonly #cleanups: (() => unknown)[] = []
@@ -27,12 +27,12 @@ export class SharedRelay {
   }
 
   get stack(): TestStack {
-    if (!this.#stack) throw new Error('the house is not open')
+    if (!this.#stack) throw new Error('the relay is not open')
     return this.#stack
   }
 
   async open(): Promise<void> {
-    // The world ends with the file, not with a test; none of its endings asks of which.
+    // The stack lives as long as the file, not one test.
     const onTestFinished: TestLifecycle['onTestFinished'] = (cleanup) =>
       void this.#cleanups.unshift(cleanup as () => unknown)
     this.#stack = await openTestStack(this.#settings, { onTestFinished })
@@ -42,7 +42,7 @@ export class SharedRelay {
     for (const cleanup of this.#cleanups) await cleanup()
   }
 
-  /** A connection that says nothing by itself. */
+  /** A connection that sends nothing by itself. */
   async connect(): Promise<RawConnection> {
     const connection = await openRawConnection(this.stack.relay.url)
     this.#connections.add(connection)
@@ -50,45 +50,44 @@ export class SharedRelay {
     return connection
   }
 
-  /** A WebSocket whose frames are read strictly and sent by hand. */
+  /** A WebSocket whose frames a test sends by hand and that reads strictly. */
   async openWebSocket(query = '', trailingBytes?: Uint8Array): Promise<RawWebSocketClient> {
     const client = await RawWebSocketClient.upgrade(await this.connect(), `/v1/ws${query}`, trailingBytes)
     this.#clients.push(client)
     return client
   }
 
-  /** Ends what a test left open, and finds that nothing of it stayed. */
+  /** Closes what a test left open and checks that no listener stays. */
   async closeAndVerify(): Promise<void> {
     for (const connection of this.#connections) connection.socket.destroy()
     const protocolErrors = this.#clients
       .splice(0)
       .flatMap(({ protocolError }) => (protocolError ? [protocolError] : []))
-    expect(protocolErrors, 'what the relay sent was not as RFC 6455 and the contract have it').toEqual([])
+    expect(protocolErrors, 'the relay violated RFC 6455 or the contract').toEqual([])
     await this.waitForNoListeners()
   }
 
-  /** Resolves once the relay counts no listener. */
   waitForNoListeners(): Promise<void> {
     return this.until(async () => (await this.listenerCount()) === 0, 'no listener')
   }
 
-  /** Resolves once a condition holds; the relay is asked something between two looks, so that it moves on. */
+  /** Resolves once a condition holds. A request between two checks lets the relay make progress. */
   async until(condition: () => boolean | Promise<boolean>, description: string): Promise<void> {
     const deadline = performance.now() + WAIT_TIMEOUT_MS
     while (!(await condition())) {
-      if (performance.now() > deadline) throw new Error(`waited in vain for ${description}`)
+      if (performance.now() > deadline) throw new Error(`timed out waiting for ${description}`)
       await fetchDocumented(`${this.stack.relay.url}/healthz`, { headers: { connection: 'close' } })
     }
   }
 
-  /** How many listeners the relay counts, on all carriers. */
+  /** The listeners that the relay counts, over all transports. */
   async listenerCount(): Promise<number> {
     const { text } = await fetchDocumented(`${this.stack.relay.url}/metrics`, { headers: { connection: 'close' } })
     const counts = text.matchAll(/^stocktape_listeners\{[^}]*\} (\d+)$/gm)
     return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
   }
 
-  /** Whether a good client is still heard and served. */
+  /** Checks that a well-behaved client is still served. */
   async verifyServing(): Promise<void> {
     const listener = await listenWs(`${this.stack.relay.wsUrl}?symbols=AAPLc&types=transfer`)
     try {
@@ -101,7 +100,9 @@ export class SharedRelay {
   }
 }
 
-/** Opens a relay for the file. After each test nobody may be left and nothing complained of; in the end it still serves. */
+/**
+ * Opens a relay for the file. After each test no listener and no console error may remain; at the end it still serves.
+ */
 export function sharedRelayForFile(settings: Record<string, string> = {}): SharedRelay {
   const sharedRelay = new SharedRelay(settings)
   let consoleErrors: MockInstance<typeof console.error>
@@ -121,5 +122,5 @@ export function sharedRelayForFile(settings: Record<string, string> = {}): Share
   return sharedRelay
 }
 
-/** How many files and sockets this process has open; the relay and its clients are both in it. */
+/** Open files and sockets of this process, which runs both the relay and its clients. */
 export const openDescriptorCount = (): number => readdirSync('/proc/self/fd').length

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 
 export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-/** What a control frame may carry at most (RFC 6455 §5.5). */
+/** Largest payload of a control frame (RFC 6455 §5.5). */
 export const CONTROL_BOUND_BYTES = 125
 /** Codes that must never be sent on the wire (RFC 6455 §7.4.1). */
 const forbiddenCloseCodes = new Set([1004, 1005, 1006, 1015])
 
-/** A frame as a client sends it; everything that a client may get wrong can be said. */
+/** A frame of a client, with any error that a client can make. */
 export type ClientFrame = {
   readonly opcode?: number
   readonly payload?: string | Uint8Array
@@ -15,11 +15,10 @@ export type ClientFrame = {
   /** The three reserved bits, as a number from 0 to 7. */
   readonly rsv?: number
   readonly masked?: boolean
-  /** The length that is announced, where it is not that of the payload. */
+  /** The announced length, if it differs from that of the payload. */
   readonly announced?: bigint
 }
 
-/** A frame as a client sends it, in bytes. */
 export function encodeFrame({
   opcode = opcodes.text,
   payload = '',
@@ -63,19 +62,19 @@ export const fragmentMessage = (
     encodeFrame({ opcode: at === 0 ? opcode : opcodes.continuation, payload, fin: at === pieces.length - 1 }),
   )
 
-/** What the server sent, as a strict reader has it. */
+/** A frame of the server as the strict reader parsed it. */
 export type ServerFrame =
   | { readonly kind: 'text'; readonly text: string; readonly bytes: number; readonly headerBytes: number }
   | { readonly kind: 'ping'; readonly payload: Buffer }
   | { readonly kind: 'pong'; readonly payload: Buffer }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
 
-/** Reads what the server sends, byte by byte as RFC 6455 has it; anything that it must not send is an error. */
+/** Reads server frames strictly by RFC 6455; anything that a server must not send is an error. */
 export class StrictFrameReader {
   #rest = Buffer.alloc(0)
   #closed = false
 
-  /** The frames that are whole once these bytes have come. */
+  /** The frames that these bytes complete. */
   read(bytes: Buffer): readonly ServerFrame[] {
     this.#rest = Buffer.concat([this.#rest, bytes])
     const received: ServerFrame[] = []
@@ -83,7 +82,7 @@ export class StrictFrameReader {
     return received
   }
 
-  /** Bytes of a frame that is not whole. */
+  /** Bytes of an incomplete frame. */
   get unreadBytes(): number {
     return this.#rest.length
   }

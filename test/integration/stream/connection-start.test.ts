@@ -5,7 +5,7 @@ import { openTestStack, sequenceOf, transfer } from '../../support/test-stack.ts
 import { listen, listenLive, type Transport, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
 
 describe('hello', () => {
-  it('says which house this is, what its bounds are and where its tape begins and ends, and names each connection', async () => {
+  it('names the server, its limits, the bounds of the tape and the connection', async () => {
     const stack = await openTestStack({
       ...{ REPLAY_BOUND: '77', BACKLOG_BOUND_BYTES: '99999', SELECTIONS_BOUND: '5', TAPE_RETENTION_MS: '7200000' },
       HEARTBEAT_MS: '3000',
@@ -38,7 +38,7 @@ describe('hello', () => {
 })
 
 describe('a snapshot', () => {
-  it('shows how a token stands: record, multiplier and its source, what is scheduled and paused, supply and NAV', async () => {
+  it('has the record, the multiplier and its source, the schedule, pauses, supply and NAV', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=multiplier,pause')
@@ -50,12 +50,12 @@ describe('a snapshot', () => {
     devnet.makeFlashblock()
     await listener.waitFor('multiplier', ({ phase }) => phase === 'scheduled')
     await listener.waitFor('pause')
-    const [record] = devnet.list.records().filter((one) => one.symbol === symbol)
+    const [record] = devnet.list.records().filter((listed) => listed.symbol === symbol)
     for (const transport of transports) {
-      const one = await listenLive(stack, transport, 'symbols=AAPLc,INTCc')
-      const [apple, intel] = one.messagesOf('snapshot')
+      const listener = await listenLive(stack, transport, 'symbols=AAPLc,INTCc')
+      const [apple, intel] = listener.messagesOf('snapshot')
       expect(apple).toMatchObject({
-        id: one.messagesOf('subscribed')[0]?.id,
+        id: listener.messagesOf('subscribed')[0]?.id,
         symbol,
         address: devnet.list.addressOf(symbol),
         multiplier: '2',
@@ -71,7 +71,7 @@ describe('a snapshot', () => {
     }
   })
 
-  it('holds all that was told up to as_of and nothing that was told after it, while the tape is being written', async () => {
+  it('includes all updates up to as_of and none after it, while the tape is written', async () => {
     const stack = await openTestStack()
     const steady = await listenLive(stack, 'ws', 'symbols=AAPLc&types=multiplier')
     const joining: Promise<TestListener>[] = []
@@ -88,14 +88,14 @@ describe('a snapshot', () => {
       const [snapshot] = listener.messagesOf('snapshot')
       const last = published.findLast(({ id }) => sequenceOf(id) <= sequenceOf(snapshot?.as_of))
       expect(snapshot?.multiplier).toBe(last?.to ?? '1')
-      // And from where it was subscribed on nothing is missing that the state did not hold yet.
+      // The stream continues with every update that the snapshot does not include.
       const after = published.filter(({ id }) => sequenceOf(id) > sequenceOf(snapshot?.id))
-      await listener.until(() => listener.messagesOf('multiplier').length >= after.length, 'what came after')
+      await listener.until(() => listener.messagesOf('multiplier').length >= after.length, 'the later updates')
       expect(listener.messagesOf('multiplier').map(({ id }) => id)).toEqual(after.map(({ id }) => id))
     }
   })
 
-  it('is left out where that is asked for, and comes for who begins at a time or at the start', async () => {
+  it('is left out on request, and sent for a start at a time or at the oldest position', async () => {
     const stack = await openTestStack()
     for (const transport of transports) {
       for (const [rest, count] of [
@@ -113,8 +113,8 @@ describe('a snapshot', () => {
   })
 })
 
-describe('one order', () => {
-  it('holds on every carrier: hello, subscribed, snapshots, replay, live, and then what is live', async () => {
+describe('the order of messages', () => {
+  it('is hello, subscribed, snapshots, replay, live, live updates on every transport', async () => {
     const stack = await openTestStack()
     const steady = await listenLive(stack, 'ws', 'symbols=*&types=transfer')
     transfer(stack, 'AAPLc', 230)
@@ -141,13 +141,13 @@ describe('one order', () => {
 })
 
 describe('a ping frame', () => {
-  it('comes to every socket, also to one that has not subscribed to anything yet', async () => {
+  it('comes to every WebSocket, also before a subscription', async () => {
     const { relay } = await openTestStack({ HEARTBEAT_MS: '100' })
     for (const query of ['', '?symbols=AAPLc']) {
       const socket = new WebSocket(`${relay.wsUrl}${query}`)
       onTestFinished(() => socket.terminate())
       let pings = 0
-      // Three are more than go unanswered before a connection counts as dead.
+      // Three exceed the number that may stay unanswered.
       await new Promise<void>((resolve) => {
         socket.on('ping', () => {
           pings += 1
@@ -158,7 +158,7 @@ describe('a ping frame', () => {
     }
   })
 
-  it('is answered by who listens, so that a quiet listener stays', async () => {
+  it('keeps a listener connected that receives no updates', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })
     const listener = await listen(stack, 'ws', 'symbols=AAPLc&types=burn')
     await listener.until(() => listener.messagesOf('heartbeat').length === 4, 'heartbeats')

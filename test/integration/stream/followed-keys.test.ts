@@ -8,14 +8,14 @@ import { listenLive, tapeTextsOf, wholeTokens } from './stream-listeners.ts'
 const PARTY = `0x${'ab'.repeat(20)}` as const
 const word = (value: bigint) => `0x${value.toString(16).padStart(64, '0')}` as const
 
-/** The same transfer, of another amount, and to somebody else where one is named. */
+/** The same transfer with another amount, and another recipient if one is named. */
 const alteredLog = ({ address, topics }: EmittedLog, raw: bigint, to?: string): EmittedLog => ({
   address,
   topics: to ? [...topics.slice(0, 2), word(BigInt(to))] : topics,
   data: word(raw),
 })
 
-/** A relay whose tape outlives it. */
+/** A relay with a durable tape. */
 async function openRestartableStack(): Promise<TestStack & { restart(): Promise<TestStack> }> {
   const devnet = await openDevnet()
   const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
@@ -29,24 +29,25 @@ async function openRestartableStack(): Promise<TestStack & { restart(): Promise<
 }
 
 /**
- * A block of six transfers, of one token and of ten by turns: the third grows over every bound when it is sealed, the
- * fourth falls below and comes to another, the last two fall out. Then the block is replaced by one with the first alone.
+ * A block of six transfers. When it is sealed, the third grows above every filter, the fourth shrinks below them and
+ * goes to another party, and the last two are missing. Then a reorg replaces the block with one that holds the first
+ * alone.
  */
 async function produceHistory({ devnet, relay }: TestStack): Promise<readonly string[]> {
   const all = await listenNdjson(`${relay.url}/v1/stream?symbols=AAPLc&types=transfer,amend,retract,seal`)
   onTestFinished(() => all.close())
   await all.waitFor('live')
   const amounts = [1, 10, 1, 10, 10, 1]
-  const hashes = amounts.map((tokens, at) =>
-    devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens), ...(at === 0 ? { to: PARTY } : {}) }),
+  const hashes = amounts.map((tokens, index) =>
+    devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens), ...(index === 0 ? { to: PARTY } : {}) }),
   )
   const logs = devnet.makeFlashblock()
   await all.until(() => all.messagesOf('transfer').length === amounts.length)
   const [, second, third, fourth, fifth, sixth] = hashes
-  const [, , grows, falls] = logs
-  if (!second || !third || !fourth || !fifth || !sixth || !grows || !falls) throw new Error('too few transfers')
-  devnet.faults.change(third, [alteredLog(grows, wholeTokens(10))])
-  devnet.faults.change(fourth, [alteredLog(falls, wholeTokens(1), PARTY)])
+  const [, , growing, shrinking] = logs
+  if (!second || !third || !fourth || !fifth || !sixth || !growing || !shrinking) throw new Error('too few transfers')
+  devnet.faults.change(third, [alteredLog(growing, wholeTokens(10))])
+  devnet.faults.change(fourth, [alteredLog(shrinking, wholeTokens(1), PARTY)])
   devnet.faults.drop(fifth)
   devnet.faults.drop(sixth)
   devnet.seal()
@@ -57,7 +58,7 @@ async function produceHistory({ devnet, relay }: TestStack): Promise<readonly st
   return hashes
 }
 
-/** What was heard, in short: what it is, of which of the transfers. */
+/** Each update as its type and the number of its transfer. */
 const messageSummaries = (listener: TestListener, hashes: readonly string[]): readonly string[] =>
   tapeTextsOf(listener).map((text) => {
     const { type, key, keys } = JSON.parse(text)
@@ -66,10 +67,10 @@ const messageSummaries = (listener: TestListener, hashes: readonly string[]): re
 
 const query = (rest: string) => `symbols=AAPLc&snapshot=false&${rest}`
 
-/** Who listens, and what comes to them; in the order of the contract: retracts, amends, what is new, the seal. */
+/** What each query receives, in the order of the contract: retracts, amends, new updates, the seal. */
 const listeners: Readonly<Record<string, readonly string[]>> = {
   'types=transfer': [
-    ...[1, 2, 3, 4, 5, 6].map((at) => `transfer ${at}`),
+    ...[1, 2, 3, 4, 5, 6].map((nth) => `transfer ${nth}`),
     ...['retract 5', 'retract 6', 'amend 3', 'amend 4', 'seal of 4'],
     ...['retract 2', 'retract 3', 'retract 4', 'seal of 1'],
   ],
@@ -83,7 +84,7 @@ const listeners: Readonly<Record<string, readonly string[]>> = {
   ],
   [`types=transfer&party=${PARTY}`]: ['transfer 1', 'amend 4', 'seal of 4', 'retract 4', 'seal of 1'],
   [`types=transfer&party=${PARTY}&min_shares=10`]: [],
-  // Of movements that were never let through, nothing that follows is either; seals are no movements.
+  // Retracts and amends of filtered movements are filtered too. Seals are not movements.
   'types=retract,amend,seal&min_value=1000': ['seal of 4', 'seal of 1'],
   'types=retract,amend': [...['retract 5', 'retract 6', 'amend 3', 'amend 4', 'retract 2', 'retract 3', 'retract 4']],
   'types=mint,seize': [],
@@ -97,23 +98,23 @@ const listeners: Readonly<Record<string, readonly string[]>> = {
   [`stage=sealed&types=transfer&party=${PARTY}`]: ['transfer 1', 'transfer 4', 'seal of 4', 'retract 4', 'seal of 1'],
 }
 
-describe('what follows a key', () => {
-  it('comes to who was told it: live, on coming later, on coming back from anywhere, and after a restart', async () => {
+describe('the updates that follow a key', () => {
+  it('come to listeners that received the key: live, in a replay, after a resume and after a restart', async () => {
     const stack = await openRestartableStack()
     const live = await Promise.all(Object.keys(listeners).map((rest) => listenLive(stack, 'sse', query(rest))))
-    const { id: begin } = await (live[0] as TestListener).waitFor('live')
+    const { id: start } = await (live[0] as TestListener).waitFor('live')
     const hashes = await produceHistory(stack)
     const expected = Object.values(listeners)
     const ids = live.map((listener) => tapeTextsOf(listener).map((text) => String(JSON.parse(text).id)))
-    const check = async (at: TestStack) => {
+    const check = async (current: TestStack) => {
       for (const [index, rest] of Object.keys(listeners).entries()) {
-        const later = await listenLive(at, 'ndjson', query(rest), begin)
-        expect(messageSummaries(later, hashes), rest).toEqual(expected[index])
-        expect(tapeTextsOf(later), rest).toEqual(tapeTextsOf(live[index] as TestListener))
-        for (const [place, id] of (ids[index] ?? []).entries()) {
-          const back = await listenLive(at, place % 2 === 0 ? 'ws' : 'sse', query(rest), id)
-          expect(tapeTextsOf(back), `${rest} after ${id}`).toEqual(tapeTextsOf(later).slice(place + 1))
-          back.close()
+        const replayed = await listenLive(current, 'ndjson', query(rest), start)
+        expect(messageSummaries(replayed, hashes), rest).toEqual(expected[index])
+        expect(tapeTextsOf(replayed), rest).toEqual(tapeTextsOf(live[index] as TestListener))
+        for (const [received, id] of (ids[index] ?? []).entries()) {
+          const resumed = await listenLive(current, received % 2 === 0 ? 'ws' : 'sse', query(rest), id)
+          expect(tapeTextsOf(resumed), `${rest} after ${id}`).toEqual(tapeTextsOf(replayed).slice(received + 1))
+          resumed.close()
         }
       }
     }
@@ -128,37 +129,37 @@ describe('what follows a key', () => {
     await check(await stack.restart())
   })
 
-  it('no longer comes of a token that was given up, nor once the options were replaced so that it would not', async () => {
+  it('stop after an unsubscribe of the token, and follow the new options after a change', async () => {
     const stack = await openRestartableStack()
     const listeners = await Promise.all(
       ['types=transfer', 'types=transfer', 'types=transfer&min_shares=1'].map((rest) =>
         listenLive(stack, 'ws', `symbols=AAPLc,TSLAc&snapshot=false&${rest}`),
       ),
     )
-    const [left, narrowed, widened] = listeners as [TestListener, TestListener, TestListener]
+    const [unsubscribed, narrowed, widened] = listeners as [TestListener, TestListener, TestListener]
     stack.devnet.transfer({ symbol: 'TSLAc', raw: wholeTokens(5) })
-    const gone = [1, 2, 3].map((tokens) => stack.devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens) }))
+    const dropped = [1, 2, 3].map((tokens) => stack.devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens) }))
     stack.devnet.makeFlashblock()
     for (const listener of listeners) await listener.until(() => listener.messagesOf('transfer').length === 4)
-    left.send({ type: 'unsubscribe', req: 1, symbols: ['AAPLc'] })
-    await left.waitFor('unsubscribed')
+    unsubscribed.send({ type: 'unsubscribe', req: 1, symbols: ['AAPLc'] })
+    await unsubscribed.waitFor('unsubscribed')
     narrowed.send({ type: 'subscribe', req: 1, min_shares: '3' })
     widened.send({ type: 'subscribe', req: 1, min_shares: null, types: ['transfer', 'retract'] })
     await narrowed.waitFor('subscribed', ({ req }) => req === 1)
     await widened.waitFor('subscribed', ({ req }) => req === 1)
-    for (const hash of gone) stack.devnet.faults.drop(hash)
+    for (const hash of dropped) stack.devnet.faults.drop(hash)
     stack.devnet.seal()
     for (const listener of listeners) await listener.waitFor('seal')
-    expect(left.messagesOf('retract')).toEqual([])
-    expect(left.messagesOf('seal').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
+    expect(unsubscribed.messagesOf('retract')).toEqual([])
+    expect(unsubscribed.messagesOf('seal').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
     expect(
-      narrowed.messagesOf('retract').map(({ key }) => gone.indexOf(key.split('-')[1] as (typeof gone)[number])),
+      narrowed.messagesOf('retract').map(({ key }) => dropped.indexOf(key.split('-')[1] as (typeof dropped)[number])),
     ).toEqual([2])
     expect(widened.messagesOf('retract')).toHaveLength(3)
-    left.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'] })
-    await left.waitFor('subscribed', ({ req }) => req === 2)
+    unsubscribed.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'] })
+    await unsubscribed.waitFor('subscribed', ({ req }) => req === 2)
     stack.devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(7) })
     stack.devnet.makeFlashblock()
-    await left.waitFor('transfer', ({ raw }) => raw === String(wholeTokens(7)))
+    await unsubscribed.waitFor('transfer', ({ raw }) => raw === String(wholeTokens(7)))
   })
 })

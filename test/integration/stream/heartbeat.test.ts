@@ -11,14 +11,14 @@ import {
   waitForAnswers,
 } from './stream-listeners.ts'
 
-/** Heartbeats that are looked at before a listener leaves. */
+/** Heartbeats to check per listener. */
 const HEARTBEAT_COUNT = 2
 
-/** Fails where a heartbeat says more, or less, than is so; gives how many there were. */
+/** Checks every heartbeat against the updates around it; returns their number. */
 function checkHeartbeats(listener: TestListener): number {
   let sent = 0
   let last = 0
-  let beats = 0
+  let heartbeats = 0
   for (const [at, { message, id, event }] of listener.received.entries()) {
     if ('prev' in message) {
       sent += 1
@@ -26,21 +26,21 @@ function checkHeartbeats(listener: TestListener): number {
       last = positionOrder(message.id)
     }
     if (message.type !== 'heartbeat') continue
-    beats += 1
+    heartbeats += 1
     expect(message.sent, `sent of heartbeat ${at}`).toBe(sent)
-    // Nothing that was heard is behind it, and nothing that is yet to be heard is before it.
+    // It lies between the updates before it and those after it.
     expect(positionOrder(message.id)).toBeGreaterThanOrEqual(last)
     last = positionOrder(message.id)
     expect(sequenceOf(message.end)).toBeGreaterThanOrEqual(sequenceOf(message.id))
     expect(message.backlog).toBeGreaterThanOrEqual(0)
     if (id !== undefined) expect({ id, event }).toEqual({ id: message.id, event: 'heartbeat' })
   }
-  return beats
+  return heartbeats
 }
 
 describe('a heartbeat', () => {
   it.each(['preconfirmed', 'sealed'])(
-    'counts what was sent, and its id is a place to come back to: in the view %s, on every carrier, while much happens',
+    'counts the sent updates and its id resumes the stream: in the %s view, on every transport, under load',
     async (stage) => {
       const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
       const relay = await openRelayFor(devnet)
@@ -61,38 +61,38 @@ describe('a heartbeat', () => {
       )
       for (const [at, listener] of listeners.entries()) {
         for (const heartbeat of listener.messagesOf('heartbeat').slice(0, HEARTBEAT_COUNT)) {
-          const back = await listenLive({ relay }, transports[at] as Transport, query, heartbeat.id)
+          const resumed = await listenLive({ relay }, transports[at] as Transport, query, heartbeat.id)
           const rest = tapeTextsOf({ received: listener.received.slice(listener.messages.indexOf(heartbeat)) })
           expect(rest.length).toBeGreaterThan(0)
-          expect(tapeTextsOf(back).slice(0, rest.length)).toEqual(rest)
-          expect(back.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id: heartbeat.id }])
-          back.close()
+          expect(tapeTextsOf(resumed).slice(0, rest.length)).toEqual(rest)
+          expect(resumed.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id: heartbeat.id }])
+          resumed.close()
         }
       }
     },
   )
 
-  it('is not further than a listener has come while its replay is read, and is counted from its own start', async () => {
+  it('reports the position and count of a listener during its replay', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })
     const first = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     for (let flash = 0; flash < 10; flash += 1) transfer(stack, 'AAPLc', 200)
     await first.until(() => first.messagesOf('transfer').length === 2_000)
     const later = await Promise.all(
       transports.flatMap((transport) =>
-        [0, 1_000, 1_990].map((place) =>
-          listen(stack, transport, 'symbols=AAPLc&types=transfer&heartbeat=1', first.messagesOf('transfer')[place]?.id),
+        [0, 1_000, 1_990].map((index) =>
+          listen(stack, transport, 'symbols=AAPLc&types=transfer&heartbeat=1', first.messagesOf('transfer')[index]?.id),
         ),
       ),
     )
     for (const [at, listener] of later.entries()) {
-      // Some come while the replay is still being read.
+      // Some heartbeats come during the replay.
       await listener.waitFor('heartbeat', ({ sent }) => sent === [1_999, 999, 9][at % 3])
       expect(checkHeartbeats(listener)).toBeGreaterThan(0)
     }
     expect(checkHeartbeats(first)).toBeGreaterThan(0)
   })
 
-  it('passes over what does not concern a listener, so that who hears nothing falls behind nothing', async () => {
+  it('advances past updates that do not match', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })
     const quiet = await listenLive(stack, 'ws', 'symbols=TSLAc&types=burn')
     const busy = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
@@ -105,20 +105,23 @@ describe('a heartbeat', () => {
     expect(new Date(heartbeat.time).toISOString()).toBe(heartbeat.time)
   })
 
-  it.each([1, 7, 60])('comes as often as hello says: %i seconds are taken on every carrier', async (seconds) => {
-    const stack = await openTestStack()
-    for (const transport of transports) {
-      const listener = await listenLive(stack, transport, `symbols=AAPLc&heartbeat=${seconds}`)
-      expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: seconds }])
-    }
-  })
+  it.each([1, 7, 60])(
+    'has the requested interval, which hello confirms: %i seconds on every transport',
+    async (seconds) => {
+      const stack = await openTestStack()
+      for (const transport of transports) {
+        const listener = await listenLive(stack, transport, `symbols=AAPLc&heartbeat=${seconds}`)
+        expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: seconds }])
+      }
+    },
+  )
 
-  it('comes on NDJSON only where it is asked for, whatever is the custom of the house', async () => {
+  it('comes on NDJSON only on request', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })
     const plain = await listenLive(stack, 'ndjson', 'symbols=AAPLc')
-    const asked = await listenLive(stack, 'ndjson', 'symbols=AAPLc&heartbeat=1')
+    const withHeartbeat = await listenLive(stack, 'ndjson', 'symbols=AAPLc&heartbeat=1')
     const socket = await listenLive(stack, 'ws', 'symbols=AAPLc')
-    await asked.waitFor('heartbeat')
+    await withHeartbeat.waitFor('heartbeat')
     await socket.waitFor('heartbeat')
     await waitForAnswers(socket)
     expect(plain.messagesOf('heartbeat')).toEqual([])

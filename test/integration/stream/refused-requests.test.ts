@@ -5,7 +5,7 @@ import { listen, listenLive } from './stream-listeners.ts'
 
 const tooManySymbols = Array(201).fill('AAPLc').join()
 
-describe('a mistake in a parameter', () => {
+describe('a bad parameter', () => {
   it.each([
     ['symbols', 'symbols=AAPLc&symbols=TSLAc'],
     ['symbols', `symbols=${tooManySymbols}`],
@@ -38,7 +38,7 @@ describe('a mistake in a parameter', () => {
     ['heartbeat', 'symbols=AAPLc&heartbeat='],
     ['format', 'symbols=AAPLc&format=JSON'],
     ['events', 'symbols=AAPLc&events=all'],
-  ])('%s is a 400 that names it, with or without a body, in every format: %s', async (parameter, query) => {
+  ])('%s is a 400 that names it, for GET and HEAD, in every format: %s', async (parameter, query) => {
     const { relay } = await openTestStack()
     for (const accept of ['text/event-stream', 'application/x-ndjson', '*/*']) {
       const { status, json, headers } = await fetchDocumented(`${relay.url}/v1/stream?${query}`, {
@@ -58,13 +58,13 @@ describe('a mistake in a parameter', () => {
     })
   })
 
-  it('that is none: a parameter that nobody knows, blanks in lists, and bounds just reached', async () => {
+  it('does not include unknown parameters, blanks in lists, and values at their bounds', async () => {
     const stack = await openTestStack()
-    const just = Array(200).fill('AAPLc').join()
+    const atBound = Array(200).fill('AAPLc').join()
     const listener = await listen(
       stack,
       'ndjson',
-      `symbols=%20${just}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&colour=blue&heartbeat=60`,
+      `symbols=%20${atBound}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&colour=blue&heartbeat=60`,
     )
     expect(await listener.waitFor('subscribed')).toMatchObject({ symbols: ['AAPLc'], rejected: [] })
     expect(listener.messagesOf('hello')).toMatchObject([
@@ -107,7 +107,7 @@ describe('the routes', () => {
   })
 
   it.each(['/', '/healthz', '/readyz', '/v1/ws', '/v1/stream', '/v1/stream/APPL', '/v1/tail/AAPLc', '/v1/nothing'])(
-    '%s answers OPTIONS, and lets a page of any origin read what it says, mistakes too',
+    '%s answers OPTIONS, and pages of any origin may read the response, errors too',
     async (path) => {
       const { relay } = await openTestStack()
       const url = `${relay.url}${path}`
@@ -129,7 +129,7 @@ describe('the routes', () => {
 })
 
 describe('before the first list', () => {
-  it('every stream is 503 no_list, a socket stays with an error, and both are served once there is one', async () => {
+  it('every stream is 503 no_list, a WebSocket stays open with an error, and both work after it', async () => {
     const devnet = await openDevnet()
     devnet.faults.list = { status: 500 }
     const relay = await openRelayBeforeList(devnet)
@@ -151,7 +151,7 @@ describe('before the first list', () => {
         text: '',
       })
     }
-    // What is wrong with the request itself is said first: coming back would not mend it.
+    // An error in the request itself comes first: a retry would not help.
     expect(await fetchDocumented(`${relay.url}/v1/stream/AAPLc?types=dividends`)).toMatchObject({ status: 400 })
     const listener = await listen({ relay }, 'ws', 'symbols=*')
     expect(await listener.waitFor('error')).toMatchObject({ code: 503, reason: 'no_list' })

@@ -3,18 +3,18 @@ import type { ReceivedMessage, TestListener } from '../../support/test-listener.
 import { openTestStack, type TestStack, transfer } from '../../support/test-stack.ts'
 import { listen, listenLive, positionOrder, type Transport, tapeTextsOf, transports } from './stream-listeners.ts'
 
-/** Blocks of the tape that is read again, and what moves in each; together more than a page of a replay. */
+/** Blocks on the replayed tape and transfers in each; together more than a page of a replay. */
 const BLOCKS = 3
 const MOVES = 70
 /** More than a page of a replay, in one block. */
 const MANY = 130
 
-/** What is said before the tape: hello, subscribed, and a snapshot of every token. */
+/** Messages before the updates: hello, subscribed, and a snapshot of every token. */
 const PREAMBLE = 15
 
 const idOf = ({ message }: ReceivedMessage): string | null => ('id' in message ? message.id : null)
 
-/** The tape of some blocks, and one who heard all of it from the start. */
+/** A tape of some blocks, and a listener that received all of it. */
 async function openStackWithTape(query: string): Promise<{ stack: TestStack; steady: TestListener }> {
   const stack = await openTestStack({ STOCKS_REFRESH_MS: '3600000' })
   const steadyListener = await listen(stack, 'ndjson', `${query}&since=start`)
@@ -27,11 +27,11 @@ async function openStackWithTape(query: string): Promise<{ stack: TestStack; ste
   return { stack, steady: steadyListener }
 }
 
-/** Goes on moving a token and sealing blocks, each once the one before was heard, until it is told to rest. */
+/** Transfers a token and seals blocks, each after the listener received the one before, until the result is called. */
 function keepTrading({ devnet }: TestStack, steadyListener: TestListener): () => Promise<void> {
   let isStopping = false
   let moves = 0
-  const go = async () => {
+  const trade = async () => {
     while (!isStopping) {
       moves += 1
       devnet.transfer({ symbol: 'NVDAc', raw: BigInt(moves) })
@@ -43,7 +43,7 @@ function keepTrading({ devnet }: TestStack, steadyListener: TestListener): () =>
       )
     }
   }
-  const finished = go()
+  const finished = trade()
   const stop = () => {
     isStopping = true
     return finished
@@ -55,62 +55,62 @@ function keepTrading({ devnet }: TestStack, steadyListener: TestListener): () =>
 describe.each(['preconfirmed', 'sealed'])('in the view %s', (stage) => {
   const query = `symbols=*&types=*&stage=${stage}`
 
-  it('the id of every message is a place to come back to, whatever the message is, and nothing is lost or told twice', async () => {
+  it('a resume from the id of any message neither loses nor repeats an update', async () => {
     const { stack, steady } = await openStackWithTape(query)
     const whole = await listenLive(stack, 'sse', `${query}&since=start`)
     const last = positionOrder(whole.messagesOf('live')[0]?.id ?? '')
-    /** Of the tape up to live: whatever is told later is none of this. */
-    const upToLive = (one: Pick<TestListener, 'received'>) =>
-      tapeTextsOf(one).filter((text) => positionOrder(JSON.parse(text).id) <= last)
+    /** The updates up to `live`; later ones are not compared. */
+    const upToLive = (listener: Pick<TestListener, 'received'>) =>
+      tapeTextsOf(listener).filter((text) => positionOrder(JSON.parse(text).id) <= last)
     const published = upToLive(steady)
     expect(upToLive(whole)).toEqual(published)
-    const kinds = new Set<string>()
+    const resumedTypes = new Set<string>()
     for (const [at, received] of whole.received.entries()) {
       const id = idOf(received)
-      // All that is said of the connection, and of the transfers one in seven, in and around every seal.
-      const known = at % 7 > 0 && received.message.type === 'transfer'
-      if (id === null || known || positionOrder(id) > last) continue
-      kinds.add(received.message.type)
+      // All notices and seals, and one of seven transfers.
+      const isSkipped = at % 7 > 0 && received.message.type === 'transfer'
+      if (id === null || isSkipped || positionOrder(id) > last) continue
+      resumedTypes.add(received.message.type)
       const before = tapeTextsOf({ received: whole.received.slice(0, at + 1) })
-      const back = await listenLive(stack, at % 2 === 0 ? 'sse' : 'ws', query, id)
-      expect([...before, ...upToLive(back)], `after message ${at}, ${id}`).toEqual(published)
-      expect(back.messagesOf('gap')).toEqual([])
-      expect(back.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id }])
-      expect(back.messagesOf('snapshot')).toEqual([])
-      back.close()
+      const resumed = await listenLive(stack, at % 2 === 0 ? 'sse' : 'ws', query, id)
+      expect([...before, ...upToLive(resumed)], `after message ${at}, ${id}`).toEqual(published)
+      expect(resumed.messagesOf('gap')).toEqual([])
+      expect(resumed.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id }])
+      expect(resumed.messagesOf('snapshot')).toEqual([])
+      resumed.close()
     }
-    for (const kind of ['hello', 'subscribed', 'snapshot', 'token', 'transfer', 'seal', 'live']) {
-      expect(kinds).toContain(kind)
+    for (const type of ['hello', 'subscribed', 'snapshot', 'token', 'transfer', 'seal', 'live']) {
+      expect(resumedTypes).toContain(type)
     }
   })
 
-  it('who leaves after every few messages hears the whole tape, once, on every carrier, though it is being written', async () => {
+  it('a client that reconnects after every few messages receives the whole tape once, on every transport, while it is written', async () => {
     const { stack, steady } = await openStackWithTape(query)
     const stop = keepTrading(stack, steady)
     const end = positionOrder(steady.messagesOf('seal').at(-1)?.id ?? '')
-    const comeAndGo = async (transport: Transport, patience: number): Promise<readonly string[]> => {
+    const reconnectEvery = async (transport: Transport, messages: number): Promise<readonly string[]> => {
       const received: ReceivedMessage[] = []
       let last: string | undefined
       for (let at = -1; at < end; at = positionOrder(last)) {
         const listener = await listen(stack, transport, last === undefined ? `${query}&since=start` : query, last)
-        // The first visit hears how things stand before anything moves on.
-        const enough = last === undefined ? PREAMBLE + patience : patience
+        // The first visit also receives the preamble.
+        const enough = last === undefined ? PREAMBLE + messages : messages
         await listener.until(() => listener.received.length >= enough, 'enough to leave')
         listener.close()
-        const some = listener.received.slice(0, enough)
-        received.push(...some)
-        last = some.map(idOf).findLast((id) => id !== null) ?? undefined
-        if (last === undefined) throw new Error('no place to come back to')
+        const visit = listener.received.slice(0, enough)
+        received.push(...visit)
+        last = visit.map(idOf).findLast((id) => id !== null) ?? undefined
+        if (last === undefined) throw new Error('no position to resume from')
       }
       return tapeTextsOf({ received })
     }
-    const visits = [17, 103].flatMap((patience) => transports.map((transport) => comeAndGo(transport, patience)))
+    const visits = [17, 103].flatMap((messages) => transports.map((transport) => reconnectEvery(transport, messages)))
     const published = await Promise.all(visits)
     await stop()
     const all = tapeTextsOf(steady)
-    for (const one of published) {
-      expect(one.length).toBeGreaterThan(BLOCKS * MOVES)
-      expect(one).toEqual(all.slice(0, one.length))
+    for (const texts of published) {
+      expect(texts.length).toBeGreaterThan(BLOCKS * MOVES)
+      expect(texts).toEqual(all.slice(0, texts.length))
     }
   })
 })

@@ -13,7 +13,7 @@ import { listen, listenLive, type Transport, transports } from './stream-listene
 
 const query = 'symbols=AAPLc&types=transfer'
 
-/** A tape with transfers whose times differ, and one who heard them. */
+/** A tape of transfers with distinct times. */
 async function openStackWithTimes(
   count = 4,
 ): Promise<{ stack: TestStack; published: readonly MessageOf<'transfer'>[] }> {
@@ -28,7 +28,7 @@ async function openStackWithTimes(
   return { stack, published: listener.messagesOf('transfer') }
 }
 
-/** Waits until a time is past, so that neither the next one nor who asks for what comes from now on is in its millisecond. */
+/** Waits until a millisecond is past, so that neither the next transfer nor `now` falls into it. */
 function waitUntilPast(time = ''): void {
   while (Date.now() <= Date.parse(time));
 }
@@ -36,18 +36,18 @@ function waitUntilPast(time = ''): void {
 const queryWithSince = (since: string) => `${query}&since=${encodeURIComponent(since)}`
 const idsOf = (listener: TestListener) => tapeUpdatesOf(listener).map(({ id }) => id)
 
-/** The same moment, as it is said an hour and a half east of Greenwich. */
+/** The same time with an offset of an hour and a half. */
 const inEasternZone = (time: string) => new Date(Date.parse(time) + 5_400_000).toISOString().replace('Z', '+01:30')
 
 describe('a time', () => {
-  it('begins with the first message that is not before it, on every carrier, however the time is written', async () => {
+  it('starts with the first update at or after it, on every transport, in any notation', async () => {
     const { stack, published } = await openStackWithTimes()
     for (const [index, { time }] of published.entries()) {
-      const ways = [time, time.replace('Z', '000Z'), time.replace('Z', '+00:00'), time.replace('Z', '-00:00')]
-      for (const [way, since] of [...ways, inEasternZone(time)].entries()) {
+      const notations = [time, time.replace('Z', '000Z'), time.replace('Z', '+00:00'), time.replace('Z', '-00:00')]
+      for (const [nth, since] of [...notations, inEasternZone(time)].entries()) {
         const listener = await listenLive(
           stack,
-          transports[way % transports.length] as Transport,
+          transports[nth % transports.length] as Transport,
           queryWithSince(since),
         )
         expect(idsOf(listener), since).toEqual(published.slice(index).map(({ id }) => id))
@@ -61,7 +61,7 @@ describe('a time', () => {
   })
 
   it.each(['2100-01-01T00:00:00Z', '2999-12-31T23:59:59.999+14:00', '0s'])(
-    'that is still to come begins at the end: %s',
+    'in the future starts at the end: %s',
     async (since) => {
       const { stack } = await openStackWithTimes(2)
       for (const transport of transports) {
@@ -75,7 +75,7 @@ describe('a time', () => {
   )
 
   it.each(['1970-01-01T00:00:00Z', '0001-01-01T00:00:00-12:00', '90s', '5m', '2h', '8784h', 'start'])(
-    'that lies before the oldest begins there, without a gap: %s',
+    'before the oldest position starts there, without a gap: %s',
     async (since) => {
       const { stack, published } = await openStackWithTimes(2)
       for (const transport of transports) {
@@ -91,11 +91,11 @@ describe('a time', () => {
 })
 
 describe('a position', () => {
-  it('is exclusive, needs no message of its own, and is honoured in full', async () => {
+  it('is exclusive, may be of an update that does not match, and resumes in full', async () => {
     const { stack, published } = await openStackWithTimes(3)
     const [first, second, third] = published
     if (!first || !second || !third) throw new Error('unreachable')
-    // Another token's message stands at a place that this selection does not hear.
+    // A position of another token's update, which this selection does not match.
     transfer(stack, 'TSLAc')
     const other = await listenLive(stack, 'ws', 'symbols=TSLAc&types=transfer&since=start')
     const elsewhere = await other.waitFor('transfer')
@@ -104,7 +104,7 @@ describe('a position', () => {
         [first.id, [second.id, third.id]],
         [third.id, []],
         [elsewhere.id, []],
-        // Within a seal of the other view: just before it.
+        // A position inside a seal of the sealed view means just before it.
         [`${second.id}.7`, [second.id, third.id]],
       ] as const) {
         const listener = await listenLive(stack, transport, query, since)
@@ -121,7 +121,7 @@ describe('a position', () => {
   })
 })
 
-/** What must be so with every gap, wherever it comes from: what is said first has no id, and the gap has one. */
+/** Waits for a gap. The messages before it have no id, and it has one. */
 async function waitForGap(listener: TestListener): Promise<MessageOf<'gap'>> {
   await listener.waitFor('live')
   const [hello, subscribed] = listener.messages
@@ -135,7 +135,7 @@ async function waitForGap(listener: TestListener): Promise<MessageOf<'gap'>> {
 
 describe('a gap', () => {
   it.each(transports)(
-    'comes for another epoch, and beyond the end, with the snapshots after it: %s',
+    'comes for another epoch and for a position ahead, followed by snapshots: %s',
     async (transport) => {
       const { stack, published } = await openStackWithTimes(2)
       const [epoch = ''] = published[0]?.id.split('.') ?? []
@@ -156,37 +156,34 @@ describe('a gap', () => {
     },
   )
 
-  it.each(transports)(
-    'comes for one message more than a replay may have, and not for exactly as many: %s',
-    async (transport) => {
-      const stack = await openTestStack({ REPLAY_BOUND: '3' })
-      const first = await listenLive(stack, 'ws', query)
-      const { id: before } = await first.waitFor('live')
-      transfer(stack, 'AAPLc', 2)
-      transfer(stack, 'TSLAc', 5)
-      transfer(stack, 'AAPLc', 1)
-      await first.until(() => first.messagesOf('transfer').length === 3)
-      const fits = await listenLive(stack, transport, query, before)
-      expect(messageTypesOf(fits.received)).toEqual(['hello', 'subscribed', 'transfer', 'transfer', 'transfer', 'live'])
-      expect(fits.messagesOf('hello')).toMatchObject([{ limits: { replay_max: 3 } }])
-      transfer(stack, 'AAPLc', 1)
-      await first.until(() => first.messagesOf('transfer').length === 4)
-      const long = await listen(stack, transport, query, before)
-      const gap = await waitForGap(long)
-      expect(gap).toMatchObject({ reason: 'long', from: before, to: long.messagesOf('hello')[0]?.end })
-      expect(messageTypesOf(long.received).slice(3)).toEqual(['snapshot', 'live'])
-      expect(long.messagesOf('live')).toMatchObject([{ replayed: 0, id: gap.id }])
-      // Where no position was named there is none to have come from.
-      const start = await listen(stack, transport, `${query}&since=start`)
-      expect(await waitForGap(start)).toMatchObject({ reason: 'long', from: null })
-      transfer(stack, 'AAPLc', 1, 77n)
-      expect(await long.waitFor('transfer')).toMatchObject({ raw: '77' })
-      const back = await listenLive(stack, transport, query, gap.id)
-      expect(back.messagesOf('transfer')).toMatchObject([{ raw: '77' }])
-    },
-  )
+  it.each(transports)('comes for one update above the replay bound, not at the bound: %s', async (transport) => {
+    const stack = await openTestStack({ REPLAY_BOUND: '3' })
+    const first = await listenLive(stack, 'ws', query)
+    const { id: before } = await first.waitFor('live')
+    transfer(stack, 'AAPLc', 2)
+    transfer(stack, 'TSLAc', 5)
+    transfer(stack, 'AAPLc', 1)
+    await first.until(() => first.messagesOf('transfer').length === 3)
+    const fits = await listenLive(stack, transport, query, before)
+    expect(messageTypesOf(fits.received)).toEqual(['hello', 'subscribed', 'transfer', 'transfer', 'transfer', 'live'])
+    expect(fits.messagesOf('hello')).toMatchObject([{ limits: { replay_max: 3 } }])
+    transfer(stack, 'AAPLc', 1)
+    await first.until(() => first.messagesOf('transfer').length === 4)
+    const long = await listen(stack, transport, query, before)
+    const gap = await waitForGap(long)
+    expect(gap).toMatchObject({ reason: 'long', from: before, to: long.messagesOf('hello')[0]?.end })
+    expect(messageTypesOf(long.received).slice(3)).toEqual(['snapshot', 'live'])
+    expect(long.messagesOf('live')).toMatchObject([{ replayed: 0, id: gap.id }])
+    // Without a position in the request the gap has no `from`.
+    const start = await listen(stack, transport, `${query}&since=start`)
+    expect(await waitForGap(start)).toMatchObject({ reason: 'long', from: null })
+    transfer(stack, 'AAPLc', 1, 77n)
+    expect(await long.waitFor('transfer')).toMatchObject({ raw: '77' })
+    const resumed = await listenLive(stack, transport, query, gap.id)
+    expect(resumed.messagesOf('transfer')).toMatchObject([{ raw: '77' }])
+  })
 
-  it.each(transports)('says first what is lost, and then what is only too long: %s', async (transport) => {
+  it.each(transports)('for lost updates comes before one that is only too long: %s', async (transport) => {
     const stack = await openTestStack({ REPLAY_BOUND: '3' })
     const first = await listenLive(stack, 'ws', query)
     transfer(stack, 'AAPLc', 5)
@@ -202,50 +199,47 @@ describe('a gap', () => {
     expect(json).toMatchObject({ events: first.messagesOf('transfer') })
   })
 
-  it.each(transports)(
-    'comes for what was evicted, and not for the oldest place from which all is kept: %s',
-    async (transport) => {
-      const stack = await openTestStack({
-        TAPE_BOUND: '100',
-        FINALITY_POLL_MS: '3600000',
-        STOCKS_REFRESH_MS: '3600000',
-      })
-      const first = await listenLive(stack, 'ws', query)
-      for (let flash = 0; flash < 5; flash += 1) transfer(stack, 'AAPLc', 50)
-      await first.until(() => first.messagesOf('transfer').length === 250)
-      const published = idsOf(first)
-      /** How far eviction had come for one who listens: whatever else is written takes the place of a transfer. */
-      const oldestFor = (listener: TestListener) => listener.messagesOf('hello')[0]?.oldest ?? ''
-      const keptFor = (listener: TestListener) =>
-        published.filter((id) => sequenceOf(id) > sequenceOf(oldestFor(listener)))
-      const resumeAtOldest = async (): Promise<TestListener> => {
-        const at = oldestFor(await listenLive(stack, 'ws', query))
-        const listener = await listenLive(stack, transport, query, at)
-        return oldestFor(listener) === at ? listener : resumeAtOldest()
-      }
-      const full = await resumeAtOldest()
-      expect(full.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id: oldestFor(full) }])
-      expect(idsOf(full)).toEqual(keptFor(full))
-      const before = published[published.indexOf(oldestFor(full)) - 1]
-      const expired = await listen(stack, transport, query, before)
-      expect(await waitForGap(expired)).toMatchObject({ reason: 'expired', from: before, to: oldestFor(expired) })
-      const kept = keptFor(expired)
-      expect(messageTypesOf(expired.received).slice(2)).toEqual([
-        'gap',
-        'snapshot',
-        ...kept.map(() => 'transfer'),
-        'live',
-      ])
-      expect(idsOf(expired)).toEqual(kept)
-      expect(kept.length).toBeGreaterThan(0)
-      const start = await listenLive(stack, transport, `${query}&since=start`)
-      expect(start.messagesOf('hello')).toMatchObject([{ id: oldestFor(start) }])
-      expect(idsOf(start)).toEqual(keptFor(start))
-      expect(start.messagesOf('gap')).toEqual([])
-    },
-  )
+  it.each(transports)('comes for an evicted position, not for the oldest one: %s', async (transport) => {
+    const stack = await openTestStack({
+      TAPE_BOUND: '100',
+      FINALITY_POLL_MS: '3600000',
+      STOCKS_REFRESH_MS: '3600000',
+    })
+    const first = await listenLive(stack, 'ws', query)
+    for (let flash = 0; flash < 5; flash += 1) transfer(stack, 'AAPLc', 50)
+    await first.until(() => first.messagesOf('transfer').length === 250)
+    const published = idsOf(first)
+    /** The oldest position as this listener saw it. Every other update that is written evicts a transfer. */
+    const oldestFor = (listener: TestListener) => listener.messagesOf('hello')[0]?.oldest ?? ''
+    const keptFor = (listener: TestListener) =>
+      published.filter((id) => sequenceOf(id) > sequenceOf(oldestFor(listener)))
+    const resumeAtOldest = async (): Promise<TestListener> => {
+      const at = oldestFor(await listenLive(stack, 'ws', query))
+      const listener = await listenLive(stack, transport, query, at)
+      return oldestFor(listener) === at ? listener : resumeAtOldest()
+    }
+    const full = await resumeAtOldest()
+    expect(full.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id: oldestFor(full) }])
+    expect(idsOf(full)).toEqual(keptFor(full))
+    const before = published[published.indexOf(oldestFor(full)) - 1]
+    const expired = await listen(stack, transport, query, before)
+    expect(await waitForGap(expired)).toMatchObject({ reason: 'expired', from: before, to: oldestFor(expired) })
+    const kept = keptFor(expired)
+    expect(messageTypesOf(expired.received).slice(2)).toEqual([
+      'gap',
+      'snapshot',
+      ...kept.map(() => 'transfer'),
+      'live',
+    ])
+    expect(idsOf(expired)).toEqual(kept)
+    expect(kept.length).toBeGreaterThan(0)
+    const start = await listenLive(stack, transport, `${query}&since=start`)
+    expect(start.messagesOf('hello')).toMatchObject([{ id: oldestFor(start) }])
+    expect(idsOf(start)).toEqual(keptFor(start))
+    expect(start.messagesOf('gap')).toEqual([])
+  })
 
-  it('comes to one who subscribes by a message, without an id before it', async () => {
+  it('comes after a subscribe message too', async () => {
     const { stack, published } = await openStackWithTimes(2)
     const listener = await listen(stack, 'ws', 'types=transfer')
     listener.send({ type: 'subscribe', req: 5, symbols: ['AAPLc'], since: 'elsewhere.5' })
@@ -258,18 +252,18 @@ describe('a gap', () => {
 
 describe('a Last-Event-ID', () => {
   it.each([
-    ['of other words', 'yesterday'],
-    ['that would be a since', 'start'],
-    ['that would be a duration', '5m'],
+    ['that is a word', 'yesterday'],
+    ['that is a keyword of since', 'start'],
+    ['that is a duration', '5m'],
     ['of 200 bytes', 'a'.repeat(200)],
     ['of 256 bytes', `k.${'1'.repeat(254)}`],
     ['of 257 bytes', `k.${'1'.repeat(255)}`],
     ['of 3,000 bytes', 'k'.repeat(3_000)],
-    ['in other letters', Buffer.from('καλημέρα.7').toString('latin1')],
-    ['of capitals', 'K3F9A1.7'],
+    ['in another script', Buffer.from('καλημέρα.7').toString('latin1')],
+    ['in capitals', 'K3F9A1.7'],
     ['with a minus', 'k3f9a1.-7'],
     ['of three numbers', 'k3f9a1.7.7.7'],
-  ])('%s is a gap of another epoch, whatever since says, and the stream goes on at the oldest', async (_, header) => {
+  ])('%s is an epoch gap in spite of since, and the stream continues at the oldest position', async (_, header) => {
     const { stack, published } = await openStackWithTimes(2)
     const listener = await listen(stack, 'sse', `${query}&since=${published[1]?.id}`, header)
     const gap = await waitForGap(listener)
@@ -278,7 +272,7 @@ describe('a Last-Event-ID', () => {
     expect(idsOf(listener)).toEqual(published.map(({ id }) => id))
   })
 
-  it('wins over since on NDJSON and text too, and is nothing where it is empty', async () => {
+  it('wins over since on NDJSON and text too, unless it is empty', async () => {
     const { stack, published } = await openStackWithTimes(2)
     const url = `${stack.relay.url}/v1/stream?${query}&since=now`
     const [first, second] = published
@@ -305,7 +299,7 @@ describe('a Last-Event-ID', () => {
     }
   })
 
-  it('wins over a since that cannot be read, which is a mistake where it stands alone', async () => {
+  it('wins over an unreadable since, which alone is refused', async () => {
     const { stack, published } = await openStackWithTimes(2)
     const listener = await listen(stack, 'sse', `${query}&since=yesterday`, published[0]?.id)
     await listener.waitFor('live')

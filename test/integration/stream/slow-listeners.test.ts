@@ -7,15 +7,15 @@ import { fetchDocumented, openTestStack, sequenceOf, type TestStack } from '../.
 import { listenLive, positionOrder, tapeTextsOf } from './stream-listeners.ts'
 
 const TOPIC = `0x${'77'.repeat(32)}` as const
-/** Bytes of one log: some hundreds of them are more than any socket takes in. */
+/** Bytes of one log; some hundreds of them exceed all socket buffers. */
 const LOG_BYTES = 16_000
-/** More than is kept at hand beside the tape, for those who are nearly through. */
+/** More updates than the hub keeps in memory. */
 const MANY = 5_000
-/** So often something else is asked until what a socket takes in is full. */
+/** Requests after which all socket buffers are full. */
 const REQUESTS = 200
 const query = 'symbols=AAPLc&types=log'
 
-/** Logs of one size, some in each flashblock; resolves when one who reads has heard them all. */
+/** Emits logs of one size, `together` in each flashblock; resolves when the listener received them all. */
 async function emitLogs(
   { devnet }: TestStack,
   times: number,
@@ -29,11 +29,11 @@ async function emitLogs(
       devnet.emit({ address, topics: [TOPIC], data: `0x${'5a'.repeat(bytes)}` })
     }
     devnet.makeFlashblock()
-    await listener.until(() => listener.messagesOf('log').length === before + emitted + together, 'what was said')
+    await listener.until(() => listener.messagesOf('log').length === before + emitted + together, 'the logs')
   }
 }
 
-/** An HTTP request over a bare socket that is not read until it is asked to. */
+/** Sends an HTTP request over a raw socket and does not read the response. */
 async function requestWithoutReading({ relay }: TestStack, path: string): Promise<Socket> {
   const socket = connect(Number(new URL(relay.url).port), '127.0.0.1')
   onTestFinished(() => void socket.destroy())
@@ -42,12 +42,12 @@ async function requestWithoutReading({ relay }: TestStack, path: string): Promis
   return socket
 }
 
-/** Resolves when the relay was asked so much else that whatever takes in unread bytes is full, and stays so. */
+/** Makes requests until all buffers on the way to the paused socket are full. */
 async function waitUntilBuffersAreFull({ relay }: TestStack): Promise<void> {
   for (let requested = 0; requested < REQUESTS; requested += 1) await fetchDocumented(`${relay.url}/healthz`)
 }
 
-/** Reads the lines of NDJSON that a bare socket brings, from now on. */
+/** Reads the NDJSON lines of a raw socket from now on. */
 function resumeReading(socket: Socket): TestListener {
   const listener = new TestListener({ close: () => socket.destroy() })
   let rest = ''
@@ -62,8 +62,8 @@ function resumeReading(socket: Socket): TestListener {
 
 const idsOf = (listener: TestListener) => tapeTextsOf(listener).map((text) => String(JSON.parse(text).id))
 
-describe('a replay that eviction overtakes while it is read slowly', () => {
-  it('goes on at the oldest after a gap, how things stand comes again, and then it is live', async () => {
+describe('a replay to a slow reader', () => {
+  it('continues at the oldest position with a gap and new snapshots when eviction overtakes it', async () => {
     const stack = await openTestStack({ TAPE_BOUND: '600', FINALITY_POLL_MS: '3600000', STOCKS_REFRESH_MS: '3600000' })
     const steady = await listenLive(stack, 'ndjson', query)
     await emitLogs(stack, 500, steady)
@@ -73,7 +73,7 @@ describe('a replay that eviction overtakes while it is read slowly', () => {
     const listener = resumeReading(slow)
     await listener.waitFor('live')
     await emitLogs(stack, 20, steady)
-    await listener.until(() => idsOf(listener).at(-1) === idsOf(steady).at(-1), 'what came last')
+    await listener.until(() => idsOf(listener).at(-1) === idsOf(steady).at(-1), 'the last update')
     const [gap, ...others] = listener.messagesOf('gap')
     if (!gap) throw new Error('no gap')
     expect(others).toEqual([])
@@ -88,17 +88,17 @@ describe('a replay that eviction overtakes while it is read slowly', () => {
     ])
     expect(published.length).toBeLessThan(all.length)
     const types = listener.messages.map(({ type }) => type)
-    const place = types.indexOf('gap')
+    const gapIndex = types.indexOf('gap')
     expect(types.slice(0, 3)).toEqual(['hello', 'subscribed', 'snapshot'])
-    expect(types.slice(place, place + 2)).toEqual(['gap', 'snapshot'])
+    expect(types.slice(gapIndex, gapIndex + 2)).toEqual(['gap', 'snapshot'])
     expect(listener.messagesOf('snapshot').map(({ id }) => id)).toEqual([listener.messagesOf('hello')[0]?.id, gap.id])
     expect(listener.messagesOf('live')).toMatchObject([{ replayed: published.length - 20 }])
-    // Who was cut off just before the gap is told the same on coming back.
-    const back = await listenLive(stack, 'sse', query, gap.from ?? '')
-    expect(back.messagesOf('gap')).toMatchObject([{ reason: 'expired', from: gap.from }])
+    // A client that was cut off just before the gap gets the same gap after a resume.
+    const resumed = await listenLive(stack, 'sse', query, gap.from ?? '')
+    expect(resumed.messagesOf('gap')).toMatchObject([{ reason: 'expired', from: gap.from }])
   })
 
-  it('is none of it for one who reads slowly while nothing is evicted: all of it comes, however long it takes', async () => {
+  it('is complete when nothing is evicted', async () => {
     const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
     const steady = await listenLive(stack, 'ndjson', query)
     await emitLogs(stack, 500, steady)
@@ -110,12 +110,12 @@ describe('a replay that eviction overtakes while it is read slowly', () => {
     expect(listener.messagesOf('gap')).toEqual([])
     expect(listener.messagesOf('bye')).toEqual([])
     await emitLogs(stack, 20, steady)
-    await listener.until(() => tapeTextsOf(listener).length === tapeTextsOf(steady).length, 'what is live')
+    await listener.until(() => tapeTextsOf(listener).length === tapeTextsOf(steady).length, 'the live updates')
   })
 })
 
 describe('a listener whose backlog is over the bound', () => {
-  it('is shown out of a socket with 4202: bye is the last word, and its position loses nothing', async () => {
+  it('is disconnected with 4202 after a bye whose position loses nothing', async () => {
     const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
     const steady = await listenLive(stack, 'ndjson', query)
     const socket = new WebSocket(`${stack.relay.wsUrl}?${query}`)
@@ -134,9 +134,9 @@ describe('a listener whose backlog is over the bound', () => {
     expect({ code, reason }).toEqual({ code: 4202, reason: `too_slow ${bye?.id}` })
     expect(listener.messages.at(-1)).toBe(bye)
     expect(bye?.retry_ms).toBeGreaterThan(0)
-    const back = await listenLive(stack, 'ws', query, bye?.id ?? '')
-    expect([...tapeTextsOf(listener), ...tapeTextsOf(back)]).toEqual(tapeTextsOf(steady))
-    expect(tapeTextsOf(back).length).toBeGreaterThan(0)
+    const resumed = await listenLive(stack, 'ws', query, bye?.id ?? '')
+    expect([...tapeTextsOf(listener), ...tapeTextsOf(resumed)]).toEqual(tapeTextsOf(steady))
+    expect(tapeTextsOf(resumed).length).toBeGreaterThan(0)
     expect(steady.messagesOf('bye')).toEqual([])
   })
 })

@@ -2,13 +2,12 @@ import { onTestFinished } from 'vitest'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { sequenceOf, type TestStack } from '../../support/test-stack.ts'
 
-/** The ways in which a program listens. */
 export const transports = ['ws', 'sse', 'ndjson'] as const
 export type Transport = (typeof transports)[number]
 
 type HasRelay = Pick<TestStack, 'relay'>
 
-/** Listens on a carrier, and leaves with the test. Where to go on is said as each carrier says it. */
+/** Listens over a transport until the test ends. `after` resumes in the way of the transport. */
 export async function listen(
   { relay }: HasRelay,
   transport: Transport,
@@ -37,22 +36,22 @@ export async function listenLive(
   return listener
 }
 
-/** The texts of what a listener heard of the tape. */
+/** The texts of the updates that a listener received. */
 export const tapeTextsOf = ({ received }: Pick<TestListener, 'received'>): readonly string[] =>
   received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
 
-/** Where a place stands among others: what the sealed view gives before a seal stands before the seal. */
+/** A position as a number in stream order: updates emitted before a seal are smaller than the seal. */
 export function positionOrder(position: string): number {
   const [, , n] = position.split('.')
   return n === undefined ? sequenceOf(position) : sequenceOf(position) - 1 + Number(n) / 1_000_000
 }
 
-/** Everything said before this on a socket has been answered once it resolves. */
+/** Resolves when every earlier message on the socket has been answered. */
 export async function waitForAnswers(listener: TestListener): Promise<void> {
   const req = `after ${listener.received.length}`
   listener.send({ type: 'ping', req })
   await listener.waitFor('pong', (pong) => pong.req === req)
 }
 
-/** The sum of a transfer in whole tokens of eight decimals. */
+/** The raw amount of whole tokens with eight decimals. */
 export const wholeTokens = (tokens: number): bigint => BigInt(tokens) * 100_000_000n

@@ -5,7 +5,7 @@ import { listenLive, transports, waitForAnswers } from './stream-listeners.ts'
 
 const TWIN_ADDRESS = `0x${'7e'.repeat(20)}` as const
 
-/** Two tokens of one name on the list, and the relay knows of both. */
+/** A list with two tokens whose symbols differ only in case, both known to the relay. */
 async function openStackWithDuplicateSymbol(): Promise<TestStack> {
   const stack = await openTestStack()
   const listener = await listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=token&since=start`)
@@ -15,7 +15,7 @@ async function openStackWithDuplicateSymbol(): Promise<TestStack> {
   return stack
 }
 
-describe('a name', () => {
+describe('a symbol', () => {
   it.each([
     'aapl',
     'AAPL',
@@ -23,7 +23,7 @@ describe('a name', () => {
     '0xB200000000000000000000C2E324D24D7EECD1FB',
     'isin:us0378331005',
     'ISIN:US0378331005',
-  ])('%s is heard as its token on every carrier, and taken out again by any other of its names', async (name) => {
+  ])('%s selects its token on every transport, and any other name of it unsubscribes', async (name) => {
     const stack = await openTestStack()
     for (const transport of transports) {
       const listener = await listenLive(stack, transport, `symbols=${name}&types=transfer`)
@@ -35,7 +35,7 @@ describe('a name', () => {
     }
   })
 
-  it('that a token bore before still finds it, also where it was subscribed to before the change', async () => {
+  it('that a token had before still selects it, and a subscription survives the change', async () => {
     const stack = await openTestStack()
     const before = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer,token')
     stack.devnet.list.change('AAPLc', { symbol: 'APLEc' })
@@ -57,7 +57,7 @@ describe('a name', () => {
     expect(await before.waitFor('unsubscribed')).toMatchObject({ symbols: ['APLEc'] })
   })
 
-  it('that several bear is rejected with their addresses, and the rest is heard', async () => {
+  it('of several tokens is rejected with their addresses, and the others are subscribed', async () => {
     const stack = await openStackWithDuplicateSymbol()
     const address = stack.devnet.list.addressOf('AAPLc')
     for (const transport of transports) {
@@ -73,7 +73,7 @@ describe('a name', () => {
     expect(exact.messagesOf('snapshot')).toMatchObject([{ address: TWIN_ADDRESS }])
   })
 
-  it('that several bear is a 404 where it is the only one, and so is a list of which nothing is known', async () => {
+  it('of several tokens is a 404 when it is the only one, and so are unknown symbols alone', async () => {
     const { relay } = await openStackWithDuplicateSymbol()
     for (const path of ['/v1/stream/aaplc', '/v1/tail/aaplc', '/v1/stream?symbols=aaplc,nvdia']) {
       expect(await fetchDocumented(`${relay.url}${path}`), path).toMatchObject({ status: 404, json: { code: 404 } })
@@ -87,7 +87,7 @@ describe('a name', () => {
     })
   })
 
-  it('beside * that is not known is rejected, and everything is heard', async () => {
+  it('beside * that is unknown is rejected, and all tokens are subscribed', async () => {
     const stack = await openTestStack()
     for (const transport of transports) {
       const listener = await listenLive(stack, transport, 'symbols=APPL,*,TSLAc&types=transfer')
@@ -99,8 +99,8 @@ describe('a name', () => {
   })
 })
 
-describe('the star', () => {
-  it('joins what is heard already, brings only the snapshots that were not given, and stays the star', async () => {
+describe('the wildcard', () => {
+  it('extends a subscription, sends only the missing snapshots, and stays', async () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     listener.send({ type: 'subscribe', req: 1, symbols: ['*'] })
@@ -109,18 +109,18 @@ describe('the star', () => {
       resume: 'none',
     })
     await waitForAnswers(listener)
-    const given = listener.messagesOf('snapshot').map(({ symbol }) => symbol)
-    expect(given.toSorted()).toEqual(stack.devnet.tokens.map(({ symbol }) => symbol).toSorted())
+    const snapshotSymbols = listener.messagesOf('snapshot').map(({ symbol }) => symbol)
+    expect(snapshotSymbols.toSorted()).toEqual(stack.devnet.tokens.map(({ symbol }) => symbol).toSorted())
     listener.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'] })
     expect(await listener.waitFor('subscribed', ({ req }) => req === 2)).toMatchObject({ symbols: ['*'] })
     listener.send({ type: 'list', req: 3 })
     expect(await listener.waitFor('subscribed', ({ req }) => req === 3)).toMatchObject({ symbols: ['*'] })
     await waitForAnswers(listener)
-    expect(listener.messagesOf('snapshot')).toHaveLength(given.length)
+    expect(listener.messagesOf('snapshot')).toHaveLength(snapshotSymbols.length)
     expect(listener.messagesOf('live')).toHaveLength(1)
   })
 
-  it('hears of a token that is listed later, without being asked again', async () => {
+  it('includes a token that is listed later', async () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=*&types=token,transfer')
     stack.devnet.list.add({ symbol: 'NEWc', contract_address: TWIN_ADDRESS, decimals: 8 })

@@ -14,11 +14,11 @@ import {
 import { listen, listenLive, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
 
 const MEMO = `0x${'4d'.repeat(32)}` as const
-/** What a text from outside may try: to end the line, move the cursor, colour it, turn it round or hide in it. */
+/** A text with line breaks, cursor movement, colours, bidi overrides and invisible characters. */
 const HOSTILE = 'a\nb\r\nc\u001b[31mred\u0000\u0007\u009b2J\u202eesrever\u2066x\u2069\u200f\u061c\u2028\u2029\ufeffz'
 const UNRULY = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u
 
-/** A tape with something of nearly every type on it, some of it with texts from outside that mean no good. */
+/** A tape with updates of nearly every type, some with hostile texts from outside. */
 async function openStackWithHistory(): Promise<{ stack: TestStack; listener: TestListener }> {
   const stack = await openTestStack({ FINALITY_POLL_MS: '100' })
   const { devnet } = stack
@@ -62,7 +62,7 @@ async function openStackWithHistory(): Promise<{ stack: TestStack; listener: Tes
   return { stack, listener }
 }
 
-/** Reads a streaming answer as text until it shows something. */
+/** Reads a streaming response as text until it matches. */
 async function readTextUntil(url: string, pattern: RegExp): Promise<string> {
   const abort = new AbortController()
   onTestFinished(() => abort.abort())
@@ -77,15 +77,15 @@ async function readTextUntil(url: string, pattern: RegExp): Promise<string> {
 
 describe('a message', () => {
   it.each(['preconfirmed', 'sealed'])(
-    'has the same bytes on every carrier, live and later, in the view %s',
+    'has the same bytes on every transport, live and replayed, in the %s view',
     async (stage) => {
       const { stack, listener } = await openStackWithHistory()
       const { id: end } = listener.messagesOf('seal').at(-1) ?? { id: '' }
       const query = `symbols=*&types=*&snapshot=false&stage=${stage}&since=start`
       const listeners = await Promise.all(transports.map((transport) => listenLive(stack, transport, query)))
       const named = await listenLive(stack, 'sse', `${query}&events=named`)
-      const texts = [...listeners, named].map((one) => {
-        const published = tapeTextsOf(one)
+      const texts = [...listeners, named].map((received) => {
+        const published = tapeTextsOf(received)
         return published.slice(0, published.findIndex((text) => JSON.parse(text).id === end) + 1)
       })
       if (stage === 'preconfirmed') texts.push(tapeTextsOf(listener).slice(0, texts[0]?.length))
@@ -94,7 +94,7 @@ describe('a message', () => {
     },
   )
 
-  it('is one readable line of text each, in the same order, in which no text from outside can do harm', async () => {
+  it('is one line of text, in the same order, without control characters from outside', async () => {
     const { stack, listener } = await openStackWithHistory()
     const count = tapeTextsOf(listener).length
     const text = await readTextUntil(
@@ -116,21 +116,21 @@ describe('a message', () => {
       })
     }
     expect(published.find((line) => / action /.test(line))).toMatch(/\ufffd/)
-    // What is said of the connection is marked as such.
+    // Notices start with #.
     expect(lines[0]).toMatch(/^# stocktape\.v1 /)
     expect(lines[1]).toMatch(/^# subscribed to \*/)
     expect(lines.some((line) => /^# live after \d+ replayed$/.test(line))).toBe(true)
-    const asked = await readTextUntil(
+    const streamText = await readTextUntil(
       `${stack.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`,
       /# live/,
     )
-    const toldThere = asked.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-    expect(toldThere.slice(0, count)).toEqual(published.slice(0, count))
+    const streamLines = streamText.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    expect(streamLines.slice(0, count)).toEqual(published.slice(0, count))
   })
 })
 
 describe('events=named', () => {
-  it('names every event after its type, heartbeats too, and loses no id by it', async () => {
+  it('names every event after its type, heartbeats too, and keeps the ids', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })
     const listener = await listenLive(stack, 'sse', 'symbols=AAPLc&events=named')
     transfer(stack)
@@ -149,7 +149,7 @@ describe('events=named', () => {
 })
 
 describe('a browser', () => {
-  it('is told a time of its own to come back after, and hears a comment before anything else', async () => {
+  it('gets a comment first, and a random retry time of its own', async () => {
     const stack = await openTestStack()
     const times = await Promise.all(
       Array.from({ length: 12 }, async () => {
@@ -166,8 +166,8 @@ describe('a browser', () => {
   })
 })
 
-describe('the end of the relay', () => {
-  it('is a bye with a position on every carrier, from which the next relay on the tape goes on', async () => {
+describe('the shutdown of the relay', () => {
+  it('sends a bye with a position on every transport, from which the next run continues', async () => {
     const devnet = await openDevnet()
     const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
     const relay = await openRelayFor(devnet, settings)
@@ -181,7 +181,7 @@ describe('the end of the relay', () => {
       listeners.map(async (listener) => {
         const ending = await listener.closed
         const bye = listener.messages.at(-1)
-        if (bye?.type !== 'bye') throw new Error(`the last word is ${bye?.type}`)
+        if (bye?.type !== 'bye') throw new Error(`the last message is ${bye?.type}`)
         expect(bye.reason).toBe('going_away')
         expect(sequenceOf(bye.id)).toBeGreaterThanOrEqual(sequenceOf(listener.messagesOf('transfer')[2]?.id))
         expect(bye.retry_ms).toBeGreaterThan(0)
@@ -198,11 +198,11 @@ describe('the end of the relay', () => {
     transfer({ devnet }, 'AAPLc', 1, 77n)
     const next = await openRelayFor(devnet, settings)
     for (const [at, transport] of transports.entries()) {
-      const back = await listen({ relay: next }, transport, query, byes[at]?.bye.id ?? '')
-      await back.waitFor('transfer', ({ raw }) => raw === '77')
-      await back.waitFor('seal')
-      expect(back.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
-      expect(back.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['77'])
+      const resumed = await listen({ relay: next }, transport, query, byes[at]?.bye.id ?? '')
+      await resumed.waitFor('transfer', ({ raw }) => raw === '77')
+      await resumed.waitFor('seal')
+      expect(resumed.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
+      expect(resumed.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['77'])
     }
   })
 })

@@ -10,9 +10,9 @@ import {
 } from '../../support/test-stack.ts'
 import { listenLive, waitForAnswers, wholeTokens } from './stream-listeners.ts'
 
-/** What a connection may take before it subscribes to something. */
+/** The time within which a connection must subscribe. */
 const IDLE_MS = 30_000
-/** Said while a subscription is being made: more than a few, and not more than may be said at once. */
+/** Messages sent while a subscription starts; fewer than the rate limit's burst. */
 const EARLY = 45
 
 const connect = async ({ relay }: TestStack, query = ''): Promise<TestListener> => {
@@ -23,7 +23,7 @@ const connect = async ({ relay }: TestStack, query = ''): Promise<TestListener> 
 
 describe('a request', () => {
   it.each([[1], [0], [-7], [Number.MAX_SAFE_INTEGER], ['one'], [''], ['x'.repeat(64)]])(
-    'numbered %j has that number in its answer, in a good one and in an error',
+    'with the id %j has that id in its answer and in an error',
     async (req) => {
       const stack = await openTestStack()
       const listener = await connect(stack)
@@ -42,7 +42,7 @@ describe('a request', () => {
     },
   )
 
-  it('without a number is answered without one', async () => {
+  it('without an id is answered without one', async () => {
     const stack = await openTestStack()
     const listener = await connect(stack, '?symbols=AAPLc')
     await listener.waitFor('live')
@@ -55,7 +55,7 @@ describe('a request', () => {
     for (const message of listener.messages) expect(message).not.toHaveProperty('req')
   })
 
-  it('to list or to ping is answered before anything is subscribed to', async () => {
+  it('to list or to ping is answered before any subscription', async () => {
     const stack = await openTestStack()
     const listener = await connect(stack)
     listener.send({ type: 'list', req: 1 })
@@ -73,7 +73,7 @@ describe('a request', () => {
 })
 
 describe('options', () => {
-  it('in the URL hold for the subscription that follows, as far as it does not say otherwise', async () => {
+  it('in the URL are defaults for the first subscription', async () => {
     const stack = await openTestStack()
     const first = await listenLive(stack, 'ws', 'symbols=*&types=transfer')
     transfer(stack, 'AAPLc', 1, wholeTokens(1))
@@ -93,7 +93,7 @@ describe('options', () => {
     expect(other.messagesOf('token')).toHaveLength(1)
   })
 
-  it('that are replaced hold from the next message of the tape on, and each that is not named stays', async () => {
+  it('change from the next update on, and those that are not named stay', async () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc,TSLAc&types=transfer&min_value=1000&min_shares=2')
     const all = await listenLive(stack, 'ws', 'symbols=AAPLc,TSLAc&types=transfer')
@@ -113,7 +113,7 @@ describe('options', () => {
     await sendOptions({ min_shares: '5' })
     await move('AAPLc', 4)
     await move('AAPLc', 6)
-    // The value stays asked for: two shares are not worth it.
+    // The minimum value stays: two shares are worth less.
     await sendOptions({ min_shares: null })
     await move('AAPLc', 2)
     await move('AAPLc', 7)
@@ -130,11 +130,11 @@ describe('options', () => {
     expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc', 'TSLAc', 'NVDAc'])
   })
 
-  it('of which one is wrong replace none, and add no symbol', async () => {
+  it('with one bad value change nothing and add no symbol', async () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
-    for (const wrong of [{ min_value: '-1' }, { party: '0x12' }, { since: 'start' }, { stage: 'sealed' }]) {
-      listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['nav'], min_shares: '1000', ...wrong })
+    for (const bad of [{ min_value: '-1' }, { party: '0x12' }, { since: 'start' }, { stage: 'sealed' }]) {
+      listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['nav'], min_shares: '1000', ...bad })
     }
     await listener.until(() => listener.messagesOf('error').length === 4)
     expect(listener.messagesOf('error').map(({ reason }) => reason)).toEqual([
@@ -147,8 +147,8 @@ describe('options', () => {
   })
 })
 
-describe('what is said before live', () => {
-  it('takes effect right after live, all of it, in its order', async () => {
+describe('a message before live', () => {
+  it('takes effect right after live, in order with the others', async () => {
     const stack = await openTestStack()
     const first = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     const { id } = await first.waitFor('live')
@@ -156,9 +156,9 @@ describe('what is said before live', () => {
     await first.until(() => first.messagesOf('transfer').length === 250)
     const listener = await connect(stack)
     listener.send({ type: 'subscribe', req: 'first', symbols: ['AAPLc'], types: ['transfer'], since: id })
-    const words = ['subscribe', 'unsubscribe', 'list', 'ping', 'nonsense'] as const
-    const said = Array.from({ length: EARLY }, (_, at) => words[at % words.length] ?? 'ping')
-    for (const [req, type] of said.entries()) listener.send({ type, req, symbols: ['TSLAc'], snapshot: false })
+    const types = ['subscribe', 'unsubscribe', 'list', 'ping', 'nonsense'] as const
+    const requests = Array.from({ length: EARLY }, (_, at) => types[at % types.length] ?? 'ping')
+    for (const [req, type] of requests.entries()) listener.send({ type, req, symbols: ['TSLAc'], snapshot: false })
     listener.send({ type: 'unsubscribe', req: 'last', symbols: ['AAPLc'] })
     await listener.waitFor('unsubscribed', ({ req }) => req === 'last')
     const live = messageTypesOf(listener.received).indexOf('live')
@@ -172,14 +172,14 @@ describe('what is said before live', () => {
       listener.messages
         .slice(live + 1, -1)
         .flatMap((message) => ('req' in message ? [[message.type, message.req]] : [])),
-    ).toEqual(said.map((type, req) => [type === 'nonsense' ? 'error' : answers[type], req]))
+    ).toEqual(requests.map((type, req) => [type === 'nonsense' ? 'error' : answers[type], req]))
     transfer(stack, 'AAPLc')
     await first.until(() => first.messagesOf('transfer').length === 251)
     await waitForAnswers(listener)
     expect(tapeUpdatesOf(listener)).toHaveLength(250)
   })
 
-  it('of the second subscription is nothing but a second one, however early it comes', async () => {
+  it('that is a second subscription stays a second one, even if it comes early', async () => {
     const stack = await openTestStack()
     const listener = await connect(stack, '?symbols=AAPLc&types=transfer')
     listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], since: 'start' })
@@ -201,7 +201,7 @@ describe('what is said before live', () => {
 })
 
 describe('a connection', () => {
-  it('that subscribes to nothing is ended after thirty seconds with 4009, one that subscribes is not', async () => {
+  it('without a subscription ends after thirty seconds with 4009', async () => {
     const stack = await openTestStack()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
@@ -224,7 +224,7 @@ describe('a connection', () => {
     await waitForAnswers(busy)
   })
 
-  it('ends with 4000 at the tenth bad message in a row, whatever is wrong with each', async () => {
+  it('ends with 4000 at the tenth consecutive bad message of any kind', async () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     transfer(stack)
@@ -245,7 +245,7 @@ describe('a connection', () => {
     expect(sequenceOf(bye?.id)).toBeGreaterThanOrEqual(sequenceOf(id))
   })
 
-  it('ends with 1009 at a binary message of more than 4 KiB, and counts the bytes of a text, not its characters', async () => {
+  it('ends with 1009 at a message of more than 4 KiB, measured in bytes', async () => {
     const stack = await openTestStack()
     const [binary, text] = [await connect(stack), await connect(stack)]
     binary.send(new Uint8Array(4_096))
@@ -257,7 +257,7 @@ describe('a connection', () => {
   })
 })
 
-describe('a mistake in the URL', () => {
+describe('an error in the URL', () => {
   it.each([
     'symbols=AAPLc&types=dividends',
     'symbols=AAPLc&stage=final',
@@ -272,7 +272,7 @@ describe('a mistake in the URL', () => {
     'symbols=AAPLc&symbols=TSLAc',
     'symbols=APPL',
     `symbols=${Array(201).fill('AAPLc').join()}`,
-  ])('is an error after hello, and the connection stays: %s', async (query) => {
+  ])('is reported after hello, and the connection stays: %s', async (query) => {
     const stack = await openTestStack()
     const listener = await connect(stack, `?${query}`)
     const { code, message } = await listener.waitFor('error')

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { messageTypesOf, openTestStack, tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
 import { listen, waitForAnswers } from './stream-listeners.ts'
 
-describe('what the URL of a WebSocket says', () => {
-  it('is cleared by null in the first subscription', async () => {
+describe('the URL parameters of a WebSocket', () => {
+  it('are cleared by null in the first subscription', async () => {
     const stack = await openTestStack()
     const listener = await listen(stack, 'ws', 'since=start&stage=sealed&snapshot=false&types=token,transfer')
     listener.send({ type: 'subscribe', symbols: ['AAPLc'], since: null, stage: null, snapshot: null })
@@ -13,7 +13,7 @@ describe('what the URL of a WebSocket says', () => {
     await listener.waitFor('transfer', ({ stage }) => stage === 'preconfirmed')
   })
 
-  it('holds whole or not at all: where its symbols are a mistake, the next subscription begins anew', async () => {
+  it('are ignored when their symbols are unknown', async () => {
     const stack = await openTestStack()
     const listener = await listen(stack, 'ws', 'symbols=APPL&types=transfer&since=start')
     await listener.waitFor('error')
@@ -25,7 +25,7 @@ describe('what the URL of a WebSocket says', () => {
     await listener.waitFor('seal')
   })
 
-  it('is no bad message where it is a mistake: nine after it do not end the connection', async () => {
+  it('do not count as a bad message: nine more do not end the connection', async () => {
     const stack = await openTestStack()
     const listener = await listen(stack, 'ws', 'symbols=AAPLc&types=dividends')
     await listener.waitFor('error')
@@ -34,8 +34,8 @@ describe('what the URL of a WebSocket says', () => {
   })
 })
 
-describe('a first subscription of which nothing is known', () => {
-  it('leaves it to the next one to say where to begin', async () => {
+describe('a first subscription with unknown symbols only', () => {
+  it('lets the next one set since', async () => {
     const stack = await openTestStack()
     const steady = await listen(stack, 'ws', 'symbols=AAPLc&types=transfer')
     transfer(stack)

@@ -5,59 +5,70 @@ import { apple, status, tesla } from '../tape/update-drafts.ts'
 import type { ListenRequest } from './edge-fixture.ts'
 import { amendOf, approvalAt, at, pauseAt, retractOf, sealedAt, sealOf, transferAt } from './fact-drafts.ts'
 
-/** A tape that might have been: whatever is drawn is turned into tellings, ends and seals in an order that can be. */
+/** Random actions that `batchesOf` turns into publications, amends, retracts and seals in a possible order. */
 const TapeAction = fc.record({
-  act: fc.constantFrom('tell', 'tell', 'tell', 'tell sealed', 'amend', 'amend', 'retract', 'seal', 'seal', 'status'),
+  kind: fc.constantFrom(
+    'publish',
+    'publish',
+    'publish',
+    'publish sealed',
+    'amend',
+    'amend',
+    'retract',
+    'seal',
+    'seal',
+    'status',
+  ),
   address: fc.constantFrom(apple, apple, apple, apple, tesla),
   block: fc.constantFrom(7, 7, 7, 7, 8),
   index: fc.constantFrom(0, 0, 0, 1, 2),
   value: fc.constantFrom('1.00', '50.00', '900.00'),
   seized: fc.boolean(),
-  /** Whether it comes in one turn with what is before it. */
-  along: fc.boolean(),
+  /** Whether it joins the batch before it. */
+  joined: fc.boolean(),
 })
-/** Mostly of the same few facts, so that lives are long. */
+/** Mostly about the same few facts, so that histories grow long. */
 export const TapeActions = fc.array(TapeAction, { maxLength: 30, size: 'max' })
 type TapeAction = typeof TapeAction extends fc.Arbitrary<infer Drawn> ? Drawn : never
 type FactDraft = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
 
 export function batchesOf(actions: readonly TapeAction[]): readonly (readonly Draft[])[] {
-  const facts = new Map<string, { drafts: FactDraft; sealed: boolean }>()
+  const facts = new Map<string, { draft: FactDraft; sealed: boolean }>()
   const batches: Draft[][] = []
   let fork = 0
-  for (const { act, address, block, index, value, seized, along } of actions) {
-    const name = (of: number) => `${address} ${block} ${of}`
-    const fact = facts.get(name(index))
+  for (const { kind, address, block, index, value, seized, joined } of actions) {
+    const nameOf = (at: number) => `${address} ${block} ${at}`
+    const fact = facts.get(nameOf(index))
     const draft = draftAt({ address, block, index }, value, seized)
     const drafts: Draft[] = []
-    if (act.startsWith('tell') && !fact) {
-      const sealed = act === 'tell sealed'
-      const one = sealed ? sealedAt(draft) : draft
-      facts.set(name(index), { drafts: one, sealed })
-      drafts.push(one)
-    } else if (act === 'amend' && fact) {
-      drafts.push(amendOf(fact.drafts, fact.sealed ? sealedAt(draft) : draft))
-      fact.drafts = { ...draft, time: fact.drafts.time }
-    } else if (act === 'retract' && fact) {
-      drafts.push(retractOf(fact.drafts, fact.sealed ? 'reorg' : 'not_sealed'))
-      facts.delete(name(index))
-    } else if (act === 'seal') {
+    if (kind.startsWith('publish') && !fact) {
+      const sealed = kind === 'publish sealed'
+      const published = sealed ? sealedAt(draft) : draft
+      facts.set(nameOf(index), { draft: published, sealed })
+      drafts.push(published)
+    } else if (kind === 'amend' && fact) {
+      drafts.push(amendOf(fact.draft, fact.sealed ? sealedAt(draft) : draft))
+      fact.draft = { ...draft, time: fact.draft.time }
+    } else if (kind === 'retract' && fact) {
+      drafts.push(retractOf(fact.draft, fact.sealed ? 'reorg' : 'not_sealed'))
+      facts.delete(nameOf(index))
+    } else if (kind === 'seal') {
       fork += 1
-      const contents = [0, 1, 2].flatMap((of) => {
-        const one = facts.get(name(of))
-        if (one) one.sealed = true
-        return one ? [one.drafts] : []
+      const contents = [0, 1, 2].flatMap((at) => {
+        const sealedFact = facts.get(nameOf(at))
+        if (sealedFact) sealedFact.sealed = true
+        return sealedFact ? [sealedFact.draft] : []
       })
       drafts.push(sealOf([...contents, { index: 9 }], block, fork, address))
-    } else if (act === 'status') drafts.push(status({ at }))
+    } else if (kind === 'status') drafts.push(status({ at }))
     const last = batches.at(-1)
-    if (along && last) last.push(...drafts)
+    if (joined && last) last.push(...drafts)
     else batches.push(drafts)
   }
   return batches
 }
 
-/** Each index of a block is a fact of another kind. */
+/** A draft whose type depends on its index in the block. */
 function draftAt(
   position: { address: typeof apple; block: number; index: number },
   value: string,
@@ -69,7 +80,6 @@ function draftAt(
   return seized ? { ...transferDraft, type: 'seize' } : transferDraft
 }
 
-/** Whatever may be asked for. */
 export const ArbitrarySelection = fc.record({
   tokens: fc.constantFrom(undefined, undefined, [apple], [tesla]),
   stage: fc.constantFrom('preconfirmed' as const, 'sealed' as const),
@@ -78,7 +88,7 @@ export const ArbitrarySelection = fc.record({
     fc.subarray<UpdateType>(['transfer', 'seize', 'approval', 'pause', 'seal', 'retract', 'amend', 'status'], {
       minLength: 1,
     }),
-    // Those who are told of a key's end only because they were told of the key.
+    // Selections that receive the end of a key only because they received the key.
     fc.constantFrom<UpdateType[]>(['transfer'], ['seize'], ['approval', 'nav']),
   ),
   min: fc.constantFrom(null, 10, 100),

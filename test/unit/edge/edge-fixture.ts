@@ -18,26 +18,26 @@ import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 
-/** What one asks to hear; all of it where nothing is said. */
+/** What a test listener requests; everything by default. */
 export type ListenRequest = {
   readonly tokens?: readonly Hex[]
   readonly options?: Partial<SelectionOptions>
   readonly since?: StartPoint
-  readonly carrier?: Transport
+  readonly transport?: Transport
   readonly heartbeatMs?: number
   readonly address?: string
-  /** Bytes after which writing has to wait until the test reads. */
+  /** Bytes after which the outlet reports a backlog until the test drains it. */
   readonly roomBytes?: number
 }
 
 type EdgeSettings = {
   readonly bound?: number
   readonly replay?: number
-  /** A tape that is there already, and has its own end. */
+  /** A tape that the test opened and closes itself. */
   readonly existingTape?: SearchableTape
 }
 
-/** A house over a tape in memory, and whoever listens there; everything said is kept. */
+/** The hub over a tape in memory, with listeners that record everything they are sent. */
 export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
@@ -66,7 +66,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     limits: { selections: 10, replay, backlog: 262_144, retentionMs: 60_000 },
   }
   const listen = (request: ListenRequest = {}) => {
-    const { tokens, options = {}, since = { from: 'now' }, carrier: transport = 'ndjson', roomBytes } = request
+    const { tokens, options = {}, since = { from: 'now' }, transport = 'ndjson', roomBytes } = request
     const outlet = new RecordingOutlet(roomBytes ?? Number.POSITIVE_INFINITY)
     const listener = new Listener({
       ...{
@@ -91,17 +91,17 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
   return { tape, hub, context, clock, listen, close }
 }
 
-/** A house that is closed when the test is over. */
+/** The same, closed when the test ends. */
 export function openTestEdge(bounds: EdgeSettings = {}) {
   const context = openEdge(bounds)
   onTestFinished(() => context.close())
   return context
 }
 
-/** Where somebody goes on who was somewhere. */
+/** The start point that resumes after a position. */
 export const sinceAfter = (position: string | null | undefined): StartPoint => startPointFromLastEventId(position ?? '')
 
-/** Writes down what it is given. One with little room waits to be read. */
+/** Records what it is given. One with little room reports a backlog until it is drained. */
 class RecordingOutlet implements Outlet {
   readonly writes: string[] = []
   readonly #roomBytes: number
@@ -128,7 +128,7 @@ class RecordingOutlet implements Outlet {
     })
   }
 
-  /** Takes a little, and is owed the rest. */
+  /** Takes some bytes and keeps its backlog. */
   takeSome(): void {
     this.takenBytes += 1
   }
@@ -156,7 +156,7 @@ class RecordingOutlet implements Outlet {
     return this.lines.map((line) => assertValidMessage(JSON.parse(line)))
   }
 
-  /** What came of the tape, word for word. */
+  /** The updates, in their exact text. */
   get publishedLines(): readonly string[] {
     return this.lines.filter((line) => 'prev' in JSON.parse(line))
   }

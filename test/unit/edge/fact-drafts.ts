@@ -4,11 +4,11 @@ import { formatKey } from '../../../src/protocol/key.ts'
 import type { DraftOf } from '../../../src/protocol/updates.ts'
 import { apple, approval, transfer } from '../tape/update-drafts.ts'
 
-/** What is told of facts, by hand: as the ingest would write it, and as it never would where a test wants that. */
+/** Drafts of updates about facts, built by hand, so that a test can also build what ingest never writes. */
 
 export const at = 1_000_000
 
-/** A fact by its place: a token, a block, an index. */
+/** A fact by its token, block and index. */
 export type FactPosition = { readonly address?: Hex; readonly block?: number; readonly index?: number }
 
 type FactDraft = DraftOf<'transfer' | 'seize' | 'approval' | 'pause'>
@@ -48,7 +48,7 @@ export const pauseAt = (fact: FactPosition): DraftOf<'pause'> => {
   }
 }
 
-/** The same telling, made when its block was sealed already. */
+/** The same fact, published as already sealed. */
 export const sealedAt = <Draft extends FactDraft>(draft: Draft, fork = 0): Draft => ({
   ...draft,
   stage: 'sealed',
@@ -57,7 +57,7 @@ export const sealedAt = <Draft extends FactDraft>(draft: Draft, fork = 0): Draft
 
 const numberOf = (draft: FactDraft): number => Number(draft.key?.split('-')[0])
 
-/** Corrects a telling; `update` is its new content. */
+/** An amend of a fact; `update` is its new content. */
 export function amendOf(of: FactDraft, update: FactDraft): DraftOf<'amend'> {
   const { symbol, address, time, key = '' } = of
   const { time: _, ...content } = update
@@ -72,7 +72,9 @@ export function retractOf(draft: FactDraft, reason: DraftOf<'retract'>['reason']
   return { type: 'retract', symbol, address, time, key, of: type, was: 'k.1', reason, by: null, now: null, block }
 }
 
-/** Seals a block of one token: what it holds, in log order; a bare place is folded into another. */
+/**
+ * Seals a block of one token with these contents, in log order. A bare position stands for a log folded into another.
+ */
 export function sealOf(
   contents: readonly (FactDraft | FactPosition)[],
   block = 7,
@@ -80,8 +82,10 @@ export function sealOf(
   address: Hex = apple,
 ): DraftOf<'seal'> {
   const { symbol, time } = approval({ at, address })
-  const keys = contents.map((one) => ('type' in one ? (one.key ?? '') : keyOf({ address, block, ...one })))
-  const types = contents.map((one) => ('type' in one ? one.type : 'part'))
+  const keys = contents.map((content) =>
+    'type' in content ? (content.key ?? '') : keyOf({ address, block, ...content }),
+  )
+  const types = contents.map((content) => ('type' in content ? content.type : 'part'))
   const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
   const sealed = { number: block, hash: blockHash(block, fork), timestamp: null }
   return { type: 'seal', symbol, address, time, block: sealed, keys, types, late_keys: [], count: keys.length, digest }

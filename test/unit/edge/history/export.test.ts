@@ -10,11 +10,11 @@ import { openEdge } from '../edge-fixture.ts'
 import { at, transferAt } from '../fact-drafts.ts'
 import { queryAt, tokenNotes } from './history-fixture.ts'
 
-/** What is more than the kernel takes for somebody who does not read. */
+/** More megabytes than the kernel buffers for a client that does not read. */
 const MANY_MESSAGES = 40
 const MEGABYTE = 1_000_000
 
-/** A door to a tape that the test writes itself; `answers` are those under way or over, in the order in which they began. */
+/** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
 async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableTape) {
   const innerEdge = openEdge()
   await innerEdge.tape.append([], tokenNotes)
@@ -41,10 +41,10 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
   onTestFinished(async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
-    for (const one of new Set([outerEdge, innerEdge])) await one.close()
+    for (const edge of new Set([outerEdge, innerEdge])) await edge.close()
   })
   const { port } = server.address() as AddressInfo
-  /** Asks, and reads nothing until it is told to. */
+  /** Sends a request; the test reads the response. */
   const openRequest = (query = '', from = 'here') =>
     new Promise<IncomingMessage>((resolve, reject) => {
       const outgoingRequest = request({ port, host: '127.0.0.1', path: `/?${query}`, headers: { from } }, resolve)
@@ -55,12 +55,12 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
   return { tape, clock, hub, answers, warnings, port, openRequest }
 }
 
-/** All that comes, and whether it ended as it should. */
+/** Reads the response, and whether it ended properly. */
 async function readAll(answer: IncomingMessage) {
   let text = ''
   answer.setEncoding('utf8')
   try {
-    for await (const piece of answer) text += piece
+    for await (const chunk of answer) text += chunk
     return { text, complete: answer.complete }
   } catch {
     return { text, complete: false }
@@ -70,13 +70,13 @@ async function readAll(answer: IncomingMessage) {
 const long = { ...token({ at }), token: { text: 'x'.repeat(MEGABYTE) } }
 const linesOf = (tape: SearchableTape) =>
   Promise.resolve(tape.readAfter(0, 10_000)).then((entries) => entries.map(({ text }) => `${text}\n`).join(''))
-/** Resolves once a condition holds; it is looked at in every turn of the event loop. */
+/** Resolves once a condition holds, checked on every turn of the event loop. */
 const waitUntil = async (condition: () => boolean) => {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('history as lines', () => {
-  it('is everything in the bytes of the tape, and ends', async () => {
+describe('a history export', () => {
+  it('sends every update in the bytes of the tape and ends properly', async () => {
     const { tape, openRequest, hub } = await openExportServer()
     await tape.append(Array.from({ length: 450 }, (_, index) => transferAt({ index })))
     const answer = await openRequest()
@@ -92,17 +92,17 @@ describe('history as lines', () => {
     await waitUntil(() => hub.listenerCounts.ndjson === 0)
   })
 
-  it('of nothing is an answer without lines that ends as well', async () => {
+  it('of nothing has no lines and ends properly', async () => {
     const { openRequest } = await openExportServer()
     expect(await readAll(await openRequest('types=nav'))).toEqual({ text: '', complete: true })
   })
 
-  it('waits for a reader who does not read, holds little of it, and goes on when it reads', async () => {
+  it('waits for a reader that pauses, holds little memory, and continues when it reads', async () => {
     const { tape, openRequest, answers } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const answer = await openRequest()
     const [outgoing] = answers
-    // The turns of others go on, and it comes to a stand once all buffers on the way are full.
+    // It stops once all buffers on the way are full, while the event loop goes on.
     let written: number | undefined
     while (written !== outgoing?.socket?.bytesWritten || !outgoing?.writableNeedDrain) {
       written = outgoing?.socket?.bytesWritten
@@ -115,7 +115,7 @@ describe('history as lines', () => {
     expect(text === (await linesOf(tape))).toBe(true)
   })
 
-  it('is cut for whoever takes nothing for a minute, and not for whoever takes a little', async () => {
+  it('is cut off when its reader takes nothing for a minute, not when it takes a little', async () => {
     const { tape, openRequest, answers, clock, hub } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const answer = await openRequest()
@@ -135,7 +135,7 @@ describe('history as lines', () => {
     }
     await hub.sendHeartbeats()
     expect(outgoing?.destroyed).toBe(false)
-    // What it had begun to read may go on for a moment.
+    // A read that was under way may take some more bytes.
     for (let minute = 0; minute < 3; minute += 1) {
       await new Promise((resolve) => setImmediate(resolve))
       clock.now += 60_000
@@ -145,22 +145,22 @@ describe('history as lines', () => {
     expect((await readAll(answer)).complete).toBe(false)
   })
 
-  it('is read two at a time by one address, while others come in between', async () => {
+  it('runs twice at a time for one address, without delay for others', async () => {
     const { tape, openRequest, answers } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const [first, second, third] = [await openRequest(), await openRequest(), await openRequest()]
     expect(await readAll(await openRequest('limit=1', 'elsewhere'))).toMatchObject({ complete: true })
     await waitUntil(() => answers.slice(0, 2).every(({ writableNeedDrain }) => writableNeedDrain))
-    const begins = new Promise((resolve) => third.once('readable', resolve))
+    const started = new Promise((resolve) => third.once('readable', resolve))
     expect(third.readableLength).toBe(0)
     first.destroy()
-    await begins
+    await started
     expect(third.readableLength).toBeGreaterThan(0)
     second.destroy()
     expect((await readAll(third)).complete).toBe(true)
   })
 
-  it('is cut when the relay stops, and refused from then on', async () => {
+  it('is cut off when the relay stops, and refused from then on', async () => {
     const { tape, openRequest, hub, answers } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const [answer, second, waiting] = [await openRequest(), await openRequest(), await openRequest()]
@@ -168,12 +168,12 @@ describe('history as lines', () => {
     hub.drain()
     expect((await readAll(answer)).complete).toBe(false)
     expect((await readAll(second)).complete).toBe(false)
-    // Nothing but history stands in it, so nobody takes a farewell for a message.
+    // An export holds history alone: no `bye` ends it.
     expect(await readAll(waiting)).toEqual({ text: '', complete: false })
     await expect(openRequest()).rejects.toThrow()
   })
 
-  it('is cut by a reset for who would take any other end for the end, as a proxy may', async () => {
+  it('is cut off by a reset over HTTP/1.0, where any other end looks proper', async () => {
     const { tape, hub, answers, port } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const socket = connect(port, '127.0.0.1').pause()
@@ -184,7 +184,7 @@ describe('history as lines', () => {
     expect(failure).toMatchObject({ code: 'ECONNRESET' })
   })
 
-  it('reads no further once its reader is gone', async () => {
+  it('stops when its reader is gone', async () => {
     const { tape, openRequest, answers, hub } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const answer = await openRequest()
@@ -192,18 +192,18 @@ describe('history as lines', () => {
     await waitUntil(() => outgoing?.writableNeedDrain === true)
     answer.destroy()
     await waitUntil(() => outgoing?.destroyed === true && hub.listenerCounts.ndjson === 0)
-    // Its turn is another's again.
+    // Its replay slot is free again.
     const others = await Promise.all([openRequest('limit=3'), openRequest('limit=3')])
     expect((await Promise.all(others.map(readAll))).map(({ complete }) => complete)).toEqual([true, true])
   })
 
-  it('is cut where reading fails, and why is said for the log', async () => {
+  it('is cut off and logged when a read fails', async () => {
     let reads = 0
-    const failing = (readAll: HistoryReader): HistoryReader => {
-      return (stretch) => {
+    const failing = (read: HistoryReader): HistoryReader => {
+      return (range) => {
         reads += 1
         if (reads > 2) throw new Error('the disk is gone')
-        return readAll(stretch)
+        return read(range)
       }
     }
     const { tape, openRequest, warnings } = await openExportServer(
@@ -223,12 +223,12 @@ describe('history as lines', () => {
     expect(warnings).toEqual([{ failure: 'Error: the disk is gone' }])
   })
 
-  it('is cut where eviction is faster than its reader, which is nothing to tell the log', async () => {
+  it('is cut off and not logged when eviction is faster than its reader', async () => {
     const { tape, clock, openRequest, answers, warnings } = await openExportServer()
     for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
     const answer = await openRequest()
     await waitUntil(() => answers[0]?.writableNeedDrain === true)
-    // What is too old goes with whatever is written next.
+    // The next append evicts what is too old.
     clock.now += 60_001
     await tape.append([{ ...transferAt({ index: 1 }), time: new Date(clock.now).toISOString() }])
     const { text, complete } = await readAll(answer)

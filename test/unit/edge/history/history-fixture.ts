@@ -6,7 +6,7 @@ import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import type { ArbitrarySelection } from '../arbitrary-tape.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
-/** Two tokens that can be named. */
+/** The notes of two listed tokens. */
 export const tokenNotes = notesOfTokens([
   { address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] },
   { address: tesla, symbol: 'TSLAc', isin: null, formerSymbols: [] },
@@ -14,7 +14,7 @@ export const tokenNotes = notesOfTokens([
 
 export type QueryParameters = Readonly<Record<string, string | number>>
 
-/** A house whose two tokens can be named. */
+/** A test edge with the two tokens listed. */
 export async function openNamedEdge(bounds: { readonly bound?: number; readonly existingTape?: SearchableTape } = {}) {
   const edge = openTestEdge(bounds)
   await edge.tape.append([], tokenNotes)
@@ -23,14 +23,14 @@ export async function openNamedEdge(bounds: { readonly bound?: number; readonly 
 
 export const historyReaderOf = (tape: SearchableTape) => ({ tape, workQueue: new WorkQueue(), isGone: () => false })
 
-/** What is asked for by a client who says this in its URL at this time. */
+/** The query that these URL parameters make at this time. */
 export function queryAt(now: number, tape: SearchableTape, parameters: QueryParameters) {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) query.set(name, String(value))
   return readHistoryQuery(query, { tape, view: new View(tape), now: () => now })
 }
 
-/** A selection as it stands in a URL. */
+/** A selection as URL parameters. */
 export const parametersOf = ({ tokens, stage, types, min }: ArbitrarySelection): QueryParameters => ({
   ...(tokens ? { symbols: tokens.join() } : {}),
   ...(min === null ? {} : { min_value: min }),

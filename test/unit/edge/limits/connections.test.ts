@@ -3,14 +3,12 @@ import { ConnectionLimits } from '../../../../src/edge/limits/connections.ts'
 
 const openConnections = () => new ConnectionLimits({ clientsBound: 5, perAddressBound: 3 })
 
-/** Somebody who comes from an address. */
 const clientAt = (address: string) => ({ address })
 
-/** Lets everything go on that waits for nothing but its turn. */
 const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('who may come in', () => {
-  it('is asked of the address first, so that one crowd is not told to wait for others', () => {
+describe('the connection limits', () => {
+  it('name the limit of the address before the total', () => {
     const connectionLimits = openConnections()
     for (const address of ['a', 'a', 'a', 'b', 'c']) connectionLimits.add(clientAt(address))
     expect(['a', 'b', 'd'].map((address) => connectionLimits.exceededLimit(address))).toEqual([
@@ -20,7 +18,7 @@ describe('who may come in', () => {
     ])
   })
 
-  it('is open again to whoever makes room', () => {
+  it('allow a new connection after a disconnect', () => {
     const connectionLimits = openConnections()
     for (const address of ['a', 'a', 'a', 'b', 'b']) connectionLimits.add(clientAt(address))
     connectionLimits.remove(clientAt('a'))
@@ -29,26 +27,26 @@ describe('who may come in', () => {
 })
 
 describe('replays of one address', () => {
-  it('run two at a time, and the others in the order in which they came', async () => {
+  it('run two at a time, and the others in order of arrival', async () => {
     const connectionLimits = openConnections()
     connectionLimits.add(clientAt('a'))
-    const begun: number[] = []
-    const turns = [0, 1, 2, 3].map(async (which) => {
-      const through = await connectionLimits.acquireReplaySlot(clientAt('a'))
-      begun.push(which)
-      return through
+    const started: number[] = []
+    const slots = [0, 1, 2, 3].map(async (which) => {
+      const release = await connectionLimits.acquireReplaySlot(clientAt('a'))
+      started.push(which)
+      return release
     })
     await nextTick()
-    expect(begun).toEqual([0, 1])
-    ;(await turns[1])?.()
+    expect(started).toEqual([0, 1])
+    ;(await slots[1])?.()
     await nextTick()
-    expect(begun).toEqual([0, 1, 2])
-    ;(await turns[0])?.()
+    expect(started).toEqual([0, 1, 2])
+    ;(await slots[0])?.()
     await nextTick()
-    expect(begun).toEqual([0, 1, 2, 3])
+    expect(started).toEqual([0, 1, 2, 3])
   })
 
-  it('wait for nobody elsewhere', async () => {
+  it('do not wait for other addresses', async () => {
     const connectionLimits = openConnections()
     for (const address of ['a', 'b']) connectionLimits.add(clientAt(address))
     await Promise.all([
@@ -58,46 +56,46 @@ describe('replays of one address', () => {
     expect(await connectionLimits.acquireReplaySlot(clientAt('b'))).toBeTypeOf('function')
   })
 
-  it('are not waited for by whoever has left, and its place in the row goes to the next', async () => {
+  it('end their wait at a disconnect, and the next one moves up', async () => {
     const connectionLimits = openConnections()
     const here = clientAt('a')
     connectionLimits.add(here)
-    const [through] = await Promise.all([
+    const [release] = await Promise.all([
       connectionLimits.acquireReplaySlot(clientAt('a')),
       connectionLimits.acquireReplaySlot(clientAt('a')),
     ])
-    const begun: string[] = []
-    const come = async (guest: { address: string }, name: string) => {
-      connectionLimits.add(guest)
-      const turn = await connectionLimits.acquireReplaySlot(guest)
-      begun.push(name)
-      return turn
+    const started: string[] = []
+    const connect = async (client: { address: string }, name: string) => {
+      connectionLimits.add(client)
+      const releaseSlot = await connectionLimits.acquireReplaySlot(client)
+      started.push(name)
+      return releaseSlot
     }
     const gone = clientAt('a')
-    const [left, next, last] = [come(gone, 'left'), come(clientAt('a'), 'next'), come(clientAt('a'), 'last')]
+    const [left, next, last] = [connect(gone, 'left'), connect(clientAt('a'), 'next'), connect(clientAt('a'), 'last')]
     connectionLimits.remove(gone)
-    // It is called as ever when somebody is through, and frees no turn but its own.
+    // A disconnected client releases as well; that frees no slot.
     ;(await left)()
-    expect(begun).toEqual(['left'])
-    through?.()
+    expect(started).toEqual(['left'])
+    release?.()
     await next
     await nextTick()
-    expect(begun).toEqual(['left', 'next'])
+    expect(started).toEqual(['left', 'next'])
     ;(await next)()
     await last
-    expect(begun).toEqual(['left', 'next', 'last'])
+    expect(started).toEqual(['left', 'next', 'last'])
   })
 
-  it('give their place back when all have left', async () => {
+  it('free their slots when all clients have disconnected', async () => {
     const connectionLimits = openConnections()
     for (let round = 0; round < 3; round += 1) {
       connectionLimits.add(clientAt('a'))
-      const through = await Promise.all([
+      const releases = await Promise.all([
         connectionLimits.acquireReplaySlot(clientAt('a')),
         connectionLimits.acquireReplaySlot(clientAt('a')),
       ])
       connectionLimits.remove(clientAt('a'))
-      for (const one of through) one()
+      for (const release of releases) release()
     }
     expect(connectionLimits.exceededLimit('a')).toBeNull()
   })

@@ -7,7 +7,7 @@ const countTaken = (bucket: TokenBucket, times: number, now: number): number => 
   return count
 }
 
-it('gives so many at once, and then as many as time has passed for', () => {
+it('gives its capacity at once, and then its rate', () => {
   const bucket = new TokenBucket(50, 10, 0)
   expect(countTaken(bucket, 100, 0)).toBe(50)
   expect(countTaken(bucket, 100, 1_000)).toBe(10)
@@ -15,17 +15,17 @@ it('gives so many at once, and then as many as time has passed for', () => {
   expect(countTaken(bucket, 100, 1_150)).toBe(1)
 })
 
-it('never holds more than its size, however long nobody asked', () => {
+it('never holds more than its capacity', () => {
   const bucket = new TokenBucket(50, 10, 0)
   expect(countTaken(bucket, 100, 3_600_000)).toBe(50)
 })
 
-it('lets somebody who keeps the pace go on for ever', () => {
+it('never refuses a client that keeps to the rate', () => {
   const bucket = new TokenBucket(50, 10, 0)
   for (let now = 0; now < 100_000; now += 100) expect(bucket.take(now)).toBe(true)
 })
 
-it('takes nothing back when the clock goes back', () => {
+it('loses no tokens when the clock goes back', () => {
   const bucket = new TokenBucket(2, 10, 1_000)
   expect(countTaken(bucket, 5, 500)).toBe(2)
   expect(countTaken(bucket, 5, 600)).toBe(1)

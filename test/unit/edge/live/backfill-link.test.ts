@@ -9,13 +9,13 @@ import { updateTypes } from '../../../../src/protocol/updates.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
-/** The server's own bound for a request line and its headers, and what a client's headers may take of it. */
+/** The server's bound for the request line and headers, and the share of a client's headers. */
 const HEADERS_BOUND_BYTES = 8_192
 const HEADERS_OF_A_CLIENT_BYTES = 2_048
 
 const addressOf = (nth: number): Hex => `0x${nth.toString(16).padStart(40, '0')}`
 
-/** What is asked for by whoever follows the way to what a listener of these tokens missed after place 7 and up to 90. */
+/** The query behind the link for a listener of these tokens that missed everything after position 7 up to 90. */
 async function queryFromLink(
   symbols: readonly string[] | null,
   options: Partial<SelectionOptions> = {},
@@ -35,7 +35,7 @@ async function queryFromLink(
     options: { ...defaultSelectionOptions, ...options },
   }
   const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
-  // As the tape is by the time somebody asks.
+  // The tape has grown by the time a client follows the link.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
   const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
     tape: later,
@@ -45,7 +45,7 @@ async function queryFromLink(
   return { url, query, selection }
 }
 
-describe('the way to what was left out', () => {
+describe('the backfill link', () => {
   it.each<[string, readonly string[] | null, Partial<SelectionOptions>]>([
     ['all tokens', null, {}],
     ['one token', ['AAPLc'], {}],
@@ -57,7 +57,7 @@ describe('the way to what was left out', () => {
       ['AAPLc'],
       { minValue: parseDecimal('10000.50'), minShares: parseDecimal('0.000001'), party: addressOf(9) },
     ],
-  ])('asks for the very selection: %s', async (_, symbols, options) => {
+  ])('names the same selection: %s', async (_, symbols, options) => {
     const { query, selection } = await queryFromLink(symbols, options)
     const written = ({ minValue, minShares, ...rest }: SelectionOptions) => ({
       ...rest,
@@ -68,20 +68,20 @@ describe('the way to what was left out', () => {
     expect({ ...written(query.selection.options), value: null }).toEqual({ ...written(selection.options), value: null })
   })
 
-  it('leads from just after the place to the end, and no further', async () => {
+  it('covers the skipped range and no more', async () => {
     expect((await queryFromLink(null)).query).toMatchObject({
       after: { seq: 7, n: null },
       before: { seq: 91, n: null },
     })
     const within = { seq: 7, n: 3 }
-    // What is given before the next seal comes live.
+    // What the sealed view emits before the next seal comes live.
     expect((await queryFromLink(null, { stage: 'sealed' }, within)).query).toMatchObject({
       after: within,
       before: { seq: 91, n: 1 },
     })
   })
 
-  it('is a path that a server takes, however many tokens there are', async () => {
+  it('is a path that a server accepts, with the maximum number of tokens', async () => {
     const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `S${nth}c`)
     const { url, query, selection } = await queryFromLink(many)
     expect(url).toMatch(/^\/v1\/events\?[\w.,=&*-]+$/)
@@ -89,7 +89,7 @@ describe('the way to what was left out', () => {
     expect(query.selection.tokens).toEqual(selection.tokens)
   })
 
-  it.each(['é', 'ß&', '#+', '100%', "it's?"])('is so as well where their names are written as %j', async (odd) => {
+  it.each(['é', 'ß&', '#+', '100%', "it's?"])('is short enough for symbols such as %j', async (odd) => {
     const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `${odd}${nth}`)
     const { url, query, selection } = await queryFromLink(many)
     expect(url.length).toBeLessThan(HEADERS_BOUND_BYTES - HEADERS_OF_A_CLIENT_BYTES)
@@ -97,7 +97,7 @@ describe('the way to what was left out', () => {
   })
 
   it.each(['*', ' S0c', 'S\u00a0', '\ud800', '\u0000', 'A,B', addressOf(3), 'isin:S0c'])(
-    'names by its address who is called %j',
+    'uses the address of a token with the symbol %j',
     async (odd) => {
       const many = [odd, ...Array.from({ length: 120 }, (_, nth) => `S${nth}c`)]
       const { url, query, selection } = await queryFromLink(many)
@@ -106,7 +106,7 @@ describe('the way to what was left out', () => {
     },
   )
 
-  it('names by its address whatever its symbol would not find', async () => {
+  it('uses the address of a token that its symbol would not find', async () => {
     const many = Array.from({ length: 120 }, (_, nth) => (nth < 20 ? 'SAMEc' : nth < 40 ? `A,${nth}` : `S${nth}c`))
     const { query, selection, url } = await queryFromLink(many)
     expect(query.selection.tokens).toEqual(selection.tokens)

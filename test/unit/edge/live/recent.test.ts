@@ -4,10 +4,10 @@ import type { Update } from '../../../../src/protocol/updates.ts'
 import type { Entry } from '../../../../src/tape/tape.ts'
 
 const entries = (from: number, to: number, text = '{}'): readonly Entry[] =>
-  Array.from({ length: to - from + 1 }, (_, at) => ({ seq: from + at, update: {} as Update, text }))
+  Array.from({ length: to - from + 1 }, (_, index) => ({ seq: from + index, update: {} as Update, text }))
 const sequencesAfter = (recent: RecentUpdates, seq: number) => recent.after(seq)?.map((entry) => entry.seq)
 
-it('gives what stands after a number, and nothing where some of that is not at hand', () => {
+it('returns the updates after a sequence number, or nothing if some are missing', () => {
   const recent = new RecentUpdates(7)
   recent.add(entries(8, 10))
   expect(sequencesAfter(recent, 7)).toEqual([8, 9, 10])
@@ -19,7 +19,7 @@ it('gives what stands after a number, and nothing where some of that is not at h
 it.each([
   ['number', '{}', 2_048, 4_096],
   ['size', 'x'.repeat(65_536), 64, 128],
-])('keeps so much of the newest by %s, and never as much as twice and one stroke', (_, text, kept, most) => {
+])('keeps its bound by %s, and never twice that and one batch more', (_, text, kept, most) => {
   const recent = new RecentUpdates(0)
   let largest = 0
   for (let seq = 1; seq <= 3 * most; seq += 1) {

@@ -5,7 +5,7 @@ import { type Draft, updateTypes } from '../../../../src/protocol/updates.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { openTestEdge, sinceAfter } from '../edge-fixture.ts'
 
-/** Longer than any welcome takes in turns of the promise queue. */
+/** More turns of the promise queue than a session needs to start. */
 const TICKS = 30
 
 const time = new Date(1_000_000).toISOString()
@@ -31,7 +31,6 @@ const logDraft = (block: number): Draft => ({
   tx: { hash: `0x${'a'.repeat(64)}`, index: 0, log_index: 0 },
 })
 
-/** One who hears everything there is. */
 const everything = { options: { types: updateTypes }, since: { from: 'start' } } as const
 
 const blockNumbersOf = (messages: readonly Message[]): readonly number[] =>
@@ -39,9 +38,9 @@ const blockNumbersOf = (messages: readonly Message[]): readonly number[] =>
     message.type === 'hole' ? [message.blocks.first] : message.type === 'log' ? [message.block.number] : [],
   )
 
-describe('joining', () => {
+describe('a join', () => {
   it.each(Array.from({ length: TICKS }, (_, turn) => turn))(
-    'loses nothing that is written %i turns after it began, and tells nothing twice',
+    'neither loses nor repeats an update that is written %i turns after its start',
     async (turn) => {
       const { tape, listen } = openTestEdge()
       await tape.append([holeDraft(1), holeDraft(2)])
@@ -55,26 +54,26 @@ describe('joining', () => {
   )
 })
 
-/** Counts how often something is read for a selection. */
+/** Counts the pages that are read for selections. */
 function countPages(tape: SearchableTape) {
   const reader = tape.openReader.bind(tape)
   const pages = vi.fn()
   vi.spyOn(tape, 'openReader').mockImplementation((wanted) => {
     const read = reader(wanted)
-    return (stretch) => {
+    return (range) => {
       pages()
-      return read(stretch)
+      return read(range)
     }
   })
   return pages
 }
 
 describe('a replay', () => {
-  it('is not measured any further for somebody who has left', async () => {
+  it('is not counted further after a disconnect', async () => {
     const { tape, listen } = openTestEdge({ replay: 500 })
     await tape.append(Array.from({ length: 2_000 }, (_, block) => logDraft(block)))
     const pages = countPages(tape)
-    // Whether so many are given cannot be told without reading them.
+    // In the sealed view only a read can count the matches.
     const { started, leave } = listen({ options: { types: ['log'], stage: 'sealed' }, since: { from: 'start' } })
     while (pages.mock.calls.length === 0) await yieldToEventLoop()
     leave()
@@ -82,7 +81,7 @@ describe('a replay', () => {
     expect(pages.mock.calls.length).toBeLessThan(5)
   })
 
-  it('is not measured message by message where the tape knows how many there are', async () => {
+  it('is not counted update by update when the tape knows the number', async () => {
     const { tape, listen } = openTestEdge({ replay: 500 })
     await tape.append(Array.from({ length: 2_000 }, (_, block) => logDraft(block)))
     await tape.append([holeDraft(1)])
@@ -96,7 +95,7 @@ describe('a replay', () => {
     expect(pages).not.toHaveBeenCalled()
   })
 
-  it('of few among many reads few', async () => {
+  it('of few among many updates reads few pages', async () => {
     const { tape, listen } = openTestEdge()
     await tape.append([holeDraft(1)])
     for (let turn = 0; turn < 20; turn += 1) {
@@ -104,17 +103,17 @@ describe('a replay', () => {
     }
     await tape.append([holeDraft(2)])
     const pages = countPages(tape)
-    const one = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
-    await one.started
-    expect(blockNumbersOf(one.outlet.messages)).toEqual([1, 2])
-    const sparing = pages.mock.calls.length
+    const few = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
+    await few.started
+    expect(blockNumbersOf(few.outlet.messages)).toEqual([1, 2])
+    const fewPages = pages.mock.calls.length
     const everything = listen({ options: { types: ['hole', 'log'] }, since: { from: 'start' } })
     await everything.started
     expect(everything.outlet.updates).toHaveLength(10_002)
-    expect(pages.mock.calls.length - sparing).toBeGreaterThan(20 * sparing)
+    expect(pages.mock.calls.length - fewPages).toBeGreaterThan(20 * fewPages)
   })
 
-  it('that eviction overtakes goes on at the oldest after a gap, and never goes back behind it', async () => {
+  it('continues at the oldest position after a gap when eviction overtakes it, and never goes back', async () => {
     const { tape, listen } = openTestEdge({ bound: 1_000 })
     for (let block = 1; block <= 1_000; block += 1) await tape.append([logDraft(block)])
     const { outlet, started } = listen(everything)
@@ -146,12 +145,12 @@ describe('replays of one address', () => {
     return other.outlet.messages
   }
 
-  it('run two at a time: the next begins when one is through', async () => {
-    const house = openTestEdge()
-    await house.tape.append([holeDraft(1), holeDraft(2)])
-    const [first, second] = [house.listen(slow), house.listen(slow)]
-    const third = house.listen(everything)
-    expect(isLive(await elsewhere(house))).toBe(true)
+  it('run two at a time: the next starts when one ends', async () => {
+    const edge = openTestEdge()
+    await edge.tape.append([holeDraft(1), holeDraft(2)])
+    const [first, second] = [edge.listen(slow), edge.listen(slow)]
+    const third = edge.listen(everything)
+    expect(isLive(await elsewhere(edge))).toBe(true)
     expect(third.outlet.messages).toEqual([])
     expect(first.outlet.messages.length).toBeGreaterThan(0)
     while (!isLive(second.outlet.messages)) {
@@ -165,11 +164,11 @@ describe('replays of one address', () => {
     first.outlet.drain()
   })
 
-  it('hand on their turn when they are given up, whether they run or wait', async () => {
-    const house = openTestEdge()
-    await house.tape.append([holeDraft(1), holeDraft(2)])
-    const running = [house.listen(slow), house.listen(slow)]
-    const waiting = [house.listen(everything), house.listen(everything)]
+  it('pass on their slot at a disconnect, whether they run or wait', async () => {
+    const edge = openTestEdge()
+    await edge.tape.append([holeDraft(1), holeDraft(2)])
+    const running = [edge.listen(slow), edge.listen(slow)]
+    const waiting = [edge.listen(everything), edge.listen(everything)]
     waiting[0]?.leave()
     for (const { leave, outlet } of running) {
       leave()
@@ -180,37 +179,37 @@ describe('replays of one address', () => {
     expect(waiting[0]?.outlet.messages).toEqual([])
   })
 
-  it('keep nobody waiting who missed so little that it is at hand', async () => {
-    const house = openTestEdge()
-    await house.tape.append([holeDraft(1), holeDraft(2)])
-    for (let one = 0; one < 2; one += 1) house.listen(slow)
-    const back = house.listen({ ...everything, since: sinceAfter(house.hub.position(1)) })
-    await back.started
-    expect(blockNumbersOf(back.outlet.messages)).toEqual([2])
-    expect(isLive(back.outlet.messages)).toBe(true)
+  it('do not delay a resume from memory', async () => {
+    const edge = openTestEdge()
+    await edge.tape.append([holeDraft(1), holeDraft(2)])
+    for (let replays = 0; replays < 2; replays += 1) edge.listen(slow)
+    const resumed = edge.listen({ ...everything, since: sinceAfter(edge.hub.position(1)) })
+    await resumed.started
+    expect(blockNumbersOf(resumed.outlet.messages)).toEqual([2])
+    expect(isLive(resumed.outlet.messages)).toBe(true)
   })
 
-  it('keep nobody waiting who only wants what is new', async () => {
-    const house = openTestEdge()
-    await house.tape.append([holeDraft(1), holeDraft(2)])
-    for (let one = 0; one < 2; one += 1) house.listen(slow)
-    const present = house.listen({ ...everything, since: { from: 'now' } })
-    await present.started
-    expect(isLive(present.outlet.messages)).toBe(true)
+  it('do not delay a listener that only wants new updates', async () => {
+    const edge = openTestEdge()
+    await edge.tape.append([holeDraft(1), holeDraft(2)])
+    for (let replays = 0; replays < 2; replays += 1) edge.listen(slow)
+    const live = edge.listen({ ...everything, since: { from: 'now' } })
+    await live.started
+    expect(isLive(live.outlet.messages)).toBe(true)
   })
 })
 
-describe('one who is owed something and takes nothing', () => {
-  it('is shown out after a minute, and not one who takes a little', async () => {
-    const house = openTestEdge()
-    const [stuck, slow] = [0, 1].map(() => house.listen({ roomBytes: 3_000 }))
+describe('a listener with a backlog', () => {
+  it('is disconnected when it takes nothing for a minute, and stays when it takes a little', async () => {
+    const edge = openTestEdge()
+    const [stuck, slow] = [0, 1].map(() => edge.listen({ roomBytes: 3_000 }))
     await Promise.all([stuck?.started, slow?.started])
-    await house.tape.append(Array.from({ length: 30 }, (_, block) => holeDraft(block)))
-    await house.hub.sendHeartbeats()
+    await edge.tape.append(Array.from({ length: 30 }, (_, block) => holeDraft(block)))
+    await edge.hub.sendHeartbeats()
     for (let second = 0; second < 61; second += 1) {
-      house.clock.now += 1_000
+      edge.clock.now += 1_000
       slow?.outlet.takeSome()
-      await house.hub.sendHeartbeats()
+      await edge.hub.sendHeartbeats()
     }
     expect(stuck?.outlet.messages.at(-1)).toMatchObject({ type: 'bye', reason: 'too_slow' })
     expect(slow?.outlet.messages.at(-1)).toMatchObject({ type: 'hole' })

@@ -6,10 +6,7 @@ import type { Entry } from '../../../../src/tape/tape.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge, sinceAfter } from '../edge-fixture.ts'
 
-/**
- * What the contract's words say that a selection hears, found by going through the whole tape once and remembering what
- * was told: nothing of it looks anything up.
- */
+/** What a selection receives by the contract, found in one pass over the whole tape, without any lookup. */
 function expectedOf(entries: readonly Entry[], { tokens, stage, types, min }: ArbitrarySelection): readonly string[] {
   const isMovement = (type: UpdateType) => type === 'transfer' || type === 'seize'
   type Content = Omit<Update, 'id' | 'prev' | 'time'>
@@ -18,94 +15,95 @@ function expectedOf(entries: readonly Entry[], { tokens, stage, types, min }: Ar
     (!isMovement(content.type) ||
       min === null ||
       ('reference_value' in content && Number(content.reference_value) >= min))
-  /** Of each key that lives: what it is now, since when, whether this view has it, and whether this listener was told. */
-  const facts = new Map<string, { content: Content; time: string; has: boolean; told: boolean }>()
+  /** For each current key: its content and time, whether this view emitted it, and whether the selection matched it. */
+  const facts = new Map<string, { content: Content; time: string; isEmitted: boolean; hasMatched: boolean }>()
   const received: string[] = []
   for (const { update, text } of entries) {
     if (tokens && update.address !== null && !tokens.some((address) => address === update.address)) continue
     switch (update.type) {
       case 'retract':
       case 'amend': {
-        const life = facts.get(update.key)
-        if (!life) throw new Error('a tape that cannot be')
-        const named = types.includes(update.type) && !(min !== null && isMovement(update.of))
+        const fact = facts.get(update.key)
+        if (!fact) throw new Error('an impossible tape')
+        const isNamed = types.includes(update.type) && !(min !== null && isMovement(update.of))
         const content = update.type === 'amend' ? update.update : null
-        if (life.has && (named || life.told || (content && passes(content)))) received.push(text)
+        if (fact.isEmitted && (isNamed || fact.hasMatched || (content && passes(content)))) received.push(text)
         if (content) {
-          life.content = content
-          life.told ||= life.has && passes(content)
+          fact.content = content
+          fact.hasMatched ||= fact.isEmitted && passes(content)
         } else facts.delete(update.key)
         break
       }
       case 'seal': {
-        let told = false
+        let hasMatched = false
         update.keys.forEach((key, index) => {
-          const life = facts.get(key)
-          if (life && !life.has) {
-            life.has = true
-            life.told = passes(life.content)
-            const { block: before } = life.content as DraftOf<'transfer'>
+          const fact = facts.get(key)
+          if (fact && !fact.isEmitted) {
+            fact.isEmitted = true
+            fact.hasMatched = passes(fact.content)
+            const { block: before } = fact.content as DraftOf<'transfer'>
             const block = { ...before, hash: update.block.hash }
-            const common = { id: `${update.id}.${index + 1}`, prev: null, time: life.time, stage: 'sealed', block }
+            const common = { id: `${update.id}.${index + 1}`, prev: null, time: fact.time, stage: 'sealed', block }
             // The schema of the contract puts the fields in their order.
-            if (life.told) received.push(JSON.stringify(Update.parse({ ...life.content, ...common })))
+            if (fact.hasMatched) received.push(JSON.stringify(Update.parse({ ...fact.content, ...common })))
           }
-          told ||= life?.told ?? false
+          hasMatched ||= fact?.hasMatched ?? false
         })
-        if (told || types.includes('seal')) received.push(text)
+        if (hasMatched || types.includes('seal')) received.push(text)
         break
       }
       default: {
-        const has = stage === 'preconfirmed' || !('stage' in update) || update.stage !== 'preconfirmed'
-        const told = has && passes(update)
-        if ('key' in update && update.key) facts.set(update.key, { content: update, time: update.time, has, told })
-        if (told) received.push(text)
+        const isEmitted = stage === 'preconfirmed' || !('stage' in update) || update.stage !== 'preconfirmed'
+        const hasMatched = isEmitted && passes(update)
+        if ('key' in update && update.key)
+          facts.set(update.key, { content: update, time: update.time, isEmitted, hasMatched })
+        if (hasMatched) received.push(text)
       }
     }
   }
   return received
 }
 
-/** A place as a number that grows with the stream: what is given before a seal stands before the seal. */
+/** A position as a number in stream order: updates emitted before a seal are smaller than the seal. */
 function sequenceOf(position: string): number {
   const { seq = 0, n = null } = parsePosition(position) ?? {}
   return seq + (n === null ? 0 : n / 100 - 1)
 }
 const idOf = (text: string): string => JSON.parse(text).id
 
-describe('whatever is on the tape and whoever asks', () => {
-  it('hears the same live, on coming later, and on coming back from any place', async () => {
+describe('any selection on any tape', () => {
+  it('receives the same live, in a replay and after a resume from any position', async () => {
     await fc.assert(
-      fc.asyncProperty(TapeActions, ArbitrarySelection, async (deeds, selected) => {
-        const house = openEdge()
-        const { tape, listen, close } = house
+      fc.asyncProperty(TapeActions, ArbitrarySelection, async (actions, selected) => {
+        const edge = openEdge()
+        const { tape, listen, close } = edge
         try {
-          const asked = listenRequestOf(selected)
-          const live = listen(asked)
+          const request = listenRequestOf(selected)
+          const live = listen(request)
           await live.started
-          const turns = batchesOf(deeds)
-          const midway = Math.floor(turns.length / 2)
+          const batches = batchesOf(actions)
+          const midway = Math.floor(batches.length / 2)
           let joining = live
-          for (const [index, turn] of turns.entries()) {
-            if (index === midway) joining = listen({ ...asked, since: { from: 'start' } })
-            await tape.append(turn)
+          for (const [index, batch] of batches.entries()) {
+            if (index === midway) joining = listen({ ...request, since: { from: 'start' } })
+            await tape.append(batch)
           }
           await joining.started
           const expected = expectedOf(await tape.readAfter(0, 1_000), selected)
           expect(live.outlet.publishedLines).toEqual(expected)
           expect(joining.outlet.publishedLines).toEqual(expected)
           expect(live.listener.sent).toBe(expected.length)
-          // Another edge has nothing at hand: all that it says, the tape says.
+          // Another edge has nothing in memory: it reads everything from the tape.
           const other = openEdge({ existingTape: tape })
-          const everywhere = Array.from({ length: tape.end() + 1 }, (_, seq) => `${tape.epoch}.${seq}`)
-          const within = expected.map(idOf).filter((id) => !everywhere.includes(id))
-          for (const place of [...everywhere, ...within]) {
-            const rest = expected.filter((text) => sequenceOf(idOf(text)) > sequenceOf(place))
-            for (const { listen } of [house, other]) {
-              const back = listen({ ...asked, since: sinceAfter(place) })
-              await back.started
-              expect(back.outlet.publishedLines).toEqual(rest)
-              back.leave()
+          const sequencePositions = Array.from({ length: tape.end() + 1 }, (_, seq) => `${tape.epoch}.${seq}`)
+          const within = expected.map(idOf).filter((id) => !sequencePositions.includes(id))
+          for (const position of [...sequencePositions, ...within]) {
+            const rest = expected.filter((text) => sequenceOf(idOf(text)) > sequenceOf(position))
+            for (const { listen } of [edge, other]) {
+              const resumed = listen({ ...request, since: sinceAfter(position) })
+              await resumed.started
+              expect(resumed.outlet.publishedLines).toEqual(rest)
+              resumed.leave()
             }
           }
         } finally {
@@ -116,26 +114,26 @@ describe('whatever is on the tape and whoever asks', () => {
     )
   })
 
-  it('is given in the sealed view each key once in each life, and nothing that is not sealed', async () => {
+  it('receives each key once per publication in the sealed view, and nothing unsealed', async () => {
     await fc.assert(
-      fc.asyncProperty(TapeActions, async (deeds) => {
+      fc.asyncProperty(TapeActions, async (actions) => {
         const { tape, listen, close } = openEdge()
         try {
           const types = ['transfer', 'seize', 'approval', 'pause', 'seal', 'retract', 'amend'] as const
-          for (const turn of batchesOf(deeds)) await tape.append(turn)
+          for (const batch of batchesOf(actions)) await tape.append(batch)
           const { outlet, started } = listen({ options: { stage: 'sealed', types }, since: { from: 'start' } })
           await started
-          const held = new Set<string>()
+          const emitted = new Set<string>()
           for (const update of outlet.updates) {
             if (update.type === 'seal') {
               const listed = update.keys.filter((_, index) => update.types[index] !== 'part')
-              expect(listed.filter((key) => !held.has(key))).toEqual([])
-            } else if (update.type === 'retract') expect(held.delete(update.key)).toBe(true)
-            else if (update.type === 'amend') expect(held.has(update.key)).toBe(true)
+              expect(listed.filter((key) => !emitted.has(key))).toEqual([])
+            } else if (update.type === 'retract') expect(emitted.delete(update.key)).toBe(true)
+            else if (update.type === 'amend') expect(emitted.has(update.key)).toBe(true)
             else if ('key' in update && update.key) {
               expect(update).toMatchObject({ stage: 'sealed', block: { hash: expect.any(String) } })
-              expect(held.has(update.key)).toBe(false)
-              held.add(update.key)
+              expect(emitted.has(update.key)).toBe(false)
+              emitted.add(update.key)
             }
           }
         } finally {

@@ -9,14 +9,14 @@ import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../
 import { openEdge, openTestEdge, sinceAfter } from '../edge-fixture.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
 
-/** What is asked for, as a hearing knows it. */
+/** A compiled selection. */
 const selectionOf = (selected: ArbitrarySelection) => {
   const { tokens, options } = listenRequestOf(selected)
   return { tokens: tokens ? new Set(tokens) : null, options: { ...defaultSelectionOptions, ...options } }
 }
 type Selection = ReturnType<typeof selectionOf>
 
-/** What a reader finds that was asked for what this selection may hear. */
+/** The entries that a tape reader finds for a selection. */
 async function readMatching(
   tape: SearchableTape,
   { tokens, options }: Selection,
@@ -31,14 +31,14 @@ async function readMatching(
 const matchLive = (tape: SearchableTape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
   createMatcher(selection)(entries.map((entry) => new Frame(entry, tape))).map(({ entry }) => entry.text)
 
-describe('what a reader finds for a selection', () => {
-  it('leaves out nothing that it hears, whatever was evicted', async () => {
+describe('a tape reader for a selection', () => {
+  it('finds everything that matches, after any eviction', async () => {
     const Bounds = fc.constantFrom(2, 5, 10, 1_000)
     await fc.assert(
-      fc.asyncProperty(TapeActions, ArbitrarySelection, Bounds, async (deeds, selected, bound) => {
+      fc.asyncProperty(TapeActions, ArbitrarySelection, Bounds, async (actions, selected, bound) => {
         const { tape, close } = openEdge({ bound })
         try {
-          for (const turn of batchesOf(deeds)) await tape.append(turn)
+          for (const batch of batchesOf(actions)) await tape.append(batch)
           const selection = selectionOf(selected)
           const expected = matchLive(tape, selection, await tape.readAfter(0, 1_000))
           for (const order of ['asc', 'desc'] as const) {
@@ -52,7 +52,7 @@ describe('what a reader finds for a selection', () => {
     )
   })
 
-  it('is no more than it may hear while all tellings are kept', async () => {
+  it('finds no more than may match while all publications are kept', async () => {
     const { tape } = openTestEdge()
     const paused = pauseAt({ index: 2 })
     for (let block = 7; block < 50; block += 1) {
@@ -60,15 +60,15 @@ describe('what a reader finds for a selection', () => {
       await tape.append([moved])
       await tape.append([sealOf([moved], block)])
     }
-    const told: Draft[] = [paused, sealOf([paused])]
-    const expected = await tape.append(told)
+    const drafts: Draft[] = [paused, sealOf([paused])]
+    const expected = await tape.append(drafts)
     const pauses = { tokens: null, options: { ...defaultSelectionOptions, types: ['pause' as const] } }
     expect(await readMatching(tape, pauses, 'asc')).toEqual(expected)
   })
 })
 
 describe('a replay that is too long', () => {
-  it('is one of what eviction spared, too: a seal may give it late', async () => {
+  it('counts updates that eviction spared: a seal may still emit them', async () => {
     const { tape, listen } = openTestEdge({ bound: 60, replay: 20 })
     const pauses = Array.from({ length: 50 }, (_, index) => pauseAt({ index }))
     await tape.append(pauses)
@@ -80,21 +80,23 @@ describe('a replay that is too long', () => {
     expect(outlet.messages.map(({ type }) => type)).toEqual(['hello', 'subscribed', 'gap', 'live'])
   })
 
-  it('is told from one that is not as if it were counted', async () => {
+  it('is recognised exactly as by counting', async () => {
     await fc.assert(
       fc.asyncProperty(
         TapeActions,
         ArbitrarySelection,
         fc.integer({ min: 1, max: 12 }),
-        async (deeds, selected, replay) => {
+        async (actions, selected, replay) => {
           const counted = openEdge()
           const bounded = openEdge({ existingTape: counted.tape, replay })
           try {
-            for (const turn of batchesOf(deeds)) await counted.tape.append(turn)
-            const asked = { ...listenRequestOf(selected), since: { from: 'start' } as const }
-            const [all, some] = [counted.listen(asked), bounded.listen(asked)]
-            await Promise.all([all.started, some.started])
-            const isLong = some.outlet.messages.some((message) => message.type === 'gap' && message.reason === 'long')
+            for (const batch of batchesOf(actions)) await counted.tape.append(batch)
+            const request = { ...listenRequestOf(selected), since: { from: 'start' } as const }
+            const [all, limited] = [counted.listen(request), bounded.listen(request)]
+            await Promise.all([all.started, limited.started])
+            const isLong = limited.outlet.messages.some(
+              (message) => message.type === 'gap' && message.reason === 'long',
+            )
             expect(isLong).toBe(all.outlet.publishedLines.length > replay && counted.tape.end() > replay)
           } finally {
             await bounded.close()

@@ -17,7 +17,7 @@ const shrunkTransfer = { ...large, reference_value: '1.00' }
 const allowance = approvalAt({ index: 3 })
 const largeOnly = { minValue: minimum('1000') }
 
-/** What is heard of these turns by one who was there; one who comes later hears the very same. */
+/** The updates that a live listener receives; a later replay receives exactly the same. */
 async function receivedBy(
   request: ListenRequest,
   ...batches: readonly (readonly Draft[])[]
@@ -34,22 +34,22 @@ async function receivedBy(
 const receivedTypes = async (options: Partial<SelectionOptions>, ...batches: readonly (readonly Draft[])[]) =>
   (await receivedBy({ options }, ...batches)).map(({ type }) => type)
 
-describe('a retraction', () => {
-  it('comes to who was told, though they named another type', async () => {
+describe('a retract', () => {
+  it('follows a key that the selection received, though it names another type', async () => {
     expect(await receivedTypes({ types: ['transfer'] }, [large], [retractOf(large)])).toEqual(['transfer', 'retract'])
   })
 
-  it('comes in the turn in which its key was told', async () => {
+  it('follows a key of the same batch', async () => {
     expect(await receivedTypes({ types: ['transfer'] }, [large, retractOf(large)])).toEqual(['transfer', 'retract'])
   })
 
-  it('of what somebody was not told comes to them if they named retractions, all types, or none', async () => {
+  it('of a key that did not match comes to selections of retracts, all types, or the default types', async () => {
     for (const options of [{ types: ['retract' as const] }, { types: updateTypes }, {}]) {
       expect(await receivedTypes(options, [allowance], [retractOf(allowance)])).toContain('retract')
     }
   })
 
-  it('of what somebody was not told does not come to them if they named other types', async () => {
+  it('of a key that did not match does not come to selections of other types', async () => {
     expect(await receivedTypes({ types: ['transfer', 'nav'] }, [allowance], [retractOf(allowance)])).toEqual([])
   })
 
@@ -57,35 +57,35 @@ describe('a retraction', () => {
     ['min_value', largeOnly],
     ['min_shares', { minShares: minimum('2') }],
     ['party', { party: `0x${'ee'.repeat(20)}` }],
-  ])('of a movement that %s kept away stays away too', async (_, options) => {
+  ])('of a movement that %s filtered out is filtered out too', async (_, options) => {
     expect(await receivedTypes(options, [small], [retractOf(small)])).toEqual([])
   })
 
-  it('of a movement that a value filter let through comes', async () => {
+  it('of a movement that passed a value filter comes', async () => {
     expect(await receivedTypes(largeOnly, [small, large], [retractOf(large), retractOf(small)])).toEqual([
       'transfer',
       'retract',
     ])
   })
 
-  it('of anything else comes to those with a value filter as to all', async () => {
+  it('of anything but a movement passes value filters', async () => {
     expect(await receivedTypes(largeOnly, [allowance], [retractOf(allowance)])).toEqual(['retract'])
   })
 
-  it('of another token does not come, whatever was told of it', async () => {
+  it('of another token does not come', async () => {
     const other = transferAt({ address: tesla })
     expect(await receivedBy({ tokens: [apple] }, [other], [retractOf(other)])).toEqual([])
     expect(await receivedBy({ tokens: [] }, [small], [retractOf(small)])).toEqual([])
   })
 
-  it('comes to who was told an amendment only', async () => {
+  it('follows a key of which only an amend matched', async () => {
     expect(await receivedTypes(largeOnly, [small], [amendOf(small, grownTransfer)], [retractOf(small)])).toEqual([
       'amend',
       'retract',
     ])
   })
 
-  it('comes to who was told before an amendment took it out of their filter', async () => {
+  it('follows a key that an amend moved out of the filter', async () => {
     expect(await receivedTypes(largeOnly, [large], [amendOf(large, shrunkTransfer)], [retractOf(large)])).toEqual([
       'transfer',
       'amend',
@@ -93,7 +93,7 @@ describe('a retraction', () => {
     ])
   })
 
-  it('looks at the present life of its key, not at a former one', async () => {
+  it('depends on the last publication of its key, not on earlier ones', async () => {
     const again = { ...large, reference_value: '1.00' }
     expect(await receivedTypes(largeOnly, [large], [retractOf(large)], [again], [retractOf(again)])).toEqual([
       'transfer',
@@ -102,50 +102,50 @@ describe('a retraction', () => {
   })
 })
 
-describe('an amendment', () => {
-  it('comes to who was told, though they named another type and its content passes no more', async () => {
+describe('an amend', () => {
+  it('follows a key that the selection received, though its new content does not pass', async () => {
     const options = { ...largeOnly, types: ['transfer' as const] }
     expect(await receivedTypes(options, [large], [amendOf(large, shrunkTransfer)])).toEqual(['transfer', 'amend'])
   })
 
-  it('comes where its new content passes, though nothing was told before', async () => {
+  it('comes when its new content passes, though the key did not match before', async () => {
     const options = { ...largeOnly, types: ['transfer' as const] }
     expect(await receivedTypes(options, [small], [amendOf(small, grownTransfer)])).toEqual(['amend'])
   })
 
-  it('comes to who named the new type, and goes on coming', async () => {
+  it('comes to selections of the new type, and so do later amends', async () => {
     const seized = { ...small, type: 'seize' as const }
     const batches = [[small], [amendOf(small, seized)], [amendOf(small, small)], [retractOf(small)]]
     expect(await receivedTypes({ types: ['seize'] }, ...batches)).toEqual(['amend', 'amend', 'retract'])
   })
 
-  it('of a movement that a value filter kept away stays away while it is kept away', async () => {
+  it('of a filtered movement is filtered while its content does not pass', async () => {
     expect(await receivedTypes(largeOnly, [small], [amendOf(small, { ...small, memo: null })])).toEqual([])
   })
 
-  it('comes to all who named its type, where no value filter is set', async () => {
+  it('comes to selections of its type without a value filter', async () => {
     expect(await receivedTypes({ types: ['amend'] }, [small], [amendOf(small, grownTransfer)])).toEqual(['amend'])
   })
 })
 
 describe('a seal', () => {
-  it('comes to who was told one of its keys, though they named another type', async () => {
+  it('follows one of its keys that the selection received, though it names another type', async () => {
     const batches = [[small, allowance], [sealOf([small, allowance])]]
     expect(await receivedTypes({ types: ['approval'] }, ...batches)).toEqual(['approval', 'seal'])
     expect(await receivedTypes({ ...largeOnly, types: ['transfer'] }, ...batches)).toEqual([])
   })
 
-  it('comes to all who named it, whatever their value filter', async () => {
+  it('comes to selections of its type, with any value filter', async () => {
     expect(await receivedTypes(largeOnly, [small], [sealOf([small])])).toEqual(['seal'])
     expect(await receivedTypes({ types: ['seal'] }, [small], [sealOf([small])])).toEqual(['seal'])
   })
 
-  it('comes to who was told a key when it was sealed already', async () => {
+  it('follows a key that was published as sealed', async () => {
     const late = sealedAt(small)
     expect(await receivedTypes({ types: ['transfer'] }, [late, sealOf([late])])).toEqual(['transfer', 'seal'])
   })
 
-  it('comes to who was told an amendment only', async () => {
+  it('follows a key of which only an amend matched', async () => {
     const options = { ...largeOnly, types: ['transfer' as const] }
     expect(await receivedTypes(options, [small], [amendOf(small, grownTransfer), sealOf([small])])).toEqual([
       'amend',
@@ -153,20 +153,20 @@ describe('a seal', () => {
     ])
   })
 
-  it('does not come for what is folded into another: that was told under its key', async () => {
+  it('does not come for a log folded into another, which was published under the key of that', async () => {
     const batches = [[allowance], [sealOf([allowance, { index: 9 }])]]
     expect(await receivedTypes({ types: ['transfer'] }, ...batches)).toEqual([])
   })
 
-  it('does not come for what was retracted before', async () => {
+  it('does not come for a key that was retracted before', async () => {
     const batches = [[small], [retractOf(small), sealedAt(allowance), sealOf([allowance])]]
     expect(await receivedTypes({ types: ['transfer'] }, ...batches)).toEqual(['transfer', 'retract'])
   })
 })
 
-describe('what was told and is no longer kept', () => {
-  /** A tape that holds two messages that the count may take, and has taken all that came before them. */
-  const heardAfterEviction = async (options: Partial<SelectionOptions>, last: Draft) => {
+describe('a key that the tape no longer keeps', () => {
+  /** The types received after a fact was evicted from a tape that keeps two updates. */
+  const receivedAfterEviction = async (options: Partial<SelectionOptions>, last: Draft) => {
     const { tape, listen } = openTestEdge({ bound: 2 })
     await tape.append([small])
     await tape.append([approvalAt({ block: 8 }), approvalAt({ block: 9 })])
@@ -177,14 +177,11 @@ describe('what was told and is no longer kept', () => {
     return live.outlet.updates.map(({ type }) => type)
   }
 
-  it.each([retractOf(small), amendOf(small, small), sealOf([small])])(
-    'may have been heard: $type comes',
-    async (last) => {
-      expect(await heardAfterEviction({ ...largeOnly, types: ['nav'] }, last)).toEqual([last.type])
-    },
-  )
+  it.each([retractOf(small), amendOf(small, small), sealOf([small])])('may have matched: $type comes', async (last) => {
+    expect(await receivedAfterEviction({ ...largeOnly, types: ['nav'] }, last)).toEqual([last.type])
+  })
 
-  it('is missed even where an amendment of it is kept', async () => {
+  it('may have matched even when an amend of it is kept', async () => {
     const { tape, listen } = openTestEdge({ bound: 2 })
     await tape.append([small])
     await tape.append([amendOf(small, small)])
@@ -197,7 +194,7 @@ describe('what was told and is no longer kept', () => {
 })
 
 describe('a selection that changes', () => {
-  it('is asked as it is when the retraction comes', async () => {
+  it('decides by its state at the time of the retract', async () => {
     const { tape, hub, listen } = openTestEdge()
     const { listener, outlet, started } = listen({ tokens: [apple, tesla], options: { types: ['transfer'] } })
     await started
@@ -213,60 +210,60 @@ describe('a selection that changes', () => {
   })
 })
 
-describe('looking things up', () => {
+describe('a key lookup', () => {
   const entryOf = (draft: Draft): Entry => {
     const update = { ...draft, id: 'k.9', prev: null } as Update
     return { seq: 9, update, text: JSON.stringify(update) }
   }
-  /** A tape that was told these two before, and counts how often it is asked. */
+  /** A tape that holds two facts and records the lookups. */
   const counting = () => {
-    const request: string[] = []
-    const told = new Map([small, large].map((draft, index) => [draft.key, { ...entryOf(draft), seq: index + 1 }]))
+    const lookups: string[] = []
+    const published = new Map([small, large].map((draft, index) => [draft.key, { ...entryOf(draft), seq: index + 1 }]))
     const memory = {
       readKey: (key: string) => {
-        request.push(key)
-        return [told.get(key) ?? entryOf(small)]
+        lookups.push(key)
+        return [published.get(key) ?? entryOf(small)]
       },
       sealsOfToken: () => [],
     }
-    return { request, memory }
+    return { lookups, memory }
   }
-  const hear = (options: Partial<SelectionOptions>) =>
+  const matcherOf = (options: Partial<SelectionOptions>) =>
     createMatcher({ tokens: null, options: { ...defaultSelectionOptions, ...options } })
 
-  it('costs nothing for those who hear all seals and retractions anyway', () => {
-    const { request, memory } = counting()
+  it('is not made for selections of all seals and retracts', () => {
+    const { lookups, memory } = counting()
     const batch = [small, sealOf([small, large]), retractOf(small), amendOf(large, large)]
-    expect(hear({})(batch.map((draft) => new Frame(entryOf(draft), memory)))).toHaveLength(4)
-    expect(request).toEqual([])
+    expect(matcherOf({})(batch.map((draft) => new Frame(entryOf(draft), memory)))).toHaveLength(4)
+    expect(lookups).toEqual([])
   })
 
-  it('costs nothing for what moves', () => {
-    const { request, memory } = counting()
+  it('is not made for movements', () => {
+    const { lookups, memory } = counting()
     for (const options of [{}, largeOnly, { stage: 'sealed' as const }]) {
-      hear(options)([small, large].map((draft) => new Frame(entryOf(draft), memory)))
+      matcherOf(options)([small, large].map((draft) => new Frame(entryOf(draft), memory)))
     }
-    expect(request).toEqual([])
+    expect(lookups).toEqual([])
   })
 
-  it('is done once for all who ask in a turn', () => {
-    const { request, memory } = counting()
+  it('is made once per batch for all selections', () => {
+    const { lookups, memory } = counting()
     const batch = [new Frame(entryOf(sealOf([small, large])), memory)]
     for (const value of ['1000', '2000', '3000']) {
-      expect(hear({ types: ['transfer'], minValue: minimum(value) })(batch)).toHaveLength(1)
+      expect(matcherOf({ types: ['transfer'], minValue: minimum(value) })(batch)).toHaveLength(1)
     }
-    expect(hear({ types: ['approval'] })(batch)).toHaveLength(0)
-    expect(hear({ stage: 'sealed' })(batch)).toHaveLength(3)
-    expect(request).toEqual([small.key, large.key])
+    expect(matcherOf({ types: ['approval'] })(batch)).toHaveLength(0)
+    expect(matcherOf({ stage: 'sealed' })(batch)).toHaveLength(3)
+    expect(lookups).toEqual([small.key, large.key])
   })
 
-  it('is not done for tokens that nobody asked for', () => {
-    const { request, memory } = counting()
+  it('is not made for tokens outside the selection', () => {
+    const { lookups, memory } = counting()
     const batch = [new Frame(entryOf(sealOf([small])), memory), new Frame(entryOf(retractOf(small)), memory)]
     for (const stage of ['sealed', 'preconfirmed'] as const) {
       const selection = { tokens: new Set([tesla]), options: { ...defaultSelectionOptions, ...largeOnly, stage } }
       expect(createMatcher(selection)(batch)).toEqual([])
     }
-    expect(request).toEqual([])
+    expect(lookups).toEqual([])
   })
 })

@@ -13,10 +13,10 @@ const third = transferAt({ index: 3 })
 const sealedOnly = { stage: 'sealed' as const }
 
 const sequenceOf = ({ id }: Update): string => id.slice(id.indexOf('.') + 1)
-/** What a message is and where it stands: `transfer 4.1`. */
+/** The type and position of each update, as in `transfer 4.1`. */
 const summarise = (updates: readonly Update[]) => updates.map((update) => `${update.type} ${sequenceOf(update)}`)
 
-/** What the sealed view gives of these turns to one who was there; one who comes later is given the very same. */
+/** The updates that a live listener receives in the sealed view; a later replay receives exactly the same. */
 async function receivedBy(
   request: ListenRequest,
   ...batches: readonly (readonly Draft[])[]
@@ -36,13 +36,13 @@ async function receivedBy(
 const summariesFor = async (options: Partial<SelectionOptions>, ...batches: readonly (readonly Draft[])[]) =>
   summarise(await receivedBy({ options }, ...batches))
 
-describe('what was pre-confirmed', () => {
-  it('is given just before the seal that lists it, in the order of its keys', async () => {
+describe('a pre-confirmed fact', () => {
+  it('is emitted just before the seal that lists it, in the order of the keys', async () => {
     const batches = [[second, status({ at })], [first], [sealOf([first, second])]]
     expect(await summariesFor({}, ...batches)).toEqual(['status 2', 'transfer 4.1', 'transfer 4.2', 'seal 4'])
   })
 
-  it('is the original but for its stage, its hash, its place and prev, field by field and in order', async () => {
+  it('keeps all fields and their order except for stage, block hash, id and prev', async () => {
     const [transfer] = await receivedBy({}, [first], [sealOf([first])])
     const { type, ...rest } = { ...first, time: new Date(at).toISOString() }
     const original = { type, id: transfer?.id, prev: null, ...rest, stage: 'sealed' }
@@ -52,7 +52,7 @@ describe('what was pre-confirmed', () => {
     expect(transfer?.id).toMatch(/\.2\.1$/)
   })
 
-  it('is its last amendment, at the time of the original', async () => {
+  it('has the content of its last amend and the time of its publication', async () => {
     const memo = `0x${'ab'.repeat(32)}` as const
     const later = { ...first, time: new Date(at + 5_000).toISOString() }
     const settled = sealedAt({ ...later, memo })
@@ -64,13 +64,13 @@ describe('what was pre-confirmed', () => {
     expect(transfer).toMatchObject({ stage: 'sealed', memo, time: first.time, prev: null })
   })
 
-  it('that never is sealed is not given, and neither is its end', async () => {
+  it('that is never sealed is not emitted, and neither is its retract', async () => {
     expect(await summariesFor({}, [first, second], [retractOf(first), sealOf([second])])).toEqual(
       ['transfer 4.2', 'seal 4'].map((text) => text.replace('4.2', '4.1')),
     )
   })
 
-  it('leaves a hole in the count for what stands by itself or is folded into another', async () => {
+  it('is numbered by its place in the seal, with holes for late and folded logs', async () => {
     const late = sealedAt(second)
     const batches = [
       [first, third],
@@ -79,7 +79,7 @@ describe('what was pre-confirmed', () => {
     expect(await summariesFor({}, ...batches)).toEqual(['transfer 3', 'transfer 4.2', 'transfer 4.4', 'seal 4'])
   })
 
-  it('is given once, whatever is sealed again', async () => {
+  it('is emitted once when its block is sealed again', async () => {
     const batches = [
       [first],
       [sealOf([first])],
@@ -89,7 +89,7 @@ describe('what was pre-confirmed', () => {
     expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'transfer 3', 'seal 4', 'seal 5'])
   })
 
-  it('is given once where two seals come in one turn', async () => {
+  it('is emitted once when two seals come in one batch', async () => {
     expect(await summariesFor({}, [first], [sealOf([first]), sealOf([first], 7, 1)])).toEqual([
       'transfer 2.1',
       'seal 2',
@@ -97,12 +97,12 @@ describe('what was pre-confirmed', () => {
     ])
   })
 
-  it('is given under the hash of the seal that gives it', async () => {
+  it('has the block hash of the seal that emits it', async () => {
     const [transfer] = await receivedBy({}, [first], [sealOf([first], 7, 3)])
     expect(transfer).toMatchObject({ block: { hash: blockHash(7, 3) } })
   })
 
-  it('of other tokens and blocks is none of its business', async () => {
+  it('is not emitted by seals of other tokens and blocks', async () => {
     const other = transferAt({ index: 1, address: tesla })
     const next = transferAt({ index: 1, block: 8 })
     const batches = [[first, other, next], [sealOf([other], 7, 0, tesla)], [sealOf([first])], [sealOf([next], 8)]]
@@ -116,8 +116,8 @@ describe('what was pre-confirmed', () => {
   })
 })
 
-describe('what comes where it stands', () => {
-  it('is what was told as sealed, and what has no stage, in the same bytes', async () => {
+describe('an update without a pre-confirmed stage', () => {
+  it('is emitted at its own position, in the same bytes', async () => {
     const { tape, listen } = openTestEdge()
     const batch = await tape.append([sealedAt(first), navChange({ at }), status({ at }), sealOf([first])])
     const { outlet, started } = listen({ options: sealedOnly, since: { from: 'start' } })
@@ -126,13 +126,13 @@ describe('what comes where it stands', () => {
   })
 })
 
-describe('retract and amend', () => {
-  it('come for a key already given', async () => {
+describe('a retract or amend', () => {
+  it('comes for a key that was emitted', async () => {
     const batches = [[first], [sealOf([first])], [amendOf(first, sealedAt(second))], [retractOf(first, 'reorg')]]
     expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'amend 3', 'retract 4'])
   })
 
-  it('come for a key that was told as sealed', async () => {
+  it('comes for a key that was published as sealed', async () => {
     const late = sealedAt(first)
     expect(await summariesFor({}, [late, sealOf([late])], [retractOf(late, 'reorg')])).toEqual([
       'transfer 1',
@@ -141,7 +141,7 @@ describe('retract and amend', () => {
     ])
   })
 
-  it('end a life: what is told anew is given anew', async () => {
+  it('ends a key: a new publication is emitted anew', async () => {
     const ends = [[sealOf([first])], [retractOf(first, 'reorg')]]
     const batches = [[first], ...ends, [first], [amendOf(first, first)], ...ends, [sealedAt(first), sealOf([first])]]
     expect(await summariesFor({}, ...batches)).toEqual([
@@ -151,10 +151,10 @@ describe('retract and amend', () => {
     ])
   })
 
-  it('come to who was given what they end, and not to who was given something else', async () => {
+  it('comes to selections that received the key, judged by the emitted content', async () => {
     const large = { ...first, reference_value: '5000.00' }
     const options = { types: ['transfer' as const], minValue: parseDecimal('1000') }
-    // This view never had the large one: what it gave is the small one.
+    // This view never emitted the large one, only the small one.
     const shrunk = [[large], [amendOf(large, sealedAt(first)), sealOf([large])], [retractOf(large, 'reorg')]]
     expect(await summariesFor(options, ...shrunk)).toEqual([])
     const grown = [[first], [amendOf(first, sealedAt(large)), sealOf([first])], [retractOf(first, 'reorg')]]
@@ -163,7 +163,7 @@ describe('retract and amend', () => {
 })
 
 describe('a selection', () => {
-  it('is asked about what is given', async () => {
+  it('matches the emitted content', async () => {
     const large = { ...second, reference_value: '5000.00' }
     const batches = [[first, large, approvalAt({ index: 5 })], [sealOf([first, large, approvalAt({ index: 5 })])]]
     expect(await summariesFor({ minValue: parseDecimal('1000') }, ...batches)).toEqual(['transfer 4.2', 'seal 4'])
@@ -173,10 +173,10 @@ describe('a selection', () => {
   })
 })
 
-describe('what is no longer kept', () => {
+describe('a fact that the tape no longer keeps', () => {
   const options = sealedOnly
 
-  it('is not given, and the seal that lists it comes to whoever might miss it', async () => {
+  it('is not emitted, and the seal that lists it comes to every selection that might have matched', async () => {
     const { tape, listen } = openTestEdge({ bound: 2 })
     await tape.append([first, second])
     const { outlet, started } = listen({ options: { ...options, types: ['transfer'] } })
@@ -187,7 +187,7 @@ describe('what is no longer kept', () => {
     expect(summarise(outlet.updates)).toEqual(['seal 4'])
   })
 
-  it('may have been given: its end comes, unless the end says that it was never sealed', async () => {
+  it('may have been emitted: its retract or amend comes, unless that shows that it was never sealed', async () => {
     const { tape, listen } = openTestEdge()
     const { outlet, started } = listen({ options: { ...options, types: ['nav'] } })
     await started
@@ -196,7 +196,7 @@ describe('what is no longer kept', () => {
     expect(summarise(outlet.updates)).toEqual(['retract 3', 'retract 4', 'amend 5'])
   })
 
-  it('is never the seal of a kept telling: nothing is given twice however full the tape is', async () => {
+  it('does not include seals of kept publications: nothing is emitted twice on a full tape', async () => {
     const pause = pauseAt({ index: 1 })
     const { tape, listen } = openTestEdge({ bound: 3 })
     const { outlet, started } = listen({ options })
@@ -229,14 +229,14 @@ describe('a resume in the sealed view', () => {
     ['4', all.slice(4)],
     ['5', []],
     ['5.1', all.slice(4)],
-  ])('goes on after %s with the next', async (position, rest) => {
+  ])('continues after %s with the next update', async (position, rest) => {
     const { summarise, sent, messages, epoch } = await resumed(position)
     expect(summarise).toEqual(rest)
     expect(sent).toBe(rest.length)
     expect(messages.find(({ type }) => type === 'live')).toMatchObject({ replayed: rest.length, id: `${epoch}.5` })
   })
 
-  it('says that it begins where it was asked to', async () => {
+  it('reports the requested position as its start', async () => {
     const { messages, epoch } = await resumed('4.2')
     expect(messages.slice(0, 2)).toMatchObject([
       { type: 'hello', id: `${epoch}.4.2` },
@@ -244,19 +244,19 @@ describe('a resume in the sealed view', () => {
     ])
   })
 
-  it('outside of it begins just before the message', async () => {
+  it('outside the sealed view starts just before the seal', async () => {
     const { summarise, messages, epoch } = await resumed('4.2', {})
     expect(summarise).toEqual(['seal 4', 'status 5'])
     expect(messages[0]).toMatchObject({ type: 'hello', id: `${epoch}.3` })
   })
 
-  it.each(['6', '6.1'])('is ahead at %s', async (position) => {
+  it.each(['6', '6.1'])('reports a gap for a position ahead of the tape: %s', async (position) => {
     const { messages, epoch } = await resumed(position)
     const gap = { type: 'gap', reason: 'ahead', from: `${epoch}.${position}`, to: `${epoch}.5` }
     expect(messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
   })
 
-  it('is expired where the seal itself may be gone', async () => {
+  it('reports an expired gap when the seal itself may be evicted', async () => {
     const { tape, listen } = openTestEdge({ bound: 1 })
     for (const batch of batches) await tape.append(batch)
     expect(tape.oldest()).toBe(4)
@@ -271,23 +271,23 @@ describe('a resume in the sealed view', () => {
 describe('a replay of the sealed view', () => {
   const many = Array.from({ length: 450 }, (_, index) => transferAt({ index }))
 
-  it('waits for the reader inside a seal too, and knows how far it is', async () => {
+  it('waits for the reader inside a seal too, and tracks its position there', async () => {
     const { tape, hub, listen } = openTestEdge()
     await tape.append(many)
     await tape.append([sealOf(many)])
     const { outlet, listener } = listen({ options: sealedOnly, since: { from: 'start' }, roomBytes: 1_000 })
-    const places = new Set<string | null>()
+    const positions = new Set<string | null>()
     while (listener.state !== 'live') {
       await yieldToEventLoop()
-      if (outlet.publishedLines.length > 0) places.add(hub.positionOf(listener))
+      if (outlet.publishedLines.length > 0) positions.add(hub.positionOf(listener))
       outlet.drain()
     }
     expect(summarise(outlet.updates)).toEqual([...many.map((_, index) => `transfer 451.${index + 1}`), 'seal 451'])
     const within = [100, 200, 300, 400].map((n) => `${tape.epoch}.451.${n}`)
-    expect([...places]).toEqual([...within, `${tape.epoch}.451`])
+    expect([...positions]).toEqual([...within, `${tape.epoch}.451`])
   })
 
-  it('is measured by what it gives', async () => {
+  it('is counted by the updates that it emits', async () => {
     const { tape, listen } = openTestEdge({ replay: 300 })
     await tape.append(many)
     await tape.append([sealOf(many)])
@@ -305,7 +305,7 @@ describe('a replay of the sealed view', () => {
 })
 
 describe('a heartbeat in the sealed view', () => {
-  it('names the seal once it and all before it were given, and what was sent', async () => {
+  it('carries the id of the last seal sent and the count of updates', async () => {
     const { tape, hub, listen, clock } = openTestEdge()
     const { outlet, started } = listen({ options: { ...sealedOnly, types: ['transfer'] }, heartbeatMs: 1_000 })
     await started

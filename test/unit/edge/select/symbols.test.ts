@@ -20,23 +20,23 @@ const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 let tape: SearchableTape | undefined
 afterEach(() => tape?.close())
 
-/** The edge's view of what was listed, list after list: a token that changes its symbol keeps its address. */
+/** The view after these lists in turn. A token that changes its symbol keeps its address. */
 async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
-  let board = new Map<Hex, Token>()
+  let known = new Map<Hex, Token>()
   for (const list of lists) {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
-    const { tokens } = diffFullList(board, parseList(JSON.stringify({ tokens: records })).tokens, {
+    const { tokens } = diffFullList(known, parseList(JSON.stringify({ tokens: records })).tokens, {
       now: 0,
       staleMs: 1_000,
       at: { block: 0, logIndex: 0 },
     })
-    board = new Map([...board, ...tokens.map((token) => [token.address, token] as const)])
+    known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
   }
   tape = openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound: 1_000, now: () => 0, random: () => 0.5 })
-  await tape.append([], notesOfTokens(board.values()))
+  await tape.append([], notesOfTokens(known.values()))
   return new View(tape)
 }
-const chooseSymbols = async (selectors: readonly string[], ...lists: (readonly ListedToken[])[]) =>
+const resolveIn = async (selectors: readonly string[], ...lists: (readonly ListedToken[])[]) =>
   resolveSymbols(await viewOf(...(lists.length > 0 ? lists : [allTokens])), selectors)
 
 describe('a token', () => {
@@ -53,74 +53,74 @@ describe('a token', () => {
     aapl.address.toUpperCase(),
     'isin:US0378331005',
     'ISIN:us0378331005',
-  ])('is chosen by %j', async (selector) => {
-    expect(await chooseSymbols([selector])).toEqual({ tokens: new Set([aapl.address]), rejected: [] })
+  ])('is found by %j', async (selector) => {
+    expect(await resolveIn([selector])).toEqual({ tokens: new Set([aapl.address]), rejected: [] })
   })
 
-  it('whose symbol has no c is chosen with one, where that is nobody else', async () => {
+  it('without a c in its symbol is found with one, if no other token has that symbol', async () => {
     const gold = { symbol: 'GOLD', address: address('3') }
-    expect(await chooseSymbols(['GOLDc'], [gold])).toMatchObject({ tokens: new Set([gold.address]) })
+    expect(await resolveIn(['GOLDc'], [gold])).toMatchObject({ tokens: new Set([gold.address]) })
   })
 
-  it('is the one that bears the very name, where two differ by a c', async () => {
+  it('is found by its exact symbol when two symbols differ by a c', async () => {
     const plain = { symbol: 'AAPL', address: address('4') }
     const both = [aapl, plain]
-    expect(await chooseSymbols(['AAPL'], both)).toMatchObject({ tokens: new Set([plain.address]) })
-    expect(await chooseSymbols(['AAPLc'], both)).toMatchObject({ tokens: new Set([aapl.address]) })
+    expect(await resolveIn(['AAPL'], both)).toMatchObject({ tokens: new Set([plain.address]) })
+    expect(await resolveIn(['AAPLc'], both)).toMatchObject({ tokens: new Set([aapl.address]) })
   })
 
-  it('named twice is chosen once', async () => {
-    expect((await chooseSymbols(['AAPL', 'aaplc', aapl.address])).tokens).toEqual(new Set([aapl.address]))
+  it('named twice is found once', async () => {
+    expect((await resolveIn(['AAPL', 'aaplc', aapl.address])).tokens).toEqual(new Set([aapl.address]))
   })
 
   it('is found by its former symbol', async () => {
     const renamed = [{ ...meta, symbol: 'FBc' }]
-    expect(await chooseSymbols(['METAc'], [meta], renamed)).toEqual({ tokens: new Set([meta.address]), rejected: [] })
-    expect(await chooseSymbols(['FBc'], [meta], renamed)).toEqual({ tokens: new Set([meta.address]), rejected: [] })
+    expect(await resolveIn(['METAc'], [meta], renamed)).toEqual({ tokens: new Set([meta.address]), rejected: [] })
+    expect(await resolveIn(['FBc'], [meta], renamed)).toEqual({ tokens: new Set([meta.address]), rejected: [] })
   })
 
-  it('that bears a name now comes before one that bore it once', async () => {
+  it('with a current symbol wins over one with that former symbol', async () => {
     const heir = { symbol: 'METAc', address: address('5') }
     const after = [{ ...meta, symbol: 'FBc' }, heir]
-    expect(await chooseSymbols(['METAc'], [meta], after)).toEqual({ tokens: new Set([heir.address]), rejected: [] })
+    expect(await resolveIn(['METAc'], [meta], after)).toEqual({ tokens: new Set([heir.address]), rejected: [] })
   })
 })
 
 describe('all tokens', () => {
-  it('are chosen by *, alone or beside others', async () => {
-    expect(await chooseSymbols(['*'])).toEqual({ tokens: null, rejected: [] })
-    expect(await chooseSymbols(['AAPLc', '*'])).toEqual({ tokens: null, rejected: [] })
+  it('are selected by *, alone or beside others', async () => {
+    expect(await resolveIn(['*'])).toEqual({ tokens: null, rejected: [] })
+    expect(await resolveIn(['AAPLc', '*'])).toEqual({ tokens: null, rejected: [] })
   })
 
-  it('do not hide a name that is wrong', async () => {
-    expect(await chooseSymbols(['*', 'NOPE'])).toMatchObject({ tokens: null, rejected: [{ symbol: 'NOPE' }] })
+  it('do not hide an unknown symbol', async () => {
+    expect(await resolveIn(['*', 'NOPE'])).toMatchObject({ tokens: null, rejected: [{ symbol: 'NOPE' }] })
   })
 })
 
-describe('a name that several bear', () => {
+describe('a symbol that several tokens match', () => {
   const twin = { symbol: 'aaplC', address: address('6') }
   const twins = [aapl, twin]
 
   it('is rejected with their addresses', async () => {
-    expect(await chooseSymbols(['aapl'], twins)).toEqual({
+    expect(await resolveIn(['aapl'], twins)).toEqual({
       tokens: new Set(),
       rejected: [{ symbol: 'aapl', reason: 'ambiguous_symbol', suggest: [aapl.address, twin.address] }],
     })
   })
 
-  it('is none where it is written as only one of them is', async () => {
-    expect(await chooseSymbols(['AAPLc'], twins)).toEqual({ tokens: new Set([aapl.address]), rejected: [] })
+  it('is not ambiguous in the exact spelling of one of them', async () => {
+    expect(await resolveIn(['AAPLc'], twins)).toEqual({ tokens: new Set([aapl.address]), rejected: [] })
   })
 
-  it('is refused with a way out', async () => {
-    const { rejected } = await chooseSymbols(['aapl'], twins)
+  it('is refused with their addresses', async () => {
+    const { rejected } = await resolveIn(['aapl'], twins)
     const { code, reason, message } = unknownSymbol(rejected)
     expect([code, reason]).toEqual([404, 'ambiguous_symbol'])
     expect(message).toContain(`Did you mean ${aapl.address} or ${twin.address}?`)
   })
 })
 
-describe('a name that nobody bears', () => {
+describe('a symbol that no token matches', () => {
   it.each([
     ['APPL', ['AAPLc']],
     ['AAPPL', ['AAPLc']],
@@ -134,53 +134,53 @@ describe('a name that nobody bears', () => {
     ['isin:US0000000000', []],
     ['isin:', []],
     ['株', []],
-  ])('is rejected, with what is close to it: %j', async (symbol, suggest) => {
-    expect(await chooseSymbols([symbol])).toEqual({
+  ])('is rejected with close symbols: %j', async (symbol, suggest) => {
+    expect(await resolveIn([symbol])).toEqual({
       tokens: new Set(),
       rejected: [{ symbol, reason: 'unknown_symbol', suggest }],
     })
   })
 
-  it('leaves the others chosen', async () => {
-    expect(await chooseSymbols(['APPL', 'TSLA'])).toMatchObject({
+  it('does not affect the others', async () => {
+    expect(await resolveIn(['APPL', 'TSLA'])).toMatchObject({
       tokens: new Set([tsla.address]),
       rejected: [{ symbol: 'APPL' }],
     })
   })
 
-  it('is refused in the words of the contract', async () => {
-    expect(unknownSymbol((await chooseSymbols(['APPL'])).rejected).record).toEqual({
+  it('is refused in the format of the contract', async () => {
+    expect(unknownSymbol((await resolveIn(['APPL'])).rejected).record).toEqual({
       code: 404,
       message: "No tokenized stock 'APPL'. Did you mean AAPLc?",
       details: [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }],
     })
-    expect(unknownSymbol((await chooseSymbols(['ZZZZZZZZ'])).rejected).message).toBe("No tokenized stock 'ZZZZZZZZ'.")
+    expect(unknownSymbol((await resolveIn(['ZZZZZZZZ'])).rejected).message).toBe("No tokenized stock 'ZZZZZZZZ'.")
   })
 
-  it('suggests three names at most, the closest first', async () => {
-    const family = ['ABCDc', 'ABCEc', 'ABCFc', 'ABXXc'].map((symbol, index) => ({
+  it('suggests three symbols at most, the closest first', async () => {
+    const similar = ['ABCDc', 'ABCEc', 'ABCFc', 'ABXXc'].map((symbol, index) => ({
       symbol,
       address: address(`${index}`),
     }))
-    const { rejected } = await chooseSymbols(['ABCG'], family)
+    const { rejected } = await resolveIn(['ABCG'], similar)
     expect(rejected[0]?.suggest).toEqual(['ABCDc', 'ABCEc', 'ABCFc'])
   })
 })
 
-describe('a token that was delisted', () => {
+describe('a delisted token', () => {
   const again = { ...aapl, address: address('5') }
 
-  it('gives up its symbol and its ISIN to one that is listed', async () => {
+  it('loses its symbol and its ISIN to a listed one', async () => {
     for (const selector of ['AAPLc', `isin:${aapl.isin}`]) {
-      expect(await chooseSymbols([selector], [aapl], [again])).toEqual({
+      expect(await resolveIn([selector], [aapl], [again])).toEqual({
         tokens: new Set([again.address]),
         rejected: [],
       })
     }
   })
 
-  it('is still found by its address, and by its symbol where nobody else bears it', async () => {
-    expect(await chooseSymbols([aapl.address], [aapl], [again])).toMatchObject({ tokens: new Set([aapl.address]) })
-    expect(await chooseSymbols(['AAPLc'], [aapl], [tsla])).toMatchObject({ tokens: new Set([aapl.address]) })
+  it('is still found by its address, and by its symbol if no other token has it', async () => {
+    expect(await resolveIn([aapl.address], [aapl], [again])).toMatchObject({ tokens: new Set([aapl.address]) })
+    expect(await resolveIn(['AAPLc'], [aapl], [tsla])).toMatchObject({ tokens: new Set([aapl.address]) })
   })
 })

@@ -11,14 +11,14 @@ import { navChange } from '../../tape/update-drafts.ts'
 import { amendOf, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
 
 const noon = Date.parse('2026-11-20T12:00:00Z')
-/** So many messages are kept where a tape is to lose some. */
+/** The bound of a tape that evicts updates. */
 const SMALL_BOUND = 12
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 const first = transferAt({ index: 1 })
 const second = transferAt({ index: 2 })
 
-/** A tape on which everything is written at the time that the clock shows. */
+/** A tape that writes every update at the time of the clock. */
 function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
   const tape = openSqliteTape({ dir: ':memory:', retentionMs, bound, now: () => clock.now, random: () => 0.5 })
@@ -32,7 +32,7 @@ function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } 
   return { clock, tape, write, openTracker, close }
 }
 
-/** What is asked of a tape to keep its score, so that a test can ask it in another way. */
+/** The part of a tape that the tracker uses, so that a test can replace a method. */
 const tapeLike = (tape: SearchableTape) => ({
   readAfter: (seq: number, limit: number) => tape.readAfter(seq, limit),
   seqBefore: (time: number) => tape.seqBefore(time),
@@ -53,7 +53,7 @@ const hourRow = (hour: number, counts: Partial<HourCounts> = {}): HourCounts => 
 const leadTimes = (p50: number, p95 = p50) => ({ lead_ms: { p50, p95 } })
 
 describe('the score', () => {
-  it('counts what was told, what became of it and by how much it was ahead', async () => {
+  it('counts published, sealed, late, retracted and amended facts and their lead', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     await write(first, second, navChange({ at: 0 }))
@@ -66,7 +66,7 @@ describe('the score', () => {
     ])
   })
 
-  it('counts every message in the hour of its own time, and shows hours in which nothing was written', async () => {
+  it('counts every update in the hour of its time, and shows empty hours', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     clock.now += HOUR_MS - 1
@@ -82,12 +82,12 @@ describe('the score', () => {
     ])
   })
 
-  it('is one empty hour where nothing was written yet', async () => {
+  it('is one empty hour on an empty tape', async () => {
     const { hours } = await openTestTape().openTracker()
     expect(hours()).toEqual([hourRow(noon)])
   })
 
-  it('counts a key as sealed once, however often its block is sealed', async () => {
+  it('counts a key as sealed once when its block is sealed again', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     await write(first)
@@ -98,7 +98,7 @@ describe('the score', () => {
     expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(900) })])
   })
 
-  it('counts from its new telling where a key was retracted and told again', async () => {
+  it('measures the lead of a key that was retracted from its new publication', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     await write(first)
@@ -111,7 +111,7 @@ describe('the score', () => {
     expect(hours()).toEqual([hourRow(noon, { told: 2, retracted: 1, sealed: 1, ...leadTimes(250) })])
   })
 
-  it('has no lead of what a clock that went back says was sealed before it was told', async () => {
+  it('counts a lead of zero when the clock went back before the seal', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     clock.now += 5_000
@@ -121,7 +121,7 @@ describe('the score', () => {
     expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(0) })])
   })
 
-  it('leaves out the hour in which something was evicted, by number or by age, and what was told then', async () => {
+  it('leaves out the hour in which eviction removed updates, by count or by age', async () => {
     for (const bounds of [{ bound: 2 }, { retentionMs: HOUR_MS }]) {
       const { clock, write, openTracker } = openTestTape(bounds)
       const { hours } = await openTracker()
@@ -137,7 +137,7 @@ describe('the score', () => {
     }
   })
 
-  it('goes back 25 hours, however long the tape is', async () => {
+  it('shows 25 hours of a longer tape', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     for (let hour = 0; hour < 100; hour += 1) {
@@ -151,7 +151,7 @@ describe('the score', () => {
     expect((await openTracker()).hours()).toEqual(shown)
   })
 
-  it('survives one message of a clock that was far ahead', async () => {
+  it('survives one update from a clock far ahead', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     await write(first)
@@ -162,12 +162,12 @@ describe('the score', () => {
     expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(1_000) })])
   })
 
-  it('remembers so many open keys and forgets the oldest of more', () => {
+  it('keeps a bounded number of open keys and drops the oldest', () => {
     const score = new HourlyScore()
     const fold = (draft: Draft, seq: number) => score.add({ seq, update: draft as Update, text: '' })
     const bound = 131_072
-    const told = { ...first, time: iso(noon) }
-    for (let seq = 1; seq <= bound + 1; seq += 1) fold({ ...told, key: `k${seq}` }, seq)
+    const published = { ...first, time: iso(noon) }
+    for (let seq = 1; seq <= bound + 1; seq += 1) fold({ ...published, key: `k${seq}` }, seq)
     const seal = { ...sealOf([first]), time: iso(noon + 1), keys: ['k1', 'k2', `k${bound + 1}`] }
     fold(seal, bound + 2)
     expect(score.hours(noon, 0)).toMatchObject([{ told: bound + 1, sealed: 2 }])
@@ -175,19 +175,19 @@ describe('the score', () => {
 })
 
 describe('a tape that is read again', () => {
-  it('gives the same score, however much of it was evicted and whenever it was opened', async () => {
+  it('gives the same score after any eviction, whenever the tracker is opened', async () => {
     await fc.assert(
       fc.asyncProperty(history, fc.nat(), bounds, async (steps, at, bound) => {
         const opened = openScoredTape(bound)
         try {
           const cut = at % steps.length
-          const always = await opened.openTracker()
-          await applySteps(opened, steps.slice(0, cut), always.hours)
+          const fromStart = await opened.openTracker()
+          await applySteps(opened, steps.slice(0, cut), fromStart.hours)
           const since = await opened.openTracker()
-          await applySteps(opened, steps.slice(cut), always.hours)
+          await applySteps(opened, steps.slice(cut), fromStart.hours)
           const after = await opened.openTracker()
-          const shown = always.hours() ?? []
-          // An hour that is not over is shown even where some of it is lost: then it depends on who saw it.
+          const shown = fromStart.hours() ?? []
+          // The current hour is shown though eviction removed part of it, so its counts depend on when the tracker was opened.
           if (shown.length > 1 || opened.tape.oldest() === 0) {
             expect(since.hours()).toEqual(shown)
             expect(after.hours()).toEqual(shown)
@@ -201,7 +201,7 @@ describe('a tape that is read again', () => {
     )
   })
 
-  it('has no score before all of it is read, slice by slice', async () => {
+  it('has no score until all pages are read', async () => {
     const { tape, write, openTracker } = openTestTape()
     for (let block = 1; block <= 25; block += 1) {
       await write(...Array.from({ length: 100 }, (_, index) => transferAt({ block, index })))
@@ -222,13 +222,13 @@ describe('a tape that is read again', () => {
     expect(Math.max(...pages)).toBeLessThan(150)
   })
 
-  it('counts what is written while it is read, once, also where reading takes its time', async () => {
+  it('counts updates that are written during a slow read once', async () => {
     const { tape, write, clock } = openTestTape()
     await write(...Array.from({ length: 99 }, (_, index) => transferAt({ block: 1, index })))
     let more = 3
     const readAfter = async (seq: number, limit: number) => {
       const page = await tape.readAfter(seq, limit)
-      // What is written now is not on the page that was read.
+      // An update written now is not on the page that was read.
       if (more > 0) await write(transferAt({ block: 2, index: more }))
       more -= 1
       return page
@@ -240,20 +240,20 @@ describe('a tape that is read again', () => {
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 103 })])
   })
 
-  it('is counted once where it is read and then heard of too', async () => {
+  it('counts an update once that is both read and followed', async () => {
     const { tape, write, clock } = openTestTape()
-    let hear: Follower = () => {}
+    let deliverToTracker: Follower = () => {}
     const follow = (deliver: Follower) => {
-      hear = deliver
+      deliverToTracker = deliver
       return () => {}
     }
     const entries = await write(first)
     const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
-    hear(entries, new Notes())
+    deliverToTracker(entries, new Notes())
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 1 })])
   })
 
-  it('is through also where what was heard of is gone before it is read', async () => {
+  it('catches up when followed updates are evicted before they are read', async () => {
     const { tape, write, clock } = openTestTape({ retentionMs: HOUR_MS })
     await write(...Array.from({ length: 1_500 }, (_, index) => transferAt({ block: 1, index })))
     const tracker = await ScoreTracker.open(tape, clock.now)
@@ -264,7 +264,7 @@ describe('a tape that is read again', () => {
     expect(tracker.hours(clock.now)).not.toBeNull()
   })
 
-  it('is left alone once nobody keeps its score', async () => {
+  it('is not followed after the tracker is closed', async () => {
     const { write, openTracker } = openTestTape()
     const { tracker, hours } = await openTracker()
     tracker.close()
@@ -280,9 +280,9 @@ describe('a percentile', () => {
       fc.property(fc.array(fc.array(lead, { maxLength: 60 }), { minLength: 1, maxLength: 3 }), (parts) => {
         const all = parts.flat().toSorted((a, b) => a - b)
         const kept = parts.map((part) => {
-          const one = new LeadHistogram()
-          for (const ms of part) one.add(ms)
-          return one
+          const histogram = new LeadHistogram()
+          for (const ms of part) histogram.add(ms)
+          return histogram
         })
         for (const percent of [50, 95]) {
           const exact = all[Math.ceil((percent * all.length) / 100) - 1] ?? null
@@ -292,34 +292,34 @@ describe('a percentile', () => {
     )
   })
 
-  it('is of one the one, and takes what is longer than a day for a day', () => {
-    const [one, ages] = [new LeadHistogram(), new LeadHistogram()]
-    one.add(7)
-    ages.add(10 ** 12)
-    expect([percentile(50, [one]), percentile(95, [one]), percentile(50, [ages])]).toEqual([7, 7, 99_900_000])
+  it('of one lead is that lead, capped at about a day', () => {
+    const [short, long] = [new LeadHistogram(), new LeadHistogram()]
+    short.add(7)
+    long.add(10 ** 12)
+    expect([percentile(50, [short]), percentile(95, [short]), percentile(50, [long])]).toEqual([7, 7, 99_900_000])
   })
 })
 
 const toThreeDigits = (ms: number): number =>
   ms < 10_000 ? ms : Number(String(ms).slice(0, 3).padEnd(String(ms).length, '0'))
 
-/** A tape that loses nothing, one that loses all but a few hours, and one that keeps more hours than are shown. */
+/** A tape that evicts nothing, one that keeps a few hours, and one that keeps more hours than are shown. */
 const bounds = fc.constantFrom(
   {},
   { bound: SMALL_BOUND, retentionMs: 5 * HOUR_MS },
   { bound: SMALL_BOUND, retentionMs: 40 * HOUR_MS },
 )
 
-/** What happens to one of a few keys, and how long after what happened before. */
+/** An action on one of a few keys, and its delay after the action before it. */
 type TapeStep = {
-  readonly what: 'tell' | 'late' | 'retract' | 'amend' | 'seal' | 'nav'
+  readonly kind: 'publish' | 'late' | 'retract' | 'amend' | 'seal' | 'nav'
   readonly key: number
   readonly afterMs: number
 }
 
 const history: fc.Arbitrary<readonly TapeStep[]> = fc.array(
   fc.record({
-    what: fc.constantFrom('tell', 'tell', 'tell', 'late', 'retract', 'amend', 'seal', 'seal', 'nav'),
+    kind: fc.constantFrom('publish', 'publish', 'publish', 'late', 'retract', 'amend', 'seal', 'seal', 'nav'),
     key: fc.nat(6),
     afterMs: fc.oneof(
       { weight: 6, arbitrary: fc.nat(2_000) },
@@ -330,21 +330,21 @@ const history: fc.Arbitrary<readonly TapeStep[]> = fc.array(
   { minLength: 1, maxLength: 60 },
 )
 
-/** Lets it happen, as far as the life of a key allows it, and has a look each time. */
+/** Applies the steps that the state of each key allows, and calls `check` after each. */
 async function applySteps(
   { clock, write, tape }: ReturnType<typeof openScoredTape>,
   steps: readonly TapeStep[],
   check: () => unknown,
 ): Promise<void> {
-  for (const { what, key, afterMs } of steps) {
+  for (const { kind, key, afterMs } of steps) {
     clock.now += afterMs
     const fact = transferAt({ index: key })
     const isOpen = stateOfKey(await tape.readKey(fact.key)) === 'open'
-    if (what === 'nav') await write(navChange({ at: 0 }))
-    else if (what === 'seal') await write(sealOf([fact, { index: 9 }]))
-    else if (what === 'amend') await write(amendOf(fact, fact))
-    else if (what === 'retract') await write(retractOf(fact))
-    else if (what === 'late') await write({ ...sealedAt(transferAt({ index: 100 + key })), late: true })
+    if (kind === 'nav') await write(navChange({ at: 0 }))
+    else if (kind === 'seal') await write(sealOf([fact, { index: 9 }]))
+    else if (kind === 'amend') await write(amendOf(fact, fact))
+    else if (kind === 'retract') await write(retractOf(fact))
+    else if (kind === 'late') await write({ ...sealedAt(transferAt({ index: 100 + key })), late: true })
     else if (!isOpen) await write(fact)
     check()
   }
@@ -353,7 +353,7 @@ async function applySteps(
 const stateOfKey = (entries: readonly Entry[]): 'open' | 'over' =>
   entries.at(-1)?.update.type === 'transfer' ? 'open' : 'over'
 
-/** The same by counting anew for each hour all that the tape still holds. */
+/** The same score, counted anew from the whole tape for each hour. */
 function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] {
   const entries = tape.readAfter(0, 100_000) as readonly Entry[]
   const timeOf = ({ update }: Entry) => Date.parse(update.time)
@@ -385,7 +385,7 @@ function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] 
   return rows
 }
 
-/** The leads of what a seal is the first to list since its last telling, if nothing took that back. */
+/** The leads of the keys that a seal is the first to list since their last publication, if they were not retracted. */
 function leadTimesOf({ seq, update: seal }: Entry, counted: readonly Entry[]): readonly number[] {
   if (seal.type !== 'seal') return []
   return seal.keys.flatMap((key) => {

@@ -5,7 +5,7 @@ import { StatusService } from '../../../../src/edge/status/status-answer.ts'
 import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
-import { status as told } from '../../tape/update-drafts.ts'
+import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { sealOf, transferAt } from '../fact-drafts.ts'
 
@@ -16,49 +16,49 @@ const secondsBySource = (given: Partial<Record<'pendingLogs' | 'poll' | 'sealed'
   ...given,
 })
 
-describe('a watch', () => {
-  it('says how long it was listened in which way, hour by hour', () => {
-    const watch = new SourceUptime([], 'pendingLogs', noon + HOUR_MS - 30_000)
-    watch.setSource('poll', noon + HOUR_MS - 500)
-    watch.setSource('pendingLogs', noon + HOUR_MS + 1_250)
-    expect(watch.seconds(noon, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 29.5, poll: 0.5 }))
-    expect(watch.seconds(noon + HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(
+describe('the source uptime', () => {
+  it('counts the time in each source, hour by hour', () => {
+    const uptime = new SourceUptime([], 'pendingLogs', noon + HOUR_MS - 30_000)
+    uptime.setSource('poll', noon + HOUR_MS - 500)
+    uptime.setSource('pendingLogs', noon + HOUR_MS + 1_250)
+    expect(uptime.seconds(noon, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 29.5, poll: 0.5 }))
+    expect(uptime.seconds(noon + HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(
       secondsBySource({ pendingLogs: 0.75, poll: 1.25 }),
     )
-    expect(watch.seconds(noon - HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({}))
+    expect(uptime.seconds(noon - HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({}))
   })
 
-  it('fills an hour, however often it is asked', () => {
-    const watch = new SourceUptime([], 'poll', noon)
-    for (let at = noon; at <= noon + HOUR_MS + 10_000; at += 10_000) watch.seconds(noon, at)
-    expect(watch.seconds(noon, noon + HOUR_MS + 10_000)).toEqual(secondsBySource({ poll: 3_600 }))
+  it('adds up to a full hour when it is read often', () => {
+    const uptime = new SourceUptime([], 'poll', noon)
+    for (let at = noon; at <= noon + HOUR_MS + 10_000; at += 10_000) uptime.seconds(noon, at)
+    expect(uptime.seconds(noon, noon + HOUR_MS + 10_000)).toEqual(secondsBySource({ poll: 3_600 }))
   })
 
-  it('counts for nobody what was slept through', () => {
-    const watch = new SourceUptime([], 'poll', noon)
-    watch.note(noon + 10_000)
-    watch.note(noon + 200_000)
-    expect(watch.seconds(noon, noon + 201_000)).toEqual(secondsBySource({ poll: 11 }))
+  it('does not count time in which the process slept', () => {
+    const uptime = new SourceUptime([], 'poll', noon)
+    uptime.note(noon + 10_000)
+    uptime.note(noon + 200_000)
+    expect(uptime.seconds(noon, noon + 201_000)).toEqual(secondsBySource({ poll: 11 }))
   })
 
-  it('counts no time twice where the clock went back', () => {
-    const watch = new SourceUptime([], 'poll', noon)
-    watch.note(noon + 10_000)
-    watch.note(noon + 5_000)
-    expect(watch.seconds(noon, noon + 12_000)).toEqual(secondsBySource({ poll: 12 }))
-    watch.note(noon - HOUR_MS)
-    expect(watch.seconds(noon - HOUR_MS, noon - HOUR_MS + 3_000)).toEqual(secondsBySource({ poll: 3 }))
+  it('counts no time twice when the clock goes back', () => {
+    const uptime = new SourceUptime([], 'poll', noon)
+    uptime.note(noon + 10_000)
+    uptime.note(noon + 5_000)
+    expect(uptime.seconds(noon, noon + 12_000)).toEqual(secondsBySource({ poll: 12 }))
+    uptime.note(noon - HOUR_MS)
+    expect(uptime.seconds(noon - HOUR_MS, noon - HOUR_MS + 3_000)).toEqual(secondsBySource({ poll: 3 }))
   })
 
-  it('gives an hour no more than its own time, however far the clock is set back', () => {
-    const watch = new SourceUptime([], 'poll', noon)
+  it('never counts more than an hour in one hour, with the clock set far back', () => {
+    const uptime = new SourceUptime([], 'poll', noon)
     let at = noon
-    for (; at < noon + 3_500_000; at += 10_000) watch.note(at)
-    for (at -= 1_800_000; at < noon + HOUR_MS; at += 10_000) watch.note(at)
-    expect(watch.seconds(noon, at)).toEqual(secondsBySource({ poll: 3_600 }))
+    for (; at < noon + 3_500_000; at += 10_000) uptime.note(at)
+    for (at -= 1_800_000; at < noon + HOUR_MS; at += 10_000) uptime.note(at)
+    expect(uptime.seconds(noon, at)).toEqual(secondsBySource({ poll: 3_600 }))
   })
 
-  it('keeps the hours that are shown and no more', () => {
+  it('keeps only the hours that are shown', () => {
     let note = new SourceUptime([], 'poll', noon).note(noon)
     for (let hour = 0; hour < 100; hour += 1)
       note = new SourceUptime(note, 'poll', noon + hour * HOUR_MS).note(noon + hour * HOUR_MS + 1)
@@ -69,28 +69,28 @@ describe('a watch', () => {
   })
 })
 
-describe('how the service is', () => {
+describe('the service status', () => {
   async function openStatus(existingTape?: SearchableTape) {
     const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
     clock.now = noon
-    const lives: StatusService[] = []
+    const opened: StatusService[] = []
     const open = async () => {
       const status = await StatusService.open(context, () => 0)
-      lives.push(status)
+      opened.push(status)
       return status
     }
     onTestFinished(async () => {
-      for (const status of lives) await status.close()
+      for (const status of opened) await status.close()
     })
     const secondsNow = (status: StatusService) => status.read().score?.at(-1)?.seconds
     const appendStatus = (source: 'pendingLogs' | 'poll') => {
-      const draft = { ...told({ at: clock.now }), source }
+      const draft = { ...statusDraft({ at: clock.now }), source }
       return tape.append([draft], new Notes().set(statusNote, draft))
     }
-    return { clock, tape, house: context, open, appendStatus, secondsNow }
+    return { clock, tape, edge: context, open, appendStatus, secondsNow }
   }
 
-  it('is all unknown before anything is known', async () => {
+  it('is unknown on an empty tape', async () => {
     const { open, tape } = await openStatus()
     const { score, ...rest } = (await open()).read()
     expect(rest).toEqual({
@@ -104,7 +104,7 @@ describe('how the service is', () => {
     expect(score).toHaveLength(1)
   })
 
-  it('says how far behind the newest sealed block is, and never less than nothing', async () => {
+  it('reports the lag of the newest sealed block, never negative', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
     await tape.append([], new Notes().set(newestSealedNote, { number: 7, timestamp: noon / 1_000 + 2 }))
@@ -113,7 +113,7 @@ describe('how the service is', () => {
     expect(status.read().lag_ms).toBe(1_500)
   })
 
-  it('says when the list was read, in whole seconds, and how many tokens it names', async () => {
+  it('reports the age of the list in whole seconds and its number of tokens', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
     await tape.append([], new Notes().set(listNote, { readAt: noon, order: [] }))
@@ -121,7 +121,7 @@ describe('how the service is', () => {
     expect(status.read().stocks).toEqual({ read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 })
   })
 
-  it('goes on with what was written down, and an outage counts for nobody', async () => {
+  it('continues from the saved uptime and does not count an outage', async () => {
     const { open, appendStatus, clock, secondsNow } = await openStatus()
     const status = await open()
     await appendStatus('pendingLogs')
@@ -135,7 +135,7 @@ describe('how the service is', () => {
     expect(secondsNow(again)).toEqual(secondsBySource({ pendingLogs: 10, poll: 3 }))
   })
 
-  it('loses of a life that ended without a word what it had not written down', async () => {
+  it('loses the unsaved uptime of a run that crashed', async () => {
     const { open, appendStatus, clock, secondsNow } = await openStatus()
     const status = await open()
     await appendStatus('poll')
@@ -146,7 +146,7 @@ describe('how the service is', () => {
     expect(secondsNow(again)).toEqual(secondsBySource({ poll: 10 }))
   })
 
-  it('is said in far less than a millisecond where a day has been counted', async () => {
+  it('is read in less than a millisecond after a day of counting', async () => {
     const tape = openSqliteTape({ dir: ':memory:', retentionMs: 100 * HOUR_MS, bound: 10_000, now: () => noon, random })
     onTestFinished(() => tape.close())
     const { open, clock } = await openStatus(tape)

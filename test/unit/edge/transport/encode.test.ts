@@ -20,10 +20,10 @@ const heartbeat: NoticeOf<'heartbeat'> = {
   backlog: 0,
 }
 const error = (message: string): NoticeOf<'error'> => ({ type: 'error', code: 400, reason: 'bad_parameter', message })
-const sse = (message: Message, carrier: 'sse' | 'sse-named' = 'sse'): Buffer =>
-  encode(carrier, message, JSON.stringify(message))
+const sse = (message: Message, transport: 'sse' | 'sse-named' = 'sse'): Buffer =>
+  encode(transport, message, JSON.stringify(message))
 
-/** Any string that a program can hold: every code unit, so line breaks, NUL, separators and halves of pairs too. */
+/** Any JavaScript string: all code units, with line breaks, NUL, separators and lone surrogates. */
 const anyText = fc
   .array(
     fc.oneof(
@@ -48,7 +48,7 @@ const anyText = fc
   )
   .map((pieces) => pieces.join(''))
 
-/** Reads bytes as a browser does: in chunks that end anywhere, by a parser that is not ours. */
+/** Parses bytes with an independent SSE parser, in chunks that end anywhere. */
 function eventsOf(bytes: Buffer, chunkBytes: number): EventSourceMessage[] {
   const events: EventSourceMessage[] = []
   const parser = createParser({ onEvent: (event) => events.push(event) })
@@ -60,7 +60,7 @@ function eventsOf(bytes: Buffer, chunkBytes: number): EventSourceMessage[] {
 }
 
 describe('a WebSocket frame', () => {
-  /** A real handshake, after which our bytes are written to the socket as they are. */
+  /** A real handshake, after which a test writes our bytes unchanged to the socket. */
   let http: Server
   let client: WebSocket
   let write: (bytes: Buffer) => void
@@ -82,36 +82,39 @@ describe('a WebSocket frame', () => {
   })
 
   const echoed = async (texts: readonly string[]): Promise<string[]> => {
-    const heard: string[] = []
+    const received: string[] = []
     const all = new Promise<void>((resolve, reject) => {
       client.on('error', reject)
       client.on('message', (data, isBinary) => {
-        heard.push(isBinary ? 'binary' : String(data))
-        if (heard.length === texts.length) resolve()
+        received.push(isBinary ? 'binary' : String(data))
+        if (received.length === texts.length) resolve()
       })
     })
     write(Buffer.concat(texts.map((text) => encode('ws', pong, text))))
     await all
     client.removeAllListeners('message').removeAllListeners('error')
-    return heard
+    return received
   }
 
-  it('of each short length is read back by a client that is not ours', async () => {
+  it('of each short length is read by an independent client', async () => {
     const texts = Array.from({ length: 126 }, (_, length) => 'x'.repeat(length))
     expect(await echoed(texts)).toEqual(texts)
   })
 
-  it.each([126, 127, 65_535, 65_536, 1_000_000])('of %s bytes is read back, and so is the next', async (length) => {
-    const texts = ['y'.repeat(length), 'next']
-    expect(await echoed(texts)).toEqual(texts)
-  })
+  it.each([126, 127, 65_535, 65_536, 1_000_000])(
+    'of %s bytes is read by that client, and so is the next frame',
+    async (length) => {
+      const texts = ['y'.repeat(length), 'next']
+      expect(await echoed(texts)).toEqual(texts)
+    },
+  )
 
   it('counts bytes, not characters', async () => {
     const texts = ['é'.repeat(63), '株'.repeat(42), '🍏'.repeat(16_384), 'next']
     expect(await echoed(texts)).toEqual(texts)
   })
 
-  it('is one text frame, final and unmasked, with the shortest length that holds', () => {
+  it('is one final unmasked text frame with the shortest length field', () => {
     const header = (length: number, bytes: number) => [...encode('ws', pong, 'x'.repeat(length)).subarray(0, bytes)]
     expect(header(125, 2)).toEqual([0x81, 125])
     expect(header(126, 4)).toEqual([0x81, 126, 0, 126])
@@ -121,44 +124,44 @@ describe('a WebSocket frame', () => {
 })
 
 describe('an SSE event', () => {
-  it('is read back as the message that it was, whatever its texts hold', () => {
+  it('parses back to its message, with any characters in its texts', () => {
     fc.assert(
       fc.property(
         fc.array(anyText, { minLength: 1, maxLength: 4 }),
         fc.integer({ min: 1, max: 64 }),
         (texts, chunk) => {
-          const said = texts.map(error)
-          const events = eventsOf(Buffer.concat(said.map((message) => sse(message))), chunk)
-          expect(events.map(({ data }) => data)).toEqual(said.map((message) => JSON.stringify(message)))
-          expect(events.map(({ data }) => JSON.parse(data))).toEqual(said)
+          const messages = texts.map(error)
+          const events = eventsOf(Buffer.concat(messages.map((message) => sse(message))), chunk)
+          expect(events.map(({ data }) => data)).toEqual(messages.map((message) => JSON.stringify(message)))
+          expect(events.map(({ data }) => JSON.parse(data))).toEqual(messages)
         },
       ),
       { numRuns: 150 },
     )
   })
 
-  it('says where to go on, where its message says so', () => {
+  it('carries the id of its message', () => {
     expect(eventsOf(sse(heartbeat), 1_024)).toMatchObject([{ id: 'k3f9a1.18502' }])
   })
 
-  it('says nothing of that where its message does not', () => {
+  it('has no id where its message has none', () => {
     expect(sse(pong).toString()).not.toMatch(/^id/m)
     expect(sse({ type: 'bye', id: null, reason: 'full', retry_ms: 0 }).toString()).not.toMatch(/^id/m)
   })
 
-  it('is unnamed, heartbeats aside, so that it reaches onmessage', () => {
+  it('is unnamed except for heartbeats, so that it reaches onmessage', () => {
     expect(eventsOf(sse(pong), 1_024)[0]?.event).toBeUndefined()
     expect(eventsOf(sse(heartbeat), 1_024)[0]?.event).toBe('heartbeat')
   })
 
-  it('is named after its type for who asks for names', () => {
+  it('is named after its type with events=named', () => {
     expect(eventsOf(sse(pong, 'sse-named'), 1_024)[0]?.event).toBe('pong')
     expect(eventsOf(sse(heartbeat, 'sse-named'), 1_024)[0]?.event).toBe('heartbeat')
   })
 })
 
 describe('a line', () => {
-  it('of NDJSON holds one message, whatever its texts hold', () => {
+  it('of NDJSON holds one message, with any characters in its texts', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const message = error(text)
@@ -170,7 +173,7 @@ describe('a line', () => {
     )
   })
 
-  it('of text holds one message, whatever its texts hold', () => {
+  it('of text holds one message, with any characters in its texts', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const written = encode('text', error(text), '').toString()

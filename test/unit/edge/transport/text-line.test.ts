@@ -5,7 +5,7 @@ import { formatTextLine } from '../../../../src/edge/transport/text-line.ts'
 import { type Message, Notice } from '../../../../src/protocol/notices.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 
-/** Every message that the contract's page shows: at least one of each type. */
+/** All example messages of the contract: at least one of each type. */
 const messages = examples.flatMap((example): Message[] => {
   const update = Update.safeParse(example)
   if (update.success) return [update.data]
@@ -18,36 +18,38 @@ const exampleOf = <Type extends Message['type']>(type: Type): Extract<Message, {
   return found
 }
 
-/** Control and escape characters, line and paragraph separators, and everything that turns the direction of writing. */
+/**
+ * Control and escape characters, line and paragraph separators, and all characters that change the writing direction.
+ */
 const controlCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
-describe('a readable line', () => {
-  it.each(messages.map((message) => [message.type, message] as const))('is one, of a %s', (_, message) => {
+describe('a text line', () => {
+  it.each(messages.map((message) => [message.type, message] as const))('is a single line for a %s', (_, message) => {
     const line = formatTextLine(message)
     expect(line).not.toBe('')
     expect(line).not.toMatch(controlCharacters)
     expect(line).toBe(line.trimEnd())
   })
 
-  it('is of a movement what a person asks for: when, what, how much, who, how firm', () => {
+  it('shows the time, type, amount, parties and stage of a movement', () => {
     expect(formatTextLine(exampleOf('transfer'))).toBe(
       '14:05:12.441 AAPLc    transfer   1.5 = 486.45 USD  0x2bd8…23c8 to 0x81b6…95e4  preconfirmed in 52380564, 0xca97…48bb',
     )
   })
 
-  it('shows shares where they are not the amount, and no value where it is unknown', () => {
+  it('shows shares that differ from the amount, and no unknown value', () => {
     const line = formatTextLine(exampleOf('mint'))
     expect(line).toContain('10 (10.00537939 shares)  ')
     expect(line).not.toContain('USD')
   })
 
-  it('shows what is raw where the decimals are unknown', () => {
+  it('shows the raw amount when the decimals are unknown', () => {
     expect(formatTextLine({ ...exampleOf('transfer'), amount: null, shares: null, reference_value: null })).toContain(
       '150000000 raw',
     )
   })
 
-  it('says that something is late', () => {
+  it('marks a late update', () => {
     expect(formatTextLine(exampleOf('burn'))).toContain('sealed, late in ')
   })
 
@@ -64,11 +66,11 @@ describe('a readable line', () => {
     ['seal', 'block 52380564: 2 logs, 1 of them late, digest fd3ca2824cfa3584fec5f8d99cd17c47'],
     ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],
     ['finality', 'safe up to block 52380524'],
-  ] as const)('says how a promise ended: %s', (type, content) => {
+  ] as const)('describes the content of a %s', (type, content) => {
     expect(formatTextLine(exampleOf(type)).endsWith(` ${content}`)).toBe(true)
   })
 
-  it('says why something is not so', () => {
+  it('gives the reason of a retract', () => {
     const retract = exampleOf('retract')
     const by = `7-0x${'ab'.repeat(32)}-3`
     expect(formatTextLine({ ...retract, reason: 'reorg' })).toContain('its block was replaced')
@@ -79,11 +81,11 @@ describe('a readable line', () => {
     messages
       .filter((message) => !('time' in message && 'prev' in message))
       .map((message) => [message.type, message] as const),
-  )('of a connection begins with #: %s', (_, message) => {
+  )('starts with # for a notice: %s', (_, message) => {
     expect(formatTextLine(message)).toMatch(/^# /)
   })
 
-  it('says that nothing on the built-in chain is real', () => {
+  it('marks the built-in chain as not real', () => {
     expect(formatTextLine({ ...exampleOf('hello'), demo: true })).toContain('nothing here is real')
     expect(formatTextLine(exampleOf('hello'))).not.toContain('nothing here is real')
   })
@@ -100,18 +102,18 @@ describe('a readable line', () => {
     ['a right-to-left override', '\u202egpj.exe\u202c'],
     ['an isolate', '\u2066a\u2069'],
     ['a mark', '\u200e\u200f\u061c'],
-  ])('shows %s from outside as replaced, and the rest of the text', (_, text) => {
+  ])('replaces %s in a text from outside and keeps the rest', (_, text) => {
     const line = formatTextLine({ ...exampleOf('action'), description: `begin ${text} end` })
     expect(line).not.toMatch(controlCharacters)
     expect(line).toMatch(/begin .*\ufffd.* end/)
   })
 
-  it('leaves the letters of every language alone', () => {
+  it('keeps the letters of every language', () => {
     const description = 'Tëst 株式分割 سهم 🍏'
     expect(formatTextLine({ ...exampleOf('action'), description })).toContain(description)
   })
 
-  it('is one and tame, whatever stands in any text of any message', () => {
+  it('has no control characters, with any texts in any message', () => {
     const nasty = fc.string({
       unit: fc.oneof(
         fc.constantFrom('\u001b', '\r', '\n', '\t', '\0', '\u007f', '\u0085', '\u009b', '\u2028', '\u202e', '\u2067'),
@@ -121,15 +123,15 @@ describe('a readable line', () => {
     })
     fc.assert(
       fc.property(fc.constantFrom(...messages), nasty, nasty, (message, before, after) => {
-        const spoilt = mapTexts(message, (text) => `${before}${text}${after}`)
-        expect(formatTextLine(spoilt)).not.toMatch(controlCharacters)
+        const altered = mapTexts(message, (text) => `${before}${text}${after}`)
+        expect(formatTextLine(altered)).not.toMatch(controlCharacters)
       }),
       { numRuns: 500 },
     )
   })
 })
 
-/** The same message with every text in it changed, its type aside. */
+/** The same message with every text except its type changed. */
 function mapTexts(message: Message, change: (text: string) => string): Message {
   const text = JSON.stringify(message, (name, value: unknown) =>
     typeof value === 'string' && name !== 'type' ? change(value) : value,
