@@ -36,8 +36,8 @@ export type DevnetOptions = {
   /** Average number of market transactions per flashblock; 0 closes the market. */
   transactionsPerFlashblock?: number
   /**
-   * Whether corporate actions happen and feeds publish, where the market is open. By default only with blocks of a second
-   * or more: with faster blocks there would be little else.
+   * Whether corporate actions happen and feeds publish, where the market is open. By default only with blocks of a
+   * second or more: with faster blocks there would be little else.
    */
   calendar?: boolean
   /** Whether `eth_getBlockReceipts` is answered; public endpoints refuse it with 403. */
@@ -83,7 +83,7 @@ export type Devnet = {
   makeFlashblock: () => readonly DevnetLog[]
   /** Seals the block now. */
   seal: () => DevnetBlock
-  /** Replaces the newest blocks, without some of their transactions; those in `moved` come back in the next flashblock. */
+  /** Replaces the newest blocks, without some transactions; those in `moved` come back in the next flashblock. */
   reorg: (depth: number, dropped?: readonly HexString[], moved?: readonly HexString[]) => readonly DevnetBlock[]
   /** Number of requests received, by kind. */
   requests: Readonly<Record<CountedRequest, number>>

@@ -3,29 +3,29 @@ import { z } from 'zod'
 import { type Devnet, startDevnet } from './devnet.ts'
 import type { Faults } from './faults/faults.ts'
 
-const HELP = `The chain in the box: tokenized stocks, pre-confirmations and a market, on a loopback port.
+const HELP = `The devnet: a chain with tokenized stocks, pre-confirmations and a market, on a loopback port.
 
-  --port <n>       where to listen (9545; 0 for any that is free)
+  --port <n>       port to listen on (9545; 0 for any free port)
   --seed <text>    another seed is another chain (stocktape)
-  --block-ms <n>   a block every so often (2000)
-  --flash-ms <n>   a flashblock every so often (200)
-  --receipts       answer eth_getBlockReceipts, which public endpoints refuse
+  --block-ms <n>   time between blocks, in milliseconds (2000)
+  --flash-ms <n>   time between flashblocks, in milliseconds (200)
+  --receipts       answer eth_getBlockReceipts, which is refused otherwise, as on public endpoints
   --calls          answer eth_call, which is refused otherwise
-  --calendar       splits, dividends, pauses, seizures, listings and rounds, with blocks of under a second too;
-                   --no-calendar for nothing but the market
-  --help           this
+  --calendar       splits, dividends, pauses, seizures, listings and rounds, also with blocks of under a second;
+                   --no-calendar for only the market
+  --help           show this text
 
-Its weather, fair unless it is said:
+Faults, all off by default:
 
-  --sealed               nothing is pre-confirmed: pending is latest, pendingLogs is silent
-  --lose-every <n>       every so many-th flashblock with logs is not pushed
-  --drop-every <n>       every so many-th pre-confirmed transaction is not sealed
+  --sealed               no pre-confirmations: pending is latest, pendingLogs is silent
+  --lose-every <n>       every n-th flashblock with logs is not pushed
+  --drop-every <n>       every n-th pre-confirmed transaction is not sealed
   --shuffle              the logs of a flashblock are pushed in another order
-  --push-delay <n>       flashblocks are pushed so many blocks late
-  --lag <n>              HTTP is answered by a replica that is so many blocks behind
-  --lag-every <n>        only every so many-th request is
-  --reorg-every <n>      every so many-th seal is followed by a reorganisation
-  --reorg-depth <n>      of so many blocks (1)
+  --push-delay <n>       flashblocks are pushed n blocks late
+  --lag <n>              HTTP is answered by a replica that is n blocks behind
+  --lag-every <n>        only every n-th HTTP request reaches that replica
+  --reorg-every <n>      a reorganisation follows every n-th seal
+  --reorg-depth <n>      the reorganisation replaces n blocks (1)
 `
 
 const flags = {
@@ -124,7 +124,7 @@ const print = (text: string): void => {
   process.stdout.write(text)
 }
 
-/** One line that says what to change. */
+/** One line that explains what to change. */
 const errorLine = (error: unknown): string => {
   if (error instanceof z.ZodError)
     return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')

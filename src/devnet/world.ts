@@ -137,7 +137,7 @@ const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock:
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }
 
-/** Scheduled transactions beside the market. */
+/** The transactions beside the market. */
 type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
   stateAtStart: (cycle: number) => StateValues
   transactions: (block: number) => readonly DeferredTransaction[]

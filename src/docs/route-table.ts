@@ -23,7 +23,7 @@ export type Route = {
   readonly responses: readonly RouteResponse[]
   /** The statuses of its error records. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** Advice for a client that uses another method; `use GET.` by default. */
+  /** The advice to a client that uses another method; GET where none is given. */
   readonly otherMethods?: string
   /** Shell commands to copy. */
   readonly curl: string
@@ -133,7 +133,7 @@ const streamResponse: RouteResponse = {
   },
 }
 
-/** Every route over plain HTTP, in the order in which a new user needs them. */
+/** Every route over plain HTTP, in the order in which a new user needs them. Handlers and documents follow it. */
 export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/tail/{symbol}', id: 'tail', tag: 'Listen' },

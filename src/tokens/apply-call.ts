@@ -14,7 +14,7 @@ import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
 
-/** What a token's own contract answers when it is asked as of a block; null where it does not know the question. */
+/** A token's state as its contract answers it at a block; null where the contract lacks the function. */
 export type TokenContractState = {
   readonly address: Hex
   readonly block: number
@@ -24,9 +24,9 @@ export type TokenContractState = {
 }
 
 /**
- * The token with what its contract says. Mostly that is what is held, to the last digit. Where it is not, a log was
- * missed: then it is told, by the clock since no log says so and the list did not either. What a log said since every
- * block was read stands: whoever answers otherwise is a node that lags, whatever block it was asked about.
+ * Applies the contract's answer to the token. Usually it equals the known state, to the last digit. A difference means
+ * that a log was missed. It is published with the source `clock`, since neither a log nor the list reported it.
+ * A change from a log stands if all blocks since then were read: a different answer then comes from a node that lags.
  */
 export function applyCall(
   token: Token,
@@ -65,7 +65,7 @@ function pausesAfterCall(
   return addPauseChange(pauseHistory, { ...position, key: null, kind: 'all', features })
 }
 
-/** Whether all blocks since then were read. */
+/** Whether all blocks since that position were read. */
 const isAfterGap = ({ block }: ChainPosition, lastUnreadBlock: number | null): boolean =>
   block > (lastUnreadBlock ?? -1)
 

@@ -1,29 +1,33 @@
 import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
-import { addLogChange, dropUnsealedMultiplierChanges, type MultiplierChange } from './multiplier.ts'
+import { dropUnsealed } from './chain-position.ts'
+import {
+  addLogChange,
+  dropUnsealedMultiplierChanges,
+  MULTIPLIER_DECIMALS,
+  type MultiplierChange,
+} from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
-import { addRecordChange, dropUnsealedRecordChanges, type RecordChange } from './record.ts'
+import { addRecordChange, type RecordChange } from './record.ts'
 import { type Token, withDerivedState } from './token.ts'
 
-/** What one log says of its token. */
+/** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
-/** A multiplier is kept on chain as a whole number of this many decimals. */
-const MULTIPLIER_DECIMALS = 18
-/** The last second that can be written as a date: what is to happen after it never does. */
+/** The last second that can be written as a date; later ones mean never. */
 const LATEST_SECONDS = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
-/** What a token without a cap says that its cap is. */
+/** The on-chain cap of a token without a cap. */
 const NO_CAP = 2n ** 128n - 1n
 
 export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
-/** A second of the chain's own time as one that can be written. */
+/** Chain time in seconds, at most the last that can be written. */
 export const clampSeconds = (second: bigint): number =>
   second > BigInt(LATEST_SECONDS) ? LATEST_SECONDS : Number(second)
 
-/** What a multiplier's event means at the time of its block; `chainTime` where the log does not say when that was. */
+/** The meaning of a multiplier event at its block's time; `chainTime` where the log has no time. */
 export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {
   const timestamp = log.blockTimestamp ?? chainTime
   const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key }
@@ -40,7 +44,7 @@ export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number
         effectiveAt,
       }
     }
-    // It does not say what was held before.
+    // This event does not contain the previous value.
     case 'MultiplierUpdated':
       return {
         ...commonFields,
@@ -58,7 +62,7 @@ export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number
   }
 }
 
-/** What an event says of the record: the field's name, and its value where the event has one. */
+/** The change of the record that an event contains. */
 export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null {
   const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, entry: null }
   switch (decoded.event) {
@@ -77,7 +81,6 @@ export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null 
 
 export const formatCap = (cap: bigint): string | null => (cap === NO_CAP ? null : cap.toString())
 
-/** The token with what one log says of it. */
 export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | null, timing: NavTiming): Token {
   const { log, decoded } = tokenLog
   const multiplierChange = multiplierChangeIn(tokenLog, chainTime)
@@ -101,7 +104,7 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
-/** The token with what a sealed block says of it, and nothing else that was said of that block before. */
+/** Applies the logs of a sealed block, and drops earlier changes of that block that it does not contain. */
 export function applySealedBlock(
   token: Token,
   block: number,
@@ -109,23 +112,23 @@ export function applySealedBlock(
   chainTime: number | null,
   timing: NavTiming,
 ) {
-  // Under a key that had said something of the token may stand something else now.
-  const keysOf = (isRelevant: (word: TokenLog) => boolean) =>
+  // A key may now stand for another event, so each history keeps only the keys of its own events.
+  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) =>
     new Set(tokenLogs.filter(isRelevant).map(({ log }) => log.key))
   const multiplierHistory = dropUnsealedMultiplierChanges(
     token.multiplierHistory,
     block,
-    keysOf((word) => multiplierChangeIn(word, chainTime) !== null),
+    keysOf((tokenLog) => multiplierChangeIn(tokenLog, chainTime) !== null),
   )
   const pauseHistory = dropUnsealedPauseChanges(
     token.pauseHistory,
     block,
     keysOf(({ decoded: { event } }) => event === 'Paused' || event === 'Unpaused'),
   )
-  const recordChanges = dropUnsealedRecordChanges(
+  const recordChanges = dropUnsealed(
     token.recordChanges,
     block,
-    keysOf((word) => recordChangeIn(word) !== null),
+    keysOf((tokenLog) => recordChangeIn(tokenLog) !== null),
   )
   const isUnchanged =
     multiplierHistory === token.multiplierHistory &&
@@ -134,5 +137,5 @@ export function applySealedBlock(
   const kept = isUnchanged
     ? token
     : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
-  return tokenLogs.reduce((known, word) => applyLog(known, word, chainTime, timing), kept)
+  return tokenLogs.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
 }

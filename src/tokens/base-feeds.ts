@@ -1,12 +1,11 @@
 import type { Hex } from '../protocol/fields.ts'
 
-/** A token, the contract that publishes what it is worth, and the one behind it that says each round in a log. */
+/** A token's price feed: its proxy, and the aggregator behind it, which emits a log for each round. */
 export type BaseFeed = { readonly token: Hex; readonly proxy: Hex; readonly aggregator: Hex }
 
 /**
- * The price feeds on Base that are published: Chainlink's tokenized-equity feeds, of 8 decimals each. A token is bound
- * by its address, since symbols change. Aggregators are replaced now and then: these were read on 2026-09-02, and count
- * only until the proxy itself has said which one it is.
+ * Chainlink's tokenized-equity feeds on Base, each with 8 decimals. A feed belongs to a token address, since symbols
+ * change. Aggregators are sometimes replaced: these were read on 2026-09-02 and hold until the proxy itself answers.
  */
 export const baseFeeds: readonly BaseFeed[] = [
   // AAPLc

@@ -1,25 +1,25 @@
-/** Where in the chain something was said. */
+/** A place in the chain. */
 export type ChainPosition = { readonly block: number; readonly logIndex: number }
 
-/** Something that was said at a place: under its key by a log, without one by whoever is no log. */
+/** A change at a place in the chain; only a change from a log has a key. */
 export type KeyedPosition = ChainPosition & { readonly key: string | null }
 
-export const isBefore = (one: ChainPosition, other: ChainPosition): boolean =>
-  one.block < other.block || (one.block === other.block && one.logIndex < other.logIndex)
+export const isBefore = (a: ChainPosition, b: ChainPosition): boolean =>
+  a.block < b.block || (a.block === b.block && a.logIndex < b.logIndex)
 
-/** With one more in its place; what stood under the same key is replaced. Of two at one place the later comer stands last. */
+/** Inserts an item by position and replaces one with the same key. Of two at one position, the newer is last. */
 export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item: T): readonly T[] {
   const others = item.key === null ? items : items.filter(({ key }) => key !== item.key)
   const index = others.findLastIndex((other) => !isBefore(item, other)) + 1
   return [...others.slice(0, index), item, ...others.slice(index)]
 }
 
-/** Without what logs of a block said that it does not hold. */
+/** Drops the log changes of a block whose keys the sealed block does not contain. */
 export const dropUnsealed = <T extends KeyedPosition>(
   items: readonly T[],
   block: number,
   sealedKeys: ReadonlySet<string>,
 ): readonly T[] => {
-  const isUnsealed = (one: T) => one.block === block && one.key !== null && !sealedKeys.has(one.key)
-  return items.some(isUnsealed) ? items.filter((one) => !isUnsealed(one)) : items
+  const isUnsealed = (item: T) => item.block === block && item.key !== null && !sealedKeys.has(item.key)
+  return items.some(isUnsealed) ? items.filter((item) => !isUnsealed(item)) : items
 }

@@ -1,29 +1,29 @@
 import type { Hex } from '../protocol/fields.ts'
 import type { Token } from './token.ts'
 
-/** What a selector leads to: one token, several that share the name, or none, with names that are close. */
+/** One token, several that share the name, or none, with similar names. */
 export type LookupResult =
   | { readonly kind: 'found'; readonly token: Token }
   | { readonly kind: 'ambiguous'; readonly suggest: readonly Hex[] }
   | { readonly kind: 'unknown'; readonly suggest: readonly string[] }
 
-/** A token and one of its names as it is written. */
+/** A token and one of its names, as written. */
 type NamedToken = { readonly name: string; readonly token: Token }
 
-/** Some names, and who bears one of them in any case. */
+/** Names, and the tokens that have one of them, ignoring case. */
 type MatchTier = { readonly names: readonly string[]; readonly matches: readonly NamedToken[] }
 
 const ISIN = 'ISIN:'
 const SUGGESTIONS_BOUND = 3
-/** So many tokens of one name are told by their addresses; whoever meets more looks into the list. */
+/** An ambiguous name lists at most this many addresses; the token list has the rest. */
 const SAME_NAME_BOUND = 100
-/** A name that needs more changes than this is another name. */
+/** A name with more edits than this is no suggestion. */
 const DISTANCE_BOUND = 2
-/** A longer word is no slip of the fingers, and among more names than these nobody compares letter by letter. */
+/** Longer names are no typing errors, and comparing more names letter by letter is too slow. */
 const FUZZY_MATCH_BOUND_CHARS = 12
 const FUZZY_MATCH_BOUND_NAMES = 1_000
 
-/** Finds tokens by any of their names: symbol in any case, with or without the trailing `c`, address, ISIN, former symbol. */
+/** Finds tokens by address, ISIN, symbol or former symbol, in any case and with or without the trailing `c`. */
 export class Directory {
   readonly #byAddress = new Map<string, Token>()
   readonly #byIsin = new Map<string, NamedToken[]>()
@@ -33,7 +33,7 @@ export class Directory {
   constructor(tokens: Iterable<Token>) {
     for (const token of tokens) {
       this.#byAddress.set(token.address, token)
-      // An ISIN has but one case.
+      // An ISIN is upper case only.
       if (token.isin) add(this.#byIsin, normalizeName(token.isin), token)
       add(this.#bySymbol, token.symbol, token)
       for (const symbol of token.formerSymbols) add(this.#byFormerSymbol, symbol, token)
@@ -43,7 +43,7 @@ export class Directory {
   find(selector: string): LookupResult {
     const text = selector.trim()
     if (text === '') return lookupResult([], [])
-    // Before any symbol: whatever a token calls itself, it does not take another's address.
+    // Before any symbol, so that a token cannot take another's address as its symbol.
     if (/^0x[0-9a-f]{40}$/i.test(text)) {
       const token = this.#byAddress.get(text.toLowerCase())
       return lookupResult(token ? [token] : [], [])
@@ -55,7 +55,7 @@ export class Directory {
     return lookupResult(tokens, tokens.length > 0 ? [] : this.#suggest(name))
   }
 
-  /** Who bears the name, best first: to the letter, now rather than formerly, before whoever bears it but for a `c`. */
+  /** Matches, best first: the exact name before the name with or without a `c`, current before former symbols. */
   #tiers(text: string): readonly MatchTier[] {
     const exactNames = [text]
     const variantNames = /c$/i.test(text) ? [`${text}c`, text.slice(0, -1)] : [`${text}c`]
@@ -73,15 +73,15 @@ export class Directory {
       .flatMap(([symbol, matches]) => {
         const edits = Math.min(editDistance(name, symbol), editDistance(name, symbol.replace(/C$/, '')))
         const match = matches.find(isListed) ?? matches[0]
-        return match && edits <= DISTANCE_BOUND ? [{ symbol: match.name, like: edits }] : []
+        return match && edits <= DISTANCE_BOUND ? [{ symbol: match.name, edits }] : []
       })
-      .sort((a, b) => a.like - b.like || (a.symbol < b.symbol ? -1 : 1))
+      .sort((a, b) => a.edits - b.edits || (a.symbol < b.symbol ? -1 : 1))
       .slice(0, SUGGESTIONS_BOUND)
-      .map((one) => one.symbol)
+      .map(({ symbol }) => symbol)
   }
 }
 
-/** Upper case last, since a lower-case letter may depend on its neighbours; one form for what looks the same. */
+/** Upper case last, since a lower-case letter may depend on its neighbours. NFC unifies equal-looking names. */
 const normalizeName = (text: string): string => text.trim().normalize('NFC').toLowerCase().toUpperCase()
 
 function add(map: Map<string, NamedToken[]>, name: string, token: Token): void {
@@ -99,7 +99,7 @@ const tierOf = (map: ReadonlyMap<string, readonly NamedToken[]>, names: readonly
 
 const isListed = ({ token }: NamedToken): boolean => token.state !== 'delisted'
 
-/** A token that was delisted gives its names up to any that is listed; of several, those who write it just so are meant. */
+/** A listed token takes precedence over a delisted one; among several, an exact spelling wins. */
 function resolveTiers(tiers: readonly MatchTier[]): readonly Token[] {
   const listedTiers = tiers.map(({ names, matches }) => ({ names, matches: matches.filter(isListed) }))
   const tier = [...listedTiers, ...tiers].find(({ matches }) => matches.length > 0)
@@ -112,10 +112,10 @@ function lookupResult(tokens: readonly Token[], suggest: readonly string[]): Loo
   const [token, ...others] = tokens
   if (!token) return { kind: 'unknown', suggest }
   if (others.length === 0) return { kind: 'found', token }
-  return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((one) => one.address) }
+  return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((match) => match.address) }
 }
 
-/** How many letters must be added, dropped, changed or swapped with their neighbour; more than the bound is just more. */
+/** Number of letters added, dropped, changed or swapped with their neighbour; at most the bound plus one. */
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > DISTANCE_BOUND) return DISTANCE_BOUND + 1
   let beforeLast: number[] = []

@@ -20,13 +20,13 @@ import { type Token, withDerivedState } from './token.ts'
 /** Every token as last published. */
 export type TokenTable = ReadonlyMap<Hex, Token>
 
-/** What came of comparing two boards: what is to be told, and the tokens as they are now. */
+/** Result of a comparison: the messages to publish, and the changed tokens. */
 export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens: readonly Token[] }
 
-/** When something is heard that is no log: by the clock, and after which log of the chain. */
+/** When the list arrived: by the clock, and after which log of the chain. */
 export type ListTiming = NavTiming & { readonly at: ChainPosition }
 
-/** Fields of a record whose changes have message types of their own. */
+/** Record fields whose changes have their own message types. */
 const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'nav_price',
   'nav_price_updated_at',
@@ -34,7 +34,7 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/** Compares the board with a whole list: identity is the address, and what is missing is delisted. */
+/** Compares the table with a full list. Identity is the address, and a missing token is delisted. */
 export function diffFullList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
   const listedChanges = diffPartialList(table, list, timing)
   const listedAddressSet = new Set(list.map((listed) => listed.address))
@@ -44,17 +44,17 @@ export function diffFullList(table: TokenTable, list: readonly ListedToken[], ti
   return mergeChanges([listedChanges, ...missing.map((token) => delistToken(token, timing))])
 }
 
-/** Compares only what a list holds: it may have left something out. */
+/** Compares only the tokens that a list contains; others may be missing by mistake. */
 export function diffPartialList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
   const changes = list.map((listed) => diffToken(table.get(listed.address), listed, timing))
   return mergeChanges(changes)
 }
 
-/** Nothing new from the list: only time passes, and a NAV may have become stale. */
+/** Without a new list: a NAV may have become stale. */
 export const refreshNavs = (table: TokenTable, timing: NavTiming): TokenChanges =>
   mergeChanges([...table.values()].filter((token) => token.state === 'listed').map((token) => updateNav(token, timing)))
 
-/** The logs of these addresses are heard from now on: what was awaited is listed. */
+/** The relay receives the logs of these addresses from now on, so awaited tokens become listed. */
 export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {
   const awaited = addresses.flatMap((address) => {
     const token = table.get(address)
@@ -121,11 +121,11 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
   return withDerivedState(token, timing)
 }
 
-/** The list is a second witness: heard only where it changes its own word, and only where it says another number. */
+/** The list is a secondary source: it counts only when its own value changed, and differs from the known one. */
 function multiplierAfterList(before: Token, { multiplier }: ListedToken, { at }: ListTiming): MultiplierHistory {
   const { multiplierHistory, scheduled } = before
   const isRepeated = multiplier === before.lastListed.multiplier || isSameDouble(multiplier, before.multiplier)
-  // It knows of a schedule's end before any block has shown it, and it forgets nothing that a log has said.
+  // The list may apply a schedule before any block does. A missing value does not remove one from a log or a call.
   const isAhead = scheduled && isSameDouble(multiplier, scheduled.to)
   const isForgotten = multiplier === null && before.multiplierSource !== 'list'
   if (isRepeated || isAhead || isForgotten || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
@@ -158,7 +158,7 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
   return [tokenDraft(after, timing, { change: 'changed', changed: names, before: formerFields })]
 }
 
-/** Tells the NAV if it, its time or its state is not what was told last. */
+/** Publishes the NAV if its price, time or state differs from the last published one. */
 export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { reading, source } = currentNav(token.navHistory, timing)
   const { publishedNav } = token
@@ -172,9 +172,8 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   }
 }
 
-const isSameReading = (one: NavReading, other: NavReading): boolean =>
-  one.price === other.price && one.updatedAt === other.updatedAt
+const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt
 
-/** The tokens that are listed, by their addresses. */
+/** The addresses of all tokens that are not delisted. */
 export const listedAddresses = (table: TokenTable): Hex[] =>
   [...table.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))

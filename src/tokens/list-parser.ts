@@ -4,14 +4,14 @@ import { formatDecimal, parseDecimal } from '../protocol/decimal.ts'
 import type { Hex, TokenRecord } from '../protocol/fields.ts'
 import type { NavReading } from './nav.ts'
 
-/** One record of the list, read: what can be relied on, beside the record itself. */
+/** A parsed record of the list: the checked values, and the record itself. */
 export type ListedToken = {
   readonly address: Hex
   readonly symbol: string
   readonly isin: string | null
-  /** Null where the list does not say: then amounts are unknown, not guessed. */
+  /** Null where the list has none: then amounts are unknown, not guessed. */
   readonly decimals: number | null
-  /** The factor between tokens and shares, digit for digit; null where there is no valid one. */
+  /** From tokens to shares, with all digits; null where it is invalid. */
   readonly multiplier: string | null
   readonly supply: string | null
   readonly paused: readonly number[]
@@ -19,26 +19,26 @@ export type ListedToken = {
   readonly record: TokenRecord
 }
 
-/** The list as it came, and why some of it was left out. */
+/** The valid tokens, and the reasons why other records were skipped. */
 export type ParsedList = { readonly tokens: readonly ListedToken[]; readonly skipped: readonly string[] }
 
-/** Upstream text that becomes the name of a channel is kept to this length. */
+/** Upstream text that becomes a channel name is cut to this length. */
 const SYMBOL_BOUND_CHARS = 128
 const DECIMALS_BOUND = 77
 const ICON_BOUND_BYTES = 2_048
 const RECORDS_BOUND = 100_000
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
-/** An empty list may be left out; a record of something else is no list. */
+/** An empty list may omit `tokens`; any other object without it is no list. */
 const Body = z.union([
   z.object({ tokens: z.array(z.unknown()).max(RECORDS_BOUND) }),
   z.strictObject({}).transform(() => ({ tokens: [] })),
 ])
 
-/** The body is not a list at all: an error record, HTML, a cut answer. The last good list stays. */
+/** The body is no list: an error record, HTML, a truncated answer. The last good list stays. */
 export class ListError extends Error {}
 
-/** Reads the list record by record: one bad record never drops the others. */
+/** Parses the list record by record, so that one bad record never drops the others. */
 export function parseList(text: string): ParsedList {
   const body = Body.safeParse(parseExact(text))
   if (!body.success) throw new ListError('the answer has no array of tokens')
@@ -53,7 +53,7 @@ export function parseList(text: string): ParsedList {
   return { tokens: [...tokens.values()], skipped }
 }
 
-/** A number of the list with the text it was written in, so that no digit is lost on the way. */
+/** A number with its original text, so that no digit is lost. */
 class ExactNumber {
   readonly value: number
   readonly text: string
@@ -64,7 +64,7 @@ class ExactNumber {
   }
 }
 
-/** A number that no double holds is none to anybody else who reads the list. */
+/** A number beyond the doubles is infinite for every other reader of the list, so it does not count. */
 const isFiniteNumber = (value: unknown): value is ExactNumber =>
   value instanceof ExactNumber && Number.isFinite(value.value)
 
@@ -97,7 +97,7 @@ function parseRecord(item: unknown): ListedToken | string {
   }
 }
 
-/** A page shows the icon as it is: what is no plain address of a picture is left out of the record, and nothing else is. */
+/** Web pages show the icon unchecked, so anything but a short https URL is removed from the record. */
 function withoutBadIcon(item: object): object {
   const isKept = ([name, value]: [string, unknown]) => name !== 'icon_url' || isIcon(value)
   return Object.fromEntries(Object.entries(item).filter(isKept))
@@ -109,22 +109,22 @@ const isIcon = (value: unknown): boolean =>
   /^https:\/\//i.test(value) &&
   URL.canParse(value)
 
-/** The record with its own JSON types again. */
+/** The record with plain JSON types. */
 function toPlainJson(value: unknown): unknown {
-  // As JSON will write it again: no endless numbers, and no minus zero, which would look like news after a restart.
+  // Only numbers that survive JSON: no infinity, and no minus zero, which would look like a change after a restart.
   if (value instanceof ExactNumber) return Number.isFinite(value.value) ? value.value + 0 : null
   if (Array.isArray(value)) return value.map(toPlainJson)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toPlainJson(inner)]))
 }
 
-/** What a text of the list or of a log is as a symbol; null where it is none. `*` means every token, so none is called that. */
+/** A symbol from the list or from a log; null where it is invalid. `*` is no symbol, since it selects every token. */
 export function parseSymbol(value: unknown): string | null {
   const symbol = parseText(value)
   return symbol?.trim() === '*' ? null : symbol
 }
 
-/** Well formed, since half a character cannot be written into a URL. */
+/** Well-formed Unicode, since half a surrogate pair cannot be written into a URL. */
 const parseText = (value: unknown): string | null =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS).toWellFormed() : null
 
@@ -133,7 +133,7 @@ function parseSupply(value: unknown): string | null {
   return supply && supply.units >= 0n ? formatDecimal(supply) : null
 }
 
-/** Whatever stands there is kept, so that garbage is called invalid and not missing. */
+/** Garbage is kept as the name of its type, so that the NAV becomes invalid and not missing. */
 const parsePrice = (value: unknown): string | null => {
   if (value === undefined || value === null) return null
   return isFiniteNumber(value) ? value.text : typeof value
@@ -159,12 +159,12 @@ function parseOrdinals(value: unknown): readonly number[] {
 
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
-/** RFC 3339 with its offset: a local time, which could mean any hour, is not a time. */
+/** RFC 3339 with an offset; a local time without one is ambiguous and therefore refused. */
 function parseTime(value: unknown): number | null {
   const match = typeof value === 'string' ? rfc3339.exec(value) : null
   if (!match) return null
   const [text, year, month, day] = match
-  // A day that its month does not have would be read as one of the next.
+  // `Date.parse` would read a day that the month lacks as a day of the next month.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return null
   const time = Date.parse(text)
   return time >= 0 && time < Date.UTC(10_000, 0) ? time : null

@@ -4,14 +4,14 @@ import { failureReason, readBodyText, splitCredentials } from '../chain/rpc/clie
 import { type ListedToken, type ParsedList, parseList } from './list-parser.ts'
 
 /**
- * Fetches the list's text; the edge of the world, so that a simulation can stand in. `held` is the last text that could
- * be read: it is the answer where the upstream says that nothing changed.
+ * Fetches the list's text; a simulation may replace it. `lastText` is the last text that could be parsed, and is
+ * returned again when the upstream answers 304.
  */
 export type FetchList = (lastText: string | null) => Promise<string>
 
 /** The upstream answered, but with no list. */
 class ListFetchError extends Error {
-  /** How long it wants to be left alone; nothing or less where it does not say. */
+  /** How long the upstream asks to wait; zero or less where it does not. */
   readonly retryAfterMs: number
 
   constructor(message: string, retryAfterMs: number) {
@@ -22,14 +22,14 @@ class ListFetchError extends Error {
 
 const DEADLINE_MS = 10_000
 const LIST_BOUND_BYTES = 64 * 2 ** 20
-/** A longer tag is not worth sending back each time. */
+/** A longer tag is not sent back. */
 const ETAG_BOUND_CHARS = 1_024
-/** An upstream may ask for a rest; not for longer than this. */
+/** The longest wait that an upstream may ask for. */
 const RETRY_AFTER_BOUND_MS = 300_000
-/** A list that lost tokens is believed after so many equal answers over at least so long. */
+/** A list that lost tokens is accepted after this many equal answers over at least this long. */
 const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
-/** Relays do not poll in step. What the upstream asks for is never shortened. */
+/** Each wait varies, so that relays do not poll at the same time. What the upstream asks for is never shortened. */
 const REFRESH_JITTER = [0.9, 1.1] as const
 const RETRY_AFTER_JITTER = [1, 1.1] as const
 
@@ -43,10 +43,10 @@ type Options = {
   readonly onUnreadable: (count: number) => void
 }
 
-/** One answer: its tokens, and whether those that it lacks may still be there. */
+/** The tokens of one answer; `partial` where missing tokens may still be listed. */
 export type PolledList = { readonly tokens: readonly ListedToken[]; readonly partial: boolean }
 
-/** The list at every refresh, or null where there was none to read and the last good one stays. */
+/** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
 export function pollList(options: Options): Observable<PolledList | null> {
   const { fetch, refreshMs, clock, random, warn, onUnreadable } = options
   return defer(() => {
@@ -54,7 +54,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
     let last: { readonly text: string; readonly list: ParsedList } | null = null
     let retryAfterMs = 0
     const accept = (text: string): PolledList => {
-      // The same text is the same list, said once more: it confirms as any other does, and need not be read again.
+      // The same text need not be parsed again, but still counts as a confirmation.
       last = last?.text === text ? last : { text, list: parseList(text) }
       const { list } = last
       if (list.skipped.length > 0) {
@@ -63,7 +63,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
       }
       const isConfirmed = shrinkGuard.isConfirmed(list)
       if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: list.tokens.length })
-      // What it does say is news at once, whatever it may have left out.
+      // Its tokens count at once, even if others are missing.
       return { tokens: list.tokens, partial: !isConfirmed }
     }
     const read = () => {
@@ -86,7 +86,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
   })
 }
 
-/** Whether to believe a list: one that lost tokens only when it was said often enough for long enough. */
+/** Accepts a list that lost tokens only after enough equal answers over enough time. */
 class ShrinkGuard {
   readonly #clock: SchedulerLike
   #known: ReadonlySet<string>
@@ -103,7 +103,7 @@ class ShrinkGuard {
     const addresses = new Set<string>(tokens.map((token) => token.address))
     const hasLostTokens = [...this.#known].some((address) => !addresses.has(address)) || addresses.size === 0
     if (hasLostTokens && !this.#confirm([...addresses].sort().join())) {
-      // What it adds is listed at once, so it may not be lost without confirmation either.
+      // New tokens are listed at once, so they too may only disappear with confirmation.
       this.#known = new Set([...this.#known, ...addresses])
       return false
     }
@@ -124,12 +124,12 @@ class ShrinkGuard {
   }
 }
 
-/** Reads the list over HTTP, in full only where it changed. */
+/** Fetches the list over HTTP, with its ETag, so that an unchanged list is not sent again. */
 export function fetchList(baseUrl: string): FetchList {
   const { address, authHeaders } = splitCredentials(`${baseUrl}/v1/tokenized-stocks`)
   let cached: { readonly text: string; readonly etag: string } | null = null
   return async (lastText) => {
-    // The tag of a text that could not be read would bring that text again for ever.
+    // With the tag of a text that could not be parsed, the upstream would answer 304 for ever.
     const etag = cached !== null && cached.text === lastText ? cached.etag : null
     const response = await fetch(address, {
       headers: { accept: 'application/json', ...authHeaders, ...(etag !== null && { 'if-none-match': etag }) },
@@ -148,13 +148,13 @@ export function fetchList(baseUrl: string): FetchList {
   }
 }
 
-/** An entity tag, weak or strong, to be sent back as it came. Anything else may mean more: `*` stands for every list. */
+/** A weak or strong entity tag. Anything else may have another meaning in a request: `*` matches every list. */
 function etagOf(headers: Headers): string | null {
   const etag = headers.get('etag') ?? ''
   return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
-/** Seconds, or a date, which the answer's own date measures: nobody's clock need be right. */
+/** Seconds, or a date minus the answer's own date, so that no clock needs to be right. */
 function retryAfterOf(headers: Headers): number {
   const retryAfter = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(retryAfter)

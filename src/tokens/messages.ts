@@ -2,7 +2,7 @@ import type { DraftOf } from '../protocol/updates.ts'
 import type { NavTiming } from './nav.ts'
 import type { Token } from './token.ts'
 
-/** What is told of a token though no log of the chain says it: the list did, or the clock. */
+/** Fields of all messages about a token that come from the list or the clock, not from a log. */
 type CommonField = 'symbol' | 'address' | 'time'
 const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<DraftOf<'nav'>, CommonField> => ({
   symbol,
@@ -25,7 +25,7 @@ export function tokenDraft(
   return { type: 'token', ...commonFields(token, timing), change, changed, token: token.record, before, source: 'list' }
 }
 
-/** The multiplier is now what the token holds. */
+/** Announces the token's current multiplier. */
 export function multiplierDraft(
   token: Token,
   timing: NavTiming,
@@ -44,7 +44,7 @@ export function multiplierDraft(
   }
 }
 
-/** Whoever is no log says all that is paused: told as what was added, and what was taken away. */
+/** List and contract report all paused features; the messages contain only those added or removed. */
 export function pauseDrafts(before: Token, after: Token, timing: NavTiming): readonly DraftOf<'pause'>[] {
   const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
   const removed = before.paused.filter((ordinal) => !after.paused.includes(ordinal))

@@ -1,60 +1,60 @@
 import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
 
-/** Who says what the factor between tokens and shares is. */
 export type MultiplierSource = 'log' | 'call' | 'list'
 
-/** One thing that was said of the factor, and where in the chain. */
+/** A change of the multiplier, at a place in the chain. */
 export type MultiplierChange = KeyedPosition & {
   readonly source: MultiplierSource
   readonly phase: 'scheduled' | 'effective' | 'cancelled'
-  /** What was held just before, where it was said. */
+  /** The value before, where the source contains it. */
   readonly from: string | null
-  /** Null where the list no longer knows. */
+  /** Null where the list no longer has one. */
   readonly to: string | null
-  /** In seconds; of a schedule alone. */
+  /** In seconds; only of a schedule. */
   readonly effectiveAt: number | null
-  /** Of its block, in seconds, as far as is known. */
+  /** Time of its block in seconds, where known. */
   readonly timestamp: number | null
-  /** Of a schedule: whether chain time has reached it and that was told. */
+  /** Of a schedule: whether chain time has reached it and the change was published. */
   readonly isApplied: boolean
 }
 
-/** All that is known of a token's factor: what was held at first, and what was said since, in the order of the chain. */
+/** A token's multiplier: the initial value, and the changes since in chain order. */
 export type MultiplierHistory = {
   readonly initial: string | null
-  /** The last block of which nothing could be read: what a log says was held before it may have begun in there. */
+  /** The last block that could not be read. A log's previous value may have changed there. */
   readonly lastUnreadBlock: number | null
   readonly changes: readonly MultiplierChange[]
 }
 
-/** What the factor is somewhere. */
 export type MultiplierState = {
   readonly value: string | null
   readonly source: MultiplierSource | null
   readonly scheduled: MultiplierChange | null
 }
 
-/** Where in the chain it is asked for, and the time of that block in seconds, as far as is known. */
+/** A place in the chain, and the time of its block in seconds, where known. */
 export type TimedPosition = ChainPosition & { readonly timestamp: number | null }
 
-/** How many changes of a factor are remembered; of more, the oldest is what was held at first. */
+/** How many changes are kept; beyond it the oldest becomes the initial value. */
 const CHANGES_BOUND = 64
 
-/** On chain a factor is a whole number of this many decimals. */
-const DECIMALS = 18
+/** The chain stores a multiplier as an integer with this many decimals. */
+export const MULTIPLIER_DECIMALS = 18
 
-/** What an exact value may have become as a double: of its decimal text, or of the whole number on chain divided. */
+/** The doubles of an exact value: parsed from its decimal text, or divided from the integer on chain. */
 const possibleDoubles = (value: string): readonly number[] => {
   const [whole = '0', fraction = ''] = value.split('.')
-  return [Number(value), Number(whole + fraction.slice(0, DECIMALS).padEnd(DECIMALS, '0')) / 10 ** DECIMALS]
+  return [
+    Number(value),
+    Number(whole + fraction.slice(0, MULTIPLIER_DECIMALS).padEnd(MULTIPLIER_DECIMALS, '0')) / 10 ** MULTIPLIER_DECIMALS,
+  ]
 }
 
-/** The list says doubles: it contradicts an exact value only where no rounding makes one of the other. */
-export const isSameDouble = (one: string | null, other: string | null): boolean =>
-  one === other ||
-  (one !== null && other !== null && possibleDoubles(one).some((double) => possibleDoubles(other).includes(double)))
+/** The list contains doubles. It contradicts an exact value only where no rounding makes the two equal. */
+export const isSameDouble = (a: string | null, b: string | null): boolean =>
+  a === b || (a !== null && b !== null && possibleDoubles(a).some((double) => possibleDoubles(b).includes(double)))
 
-/** The factor just before a place: a schedule counts from the block whose own time has reached it. */
+/** The multiplier just before a position. A schedule counts from the first block whose time has reached it. */
 export function multiplierAt(history: MultiplierHistory, position: TimedPosition): MultiplierState {
   let state = initialState(history)
   for (const change of history.changes) {
@@ -64,16 +64,16 @@ export function multiplierAt(history: MultiplierHistory, position: TimedPosition
   return applyDueSchedule(state, position.timestamp)
 }
 
-/** The factor now: a schedule counts once that was told. */
+/** The multiplier now. A schedule counts once it was published as effective. */
 export function currentMultiplier(history: MultiplierHistory): MultiplierState {
   let state = initialState(history)
   for (const change of history.changes) state = applyChange(applyDueSchedule(state, change.timestamp), change)
   return applyDueSchedule(state, null)
 }
 
-/** With what a log says. A list that had said the same before it was ahead of the log, and no change of its own. */
+/** Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
-  const before = history.changes.filter((one) => isBefore(one, change))
+  const before = history.changes.filter((earlier) => isBefore(earlier, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
   const redundantListChanges = new Set(
     before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
@@ -81,7 +81,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   const missedChange = missedChangeBefore(history, change)
   if (missedChange) return addLogChange(addReportedChange(history, missedChange), change)
   const known = history.changes.find(({ key }) => key === change.key)
-  const others = history.changes.filter((one) => !redundantListChanges.has(one))
+  const others = history.changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
     ...history,
     changes: insertInOrder(
@@ -91,7 +91,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   })
 }
 
-/** Whether a log has replaced this value by the one that is held: whoever still says it was read before the log. */
+/** Whether a log has replaced this value by the current one; a list with this value is older than the log. */
 export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistory, value: string | null): boolean {
   const last = changes.at(-1)
   return (
@@ -102,13 +102,13 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/** What was changed where nothing could be read, as the first log after it says. */
+/** The change within unread blocks, derived from the previous value of the first log after them. */
 function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange): MultiplierChange | null {
   const { lastUnreadBlock, changes } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock)
     return null
-  const isAfterGap = (one: MultiplierChange) =>
-    one.block >= lastUnreadBlock && isBefore(one, change) && one.source !== 'list'
+  const isAfterGap = (earlier: MultiplierChange) =>
+    earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterGap)) return null
   const lastKnown = multiplierAt(history, {
     block: lastUnreadBlock,
@@ -128,7 +128,7 @@ function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange
   }
 }
 
-/** Nothing could be read up to this block: what was held before it is no more than that. */
+/** Marks blocks up to this one as unread; later logs no longer refine the initial value. */
 export function addUnreadGap(history: MultiplierHistory, block: number): MultiplierHistory {
   const { value } = initialState(history)
   return {
@@ -138,15 +138,15 @@ export function addUnreadGap(history: MultiplierHistory, block: number): Multipl
   }
 }
 
-/** Whether a log bears out what the list had said before it: it says that this was held until then, and changes it. */
+/** Whether a log confirms an earlier value of the list: it changes the multiplier from that value to another. */
 const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean =>
   !isSameDouble(to, change.to) && (change.from === null || isSameDouble(to, change.from))
 
-/** With what nobody's log says: the list, or the contract itself when it was asked. */
+/** Adds a change without a log, from the list or from a contract call. */
 export const addReportedChange = (history: MultiplierHistory, change: MultiplierChange): MultiplierHistory =>
   boundChanges({ ...history, changes: insertInOrder(history.changes, change) })
 
-/** Without what logs of a block said that it does not hold. */
+/** Drops the log changes of a block whose keys the sealed block does not contain. */
 export function dropUnsealedMultiplierChanges(
   history: MultiplierHistory,
   block: number,
@@ -160,7 +160,7 @@ export function dropUnsealedMultiplierChanges(
   return {
     ...history,
     initial: isSameDouble(initial, value) ? value : initial,
-    // What a log says was held before it may have followed from what is gone.
+    // A log's previous value may be the result of a dropped change.
     changes: before.flatMap((change, index) => {
       const earlier = before[index - 1]
       if (!kept.has(change)) return []
@@ -169,22 +169,22 @@ export function dropUnsealedMultiplierChanges(
   }
 }
 
-/** Schedules that nothing ended before their time, and of which nobody was told that they are in force. */
+/** Schedules that no change ended before their time, and that were not yet published as effective. */
 export const pendingSchedules = ({ changes }: MultiplierHistory): readonly MultiplierChange[] =>
   changes.filter(({ phase, isApplied, effectiveAt }, index) => {
     if (phase !== 'scheduled' || isApplied || effectiveAt === null) return false
-    const next = changes.slice(index + 1).find((one) => one.source === 'log' || one.phase !== 'effective')
-    // What a contract answers has no time: it answers what stands by then.
+    const next = changes.slice(index + 1).find((later) => later.source === 'log' || later.phase !== 'effective')
+    // A call has no time: it answers the state after any schedule that was due.
     return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
   })
 
-/** With a schedule told as effective. */
+/** Marks a schedule as published as effective. */
 export const markScheduleApplied = (history: MultiplierHistory, schedule: MultiplierChange): MultiplierHistory => ({
   ...history,
   changes: history.changes.map((change) => (change === schedule ? { ...change, isApplied: true } : change)),
 })
 
-/** The first exact word says what was held before it, down to the last digit. */
+/** The first log or call refines the list's initial value to the last digit. */
 function initialState({ initial, lastUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
   const reachesStart = lastUnreadBlock === null || (first !== undefined && first.block <= lastUnreadBlock)
   if (reachesStart && first?.source === 'log' && first.from !== null)
@@ -202,11 +202,11 @@ function applyChange(state: MultiplierState, change: MultiplierChange): Multipli
   if (source === 'list')
     return isSameDouble(state.value, to) ? state : { ...state, value: to, source: to === null ? null : source }
   if (source === 'call') return state.value === to ? state : { ...state, value: to, source }
-  // There is one schedule at a time, and an instant change ends it.
+  // There is one schedule at a time, and an immediate change ends it.
   return { value: to, source, scheduled: null }
 }
 
-/** What is scheduled counts only once that was told: before, something may still end it that was not heard yet. */
+/** A schedule counts only once it was published as effective: until then, a log not yet received may end it. */
 function applyDueSchedule(state: MultiplierState, timestamp: number | null): MultiplierState {
   const { scheduled } = state
   if (!scheduled || scheduled.effectiveAt === null) return state
@@ -214,8 +214,8 @@ function applyDueSchedule(state: MultiplierState, timestamp: number | null): Mul
   return isDue ? { value: scheduled.to, source: scheduled.source, scheduled: null } : state
 }
 
-const isSameSchedule = (one: MultiplierChange, other: MultiplierChange): boolean =>
-  one.to === other.to && one.effectiveAt === other.effectiveAt
+const isSameSchedule = (a: MultiplierChange, b: MultiplierChange): boolean =>
+  a.to === b.to && a.effectiveAt === b.effectiveAt
 
 function boundChanges(history: MultiplierHistory): MultiplierHistory {
   const [oldest, ...rest] = history.changes
@@ -224,7 +224,7 @@ function boundChanges(history: MultiplierHistory): MultiplierHistory {
   return boundChanges({ ...history, initial: value, changes: rest })
 }
 
-/** What was held at first, as the list says it. */
+/** Starts with the list's value. */
 export const newMultiplierHistory = (initial: string | null): MultiplierHistory => ({
   initial,
   lastUnreadBlock: null,

@@ -4,67 +4,70 @@ import { type ChainPosition, isBefore } from './chain-position.ts'
 import type { NavTiming } from './nav.ts'
 import { type NavReading, navAt } from './nav.ts'
 
-/** One round of a feed, as a log or a call says it. */
+/** One round of a feed, from a log or a call. */
 export type Round = NavReading & {
   /** Counts the aggregators of a feed; each counts its own rounds from the start. */
   readonly phase: number
-  /** Its number in decimal: no double holds every one. */
+  /** Decimal text, since a double cannot hold every round number. */
   readonly round: string
-  /** Where the log stands; null where a call was answered. */
+  /** Position of the log; null for a call. */
   readonly position: ChainPosition | null
   readonly key: string | null
   /** Whether it was read from a sealed block. */
   readonly sealed: boolean
 }
 
-/** All that is known of one token's NAV: what the list said, by its times, and the rounds of its feed, in their order. The newest stands last. */
+/** A token's NAVs: those of the list by time, and the rounds of its feed in order, both newest last. */
 export type NavHistory = { readonly list: readonly NavReading[]; readonly feed: readonly Round[] }
 
-/** The NAV that is held, and who says so. `missed`: the list knows of a round that the feed should have brought. */
+/** The current NAV and its source. `missed`: the list has a newer round that never arrived from the feed. */
 type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log'; readonly missed: boolean }
 
 export const emptyNavHistory: NavHistory = { list: [], feed: [] }
 
-/** How much each witness is remembered to have said; of more, the oldest is forgotten. */
+/** How many readings of each source are kept; beyond it the oldest is dropped. */
 const ROUNDS_BOUND = 64
 
 const NO_READING: NavReading = { price: null, updatedAt: null }
 
 /**
- * Feed and list are compared by time, since the list knows no rounds; of one time the feed has the word, and a zero or
- * negative answer of it is held as any other. A round of no readable time is held too: nothing can be called newer.
+ * Feed and list are compared by time, since the list has no round numbers. At equal times the feed wins, even with a
+ * zero or negative answer. A round without a readable time also wins, since nothing can be called newer.
  */
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
   const newest = history.feed.at(-1)
-  const listed = history.list.findLast((one) => isUsable(one, history, now)) ?? NO_READING
+  const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
   if (!newest) return { reading: listed, source: 'list', missed: false }
   const missed =
-    isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((one) => one.updatedAt === listed.updatedAt)
+    isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
   return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
 }
 
-/** The newest that is known and had been published by a time, though it may have been heard later. */
+/** The newest NAV published by a time, even if the relay received it later. */
 export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   let latest: NavReading | null = null
-  const listed = history.list.filter((one) => isUsable(one, history, timeMs))
-  for (const one of [...listed, ...history.feed]) {
-    if (one.updatedAt !== null && one.updatedAt <= timeMs && !isLater(latest?.updatedAt ?? null, one.updatedAt))
-      latest = one
+  const listed = history.list.filter((reading) => isUsable(reading, history, timeMs))
+  for (const reading of [...listed, ...history.feed]) {
+    if (
+      reading.updatedAt !== null &&
+      reading.updatedAt <= timeMs &&
+      !isLater(latest?.updatedAt ?? null, reading.updatedAt)
+    )
+      latest = reading
   }
   return latest ? toReading(latest) : NO_READING
 }
 
 /**
- * With what the list says now. What is no price at the time (zero, garbage, missing, of no readable time or of the
- * future) is its last word, if it is not older than a price, and only until the next: it neither outlives what is said
- * after it nor hides what was said before it. A price of an older time never displaces a newer: the list may come from
- * several machines.
+ * Adds the list's reading. An invalid one (zero, garbage, missing, without a readable time or in the future) counts as
+ * newest unless a valid price is later, and only until the next reading; earlier prices are kept. A price with an older
+ * time never displaces a newer one, since several machines may serve the list.
  */
 export function addListReading(history: NavHistory, reading: NavReading, { now }: NavTiming): NavHistory {
   const { price, updatedAt } = reading
-  const prices = history.list.slice(0, history.list.findLastIndex((one) => hasValidPrice(one, now)) + 1)
-  const earlier = prices.filter((one) => isLater(updatedAt, one.updatedAt))
-  const later = prices.filter((one) => isLater(one.updatedAt, updatedAt))
+  const prices = history.list.slice(0, history.list.findLastIndex((known) => hasValidPrice(known, now)) + 1)
+  const earlier = prices.filter((known) => isLater(updatedAt, known.updatedAt))
+  const later = prices.filter((known) => isLater(known.updatedAt, updatedAt))
   const readings = hasValidPrice(reading, now)
     ? [...earlier, { price, updatedAt }, ...later]
     : later.length > 0
@@ -75,30 +78,31 @@ export function addListReading(history: NavHistory, reading: NavReading, { now }
 }
 
 /**
- * With what a log or a call says of a round. What is known under its key is replaced by it, other content and all, but
- * what is sealed only by what is sealed. It takes its place by phase and number, whenever it comes.
+ * Adds a round from a log or a call. It replaces the round with its key, even with other content, but only a sealed
+ * round replaces a sealed one. Rounds are ordered by phase and number, not by arrival.
  */
 export function addRound(history: NavHistory, round: Round): NavHistory {
-  const known = history.feed.find((one) => isSameReport(one, round))
-  if (known?.sealed && !round.sealed) return history
-  const others = history.feed.filter((one) => one !== known)
+  const existing = history.feed.find((known) => isSameReport(known, round))
+  if (existing?.sealed && !round.sealed) return history
+  const others = history.feed.filter((known) => known !== existing)
   const feed = [...others, round].sort(compareRounds).slice(-ROUNDS_BOUND)
   return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
 }
 
 /**
- * Without what these logs said: the former value holds again, though it is older than what was told. What a call said
- * of such a round goes too, since it may have seen that log; where it is so, the next call says it again.
+ * Removes the rounds of these logs, so that the previous value is current again, although older than the published one.
+ * A call's answer for such a round is removed too, since it may include that log; a valid one comes again with the next
+ * call.
  */
 export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
   const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
   if (removed.length === 0) return history
-  const isRemoved = (one: Round) =>
-    removed.includes(one) || (one.key === null && removed.some((log) => isSameRound(one, log)))
-  return { ...history, feed: history.feed.filter((one) => !isRemoved(one)) }
+  const isRemoved = (round: Round) =>
+    removed.includes(round) || (round.key === null && removed.some((log) => isSameRound(round, log)))
+  return { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
 }
 
-/** With what a sealed block says, and without what else was said of that block before. */
+/** Adds the rounds of a sealed block, and removes earlier rounds of that block that it does not contain. */
 export function applySealedRounds(history: NavHistory, block: number, sealed: readonly Round[]): NavHistory {
   const keys = new Set(sealed.map(({ key }) => key))
   const unsealedKeys = history.feed.flatMap(({ position, key }) =>
@@ -112,33 +116,32 @@ export function applySealedRounds(history: NavHistory, block: number, sealed: re
 export const priceOf = (answer: bigint, decimals: number): string => formatDecimal({ units: answer, scale: decimals })
 
 /**
- * Alone, the list has its last word, whatever that is worth; beside a feed, only its prices count. A time of the future
- * is judged anew at each asking: the clock may reach it, or be set.
+ * Without a feed, every reading of the list counts, even an invalid one; beside a feed, only valid prices do. A time in
+ * the future is checked on every call, since the clock may reach it or be set.
  */
 const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean =>
   feed.length === 0 || hasValidPrice(listed, now)
 
-/** How stale it is does not matter here. */
+/** Its age does not matter here. */
 const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0).price !== null
 
-/** Of times that can be read. */
-const isLater = (one: number | null, other: number | null): boolean => one !== null && other !== null && one > other
+/** False where a time is unknown. */
+const isLater = (a: number | null, b: number | null): boolean => a !== null && b !== null && a > b
 
 const toReading = ({ price, updatedAt }: NavReading): NavReading => ({ price, updatedAt })
 
-const isSameRound = (one: Round, other: Round): boolean => one.phase === other.phase && one.round === other.round
+const isSameRound = (a: Round, b: Round): boolean => a.phase === b.phase && a.round === b.round
 
-const isSameReport = (one: Round, other: Round): boolean =>
-  one.key === other.key && (one.key !== null || isSameRound(one, other))
+const isSameReport = (a: Round, b: Round): boolean => a.key === b.key && (a.key !== null || isSameRound(a, b))
 
-/** A new aggregator may start at round 1, so the phase comes first. Of one round a sealed log knows best, then a call. */
-const compareRounds = (one: Round, other: Round): number =>
-  one.phase - other.phase ||
-  Number(BigInt(one.round) - BigInt(other.round)) ||
-  priorityOf(one) - priorityOf(other) ||
-  comparePositions(one.position, other.position)
+/** A new aggregator may start at round 1, so the phase comes first. Of one round, a sealed log wins, then a call. */
+const compareRounds = (a: Round, b: Round): number =>
+  a.phase - b.phase ||
+  Number(BigInt(a.round) - BigInt(b.round)) ||
+  priorityOf(a) - priorityOf(b) ||
+  comparePositions(a.position, b.position)
 
 const priorityOf = ({ sealed, key }: Round): number => (sealed ? 2 : 0) + (key === null ? 0 : 1)
 
-const comparePositions = (one: ChainPosition | null, other: ChainPosition | null): number =>
-  one && other ? Number(isBefore(other, one)) - Number(isBefore(one, other)) : 0
+const comparePositions = (a: ChainPosition | null, b: ChainPosition | null): number =>
+  a && b ? Number(isBefore(b, a)) - Number(isBefore(a, b)) : 0

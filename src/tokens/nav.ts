@@ -1,21 +1,21 @@
 import { formatDecimal, parseDecimal } from '../protocol/decimal.ts'
 import type { Nav } from '../protocol/fields.ts'
 
-/** A NAV as it was read, before anybody asks how old it is. */
+/** A NAV as it was read; its age is not judged yet. */
 export type NavReading = {
-  /** The number's own text, as the list wrote it; null where there was none. */
+  /** The number's text as the list wrote it; null where it is missing. */
   readonly price: string | null
-  /** When it was published (ms); null where that cannot be read. */
+  /** When it was published (ms); null where it cannot be parsed. */
   readonly updatedAt: number | null
 }
 
-/** What a NAV is measured by. */
+/** The clock, and the age from which a NAV is stale. */
 export type NavTiming = { readonly now: number; readonly staleMs: number }
 
-/** A clock may be ahead of ours by this much before its time is called wrong. */
+/** A time further ahead of the relay's clock is invalid. */
 const CLOCK_SKEW_BOUND_MS = 120_000
 
-/** What a reading is worth at a time. Zero, negative, garbage and future values are never passed on as a price. */
+/** The state of a reading at a time. Zero, negative, garbage and future values are never published as a price. */
 export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: number): Nav {
   const bound_s = Math.floor(boundMs / 1_000)
   if (price === null) return { price: null, updated_at: null, age_s: null, state: 'missing', bound_s }
@@ -30,6 +30,6 @@ export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: nu
   return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', bound_s }
 }
 
-/** Whether two NAVs say the same, age aside: it grows by itself. */
+/** Compares NAVs without their age, which changes all the time. */
 export const isSameNav = (a: Nav, b: Nav): boolean =>
   a.price === b.price && a.updated_at === b.updated_at && a.state === b.state

@@ -1,20 +1,20 @@
 import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
 
-/** One thing that was said of what is paused: a log adds or takes away, the list and the contract itself say all of it. */
+/** A log pauses or unpauses some features; the list and a contract call report all paused features. */
 export type PauseChange = KeyedPosition & {
   readonly kind: 'paused' | 'unpaused' | 'all'
   readonly features: readonly number[]
 }
 
-/** All that is known of what is paused of a token: what was at first, and what was said since, in the order of the chain. */
+/** A token's paused features: the initial ones, and the changes since in chain order. */
 export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
 
-/** How many changes are remembered; of more, the oldest is what was at first. */
+/** How many changes are kept; beyond it the oldest becomes part of the initial features. */
 const CHANGES_BOUND = 64
-/** Features that one token may have paused at most: there are four, and a few may come. */
+/** The most paused features of a token: today there are four, and a few may be added. */
 const FEATURES_BOUND = 256
 
-/** What is paused just before a place, or now. */
+/** The features paused just before a position, or now. */
 export function pausedAt({ initial, changes }: PauseHistory, position: ChainPosition | null): readonly number[] {
   let paused = initial
   for (const change of changes) {
@@ -30,7 +30,7 @@ export function addPauseChange(pauses: PauseHistory, change: PauseChange): Pause
   return { initial: applyPauseChange(pauses.initial, oldest), changes: rest }
 }
 
-/** Without what logs of a block said that it does not hold. */
+/** Drops the log changes of a block whose keys the sealed block does not contain. */
 export function dropUnsealedPauseChanges(
   pauses: PauseHistory,
   block: number,
@@ -40,12 +40,13 @@ export function dropUnsealedPauseChanges(
   return changes === pauses.changes ? pauses : { ...pauses, changes }
 }
 
-/** An event names what the call named, and not what came of it: what was paused already repeats. */
+/** An event repeats the features of its call, which may already be paused. */
 export function applyPauseChange(
   paused: readonly number[],
   { kind, features }: Pick<PauseChange, 'kind' | 'features'>,
 ) {
-  const kept = kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((one) => !features.includes(one))
+  const kept =
+    kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
   const now = kind === 'unpaused' ? kept : [...new Set([...kept, ...features])]
   return now.toSorted((a, b) => a - b).slice(0, FEATURES_BOUND)
 }

@@ -1,20 +1,20 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { TokenRecord } from '../protocol/fields.ts'
-import { dropUnsealed, insertInOrder, type KeyedPosition } from './chain-position.ts'
+import { insertInOrder, type KeyedPosition } from './chain-position.ts'
 
-/** A field of the record as a log says it, until the list says something else. */
+/** A record field from a log; it holds until the list changes that field. */
 export type RecordChange = KeyedPosition & {
   readonly field: string
-  /** Which entry of the field, where it is a table. */
+  /** The entry within the field, where the field is a table. */
   readonly entry: string | null
   /** Null where it was removed. */
   readonly value: string | null
 }
 
-/** How many fields that logs said are remembered; of more, the oldest is forgotten. */
+/** How many fields from logs are kept; beyond it the oldest is dropped. */
 const RECORD_CHANGES_BOUND = 64
 
-/** The record that is held: the list's, and over it what logs said since. */
+/** The list's record with the later changes from logs. */
 export function applyRecordChanges(listed: TokenRecord, changes: readonly RecordChange[]): TokenRecord {
   if (changes.length === 0) return listed
   const record: { [name: string]: unknown } = { ...listed }
@@ -26,14 +26,7 @@ export function applyRecordChanges(listed: TokenRecord, changes: readonly Record
 export const addRecordChange = (changes: readonly RecordChange[], change: RecordChange): readonly RecordChange[] =>
   insertInOrder(changes, change).slice(-RECORD_CHANGES_BOUND)
 
-/** Without what logs of a block said that it does not hold. */
-export const dropUnsealedRecordChanges = (
-  changes: readonly RecordChange[],
-  block: number,
-  sealedKeys: ReadonlySet<string>,
-) => dropUnsealed(changes, block, sealedKeys)
-
-/** Without the fields of which the list has changed its own word: it knows better by now. */
+/** Drops the changes of fields that the list has changed since: the list is newer. */
 export function dropChangesOverriddenByList(
   changes: readonly RecordChange[],
   before: TokenRecord,
@@ -43,7 +36,7 @@ export function dropChangesOverriddenByList(
   return changes.every(isKept) ? changes : changes.filter(isKept)
 }
 
-/** An entry is a name from outside: it may be called anything. */
+/** Rebuilds the table from entries, since a name from outside may be anything, such as `__proto__`. */
 function withEntry(table: unknown, entry: string, value: string | null): object {
   const entries = typeof table === 'object' && table !== null ? Object.entries(table) : []
   const others = entries.filter(([name]) => name !== entry)

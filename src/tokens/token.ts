@@ -6,27 +6,27 @@ import { currentNav, type NavHistory } from './nav-history.ts'
 import { type PauseHistory, pausedAt } from './pauses.ts'
 import { applyRecordChanges, type RecordChange } from './record.ts'
 
-/** What a token is known to be now. It follows from what was said of it, and is kept so that nobody has to work it out. */
+/** The current state of a token. It follows from the histories, and is stored to avoid deriving it on every read. */
 type DerivedState = {
   readonly symbol: string
   readonly multiplier: string | null
   readonly multiplierSource: MultiplierSource | null
-  /** What the multiplier will be, and when (in seconds). */
+  /** The next multiplier, and when it takes effect (in seconds). */
   readonly scheduled: { readonly to: string; readonly effectiveAt: number } | null
   readonly paused: readonly number[]
   readonly navReading: NavReading
   readonly record: TokenRecord
 }
 
-/** A token as last published, and all that was said of it. Kept beside the tape as it is. */
+/** A token as last published, with its histories. It is stored as a note beside the tape. */
 export type Token = DerivedState & {
   readonly address: Hex
-  /** Names it had before; they still find it. */
+  /** Former symbols, which still find the token. */
   readonly formerSymbols: readonly string[]
   readonly isin: string | null
   readonly decimals: number | null
   readonly supply: string | null
-  /** What the list itself said last, so that its repeating an old value is not taken for news. */
+  /** The list's last values, so that a repeated old value is not taken for a change. */
   readonly lastListed: {
     readonly multiplier: string | null
     readonly paused: readonly number[]
@@ -36,16 +36,16 @@ export type Token = DerivedState & {
   readonly pauseHistory: PauseHistory
   readonly recordChanges: readonly RecordChange[]
   readonly navHistory: NavHistory
-  /** The NAV that listeners were told last. */
+  /** The last published NAV. */
   readonly publishedNav: Nav | null
-  /** Awaited until its logs are heard; only then is it told as listed. */
+  /** Awaited until the relay receives its logs; only then is it published as listed. */
   readonly state: 'awaited' | 'listed' | 'delisted'
 }
 
-/** A token remembers so many former names. */
+/** How many former symbols a token keeps. */
 const FORMER_SYMBOLS_BOUND = 8
 
-/** A token with what follows from all that was said of it. */
+/** Adds the state that follows from a token's histories. */
 export function withDerivedState(
   token: Omit<Token, keyof DerivedState> & { readonly symbol?: string },
   timing: NavTiming,

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, messageTypesOf, openTestStack, type TestStack } from '../support/test-stack.ts'
 
-/** What a request says beside its URL. */
+/** The headers of a request. */
 type Headers = Record<string, string>
 
 const page = 'https://trade.example'
@@ -16,12 +16,12 @@ const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListe
 const listenWithHeaders = ({ relay }: TestStack, headers: Headers = {}, query = '') =>
   closeAfterTest(listenWs(`${relay.wsUrl}?symbols=AAPLc${query}`, { headers }))
 
-describe('where only some origins may listen', () => {
-  it('their pages and every program are served, and pages of others are told why not', async () => {
+describe('a list of allowed origins', () => {
+  it('serves their pages and all programs, and refuses other pages with a reason', async () => {
     const stack = await openTestStack({ ORIGINS: `${page},https://other.example:8443` })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
-    const welcome: Headers[] = [{ origin: page }, { origin: 'https://other.example:8443' }, {}]
-    for (const headers of welcome) {
+    const allowed: Headers[] = [{ origin: page }, { origin: 'https://other.example:8443' }, {}]
+    for (const headers of allowed) {
       await (await closeAfterTest(listenSse(url, headers))).waitFor('live')
       await (await listenWithHeaders(stack, headers)).waitFor('live')
     }
@@ -38,29 +38,29 @@ describe('where only some origins may listen', () => {
   })
 })
 
-describe('where a key is asked for', () => {
-  it('is served who bears one, in a header or in the URL, and nobody else', async () => {
+describe('a list of API keys', () => {
+  it('serves only clients with a key, in a header or in the URL', async () => {
     const stack = await openTestStack({ API_KEYS: `another,${key}` })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     await (await closeAfterTest(listenSse(url, { authorization: `Bearer ${key}` }))).waitFor('live')
     await (await closeAfterTest(listenSse(`${url}?key=${key}`))).waitFor('live')
     await (await listenWithHeaders(stack, {}, `&key=${key}`)).waitFor('live')
     const wrong: Headers[] = [{}, { authorization: `Bearer ${key}x` }, { authorization: key }]
-    for (const given of wrong) {
-      const answer = await fetchDocumented(url, { headers: given })
+    for (const headers of wrong) {
+      const answer = await fetchDocumented(url, { headers })
       expect(answer.headers.get('www-authenticate')).toBe('Bearer')
       expect(answer).toMatchObject({
         status: 401,
         json: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] },
       })
-      expect((await (await listenWithHeaders(stack, given)).closed).code).toBe(4003)
+      expect((await (await listenWithHeaders(stack, headers)).closed).code).toBe(4003)
     }
     expect((await fetchDocumented(`${stack.relay.url}/healthz`)).status).toBe(200)
   })
 })
 
 describe('the metrics', () => {
-  it('are not given to whom a proxy on this machine asks for, unless it bears the token', async () => {
+  it('need the token when a proxy on this machine forwards the request', async () => {
     const { relay } = await openTestStack({ METRICS_TOKEN: key })
     const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
     expect((await fetchDocumented(`${relay.url}/metrics`)).status).toBe(200)

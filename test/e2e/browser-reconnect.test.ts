@@ -4,7 +4,7 @@ import type { Message } from '../../src/protocol/notices.ts'
 import { createTempFolder } from '../support/child-program.ts'
 import { openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 
-it('a reader that does as browsers do comes back by itself after a restart, with nothing missing and nothing twice', async () => {
+it('an EventSource reconnects after a restart of the relay, without gaps or repetitions', async () => {
   const devnet = await openDevnet()
   const DATA_DIR = await createTempFolder({ onTestFinished })
   const first = await openRelayFor(devnet, { DATA_DIR })

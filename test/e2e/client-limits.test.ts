@@ -14,11 +14,11 @@ const waitUntilLive = async (opening: Promise<TestListener>): Promise<TestListen
   return listener
 }
 const forwardedFor = (address: string) => ({ 'x-forwarded-for': address })
-/** Here everybody comes from this machine, so that the proxy in front is this machine too. */
+/** All clients here are on this machine, so the proxy is this machine too. */
 const behindProxy = { CLIENTS_PER_ADDRESS_BOUND: '2', TRUSTED_PROXIES: '127.0.0.0/8' }
 
-describe('many listeners of one address', () => {
-  it('are turned away above the bound, each as it understands, until one of them leaves', async () => {
+describe('listeners of one address', () => {
+  it('are refused above the bound, over every transport, until one of them closes', async () => {
     const stack = await openTestStack({ CLIENTS_PER_ADDRESS_BOUND: '2' })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     const first = await waitUntilLive(listenSse(url))
@@ -42,7 +42,7 @@ describe('many listeners of one address', () => {
     await waitUntilLive(listenNdjson(url))
   })
 
-  it('take no room from those who come from elsewhere through the same proxy', async () => {
+  it('do not count against other addresses behind the same proxy', async () => {
     const stack = await openTestStack(behindProxy)
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     const headers = forwardedFor('203.0.113.7')
@@ -55,14 +55,14 @@ describe('many listeners of one address', () => {
   })
 })
 
-describe('a client that says more than it may', () => {
-  const talk = async (): Promise<TestListener> => {
+describe('a client that sends too many messages', () => {
+  const open = async (): Promise<TestListener> => {
     const stack = await openTestStack()
     return waitUntilLive(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`))
   }
 
-  it('is answered up to 50 at once, then told why, and sent away to come back slower', async () => {
-    const listener = await talk()
+  it('gets 50 answers at once, then an error, and is closed with a time to wait', async () => {
+    const listener = await open()
     for (let req = 1; req <= 60; req += 1) listener.send({ type: 'ping', req })
     expect(await listener.closed).toMatchObject({ code: 4101, reason: expect.stringMatching(/^too_many_messages /) })
     expect(listener.messagesOf('pong').length).toBeGreaterThanOrEqual(50)
@@ -73,7 +73,7 @@ describe('a client that says more than it may', () => {
     ])
   })
 
-  it('is counted for control frames too', async () => {
+  it('is closed for control frames too', async () => {
     const stack = await openTestStack()
     const socket = new WebSocket(`${stack.relay.wsUrl}?symbols=AAPLc`)
     onTestFinished(() => socket.terminate())

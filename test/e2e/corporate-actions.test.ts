@@ -5,16 +5,16 @@ import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 import { listenToAll, openDevnet, openRelayFor, openTestStack, tapeUpdatesOf } from '../support/test-stack.ts'
 
 const ONE_TOKEN = 100_000_000n
-/** The list is not read again, so that it says nothing of what the chain has to tell. */
+/** The relay does not read the list again, so multipliers come from the chain alone. */
 const withoutListRefresh = { STOCKS_REFRESH_MS: '3600000' }
 
-/** Moves one token; in which transaction. */
+/** Transfers one token; the hash of the transaction. */
 const transferToken = (devnet: Devnet, flash = true) => {
   const hash = devnet.transfer({ symbol: 'TSLAc', raw: ONE_TOKEN })
   if (flash) devnet.makeFlashblock()
   return hash
 }
-/** How the movement of a transaction was told last: its stage, its multiplier and its shares. */
+/** The multiplier and the shares of a transaction's movement, as last published. */
 const lastMovementOf = (listener: TestListener, hash: string) => {
   const published = tapeUpdatesOf(listener).flatMap((update) => {
     const content = update.type === 'amend' ? update.update : update
@@ -24,7 +24,7 @@ const lastMovementOf = (listener: TestListener, hash: string) => {
   return last && `${last.multiplier} ${last.shares}`
 }
 const waitForMovement = (listener: TestListener, hash: string) =>
-  listener.until(() => lastMovementOf(listener, hash) !== undefined, `what moved in ${hash.slice(0, 10)}`)
+  listener.until(() => lastMovementOf(listener, hash) !== undefined, `the movement in ${hash.slice(0, 10)}`)
 const waitForSealAt = (listener: TestListener, number: number) =>
   listener.waitFor('seal', ({ block }) => block.number === number)
 
@@ -37,58 +37,58 @@ describe.each([
     const relay = await openRelayFor(devnet, { ...withoutListRefresh, ...settings })
     const listener = await listenToAll({ relay }, 'start')
     await listener.waitFor('status', ({ source }) => source === 'pendingLogs' || source === 'poll')
-    return { devnet, ear: listener }
+    return { devnet, listener }
   }
 
-  it('counts from its place on, and elsewhere once a reorganisation has moved it', async () => {
-    const { devnet, ear } = await open()
+  it('applies from its chain position on, also after a reorganisation moves it', async () => {
+    const { devnet, listener } = await open()
     const before = transferToken(devnet)
     devnet.seal()
     const first = transferToken(devnet, false)
     const split = devnet.issuer.split({ symbol: 'TSLAc', to: '2' })
     const second = transferToken(devnet)
-    await waitForMovement(ear, second)
+    await waitForMovement(listener, second)
     devnet.seal()
     const after = transferToken(devnet)
-    await waitForMovement(ear, after)
-    expect([before, first, second, after].map((hash) => lastMovementOf(ear, hash))).toEqual([
+    await waitForMovement(listener, after)
+    expect([before, first, second, after].map((hash) => lastMovementOf(listener, hash))).toEqual([
       '1 1',
       '1 1',
       '2 2',
       '2 2',
     ])
     const { number } = devnet.seal()
-    await waitForSealAt(ear, number)
+    await waitForSealAt(listener, number)
     devnet.reorg(2, [split], [split])
     devnet.makeFlashblock()
     const last = transferToken(devnet)
-    await waitForMovement(ear, last)
-    await ear.until(() => lastMovementOf(ear, after) === '1 1', 'that what came after is amended')
-    expect([before, first, second, after, last].map((hash) => lastMovementOf(ear, hash))).toEqual([
+    await waitForMovement(listener, last)
+    await listener.until(() => lastMovementOf(listener, after) === '1 1', 'the amended movement after it')
+    expect([before, first, second, after, last].map((hash) => lastMovementOf(listener, hash))).toEqual([
       ...Array(4).fill('1 1'),
       '2 2',
     ])
-    const retracted = ear.messagesOf('retract').filter(({ of }) => of === 'multiplier')
+    const retracted = listener.messagesOf('retract').filter(({ of }) => of === 'multiplier')
     expect(retracted.map(({ key, reason }) => [key.split('-')[1], reason])).toEqual([[split, 'reorg']])
-    expect(ear.messagesOf('multiplier').map(({ from, to, phase }) => `${phase} ${from} ${to}`)).toEqual([
+    expect(listener.messagesOf('multiplier').map(({ from, to, phase }) => `${phase} ${from} ${to}`)).toEqual([
       'effective 1 2',
       'effective 1 2',
     ])
-    keyStatesFrom(ear.messages)
+    keyStatesFrom(listener.messages)
   })
 
-  it('that is scheduled counts from the block whose time has come, though the chain says nothing', async () => {
-    const { devnet, ear } = await open()
+  it('that is scheduled applies from the first block at its time, without a log', async () => {
+    const { devnet, listener } = await open()
     const effectiveAt = devnet.chain.pending.timestamp + 4
     devnet.issuer.split({ symbol: 'TSLAc', to: '2', effectiveAt })
     const moves = [transferToken(devnet)]
     for (let block = 0; block < 3; block += 1) {
       devnet.seal()
       moves.push(transferToken(devnet))
-      await waitForMovement(ear, moves.at(-1) ?? '')
+      await waitForMovement(listener, moves.at(-1) ?? '')
     }
-    expect(moves.map((hash) => lastMovementOf(ear, hash))).toEqual(['1 1', '1 1', '2 2', '2 2'])
-    const published = tapeUpdatesOf(ear).flatMap((update) =>
+    expect(moves.map((hash) => lastMovementOf(listener, hash))).toEqual(['1 1', '1 1', '2 2', '2 2'])
+    const published = tapeUpdatesOf(listener).flatMap((update) =>
       update.type === 'multiplier'
         ? [`${update.phase} by ${update.source}`]
         : 'shares' in update
@@ -99,7 +99,7 @@ describe.each([
   })
 })
 
-it('a split that was lost is found with its block, and corrects what moved since', async () => {
+it('a split that was never pushed is found in its block, and later movements are amended', async () => {
   const stack = await openTestStack(withoutListRefresh)
   const { devnet } = stack
   const listener = await listenToAll(stack)
@@ -110,14 +110,14 @@ it('a split that was lost is found with its block, and corrects what moved since
   await waitForMovement(listener, moved)
   expect(lastMovementOf(listener, moved)).toBe('1 1')
   devnet.seal()
-  await listener.until(() => lastMovementOf(listener, moved) === '2 2', 'that it is amended')
+  await listener.until(() => lastMovementOf(listener, moved) === '2 2', 'the amended movement')
   expect(listener.messagesOf('multiplier')).toMatchObject([{ late: true, stage: 'sealed', to: '2' }])
   expect(listener.messagesOf('amend')).toMatchObject([
     { changed: ['multiplier', 'shares'], update: { stage: 'sealed' } },
   ])
 })
 
-it('a split that happens while nobody listens is told between what moved before and after it', async () => {
+it('a split that happens during an outage is published between the movements before and after it', async () => {
   const stack = await openTestStack({ ...withoutListRefresh, SILENCE_MS: '300' })
   const { devnet } = stack
   const effectiveAt = devnet.chain.pending.timestamp + 8
@@ -143,7 +143,7 @@ it('a split that happens while nobody listens is told between what moved before 
   expect(published).toEqual(['scheduled by log', '1', '1', '1', 'effective by clock', '2', '2', '2'])
 })
 
-it('a corporate action, a seizure and a rename are told whole, and lead from the old name to the new', async () => {
+it('a dividend, a seizure, a pause and a rename are published, and the old name finds the new one', async () => {
   const stack = await openTestStack({ STOCKS_REFRESH_MS: '100' })
   const { devnet, relay } = stack
   const listener = await listenToAll(stack)
@@ -172,7 +172,7 @@ it('a corporate action, a seizure and a rename are told whole, and lead from the
   other.close()
 })
 
-it('a round of a feed is the NAV before any list says so, and a token that takes the place of another is heard', async () => {
+it('a feed round is the NAV before the list has it, and a token that replaces another is published', async () => {
   const devnet = await openDevnet()
   const feed = devnet.feeds.TSLAc
   if (!feed) throw new Error('no feed')
@@ -180,9 +180,9 @@ it('a round of a feed is the NAV before any list says so, and a token that takes
   const listener = await listenToAll({ relay }, 'start')
   await listener.waitFor('token', ({ symbol }) => symbol === 'TSLAc')
   const updatedAt = Math.floor(Date.now() / 1_000)
-  // Who makes its rounds has to be asked first: one that comes before is not heard.
-  const isHeard = () => listener.messagesOf('nav').some(({ source }) => source === 'log')
-  for (let price = 500; !isHeard(); price += 1) {
+  // The relay first asks which aggregator publishes the rounds, and misses earlier ones.
+  const isPublished = () => listener.messagesOf('nav').some(({ source }) => source === 'log')
+  for (let price = 500; !isPublished(); price += 1) {
     const { eth_getLogs: asked } = devnet.requests
     devnet.publishRound({ symbol: 'TSLAc', price: `${price}.25`, updatedAt })
     devnet.makeFlashblock()

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { documents } from '../../src/docs/documents.ts'
 import { fetchDocumented, openTestStack, type TestStack } from '../support/test-stack.ts'
 
-/** A relay for all of these tests: documents are the same whatever happens. */
+/** One relay for all tests: documents never change. */
 let stack: TestStack
 
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 
 describe('a document', () => {
-  it.each([...documents.keys()])('is served at %s as it was made, and only once to who keeps it', async (path) => {
+  it.each([...documents.keys()])('is served at %s unchanged, with an ETag and HEAD', async (path) => {
     const url = `${stack.relay.url}${path}`
     const { status, headers, text } = await fetchDocumented(url)
     expect([status, text]).toEqual([200, documents.get(path)?.body])
@@ -28,14 +28,14 @@ describe('a document', () => {
     expect([head.status, await head.text()]).toEqual([200, ''])
   })
 
-  it('that is a page comes with what it may do', async () => {
+  it('that is a page has a content security policy', async () => {
     const { headers } = await fetchDocumented(`${stack.relay.url}/docs`)
     expect(headers.get('content-security-policy')).toBe(documents.get('/docs')?.contentSecurityPolicy)
     const { headers: plain } = await fetchDocumented(`${stack.relay.url}/llms.txt`)
     expect(plain.get('content-security-policy')).toBeNull()
   })
 
-  it('is only read: anything but GET is refused', async () => {
+  it('refuses other methods than GET', async () => {
     for (const path of ['/docs', '/openapi.json', '/schemas/transfer.json', '/schemas/dividend.json']) {
       const { status, headers } = await fetchDocumented(`${stack.relay.url}${path}`, { method: 'POST' })
       expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
@@ -43,7 +43,7 @@ describe('a document', () => {
   })
 
   it.each(['dividend.json', 'transfer', 'toString.json', '%00.json', `${'x'.repeat(500)}.json`])(
-    'that there is not, /schemas/%s, is a 404 that says where there is one',
+    'that does not exist, /schemas/%s, is a 404 with an existing path',
     async (name) => {
       const { status, json } = await fetchDocumented(`${stack.relay.url}/schemas/${name}`)
       expect(status).toBe(404)
@@ -53,7 +53,7 @@ describe('a document', () => {
   )
 })
 
-it('the way in leads to the page', async () => {
+it('the root path redirects to the page', async () => {
   const response = await fetch(stack.relay.url, { redirect: 'manual' })
   expect([response.status, response.headers.get('location')]).toEqual([302, '/docs'])
 })

@@ -7,7 +7,7 @@ import { readLines, tapeTexts } from './history-reader.ts'
 
 const ndjson = { accept: 'application/x-ndjson' }
 
-/** A world in which something was told. */
+/** A stack with three transfers on the tape. */
 async function openStackWithTape(
   settings: Record<string, string> = {},
 ): Promise<TestStack & { readonly published: readonly string[] }> {
@@ -19,14 +19,14 @@ async function openStackWithTape(
   return { ...stack, published: tapeTexts(listener) }
 }
 
-/** What comes for a request, as lines or as a page. */
+/** The type and text of an answer. */
 async function fetchText(url: string, headers: Record<string, string> = {}) {
   const response = await fetch(url, { headers })
   return { type: response.headers.get('content-type'), text: await response.text() }
 }
 
-describe('history as lines', () => {
-  it('is asked for by the URL or by the header, and the URL wins', async () => {
+describe('history as NDJSON', () => {
+  it('is requested in the URL or by the Accept header, and the URL wins', async () => {
     const { relay, published } = await openStackWithTape()
     const url = `${relay.url}/v1/events`
     const lines = { type: 'application/x-ndjson; charset=utf-8', text: published.map((text) => `${text}\n`).join('') }
@@ -42,7 +42,7 @@ describe('history as lines', () => {
     expect(await fetchText(url, { accept: 'text/html' })).toEqual(page)
   })
 
-  it('may be some of the first or of the last, and goes on behind its last line', async () => {
+  it('may be limited from either end, and continues after its last line', async () => {
     const { relay, published } = await openStackWithTape()
     const at = (query: string) => readLines({ relay }, `/v1/events?format=ndjson&${query}`)
     expect(await at('limit=2')).toEqual(published.slice(0, 2))
@@ -53,7 +53,7 @@ describe('history as lines', () => {
     expect(await at('since=now')).toEqual([])
   })
 
-  it('and a page as well say after which position nothing is gone', async () => {
+  it('and pages have the header X-Kept-Since, after which nothing is evicted', async () => {
     const stack = await openStackWithTape({ TAPE_BOUND: '100' })
     const url = `${stack.relay.url}/v1/events`
     const keptSince = async (query = '') => {
@@ -72,7 +72,7 @@ describe('history as lines', () => {
     expect([await keptSince(), await keptSince('?format=ndjson')]).toEqual([oldest, oldest])
   })
 
-  it('is open to every origin, kept by nobody and held back by no proxy; its head comes alone', async () => {
+  it('allows every origin, no cache and no proxy buffer, and answers HEAD without a body', async () => {
     const { relay } = await openStackWithTape()
     const url = `${relay.url}/v1/events?format=ndjson`
     for (const method of ['GET', 'HEAD']) {
@@ -104,7 +104,7 @@ describe('history as lines', () => {
     ['since=yesterday', 400, 'bad_parameter'],
     ['until=zzzzz9.1', 410, 'epoch'],
     ['symbols=APPL', 404, 'unknown_symbol'],
-  ])('is refused in the words of a page: %s', async (query, code, reason) => {
+  ])('is refused with the error of a page: %s', async (query, code, reason) => {
     const { relay } = await openTestStack()
     for (const method of ['GET', 'HEAD']) {
       const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events?${query}`, {
@@ -117,14 +117,14 @@ describe('history as lines', () => {
     }
   })
 
-  it('is given to whoever bears a key, where one is needed', async () => {
+  it('needs a key where there are keys', async () => {
     const { relay } = await openTestStack({ API_KEYS: 'secret' })
     const url = `${relay.url}/v1/events?format=ndjson`
     expect((await fetchDocumented(url)).status).toBe(401)
     expect((await fetchDocumented(`${url}&key=secret&types=nav&limit=1`)).status).toBe(200)
   })
 
-  it('counts as one connection of its address while it lasts', async () => {
+  it('counts as one connection of its address until it ends', async () => {
     const { relay } = await openTestStack({ CLIENTS_PER_ADDRESS_BOUND: '1' })
     const url = `${relay.url}/v1/events?format=ndjson`
     const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
@@ -135,7 +135,7 @@ describe('history as lines', () => {
     while ((await fetch(url)).status !== 200);
   })
 
-  it('is refused where the house is full', async () => {
+  it('is refused where CLIENTS_BOUND is reached', async () => {
     const { relay } = await openTestStack({ CLIENTS_BOUND: '1' })
     const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
     onTestFinished(() => listener.close())
@@ -144,7 +144,7 @@ describe('history as lines', () => {
     expect(json).toMatchObject({ code: 503, details: [{ '@type': 'stocktape/full' }] })
   })
 
-  it('comes twice on one connection, one after the other', async () => {
+  it('can be read twice over one connection', async () => {
     const { relay, published } = await openStackWithTape()
     const { port } = new URL(relay.url)
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })

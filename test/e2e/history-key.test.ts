@@ -15,7 +15,7 @@ import { tapeTexts } from './history-reader.ts'
 
 const memo = `0x${'4d'.repeat(32)}` as const
 
-/** A chain whose blocks are safe after two others and final after four, and one who hears all of it. */
+/** A chain whose blocks are safe after two others and final after four, and a listener to everything. */
 async function openStackWithEarlyFinality(): Promise<TestStack & { readonly listener: TestListener }> {
   const devnet = await openDevnet({ pace: 'manual', safeDepth: 2, finalizedDepth: 4 })
   const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
@@ -25,7 +25,7 @@ async function openStackWithEarlyFinality(): Promise<TestStack & { readonly list
   return { devnet, relay, listener: await listenToAll({ relay }) }
 }
 
-/** All about a key, as a stranger reads it: the very bytes that every listener was given. */
+/** The fact under a key, with the exact text of its updates. */
 async function fetchFact({ relay }: Pick<TestStack, 'relay'>, key: string) {
   const { status, text, json } = await fetchDocumented(`${relay.url}/v1/events/${key}`)
   expect(status).toBe(200)
@@ -34,14 +34,14 @@ async function fetchFact({ relay }: Pick<TestStack, 'relay'>, key: string) {
   return { ...fact, texts: fact.updates.map((update) => JSON.stringify(update)) }
 }
 
-/** What a listener heard that names a key as its own, or as one that is sealed. */
+/** The updates that a listener received with this key, or with this key in a seal. */
 const textsAbout = (listener: TestListener, key: string): readonly string[] =>
   tapeTexts(listener).filter((text) => {
     const update = JSON.parse(text)
     return update.key === key || update.keys?.includes(key)
   })
 
-/** Seals until a watermark has come to a block. */
+/** Seals until a finality mark reaches a block. */
 async function raiseWatermark(devnet: Devnet, listener: TestListener, stage: 'safe' | 'finalized', to: number) {
   const depth = stage === 'safe' ? 2 : 4
   while (devnet.chain.head.number - depth < to) devnet.seal()
@@ -49,7 +49,7 @@ async function raiseWatermark(devnet: Devnet, listener: TestListener, stage: 'sa
 }
 
 describe('one fact', () => {
-  it('is preconfirmed, sealed, safe and finalized as the chain goes on, and its bytes are those of the stream', async () => {
+  it('is preconfirmed, sealed, safe and finalized as the chain grows, with the bytes of the stream', async () => {
     const stack = await openStackWithEarlyFinality()
     const { devnet, listener } = stack
     transfer(stack)
@@ -68,7 +68,7 @@ describe('one fact', () => {
     expect(await fetchFact(stack, upper)).toMatchObject({ key, stage: 'finalized', texts: published })
   })
 
-  it('that is not sealed is retracted, and stays so when its block is final', async () => {
+  it('that is not sealed is retracted, and stays retracted when its block is final', async () => {
     const stack = await openStackWithEarlyFinality()
     const { devnet, listener } = stack
     const hash = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
@@ -82,7 +82,7 @@ describe('one fact', () => {
     expect(await fetchFact(stack, key)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, key) })
   })
 
-  it('that a reorganisation leaves out is retracted; sealed anew in another block it is another fact', async () => {
+  it('that a reorganisation removes is retracted; sealed in another block it is another fact', async () => {
     const stack = await openStackWithEarlyFinality()
     const { devnet, listener } = stack
     const hash = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
@@ -90,31 +90,31 @@ describe('one fact', () => {
     devnet.makeFlashblock()
     devnet.seal()
     const { keys } = await listener.waitFor('seal', (seal) => seal.count === 2)
-    const [gone = '', kept = ''] = [hash, other].map((tx) => keys.find((key) => key.includes(tx)))
+    const [removed = '', kept = ''] = [hash, other].map((tx) => keys.find((key) => key.includes(tx)))
     devnet.reorg(1, [hash], [hash])
     devnet.makeFlashblock()
     devnet.seal()
-    await listener.waitFor('retract', ({ key, reason }) => key === gone && reason === 'reorg')
+    await listener.waitFor('retract', ({ key, reason }) => key === removed && reason === 'reorg')
     const { keys: later } = await listener.waitFor('seal', (seal) =>
-      seal.keys.some((key) => key.includes(hash) && key !== gone),
+      seal.keys.some((key) => key.includes(hash) && key !== removed),
     )
-    expect(await fetchFact(stack, gone)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, gone) })
+    expect(await fetchFact(stack, removed)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, removed) })
     const again = later.find((key) => key.includes(hash)) ?? ''
     expect(await fetchFact(stack, again)).toMatchObject({ stage: 'sealed', texts: textsAbout(listener, again) })
-    // What came behind it in its block has moved up a place: the way leads from its old key to the new one.
+    // The log after it in the block has a new index: the retraction of its old key names the new one.
     const moved = await fetchFact(stack, kept)
     const { by } = listener.messagesOf('retract').find(({ key }) => key === kept) ?? {}
     expect([moved.stage, moved.texts]).toEqual(['retracted', textsAbout(listener, kept)])
     expect((await fetchFact(stack, by ?? '')).stage).toBe('sealed')
   })
 
-  it('that is folded into another is found in the seal of its block, and before that it is said where', async () => {
+  it('that is folded into another is found in the seal of its block, and before that a 404 explains it', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack)
     devnet.issuer.transferWithMemo({ symbol: 'TSLAc', raw: 100_000_000n, memo })
     devnet.makeFlashblock()
-    const { key } = await listener.waitFor('transfer', (moved) => moved.memo === memo)
+    const { key } = await listener.waitFor('transfer', (message) => message.memo === memo)
     const own = key.replace(/\d+$/, (index) => String(Number(index) + 1))
     const { status, json } = await fetchDocumented(`${stack.relay.url}/v1/events/${own}`)
     expect([status, json]).toMatchObject([404, { message: expect.stringContaining('stands in the seal of its block') }])
@@ -135,14 +135,14 @@ describe('one fact', () => {
     `7-${'a'.repeat(66)}-0`,
     `${'9'.repeat(300)}`,
     '%F0%9F%8D%8E',
-  ])('has a key, and this is none: %s', async (key) => {
+  ])('is refused under an invalid key: %s', async (key) => {
     const { relay } = await openTestStack()
     const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events/${key}`)
     expect([status, headers.get('content-type')]).toEqual([400, 'application/json'])
     expect(json).toMatchObject({ code: 400, details: [{ '@type': 'stocktape/bad_parameter', parameter: 'key' }] })
   })
 
-  it('of which nothing was told is unknown, however large its numbers are', async () => {
+  it('that was never published is unknown, however large its numbers are', async () => {
     const { relay } = await openTestStack()
     for (const block of ['0', '7', '9'.repeat(40)]) {
       const { status, json } = await fetchDocumented(

@@ -3,23 +3,23 @@ import { listenNdjson } from '../support/test-listener.ts'
 import { openDevnet, openRelayFor } from '../support/test-stack.ts'
 import { readAllPages, readLines, tapeTexts } from './history-reader.ts'
 
-/** How much has happened before the first page is asked for, and how much more between two pages. */
+/** Updates on the tape before the first page is read, and waitForUpdates between two pages. */
 const UPDATES_BEFORE = 40
 const UPDATES_BETWEEN_PAGES = 2
 const LIMITS = [7, 1, 20, 2, 100, 3, 1_000]
 
-/** A market that never rests, and one who hears the whole tape by some query. */
+/** A busy market, and a listener that follows the tape with a query. */
 async function openBusyRelay(query: string) {
   const devnet = await openDevnet({ blockMs: 100, flashblockMs: 20, transactionsPerFlashblock: 4, safeDepth: 2 })
   const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
   const listener = await listenNdjson(`${relay.url}/v1/stream?${query}&since=start&format=ndjson&snapshot=false`)
   onTestFinished(() => listener.close())
-  const more = async (count: number) => {
+  const waitForUpdates = async (count: number) => {
     const goal = tapeTexts(listener).length + count
     await listener.until(() => tapeTexts(listener).length >= goal)
   }
-  await more(UPDATES_BEFORE)
-  return { relay, ear: listener, more }
+  await waitForUpdates(UPDATES_BEFORE)
+  return { relay, listener, waitForUpdates }
 }
 
 const queries = [
@@ -28,22 +28,22 @@ const queries = [
   'symbols=AAPLc,TSLAc,NVDAc&types=transfer,mint,burn&min_value=500',
 ]
 
-describe('history that is read while the tape goes on', () => {
+describe('history that is read while the tape grows', () => {
   it.each(queries)(
-    'is each message exactly once, by pages of any size, as lines and as a stream: %s',
+    'has each message exactly once, in pages of any size, as NDJSON and as a stream: %s',
     async (query) => {
-      const { relay, ear, more } = await openBusyRelay(query)
-      let nth = 0
+      const { relay, listener, waitForUpdates } = await openBusyRelay(query)
+      let pageCount = 0
       const path = `/v1/events?${query}`
       const pages = await readAllPages({ relay }, `${path}&limit=5`, async (url) => {
-        url.searchParams.set('limit', String(LIMITS[nth % LIMITS.length]))
-        nth += 1
-        await more(UPDATES_BETWEEN_PAGES)
+        url.searchParams.set('limit', String(LIMITS[pageCount % LIMITS.length]))
+        pageCount += 1
+        await waitForUpdates(UPDATES_BETWEEN_PAGES)
       })
-      expect([nth > 2, pages.length > UPDATES_BEFORE]).toEqual([true, true])
+      expect([pageCount > 2, pages.length > UPDATES_BEFORE]).toEqual([true, true])
       const { length } = pages
-      await ear.until(() => tapeTexts(ear).length >= length)
-      const published = tapeTexts(ear).slice(0, length)
+      await listener.until(() => tapeTexts(listener).length >= length)
+      const published = tapeTexts(listener).slice(0, length)
       expect(pages).toEqual(published)
       expect((await readLines({ relay }, `${path}&format=ndjson`)).slice(0, length)).toEqual(published)
       const end = JSON.parse(published.at(-1) ?? '').id
@@ -51,22 +51,24 @@ describe('history that is read while the tape goes on', () => {
       expect(await readLines({ relay }, `${path}&format=ndjson&order=desc&until=${end}`)).toEqual(
         published.slice(0, -1).toReversed(),
       )
-      const back = await readAllPages({ relay }, `${path}&order=desc&limit=30`, () => more(UPDATES_BETWEEN_PAGES))
+      const back = await readAllPages({ relay }, `${path}&order=desc&limit=30`, () =>
+        waitForUpdates(UPDATES_BETWEEN_PAGES),
+      )
       const newest = back[0] ?? ''
-      await ear.until(() => tapeTexts(ear).includes(newest))
-      const known = tapeTexts(ear)
+      await listener.until(() => tapeTexts(listener).includes(newest))
+      const known = tapeTexts(listener)
       expect(back).toEqual(known.slice(0, known.indexOf(newest) + 1).toReversed())
     },
   )
 
-  it('goes on where the last line or page was, by time as well', async () => {
-    const { relay, ear } = await openBusyRelay('symbols=*&types=*')
+  it('continues after the last line, and can be split by time', async () => {
+    const { relay, listener } = await openBusyRelay('symbols=*&types=*')
     const path = '/v1/events?types=*&since=1h'
     const early = await readLines({ relay }, `${path}&format=ndjson&limit=20`)
     const rest = await readLines({ relay }, `${path}&format=ndjson&after=${JSON.parse(early.at(-1) ?? '').id}`)
     const published = [...early, ...rest]
-    await ear.until(() => tapeTexts(ear).length >= published.length)
-    expect(published).toEqual(tapeTexts(ear).slice(0, published.length))
+    await listener.until(() => tapeTexts(listener).length >= published.length)
+    expect(published).toEqual(tapeTexts(listener).slice(0, published.length))
     const middle = JSON.parse(published[30] ?? '')
     const since = await readLines({ relay }, `/v1/events?types=*&format=ndjson&since=${middle.time}`)
     const until = await readLines({ relay }, `/v1/events?types=*&format=ndjson&until=${middle.time}`)

@@ -3,10 +3,10 @@ import { EventsPage } from '../../src/protocol/history.ts'
 import type { TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, type TestStack } from '../support/test-stack.ts'
 
-/** Nothing here is kept on so many pages; more of them go round in a circle. */
+/** More pages than any test needs: a cursor that repeats reaches it. */
 const PAGES_BOUND = 500
 
-/** The lines of a path, each of them ended; fails where the answer does not end as it should. */
+/** The lines at a path; fails where the last one does not end with a line break. */
 export async function readLines({ relay }: Pick<TestStack, 'relay'>, path: string): Promise<readonly string[]> {
   const response = await fetch(`${relay.url}${path}`)
   const text = await response.text()
@@ -15,7 +15,7 @@ export async function readLines({ relay }: Pick<TestStack, 'relay'>, path: strin
   return text.split('\n').slice(0, -1)
 }
 
-/** Follows `next` from a path on until it is null; `between` happens between two pages, and may ask for more or fewer. */
+/** Follows `next` from a path on until it is null; `betweenPages` may change the limit of the next page. */
 export async function readAllPages(
   { relay }: Pick<TestStack, 'relay'>,
   path: string,
@@ -33,16 +33,16 @@ export async function readAllPages(
     url.searchParams.set(cursorParameter, page.next)
     await betweenPages(url)
   }
-  throw new Error('the pages have no end')
+  throw new Error('the pages never end')
 }
 
-/** The messages of a page in the very bytes in which they came. */
+/** The exact texts of the messages of a page. */
 export function pageTexts(body: string, { events }: EventsPage): readonly string[] {
   const texts = events.map((event) => JSON.stringify(event))
   expect(body.startsWith(`{"events":[${texts.join(',')}],"next":`)).toBe(true)
   return texts
 }
 
-/** What a listener heard of the tape, word for word. */
+/** The exact texts of the updates that a listener received. */
 export const tapeTexts = (listener: TestListener): readonly string[] =>
   listener.received.filter(({ message }) => 'prev' in message).map(({ text }) => text)

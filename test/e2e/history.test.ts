@@ -4,7 +4,7 @@ import { listenNdjson, listenSse, listenWs, type TestListener } from '../support
 import { fetchDocumented, openTestStack, type TestStack, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 import { pageTexts, readAllPages, readLines, tapeTexts } from './history-reader.ts'
 
-/** Longer replays than this are left out. */
+/** Longer replays than this become a gap. */
 const REPLAY_BOUND = 3
 
 const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListener> => {
@@ -13,8 +13,8 @@ const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListe
   await listener.waitFor('live')
   return listener
 }
-describe('what happened before', () => {
-  it('is read page by page in the bytes of the stream, in both views', async () => {
+describe('history', () => {
+  it('has the bytes of the stream page by page, in both views', async () => {
     const stack = await openTestStack()
     for (const query of ['symbols=*&types=*', 'symbols=AAPLc,TSLAc', 'symbols=*&stage=sealed']) {
       const listener = await closeAfterTest(
@@ -31,7 +31,7 @@ describe('what happened before', () => {
     }
   })
 
-  it('is all tokens where none is named, and may come newest first', async () => {
+  it('covers all tokens where the query names none, and may start with the newest', async () => {
     const stack = await openTestStack()
     const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=transfer`))
     transfer(stack, 'AAPLc', 2)
@@ -46,7 +46,7 @@ describe('what happened before', () => {
     expect(rest.json).toMatchObject({ events: [tapeUpdatesOf(listener)[0]], next: null })
   })
 
-  it('of one fact is everything about it, and how firm it is', async () => {
+  it('of one fact has all its updates and its stage', async () => {
     const stack = await openTestStack()
     const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false`))
     transfer(stack)
@@ -65,8 +65,8 @@ describe('what happened before', () => {
   })
 })
 
-describe('the door to history', () => {
-  it.each(['/v1/events', '/v1/events?types=status', '/v1/events/7'])('is open to every origin: %s', async (path) => {
+describe('the history routes', () => {
+  it.each(['/v1/events', '/v1/events?types=status', '/v1/events/7'])('allow every origin: %s', async (path) => {
     const { relay } = await openTestStack()
     const url = `${relay.url}${path}`
     const got = await fetchDocumented(url, { headers: { origin: 'https://example.com' } })
@@ -84,7 +84,7 @@ describe('the door to history', () => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
   })
 
-  it('lets nobody keep what may be more in a moment', async () => {
+  it('forbid caches to store an answer', async () => {
     const { relay } = await openTestStack()
     expect((await fetchDocumented(`${relay.url}/v1/events`)).headers.get('cache-control')).toBe('no-store')
   })
@@ -97,7 +97,7 @@ describe('the door to history', () => {
     ['/v1/events/7', 400, 'bad_parameter'],
     ['/v1/events/%E0%A4%A', 400, 'bad_parameter'],
     [`/v1/events/7-0x${'a'.repeat(64)}-0`, 404, 'unknown_key'],
-  ])('says what is wrong with %s', async (path, code, reason) => {
+  ])('refuse %s with a reason', async (path, code, reason) => {
     const { relay } = await openTestStack()
     const { status, json } = await fetchDocumented(`${relay.url}${path}`)
     expect(status).toBe(code)
@@ -105,8 +105,8 @@ describe('the door to history', () => {
   })
 })
 
-describe('what a too long replay left out', () => {
-  const carriers = {
+describe('a gap after a too long replay', () => {
+  const transports = {
     SSE: ({ relay }: TestStack, query: string) => listenSse(`${relay.url}/v1/stream?${query}`),
     NDJSON: ({ relay }: TestStack, query: string) => listenNdjson(`${relay.url}/v1/stream?${query}`),
     WebSocket: ({ relay }: TestStack, query: string) => listenWs(`${relay.wsUrl}?${query}`),
@@ -120,57 +120,56 @@ describe('what a too long replay left out', () => {
     'symbols=AAPLc&stage=sealed&types=transfer&min_value=1000',
   ]
 
-  it.each(Object.entries(carriers).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)))(
-    'is found where the gap says, page by page and as lines, and with what comes live is the whole tape: %s, %s',
-    async (_, query, open) => {
-      const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
-      const all = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
-      const steady = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false`))
-      const { id: start } = await steady.waitFor('live')
-      const transfers = () => all.messagesOf('transfer').length
-      /** Some of every kind, in a block that is then sealed; resolves once all of it is told. */
-      const round = async () => {
-        const before = all.messagesOf('seal').length
-        for (const symbol of ['AAPLc', 'TSLAc']) {
-          transfer(stack, symbol, 3)
-          transfer(stack, symbol, 3, 500_000_000n)
-        }
-        stack.devnet.seal()
-        await all.until(() => all.messagesOf('seal').length >= before + 2)
+  it.each(
+    Object.entries(transports).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)),
+  )('has a backfill link whose pages and lines complete the live updates: %s, %s', async (_, query, open) => {
+    const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
+    const all = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
+    const uninterrupted = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false`))
+    const { id: start } = await uninterrupted.waitFor('live')
+    const transfers = () => all.messagesOf('transfer').length
+    /** Transfers of two tokens and sizes in one sealed block; resolves once all seals are published. */
+    const round = async () => {
+      const before = all.messagesOf('seal').length
+      for (const symbol of ['AAPLc', 'TSLAc']) {
+        transfer(stack, symbol, 3)
+        transfer(stack, symbol, 3, 500_000_000n)
       }
-      await round()
-      // In the sealed view this is open where the stream goes on, and belongs to what comes live.
-      transfer(stack, 'AAPLc', 2, 900_000_000n)
-      await all.until(() => transfers() === 14)
-      const back = await closeAfterTest(open(stack, `${query}&snapshot=false&since=${start}`))
-      const gap = await back.waitFor('gap')
-      expect(gap).toMatchObject({ reason: 'long', from: start })
-      expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.to })
-      // The tape goes on while what was left out is read: now seals what was open, now tells more.
-      let fillings = 0
-      const between = async () => {
-        fillings += 1
-        const before = transfers()
-        if (fillings === 2) stack.devnet.seal()
-        transfer(stack, 'AAPLc', 1, 700_000_000n)
-        await all.until(() => transfers() > before)
-      }
-      const leftOut = await readAllPages(stack, `${gap.backfill}&limit=3`, between)
-      expect([fillings > 0, leftOut.length > REPLAY_BOUND]).toEqual([true, true])
-      expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
-      await round()
-      expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(leftOut)
-      // Whatever is selected, the seal of what was told comes.
-      const last = all.messagesOf('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
-      const heardOf = async (listener: TestListener) => {
-        await listener.waitFor('seal', ({ id }) => id === last)
-        return tapeTexts(listener).slice(0, tapeUpdatesOf(listener).findIndex(({ id }) => id === last) + 1)
-      }
-      expect([...leftOut, ...(await heardOf(back))]).toEqual(await heardOf(steady))
-    },
-  )
+      stack.devnet.seal()
+      await all.until(() => all.messagesOf('seal').length >= before + 2)
+    }
+    await round()
+    // In the sealed view these are unsealed where the stream continues, so they arrive live.
+    transfer(stack, 'AAPLc', 2, 900_000_000n)
+    await all.until(() => transfers() === 14)
+    const back = await closeAfterTest(open(stack, `${query}&snapshot=false&since=${start}`))
+    const gap = await back.waitFor('gap')
+    expect(gap).toMatchObject({ reason: 'long', from: start })
+    expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.to })
+    // The tape grows while the gap is read, with a seal and with more transfers.
+    let readPages = 0
+    const between = async () => {
+      readPages += 1
+      const before = transfers()
+      if (readPages === 2) stack.devnet.seal()
+      transfer(stack, 'AAPLc', 1, 700_000_000n)
+      await all.until(() => transfers() > before)
+    }
+    const missed = await readAllPages(stack, `${gap.backfill}&limit=3`, between)
+    expect([readPages > 0, missed.length > REPLAY_BOUND]).toEqual([true, true])
+    expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
+    await round()
+    expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
+    // Every selection receives the seal of what it received.
+    const last = all.messagesOf('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
+    const updatesOf = async (listener: TestListener) => {
+      await listener.waitFor('seal', ({ id }) => id === last)
+      return tapeTexts(listener).slice(0, tapeUpdatesOf(listener).findIndex(({ id }) => id === last) + 1)
+    }
+    expect([...missed, ...(await updatesOf(back))]).toEqual(await updatesOf(uninterrupted))
+  })
 
-  it('is asked for by addresses, so that a token may change its name meanwhile', async () => {
+  it('is backfilled by address, since a token may be renamed meanwhile', async () => {
     const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
     const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false`))
     const { id: start } = await listener.waitFor('live')

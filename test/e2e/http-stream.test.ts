@@ -18,7 +18,7 @@ import {
 const PARTY = `0x${'ab'.repeat(20)}`
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
-/** Listens, and leaves with the test. */
+/** Opens a listener that closes with the test. */
 const sse = async (stack: TestStack, path: string, headers: Record<string, string> = {}): Promise<TestListener> => {
   const listener = await listenSse(`${stack.relay.url}${path}`, headers)
   onTestFinished(() => listener.close())
@@ -30,21 +30,21 @@ const ndjson = async (stack: TestStack, path: string): Promise<TestListener> => 
   return listener
 }
 
-/** The first bytes of a stream as they come, up to the first that show what is looked for. */
-const firstText = async (url: string, shows: RegExp, headers: Record<string, string> = {}) => {
+/** The first text of a stream, up to the chunk that matches. */
+const firstText = async (url: string, pattern: RegExp, headers: Record<string, string> = {}) => {
   const abort = new AbortController()
   const response = await fetch(url, { signal: abort.signal, headers })
   let text = ''
   const decoder = new TextDecoder()
   for await (const chunk of response.body ?? []) {
     text += decoder.decode(chunk, { stream: true })
-    if (shows.test(text)) break
+    if (pattern.test(text)) break
   }
   abort.abort()
   return { text, headers: response.headers, status: response.status }
 }
 
-/** The position of the newest thing on the tape. */
+/** The newest position of the tape. */
 const tapeEnd = async (stack: TestStack): Promise<string> => {
   const listener = await listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&snapshot=false`)
   const { end } = await listener.waitFor('hello')
@@ -53,7 +53,7 @@ const tapeEnd = async (stack: TestStack): Promise<string> => {
 }
 
 describe('a stream', () => {
-  it('says hello, what is heard, how things stand, what was missed and that it is live, in this order', async () => {
+  it('begins with hello, subscribed, snapshots, replayed updates and live, in this order', async () => {
     const stack = await openTestStack()
     const first = await sse(stack, '/v1/stream/AAPLc')
     await first.waitFor('live')
@@ -87,7 +87,7 @@ describe('a stream', () => {
     expect(last.id).toBe(published.at(-1)?.id)
   })
 
-  it('gives every message that has an id an id line of the same, and no event line', async () => {
+  it('has an id line for every message with an id, and no event line', async () => {
     const stack = await openTestStack()
     const listener = await sse(stack, '/v1/stream?symbols=*&since=start')
     const { id: liveAt } = await listener.waitFor('live')
@@ -110,7 +110,7 @@ describe('a stream', () => {
     )
   })
 
-  it('begins at once, with its headers, a comment and a time to come back after', async () => {
+  it('sends its headers, a comment and a retry time at once', async () => {
     const stack = await openTestStack()
     const { text, headers, status } = await firstText(`${stack.relay.url}/v1/stream/aapl`, /data: /)
     expect(status).toBe(200)
@@ -126,16 +126,16 @@ describe('a stream', () => {
     })
   })
 
-  it('names heartbeats alone, and gives them the position up to which nothing is missing', async () => {
+  it('has an event line for heartbeats alone, whose id is the position of the listener', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '1000' })
     const quiet = await ndjson(stack, '/v1/stream/AAPLc')
-    const asked = await ndjson(stack, '/v1/stream/AAPLc?heartbeat=1')
+    const requested = await ndjson(stack, '/v1/stream/AAPLc?heartbeat=1')
     const listener = await sse(stack, '/v1/stream/AAPLc')
     await listener.waitFor('live')
     transfer(stack, 'AAPLc')
     transfer(stack, 'TSLAc', 3)
     const heartbeat = await listener.waitFor('heartbeat')
-    await asked.waitFor('heartbeat')
+    await requested.waitFor('heartbeat')
     const received = listener.received.find(({ message }) => message.type === 'heartbeat')
     expect(received).toMatchObject({ event: 'heartbeat', id: heartbeat.id })
     expect(heartbeat).toMatchObject({ sent: 1, source: 'pendingLogs' })
@@ -143,7 +143,7 @@ describe('a stream', () => {
     expect(quiet.messagesOf('heartbeat')).toEqual([])
   })
 
-  it('names every event where that is asked for', async () => {
+  it('has an event line for every message with events=named', async () => {
     const stack = await openTestStack()
     const listener = await sse(stack, '/v1/stream/AAPLc?events=named')
     await listener.waitFor('live')
@@ -152,7 +152,7 @@ describe('a stream', () => {
     expect(listener.received.map(({ event }) => event)).toEqual(messageTypesOf(listener.received))
   })
 
-  it('is NDJSON or text where that is asked for', async () => {
+  it('is NDJSON or text on request', async () => {
     const stack = await openTestStack()
     const { url } = stack.relay
     const byFormat = await firstText(`${url}/v1/stream/AAPLc?format=ndjson`, /"live"/)
@@ -179,7 +179,7 @@ describe('a stream', () => {
     expect(tail.text).toMatch(/AAPLc +transfer +1 /)
   })
 
-  it('gives several symbols in one order, that of the tape', async () => {
+  it('has several symbols in the order of the tape', async () => {
     const stack = await openTestStack()
     const listener = await sse(stack, '/v1/stream/AAPLc,TSLAc?types=transfer')
     const all = await sse(stack, '/v1/stream?symbols=*&types=transfer')
@@ -196,8 +196,8 @@ describe('a stream', () => {
   })
 })
 
-describe('what a stream lets through', () => {
-  it('is the types that were named, and all but approvals and other logs where none were', async () => {
+describe('the selection of a stream', () => {
+  it('matches the named types, or by default all but approvals and other logs', async () => {
     const stack = await openTestStack()
     const [plain, transfers, all, logs] = await Promise.all(
       ['', '?types=transfer', '?types=*', '?types=log,approval'].map((query) => sse(stack, `/v1/stream/AAPLc${query}`)),
@@ -215,7 +215,7 @@ describe('what a stream lets through', () => {
     expect(tapeUpdatesOf(logs as TestListener).map(({ type }) => type)).toEqual(['log'])
   })
 
-  it('is movements of a value, of a number of shares and of a party, all at once; what is unknown never passes', async () => {
+  it('combines a least value, least shares and a party; an unknown value never matches', async () => {
     const stack = await openTestStack()
     const listeners = await Promise.all(
       [
@@ -244,14 +244,14 @@ describe('what a stream lets through', () => {
     ])
   })
 
-  it('is other types too, whatever value is asked for', async () => {
+  it('applies a least value to movements alone', async () => {
     const stack = await openTestStack()
     const listener = await sse(stack, '/v1/stream/AAPLc?min_value=1000000000000&since=start')
     await listener.waitFor('live')
     expect(tapeUpdatesOf(listener).map(({ type }) => type)).toEqual(expect.arrayContaining(['token', 'nav', 'status']))
   })
 
-  it('names what it does not know and goes on with the rest', async () => {
+  it('rejects an unknown symbol and serves the others', async () => {
     const stack = await openTestStack()
     const listener = await sse(
       stack,
@@ -265,7 +265,7 @@ describe('what a stream lets through', () => {
 })
 
 describe('since', () => {
-  it('begins now, at the start, after a position, so long ago or at a time', async () => {
+  it('starts now, at the start, after a position, a duration ago or at a time', async () => {
     const stack = await openTestStack()
     const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
     await first.waitFor('live')
@@ -276,7 +276,7 @@ describe('since', () => {
       const listener = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${encodeURIComponent(since)}`)
       const { id } = await listener.waitFor('live')
       expect(sequenceOf(id)).toBeGreaterThanOrEqual(sequenceOf(published[2]?.id))
-      return { ids: tapeUpdatesOf(listener).map((update) => update.id), ear: listener }
+      return { ids: tapeUpdatesOf(listener).map((update) => update.id), listener }
     }
     const ids = published.map(({ id }) => id)
     expect((await replayed('now')).ids).toEqual([])
@@ -285,14 +285,14 @@ describe('since', () => {
     expect((await replayed(published[0]?.time ?? '')).ids).toEqual(ids)
     expect((await replayed('2000-01-01T00:00:00+02:00')).ids).toEqual(ids)
     expect((await replayed('2100-01-01T00:00:00Z')).ids).toEqual([])
-    const { ear, ids: after } = await replayed(ids[0] ?? '')
+    const { listener, ids: after } = await replayed(ids[0] ?? '')
     expect(after).toEqual(ids.slice(1))
-    expect(await ear.waitFor('hello')).toMatchObject({ id: ids[0] })
-    expect(await ear.waitFor('subscribed')).toMatchObject({ id: ids[0], resume: 'full' })
-    expect(ear.messagesOf('snapshot')).toEqual([])
+    expect(await listener.waitFor('hello')).toMatchObject({ id: ids[0] })
+    expect(await listener.waitFor('subscribed')).toMatchObject({ id: ids[0], resume: 'full' })
+    expect(listener.messagesOf('snapshot')).toEqual([])
   })
 
-  it('gives way to a Last-Event-ID, unless that is empty', async () => {
+  it('is ignored beside a Last-Event-ID that is not empty', async () => {
     const stack = await openTestStack()
     const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
     await first.waitFor('live')
@@ -310,7 +310,7 @@ describe('since', () => {
 })
 
 describe('a gap', () => {
-  /** Hears a gap, and checks what is so with every one. */
+  /** Receives a gap and checks what holds for every gap. */
   const gapOf = async (stack: TestStack, path: string, headers: Record<string, string> = {}) => {
     const listener = await sse(stack, path, headers)
     await listener.waitFor('live')
@@ -322,44 +322,44 @@ describe('a gap', () => {
     expect(await listener.waitFor('subscribed')).toMatchObject({ id: null, resume: 'gap' })
     expect(listener.received.slice(0, 3).map(({ id }) => id)).toEqual([undefined, undefined, gap.id])
     expect(listener.messagesOf('snapshot')[0]?.id).toBe(gap.id)
-    return { gap, ear: listener }
+    return { gap, listener }
   }
 
-  it('of another epoch goes on at the oldest', async () => {
+  it('of another epoch continues at the oldest position', async () => {
     const stack = await openTestStack()
-    const { gap, ear } = await gapOf(stack, '/v1/stream/AAPLc?since=zzzzzz9.7')
-    expect(gap).toMatchObject({ reason: 'epoch', from: 'zzzzzz9.7', to: ear.messagesOf('hello')[0]?.oldest })
-    expect(tapeUpdatesOf(ear).length).toBeGreaterThan(1)
+    const { gap, listener } = await gapOf(stack, '/v1/stream/AAPLc?since=zzzzzz9.7')
+    expect(gap).toMatchObject({ reason: 'epoch', from: 'zzzzzz9.7', to: listener.messagesOf('hello')[0]?.oldest })
+    expect(tapeUpdatesOf(listener).length).toBeGreaterThan(1)
   })
 
   it.each([
     ['that cannot be read', 'yesterday'],
     ['that is too long', `${'a'.repeat(20)}.${'1'.repeat(250)}`],
-  ])('of a Last-Event-ID %s is one of another epoch', async (_, header) => {
+  ])('after a Last-Event-ID %s has the reason epoch', async (_, header) => {
     const stack = await openTestStack()
     const { gap } = await gapOf(stack, '/v1/stream/AAPLc', { 'last-event-id': header })
     expect(gap.reason).toBe('epoch')
   })
 
-  it('of a position beyond the end goes on at the end', async () => {
+  it('after a position beyond the end continues at the end', async () => {
     const stack = await openTestStack()
     const end = await tapeEnd(stack)
     const ahead = `${end.split('.')[0]}.${sequenceOf(end) + 5_000}`
-    const { gap, ear } = await gapOf(stack, `/v1/stream/AAPLc?since=${ahead}`)
-    expect(gap).toMatchObject({ reason: 'ahead', from: ahead, to: ear.messagesOf('hello')[0]?.end })
-    expect(await ear.waitFor('live')).toMatchObject({ replayed: 0, id: gap.id })
+    const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?since=${ahead}`)
+    expect(gap).toMatchObject({ reason: 'ahead', from: ahead, to: listener.messagesOf('hello')[0]?.end })
+    expect(await listener.waitFor('live')).toMatchObject({ replayed: 0, id: gap.id })
   })
 
-  it('of a replay that would be too long goes on at the end', async () => {
+  it('for a replay that is too long continues at the end', async () => {
     const stack = await openTestStack({ REPLAY_BOUND: '5' })
     const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
     const { id: before } = await first.waitFor('live')
     transfer(stack, 'AAPLc', 6)
     await first.until(() => tapeUpdatesOf(first).length === 6)
     const end = await tapeEnd(stack)
-    const { gap, ear } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${before}`)
+    const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${before}`)
     expect(gap).toMatchObject({ reason: 'long', from: before, to: end })
-    expect(await ear.waitFor('live')).toMatchObject({ replayed: 0 })
+    expect(await listener.waitFor('live')).toMatchObject({ replayed: 0 })
     const fitting = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${tapeUpdatesOf(first)[0]?.id}`)
     expect(await fitting.waitFor('live')).toMatchObject({ replayed: 5 })
     const other = await sse(stack, `/v1/stream/TSLAc?types=transfer&since=${before}`)
@@ -367,9 +367,9 @@ describe('a gap', () => {
     expect(other.messagesOf('gap')).toEqual([])
   })
 
-  it('of what was evicted goes on at the oldest, which is no gap for who asks for the start', async () => {
+  it('for evicted updates continues at the oldest position, which is no gap for since=start', async () => {
     const stack = await openTestStack({ TAPE_BOUND: '1000', FINALITY_POLL_MS: '3600000' })
-    // Whatever else is written takes the place of a transfer.
+    // Every other update on the tape evicts a transfer.
     const others = await sse(stack, '/v1/stream?symbols=*&types=finality&since=start')
     await others.until(() => others.messagesOf('finality').length === 2)
     const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
@@ -377,12 +377,12 @@ describe('a gap', () => {
     transfer(stack, 'AAPLc', 1_100)
     await first.until(() => tapeUpdatesOf(first).length === 1_100)
     const from = tapeUpdatesOf(first)[0]?.id
-    const { gap, ear } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${from}`)
-    const hello = await ear.waitFor('hello')
+    const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${from}`)
+    const hello = await listener.waitFor('hello')
     expect(gap).toMatchObject({ reason: 'expired', from, to: hello.oldest })
     const kept = tapeUpdatesOf(first).filter(({ id }) => sequenceOf(id) > sequenceOf(hello.oldest))
     expect(kept.length).toBeLessThan(1_000)
-    expect(tapeUpdatesOf(ear).map(({ id }) => id)).toEqual(kept.map(({ id }) => id))
+    expect(tapeUpdatesOf(listener).map(({ id }) => id)).toEqual(kept.map(({ id }) => id))
     for (const since of ['start', '1h', '2001-01-01T00:00:00Z']) {
       const whole = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${since}`)
       await whole.waitFor('live')
@@ -394,7 +394,7 @@ describe('a gap', () => {
   })
 })
 
-describe('a mistake', () => {
+describe('an invalid request', () => {
   it.each([
     ['/v1/stream', /symbols/],
     ['/v1/stream?symbols=', /symbols/],
@@ -408,7 +408,7 @@ describe('a mistake', () => {
     ['/v1/stream/AAPLc?heartbeat=0', /heartbeat/],
     ['/v1/stream/AAPLc?heartbeat=61', /heartbeat/],
     ['/v1/stream/AAPLc?format=xml', /format/],
-  ])('in %s is a 400 that names it', async (path, names) => {
+  ])('to %s is a 400 that names the parameter', async (path, names) => {
     const { relay } = await openTestStack()
     const { status, json, headers } = await fetchDocumented(`${relay.url}${path}`)
     expect(status).toBe(400)
@@ -416,7 +416,7 @@ describe('a mistake', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  it('in the only symbol is a 404 that says what may have been meant', async () => {
+  it('with one unknown symbol is a 404 with a suggestion', async () => {
     const { relay } = await openTestStack()
     const { status, json } = await fetchDocumented(`${relay.url}/v1/stream/APPL`)
     expect(status).toBe(404)
@@ -427,7 +427,7 @@ describe('a mistake', () => {
     })
   })
 
-  it('of method is a 405, and of path a 404', async () => {
+  it('with a wrong method is a 405, with a wrong path a 404', async () => {
     const { relay } = await openTestStack()
     const posted = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'POST', body: '{}' })
     expect(posted).toMatchObject({ status: 405, json: { code: 405 } })
@@ -436,7 +436,7 @@ describe('a mistake', () => {
   })
 })
 
-describe('the door', () => {
+describe('a stream route', () => {
   it('answers OPTIONS for every origin, and HEAD without a body', async () => {
     const { relay } = await openTestStack()
     const preflight = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, {
@@ -462,7 +462,7 @@ describe('the door', () => {
     })
   })
 
-  it('says 503 before the first list', async () => {
+  it('is a 503 before the first list', async () => {
     const devnet = await openDevnet()
     devnet.faults.list = { status: 500 }
     const relay = await openRelayBeforeList(devnet)
@@ -476,7 +476,7 @@ describe('the door', () => {
     expect((await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })).status).toBe(200)
   })
 
-  it('sends a browser away with a time to come back after, and everybody else with 503, where the house is full', async () => {
+  it('refuses a browser with a retry time and other clients with 503 where CLIENTS_BOUND is reached', async () => {
     const stack = await openTestStack({ CLIENTS_BOUND: '1' })
     const listener = await sse(stack, '/v1/stream/AAPLc')
     await listener.waitFor('live')
@@ -492,8 +492,8 @@ describe('the door', () => {
   })
 })
 
-describe('a selection for which there is no room', () => {
-  it('is a 429, and to a browser a stream that says when to come back', async () => {
+describe('a selection over SELECTIONS_BOUND', () => {
+  it('is a 429, and for a browser a stream with a retry time', async () => {
     const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
     const listener = await sse(stack, '/v1/stream/AAPLc?min_value=1')
     await listener.waitFor('live')
@@ -510,7 +510,7 @@ describe('a selection for which there is no room', () => {
 })
 
 describe('a listener that reads too slowly', () => {
-  it('is shown out with its position, from which nothing is missing, while another hears everything', async () => {
+  it('is disconnected as slow with its position, resumes there without a gap, and affects no other listener', async () => {
     const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
     const { devnet, relay } = stack
     const other = await sse(stack, '/v1/stream/AAPLc?types=log')

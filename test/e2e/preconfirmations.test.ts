@@ -5,7 +5,7 @@ import { keyStatesFrom, keysInState, sealedKeysOnChain } from '../support/key-st
 import { listenSse, type Message, type TestListener } from '../support/test-listener.ts'
 import { listenToAll, openDevnet, openRelayFor, openTestStack, transfer } from '../support/test-stack.ts'
 
-/** Resolves when a listener knows of everything that is sealed above a block, and nothing is open any more. */
+/** Resolves when a listener has received every seal above a block, and no key is open. */
 const waitForAllSealed = (
   listener: TestListener,
   devnet: Devnet,
@@ -16,10 +16,10 @@ const waitForAllSealed = (
     const states = keyStatesFrom(received())
     const open = [...states].some(([key, state]) => state === 'preconfirmed' && Number(key.split('-')[0]) > after)
     return !open && sealedKeysOnChain(devnet, after).every((key) => states.get(key) === 'sealed')
-  }, 'all that is sealed')
+  }, 'all seals')
 
-describe('every pre-confirmation', () => {
-  it('ends sealed or retracted, and what was never announced is told as late', async () => {
+describe('a pre-confirmation', () => {
+  it('ends sealed or retracted, and a log that was never pushed is published as late', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack)
@@ -48,17 +48,17 @@ describe('every pre-confirmation', () => {
   })
 
   it.each([
-    ['a node that knows the block only later', { missingByHash: 3 }],
-    ['a node that shows the block before its logs', { emptyLogs: 1 }],
-    ['a node that is behind', { lagBlocks: 2, lagEvery: 2 }],
-  ])('is not taken back because of %s', async (_, weather) => {
+    ['a node that has the block later', { missingByHash: 3 }],
+    ['a node that has the block before its logs', { emptyLogs: 1 }],
+    ['a node that lags', { lagBlocks: 2, lagEvery: 2 }],
+  ])('is not retracted because of %s', async (_, faults) => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack)
     const begin = devnet.chain.head.number
     transfer(stack, 'AAPLc', 2)
     await listener.until(() => listener.messagesOf('transfer').length === 2)
-    Object.assign(devnet.faults, weather)
+    Object.assign(devnet.faults, faults)
     devnet.seal()
     transfer(stack, 'TSLAc', 2)
     devnet.seal()
@@ -69,7 +69,7 @@ describe('every pre-confirmation', () => {
     expect(listener.messagesOf('transfer')).toHaveLength(6)
   })
 
-  it('of a token that has other content when it is sealed is amended', async () => {
+  it('with other content in its sealed block is amended', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack)
@@ -86,34 +86,34 @@ describe('every pre-confirmation', () => {
   })
 
   it.each([1, 3, 30, 100])(
-    'that a reorganisation of %i blocks leaves out is retracted, and the rest sealed anew',
+    'that a reorganisation of %i blocks removes is retracted, and the others are sealed again',
     async (depth) => {
       const stack = await openTestStack()
       const { devnet } = stack
       const listener = await listenToAll(stack)
       const begin = devnet.chain.head.number
-      const gone: `0x${string}`[] = []
+      const removed: `0x${string}`[] = []
       for (let block = 0; block < depth; block += 1) {
-        if (block % 10 === 0) gone.push(devnet.transfer({ symbol: 'TSLAc', raw: BigInt(block) + 1n }))
+        if (block % 10 === 0) removed.push(devnet.transfer({ symbol: 'TSLAc', raw: BigInt(block) + 1n }))
         if (block % 5 === 0) devnet.transfer({ symbol: 'AAPLc', raw: BigInt(block) + 1n })
         devnet.makeFlashblock()
         devnet.seal()
       }
       await waitForAllSealed(listener, devnet, begin)
-      devnet.reorg(depth, gone)
+      devnet.reorg(depth, removed)
       await listener.until(
         () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
       )
       await waitForAllSealed(listener, devnet, begin)
       const retracted = listener.messagesOf('retract').filter(({ reason }) => reason === 'reorg')
-      expect(new Set(retracted.map(({ key }) => key.split('-')[1]))).toEqual(new Set(gone))
+      expect(new Set(retracted.map(({ key }) => key.split('-')[1]))).toEqual(new Set(removed))
       expect(listener.messagesOf('hole')).toEqual([])
     },
   )
 })
 
 describe('finality', () => {
-  it('is told as it rises, and named with the head', async () => {
+  it('is published as it rises, and is part of the head', async () => {
     const devnet = await openDevnet({ pace: 'manual', safeDepth: 2, finalizedDepth: 4 })
     const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
     const listener = await listenToAll({ relay })
@@ -136,8 +136,8 @@ describe('finality', () => {
   })
 })
 
-describe('an upstream with all its faults', () => {
-  const deeds = [
+describe('an upstream with every fault', () => {
+  const actions = [
     'lose',
     'repeat',
     'shuffle',
@@ -151,27 +151,27 @@ describe('an upstream with all its faults', () => {
     'reconnect',
     'fair',
   ] as const
-  /** One thing that goes on, or wrong. */
+  /** Progress of the chain, or a fault. */
   const Step = fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom('transfers' as const) },
     { weight: 6, arbitrary: fc.constantFrom('seal' as const) },
-    { weight: 5, arbitrary: fc.constantFrom(...deeds) },
+    { weight: 5, arbitrary: fc.constantFrom(...actions) },
   )
-  type Deed = (typeof deeds)[number] | 'transfers' | 'seal'
+  type Action = (typeof actions)[number] | 'transfers' | 'seal'
 
-  it('leaves every listener with exactly what is sealed, each told once and ended once', async () => {
+  it('leaves every listener with exactly the sealed logs, each published once and ended once', async () => {
     const [steps = []] = fc.sample(fc.array(Step, { minLength: 160, maxLength: 160 }), { numRuns: 1, seed: 20_261_121 })
     const stack = await openTestStack({ STOCKS_REFRESH_MS: '1000' })
     const { devnet, relay } = stack
     const { faults } = devnet
     const begin = devnet.chain.head.number
-    const steady = await listenToAll(stack)
-    /** What the one heard who comes back with its last id. */
+    const uninterrupted = await listenToAll(stack)
+    /** The messages of a listener that reconnects with its last id. */
     const pieces: Message[] = []
     const url = `${relay.url}/v1/stream?symbols=*&types=*&snapshot=false`
     let restless = await listenSse(url)
     await restless.waitFor('live')
-    const acts: Record<Deed, () => unknown> = {
+    const acts: Record<Action, () => unknown> = {
       transfers: () => {
         transfer(stack, 'AAPLc', 2)
         transfer(stack, 'TSLAc', 1)
@@ -188,8 +188,8 @@ describe('an upstream with all its faults', () => {
       lag: () => Object.assign(faults, { lagBlocks: 2, lagEvery: 3 }),
       reorg: () => {
         const depth = Math.min(5, devnet.chain.head.number - begin)
-        const gone = devnet.chain.head.logs.slice(0, 1).map(({ transactionHash }) => transactionHash)
-        if (depth > 0) devnet.reorg(depth, gone)
+        const removed = devnet.chain.head.logs.slice(0, 1).map(({ transactionHash }) => transactionHash)
+        if (depth > 0) devnet.reorg(depth, removed)
       },
       reconnect: async () => {
         restless.close()
@@ -203,7 +203,7 @@ describe('an upstream with all its faults', () => {
     }
     for (const step of steps) {
       await acts[step]()
-      // One turn of the loop, so that what is said overlaps with what happens next.
+      // One turn of the event loop, so that messages overlap with the next step.
       await new Promise(setImmediate)
     }
     faults.clear()
@@ -213,7 +213,7 @@ describe('an upstream with all its faults', () => {
     const truth = sealedKeysOnChain(devnet, begin)
     expect(truth.length).toBeGreaterThan(50)
     for (const [listener, received] of [
-      [steady, () => steady.messages],
+      [uninterrupted, () => uninterrupted.messages],
       [restless, () => [...pieces, ...restless.messages]],
     ] as const) {
       await waitForAllSealed(listener, devnet, begin, received)

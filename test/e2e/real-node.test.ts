@@ -12,7 +12,7 @@ const CONNECTIONS = [
   ['with a socket that refuses pendingLogs', true],
 ] as const
 
-/** A node with a token, a list that names it, a relay on both, and one who hears everything. */
+/** A node with a token, a list with that token, a relay on both, and a listener to everything. */
 async function openRealNode(hasSocket: boolean, record: Record<string, unknown> = {}) {
   const anvil = await startAnvil()
   onTestFinished(() => anvil.kill())
@@ -36,7 +36,7 @@ async function openRealNode(hasSocket: boolean, record: Record<string, unknown> 
   onTestFinished(() => listener.close())
   await listener.waitFor('status', ({ source }) => source !== 'down')
   await listener.waitFor('token', ({ change }) => change === 'listed')
-  return { anvil, relay, ear: listener }
+  return { anvil, relay, listener }
 }
 
 const sealed = (
@@ -46,14 +46,14 @@ const sealed = (
   raw: bigint,
 ) => anvil.send({ functionName, args: [to, raw] })
 
-/** As what the newest movement of a type was told last: a poll may bring it before what lies under it is settled. */
+/** The newest movement of a type as last published: a poll may bring it before earlier blocks are settled. */
 const lastMovementOf = (listener: TestListener, type: 'mint' | 'transfer' | 'seize') => {
   const published = listener.messagesOf(type).at(-1)
   const amended = listener.messagesOf('amend').findLast(({ key }) => key === published?.key)
   return amended ? amended.update : published
 }
 
-/** What the source was when something was told. */
+/** The source at the time of an update. */
 const sourceAt = (listener: TestListener, id: string) =>
   listener.messagesOf('status').findLast((status) => sequenceOf(status.id) < sequenceOf(id))?.source
 
@@ -63,21 +63,21 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     await (await startAnvil()).kill()
   })
 
-  it('has its mints, transfers, burns and approvals told once, with the right amounts', async () => {
-    const { anvil, ear } = await openRealNode(hasSocket)
+  it('has each mint, transfer, burn and approval published once, with the right amounts', async () => {
+    const { anvil, listener } = await openRealNode(hasSocket)
     const hashes = [
       await sealed(anvil, 'mint', ALICE, 1_000_000_000n),
       await sealed(anvil, 'transfer', BOB, 150_000_000n),
       await anvil.send({ functionName: 'burn', args: [1n] }),
       await sealed(anvil, 'approve', BOB, 300_000_000n),
     ]
-    await ear.waitFor('approval')
-    await ear.until(() => movementKeysOf(ear).length >= 3)
+    await listener.waitFor('approval')
+    await listener.until(() => movementKeysOf(listener).length >= 3)
     const last = await sealed(anvil, 'transfer', BOB, 2n)
-    await ear.waitFor('transfer', ({ tx }) => tx.hash === last)
-    expect(movementKeysOf(ear).length).toBe(4)
-    expect(new Set(movementKeysOf(ear)).size).toBe(4)
-    expect(ear.messagesOf('mint')).toMatchObject([
+    await listener.waitFor('transfer', ({ tx }) => tx.hash === last)
+    expect(movementKeysOf(listener).length).toBe(4)
+    expect(new Set(movementKeysOf(listener)).size).toBe(4)
+    expect(listener.messagesOf('mint')).toMatchObject([
       {
         from: ZERO,
         to: ALICE,
@@ -88,28 +88,28 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
         reference_value: '105.00',
       },
     ])
-    expect(ear.messagesOf('transfer')[0]).toMatchObject({ from: ALICE, to: BOB, amount: '1.5', shares: '3' })
-    expect(ear.messagesOf('burn')).toMatchObject([
+    expect(listener.messagesOf('transfer')[0]).toMatchObject({ from: ALICE, to: BOB, amount: '1.5', shares: '3' })
+    expect(listener.messagesOf('burn')).toMatchObject([
       { from: ALICE, to: ZERO, amount: '0.00000001', reference_value: '0.00' },
     ])
-    expect(ear.messagesOf('approval')).toMatchObject([{ owner: ALICE, spender: BOB, amount: '3' }])
+    expect(listener.messagesOf('approval')).toMatchObject([{ owner: ALICE, spender: BOB, amount: '3' }])
     const published = [
-      ...ear.messagesOf('mint'),
-      ...ear.messagesOf('transfer').slice(0, 1),
-      ...ear.messagesOf('burn'),
-      ...ear.messagesOf('approval'),
+      ...listener.messagesOf('mint'),
+      ...listener.messagesOf('transfer').slice(0, 1),
+      ...listener.messagesOf('burn'),
+      ...listener.messagesOf('approval'),
     ]
     expect(published.map(({ tx }) => tx.hash)).toEqual(hashes)
     for (const { id, key, stage, late, block, tx } of published) {
-      expect(late).toBe(stage === 'sealed' && ['pendingLogs', 'poll'].includes(sourceAt(ear, id) ?? ''))
+      expect(late).toBe(stage === 'sealed' && ['pendingLogs', 'poll'].includes(sourceAt(listener, id) ?? ''))
       expect(key).toBe(`${block.number}-${tx.hash}-0`)
       const truth = await anvil.block(block.number)
       expect(block.hash).toBe(stage === 'sealed' ? truth.hash : null)
     }
   })
 
-  it('has its issuer acting: a split that is announced, a pause, a seizure, and a split that the clock brings', async () => {
-    const { anvil, ear } = await openRealNode(hasSocket)
+  it('has an announced split, a pause, a seizure and a scheduled split published', async () => {
+    const { anvil, listener } = await openRealNode(hasSocket)
     const WAD = 10n ** 18n
     const memo = `0x${'4d'.repeat(32)}` as const
     await sealed(anvil, 'mint', ALICE, 1_000_000_000n)
@@ -117,90 +117,95 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     await sealed(anvil, 'transfer', BOB, 100_000_000n)
     await anvil.send({ functionName: 'pause', args: [[0, 2]] })
     await anvil.send({ functionName: 'seizeWithMemo', args: [BOB, ALICE, 100_000_000n, memo] })
-    expect(await ear.waitFor('seize')).toMatchObject({ from: BOB, to: ALICE, memo })
-    await ear.waitFor('seal', ({ types }) => types.includes('seize'))
-    expect(lastMovementOf(ear, 'mint')).toMatchObject({ multiplier: '2', shares: '20' })
-    expect(lastMovementOf(ear, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
-    expect(lastMovementOf(ear, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
-    expect(ear.messagesOf('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
-    expect(ear.messagesOf('action')).toMatchObject([
-      { action_id: 'spt-1', keys: [ear.messagesOf('multiplier')[0]?.key] },
+    expect(await listener.waitFor('seize')).toMatchObject({ from: BOB, to: ALICE, memo })
+    await listener.waitFor('seal', ({ types }) => types.includes('seize'))
+    expect(lastMovementOf(listener, 'mint')).toMatchObject({ multiplier: '2', shares: '20' })
+    expect(lastMovementOf(listener, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
+    expect(lastMovementOf(listener, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
+    expect(listener.messagesOf('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
+    expect(listener.messagesOf('action')).toMatchObject([
+      { action_id: 'spt-1', keys: [listener.messagesOf('multiplier')[0]?.key] },
     ])
-    expect(ear.messagesOf('pause')).toMatchObject([
+    expect(listener.messagesOf('pause')).toMatchObject([
       { change: 'paused', features: ['TRANSFER', 'BURN'], paused: ['TRANSFER', 'BURN'] },
     ])
-    expect(ear.messagesOf('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
-    expect(ear.messagesOf('seal').map(({ types }) => types)).toContainEqual(['action', 'part', 'multiplier', 'part'])
+    expect(listener.messagesOf('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
+    expect(listener.messagesOf('seal').map(({ types }) => types)).toContainEqual([
+      'action',
+      'part',
+      'multiplier',
+      'part',
+    ])
 
     const soon = BigInt(Math.floor(Date.now() / 1_000) + 1_000)
     await anvil.send({ functionName: 'announce', args: ['spt-2', 8n * WAD, soon] })
-    await ear.waitFor('multiplier', ({ phase }) => phase === 'scheduled')
+    await listener.waitFor('multiplier', ({ phase }) => phase === 'scheduled')
     await anvil.rpc('evm_setNextBlockTimestamp', Number(soon))
     await anvil.rpc('evm_mine')
-    expect(await ear.waitFor('multiplier', ({ source }) => source === 'clock')).toMatchObject({
+    expect(await listener.waitFor('multiplier', ({ source }) => source === 'clock')).toMatchObject({
       ...{ phase: 'effective', from: '4', to: '8', effective_at: new Date(Number(soon) * 1_000).toISOString() },
     })
     const last = await sealed(anvil, 'transfer', BOB, 1n)
-    await ear.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
-    expect(lastMovementOf(ear, 'transfer')).toMatchObject({ raw: '1', multiplier: '8' })
+    await listener.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
+    expect(lastMovementOf(listener, 'transfer')).toMatchObject({ raw: '1', multiplier: '8' })
   })
 
-  it('is asked for what the list has wrong', async () => {
-    const { anvil, relay, ear } = await openRealNode(hasSocket, { multiplier: 3 })
-    const change = await ear.waitFor('multiplier')
+  it('corrects a multiplier that the list has wrong', async () => {
+    const { anvil, relay, listener } = await openRealNode(hasSocket, { multiplier: 3 })
+    const change = await listener.waitFor('multiplier')
     expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2', source: 'clock' })
     await sealed(anvil, 'mint', ALICE, 100_000_000n)
-    expect(await ear.waitFor('mint')).toMatchObject({ multiplier: '2', shares: '2' })
+    expect(await listener.waitFor('mint')).toMatchObject({ multiplier: '2', shares: '2' })
     const other = await listenSse(`${relay.url}/v1/stream?symbols=TESTc`)
     onTestFinished(() => other.close())
     expect(await other.waitFor('snapshot')).toMatchObject({ multiplier: '2', multiplier_source: 'call' })
   })
 
-  it('has every block sealed, and what a reorganisation takes out retracted', async () => {
-    const { anvil, ear } = await openRealNode(hasSocket)
+  it('has every block sealed, and the logs that a reorganisation removes retracted', async () => {
+    const { anvil, listener } = await openRealNode(hasSocket)
     await sealed(anvil, 'mint', ALICE, 1_000n)
     const lost = [await sealed(anvil, 'transfer', BOB, 1n), await sealed(anvil, 'transfer', BOB, 2n)]
-    await ear.until(() => keysInState(ear.messages, 'sealed').length === 3, 'three sealed keys')
+    await listener.until(() => keysInState(listener.messages, 'sealed').length === 3, 'three sealed keys')
     await anvil.rpc('anvil_reorg', 2, [])
-    await ear.until(() => ear.messagesOf('retract').length === 2, 'two retractions')
-    expect(ear.messagesOf('retract').map(({ key, reason }) => [key.split('-')[1], reason])).toEqual(
+    await listener.until(() => listener.messagesOf('retract').length === 2, 'two retractions')
+    expect(listener.messagesOf('retract').map(({ key, reason }) => [key.split('-')[1], reason])).toEqual(
       lost.map((hash) => [hash, 'reorg']),
     )
     const last = await sealed(anvil, 'transfer', BOB, 3n)
-    await ear.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
-    expect(keysInState(ear.messages, 'preconfirmed')).toEqual([])
-    for (const { block } of ear.messagesOf('seal').slice(-1)) {
+    await listener.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
+    expect(keysInState(listener.messages, 'preconfirmed')).toEqual([])
+    for (const { block } of listener.messagesOf('seal').slice(-1)) {
       expect(block.hash).toBe((await anvil.block(block.number)).hash)
     }
   })
 
-  it('says which source it is', async () => {
-    const { ear } = await openRealNode(hasSocket)
+  it('has its source published', async () => {
+    const { listener } = await openRealNode(hasSocket)
     const reason = hasSocket ? 'refused' : 'ok'
-    await ear.waitFor(
+    await listener.waitFor(
       'status',
       (status) => status.source === 'sealed' || (status.source === 'poll' && status.reason === reason),
     )
   })
 
-  it('is waited for when it is gone, and what was sealed meanwhile is told', async () => {
-    const { anvil, ear } = await openRealNode(hasSocket)
+  it('has the blocks that were sealed during an outage published', async () => {
+    const { anvil, listener } = await openRealNode(hasSocket)
     await sealed(anvil, 'mint', ALICE, 100n)
-    await ear.waitFor('mint')
+    await listener.waitFor('mint')
     const state = await anvil.rpc('anvil_dumpState')
     await anvil.kill()
-    await ear.waitFor('status', ({ source, reason }) => source === 'down' && reason === 'unreachable')
+    await listener.waitFor('status', ({ source, reason }) => source === 'down' && reason === 'unreachable')
     const again = await startAnvil({ port: anvil.port })
     onTestFinished(() => again.kill())
     await again.rpc('anvil_loadState', state)
     await again.send({ functionName: 'transfer', args: [BOB, 7n] })
-    const back = await ear.waitFor('transfer', ({ raw }) => raw === '7')
-    await ear.until(() => ear.messagesOf('status').at(-1)?.source !== 'down', 'that the source is back')
+    const back = await listener.waitFor('transfer', ({ raw }) => raw === '7')
+    await listener.until(() => listener.messagesOf('status').at(-1)?.source !== 'down', 'the source after the outage')
     await again.send({ functionName: 'transfer', args: [BOB, 8n] })
-    await ear.waitFor('transfer', ({ raw }) => raw === '8')
-    // Told as sealed where the relay was back too late to hear it pending; sealed it is in any case.
-    if (back.stage !== 'sealed') await ear.waitFor('seal', ({ keys }) => keys.includes(back.key))
-    expect(ear.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['7', '8'])
-    expect(ear.messagesOf('mint').length).toBe(1)
+    await listener.waitFor('transfer', ({ raw }) => raw === '8')
+    // Published as sealed if the relay came back too late for the pending log; sealed in any case.
+    if (back.stage !== 'sealed') await listener.waitFor('seal', ({ keys }) => keys.includes(back.key))
+    expect(listener.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['7', '8'])
+    expect(listener.messagesOf('mint').length).toBe(1)
   })
 })

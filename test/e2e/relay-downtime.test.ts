@@ -11,8 +11,8 @@ import { listenToAll, openDevnet, transfer } from '../support/test-stack.ts'
 const waitForSource = (listener: TestListener, name: string) =>
   listener.until(() => listener.messagesOf('status').at(-1)?.source === name)
 
-/** A relay that tells two transfers before it ends; then `away` blocks are sealed, every seventh with a transfer. */
-async function restartAfterDowntime(devnet: Devnet, away: number, settings: Record<string, string> = {}) {
+/** A relay that publishes two transfers and stops; then blocks are sealed, every seventh with a transfer, and it restarts. */
+async function restartAfterDowntime(devnet: Devnet, missedBlocks: number, settings: Record<string, string> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-absence-'))
   onTestFinished(() => rm(dir, { recursive: true }))
   const before = await openRelay(devnet, { DATA_DIR: dir, ...settings })
@@ -24,7 +24,7 @@ async function restartAfterDowntime(devnet: Devnet, away: number, settings: Reco
   await listener.until(() => listener.messagesOf('transfer').length === 2)
   await before.stop()
   devnet.faults.drop(dropped)
-  for (let block = 0; block < away; block += 1) {
+  for (let block = 0; block < missedBlocks; block += 1) {
     if (block % 7 === 0) transfer({ devnet }, 'NVDAc', 1, BigInt(block) + 1n)
     devnet.seal()
   }
@@ -36,33 +36,33 @@ async function restartAfterDowntime(devnet: Devnet, away: number, settings: Reco
 const waitForSealAt = (listener: TestListener, number: number) =>
   listener.waitFor('seal', ({ block }) => block.number >= number)
 
-describe('what happened while the relay was away', () => {
+describe('blocks that were sealed while the relay was stopped', () => {
   it.each([
     ['a minute', 30, {}],
-    ['longer, on a node that gives 500 blocks at a time', 600, { rangeBound: 500 }],
-    ['longer, on a node that gives 10', 300, { rangeBound: 10 }],
-    ['longer, on a node that gives 5', 200, { rangeBound: 5 }],
-    ['longer, on a node that gives 4 logs and says which blocks', 200, { resultsBound: 4, suggestRange: true }],
+    ['longer, on a node with a range bound of 500 blocks', 600, { rangeBound: 500 }],
+    ['longer, on a node with a range bound of 10', 300, { rangeBound: 10 }],
+    ['longer, on a node with a range bound of 5', 200, { rangeBound: 5 }],
+    ['longer, on a node with a bound of 4 logs that suggests a range', 200, { resultsBound: 4, suggestRange: true }],
     ['longer, behind two nodes of which one lags', 300, { lagBlocks: 3, lagEvery: 3 }],
-  ])('for %s is told as late, and what was open gets its end', async (_, away, weather) => {
+  ])('for %s are published as late, and open keys end', async (_, missedBlocks, faults) => {
     const devnet = await openDevnet()
-    Object.assign(devnet.faults, weather)
-    const { begin, listener } = await restartAfterDowntime(devnet, away)
+    Object.assign(devnet.faults, faults)
+    const { begin, listener } = await restartAfterDowntime(devnet, missedBlocks)
     await listener.until(
       () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
     )
     expect(keysInState(listener.messages, 'preconfirmed')).toEqual([])
     expect([...keyStatesFrom(listener.messages).values()].filter((state) => state === 'retracted')).toHaveLength(2)
     const missed = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'NVDAc')
-    // What shares a block with what was told before the end is told of that block; the rest was first seen now.
+    // All were first seen after the restart.
     expect(new Set(missed.map(({ stage, late, ingest }) => `${stage} ${late} ${ingest.source}`))).toEqual(
       new Set(['sealed true backfill']),
     )
-    expect(missed).toHaveLength(Math.ceil(away / 7))
+    expect(missed).toHaveLength(Math.ceil(missedBlocks / 7))
     expect(listener.messagesOf('hole')).toEqual([])
   })
 
-  it('is told as new where it is new, before all of it is caught up', async () => {
+  it('are backfilled beside new updates, which do not wait', async () => {
     const devnet = await openDevnet()
     devnet.faults.rangeBound = 2
     const { listener, begin } = await restartAfterDowntime(devnet, 400)
@@ -77,7 +77,7 @@ describe('what happened while the relay was away', () => {
     expect(listener.messagesOf('transfer').length).toBeGreaterThan(published)
   })
 
-  it('further back than the bound is a hole that names the blocks, around those of which something was told before', async () => {
+  it('further back than the bound are a hole with its blocks, except those with published keys', async () => {
     const devnet = await openDevnet()
     const { begin, listener } = await restartAfterDowntime(devnet, 100, { BACKFILL_BOUND_MS: '60000' })
     await waitForSealAt(listener, devnet.chain.head.number - 1)
@@ -91,7 +91,7 @@ describe('what happened while the relay was away', () => {
     await listener.until(() => keysInState(listener.messages, 'sealed').join() === outside.join())
   })
 
-  it('and that the node has forgotten is a hole too', async () => {
+  it('that the node no longer has are a hole too', async () => {
     const devnet = await openDevnet()
     const { begin, listener } = await restartAfterDowntime(devnet, 2_100)
     const [hole] = [await listener.waitFor('hole')]
@@ -104,9 +104,9 @@ describe('what happened while the relay was away', () => {
   })
 
   it.each([
-    ['while it was away', true],
+    ['during the downtime', true],
     ['after it came back', false],
-  ])('and what a reorganisation %s took out of what it had sealed before is retracted', async (_, meanwhile) => {
+  ])('have the logs retracted that a reorganisation %s removed from earlier blocks', async (_, meanwhile) => {
     const devnet = await openDevnet()
     const dir = await mkdtemp(join(tmpdir(), 'stocktape-absence-'))
     onTestFinished(() => rm(dir, { recursive: true }))
@@ -114,25 +114,25 @@ describe('what happened while the relay was away', () => {
     const before = await listenToAll({ relay: first }, 'start')
     await waitForSource(before, 'pendingLogs')
     const begin = devnet.chain.head.number
-    const gone: `0x${string}`[] = []
+    const removed: `0x${string}`[] = []
     for (let block = 0; block < 6; block += 1) {
-      gone.push(devnet.transfer({ symbol: 'TSLAc', raw: BigInt(block) + 1n }))
+      removed.push(devnet.transfer({ symbol: 'TSLAc', raw: BigInt(block) + 1n }))
       transfer({ devnet }, 'AAPLc')
       devnet.seal()
     }
     await before.until(() => keysInState(before.messages, 'sealed').length === 12)
     await first.stop()
-    if (meanwhile) devnet.reorg(4, gone.slice(2))
+    if (meanwhile) devnet.reorg(4, removed.slice(2))
     const second = await openRelay(devnet, { DATA_DIR: dir })
     onTestFinished(() => second.stop())
     const listener = await listenToAll({ relay: second }, 'start')
     devnet.seal()
-    if (!meanwhile) devnet.reorg(5, gone.slice(2))
+    if (!meanwhile) devnet.reorg(5, removed.slice(2))
     await listener.until(
       () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
     )
     const retracted = listener.messagesOf('retract').filter(({ reason }) => reason === 'reorg')
-    expect(retracted.map(({ key }) => key.split('-')[1])).toEqual(gone.slice(2))
+    expect(retracted.map(({ key }) => key.split('-')[1])).toEqual(removed.slice(2))
     expect(listener.messagesOf('hole')).toEqual([])
   })
 })

@@ -15,7 +15,7 @@ import {
   transfer,
 } from '../support/test-stack.ts'
 
-/** The settings of a relay on a devnet. */
+/** Settings of a relay on a devnet. */
 const relaySettings = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, dataDir: string) => ({
   PORT: '0',
   DATA_DIR: dataDir,
@@ -37,8 +37,8 @@ const listen = async (test: TestContext, url: string, query: string, lastEventId
   return listener
 }
 
-describe.concurrent('a relay that is started again on its tape', () => {
-  it('goes on after kill -9 without a hole and without a repeat, and tells what happened meanwhile', async (test) => {
+describe.concurrent('a relay that restarts on its tape', () => {
+  it('continues after kill -9 without a gap or a repetition, and backfills the blocks in between', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
     const settings = relaySettings(devnet, await createTempFolder(test))
     const first = spawnRelay(test, settings)
@@ -64,7 +64,7 @@ describe.concurrent('a relay that is started again on its tape', () => {
     transfer({ devnet }, 'NVDAc', 1, 8n)
     await after.until(() => movementKeysOf(after).length === 4)
     expect(after.messagesOf('gap')).toEqual([])
-    // What is new does not wait for what is caught up.
+    // New updates do not wait for the backfill.
     const published = [...before.messagesOf('transfer'), ...after.messagesOf('transfer')]
     expect(published.map(({ raw }) => raw).toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map(String))
     expect(
@@ -75,13 +75,13 @@ describe.concurrent('a relay that is started again on its tape', () => {
     ).toEqual(['5 sealed true', '6 sealed true', '7 preconfirmed false', '8 preconfirmed false'])
     const backfilled = after.messagesOf('transfer').filter(({ ingest }) => ingest.source === 'backfill')
     expect(backfilled.map(({ raw }) => raw).toSorted()).toEqual(['5', '6'])
-    // What was pre-confirmed before the end gets its own.
+    // Keys that were open before the end are closed.
     const [third, fourth] = before.messagesOf('transfer').slice(2)
     await after.waitFor('seal', ({ keys }) => keys.join() === [third?.key, fourth?.key].join())
     expect(sequenceOf(tapeUpdatesOf(after)[0]?.id)).toBeGreaterThan(sequenceOf(last))
     expect((await after.waitFor('live')).id.split('.')[0]).toBe(last.split('.')[0])
     expect(after.messagesOf('token')).toEqual([])
-    // What was heard before the end is still there, byte for byte, for who comes back from further behind.
+    // A client that resumes from further back gets the same bytes as before the end.
     const again = await listen(test, url, '', middle)
     const texts = (listener: TestListener) =>
       listener.received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
@@ -90,7 +90,7 @@ describe.concurrent('a relay that is started again on its tape', () => {
     expect(texts(again).slice(0, since.length)).toEqual(since)
   })
 
-  it('goes on after SIGTERM, having said bye to everybody, and repeats nothing', async (test) => {
+  it('continues after SIGTERM, which sends every listener a bye, and repeats nothing', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
     const settings = relaySettings(devnet, await createTempFolder(test))
     const first = spawnRelay(test, settings)
@@ -102,7 +102,7 @@ describe.concurrent('a relay that is started again on its tape', () => {
     transfer({ devnet }, 'AAPLc', 1, 1n)
     const { id } = await ws.waitFor('transfer')
     await sse.until(() => movementKeysOf(sse).length === 1)
-    // The process group may be signalled beside the process: twice within a second is once.
+    // A signal to the process group reaches the process twice: twice within a second counts once.
     first.signal('SIGTERM')
     first.signal('SIGTERM')
     first.signal('SIGINT')
@@ -121,21 +121,21 @@ describe.concurrent('a relay that is started again on its tape', () => {
   })
 })
 
-describe.concurrent('a start that cannot work', () => {
-  const complaint = (stderr: string) => stderr.trimEnd().split('\n')
+describe.concurrent('a start that fails', () => {
+  const linesOf = (stderr: string) => stderr.trimEnd().split('\n')
 
-  it('because settings are wrong ends with a line for each and code 2', async (test) => {
+  it('because of invalid settings logs a line for each and exits with 2', async (test) => {
     const relay = spawnRelay(test, { PORT: 'http', TAPE_BOUND: 'many' }, ['--stocks-api-url', 'ftp://list'])
     expect(await relay.waitForExit()).toBe(2)
     expect(relay.stdout).toBe('')
-    expect(complaint(relay.stderr)).toEqual([
+    expect(linesOf(relay.stderr)).toEqual([
       expect.stringMatching(/^stocktape: PORT .*"http"/),
       expect.stringMatching(/^stocktape: STOCKS_API_URL .*"ftp:/),
       expect.stringMatching(/^stocktape: TAPE_BOUND .*"many"/),
     ])
   })
 
-  it('because the port is in use ends with one line and code 2', async (test) => {
+  it('because the port is in use logs one line and exits with 2', async (test) => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     test.onTestFinished(() => void server.close())
@@ -143,31 +143,31 @@ describe.concurrent('a start that cannot work', () => {
     const port = typeof address === 'object' ? String(address?.port) : ''
     const relay = spawnRelay(test, {}, ['--port', port, '--data-dir', ':memory:'])
     expect(await relay.waitForExit()).toBe(2)
-    expect(complaint(relay.stderr)).toEqual([expect.stringMatching(new RegExp(`^stocktape: .*${port}.*in use`))])
+    expect(linesOf(relay.stderr)).toEqual([expect.stringMatching(new RegExp(`^stocktape: .*${port}.*in use`))])
   })
 
-  it('because DATA_DIR cannot be written ends with one line and code 2', async (test) => {
+  it('because DATA_DIR is not writable logs one line and exits with 2', async (test) => {
     const file = join(await createTempFolder(test), 'file')
     await writeFile(file, '')
     const relay = spawnRelay(test, { PORT: '0', DATA_DIR: join(file, 'data') })
     expect(await relay.waitForExit()).toBe(2)
-    expect(complaint(relay.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*file/)])
+    expect(linesOf(relay.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*file/)])
   })
 
-  it('because another relay holds DATA_DIR ends with one line and code 2, and the other goes on', async (test) => {
+  it('because another relay locks DATA_DIR logs one line and exits with 2, and the other continues', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
     const settings = relaySettings(devnet, await createTempFolder(test))
     const first = spawnRelay(test, settings)
     const url = await first.listeningUrl()
     const second = spawnRelay(test, settings)
     expect(await second.waitForExit()).toBe(2)
-    expect(complaint(second.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*in use/)])
+    expect(linesOf(second.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*in use/)])
     expect((await fetchDocumented(`${url}/healthz`)).status).toBe(200)
   })
 })
 
 describe.concurrent('a start', () => {
-  it('without an upstream keeps trying and says so, and is of use once there is one', async (test) => {
+  it('without an upstream retries and logs it, and serves once there is one', async (test) => {
     const [port, upstreamPort] = [await freePort(), await freePort()]
     const upstream = `127.0.0.1:${upstreamPort}`
     const where = { rpcUrl: `http://${upstream}/rpc`, wsUrl: `ws://${upstream}/`, url: `http://${upstream}` }
@@ -188,7 +188,7 @@ describe.concurrent('a start', () => {
     expect((await fetchDocumented(`${url}/readyz`)).status).toBe(200)
   })
 
-  it('without settings runs the built-in chain, and prints three lines to paste that work', async (test) => {
+  it('without settings runs the devnet and prints three commands that work', async (test) => {
     const relay = spawnRelay(test, {}, ['--port', '0', '--data-dir', await createTempFolder(test)])
     const url = await relay.listeningUrl()
     await relay.waitForOutput('stdout', /EventSource\(.*\n/)

@@ -2,12 +2,12 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { openDevnet, openRelayFor, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
 
-/** What the one who never leaves hears of the tape before the others may stop. */
+/** How many updates the uninterrupted listener receives before the others may stop. */
 const UPDATE_COUNT = 800
-/** A connection says hello, subscribed and live beside the tape, and now and then a heartbeat. */
+/** Each connection receives hello, subscribed and live beside the tape, and sometimes a heartbeat. */
 const NOTICES = 3
 
-/** Dice that fall the same way each time. */
+/** Reproducible random numbers. */
 const random = (seed: number) => () => {
   seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
   return seed / 2 ** 31
@@ -15,35 +15,38 @@ const random = (seed: number) => () => {
 
 type OpenFrom = (since: string) => Promise<TestListener>
 
-describe('who cuts and comes back again and again', () => {
-  it('hears the same as one who never left, on every carrier, while the tape is being written', async () => {
+describe('a listener that reconnects again and again', () => {
+  it('receives the same as an uninterrupted one, over every transport, while the tape grows', async () => {
     const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
     const { url, wsUrl } = await openRelayFor(devnet)
     const query = 'symbols=*&types=*&snapshot=false'
-    const steady = await listenSse(`${url}/v1/stream?${query}&since=start`)
-    onTestFinished(() => steady.close())
-    const { id: start } = await steady.waitFor('hello')
-    const enough = steady.until(() => steady.received.length >= UPDATE_COUNT + 2 * NOTICES, `${UPDATE_COUNT} updates`)
+    const uninterrupted = await listenSse(`${url}/v1/stream?${query}&since=start`)
+    onTestFinished(() => uninterrupted.close())
+    const { id: start } = await uninterrupted.waitFor('hello')
+    const enough = uninterrupted.until(
+      () => uninterrupted.received.length >= UPDATE_COUNT + 2 * NOTICES,
+      `${UPDATE_COUNT} updates`,
+    )
     let isEnough = false
     void enough.then(() => {
       isEnough = true
     })
-    const carriers: readonly OpenFrom[] = [
+    const transports: readonly OpenFrom[] = [
       (since) => listenSse(`${url}/v1/stream?${query}`, { 'last-event-id': since }),
       (since) => listenNdjson(`${url}/v1/stream?${query}&since=${since}`),
       (since) => listenWs(`${wsUrl}?${query}&since=${since}`),
     ]
-    const restless = carriers
+    const reconnecting = transports
       .flatMap((open) => [open, open, open])
       .map(async (open, index) => {
         const roll = random(index + 1)
         const texts: string[] = []
         let last = start ?? ''
         let visits = 0
-        const visit = async (leaves: (received: number) => boolean) => {
+        const visit = async (isEnoughFor: (received: number) => boolean) => {
           const listener = await open(last)
           onTestFinished(() => listener.close())
-          await listener.until(() => leaves(listener.received.length - NOTICES), 'enough to leave')
+          await listener.until(() => isEnoughFor(listener.received.length - NOTICES), 'enough to leave')
           listener.close()
           for (const { message, text } of listener.received) {
             if (!('prev' in message)) continue
@@ -54,30 +57,30 @@ describe('who cuts and comes back again and again', () => {
           visits += 1
         }
         while (!isEnough) {
-          const patience = Math.floor(roll() ** 3 * 150)
-          await visit((received) => received >= patience || isEnough)
+          const length = Math.floor(roll() ** 3 * 150)
+          await visit((received) => received >= length || isEnough)
         }
-        const end = sequenceOf(tapeUpdatesOf(steady)[UPDATE_COUNT - 1]?.id)
+        const end = sequenceOf(tapeUpdatesOf(uninterrupted)[UPDATE_COUNT - 1]?.id)
         while (sequenceOf(last) < end) await visit((received) => received > 0)
         return { texts, visits }
       })
     await enough
-    const published = steady.received.filter(({ message }) => 'prev' in message).map(({ text }) => text)
-    for (const { texts, visits } of await Promise.all(restless)) {
+    const published = uninterrupted.received.filter(({ message }) => 'prev' in message).map(({ text }) => text)
+    for (const { texts, visits } of await Promise.all(reconnecting)) {
       expect(visits).toBeGreaterThan(3)
       expect(texts.slice(0, UPDATE_COUNT)).toEqual(published.slice(0, UPDATE_COUNT))
     }
   })
 
-  it('can show that nothing is missing: each message names the one before it of its token and type', async () => {
+  it('can verify that nothing is missing: each message names the previous one of its token and type', async () => {
     const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
     const { url } = await openRelayFor(devnet)
     const all = await listenSse(`${url}/v1/stream?symbols=*&types=*&since=start`)
-    const some = await listenNdjson(`${url}/v1/stream/AAPLc,TSLAc?types=transfer,mint&since=start`)
-    for (const listener of [all, some]) onTestFinished(() => listener.close())
+    const two = await listenNdjson(`${url}/v1/stream/AAPLc,TSLAc?types=transfer,mint&since=start`)
+    for (const listener of [all, two]) onTestFinished(() => listener.close())
     await all.until(() => tapeUpdatesOf(all).length >= 600)
-    await some.until(() => tapeUpdatesOf(some).length >= 30)
-    for (const listener of [all, some]) {
+    await two.until(() => tapeUpdatesOf(two).length >= 30)
+    for (const listener of [all, two]) {
       const newest = new Map<string, string>()
       for (const { address, type, prev, id } of tapeUpdatesOf(listener)) {
         const chain = `${address} ${type}`
@@ -88,14 +91,14 @@ describe('who cuts and comes back again and again', () => {
   })
 })
 
-describe('who joins while the tape is being written', () => {
-  it('hears everything after its hello, once', async () => {
+describe('a listener that joins while the tape grows', () => {
+  it('receives everything after its hello once', async () => {
     const devnet = await openDevnet({ pace: 'manual' })
     const { url, wsUrl } = await openRelayFor(devnet)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const steady = await listenSse(`${url}/v1/stream?symbols=*&types=transfer`)
-    onTestFinished(() => steady.close())
-    await steady.waitFor('live')
+    const uninterrupted = await listenSse(`${url}/v1/stream?symbols=*&types=transfer`)
+    onTestFinished(() => uninterrupted.close())
+    await uninterrupted.waitFor('live')
     const joined: Promise<TestListener>[] = []
     for (let round = 1; round <= 60; round += 1) {
       const open =
@@ -107,9 +110,9 @@ describe('who joins while the tape is being written', () => {
         devnet.transfer({ symbol: 'AAPLc', raw: BigInt(round) })
         devnet.makeFlashblock()
       }
-      await steady.until(() => tapeUpdatesOf(steady).length === round * 3)
+      await uninterrupted.until(() => tapeUpdatesOf(uninterrupted).length === round * 3)
     }
-    const ids = tapeUpdatesOf(steady).map(({ id }) => id)
+    const ids = tapeUpdatesOf(uninterrupted).map(({ id }) => id)
     for (const listener of await Promise.all(joined)) {
       onTestFinished(() => listener.close())
       const { id } = await listener.waitFor('hello')

@@ -17,7 +17,7 @@ afterEach(async () => {
 })
 
 describe('a transfer', () => {
-  it('is heard on every carrier in the same bytes and under the same id', async () => {
+  it('has the same bytes and the same id over every transport', async () => {
     await openRelayWith()
     const listeners = await Promise.all([
       listenSse(`${relay.url}/v1/stream/AAPLc`),

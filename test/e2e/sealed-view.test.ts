@@ -14,7 +14,7 @@ const first = transferAt({ index: 1 }, { reference_value: '5.00' })
 const second = transferAt({ index: 2 }, { reference_value: '5000.00' })
 const allowance = approvalAt({ index: 3 })
 
-/** An edge over a tape that the test writes itself, with two tokens on its board. */
+/** An edge with two tokens over a tape that the test writes. */
 async function openRelayOnWrittenTape() {
   const { tape, context: edge } = openTestEdge()
   const records = [
@@ -63,7 +63,7 @@ const typesAndPositions = (listener: TestListener) =>
   tapeUpdatesOf(listener).map(({ type, id }) => `${type} ${id.slice(id.indexOf('.') + 1)}`)
 
 describe('the sealed view', () => {
-  it('is the same on every carrier, live and for who comes later, each with its id', async () => {
+  it('is the same over every transport, live and replayed, with the same ids', async () => {
     const { tape, url, wsUrl } = await openRelayOnWrittenTape()
     const query = 'symbols=*&types=*&stage=sealed&snapshot=false'
     const listenAll = (since: string) => [
@@ -87,7 +87,7 @@ describe('the sealed view', () => {
     expect(later[1]?.messagesOf('live')[0]).toMatchObject({ replayed: 5, id: `${tape.epoch}.5` })
   })
 
-  it('goes on for a browser that lost its stream inside a seal', async () => {
+  it('continues for a browser that lost its stream inside a seal', async () => {
     const { tape, url } = await openRelayOnWrittenTape()
     await tape.append([first, second])
     await tape.append([sealOf([first, second])])
@@ -101,7 +101,7 @@ describe('the sealed view', () => {
     expect(sequenceOf(outside.messagesOf('hello')[0]?.id)).toBe(2)
   })
 
-  it('is read by a person as what became certain', async () => {
+  it('is readable as text without pre-confirmations', async () => {
     const { tape, tailUrl } = await openRelayOnWrittenTape()
     await tape.append([first])
     await tape.append([sealOf([first])])
@@ -118,8 +118,8 @@ describe('the sealed view', () => {
   })
 })
 
-describe('one who was told', () => {
-  it('hears how it ended, on every carrier and on coming back, and nobody else does', async () => {
+describe('a listener that received a pre-confirmation', () => {
+  it('receives its end, over every transport and after reconnecting, and no other listener does', async () => {
     const { tape, url, wsUrl } = await openRelayOnWrittenTape()
     const query = 'symbols=AAPLc&types=transfer&min_value=1000&snapshot=false'
     const live = await Promise.all(
@@ -139,7 +139,7 @@ describe('one who was told', () => {
     }
   })
 
-  it('is asked anew when the selection changes', async () => {
+  it('receives ends by its new selection after a change', async () => {
     const { tape, wsUrl } = await openRelayOnWrittenTape()
     const listener = await waitUntilLive(listenWs(`${wsUrl}?symbols=AAPLc,TSLAc&types=transfer&snapshot=false`))
     const other = transferAt({ address: tesla })

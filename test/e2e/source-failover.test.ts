@@ -8,8 +8,8 @@ const waitForSource = (listener: TestListener, name: string) =>
 
 const blockOf = (key: string): number => Number(key.split('-')[0])
 
-describe('a subscription that is accepted and then silent', () => {
-  it('is noticed by three sealed logs that it never announced, and polling loses nothing', async () => {
+describe('a subscription that is silent', () => {
+  it('is detected by three sealed logs that were never pushed, and polling loses nothing', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack)
@@ -35,7 +35,7 @@ describe('a subscription that is accepted and then silent', () => {
     expect(listener.messagesOf('transfer').filter(({ late }) => late)).toHaveLength(3)
   })
 
-  it('is never suspected because the market is quiet', async () => {
+  it('is never suspected in a quiet market', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack)
@@ -55,9 +55,9 @@ describe('an upstream that pre-confirms nothing', () => {
     ['accepts pendingLogs and says nothing', { silent: ['pendingLogs'] as const }, {}],
     ['refuses pendingLogs', { refused: ['pendingLogs'] as const }, {}],
     ['has no socket', {}, { UPSTREAM_WS_URL: '' }],
-  ])('and %s is told as it is sealed, 200 ms blocks and all', async (_, weather, settings) => {
+  ])('and %s is published block by block as it is sealed', async (_, faults, settings) => {
     const devnet = await openDevnet({ blockMs: 200, flashblockMs: 200, transactionsPerFlashblock: 2 })
-    Object.assign(devnet.faults, { pending: 'latest', ...weather })
+    Object.assign(devnet.faults, { pending: 'latest', ...faults })
     const relay = await openRelayFor(devnet, settings)
     const listener = await listenToAll({ relay }, 'start')
     await waitForSource(listener, 'sealed')

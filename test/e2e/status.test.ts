@@ -22,14 +22,14 @@ import { transferAt } from '../unit/edge/fact-drafts.ts'
 import { RpcTestClient } from './gateway/rpc-test-client.ts'
 
 const HOUR_MS = 3_600_000
-/** Of a time, so much says which hour it is. */
+/** How many digits of a time name its hour. */
 const HOUR_DIGITS = '2026-11-20T14'.length
-/** Nothing that is waited for takes so many questions. */
+/** More requests than any wait takes. */
 const ATTEMPTS_BOUND = 1_000
 
 type HasRelay = { readonly relay: TestRelay }
 
-/** What the relay says of itself, read by its schema: every field, in order, and no other. */
+/** The status, which must have exactly the fields of its schema in their order. */
 async function statusOf({ relay }: HasRelay): Promise<ServiceStatus> {
   const { status, text, json } = await fetchDocumented(`${relay.url}/v1/status`)
   expect(status).toBe(200)
@@ -38,32 +38,32 @@ async function statusOf({ relay }: HasRelay): Promise<ServiceStatus> {
   return read
 }
 
-/** What is said to somebody who comes now. */
+/** The hello of a new listener. */
 async function fetchHello({ relay }: HasRelay) {
   const listener = await listenToAll({ relay })
   listener.close()
   return listener.waitFor('hello')
 }
 
-/** Asks until it is so. */
+/** Reads the status until a condition holds. */
 async function until(
   stack: HasRelay,
   holds: (status: ServiceStatus) => boolean | Promise<boolean>,
 ): Promise<ServiceStatus> {
-  for (let looks = 0; looks < ATTEMPTS_BOUND; looks += 1) {
+  for (let attempts = 0; attempts < ATTEMPTS_BOUND; attempts += 1) {
     const status = await statusOf(stack)
     if (await holds(status)) return status
   }
-  throw new Error('it never came to that')
+  throw new Error('waited in vain for a status')
 }
 
 const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `that the source is ${name}`)
+  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `the source ${name}`)
 
-/** Without the seconds: what the tape alone says. */
+/** The score without its seconds, which the tape alone determines. */
 const countsOf = ({ score }: ServiceStatus) => score?.map(({ seconds: _, ...counts }) => counts)
 
-/** Seconds in each source, all hours together. */
+/** Seconds in each source over all hours. */
 function secondsOf({ score }: ServiceStatus) {
   const sum = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
   for (const { seconds } of score ?? []) {
@@ -72,14 +72,14 @@ function secondsOf({ score }: ServiceStatus) {
   return sum
 }
 
-/** The tape up to its end, as it is heard. */
+/** The tape up to its end, as a listener receives it. */
 async function receivedUntil(end: string, listener: TestListener): Promise<readonly Update[]> {
   const isEnd = ({ id }: Update) => id === end
   await listener.until(() => tapeUpdatesOf(listener).some(isEnd), 'the end of the tape')
   return tapeUpdatesOf(listener).slice(0, tapeUpdatesOf(listener).findIndex(isEnd) + 1)
 }
 
-/** The score, held against that of a client who has heard everything until then. */
+/** Compares the score with that of a client that has received everything so far. */
 async function expectMatchingScore(stack: HasRelay, listener: TestListener): Promise<ServiceStatus> {
   const status = await statusOf(stack)
   const received = await receivedUntil(status.tape.end, listener)
@@ -105,28 +105,28 @@ function countHour(hour: string, received: readonly Update[]) {
 const nearest = (leads: readonly number[], percent: number) =>
   leads[Math.ceil((percent * leads.length) / 100) - 1] ?? null
 
-/** By how much each key that a seal is the first to list was told before it. */
+/** For each key that a seal is the first to list, how long before it was published. */
 function leadsOf(seal: Update, received: readonly Update[]): readonly number[] {
   if (seal.type !== 'seal') return []
   const before = received.slice(0, received.indexOf(seal))
   return seal.keys.flatMap((key) => {
-    const telling = before.findLast((update) => update.type === 'transfer' && update.key === key)
-    if (telling?.type !== 'transfer' || telling.stage !== 'preconfirmed') return []
-    const since = before.slice(before.indexOf(telling))
+    const publishing = before.findLast((update) => update.type === 'transfer' && update.key === key)
+    if (publishing?.type !== 'transfer' || publishing.stage !== 'preconfirmed') return []
+    const since = before.slice(before.indexOf(publishing))
     const isOver = since.some((update) => update.type === 'seal' && update.keys.includes(key))
-    return isOver ? [] : [Date.parse(seal.time) - Date.parse(telling.time)]
+    return isOver ? [] : [Date.parse(seal.time) - Date.parse(publishing.time)]
   })
 }
 
-/** A folder for a tape, gone with the test. */
+/** A folder for a tape, deleted after the test. */
 function createTempFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'stocktape-status-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   return dir
 }
 
-describe('how the service is', () => {
-  it('is said in every field', async () => {
+describe('the status of the service', () => {
+  it('has every field', async () => {
     const stack = await openTestStack()
     const { devnet, relay } = stack
     const listener = await listenToAll(stack, 'start')
@@ -134,17 +134,17 @@ describe('how the service is', () => {
     devnet.seal()
     await listener.waitFor('seal')
     let hello = await fetchHello(stack)
-    // Where something was told between the two, they are asked again.
+    // They are read again if an update was published between the two reads.
     const status = await until(stack, async ({ tape, head }) => {
       hello = await fetchHello(stack)
       return tape.end === hello.end && isDeepStrictEqual(head, hello.head)
     })
-    const said = await receivedUntil(status.tape.end, listener).then((received) =>
+    const lastStatus = await receivedUntil(status.tape.end, listener).then((received) =>
       received.findLast(({ type }) => type === 'status'),
     )
-    if (said?.type !== 'status') throw new Error('nothing was said of the source')
+    if (lastStatus?.type !== 'status') throw new Error('the source was not published')
     expect(status).toMatchObject({
-      ...{ chain_id: devnet.chainId, source: said.source, reason: said.reason, since: said.since },
+      ...{ chain_id: devnet.chainId, source: lastStatus.source, reason: lastStatus.reason, since: lastStatus.since },
       tape: { epoch: hello.end.split('.')[0], oldest: hello.oldest },
     })
     expect(status.head.sealed).toBe(devnet.chain.head.number)
@@ -155,7 +155,7 @@ describe('how the service is', () => {
     expect(Date.now() - Date.parse(status.stocks.read_at ?? '')).toBeLessThan(5_000)
   })
 
-  it('is for everybody, of this moment, and only to be read', async () => {
+  it('allows every origin, is not cached and is read-only', async () => {
     const { relay } = await openTestStack()
     const url = `${relay.url}/v1/status`
     const got = await fetchDocumented(url, { headers: { origin: 'https://example.com' } })
@@ -168,13 +168,13 @@ describe('how the service is', () => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
   })
 
-  it('is asked for with a key where everything is', async () => {
+  it('needs a key where the relay has keys', async () => {
     const { relay } = await openTestStack({ API_KEYS: 'one' })
     expect((await fetchDocumented(`${relay.url}/v1/status`)).status).toBe(401)
     expect((await fetchDocumented(`${relay.url}/v1/status?key=one`)).status).toBe(200)
   })
 
-  it('is said before there is a list', async () => {
+  it('exists before there is a list', async () => {
     const devnet = await openDevnet()
     const relay = await openRelayBeforeList(devnet, { STOCKS_API_URL: 'http://127.0.0.1:1' })
     onTestFinished(() => relay.stop())
@@ -186,7 +186,7 @@ describe('how the service is', () => {
     expect(Readiness.parse((await fetchDocumented(`${relay.url}/readyz`)).json).reasons).not.toEqual([])
   })
 
-  it('counts who is connected, by carrier', async () => {
+  it('counts connections by transport', async () => {
     const stack = await openTestStack()
     const { relay } = stack
     const stream = `${relay.url}/v1/stream/AAPLc`
@@ -211,7 +211,7 @@ describe('how the service is', () => {
     listeners[0]?.close()
   })
 
-  it('says how far what is known lags behind the clock', async () => {
+  it('has the lag of the head behind the clock', async () => {
     const behindMs = 60_000
     const devnet = await openDevnet({ pace: 'manual', now: () => Date.now() - behindMs })
     const relay = await openRelayFor(devnet)
@@ -230,7 +230,7 @@ describe('how the service is', () => {
 })
 
 describe('the score', () => {
-  it('is what one counts who heard everything', async () => {
+  it('is the count of a client that received everything', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -245,7 +245,7 @@ describe('the score', () => {
     expect(status.score?.reduce((sum, { sealed }) => sum + sealed, 0)).toBe(12)
   })
 
-  it('tells what was taken back, amended and late from what was kept, also by a reorganisation', async () => {
+  it('separates retracted, amended and late updates from the others, also in a reorganisation', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -271,13 +271,13 @@ describe('the score', () => {
     expect([retracts >= 2, amends >= 1, sealsOf('AAPLc').length]).toEqual([true, true, 2])
   })
 
-  it('says how long it was listened in which way', async () => {
+  it('has the seconds in each source', async () => {
     const from = performance.now()
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
-    /** The seconds of this source grow once it is told, and those of no other. */
-    const grows = async (name: SourceName) => {
+    /** Once a source is published, its seconds grow and no others. */
+    const expectGrowth = async (name: SourceName) => {
       await waitForSource(listener, name)
       const before = await statusOf(stack)
       const { source: now, reason, since } = listener.messagesOf('status').at(-1) ?? {}
@@ -287,15 +287,15 @@ describe('the score', () => {
       expect(is).toEqual({ ...was, [name]: is[name] })
       return is
     }
-    await grows('pendingLogs')
+    await expectGrowth('pendingLogs')
     devnet.faults.dropSockets()
-    await grows('poll')
+    await expectGrowth('poll')
     devnet.faults.sockets = undefined
-    const { pendingLogs, poll, sealed, down } = await grows('pendingLogs')
+    const { pendingLogs, poll, sealed, down } = await expectGrowth('pendingLogs')
     expect(pendingLogs + poll + sealed + down).toBeLessThanOrEqual((performance.now() - from) / 1_000)
   })
 
-  it('goes on where it was when the relay is started again on its tape', async () => {
+  it('continues after a restart on the same tape', async () => {
     const devnet = await openDevnet()
     const dir = createTempFolder()
     const round = async (relay: TestRelay, nth: number) => {
@@ -319,10 +319,10 @@ describe('the score', () => {
     await round(second, 2)
   })
 
-  it('is of all that a long tape holds, as soon as it is read', async () => {
+  it('covers a long tape as soon as it is read', async () => {
     const dir = createTempFolder()
-    const given = { dir, retentionMs: HOUR_MS, bound: 10_000, now: Date.now, random: Math.random }
-    const tape = openSqliteTape(given)
+    const options = { dir, retentionMs: HOUR_MS, bound: 10_000, now: Date.now, random: Math.random }
+    const tape = openSqliteTape(options)
     const time = new Date().toISOString()
     await tape.append(Array.from({ length: 3_000 }, (_, index) => ({ ...transferAt({ index }), time })))
     await tape.close()

@@ -11,14 +11,14 @@ import {
   transfer,
 } from '../support/test-stack.ts'
 
-/** The newest thing said of the source is this. */
+/** Resolves when the newest status has this source. */
 const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `that the source is ${name}`)
+  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `the source ${name}`)
 
 const waitForMovements = (listener: TestListener, count: number) =>
   listener.until(() => movementKeysOf(listener).length >= count, `${count} movements`)
 
-/** Every movement was told, each once: the amounts tell them apart. What is caught up may come after what is new. */
+/** Expects each movement once, by its amount. Backfilled movements may follow newer ones. */
 const expectEachOnce = (listener: TestListener, raws: readonly bigint[]) => {
   const published = listener.messagesOf('transfer').map(({ raw }) => raw)
   expect(published.toSorted((a, b) => Number(a) - Number(b))).toEqual(raws.map(String))
@@ -26,7 +26,7 @@ const expectEachOnce = (listener: TestListener, raws: readonly bigint[]) => {
 }
 
 describe('an upstream socket that is lost', () => {
-  it('is stood in for by polling within SILENCE_MS, and listened to again when it is back', async () => {
+  it('is replaced by polling within SILENCE_MS, and used again when it is back', async () => {
     const stack = await openTestStack({ SILENCE_MS: '3000' })
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -52,15 +52,15 @@ describe('an upstream socket that is lost', () => {
     transfer(stack, 'AAPLc', 1, 4n)
     await waitForMovements(listener, 4)
     expectEachOnce(listener, [1n, 2n, 3n, 4n])
-    const said = listener.messagesOf('status').map((status) => [status.source, status.reason])
-    expect(said.slice(-3)).toEqual([
+    const statuses = listener.messagesOf('status').map((status) => [status.source, status.reason])
+    expect(statuses.slice(-3)).toEqual([
       ['pendingLogs', 'ok'],
       ['poll', 'unreachable'],
       ['pendingLogs', 'ok'],
     ])
   })
 
-  it('that is closed and let in again loses nothing that was made in between', async () => {
+  it('that is closed and reopened loses no log in between', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -79,8 +79,8 @@ describe('an upstream socket that is lost', () => {
   })
 })
 
-describe('an upstream that is gone', () => {
-  it('is called down, and what happened meanwhile is told once it is back', async () => {
+describe('an upstream outage', () => {
+  it('is published as down, and its movements are published after it', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -113,7 +113,7 @@ describe('an upstream that is gone', () => {
     expect((await fetch(`${stack.relay.url}/readyz`)).status).toBe(200)
   })
 
-  it('is polled for ever where it has no socket at all', async () => {
+  it('is never published for an upstream without a socket, which is polled', async () => {
     const devnet = await openDevnet()
     const relay = await openRelayFor(devnet, { UPSTREAM_WS_URL: '' })
     const listener = await listenToAll({ relay }, 'start')
@@ -132,7 +132,7 @@ describe('an upstream that is gone', () => {
 })
 
 describe('a subscription that is refused', () => {
-  it('is stood in for by polling, and nothing is told twice when the sealed logs are pushed', async () => {
+  it('is replaced by polling, and nothing is published twice when sealed logs are pushed', async () => {
     const devnet = await openDevnet()
     devnet.faults.refused = ['pendingLogs']
     const relay = await openRelayFor(devnet)
@@ -154,7 +154,7 @@ describe('a subscription that is refused', () => {
 })
 
 describe('an upstream of another chain', () => {
-  it('is never relayed', async () => {
+  it('is never published from', async () => {
     const devnet = await openDevnet()
     const relay = await openRelayBeforeList(devnet, { CHAIN_ID: '8453' })
     onTestFinished(() => relay.stop())
@@ -171,7 +171,7 @@ describe('an upstream of another chain', () => {
     expect(devnet.requests.eth_subscribe).toBe(0)
   })
 
-  it('behind the socket alone is never listened to either: the right one is polled', async () => {
+  it('behind the socket alone is not used either: the right one is polled', async () => {
     const devnet = await openDevnet()
     const foreign = await openDevnet({ pace: 'manual', chainId: 7, seed: 'another' })
     const relay = await openRelayFor(devnet, { UPSTREAM_WS_URL: foreign.wsUrl, CHAIN_ID: String(devnet.chainId) })
@@ -187,21 +187,21 @@ describe('an upstream of another chain', () => {
   })
 })
 
-describe('a list that cannot be read', () => {
+describe('an unreadable list', () => {
   it.each([
     ['is refused', (stack: TestStack) => Object.assign(stack.devnet.faults, { list: { status: 500 } })],
     ['is empty', (stack: TestStack) => stack.devnet.list.corrupt('{"tokens":[]}')],
     ['is not JSON', (stack: TestStack) => stack.devnet.list.corrupt('<html>')],
     ['is cut short', (stack: TestStack) => stack.devnet.list.corrupt((body) => body.slice(0, 300))],
     ['has one bad record', (stack: TestStack) => stack.devnet.list.add({ symbol: 'BADc', decimals: 8 })],
-  ])('because it %s keeps the last good one', async (_, spoil) => {
+  ])('that %s leaves the last readable one', async (_, spoil) => {
     const stack = await openTestStack()
     const { devnet, relay } = stack
     const listener = await listenToAll(stack, 'start')
     await waitForSource(listener, 'pendingLogs')
     spoil(stack)
-    const asked = devnet.requests.list
-    await devnet.until(() => devnet.requests.list >= asked + 3)
+    const requestsBefore = devnet.requests.list
+    await devnet.until(() => devnet.requests.list >= requestsBefore + 3)
     transfer(stack, 'TSLAc')
     await listener.waitFor('transfer')
     const late = await listenSse(`${relay.url}/v1/stream?symbols=*&types=token&since=start`)
@@ -213,7 +213,7 @@ describe('a list that cannot be read', () => {
 })
 
 describe('a list that loses tokens', () => {
-  it('is news at once for the tokens that it holds, and delists none before it is confirmed', async () => {
+  it('updates the remaining tokens at once, and delists none before it is confirmed', async () => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -235,14 +235,14 @@ describe('a new listing', () => {
     ['pushed', {}],
     ['polled', { UPSTREAM_WS_URL: '' }],
   ])(
-    'is heard within one refresh where logs are %s, and told as listed once it is, while no other log is lost',
+    'is published within one refresh and its logs follow, without losing others, where logs are %s',
     async (_, settings) => {
       const devnet = await openDevnet()
       const relay = await openRelayFor(devnet, settings)
       const listener = await listenToAll({ relay }, 'start')
       await waitForSource(listener, Object.keys(settings).length > 0 ? 'poll' : 'pendingLogs')
       devnet.list.add({ contract_address: NEW, symbol: 'NEWc', name: 'New', decimals: 6, multiplier: 1 })
-      const asked = devnet.requests.list
+      const requestsBefore = devnet.requests.list
       let sent = 0
       const isListed = () => listener.messagesOf('token').some(({ symbol }) => symbol === 'NEWc')
       while (!isListed()) {
@@ -251,7 +251,7 @@ describe('a new listing', () => {
         if (sent % 20 === 0) devnet.seal()
         await listener.until(() => listener.messagesOf('transfer').length === sent)
       }
-      expect(devnet.requests.list - asked).toBeLessThanOrEqual(2)
+      expect(devnet.requests.list - requestsBefore).toBeLessThanOrEqual(2)
       expect(listener.messagesOf('token').at(-1)).toMatchObject({
         change: 'listed',
         symbol: 'NEWc',
@@ -269,8 +269,8 @@ describe('a new listing', () => {
   )
 })
 
-describe('a log that comes more than once', () => {
-  it.each(['one', 'all'] as const)('is told once, five times in the shape of %s', async (shape) => {
+describe('a repeated log', () => {
+  it.each(['one', 'all'] as const)('is published once, five times in the shape of %s', async (shape) => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -284,7 +284,7 @@ describe('a log that comes more than once', () => {
     expectEachOnce(listener, [1n, 2n, 3n, 4n, 5n])
   })
 
-  it.each(['one', 'all'] as const)('is told once, in the shape of %s and by both sources', async (shape) => {
+  it.each(['one', 'all'] as const)('is published once, in the shape of %s and from both sources', async (shape) => {
     const stack = await openTestStack()
     const { devnet } = stack
     const listener = await listenToAll(stack, 'start')
@@ -293,7 +293,7 @@ describe('a log that comes more than once', () => {
     devnet.faults.repeats = 5
     transfer(stack, 'AAPLc', 2, 1n)
     await waitForMovements(listener, 2)
-    // Polling reads again what was pushed, and the next subscription what was polled.
+    // Polling reads the pushed logs again, and the next subscription the polled ones.
     devnet.faults.dropSockets()
     await waitForSource(listener, 'poll')
     transfer(stack, 'AAPLc', 2, 3n)

@@ -17,7 +17,7 @@ import {
 
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
-/** Connects, and leaves with the test. */
+/** Opens a listener that closes with the test. */
 const connectTo = async (
   { relay }: TestStack,
   query = '',
@@ -28,14 +28,14 @@ const connectTo = async (
   return listener
 }
 
-/** Everything said before this has been answered once it resolves. */
+/** Resolves once every earlier message was answered. */
 const waitForAnswers = async (listener: TestListener): Promise<void> => {
   const req = `after ${listener.received.length}`
   listener.send({ type: 'ping', req })
   await listener.waitFor('pong', (pong) => pong.req === req)
 }
 
-describe('a socket whose URL says what to hear', () => {
+describe('a socket with a selection in its URL', () => {
   it('needs no message', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=aapl,TSLAc&types=transfer,nav')
@@ -62,7 +62,7 @@ describe('a socket whose URL says what to hear', () => {
     expect(await listener.waitFor('subscribed')).toMatchObject({ resume: 'full', id })
   })
 
-  it('is told of a mistake after hello, and stays', async () => {
+  it('receives an error after hello for an invalid selection, and stays open', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=AAPLc&types=dividends')
     expect(await listener.waitFor('error')).toMatchObject({ code: 400, message: expect.stringContaining('types') })
@@ -72,8 +72,8 @@ describe('a socket whose URL says what to hear', () => {
   })
 })
 
-describe('a conversation', () => {
-  it('begins with hello, without a position, and goes on from subscribe to live', async () => {
+describe('a session', () => {
+  it('begins with hello without a position, and continues from subscribe to live', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack)
     expect(await listener.waitFor('hello')).toMatchObject({ id: null, protocol: 'stocktape.v1', heartbeat_s: 15 })
@@ -96,7 +96,7 @@ describe('a conversation', () => {
     expect(await listener.waitFor('transfer')).toMatchObject({ symbol: 'AAPLc' })
   })
 
-  it('adds symbols at the present, with their snapshots and no further live', async () => {
+  it('adds symbols from now on, with their snapshots and no second live', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=AAPLc&types=transfer')
     await listener.waitFor('live')
@@ -118,7 +118,7 @@ describe('a conversation', () => {
     expect(listener.messagesOf('snapshot').length).toBe(2)
   })
 
-  it('names what it does not know, and hears the rest', async () => {
+  it('rejects unknown symbols and receives the others', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack)
     listener.send({ type: 'subscribe', symbols: ['APPL', 'TSLAc', `0x${'12'.repeat(20)}`] })
@@ -132,7 +132,7 @@ describe('a conversation', () => {
     await listener.waitFor('live')
   })
 
-  it('replaces the options that are given, and clears those that are null', async () => {
+  it('replaces the options of the message and clears those that are null', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=AAPLc&types=transfer&min_shares=10')
     await listener.waitFor('live')
@@ -168,7 +168,7 @@ describe('a conversation', () => {
     expect(listener.messagesOf('snapshot').length).toBe(1)
   })
 
-  it('says since and stage only at the first subscription', async () => {
+  it('accepts since and stage only in the first subscription', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=AAPLc&types=transfer')
     await listener.waitFor('live')
@@ -186,7 +186,7 @@ describe('a conversation', () => {
     expect(await listener.waitFor('subscribed', ({ req }) => req === 3)).toMatchObject({ symbols: ['AAPLc'] })
   })
 
-  it('lists * as *, takes no single symbol out of it, and takes * out whole', async () => {
+  it('lists * as *, cannot remove a single symbol from it, and removes * as a whole', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=*&types=transfer')
     await listener.waitFor('live')
@@ -202,7 +202,7 @@ describe('a conversation', () => {
     expect(await listener.waitFor('transfer')).toMatchObject({ symbol: 'TSLAc' })
   })
 
-  it('does what was said while it began right after live', async () => {
+  it('applies messages that arrive before live right after it', async () => {
     const stack = await openTestStack()
     const first = await connectTo(stack, '?symbols=AAPLc&types=transfer')
     const { id } = await first.waitFor('live')
@@ -230,8 +230,8 @@ describe('a conversation', () => {
   })
 })
 
-describe('a bad message', () => {
-  it('gets an error that names what is wrong, and the connection stays', async () => {
+describe('an invalid message', () => {
+  it('gets an error with the reason, and the connection stays', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack)
     const bad: readonly (readonly [unknown, RegExp])[] = [
@@ -253,7 +253,7 @@ describe('a bad message', () => {
     await listener.waitFor('live')
   })
 
-  it('ends the connection if it is the tenth in a row, and not if a good one came between', async () => {
+  it('closes the connection as the tenth in a row, but not after a valid one', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=AAPLc')
     const { id } = await listener.waitFor('live')
@@ -266,7 +266,7 @@ describe('a bad message', () => {
     expect(listener.messages.at(-1)).toMatchObject({ type: 'bye', id, reason: 'protocol' })
   })
 
-  it('of more than 4 KiB ends the connection with 1009, one of 4 KiB does not', async () => {
+  it('of more than 4 KiB closes the connection with 1009, one of 4 KiB does not', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack)
     const long = JSON.stringify({ type: 'ping', req: 1, more: '' })
@@ -319,8 +319,8 @@ describe('the handshake', () => {
 
   it.each([
     ['without a key', { 'sec-websocket-version': '13' }],
-    ['of a version that is none', { 'sec-websocket-version': '7', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }],
-  ])('%s is a mistake like any other', async (_, headers) => {
+    ['with an unknown version', { 'sec-websocket-version': '7', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }],
+  ])('%s is refused with 400', async (_, headers) => {
     const { relay } = await openTestStack()
     const { head, ended } = await sendUpgradeRequest(relay.url, '/v1/ws', {
       connection: 'upgrade',
@@ -334,7 +334,7 @@ describe('the handshake', () => {
     })
   })
 
-  it('that is not even HTTP is a mistake like any other', async () => {
+  it('that is not HTTP is refused with 400', async () => {
     const { relay } = await openTestStack()
     const socket = connect(Number(new URL(relay.url).port), '127.0.0.1')
     let received = ''
@@ -350,14 +350,14 @@ describe('the handshake', () => {
     })
   })
 
-  it('that is none is told to upgrade', async () => {
+  it('that is a plain request is refused with 426', async () => {
     const { relay } = await openTestStack()
     expect((await fetchDocumented(`${relay.url}/v1/ws`)).headers.get('upgrade')).toBe('websocket')
     expect(await fetchDocumented(`${relay.url}/v1/ws`, { method: 'POST' })).toMatchObject({ status: 405 })
     expect(await fetchDocumented(`${relay.url}/v1/ws`)).toMatchObject({ status: 426, json: { code: 426 } })
   })
 
-  it('where the house is full ends with 4100', async () => {
+  it('is closed with 4100 where CLIENTS_BOUND is reached', async () => {
     const stack = await openTestStack({ CLIENTS_BOUND: '1' })
     const first = await connectTo(stack, '?symbols=AAPLc')
     await first.waitFor('live')
@@ -366,11 +366,11 @@ describe('the handshake', () => {
   })
 })
 
-describe('a URL that names nothing that can be heard', () => {
+describe('a URL with an invalid selection', () => {
   it.each([
     ['?symbols=APPL', { code: 404, reason: 'unknown_symbol', details: [{ suggest: ['AAPLc'] }] }],
     ['?symbols=', { code: 400, reason: 'bad_parameter' }],
-  ])('is an error after hello, and a subscription may follow: %s', async (query, error) => {
+  ])('gets an error after hello and may still subscribe: %s', async (query, error) => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, query)
     expect(await listener.waitFor('error')).toMatchObject(error)
@@ -381,7 +381,7 @@ describe('a URL that names nothing that can be heard', () => {
 })
 
 describe('a heartbeat', () => {
-  it('comes only once there is a place in the stream to name', async () => {
+  it('arrives only once the stream has a position', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })
     const listener = await connectTo(stack)
     const other = await connectTo(stack, '?symbols=AAPLc')
@@ -392,8 +392,8 @@ describe('a heartbeat', () => {
   })
 })
 
-describe('a subscription for which there is no room', () => {
-  it('is none that takes the place of its own', async () => {
+describe('a subscription over SELECTIONS_BOUND', () => {
+  it('is not counted beside the one that it replaces', async () => {
     const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
     const listener = await connectTo(stack, '?symbols=AAPLc&min_value=1')
     await listener.waitFor('live')
@@ -402,7 +402,7 @@ describe('a subscription for which there is no room', () => {
     expect(listener.messagesOf('error')).toEqual([])
   })
 
-  it('is an error after hello where the URL asks for it, and the next one may be served', async () => {
+  it('is an error after hello for the URL, and the next one may be served', async () => {
     const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
     const first = await connectTo(stack, '?symbols=AAPLc&min_value=1')
     await first.waitFor('live')
@@ -414,7 +414,7 @@ describe('a subscription for which there is no room', () => {
     expect(second.messages.slice(2).map(({ type }) => type)).toEqual(['subscribed', 'snapshot', 'live'])
   })
 
-  it('is an error before the first list, and served after it', async () => {
+  it('is an error before the first list and is served after it', async () => {
     const devnet = await openDevnet()
     devnet.faults.list = { status: 500 }
     const relay = await openRelayBeforeList(devnet)
@@ -428,8 +428,8 @@ describe('a subscription for which there is no room', () => {
   })
 })
 
-describe('an end', () => {
-  it('of the relay is a bye and 4200 with the position to come back from', async () => {
+describe('a close', () => {
+  it('by a stopping relay is a bye and 4200 with the position to resume from', async () => {
     const stack = await openTestStack()
     const listener = await connectTo(stack, '?symbols=AAPLc')
     const unsubscribed = await connectTo(stack)
@@ -449,7 +449,7 @@ describe('an end', () => {
     expect(unsubscribed.messages.at(-1)).toMatchObject({ type: 'bye' })
   })
 
-  it('comes to who answers no ping', async () => {
+  it('follows unanswered pings', async () => {
     const stack = await openTestStack()
     const socket = new WebSocket(`${stack.relay.wsUrl}?symbols=AAPLc&heartbeat=1`, { autoPong: false })
     onTestFinished(() => socket.terminate())
@@ -460,7 +460,7 @@ describe('an end', () => {
     })
   })
 
-  it('comes to who reads too slowly, with its position, and nobody else notices', async () => {
+  it('of a slow reader has its position, and affects no other listener', async () => {
     const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
     const { devnet, relay } = stack
     const other = await connectTo(stack, '?symbols=AAPLc&types=log')
@@ -499,7 +499,7 @@ describe('an end', () => {
   })
 })
 
-/** Says a request over a bare socket; the head of the answer, and all of it once the other side has closed. */
+/** Sends a request over a TCP socket; the head of the answer, and all of it once the relay closes. */
 async function sendUpgradeRequest(url: string, path: string, headers: Record<string, string>) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname).setEncoding('latin1')

@@ -13,8 +13,8 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
 
 /**
- * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may stand
- * for several nodes, and the next answer may come from one that has the block.
+ * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may
+ * stand for several nodes, and the next answer may come from one that has the block.
  */
 export class BlockReader {
   readonly #request: RequestFn
@@ -32,7 +32,7 @@ export class BlockReader {
       map((answer) => {
         if (answer === null) return null
         const header = Header.safeParse(answer).data
-        if (!header) throw new UpstreamError('unreadable', 'the answer is no block')
+        if (!header) throw new UpstreamError('unreadable', 'the answer is not a block')
         return header
       }),
     )
@@ -43,10 +43,10 @@ export class BlockReader {
   logsByHash(hash: Hex, addresses: readonly Hex[]): Observable<Logs> {
     return this.#logs(addresses, { blockHash: hash }).pipe(
       retry({ count: 1, delay: (failure: unknown) => (isBehind(failure) ? of(null) : throwError(() => failure)) }),
-      map((found) => {
-        if (found.logs.some((log) => log.blockHash !== null && log.blockHash !== hash))
+      map((answer) => {
+        if (answer.logs.some((log) => log.blockHash !== null && log.blockHash !== hash))
           throw new UpstreamError('unreadable', 'the answer has logs of another block')
-        return found
+        return answer
       }),
       catchError((failure: unknown) => {
         const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
@@ -72,10 +72,10 @@ export class BlockReader {
       fromBlock: toHexQuantity(from),
       toBlock: to === 'pending' ? to : toHexQuantity(to),
     }).pipe(
-      map((found) => {
-        if (to !== 'pending' && found.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
+      map((answer) => {
+        if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
           throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
-        return found
+        return answer
       }),
     )
   }
@@ -88,7 +88,7 @@ export class BlockReader {
     if (addresses.length === 0) return of({ logs: [], unreadable: 0 })
     return this.#request('eth_getLogs', [{ address: [...addresses], ...blockFilter }]).pipe(
       map((answer) => {
-        if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is no list of logs')
+        if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
         const { logs, unreadable } = readLogs(answer)
         return { logs: sortLogs(logs), unreadable }
       }),

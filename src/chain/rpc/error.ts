@@ -24,7 +24,7 @@ const retryableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
   'forbidden',
 ])
 
-/** The endpoint refuses the method, whatever its parameters. */
+/** The endpoint refuses the method with any parameters. */
 const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
 /** The upstream's own error and HTTP status. */

@@ -151,16 +151,16 @@ export class Backfill {
     )
     return node.logsInRange(first, to, queried).pipe(
       // A lagging node returns no logs. It lacks the last block too.
-      mergeMap((found) =>
+      mergeMap((answer) =>
         node.header(to).pipe(
           mergeMap((header) =>
             isSealed(header)
-              ? this.#groupByBlock(found, publishedBlocks, queried)
+              ? this.#groupByBlock(answer, publishedBlocks, queried)
               : throwError(() => new UpstreamError('behind', `no block ${to} yet`)),
           ),
           mergeMap((blocks) =>
             concat(
-              found.unreadable > 0 ? of<SettlementEvent>({ type: 'unreadable', count: found.unreadable }) : EMPTY,
+              answer.unreadable > 0 ? of<SettlementEvent>({ type: 'unreadable', count: answer.unreadable }) : EMPTY,
               this.#emitBatches(blocks, to, newest),
             ),
           ),
@@ -272,9 +272,9 @@ export class Backfill {
         ),
       )
     return binarySearch(first, range.to + 1, isReadable).pipe(
-      mergeMap((found) =>
+      mergeMap((available) =>
         // One URL may stand for several nodes. If another one still has the first block, there is no hole: retry.
-        found > first ? this.#markMissing(found - 1, 'pruned') : throwError(() => failure),
+        available > first ? this.#markMissing(available - 1, 'pruned') : throwError(() => failure),
       ),
     )
   }

@@ -142,9 +142,9 @@ type BlockLogsQuery = {
 }
 
 /**
- * The logs that settle a block. If an open key's transaction has none, the block's transactions decide. A transaction that
- * the block lacks is gone. One that it contains causes a `MissingLogsError`, since a lagging node returns no logs either.
- * So does a block that lists no transactions but used gas.
+ * The logs that settle a block. If an open key's transaction has none, the block's transactions decide. A transaction
+ * that the block lacks is gone. One that it contains causes a `MissingLogsError`, since a lagging node returns no logs
+ * either. So does a block that lists no transactions but used gas.
  */
 export function readBlockLogs(
   node: BlockReader,
@@ -158,17 +158,17 @@ export function readBlockLogs(
         ? readLogsByNumber(node, header, addresses)
         : throwError(() => failure),
     ),
-    mergeMap((found) => {
-      const returned = new Set(found.logs.map((log) => log.transactionHash))
+    mergeMap((answer) => {
+      const returned = new Set(answer.logs.map((log) => log.transactionHash))
       const missing = openKeys.filter(({ tx }) => !returned.has(tx))
-      if (missing.length === 0 || acceptsMissing) return of(found)
+      if (missing.length === 0 || acceptsMissing) return of(answer)
       return node.header(number).pipe(
         map((reread) => {
           if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
           const included = new Set(reread.transactions)
           const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
           if (!areGone) throw new MissingLogsError(number)
-          return found
+          return answer
         }),
       )
     }),
@@ -187,12 +187,12 @@ function readLogsByNumber(
       const isInvalid = failure instanceof UpstreamError && failure.kind === 'invalid'
       return throwError(() => (isInvalid ? new UpstreamError('behind', failure.message) : failure))
     }),
-    mergeMap((found) =>
+    mergeMap((answer) =>
       node.header(number).pipe(
         map((reread) => {
-          if (reread?.hash !== hash || found.logs.some((log) => log.blockHash !== hash))
+          if (reread?.hash !== hash || answer.logs.some((log) => log.blockHash !== hash))
             throw new UpstreamError('behind', `block ${number} is not ${hash}`)
-          return found
+          return answer
         }),
       ),
     ),

@@ -18,8 +18,8 @@ export function binarySearch(
 }
 
 /**
- * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point: unchanged
- * blocks that are settled again publish nothing.
+ * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point:
+ * unchanged blocks that are settled again publish nothing.
  */
 export function findForkPoint(
   node: BlockReader,

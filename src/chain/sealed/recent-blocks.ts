@@ -20,8 +20,8 @@ type RecentBlock = {
 }
 
 /**
- * The newest settled blocks by number, for comparing heads and finding the fork point of a reorganisation. They are added
- * in ascending order, and a block that is settled again keeps its place, so the first one is the oldest.
+ * The newest settled blocks by number, for comparing heads and finding the fork point of a reorganisation. They are
+ * added in ascending order, and a block that is settled again keeps its place, so the first one is the oldest.
  */
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)

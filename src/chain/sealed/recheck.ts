@@ -42,7 +42,7 @@ export function recheckBlocks(
         const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
         if (!isTooLarge) return throwError(() => failure)
         if (blocks.length > 1) return concat(...split(blocks).map(recheck))
-        // A block too large for one answer has logs. If it was settled with none, settling reads it contract by contract.
+        // A block too large for one answer has logs. If it was settled with none, it is settled again.
         markRechecked(blocks)
         return of(blocks.filter((block) => recentBlocks.get(block)?.logCount === 0))
       }),

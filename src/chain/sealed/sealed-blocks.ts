@@ -140,7 +140,7 @@ export class SealedBlocks {
     this.#wakeUps.next()
   }
 
-  /** Whether the block matches the settled one. False during an outage, since the chain has not been compared yet. */
+  /** Whether the block matches the settled one, if that is kept. False until the chain is compared after an outage. */
   isOurs({ number, hash }: SealedHeader): boolean {
     const ourHash = this.#recentBlocks.get(number)?.hash ?? hash
     return ourHash === hash && !this.#outage.isOpen

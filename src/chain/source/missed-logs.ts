@@ -3,33 +3,33 @@ import type { Hex } from '../../protocol/fields.ts'
 import type { Log } from '../logs/log-schema.ts'
 import type { SealedBlock } from '../sealed/block-logs.ts'
 
-/** So many sealed logs in a row that were never announced speak against whoever should have announced them. */
+/** After this many sealed logs in a row that were never pushed, the stream is unhealthy. */
 const MISSED_LOGS_BOUND = 3
-/** Logs of one block may be lost together; then they speak only after this. */
+/** The logs of a single block may be lost together, so alone they count only after this. */
 const SINGLE_BLOCK_GRACE_MS = 10_000
-/** Blocks remembered: more than a node pre-confirms at a time. */
+/** Blocks kept: more than a node pre-confirms at a time. */
 const REMEMBERED_BLOCKS_BOUND = 256
 
-/** Logs of one block that were found by asking; beyond it they are not excused. */
+/** Excused logs kept per block. */
 const EXCUSED_KEYS_BOUND = 10_000
 
-/** What is known of one block: whether anything of it was pushed in time, and how much of it has been held against that. */
+/** Whether a log of the block was pushed in time, which logs are excused, and how many counted as missed. */
 type BlockEvidence = { wasPushed: boolean; readonly excusedKeys: Set<string>; countedLogs: number; hash: Hex | null }
 
-/** Watches whether what is sealed had been pushed before: the only evidence that tells a dead stream from a quiet market. */
+/** Counts sealed logs that were never pushed: the only evidence that separates a dead stream from a quiet market. */
 export class MissedLogCounter {
   readonly #blocks = new BoundedMap<number, BlockEvidence>(REMEMBERED_BLOCKS_BOUND)
   #isListening = false
-  /** The block that was being built when the subscription began; null until a head is known. */
+  /** The block being built when the subscription began; null before the first head. */
   #partialBlock: number | null = null
-  /** Whether it is known what that block held by then: the keys that nobody can be blamed for. */
+  /** Whether that block was polled, so that its logs from before the subscription are excused. */
   #isPartialBlockRead = false
   #missedLogs = 0
   #missedBlocks = 0
   #missedSince = 0
   #lateLogs = 0
 
-  /** Listens from now on, or to others: what was pushed before is no measure for them. */
+  /** Starts over for a new subscription: earlier pushes prove nothing about it. */
   start(): void {
     this.#isListening = true
     this.#isPartialBlockRead = false
@@ -37,18 +37,18 @@ export class MissedLogCounter {
     this.#reset()
   }
 
-  /** A head was told: the first one since it listens says which block may have been being built by then. */
+  /** The first head after the start shows which block was being built. */
   headReceived(head: number): void {
     this.#partialBlock ??= head + 1
   }
 
-  /** A log was found by asking: it may have been there before the subscription was. */
+  /** A log was polled: it may be older than the subscription. */
   excuse({ blockNumber, key }: Log): void {
     const { excusedKeys } = this.#evidenceOf(blockNumber)
     if (excusedKeys.size < EXCUSED_KEYS_BOUND) excusedKeys.add(key)
   }
 
-  /** Whatever had been pre-confirmed before the subscription is excused now. */
+  /** All logs that were pre-confirmed before the subscription are excused now. */
   pendingPolled(): void {
     this.#isPartialBlockRead = true
   }
@@ -59,18 +59,18 @@ export class MissedLogCounter {
     this.#reset()
   }
 
-  /** A log was pushed while its block could still be open. */
+  /** A log was pushed before its block was sealed. */
   logPushed(log: Log): void {
     this.#evidenceOf(log.blockNumber).wasPushed = true
     this.#reset()
   }
 
-  /** A log was pushed whose block had long been sealed. */
+  /** A log was pushed long after its block was sealed. */
   lateLogPushed(): void {
     this.#lateLogs += 1
   }
 
-  /** A block was settled: had any of its logs been announced? */
+  /** Counts the logs of a settled block if none of them was pushed. */
   blockSealed({ number, hash, logs, via }: SealedBlock, now: number): void {
     if (!this.#isListening || via === 'backfill' || number < this.#firstCountedBlock) return
     const block = this.#evidenceOf(number)
@@ -78,7 +78,7 @@ export class MissedLogCounter {
     const newLogs = logs.filter(({ key }) => !block.excusedKeys.has(key)).length - block.countedLogs
     block.hash = hash
     block.countedLogs = Math.max(block.countedLogs, block.countedLogs + newLogs)
-    // What is settled anew after a reorganisation says nothing of who announced it.
+    // A block that replaces another after a reorganisation is no evidence.
     if (isResettled || newLogs <= 0) return
     if (block.wasPushed) return this.#reset()
     if (this.#missedLogs === 0) this.#missedSince = now
@@ -87,21 +87,21 @@ export class MissedLogCounter {
   }
 
   #evidenceOf(number: number): BlockEvidence {
-    const known = this.#blocks.get(number)
-    if (known) return known
+    const existing = this.#blocks.get(number)
+    if (existing) return existing
     const block = { wasPushed: false, excusedKeys: new Set<string>(), countedLogs: 0, hash: null }
     this.#blocks.set(number, block)
     return block
   }
 
-  /** The first block that says something. */
+  /** The first block that is evidence. */
   get #firstCountedBlock(): number {
     return this.#partialBlock === null
       ? Number.POSITIVE_INFINITY
       : this.#partialBlock + (this.#isPartialBlockRead ? 0 : 1)
   }
 
-  /** What the evidence says of the stream now. */
+  /** The health of the stream by the evidence so far. */
   health(now: number): 'ok' | 'silent' | 'behind' {
     if (this.#missedLogs < MISSED_LOGS_BOUND) return 'ok'
     if (this.#missedBlocks < 2 && now - this.#missedSince < SINGLE_BLOCK_GRACE_MS) return 'ok'

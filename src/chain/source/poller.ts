@@ -16,24 +16,24 @@ import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { PendingStatus, SourceState } from './state.ts'
 
-/** The block being built: its number, and its time in seconds; null where nobody says. */
+/** The block being built, with its Unix time; null where unknown. */
 type PendingBlock = { readonly pending: number | null; readonly timestamp: number | null }
 
-/** What asking brings: the newest sealed head, what the pending state shows, and what is pre-confirmed in it. */
+/** The results of one poll, in this order. */
 export type PollResult =
   | { readonly type: 'latest'; readonly header: SealedHeader }
-  | { readonly type: 'look'; readonly status: PendingStatus; readonly block: PendingBlock }
-  | { readonly type: 'logs'; readonly found: Logs }
-  /** Whatever was wanted was asked for. */
-  | { readonly type: 'asked'; readonly addresses: readonly Hex[] }
+  | { readonly type: 'pending'; readonly status: PendingStatus; readonly block: PendingBlock }
+  | { readonly type: 'logs'; readonly logs: Logs }
+  /** The poll is complete for these addresses. */
+  | { readonly type: 'complete'; readonly addresses: readonly Hex[] }
 
-/** How often the pending state is looked at while nothing has shown yet that what is pushed lives. */
+/** How often the pending block is polled until the pushed logs are proven. */
 export const UNPROVEN_POLL_MS = 500
-/** How often it is looked at where nothing is pre-confirmed and the heads are pushed. */
+/** How often it is polled if nothing is pre-confirmed and heads are pushed. */
 export const PROBE_INTERVAL_MS = 60_000
-/** What stands so far below the head is behind it. */
+/** The distance from the head at which a block counts as behind. */
 export const BEHIND_BLOCKS = 2
-/** So often the newest head may be ahead of what is pushed before pushes are no longer waited for. */
+/** How often in a row a polled head may be newer than the pushed one before heads are polled. */
 const LAG_BOUND = 2
 
 type Options = {
@@ -44,21 +44,21 @@ type Options = {
   readonly clock: SchedulerLike
 }
 
-/** Asks for whatever nobody pushes, as often as the standing of the source asks for it. */
+/** Polls everything that is not pushed, as often as the state of the source requires. */
 export class ChainPoller {
   readonly #options: Options
-  /** What the pending state looked like when it was read, so that logs are asked for only when it moved. */
+  /** Identifies the last pending block, so that logs are read only after it changed. */
   #lastFingerprint = ''
-  /** What was shown last as being built, and whether the node is one that shows sealed blocks there. */
+  /** The last pending block, and whether the node returns sealed blocks as pending. */
   #lastPending: Header | null = null
   #repeatsSealed = false
   #lastStatus: PendingStatus = 'null'
   #polledAddresses: readonly Hex[] | null = null
   #pendingPolledAt = Number.NEGATIVE_INFINITY
   #headPolledAt = Number.NEGATIVE_INFINITY
-  /** The newest head that was pushed, and how often in a row a newer one was found by asking. */
+  /** The newest pushed head, and how often in a row a newer one was polled. */
   #pushedHead: number | null = null
-  /** The newest head that was heard of, however. */
+  /** The newest head, pushed or polled. */
   #knownHead = 0
   #headsBehind = 0
 
@@ -66,24 +66,22 @@ export class ChainPoller {
     this.#options = options
   }
 
-  /** A head was pushed: while they come, none is asked for. */
+  /** While heads are pushed, they are not polled. */
   recordPushedHead(head: number): void {
     this.#pushedHead = head
     this.#knownHead = Math.max(this.#knownHead, head)
     this.#headsBehind = 0
   }
 
-  /** Nothing is pushed any more. */
   forgetPushedHead(): void {
     this.#pushedHead = null
   }
 
-  /** There is a newer head than any that was told. */
+  /** Polls the head at once: there is a newer one than any received. */
   pollHeadSoon(): void {
     this.#headPolledAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Asks for what is due now. */
   pollDue(): Observable<PollResult> {
     const { clock, silenceMs, state } = this.#options
     const now = clock.now()
@@ -92,7 +90,7 @@ export class ChainPoller {
     return now - this.#headPolledAt >= (this.#areHeadsPushed ? silenceMs : 0) ? this.#pollHead() : EMPTY
   }
 
-  /** Looks at what is pre-confirmed now, whatever it looked like before. */
+  /** Polls the pending block and its logs, even if it did not change. */
   pollPending(): Observable<PollResult> {
     return defer(() => {
       this.#lastFingerprint = ''
@@ -114,7 +112,7 @@ export class ChainPoller {
     this.#headPolledAt = this.#options.clock.now()
     const addresses = this.#options.addresses()
     return this.#readLatest().pipe(
-      mergeMap((header) => of<PollResult[]>({ type: 'latest', header }, { type: 'asked', addresses })),
+      mergeMap((header) => of<PollResult[]>({ type: 'latest', header }, { type: 'complete', addresses })),
     )
   }
 
@@ -129,13 +127,13 @@ export class ChainPoller {
     )
   }
 
-  /** Looks at the pending state, and where it moved, at the head; `reads`: what is pre-confirmed as well. */
+  /** Reads the pending block and, if it changed, the head; with `withLogs` also the pre-confirmed logs. */
   #pollPendingBlock(withLogs: boolean): Observable<PollResult> {
     const { node, clock, silenceMs, state } = this.#options
     this.#pendingPolledAt = clock.now()
     const knownHead = this.#knownHead
     return node.header('pending').pipe(
-      // A node that does not know the tag has nothing to show under it.
+      // A node that does not support the tag has no pending block.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.isAnswered ? of('refused' as const) : throwError(() => failure),
       ),
@@ -146,20 +144,21 @@ export class ChainPoller {
         const isUnchanged =
           withLogs && pending !== null && fingerprint === this.#lastFingerprint && this.#polledAddresses === addresses
         const isQuiet = isUnchanged && !state.isSealedOnly && clock.now() - this.#headPolledAt < silenceMs
-        if (isQuiet) return of<PollResult>({ type: 'look', status: this.#lastStatus, block: pendingBlockOf(pending) })
+        if (isQuiet)
+          return of<PollResult>({ type: 'pending', status: this.#lastStatus, block: pendingBlockOf(pending) })
         this.#headPolledAt = clock.now()
         return this.#readLatest().pipe(
           mergeMap((header) => {
             const status = answer === 'refused' ? 'latest' : this.#statusOf(answer, header, knownHead)
             const block = pendingBlockOf(status === 'preconfirmed' ? pending : null)
             return concat(
-              of<PollResult[]>({ type: 'latest', header }, { type: 'look', status, block }),
+              of<PollResult[]>({ type: 'latest', header }, { type: 'pending', status, block }),
               withLogs && !isUnchanged && status === 'preconfirmed' ? this.#readPendingLogs(header, addresses) : EMPTY,
               defer(() => {
                 this.#lastFingerprint = withLogs ? fingerprint : ''
                 this.#lastStatus = status
                 this.#polledAddresses = addresses
-                return of<PollResult>({ type: 'asked', addresses })
+                return of<PollResult>({ type: 'complete', addresses })
               }),
             )
           }),
@@ -168,17 +167,17 @@ export class ChainPoller {
     )
   }
 
-  /** What is pre-confirmed now. Asked from the newest sealed block on, since nodes want a range that exists. */
+  /** Reads the pre-confirmed logs, from the newest sealed block on, since nodes require a range that exists. */
   #readPendingLogs({ number }: SealedHeader, addresses: readonly Hex[]): Observable<PollResult> {
     return this.#options.node.logsInRange(number, 'pending', addresses).pipe(
       map(({ logs, unreadable }): PollResult => {
         const pendingLogs = logs.filter((log) => log.blockNumber > number)
-        return { type: 'logs', found: { logs: pendingLogs, unreadable } }
+        return { type: 'logs', logs: { logs: pendingLogs, unreadable } }
       }),
     )
   }
 
-  /** What a pending block shows; its own hash proves nothing, unless it is the latest one's. */
+  /** A pending block's own hash proves nothing, unless it is the latest one's. */
   #statusOf(pending: Header | null, latest: SealedHeader, knownHead: number): PendingStatus {
     if (!pending) return 'null'
     const { number, hash, parentHash } = pending
@@ -188,14 +187,14 @@ export class ChainPoller {
       this.#repeatsSealed = true
       return 'latest'
     }
-    // What has no hash yet, or another one than before, is being built; else it may be sealed, by a node that is ahead.
+    // A block without a hash, or with a changing one, is being built. Any other may be sealed on a node that is ahead.
     if (!hash || !/[^0x]/.test(hash) || (previous?.number === number && previous.hash !== hash))
       this.#repeatsSealed = false
-    // A block that was sealed between the two questions was being built when it was asked for.
+    // A block that was sealed between the two reads was being built at the first one.
     if (number === null)
       return parentHash === latest.hash || parentHash === latest.parentHash ? 'preconfirmed' : 'latest'
     if (number >= latest.number) return this.#repeatsSealed ? 'latest' : 'preconfirmed'
-    // Held against what was known when it was asked for: the latest may have gone on while the node thought.
+    // Compared with the head at the time of the request: the chain may have moved on before the answer.
     return number < (knownHead || latest.number) - BEHIND_BLOCKS ? 'behind' : 'latest'
   }
 }

@@ -37,45 +37,44 @@ import { MissedLogCounter } from './missed-logs.ts'
 import { BEHIND_BLOCKS, ChainPoller, type PollResult, PROBE_INTERVAL_MS, UNPROVEN_POLL_MS } from './poller.ts'
 import { SourceState } from './state.ts'
 
-/** What comes down the river from the chain, whichever way it was heard. */
+/** Everything that the chain brings, pushed or polled. */
 export type ChainEvent =
-  /** Pre-confirmed, as far as anybody knows; only the settling of its block makes a log sealed. */
+  /** A pre-confirmed log; only the settling of its block makes it sealed. */
   | { readonly type: 'log'; readonly log: Log; readonly via: Ingest['source']; readonly receivedAt: number }
   | SettlementEvent
   | FinalityEvent
-  /** How far the chain is, and the time of that block in seconds. */
+  /** The head of the chain, with its Unix time. */
   | {
       readonly type: 'head'
       readonly sealed: number | null
       readonly pending: number | null
       readonly timestamp: number | null
-      /** Of the sealed one, and of the one that it stands on. */
+      /** The hashes of the sealed block and of its parent. */
       readonly hash?: Hex
       readonly parentHash?: Hex | null
     }
-  /** Where all begins: what is sealed after this block is told. */
+  /** The start: blocks after this one are settled. */
   | { readonly type: 'cursor'; readonly cursor: Cursor }
-  /** Logs of these addresses are heard from now on. */
+  /** Logs of these addresses are received from now on. */
   | { readonly type: 'hearing'; readonly addresses: readonly Hex[] }
   | { readonly type: 'status'; readonly source: SourceName; readonly reason: SourceReason }
 
-/** How often it is weighed whether the upstream has been silent for too long. */
 const SILENCE_CHECK_MS = 250
-/** Logs that wait for the first head at most; what comes beyond it is told when its block is settled. */
+/** Logs that wait for the first head. Further ones are published when their block is settled. */
 const EARLY_LOGS_BOUND = 2_000
-/** What was pushed of a block so far below the first head begins nothing. */
+/** A pushed log of a block further below the first head does not move the start. */
 const EARLY_LOGS_MAX_DEPTH_BLOCKS = 64
-/** What the link is told: whom to listen to, and when to try a subscription again. */
+/** The addresses to subscribe to, and when to retry a subscription. */
 export type LinkInputs = { readonly addresses: Observable<readonly Hex[]>; readonly probes: Observable<unknown> }
 
 export type SourceOptions = {
   readonly request: RequestFn
-  /** Opens the upstream socket; null where there is none, so all is polled. */
+  /** Opens the upstream socket; null without one: then everything is polled. */
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
   readonly addresses: Observable<readonly Hex[]>
   readonly openKeys: OpenKeys
   readonly cursor: Cursor | null
-  /** The head as a former life knew it. */
+  /** The head of the previous run. */
   readonly head: Head
   readonly pendingPollMs: number
   readonly silenceMs: number
@@ -85,7 +84,7 @@ export type SourceOptions = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** What happens on the chain, sealed and before: pushed while the link is to be trusted, polled while it is not. */
+/** The events of the chain, pre-confirmed and sealed: pushed while the link is trusted, polled otherwise. */
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
     const chainSource = new ChainSource(options)
@@ -106,13 +105,13 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
               : EMPTY,
             chainSource.polledEvents(),
           ),
-        // A link that comes back has to be told again what to listen to.
+        // A link that reconnects needs the last addresses again.
         { connector: () => new ReplaySubject(1) },
       ),
     )
   })
 
-/** One source at work: which way it listens now, and what speaks for it. */
+/** Combines pushed, polled and sealed events into one stream. */
 class ChainSource {
   readonly probes = new Subject<void>()
   readonly #options: SourceOptions
@@ -122,14 +121,14 @@ class ChainSource {
   readonly #missedLogs = new MissedLogCounter()
   readonly #poller: ChainPoller
   readonly #finalityGate = new FinalityGate()
-  /** What was told before any head was known: it waits for the first. */
+  /** Logs that were pushed before the first head. */
   #earlyLogs: Extract<ChainEvent, { type: 'log' }>[] = []
   #addresses: readonly Hex[] = []
   #addressSet: ReadonlySet<Hex> = new Set()
-  /** Whose pre-confirmed logs the link pushes. */
+  /** The addresses whose pre-confirmed logs the link pushes. */
   #subscribedAddresses: readonly Hex[] = []
   #pushedAddresses: ReadonlySet<Hex> = new Set()
-  /** Whose logs were said to be heard; nobody's is not worth saying. */
+  /** The last emitted addresses; initially the empty list, which is not worth an event. */
   #reportedAddresses: readonly Hex[] = this.#addresses
   #probedAt = Number.NEGATIVE_INFINITY
 
@@ -158,7 +157,7 @@ class ChainSource {
     this.#addressSet = new Set(addresses)
   }
 
-  /** Every sealed block, and what the chain says of how final they are. */
+  /** Settled blocks and their finality. */
   sealedEvents(): Observable<ChainEvent> {
     const { clock, finalityPollMs, head, warn } = this.#options
     return merge(
@@ -167,7 +166,7 @@ class ChainSource {
           if (event.type === 'unreadable' || event.type === 'doubted') return of(event)
           if (event.type === 'sealed') {
             for (const block of event.blocks) {
-              // Whom it was not asked to push, the link cannot have missed.
+              // The link cannot miss logs that it was not subscribed to.
               const logs = block.logs.filter(({ address }) => this.#pushedAddresses.has(address))
               this.#missedLogs.blockSealed({ ...block, logs }, clock.now())
             }
@@ -190,7 +189,7 @@ class ChainSource {
     return from(this.#finalityGate.release(settled, (block) => this.#sealed.isOurs(block)))
   }
 
-  /** What a link pushes; after each subscription a look closes the hole between what was heard before and what is now. */
+  /** The link's events. After each subscription one poll closes the gap before it. */
   linkEvents(signals: Observable<LinkSignal>): Observable<ChainEvent> {
     return merge(
       signals.pipe(mergeMap((signal) => this.#handleSignal(signal))),
@@ -201,7 +200,7 @@ class ChainSource {
     )
   }
 
-  /** Asks, again and again, for whatever nobody pushes. */
+  /** Polls everything that is not pushed. */
   polledEvents(): Observable<ChainEvent> {
     const { clock, pendingPollMs } = this.#options
     return merge(
@@ -209,7 +208,7 @@ class ChainSource {
       interval(SILENCE_CHECK_MS, clock).pipe(
         mergeMap(() => {
           this.#checkMissedLogs()
-          // A stream that had been doubted may have shown meanwhile that it lives.
+          // A distrusted stream may have proven itself meanwhile.
           return concat(this.#reportPushing(), this.#status())
         }),
       ),
@@ -249,7 +248,7 @@ class ChainSource {
   #handleSignal(signal: LinkSignal): Observable<ChainEvent> {
     switch (signal.type) {
       case 'down':
-        // Lost first: a link that pushes is not refused for the sake of what was asked beside it.
+        // `down` first: the state ignores `refused` while the link pushes.
         this.#state.setLink('down')
         if (signal.isRefused) this.#state.setLink('refused')
         this.#missedLogs.stop()
@@ -279,13 +278,13 @@ class ChainSource {
     return unreadable > 0 ? concat(events, of<ChainEvent>({ type: 'unreadable', count: unreadable })) : events
   }
 
-  /** Passes a pre-confirmed log on, and weighs what it says of whoever told it. */
+  /** Emits a pre-confirmed log, and counts it as evidence about the stream. */
   #handleLog(log: Log, via: 'pendingLogs' | 'poll', receivedAt: number): Observable<ChainEvent> {
     const head = this.#sealed.head
     if (log.removed) return EMPTY
-    // Some nodes stream what is sealed under this name: its settling tells it.
+    // Some nodes push sealed logs as pending ones. Settling publishes those.
     if (head && log.blockHash === head.hash) return EMPTY
-    // What nobody asked for proves nothing.
+    // A log of an address without a subscription proves nothing.
     const isListed = this.#addressSet.has(log.address)
     if (via === 'poll') this.#missedLogs.excuse(log)
     else if (head && isListed) {
@@ -299,7 +298,7 @@ class ChainSource {
     return EMPTY
   }
 
-  /** Sealed logs are told by the settling of their block; here they only say that there is news. */
+  /** Settling publishes sealed logs. Here they only reveal new or withdrawn blocks. */
   #handleSealedLogs({ logs, unreadable }: Logs): Observable<ChainEvent> {
     for (const log of logs) {
       if (log.removed) this.#sealed.retract(log.blockNumber, log.blockHash)
@@ -311,7 +310,7 @@ class ChainSource {
     )
   }
 
-  /** What was sealed is disputed: said at once, since it takes a question to find out who is right. */
+  /** A settled block is disputed: reported at once, since finding out who is right takes a request. */
   #reportDisputed(): Observable<ChainEvent> {
     const { disputed } = this.#sealed
     return disputed === null ? EMPTY : of({ type: 'doubted', from: disputed })
@@ -340,7 +339,7 @@ class ChainSource {
     })
   }
 
-  /** The first head says from where on everything is told; what was pushed before it counts in. */
+  /** The first head sets the start of settling, lowered to include the logs that were pushed before it. */
   #start({ number, hash }: SealedHeader): Observable<ChainEvent> {
     const earlyLogs = this.#earlyLogs.splice(0)
     const blocks = earlyLogs
@@ -352,13 +351,13 @@ class ChainSource {
     return concat(of<ChainEvent>({ type: 'cursor', cursor }), this.#reportPushing(), from(earlyLogs))
   }
 
-  /** Logs are pushed: said once it is also known from where on nothing may be missing. */
+  /** Reported only after the first head, which sets the start. */
   #reportPushing(): Observable<ChainEvent> {
     if (!this.#sealed.settled || !this.#state.isPushing) return EMPTY
     return concat(this.#reportAddresses(this.#subscribedAddresses), this.#status())
   }
 
-  /** Asked until it is answered: before that something may be missing that was told while nobody listened. */
+  /** Polls until the node answers: logs from before the subscription may be missing until then. */
   #closePendingGap(): Observable<ChainEvent> {
     return this.#poller.pollPending().pipe(
       retry({
@@ -366,7 +365,7 @@ class ChainSource {
           failure instanceof UpstreamError ? timer(UNPROVEN_POLL_MS, this.#options.clock) : throwError(() => failure),
       }),
       tap((result) => {
-        // A node that shows nothing pending says nothing of what it may have pushed before.
+        // Only logs excuse earlier ones: a node without a pending block proves nothing about what it pushed before.
         if (result.type === 'logs') this.#missedLogs.pendingPolled()
       }),
       mergeMap((result) => this.#handlePollResult(result)),
@@ -386,13 +385,13 @@ class ChainSource {
     switch (result.type) {
       case 'latest':
         return this.#handleHead(result.header)
-      case 'look':
+      case 'pending':
         this.#state.pendingPolled(result.status)
         return concat(of<ChainEvent>({ ...result.block, type: 'head', sealed: null }), this.#status())
       case 'logs':
-        return this.#handleLogs(result.found, 'poll', this.#options.clock.now())
-      case 'asked':
-        // Where nothing is pushed, tokens are heard as soon as the node answers: each block is asked for their logs.
+        return this.#handleLogs(result.logs, 'poll', this.#options.clock.now())
+      case 'complete':
+        // Without pushes, tokens are covered once the node answers, since each block is read for their logs.
         return this.#state.isPushing || !this.#sealed.settled ? EMPTY : this.#reportAddresses(result.addresses)
     }
   }

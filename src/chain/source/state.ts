@@ -1,34 +1,34 @@
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 
-/** No link is configured; it has not opened or failed yet; it is lost; it pushes; it cannot push what is pre-confirmed. */
+/** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. */
 type LinkState = 'none' | 'opening' | 'down' | 'pushing' | 'refused'
 
-/** What a look at the pending state showed: a block being built, one that is far behind, the latest again, or nothing. */
+/** A poll of the pending block: one being built, one far behind the head, the latest one again, or none. */
 export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'
 
 type SourceStatus = { readonly source: SourceName; readonly reason: SourceReason }
 
 type Options = { readonly hasLink: boolean; readonly silenceMs: number; readonly now: () => number }
 
-/** Between two flashblocks a node may show nothing: it must go on for this long, and be seen this often. */
+/** Between two flashblocks a node may show no pending block. Only this long and this often does it count. */
 const NO_PENDING_MIN_MS = 2_000
 const NO_PENDING_MIN_POLLS = 3
-/** A chain whose head rests for this long has stopped, or whoever tells of it has. */
+/** Without a new head for this long, the chain or the node has stopped. */
 const STALE_HEAD_MS = 30_000
 
-/** What the source is, by the evidence so far: silence alone is none. */
+/** Decides which source is in use, by evidence. Silence alone is no evidence. */
 export class SourceState {
   readonly #options: Options
   #link: LinkState
-  /** What speaks against what is pushed; only something pushed in time clears it. */
+  /** Why the pushed logs are not trusted; only a log that is pushed in time clears it. */
   #pushFault: 'silent' | 'behind' | 'no_pending' | null = null
-  /** Whether this link has pushed something in time, or its node has shown that it pre-confirms. */
+  /** Whether this link has pushed a log in time, or its node has shown a pre-confirmed block. */
   #isProven = false
   #pendingStatus: PendingStatus | null = null
   #hasPreconfirmed: boolean | null = null
   #noPendingSince: number | null = null
   #noPendingPolls = 0
-  /** When the question was asked that has waited longest for an answer. */
+  /** When the oldest unanswered request was sent. */
   #requestedAt: number | null = null
   #headAt: number
   #lastReported = ''
@@ -39,7 +39,7 @@ export class SourceState {
     this.#headAt = options.now()
   }
 
-  /** Whether what is pushed is trusted to be all there is. */
+  /** Whether the pushed logs are trusted to be complete. */
   get isPushing(): boolean {
     return this.#link === 'pushing' && this.#pushFault === null
   }
@@ -48,30 +48,29 @@ export class SourceState {
     return this.#isProven
   }
 
-  /** Whether a subscription may be tried again: there is a link, and it does not push as it should. */
+  /** Whether to retry the subscription: the link is up, but does not push as it should. */
   get shouldProbe(): boolean {
     return this.#link === 'refused' || (this.#link === 'pushing' && this.#pushFault !== null)
   }
 
-  /** Whether nothing is pre-confirmed now, as far as is known. */
+  /** Whether the node pre-confirms nothing now. */
   get isSealedOnly(): boolean {
     return this.#hasPreconfirmed === false
   }
 
   setLink(state: 'pushing' | 'refused' | 'down'): void {
     if (state === 'down') this.#isProven = false
-    // Beside what is pre-confirmed, sealed logs may be subscribed to: that refuses nothing.
+    // Sealed logs beside pre-confirmed ones are a probe, not a refusal.
     if (state === 'refused' && this.#link === 'pushing') return
     this.#link = state
   }
 
-  /** Something was pushed in time. */
+  /** A log was pushed in time. */
   markDelivered(): void {
     this.#isProven = true
     this.#pushFault = null
   }
 
-  /** Evidence speaks against what is pushed. */
   markDoubted(reason: 'silent' | 'behind'): void {
     if (this.#link !== 'pushing') return
     this.#pushFault = reason
@@ -104,11 +103,11 @@ export class SourceState {
     this.#noPendingPolls += 1
     const isLasting = this.#noPendingPolls >= NO_PENDING_MIN_POLLS && now - this.#noPendingSince >= NO_PENDING_MIN_MS
     if (isLasting || this.#hasPreconfirmed === null) this.#hasPreconfirmed = false
-    // A node that answers nothing may push all the same; one that shows the latest block again pre-confirms nothing.
+    // A node without a pending block may still push. One that shows the latest block instead does not pre-confirm.
     if (isLasting && status !== 'null' && this.isPushing && !this.#isProven) this.#pushFault = 'no_pending'
   }
 
-  /** The standing if it is another than was said last. `begun`: whether it is known from where on all is told. */
+  /** The status if it changed since the last call. `isStarted`: whether the first head is known. */
   takeStatusChange(isStarted: boolean): SourceStatus | null {
     const status = this.#currentStatus(isStarted)
     const description = `${status?.source} ${status?.reason}`

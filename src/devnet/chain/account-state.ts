@@ -1,16 +1,13 @@
 import { keccak256 } from 'viem/utils'
 import { type HexString, toWord } from './hex.ts'
 
-/** What is held under each key: wei, counts, code, and the words of storage slots, all as numbers. */
+/** Value of each key: ether in wei, nonces, code and storage slots, all as numbers. */
 export type StateValues = ReadonlyMap<string, bigint>
 
-/** Tells what is held under a key. */
 export type ReadState = (key: string) => bigint
 
-/** One change to what is held under a key. */
 export type StateWrite = { key: string; change: (value: bigint) => bigint }
 
-/** The write of a value, whatever was there. */
 export const writeValue = (key: string, value: bigint): StateWrite => ({ key, change: () => value })
 
 export const etherKey = (address: HexString) => `ether ${address}`
@@ -18,11 +15,11 @@ export const nonceKey = (address: HexString) => `nonce ${address}`
 export const codeKey = (address: HexString) => `code ${address}`
 export const storageKey = (address: HexString, slot: HexString) => `slot ${address} ${slot}`
 
-/** How many computed slots are remembered. */
+/** How many computed slots are cached. */
 const SLOTS_BOUND = 10_000
 const slotCache = new Map<string, HexString>()
 
-/** The slot of a key in a mapping that stands at `base`, as Solidity lays it out: keccak256(key ++ base). */
+/** The slot of a key in the mapping at slot `base`, as Solidity lays it out: keccak256(key ++ base). */
 export const mappingSlot = (key: HexString, base: HexString): HexString => {
   const cacheKey = key + base
   const cached = slotCache.get(cacheKey)
@@ -33,7 +30,7 @@ export const mappingSlot = (key: HexString, base: HexString): HexString => {
   return slot
 }
 
-/** What every account and slot holds: as sealed, and on top of it as pre-confirmed. */
+/** The sealed state, and on top of it the pre-confirmed one. */
 export class DevnetState {
   #sealed: Map<string, bigint>
   #pending = new Map<string, bigint>()
@@ -54,7 +51,7 @@ export class DevnetState {
     this.#pending.set(key, change(this.readPending(key)))
   }
 
-  /** Makes what is pre-confirmed the sealed state; returns what its keys held before. */
+  /** Seals the pre-confirmed values. Returns the previous values of their keys. */
   seal(): StateValues {
     const valuesBefore = new Map<string, bigint>()
     for (const [key, value] of this.#pending) {
@@ -65,12 +62,12 @@ export class DevnetState {
     return valuesBefore
   }
 
-  /** Forgets what is pre-confirmed. */
+  /** Drops the pre-confirmed values. */
   discard(): void {
     this.#pending.clear()
   }
 
-  /** Takes a seal back. */
+  /** Undoes a seal. */
   unseal(valuesBefore: StateValues): void {
     for (const [key, value] of valuesBefore) this.#sealed.set(key, value)
   }

@@ -1,15 +1,14 @@
 import { GENESIS_MS } from './chain.ts'
 
-/** How many steps are taken before the rest of the process gets its turn, when many are due: after a sleep of the machine. */
+/** How many due steps run before the event loop continues. Many are due after the machine slept. */
 const STEPS_PER_TICK_BOUND = 1_000
 
-/** When things are due: a block every `blockMs`, in it so many flashblocks, `flashMs` apart. */
+/** A block every `blockMs`, with `flashblocksPerBlock` flashblocks, `flashblockMs` apart. */
 export type BlockTiming = { blockMs: number; flashblockMs: number; flashblocksPerBlock: number }
 
-/** What is made next: a flashblock of the block `number`, or, when it has all of them, its seal. */
+/** The next step is a flashblock of the block, or its seal once it has all of them. */
 export type NextStep = { blockNumber: number; flashblocksMade: number }
 
-/** When the next step is due. */
 export const nextStepDueMs = (
   { blockMs, flashblockMs, flashblocksPerBlock }: BlockTiming,
   { blockNumber, flashblocksMade }: NextStep,
@@ -19,7 +18,7 @@ export const nextStepDueMs = (
     ? (blockNumber - 1) * blockMs + flashblocksMade * flashblockMs
     : blockNumber * blockMs)
 
-/** Takes each step when it is due, until it is stopped. */
+/** Runs each step when it is due. Returns the function that stops it. */
 export const runOnSchedule = (now: () => number, nextDueMs: () => number, step: () => void): (() => void) => {
   let timer: NodeJS.Timeout | undefined
   const tick = () => {

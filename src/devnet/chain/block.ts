@@ -1,7 +1,7 @@
 import type { StateWrite } from './account-state.ts'
 import type { HexString } from './hex.ts'
 
-/** A log before it has a place. */
+/** A log before it is in a block. */
 export type EmittedLog = { address: HexString; topics: readonly HexString[]; data: HexString }
 
 /** A log as the node sends it. */
@@ -17,7 +17,7 @@ export type DevnetLog = EmittedLog & {
   removed: boolean
 }
 
-/** What one transaction does, before it has a place. */
+/** A transaction before it is in a block. */
 export type UnsignedTransaction = {
   from: HexString
   to: HexString
@@ -25,14 +25,14 @@ export type UnsignedTransaction = {
   gasUsed: number
   logs: readonly EmittedLog[]
   writes: readonly StateWrite[]
-  /** Its hash, given before it has a place, if it is not of the market: a chain with it is no longer the one that the seed tells. */
+  /** The hash, known in advance, of a transaction that a test injects. The chain then differs from the seed's. */
   injectedHash?: HexString
 }
 
-/** A deed with its name and its count among its sender's. */
+/** A transaction with its hash and its sender's nonce. */
 export type DevnetTransaction = UnsignedTransaction & { hash: HexString; nonce: bigint }
 
-/** A block: pending while its hash is zero, sealed from then on. */
+/** A block; pending while its hash is zero, then sealed. */
 export type DevnetBlock = {
   number: number
   timestamp: number
@@ -44,8 +44,8 @@ export type DevnetBlock = {
   logs: readonly DevnetLog[]
 }
 
-/** The block being built, and how many flashblocks it is made of so far. */
+/** The block being built, with the number of flashblocks in it so far. */
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** What becomes of a transaction when its block is sealed, or replaced: kept as it is, or with other logs, or not in it. */
+/** At the seal or replacement of its block, a transaction stays, is dropped or moved, or gets other logs. */
 export type TransactionOutcome = 'kept' | 'dropped' | 'moved' | { logs: readonly EmittedLog[] }

@@ -11,22 +11,22 @@ import { type DeferredTransaction, resolveTransaction } from './deferred-tx.ts'
 import { ChainHashes } from './hashes.ts'
 import { type HexString, quantity, ZERO_WORD } from './hex.ts'
 
-/** When block 0 was; block n is `n` block times later, so a chain started again stands where it would have stood. */
+/** Time of block 0. Block n is n block times later, so a restarted chain has the same head as one that kept running. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
 
-/** How many sealed blocks are kept; what is older reads as on a pruned node. */
+/** How many sealed blocks are kept; older ones read as on a pruned node. */
 const HISTORY_BOUND = 2_048
 
-/** What one unit of gas costs, in wei; the fee never moves here. */
+/** Price of a unit of gas, in wei; constant on this chain. */
 export const GAS_PRICE = 6_000_000n
 
-/** What a chain is made of; two chains with the same one are the same chain. */
+/** Two chains with the same genesis are the same chain. */
 export type Genesis = { salt: string; blockMs: number; initialState: StateValues }
 
 type PendingBlockDraft = PendingDevnetBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
 type SealedDevnetBlock = DevnetBlock & { valuesBefore: StateValues }
 
-/** The chain in the box: the blocks, the one being built, and what every account holds in each. */
+/** The sealed blocks, the block being built, and the state of every account in each. */
 export class Chain {
   #genesis: Genesis
   #hashes: ChainHashes
@@ -38,7 +38,7 @@ export class Chain {
   #pending: PendingBlockDraft
   #movedTransactions: DevnetTransaction[] = []
 
-  /** Begins after the block `number`, where the state is `opening`; `deeds` are that block's, for its hash alone. */
+  /** Starts after the block `number`, with its state. That block's transactions are needed only for its hash. */
   constructor(
     genesis: Genesis,
     startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
@@ -51,22 +51,20 @@ export class Chain {
     this.#pending = this.#createPending()
   }
 
-  /** The newest sealed block. */
   get head(): DevnetBlock {
     return this.#head
   }
 
-  /** The block being built: its hash is zero, and so are its logs' block hashes. */
+  /** The block being built. Its hash and its logs' block hashes are zero. */
   get pending(): PendingDevnetBlock {
     return this.#pending
   }
 
-  /** The oldest block that is still kept, but for block 0. */
+  /** The oldest block that is still kept, except for block 0. */
   get oldest(): number {
     return this.#head.number - this.#sealed.size + 1
   }
 
-  /** A sealed block, while it is kept. */
   block(number: number): DevnetBlock | undefined {
     return number === 0 ? this.#genesisBlock : this.#sealed.get(number)
   }
@@ -77,7 +75,7 @@ export class Chain {
     return number === undefined ? undefined : this.#sealed.get(number)
   }
 
-  /** What was held under a key once a block was sealed, or is held with what is pre-confirmed. */
+  /** The value of a key after a sealed block, or with the pre-confirmed transactions. */
   valueAt(key: string, stateBlock: number | 'pending'): bigint {
     if (stateBlock === 'pending') return this.#state.readPending(key)
     if (stateBlock === 0) return this.#genesis.initialState.get(key) ?? 0n
@@ -88,7 +86,7 @@ export class Chain {
     return this.#state.readSealed(key)
   }
 
-  /** Makes the next flashblock; returns the logs that it adds. */
+  /** Makes the next flashblock and returns its new logs. */
   makeFlashblock(transactions: readonly (UnsignedTransaction | DeferredTransaction)[]): readonly DevnetLog[] {
     const firstNewLog = this.#pending.logs.length
     this.#pending.flashblocks += 1
@@ -101,7 +99,7 @@ export class Chain {
     return this.#pending.logs.slice(firstNewLog)
   }
 
-  /** Seals the block being built and begins the next. */
+  /** Seals the block being built and starts the next. */
   seal(outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept'): DevnetBlock {
     const preconfirmed = this.#pending.transactions
     const kept = this.#applyOutcomes(preconfirmed, outcomeOf)
@@ -112,7 +110,7 @@ export class Chain {
     return this.#sealPending()
   }
 
-  /** Replaces the newest sealed blocks by others of the same numbers. */
+  /** Replaces the newest sealed blocks by others with the same numbers. */
   reorg(
     depth: number,
     outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept',
@@ -140,7 +138,7 @@ export class Chain {
     return { removed: replaced.flatMap((block) => block.logs).map((log) => ({ ...log, removed: true })), blocks }
   }
 
-  /** The transactions that stay in their block, with the logs that they have there; what is moved waits for the next flashblock. */
+  /** Returns the transactions that stay in their block, with their logs. Moved ones wait for the next flashblock. */
   #applyOutcomes(
     transactions: readonly DevnetTransaction[],
     outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome,
@@ -187,7 +185,7 @@ export class Chain {
     }
   }
 
-  /** The same transactions once more, from the sealed state: what was left out takes its place and its effects along. */
+  /** Executes the transactions again from the sealed state. Those left out lose their index and their effects. */
   #reexecute(draft: PendingBlockDraft, transactions: readonly DevnetTransaction[]): PendingBlockDraft {
     this.#state.discard()
     for (const transaction of transactions) this.#execute(draft, transaction)
@@ -212,7 +210,7 @@ export class Chain {
     }
     const fee = BigInt(transaction.gasUsed) * GAS_PRICE
     this.#state.write({ key: nonceKey(transaction.from), change: (count) => count + 1n })
-    // Who has no ether is sponsored: a test may send from any address without funding it.
+    // A sender without ether pays nothing, so a test may send from any address without funding it.
     this.#state.write({ key: etherKey(transaction.from), change: (wei) => (wei < fee ? wei : wei - fee) })
     for (const write of transaction.writes) this.#state.write(write)
   }

@@ -1,19 +1,18 @@
 import type { ReadState, StateWrite } from './account-state.ts'
 import type { UnsignedTransaction } from './block.ts'
 
-/** What a deed meets when its turn comes: what is held by then, and the second of its block. */
+/** State and block time (in seconds) when a transaction executes. */
 export type ExecutionContext = { readState: ReadState; timestamp: number }
 
-/** A deed still to be made: what it says depends on what it meets. */
+/** A transaction that is built when it executes, since its logs depend on the state. */
 export type DeferredTransaction = (context: ExecutionContext) => UnsignedTransaction
 
-/** A deed that was made, or is made now. */
 export const resolveTransaction = (
   transaction: UnsignedTransaction | DeferredTransaction,
   context: ExecutionContext,
 ): UnsignedTransaction => (typeof transaction === 'function' ? transaction(context) : transaction)
 
-/** The same moment once something was written. */
+/** The context after some writes. */
 export const afterWrites = (
   { readState, timestamp }: ExecutionContext,
   writes: readonly StateWrite[],

@@ -1,7 +1,7 @@
 import type { DevnetTransaction, UnsignedTransaction } from './block.ts'
 import { digest, type HexString } from './hex.ts'
 
-/** What transactions and blocks are called: what the seed says, until something happens that it does not tell. */
+/** Hashes of transactions and blocks. The seed determines them until something happens that it does not determine. */
 export class ChainHashes {
   #salt: string
   #divergence = ''
@@ -14,12 +14,12 @@ export class ChainHashes {
     return digest(this.#salt, 'transaction', this.#divergence, blockNumber, index, from, to, input)
   }
 
-  // The parent's hash is not part of it: then a block's hash can be told without replaying the chain from its beginning.
+  // Without the parent's hash, so that a block's hash is known without replaying the chain from block 0.
   blockHash(blockNumber: number, transactions: readonly { hash: HexString }[]): HexString {
     return digest(this.#salt, 'block', this.#divergence, blockNumber, ...transactions.map(({ hash }) => hash))
   }
 
-  /** From here on every hash differs from the seed's chain, and commits to how this one came to differ. */
+  /** From here on every hash differs from the seed's chain, and depends on what made this one differ. */
   diverge(transactions: readonly DevnetTransaction[], reason = 'injected'): void {
     this.#divergence = digest(
       this.#divergence,

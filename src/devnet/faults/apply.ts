@@ -2,20 +2,18 @@ import type { TransactionOutcome } from '../chain/block.ts'
 import type { HexString } from '../chain/hex.ts'
 import { type Faults, noFaults } from './faults.ts'
 
-/** How many transactions may be named to be dropped, moved or changed. */
+/** How many transactions may be marked to be dropped, moved or changed. */
 const OUTCOMES_BOUND = 10_000
 
-/** The weather, and what the rest of the devnet asks of it where that is more than to look. */
+/** The fault settings, and the decisions that need counters. */
 export const createFaultController = (cutSockets: () => void) => {
   const outcomes = new Map<HexString, TransactionOutcome>()
-  const [isNthFlashblock, isNthTransaction, isNthSeal, isNthRequest] = [
-    createNthCounter(),
-    createNthCounter(),
-    createNthCounter(),
-    createNthCounter(),
-  ]
+  const isNthFlashblock = createNthCounter()
+  const isNthTransaction = createNthCounter()
+  const isNthSeal = createNthCounter()
+  const isNthRequest = createNthCounter()
   const setOutcome = (hash: HexString, outcome: TransactionOutcome) => {
-    if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be named`)
+    if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be marked`)
     outcomes.set(hash, outcome)
   }
   const faults: Faults = {
@@ -33,7 +31,7 @@ export const createFaultController = (cutSockets: () => void) => {
       Object.assign(faults, noFaults)
     },
   }
-  /** Whether there is one left of those that were ordered; then there is one less. */
+  /** Whether a counted fault has one left; then uses it up. */
   const consume = (counter: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
     if (faults[counter] <= 0) return false
     faults[counter] -= 1
@@ -42,21 +40,20 @@ export const createFaultController = (cutSockets: () => void) => {
   return {
     faults,
     consume,
-    /** What becomes of a transaction. */
     outcomeOf: ({ hash }: { hash: HexString }): TransactionOutcome => {
       const outcome = outcomes.get(hash)
       outcomes.delete(hash)
       const isDropped = isNthTransaction(faults.dropEvery)
       return outcome ?? (isDropped ? 'dropped' : 'kept')
     },
-    /** Whether a flashblock is lost on its way to the subscribers. */
+    /** Whether a flashblock never reaches the subscribers. */
     losesFlashblock: (): boolean => {
       const isLost = isNthFlashblock(faults.loseEvery)
       return consume('lostFlashes') || isLost
     },
-    /** Whether the block that was just sealed, and those before it, are replaced. */
+    /** Whether a reorganisation follows the seal. */
     shouldReorg: (): boolean => isNthSeal(faults.reorgEvery),
-    /** Whether a request over HTTP comes to the replica that lags. */
+    /** Whether an HTTP request goes to the lagging replica. */
     isForLaggingReplica: (): boolean => {
       const isOn = faults.lagBlocks > 0
       const isNth = isNthRequest(isOn ? faults.lagEvery : 0)
@@ -66,7 +63,7 @@ export const createFaultController = (cutSockets: () => void) => {
 }
 export type FaultController = ReturnType<typeof createFaultController>
 
-/** Says yes every so many-th time that it is asked; 0 is never, and lets it begin to count anew. */
+/** True on every n-th call; 0 means never and restarts the count. */
 const createNthCounter = () => {
   let count = 0
   return (every: number): boolean => {

@@ -1,7 +1,7 @@
 import type { EmittedLog } from '../chain/block.ts'
 import type { HexString } from '../chain/hex.ts'
 
-/** What can be subscribed to. */
+/** The supported subscriptions. */
 export const subscriptionKinds = ['pendingLogs', 'logs', 'newHeads'] as const
 export type DevnetSubscriptionKind = (typeof subscriptionKinds)[number]
 
@@ -10,107 +10,110 @@ export type HttpRefusal = {
   status: number
   /** Sent as `Retry-After`. */
   retryAfterSeconds?: number
-  /** Sent instead of the error that belongs to the status. */
+  /** Sent instead of the status's usual error. */
   body?: string
 }
 
-/** What sockets are pushed. */
+/** Faults of what sockets push. */
 const pushFaults = {
-  /** These subscriptions are accepted and then say nothing, as `pendingLogs` does where nothing is pre-confirmed any more. */
+  /** These subscriptions are accepted and stay silent, as `pendingLogs` does on a node without pre-confirmations. */
   silent: [] as readonly DevnetSubscriptionKind[],
   /** These subscriptions are refused with -32602. */
   refused: [] as readonly DevnetSubscriptionKind[],
   /** How often each notification is sent. */
   repeats: 1,
-  /** So many of the next flashblocks with logs never reach a subscriber; reads over HTTP know them, and so will the sealed block. */
+  /** How many of the next flashblocks with logs are not pushed; HTTP reads and the sealed block still contain them. */
   lostFlashes: 0,
-  /** Every so many-th flashblock with logs is lost like that; 0 for none. */
+  /** Every n-th flashblock with logs is lost in this way; 0 for none. */
   loseEvery: 0,
-  /** `one`: a log per message, only what is new. `all`: the older shape, an array of all pending logs at every flashblock. */
+  /** `one`: a message per new log. `all`: the older shape, an array of all pending logs at every flashblock. */
   shape: 'one' as 'one' | 'all',
-  /** The logs of one flashblock are pushed in another order than they stand in. */
+  /** The logs of a flashblock are pushed in another order than that of the block. */
   shuffle: false,
-  /** A flashblock is pushed only once so many more blocks are sealed than when it was made; heads and sealed logs are on time. */
+  /** A flashblock is pushed only after this many more seals; heads and sealed logs are on time. */
   pushDelayBlocks: 0,
-  /** New sockets are refused like this. */
+  /** New sockets get this refusal. */
   sockets: undefined as HttpRefusal | undefined,
-  /** Sockets stay open and nothing is said any more, not even a pong. */
+  /** Sockets stay open and send nothing any more, not even a pong. */
   frozen: false,
 }
 
-/** What is pre-confirmed, and what becomes of it. */
+/** Faults of pre-confirmations and of sealing. */
 const preconfirmationFaults = {
   /**
-   * What `pending` answers. `shown`: the block being built. `numberless`: the same with number and hash null.
-   * `partial`: the same with a hash that is not zero and another at every flashblock; its logs name it, also those that are pushed.
-   * `behind`: it got stuck some blocks ago, and so did its logs; nothing is pushed.
-   * `latest`: nothing is pre-confirmed here, pending is latest, no pending logs, no `pendingLogs`. `null`: the same, but the block reads as null.
+   * What `pending` answers.
+   * - `shown`: the block being built.
+   * - `numberless`: the same with number and hash null.
+   * - `partial`: the same with a non-zero hash that changes at every flashblock; logs have it too, also when pushed.
+   * - `behind`: a pending block that stopped some blocks ago, and so did its logs; nothing is pushed.
+   * - `latest`: no pre-confirmations: pending is latest, no pending logs, no `pendingLogs`.
+   * - `null`: the same, but the block reads as null.
    */
   pending: 'shown' as 'shown' | 'numberless' | 'partial' | 'behind' | 'latest' | 'null',
-  /** Every so many-th pre-confirmed transaction is not in its sealed block; 0 for none. */
+  /** Every n-th pre-confirmed transaction is not in its sealed block; 0 for none. */
   dropEvery: 0,
-  /** Every so many-th seal is followed by a reorganisation, in which transactions fare as at a seal; 0 for none. */
+  /** A reorganisation follows every n-th seal, with the same faults for transactions as at a seal; 0 for none. */
   reorgEvery: 0,
-  /** How many blocks it replaces. */
+  /** How many blocks the reorganisation replaces. */
   reorgDepth: 1,
 }
 
-/** How calls are answered, over HTTP and over sockets. */
+/** Faults of answers, over HTTP and over sockets. */
 const answerFaults = {
-  /** The chain id that is answered instead of the true one. */
+  /** Answered instead of the true chain id. */
   chainId: undefined as number | undefined,
   /** How many blocks one `eth_getLogs` may span. */
   rangeBound: 2_000,
-  /** How many logs one `eth_getLogs` may answer. */
+  /** How many logs one `eth_getLogs` may return. */
   resultsBound: 20_000,
-  /** Whether the refusal of too many logs says which range to try, as reth does, which tells a single block whole in any case. */
+  /** Whether the refusal of too many logs suggests a range, as reth does. Then a single block is answered in full. */
   suggestRange: false,
   /**
-   * Whether `blockHash` beside `fromBlock` or `toBlock` is refused, as nodes do; in fair weather the two are ignored,
-   * as the interface document says.
+   * Whether `blockHash` beside `fromBlock` or `toBlock` is refused, as nodes do. Without the fault the two are ignored,
+   * as the interface document specifies.
    */
   strictFilters: false,
-  /** So many of the next `eth_getLogs` by a block's hash that would find logs find none, as where a block is not indexed yet. */
+  /** How many of the next `eth_getLogs` by block hash wrongly return no logs, as when a block is not indexed yet. */
   emptyLogs: 0,
-  /** So many of the next `eth_getLogs` by the hash of a known block are refused: block not found. */
+  /** How many of the next `eth_getLogs` by the hash of a known block are refused: block not found. */
   missingByHash: 0,
-  /** Whether the tags `safe` and `finalized` are known, or refused with -32602. */
-  finality: 'told' as 'told' | 'refused',
+  /** Whether the tags `safe` and `finalized` are answered, or refused with -32602. */
+  finality: 'answered' as 'answered' | 'refused',
 }
 
-/** What happens to HTTP alone. */
+/** Faults of HTTP only. */
 const httpFaults = {
-  /** Every RPC over HTTP is refused like this. */
+  /** Every RPC over HTTP gets this refusal. */
   rpc: undefined as HttpRefusal | undefined,
-  /** The list is refused like this. */
+  /** The list gets this refusal. */
   list: undefined as HttpRefusal | undefined,
-  /** RPCs over HTTP are answered by a replica that is so many blocks behind and pre-confirms nothing. */
+  /** RPCs over HTTP reach a replica this many blocks behind, which has no pre-confirmations. */
   lagBlocks: 0,
-  /** Only every so many-th request comes to that replica, as behind a load balancer; 0 for all. */
+  /** Only every n-th request reaches that replica, as behind a load balancer; 0 for all. */
   lagEvery: 0,
-  /** Every answer over HTTP waits so long. */
+  /** Delay of every answer over HTTP. */
   delayMs: 0,
-  /** What is asked over HTTP now is heard, and not answered, ever. */
+  /** HTTP requests are received and never answered. */
   hangs: false,
   /** Every answer over HTTP breaks off in the middle of its body. */
   cutBody: false,
 }
 
-/** Fair weather: what every field is until a test sets it. */
+/** The default of every field. */
 export const noFaults = { ...pushFaults, ...preconfirmationFaults, ...answerFaults, ...httpFaults }
 
-/** The faults that an upstream can be told to have, and what makes them pass. */
+/** The faults of an upstream. A test sets fields, or calls the functions. */
 export type Faults = typeof noFaults & {
-  /** Closes every socket now; new ones are welcome unless `sockets` says otherwise. */
+  /** Closes every socket now; new ones are accepted unless `sockets` is set. */
   cutSockets: () => void
-  /** Closes every socket now and lets no new one in until fair weather. */
+  /** Closes every socket now and refuses new ones until the faults are cleared. */
   dropSockets: () => void
   /** A pre-confirmed transaction will not be in its sealed block. */
   drop: (hash: HexString) => void
   /** A pre-confirmed transaction will be in the block after its own. */
   move: (hash: HexString) => void
-  /** A pre-confirmed transaction will have these logs in its sealed block; what it moved stays moved. */
+  /** A pre-confirmed transaction will have these logs in its sealed block; its state changes stay. */
   change: (hash: HexString, logs: readonly EmittedLog[]) => void
-  /** No faults any more. */
+  /** Ends all faults. */
   clear: () => void
 }

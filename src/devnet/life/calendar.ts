@@ -8,17 +8,16 @@ import { initialTokenValues } from '../tokens/storage.ts'
 import { type Cycle, createCorporateActions, LISTED_FROM_BLOCK, LISTED_UNTIL_BLOCK } from './corporate-actions.ts'
 import { actorAddress, CYCLE_BLOCKS, cycleOf, OPENING_ETHER } from './trading.ts'
 
-/** The corporate life of the tokens: in every tide the same, and at its end all is as it was at its beginning. */
+/** Corporate actions, the same in every cycle. The end of a cycle restores the state of its start. */
 export type Calendar = {
-  /** What is held for its sake when a tide begins. */
+  /** The state that the calendar needs when a cycle starts. */
   stateAtStart: (cycle: number) => StateValues
-  /** What is done in a block. */
+  /** The corporate actions in a block. */
   transactions: (block: number) => readonly DeferredTransaction[]
   /** Whether a token is on the list at a block. */
   isListed: (token: DevnetToken, block: number) => boolean
 }
 
-/** The calendar of a seed, at so many milliseconds a block. */
 export const createCalendar = (seed: string, blockMs: number, custodian: HexString, operator: HexString): Calendar => {
   const script = createCorporateActions({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
   const byBlock = Map.groupBy(script, ([at]) => at)
@@ -50,7 +49,6 @@ export const createCalendar = (seed: string, blockMs: number, custodian: HexStri
   }
 }
 
-/** Whether the latecomer's time on the list has come. */
 const isLateTokenListed = (block: number): boolean => {
   const blockInCycle = (block - 1) % CYCLE_BLOCKS
   return blockInCycle >= LISTED_FROM_BLOCK && blockInCycle < LISTED_UNTIL_BLOCK

@@ -16,28 +16,28 @@ import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
 import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/storage.ts'
 
-/** Which tide it is, and the second of a block in it. */
+/** A cycle's number, and the time in seconds of a block in it. */
 export type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
 
-/** In which block of a tide something is done. The last block has nothing: a chain may be opened there. */
+/** An action and its block in the cycle. The last block has none, since a chain may start there. */
 type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
 
-/** The latecomer is on the list from one block of a tide until before another. */
+/** The late token is on the list from one block of a cycle until before another. */
 export const LISTED_FROM_BLOCK = 48
 export const LISTED_UNTIL_BLOCK = 224
 
-/** The tokens whose mints and burns are paused for a while: the market makes none of them. */
+/** Tokens whose mints and burns are paused for a while; the market neither mints nor burns them. */
 export const mintPausedSymbols: readonly string[] = ['COINc']
 
-/** The list says the new name of a token so many blocks after the chain. */
+/** How many blocks after the chain the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
-/** Who acts: the operator for the issuer, from the custodian's tokens, and on somebody whose tokens are seized. */
+/** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
 type Actors = { custodian: HexString; operator: HexString; debtor: HexString }
 
 /**
- * What happens to the tokens in every tide, in its order; what is done is undone. Those that most look at (AAPLc, TSLAc,
- * NVDAc, MSFTc) have nothing but the market.
+ * The corporate actions of every cycle, in order; each is undone later in the cycle. The best-known tokens (AAPLc,
+ * TSLAc, NVDAc, MSFTc) have only the market.
  */
 export const createCorporateActions = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
   const callToken = (symbol: string, ...calls: readonly TokenCall[]): DeferredTransaction => {
@@ -100,7 +100,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
   ]
 }
 
-// What can be paused, beside transfers.
+// Ordinals of the features that can be paused, beside transfers.
 const [MINT, BURN, SEIZE] = [1, 2, 3]
 
 const meetingAnnouncement = (cycle: number) => ({
@@ -110,7 +110,7 @@ const meetingAnnouncement = (cycle: number) => ({
 })
 
 const findToken = (symbol: string) => {
-  const token = [...tokens, lateToken].find((one) => one.symbol === symbol)
+  const token = [...tokens, lateToken].find((candidate) => candidate.symbol === symbol)
   if (!token) throw new Error(`no token ${symbol}`)
   return token
 }

@@ -15,15 +15,15 @@ import {
 import type { NavRound, ReadNav } from './nav-curve.ts'
 import { actorAddress } from './trading.ts'
 
-/** Who brings reference values on the chain: each new round of a feed, in the first block that is begun after it. */
+/** Publishes reference values on chain: each new round of a feed, in the first block that starts after it. */
 export type FeedPublisher = {
-  /** What the feeds hold once a block is sealed. */
+  /** The feeds' state after a block. */
   stateAfter: (block: number) => StateValues
-  /** The rounds that are published in a block. */
+  /** The rounds published in a block. */
   transactions: (block: number) => readonly DeferredTransaction[]
 }
 
-/** An oracle that publishes what is so at each block's beginning. */
+/** Publishes the values at each block's start. */
 export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav): FeedPublisher => {
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
   const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
@@ -49,7 +49,7 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
   }
 }
 
-/** What feeds hold that publish nothing by themselves. */
+/** The state of feeds that publish only on request. */
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
   new Map(
     feeds.flatMap((feed) => {
@@ -63,11 +63,11 @@ const buildTransmission =
   (context) => {
     const { answer, round, updatedAt } = toFeedRound(newest)
     const transaction = buildRoundTransaction(feed, sender, { answer, round, updatedAt })(context)
-    // How many came before cannot be told without counting them: so the sender's count is the second's, as is the round's number.
+    // The count of earlier rounds is unknown without a replay, so the nonce follows the time, like the round number.
     return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), nonceAfter(newest))] }
   }
 
-/** A round as its aggregator keeps it. Its number grows with its time, and is the same whenever the chain was opened. */
+/** A round as its aggregator stores it. Its number follows its time, not the start of the chain. */
 const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
   const updatedAt = BigInt(Math.floor(updatedAtMs / 1_000))
   const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))

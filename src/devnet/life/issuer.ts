@@ -19,7 +19,7 @@ import { MULTIPLIER_DECIMALS } from '../tokens/storage.ts'
 /** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }
 
-/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or effective at a second of Unix time. */
+/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or at a second of Unix time. */
 type Split = { to: string; effectiveAt?: number }
 
 /** An announcement; omitted texts are empty. */
@@ -33,7 +33,7 @@ type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: HexString }
  * A call that the token refuses is still included, without logs and without effect.
  */
 export type IssuerActions = {
-  /** Changes the multiplier, now or by schedule. A second schedule is refused; an immediate change cancels the first. */
+  /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
   split: (split: TokenRef & Split) => HexString
   /** Cancels the pending schedule. */
   cancelSplit: (token: TokenRef) => HexString
@@ -56,7 +56,7 @@ export type IssuerActions = {
   ) => HexString
 }
 
-/** A round of a token's feed: price in decimal, number (default: the next), second of Unix time (default: the block's). */
+/** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
 export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
 
 type IssuerInputs = {
@@ -127,7 +127,7 @@ const createTransferActions = ({ inject, addressOf, custodian, operator }: Issue
 const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   const feedOf = (symbol: string) => {
     const token = addressOf(symbol)
-    const feed = feeds.find((one) => one.token.address === token)
+    const feed = feeds.find((candidate) => candidate.token.address === token)
     if (!feed) throw new Error(`${symbol} has no feed`)
     return feed
   }

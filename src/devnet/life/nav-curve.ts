@@ -1,20 +1,20 @@
 import type { DevnetToken } from '../tokens/listed.ts'
 import { seededRandom } from './random.ts'
 
-/** A round is published at least so often, also when the market is closed, so that a weekend's demo is not blank. */
+/** A feed publishes at least this often, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000
 
-/** Between two heartbeats, a round is published when the value was looked at and had moved by this part. */
+/** Between two heartbeats, a feed publishes when a check finds that the value moved by this fraction. */
 const DEVIATION = 0.001
 const CHECK_MS = 5_000
 
 const DAY_MS = 86_400_000
 const WEEK_MS = 7 * DAY_MS
 const SESSION_MS = 5 * DAY_MS
-/** The first Monday. */
+/** The first Monday of Unix time. */
 const MONDAY_MS = 4 * DAY_MS
 
-/** The waves that a value is made of: how high, and how long. */
+/** A value is a sum of waves: amplitude and period. */
 const waves = [
   [0.02, 5.3 * DAY_MS],
   [0.008, 5.1 * 3_600_000],
@@ -22,24 +22,24 @@ const waves = [
   [0.0008, 97_000],
 ] as const
 
-/** The feed of SpaceX is heard for some hours and then stops for longer than any feed may. */
+/** SpaceX's feed publishes for some hours and then stops for longer than a feed may. */
 const STOPPING_SYMBOL = 'SPCXc'
 const STOP_CYCLE_MS = 3 * DAY_MS
 const PUBLISHING_MS = 12 * 3_600_000
 
-/** The feed of Circle says zero for some minutes, again and again. */
+/** Circle's feed publishes zero for some minutes, in every cycle. */
 const ZEROING_SYMBOL = 'CRCLc'
 const ZERO_CYCLE_MS = 30 * 60_000
 const ZERO_AFTER_MS = 10 * 60_000
 const ZERO_MS = 3 * 60_000
 
-/** A reference value as the feed published it last. */
+/** A reference value as the feed last published it. */
 export type NavRound = { price: number; updatedAtMs: number }
 
-/** Each token's newest round at a time. */
+/** The newest round of a token's feed at a time. */
 export type ReadNav = (token: DevnetToken, now: number) => NavRound | undefined
 
-/** The feeds: each token's newest round at a time, the same for the same seed and time. */
+/** Deterministic feeds: the same seed and time give the same round. */
 export const createNavCurve = (seed: string): ReadNav => {
   const newestBySymbol = new Map<string, NavRound & { checkedAtMs: number }>()
   return (token, now) => {
@@ -60,7 +60,7 @@ export const createNavCurve = (seed: string): ReadNav => {
   }
 }
 
-/** The same feeds with the trouble that two of them have. */
+/** The same feeds, two of them with faults. */
 export const withFeedFaults =
   (readNav: ReadNav): ReadNav =>
   (token, now) => {
@@ -73,7 +73,7 @@ export const withFeedFaults =
     return { ...round, updatedAtMs: Math.max(round.updatedAtMs, zeroAtMs + ZERO_MS) }
   }
 
-/** When the cycle began that runs at a time. */
+/** The start of the cycle that contains a time. */
 const cycleStartMs = (atMs: number, cycleMs: number): number => Math.floor(atMs / cycleMs) * cycleMs
 
 const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound => {
@@ -86,7 +86,7 @@ const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound
   return { price: Math.round(nav * (1 + deviation) * 10_000) / 10_000, updatedAtMs: atMs }
 }
 
-/** The last moment at which the market was open: Monday to Friday, the days of UTC standing for the 24/5 session. */
+/** The last time when the market was open: Monday to Friday in UTC, which stands for the 24/5 session. */
 const lastOpenMs = (atMs: number): number => {
   const sinceMondayMs = (atMs - MONDAY_MS) % WEEK_MS
   return sinceMondayMs < SESSION_MS ? atMs : atMs - (sinceMondayMs - SESSION_MS)

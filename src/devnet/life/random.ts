@@ -1,9 +1,9 @@
 import { digest } from '../chain/hex.ts'
 
-/** Rolls between 0 (included) and 1 (excluded), the same ones in the same order for the same name. */
+/** Returns numbers from 0 (included) to 1 (excluded). */
 export type RandomSource = () => number
 
-/** Dice that always fall the same way for the same name (sfc32, seeded with SHA-256). */
+/** Pseudo-random numbers, the same sequence for the same seed (sfc32, seeded with SHA-256). */
 export const seededRandom = (...seedParts: readonly (string | number)[]): RandomSource => {
   const seed = digest(...seedParts)
   const seedWord = (index: number) => Number.parseInt(seed.slice(2 + index * 8, 10 + index * 8), 16) | 0
@@ -18,24 +18,24 @@ export const seededRandom = (...seedParts: readonly (string | number)[]): Random
   }
 }
 
-/** One of a list; the list must not be empty. */
+/** A random element; throws for an empty list. */
 export const pick = <T>(random: RandomSource, from: readonly T[]): T => {
   const picked = from[Math.floor(random() * from.length)]
   if (picked === undefined) throw new Error('nothing to pick from')
   return picked
 }
 
-/** How many things happen now when `average` do: between none and twice as many. */
+/** A random count with this average, from zero to twice the average. */
 export const drawCount = (random: RandomSource, average: number): number =>
   Math.floor(random() * 2 * average + random())
 
-/** A list in another order: each takes the place of the one before it in a random round, so nothing stays that is not alone. */
+/** A shuffled list in which no element keeps its index, unless it is the only one: a random cyclic permutation. */
 export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {
   const randomOrder = list
-    .map((one, position) => ({ one, at: position, sortKey: random() }))
+    .map((item, position) => ({ item, at: position, sortKey: random() }))
     .toSorted((left, right) => left.sortKey - right.sortKey)
   return randomOrder
-    .map(({ one }, index) => ({ one, at: randomOrder.at(index - 1)?.at ?? 0 }))
+    .map(({ item }, index) => ({ item, at: randomOrder.at(index - 1)?.at ?? 0 }))
     .toSorted((left, right) => left.at - right.at)
-    .map(({ one }) => one)
+    .map(({ item }) => item)
 }

@@ -14,29 +14,29 @@ import type { DevnetToken } from '../tokens/listed.ts'
 import { initialTokenValues } from '../tokens/storage.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './random.ts'
 
-/** How many blocks a tide takes: in its second half everything of the first is undone, last thing first. */
+/** Number of blocks in a cycle. Its second half undoes the trades of the first, in reverse order. */
 export const CYCLE_BLOCKS = 256
 const HALF_CYCLE_BLOCKS = CYCLE_BLOCKS / 2
 
-/** How many tides are remembered: the one that runs, the one before, and those that the start reads. */
+/** How many cycles are cached: the current one, the one before, and those that the start reads. */
 const CYCLES_BOUND = 4
 
 const ACCOUNTS = 24
-/** What everybody who sends something has at the beginning, in wei. */
+/** Initial ether of every sender, in wei. */
 export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 
-/** Who trades: in every block each does something or nothing, and which is a function of the seed and the number alone. */
+/** Random trades, which depend only on the seed and the block number. */
 export type Market = {
-  /** Who holds enough of everything for a test to take from. */
+  /** An account with plenty of every token, for tests. */
   custodian: HexString
   accounts: readonly HexString[]
-  /** What everybody holds when a tide begins. */
+  /** The state of all accounts and tokens when a cycle starts. */
   stateAtStart: (cycle: number) => StateValues
-  /** What is done in one flashblock of a block. */
+  /** The trades in a flashblock of a block. */
   transactions: (block: number, flashblock: number) => readonly UnsignedTransaction[]
 }
 
-/** How much is done, and of which tokens nothing is minted or burned. */
+/** How much is traded, and which tokens are neither minted nor burned. */
 type TradingSettings = {
   flashblocksPerBlock: number
   transactionsPerFlashblock: number
@@ -44,14 +44,14 @@ type TradingSettings = {
 }
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
-/** What a tide repeats: who does what. Only the amounts are each tide's own, so that counts and fees add up. */
+/** A trade that every cycle repeats. Only the amounts differ, so that nonces and fees are the same in every cycle. */
 type Trade = { kind: TradeKind; token: DevnetToken; from: HexString; to: HexString }
 type SizedTrade = Trade & { raw: bigint }
 
-/** The tide that a block belongs to; block 0 belongs to none. */
+/** The cycle of a block; block 0 belongs to none. */
 export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE_BLOCKS)
 
-/** The actors. They begin every tide with the same tokens: a chain can be opened there without a replay from block 0. */
+/** Every cycle starts with the same balances, so a chain can start there without a replay from block 0. */
 export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings): Market => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
   const custodian = actorAddress(seed, 'custodian')
@@ -109,17 +109,16 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   return { custodian, accounts, stateAtStart, transactions }
 }
 
-/** The address of an actor. */
 export const actorAddress = (seed: string, name: string): HexString => `0x${digest(seed, name).slice(2, 42)}`
 
-/** A movement back; what was approved is revoked. */
+/** The trade that undoes a trade; an approval is revoked. */
 const reversed = <A extends Trade>(trade: A): A => {
   if (trade.kind === 'approval') return 'raw' in trade ? { ...trade, raw: 0n } : trade
   const kind = trade.kind === 'mint' ? 'burn' : trade.kind === 'burn' ? 'mint' : 'transfer'
   return { ...trade, kind, from: trade.to, to: trade.from }
 }
 
-/** The supply of each token, dealt out: a third to the custodian, the rest unevenly. */
+/** Distributes the supply of each token: a third to the custodian, the rest unevenly. */
 const dealSupply = (seed: string, tokens: readonly DevnetToken[], [custodian, ...others]: readonly HexString[]) => {
   const balancesByToken = new Map<DevnetToken, Map<HexString, number>>()
   for (const token of tokens) {
@@ -139,7 +138,7 @@ const dealSupply = (seed: string, tokens: readonly DevnetToken[], [custodian, ..
   return balancesByToken
 }
 
-/** Who does what in each flashblock of the first half of every tide. */
+/** The trades in each flashblock of the first half of every cycle. */
 const drawTrades = (
   random: RandomSource,
   tokens: readonly DevnetToken[],
@@ -151,19 +150,19 @@ const drawTrades = (
       const roll = random()
       const token = pick(random, tokens)
       const kind = tradeKindOf(transferOnlySymbols.includes(token.symbol) ? 0 : roll)
-      const one = pick(random, accounts)
+      const account = pick(random, accounts)
       const other = pick(
         random,
-        accounts.filter((account) => account !== one),
+        accounts.filter((candidate) => candidate !== account),
       )
-      return { kind, token, from: kind === 'mint' ? ZERO_ADDRESS : one, to: kind === 'burn' ? ZERO_ADDRESS : other }
+      return { kind, token, from: kind === 'mint' ? ZERO_ADDRESS : account, to: kind === 'burn' ? ZERO_ADDRESS : other }
     }),
   )
 
 const tradeKindOf = (roll: number): TradeKind =>
   roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
 
-/** How much each act of a tide moves: never more than is held then, mostly little. */
+/** The amounts of a cycle's trades, mostly small and never more than the balance. */
 const drawAmounts = (
   random: RandomSource,
   trades: readonly (readonly Trade[])[],
@@ -184,7 +183,7 @@ const drawAmounts = (
   )
 }
 
-/** How many transactions each account sends in a tide, and the gas they use. */
+/** How many transactions each account sends in a cycle, and the gas that they use. */
 const countUsage = (trades: readonly Trade[], issuer: HexString) => {
   const usageByAccount = new Map<HexString, { count: number; gas: number }>()
   for (const { kind, from } of trades) {

@@ -12,13 +12,12 @@ import type { World } from '../world.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
 
-/** How many flashblocks may be on their way to the sockets; beyond it the oldest are lost, as from a node's own buffer. */
+/** How many flashblocks may wait to be pushed; beyond it the oldest are lost, as from a node's own buffer. */
 const DELAYED_BOUND = 10_000
 
-/** A flashblock on its way: what it adds, and all that is pending with it. */
+/** A flashblock that waits to be pushed: its new logs, and all pending logs with it. */
 type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
 
-/** Where things happen, who hears of them, and the weather between. */
 type BlockProducerInputs = {
   world: World
   replica: Replica
@@ -27,7 +26,7 @@ type BlockProducerInputs = {
   onChange: () => void
 }
 
-/** Makes flashblocks, seals and reorganisations, and announces each to the sockets. */
+/** Makes flashblocks, seals and reorganisations, and pushes each to the sockets. */
 export const createBlockProducer = ({ world, replica, faultController, sockets, onChange }: BlockProducerInputs) => {
   const { chain } = world
   const { faults } = faultController
@@ -43,7 +42,7 @@ export const createBlockProducer = ({ world, replica, faultController, sockets, 
     const newLogs = world.makeFlashblock(transactions)
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()
     const shownBlock = replica.preconfirmed
-    // A pending state that got stuck adds nothing.
+    // A stuck pending state adds nothing.
     if (!isLost && shownBlock?.number === chain.pending.number) {
       const pendingLogs = [...shownBlock.logs]
       delayed.push({

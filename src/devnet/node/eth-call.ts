@@ -21,7 +21,7 @@ const Address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 20-byte address')
 const Data = z.templateLiteral(['0x', z.string().regex(/^([0-9a-fA-F]{2})*$/)])
 const BlockParam = z.union([z.enum(blockTags), z.string().regex(/^0x(0|[1-9a-fA-F][0-9a-fA-F]{0,63})$/)])
 
-/** What `eth_call` is asked: whom, with which data, and at which block. */
+/** Parameters of `eth_call`. */
 export const CallParams = z.tuple([
   z.object({ to: Address, data: Data.optional(), input: Data.optional() }),
   BlockParam.default('latest'),
@@ -47,10 +47,10 @@ const uint8ArrayType = parseAbiParameters('uint8[]')
 const addressType = parseAbiParameters('address')
 const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
 
-/** How far left the phase stands in the number of a round, as its proxy tells it. */
+/** Position of the phase in a proxy's round number. */
 const PHASE_SHIFT = 64n
 
-/** What a token or the proxy of a feed answers; whoever has no code answers nothing. */
+/** Calls a token or the proxy of a feed; an address without code answers `0x`. */
 export const answerEthCall = (
   node: DevnetNode,
   [{ to, data, input }, blockId]: z.infer<typeof CallParams>,
@@ -71,7 +71,7 @@ export const answerEthCall = (
   }
 }
 
-/** What is held and the second are those of the same block: a multiplier depends on both. */
+/** State and time are of the same block, since a multiplier depends on both. */
 const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
   const { replica } = node
   const stateBlock = resolveStateBlock(node, blockId)
@@ -121,7 +121,7 @@ const answerFeedCall = ({ readState }: ExecutionContext, proxy: HexString, data:
   }
 }
 
-/** The function that is called; an unknown one reverts. */
+/** Decodes the function name; an unknown function reverts. */
 const decodeOrRevert = <Name>(decode: () => Name): Name => {
   try {
     return decode()

@@ -7,7 +7,7 @@ import { type DevnetNode, resolveBlockNumber } from './node.ts'
 type Filter = Params<'eth_getLogs'>[0]
 type BlockPosition = number | 'pending'
 
-/** The logs that a filter finds: of one block by its hash, or of a range of blocks. */
+/** The matching logs of one block by its hash, or of a range of blocks. */
 export const readLogs = (node: DevnetNode, filter: Filter): readonly DevnetLog[] => {
   const { fromBlock, toBlock, blockHash } = filter
   if (blockHash) {
@@ -34,7 +34,7 @@ const logsOfRange = (node: DevnetNode, from: BlockPosition, to: BlockPosition): 
   const pending = to === 'pending' ? (replica.preconfirmed?.logs ?? []) : []
   if (from === 'pending') return pending
   const sealed = sealedLogsOfRange(node, from, to === 'pending' ? replica.head.number : to)
-  // What is still pending here although it is sealed is told once, as on the real node.
+  // A sealed log that is still pending here is returned once, as on the real node.
   const sealedIds = new Set(sealed.map(logIdOf))
   return [...sealed, ...pending.filter((log) => !sealedIds.has(logIdOf(log)))]
 }
@@ -50,11 +50,11 @@ const sealedLogsOfRange = (
   if (to - from >= rangeBound) throw new CallError(-32602, `block range greater than ${rangeBound} max`)
   const last = Math.min(to, replica.head.number)
   if (last > 0 && Math.max(from, 1) < replica.oldest) throw new CallError(-32000, 'pruned history unavailable')
-  const numbers = Array.from({ length: last - from + 1 }, (_, at) => from + at)
+  const numbers = Array.from({ length: last - from + 1 }, (_, index) => from + index)
   return numbers.flatMap((number) => replica.block(number)?.logs ?? [])
 }
 
-/** The logs if they are not too many. */
+/** Throws where there are too many logs. */
 const checkResultCount = (
   { faultController }: DevnetNode,
   logs: readonly DevnetLog[],

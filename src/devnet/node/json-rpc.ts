@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** How many calls one batch may hold. */
 const BATCH_BOUND = 100
 
-/** Why a call is not answered: a JSON-RPC error, and the HTTP status that goes with it where it is not 200. */
+/** A JSON-RPC error with its HTTP status. */
 export class CallError extends Error {
   override name = 'CallError'
   readonly code: number
@@ -16,10 +16,9 @@ export class CallError extends Error {
   }
 }
 
-/** One method called with its parameters, unchecked as yet. */
+/** Calls a method with unchecked parameters. */
 export type RpcHandler = (method: string, params: unknown) => unknown
 
-/** An answer's text, and its HTTP status. */
 export type RpcReply = { status: number; text: string }
 
 const Id = z.union([z.int(), z.string(), z.null()])
@@ -32,7 +31,7 @@ const RpcRequest = z.object({
 
 type RpcAnswer = { status: number; body: { jsonrpc: '2.0'; id: z.infer<typeof Id>; result?: unknown; error?: unknown } }
 
-/** The answer to a request, or to a batch of them. */
+/** Answers a request or a batch. */
 export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   const request = parseJson(text)
   if (request === undefined) return serialize(errorAnswer(null, new CallError(-32700, 'parse error', 400)))
@@ -42,10 +41,10 @@ export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   if (request.length > BATCH_BOUND) {
     return serialize(errorAnswer(null, new CallError(-32014, 'too many RPC calls in batch request', 413)))
   }
-  return { status: 200, text: JSON.stringify(request.map((one) => answerRequest(one, call).body)) }
+  return { status: 200, text: JSON.stringify(request.map((item) => answerRequest(item, call).body)) }
 }
 
-/** An error that answers no request in particular. */
+/** An error that belongs to no request. */
 export const errorReply = (error: CallError): RpcReply => serialize(errorAnswer(null, error))
 
 const serialize = ({ status, body }: RpcAnswer): RpcReply => ({ status, text: JSON.stringify(body) })

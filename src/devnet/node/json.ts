@@ -6,9 +6,9 @@ import { digest, type HexString, quantity, toWord, ZERO_WORD } from '../chain/he
 const BASE_FEE = 5_000_000n
 const GAS_LIMIT = 400_000_000
 const SEQUENCER: HexString = '0x4200000000000000000000000000000000000011'
-/** The hash of an empty list of uncles, which is all there ever are. */
+/** The hash of an empty list of uncles. */
 const NO_UNCLES: HexString = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347'
-/** The hash of no requests. */
+/** The hash of an empty list of requests. */
 const NO_REQUESTS: HexString = '0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** A block's header, as `newHeads` sends it. */
@@ -33,7 +33,7 @@ export const headerJson = (block: DevnetBlock) => ({
   ...(block.timestampMs !== undefined && { timestampMs: quantity(block.timestampMs) }),
   withdrawalsRoot: digest('withdrawals'),
   baseFeePerGas: quantity(BASE_FEE),
-  // On this chain the field counts what the block's transactions weigh as data.
+  // On this chain the field counts the data size of the block's transactions.
   blobGasUsed: quantity(dataSizeOf(block)),
   excessBlobGas: '0x0',
   parentBeaconBlockRoot: digest('beacon', block.number),
@@ -109,11 +109,11 @@ const totalGasUsed = (transactions: readonly UnsignedTransaction[]) =>
 const dataSizeOf = (block: DevnetBlock) =>
   block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
 
-/** How many words' places in a bloom filter are remembered. */
+/** How many bloom filter bits are cached. */
 const BLOOM_CACHE_BOUND = 10_000
 const bloomBitsCache = new Map<HexString, readonly number[]>()
 
-/** The three bits that a word sets, of 2,048. */
+/** The three bits, of 2,048, that an address or topic sets. */
 const bloomBitsOf = (bytes: HexString): readonly number[] => {
   const cached = bloomBitsCache.get(bytes)
   if (cached) return cached

@@ -16,13 +16,13 @@ import {
 } from '../tokens/storage.ts'
 import type { World } from '../world.ts'
 
-/** What the list says of a token: what the chain holds at its newest sealed block. */
+/** The list's data of a token, from the newest sealed block. */
 export type TokenListing = {
   name: string
   symbol: string
   /** In the token's smallest unit. */
   supply: bigint
-  /** With all its digits. */
+  /** With all digits. */
   multiplier: string
   paused: readonly number[]
   round?: NavRound
@@ -30,7 +30,7 @@ export type TokenListing = {
 
 type ListReaderInputs = Pick<World, 'chain' | 'isListed' | 'nameDelayBlocks'>
 
-/** What the list says of a token now; undefined while it is not on it. */
+/** Reads the list's data of a token now; undefined while it is not on the list. */
 export const createListedTokenReader =
   ({ chain, isListed, nameDelayBlocks }: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
   (token: DevnetToken): TokenListing | undefined => {
@@ -54,14 +54,14 @@ const stateReaderAt =
   (key) =>
     chain.valueAt(key, number)
 
-/** The newest round that a token's feed has on the chain. */
+/** The newest round of a token's feed on the chain. */
 const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
-  const feed = feeds.find((one) => one.token === token)
+  const feed = feeds.find((candidate) => candidate.token === token)
   if (!feed) return undefined
   const { round, answer, updatedAt } = readNewestRound(readState, readFeedState(readState, feed.proxy).aggregator)
   if (round === 0n) return undefined
   return { price: Number(formatUnits(answer, FEED_DECIMALS)), updatedAtMs: Number(updatedAt) * 1_000 }
 }
 
-const newerRound = (one: NavRound | undefined, other: NavRound | undefined): NavRound | undefined =>
-  one && other ? (other.updatedAtMs > one.updatedAtMs ? other : one) : (one ?? other)
+const newerRound = (a: NavRound | undefined, b: NavRound | undefined): NavRound | undefined =>
+  a && b ? (b.updatedAtMs > a.updatedAtMs ? b : a) : (a ?? b)

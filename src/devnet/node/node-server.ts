@@ -16,8 +16,8 @@ import { type DevnetSockets, SOCKETS_BOUND } from './node-sockets.ts'
 const BODY_BOUND_BYTES = 1_024 * 1_024
 
 /**
- * What is served: the list's body, the methods of whichever node a request comes to, and the sockets; `seen` hears of
- * every request before it is answered.
+ * The list's body, the methods of the node that a request reaches, and the sockets. The server calls `onRequest` for
+ * every request before it answers.
  */
 export type DevnetServerInputs = {
   readListBody: () => string
@@ -27,10 +27,9 @@ export type DevnetServerInputs = {
   onRequest: (kind: RequestKind) => void
 }
 
-/** The doors that a request may come to. */
 export type RequestKind = 'list' | 'post' | 'socket'
 
-/** Opens the two upstream interfaces on one port; WebSockets may come on any path of it. */
+/** Opens the two upstream interfaces on one port, with WebSockets on any path. */
 export const openServer = async (inputs: DevnetServerInputs, host: string, port: number): Promise<Server> => {
   const server = createServer(getRequestListener(createApp(inputs).fetch, { overrideGlobalObjects: false }))
   acceptSockets(server, inputs)
@@ -39,10 +38,9 @@ export const openServer = async (inputs: DevnetServerInputs, host: string, port:
   return server
 }
 
-/** The port that a server got. */
 export const portOf = (server: Server): number => (server.address() as AddressInfo).port
 
-/** Stops a server with everything that is connected to it. */
+/** Stops a server and closes its connections. */
 export const closeServer = async (server: Server): Promise<void> => {
   const closed = once(server, 'close')
   server.close()
@@ -70,7 +68,7 @@ const createApp = ({
   })
   app.all('/v1/tokenized-stocks', () => json(405, errorRecord(405), { allow: 'GET' }))
 
-  // The rest of the body is not read, so nothing else can come over that connection.
+  // The rest of the body is not read, so the connection cannot be used again.
   const tooLarge = () => {
     const { status, text } = errorReply(new CallError(-32021, 'request body too large', 413))
     return json(status, text, { connection: 'close' })
@@ -92,20 +90,20 @@ const createApp = ({
   return app
 }
 
-/** Sends half of an answer and ends the connection. */
+/** Sends half of the body and closes the connection. */
 const sendHalfOfBody = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> => {
   const { status } = c.res
   const body = Buffer.from(await c.res.arrayBuffer())
   const { outgoing } = c.env
   outgoing.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length })
   outgoing.write(body.subarray(0, body.length / 2), () => outgoing.destroy())
-  // Set over the old one it would be a copy, which is not known for what it is, and would be sent as well.
+  // Without clearing it first, Hono would copy the marker, no longer recognise it, and send a response as well.
   c.res = undefined
   c.res = RESPONSE_ALREADY_SENT
 }
 
 const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetServerInputs): void => {
-  // The node's own pongs, since a frozen one sends none; no table of its own, since `Sockets` is one.
+  // No automatic pongs, since a frozen node sends none; no client tracking, since `DevnetSockets` does that.
   const webSocketServer = new WebSocketServer({ ...webSocketServerOptions, maxPayload: BODY_BOUND_BYTES })
   server.on('upgrade', (request, socket: Duplex, head) => {
     socket.on('error', () => socket.destroy())
@@ -135,7 +133,7 @@ const upgradeRefusalText = ({ status, body = '', ...refusal }: HttpRefusal): str
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** The list's error record. */
+/** An error in the list's format. */
 const errorRecord = (code: number, message = STATUS_CODES[code] ?? 'unexpected error'): string =>
   JSON.stringify({ code, message, details: [] })
 

@@ -13,24 +13,23 @@ import { parseParams } from './rpc-methods.ts'
 export const SOCKETS_BOUND = 1_024
 /** How many subscriptions one socket may have. */
 const SUBSCRIPTIONS_BOUND = 1_024
-/** How much may wait for a reader before it is cut. */
+/** A client with a larger backlog is disconnected. */
 const BACKLOG_BOUND_BYTES = 4 * 1_024 * 1_024
 
 type DevnetSubscription = { kind: DevnetSubscriptionKind; matches: (log: DevnetLog) => boolean }
 type DevnetSession = { socket: WebSocket; subscriptions: Map<HexString, DevnetSubscription> }
 
-/** What the sockets are told from outside, and tell. */
 type SocketsInputs = {
-  /** Answers what is no subscription. */
+  /** Answers every method except subscriptions. */
   call: RpcHandler
   faults: Faults
-  /** Hears of every method that is called. */
+  /** Called for every method. */
   countRequest: (method: string) => void
-  /** Hears when sockets or subscriptions may be others than before. */
+  /** Called when sockets or subscriptions may have changed. */
   onChange: () => void
 }
 
-/** The open sockets and what each has subscribed to. */
+/** The open sockets and their subscriptions. */
 export class DevnetSockets {
   #sessions = new Set<DevnetSession>()
   #call: RpcHandler
@@ -49,7 +48,7 @@ export class DevnetSockets {
     return this.#sessions.size
   }
 
-  /** How many subscriptions there are now, of each kind. */
+  /** The number of open subscriptions of each kind. */
   countSubscriptions(): Record<DevnetSubscriptionKind, number> {
     const subscriptions = [...this.#sessions].flatMap(({ subscriptions }) => [...subscriptions.values()])
     const count = (kind: DevnetSubscriptionKind) =>
@@ -57,7 +56,7 @@ export class DevnetSockets {
     return { pendingLogs: count('pendingLogs'), logs: count('logs'), newHeads: count('newHeads') }
   }
 
-  /** Takes a socket in: answers what it asks, sends what it subscribes to. */
+  /** Adds a socket, and answers its requests. */
   accept(socket: WebSocket): void {
     const session: DevnetSession = { socket, subscriptions: new Map() }
     this.#sessions.add(session)
@@ -66,7 +65,7 @@ export class DevnetSockets {
       this.#sessions.delete(session)
       this.#onChange()
     })
-    // The server's own pongs are off, since a frozen one sends none.
+    // Automatic pongs are off, since a frozen node sends none.
     socket.on('ping', (data) => {
       if (!this.#faults.frozen) socket.pong(data)
     })
@@ -81,7 +80,7 @@ export class DevnetSockets {
     this.#onChange()
   }
 
-  /** Sends the logs of a flashblock, and for the older shape all that are pending. */
+  /** Sends the logs of a flashblock, or in the older shape all pending logs. */
   announceFlashblock(newLogs: readonly DevnetLog[], pendingLogs: readonly DevnetLog[]): void {
     this.#notifySubscribers('pendingLogs', (wants) => {
       if (this.#faults.shape === 'one') return this.#inPushOrder(newLogs.filter(wants))
@@ -96,19 +95,19 @@ export class DevnetSockets {
     this.announceLogs(block.logs)
   }
 
-  /** Sends logs to who subscribed to sealed ones: a block's, or those that a reorganisation removed. */
+  /** Sends sealed logs to their subscribers: those of a block, or those that a reorganisation removed. */
   announceLogs(logs: readonly DevnetLog[]): void {
     this.#notifySubscribers('logs', (wants) => logs.filter(wants))
   }
 
-  /** Closes every socket, as a node that dies does: without a word. */
+  /** Closes every socket without a close frame, as a crashing node does. */
   closeAll(): void {
     for (const { socket } of this.#sessions) socket.terminate()
     this.#sessions.clear()
     this.#onChange()
   }
 
-  // Once they are chosen: what a filter leaves of another order may be in the right one.
+  // After filtering: the logs that a filter leaves of a shuffled list may be in their original order.
   #inPushOrder(logs: readonly DevnetLog[]): readonly DevnetLog[] {
     if (!this.#faults.shuffle) return logs
     const logIds = logs.map(({ transactionHash, logIndex }) => transactionHash + logIndex)
@@ -155,12 +154,12 @@ export class DevnetSockets {
 
   #subscribe({ subscriptions }: DevnetSession, params: unknown): HexString {
     const [name, filter] = Array.isArray(params) ? params : []
-    const kind = subscriptionKinds.find((one) => one === name)
+    const kind = subscriptionKinds.find((known) => known === name)
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
     if (this.#faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
     if (subscriptions.size >= SUBSCRIPTIONS_BOUND)
       throw new CallError(-32006, 'too many subscriptions on the connection')
-    // Anything but a filter is no filter, as on the real node: it asks for everything.
+    // As on the real node, anything but an object is no filter and matches every log.
     const parsed = typeof filter === 'object' && filter !== null ? parseParams(LogFilter, filter) : {}
     const id: HexString = `0x${randomBytes(16).toString('hex')}`
     subscriptions.set(id, { kind, matches: logMatcher(parsed) })

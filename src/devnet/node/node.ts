@@ -5,21 +5,21 @@ import type { FaultController } from '../faults/apply.ts'
 import { CallError } from './json-rpc.ts'
 import type { Replica } from './replica.ts'
 
-/** What the methods are answered from. */
+/** Everything that the methods read from. */
 export type DevnetNode = {
   replica: Replica
   faultController: FaultController
   chainId: number
   /** Whether `eth_getBlockReceipts` is answered. */
   receipts: boolean
-  /** Whether `eth_call` is. */
+  /** Whether `eth_call` is answered. */
   calls: boolean
-  /** How far the safe and the finalized block trail the newest. */
+  /** How many blocks `safe` and `finalized` are behind the newest. */
   safeDepth: number
   finalizedDepth: number
 }
 
-/** A block parameter by its number, where it may name a block by its hash as well. */
+/** Replaces a block hash by the block's number; tags and numbers stay. */
 export const resolveBlockHash = ({ replica }: DevnetNode, blockId: AnyBlock): string => {
   if (typeof blockId !== 'string' && 'blockNumber' in blockId) return blockId.blockNumber
   const hash = typeof blockId === 'string' ? blockId : blockId.blockHash
@@ -29,7 +29,7 @@ export const resolveBlockHash = ({ replica }: DevnetNode, blockId: AnyBlock): st
   return quantity(block.number)
 }
 
-/** The number that a block parameter means. */
+/** The number of the block that a tag or a number names. */
 export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 'pending' => {
   switch (blockId as (typeof blockTags)[number]) {
     case 'pending':
@@ -47,7 +47,7 @@ export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 
   }
 }
 
-/** The block asked for, pending or sealed; undefined where there is none. */
+/** The requested block, pending or sealed; undefined where there is none. */
 export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | undefined => {
   const { replica, faultController } = node
   const number = resolveBlockNumber(node, blockId)
@@ -56,7 +56,7 @@ export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | unde
   return replica.preconfirmed ?? replica.head
 }
 
-/** Where state is read: a sealed block's number, or what is pre-confirmed. */
+/** The block whose state is read: a sealed block's number, or `pending`. */
 export const resolveStateBlock = (node: DevnetNode, blockId: string): number | 'pending' => {
   const { replica } = node
   const number = resolveBlockNumber(node, blockId)
@@ -65,12 +65,12 @@ export const resolveStateBlock = (node: DevnetNode, blockId: string): number | '
     return shownBlock.number > replica.head.number ? 'pending' : shownBlock.number
   }
   if (number > replica.head.number) throw new CallError(-32001, `block not found: ${blockId}`)
-  // The state before the oldest block that is kept can still be told by undoing that block.
+  // The state before the oldest kept block is still available by undoing that block.
   if (number !== 0 && number < replica.oldest - 1) throw new CallError(-32000, `state at block ${blockId} is pruned`)
   return number
 }
 
-/** Never less than before: a reorganisation replaces blocks by as many. */
+/** Never decreases, since a reorganisation replaces blocks by as many. */
 const trailingBlock = ({ replica, faultController }: DevnetNode, depth: number): number => {
   if (faultController.faults.finality === 'refused') throw new CallError(-32602, 'invalid params: unknown block tag')
   const { head, oldest } = replica

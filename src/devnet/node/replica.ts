@@ -3,16 +3,16 @@ import type { Chain } from '../chain/chain.ts'
 import { digest, type HexString, ZERO_WORD } from '../chain/hex.ts'
 import type { Faults } from '../faults/faults.ts'
 
-/** How many blocks before the newest a pending state is that got stuck. */
+/** How many blocks a stuck pending state is behind the newest. */
 const STUCK_BLOCKS = 5
 
-/** The chain as one of the nodes behind the same door knows it. */
+/** The chain as one node behind a load balancer sees it. */
 export type Replica = Pick<Chain, 'head' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'> & {
-  /** The block that it shows as pre-confirmed; none where it knows of no such thing. */
+  /** The block that it shows as pending; undefined without pre-confirmations. */
   readonly preconfirmed: DevnetBlock | undefined
 }
 
-/** A node that is up to date, and shows as pre-confirmed what the weather lets it. */
+/** An up-to-date node; the faults decide what it shows as pending. */
 export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => {
   let cachedStuckBlock: DevnetBlock | undefined
   const readStuckBlock = () => {
@@ -52,7 +52,7 @@ export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => 
   }
 }
 
-/** A node that is some blocks behind, knows nothing of those, and pre-confirms nothing. */
+/** A node some blocks behind, without the newer ones and without pre-confirmations. */
 export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
   const readHead = () => chain.block(Math.max(chain.head.number - faults.lagBlocks, chain.oldest)) ?? chain.head
   const ifKnown = (block: DevnetBlock | undefined) => (block && block.number <= readHead().number ? block : undefined)
@@ -70,7 +70,7 @@ export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
   }
 }
 
-/** The same block under another hash, which its logs name. */
+/** The same block under another hash, in its logs too. */
 const withHash = (block: DevnetBlock, hash: HexString): DevnetBlock => ({
   ...block,
   hash,

@@ -1,7 +1,7 @@
 import { type Method, methods } from '../../chain/rpc/methods.ts'
 import type { RequestKind } from './node-server.ts'
 
-/** What is counted: each method, by whichever carrier it came, and each door that was knocked at, also when it stayed shut. */
+/** Counted are each method, over HTTP or a socket, and each kind of request, also when it is refused. */
 export type CountedRequest = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | RequestKind
 
 const countedNames = [
@@ -17,10 +17,10 @@ const countedNames = [
 
 const isCountedRequest = (name: string): name is CountedRequest => countedNames.includes(name)
 
-/** How many may wait for something at a time. */
+/** How many waits may be open at a time. */
 const WATCHERS_BOUND = 1_000
 
-/** What was asked, counted, and a way to wait for a thing to be so without asking again and again. */
+/** Counts requests, and lets a test wait for a condition without polling. */
 export const createRequestCounts = () => {
   const requests = Object.fromEntries(countedNames.map((name) => [name, 0])) as Record<CountedRequest, number>
   const watchers = new Set<() => void>()

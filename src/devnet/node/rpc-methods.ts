@@ -8,7 +8,7 @@ import { blockJson, receiptsJson } from './json.ts'
 import { CallError, type RpcHandler } from './json-rpc.ts'
 import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from './node.ts'
 
-/** The methods, each from unchecked parameters to its result; a `CallError` where there is none. */
+/** Dispatches a method with unchecked parameters. Throws a `CallError` where there is no result. */
 export const createMethods = (node: DevnetNode): RpcHandler => {
   const { replica, faultController } = node
   const readAccountValue =
@@ -49,12 +49,12 @@ export const createMethods = (node: DevnetNode): RpcHandler => {
   }
 }
 
-/** What is answered: the methods of the interface document, and one beside it. */
+/** The methods of the interface document, and `eth_call`, which is not in it. */
 type AnsweredMethod = Method | 'eth_call'
 
 const isAnsweredMethod = (name: string): name is AnsweredMethod => name === 'eth_call' || Object.hasOwn(methods, name)
 
-/** Reads parameters by a schema; -32602 if they do not fit. */
+/** Parses parameters by a schema; -32602 if they are invalid. */
 export const parseParams = <S extends z.ZodType>(schema: S, params: unknown): z.infer<S> => {
   const parsed = schema.safeParse(params)
   if (parsed.success) return parsed.data

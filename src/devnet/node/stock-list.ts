@@ -2,7 +2,7 @@ import { type HexString, toLowerHex } from '../chain/hex.ts'
 import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/listed.ts'
 import type { TokenListing } from './list-record.ts'
 
-/** A record of the list. No field is required. A multiplier given as text stands in the answer with exactly those digits. */
+/** A record of the list; no field is required. A multiplier given as text is served with exactly its digits. */
 type StockRecord = {
   contract_address?: string
   symbol?: string
@@ -18,31 +18,30 @@ type StockRecord = {
   [unknown: string]: unknown
 }
 
-/** The list at the door, and what a test does to it. */
+/** The served list, and how a test changes it. */
 export type StockList = {
-  /** Every record as it would be served now. */
+  /** The records as they would be served now. */
   records: () => readonly StockRecord[]
-  /** A new listing, or a second record of the same. */
+  /** Adds a record; it may repeat a token. */
   add: (record: StockRecord) => void
-  /** Takes the record with this symbol or address off the list. */
+  /** Removes the record with this symbol or address. */
   remove: (symbolOrAddress: string) => void
-  /** Overrides fields of the record with this symbol or address; a field set to undefined is left out. */
+  /** Overrides fields of the record with this symbol or address; an undefined field is left out. */
   change: (symbolOrAddress: string, fields: StockRecord) => void
-  /** Serves this body instead, or what becomes of the true one; undefined serves the truth again. */
+  /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
   corrupt: (body: string | ((body: string) => string) | undefined) => void
-  /** The address of the token that the list calls so, or that was issued under this symbol, as logs write it. */
+  /** The lower-case address of the token with this symbol on the list, or issued under it. */
   addressOf: (symbol: string) => HexString
-  /** The body of the answer. */
   body: () => string
 }
 
 // Not yet in TypeScript's library; Node has it since 21.
 const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 
-/** A place on the list: what is so when it is read, undefined while the token is not listed, and what a test says instead. */
+/** An entry of the list with a test's overrides. Its record is undefined while the token is not listed. */
 type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRecord; issuedAs?: string }
 
-/** The list of some tokens, each as it is when the list is read; a token of which nothing is read is not on it. */
+/** The list of some tokens, each read when the list is served. A token without data is not on the list. */
 export const createStockList = (
   tokens: readonly DevnetToken[],
   readToken: (token: DevnetToken) => TokenListing | undefined,
@@ -62,8 +61,8 @@ export const createStockList = (
     return record ? [{ ...record, ...overrides }] : []
   }
   const findEntry = (symbolOrAddress: string): ListEntry => {
-    const entry = entries.find((one) =>
-      servedRecords(one).some(
+    const entry = entries.find((candidate) =>
+      servedRecords(candidate).some(
         ({ symbol, contract_address }) =>
           symbol === symbolOrAddress || contract_address?.toLowerCase() === symbolOrAddress.toLowerCase(),
       ),
@@ -72,7 +71,7 @@ export const createStockList = (
     return entry
   }
   const entryOfSymbol = (symbol: string): ListEntry => {
-    const entry = entries.find((one) => servedRecords(one).some((record) => record.symbol === symbol))
+    const entry = entries.find((candidate) => servedRecords(candidate).some((record) => record.symbol === symbol))
     return entry ?? entries.find(({ issuedAs }) => issuedAs === symbol) ?? findEntry(symbol)
   }
   const body = () => JSON.stringify({ tokens: entries.flatMap(servedRecords).map(withExactMultiplier) })
@@ -84,7 +83,7 @@ export const createStockList = (
     },
     remove: (symbolOrAddress) => {
       const entry = findEntry(symbolOrAddress)
-      entries = entries.filter((one) => one !== entry)
+      entries = entries.filter((listed) => listed !== entry)
     },
     change: (symbolOrAddress, fields) => {
       const entry = findEntry(symbolOrAddress)
@@ -121,6 +120,6 @@ const toRecord = (
   }),
 })
 
-/** A double cannot hold the multiplier's eighteen decimals, so its digits are written as they are. */
+/** A double cannot hold the multiplier's eighteen decimals, so its digits are written unchanged. */
 const withExactMultiplier = (record: StockRecord) =>
   typeof record.multiplier === 'string' ? { ...record, multiplier: rawJSON(record.multiplier) } : record

@@ -3,7 +3,7 @@ import { encodeAbiParameters, encodeEventTopics, getAbiItem, parseAbi } from 'vi
 import type { EmittedLog } from '../chain/block.ts'
 import type { HexString } from '../chain/hex.ts'
 
-/** What a token can be told to do, and what it says of it. */
+/** Functions and events of a token. */
 export const tokenAbi = parseAbi([
   'function updateMultiplier(uint256 newMultiplier)',
   'function updateUIMultiplier(uint256 newMultiplier, uint256 effectiveAt)',
@@ -36,7 +36,7 @@ export const tokenAbi = parseAbi([
   'event SupplyCapUpdated(address indexed updater, uint256 oldSupplyCap, uint256 newSupplyCap)',
 ])
 
-/** What an aggregator is told, and says of a round. */
+/** Function and events of a feed's aggregator. */
 export const aggregatorAbi = parseAbi([
   'function transmit(uint32 aggregatorRoundId, int192 answer)',
   'event NewTransmission(uint32 indexed aggregatorRoundId, int192 answer, address transmitter, uint32 observationsTimestamp, int192[] observations, bytes observers, int192 juelsPerFeeCoin, bytes32 configDigest, uint40 epochAndRound)',
@@ -44,17 +44,15 @@ export const aggregatorAbi = parseAbi([
   'event AnswerUpdated(int256 indexed current, uint256 indexed roundId, uint256 updatedAt)',
 ])
 
-/** What an event says, by the names in its signature. */
+/** The values of an event, by the names in its signature. */
 type EventArgs = Readonly<Record<string, unknown>>
 
-/** A log of a token. */
 export const tokenLog = (
   address: HexString,
   event: ContractEventName<typeof tokenAbi>,
   args: EventArgs = {},
 ): EmittedLog => encodeLog(tokenAbi, address, event, args)
 
-/** A log of an aggregator. */
 export const aggregatorLog = (
   address: HexString,
   event: ContractEventName<typeof aggregatorAbi>,

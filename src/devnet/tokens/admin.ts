@@ -4,7 +4,7 @@ import { tokenAbi, tokenLog } from './abi.ts'
 import type { TokenCall } from './issuer-call.ts'
 import { nameKey, packFeatures, packText, pausedFeaturesKey, supplyCapKey, symbolKey } from './storage.ts'
 
-/** Features are paused, beside those that are. */
+/** Pauses features in addition to those already paused. */
 export const pause =
   (features: readonly number[]): TokenCall =>
   ({ token, sender }) => ({
@@ -39,7 +39,7 @@ export const changeSymbol = (newSymbol: string): TokenCall => {
   })
 }
 
-/** The contract's document is at another place; the event does not say where. */
+/** Changes the URI of the contract's document; the event does not contain it. */
 export const changeContractUri =
   (uri: string): TokenCall =>
   ({ token }) => ({
@@ -48,7 +48,7 @@ export const changeContractUri =
     writes: [],
   })
 
-/** A further field of the record; an empty value takes it away. */
+/** Sets an extra field of the record; an empty value removes it. */
 export const changeMetadata =
   (key: string, value: string): TokenCall =>
   ({ token }) => ({

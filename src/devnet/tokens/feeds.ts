@@ -6,27 +6,26 @@ import { gasByKind } from '../chain/transactions.ts'
 import { aggregatorAbi, aggregatorLog } from './abi.ts'
 import { type DevnetToken, tokens } from './listed.ts'
 
-/** How many decimals an answer has. */
 export const FEED_DECIMALS = 8
 
-/** How long before it was written down a round was observed. */
+/** How long before its update a round is observed. */
 const OBSERVED_BEFORE_S = 15n
 
-/** The code of proxies and aggregators: a mark, since nobody runs it. */
+/** The code of proxies and aggregators: only a marker, since it never runs. */
 export const FEED_CODE = 0x6080n
 
-/** A price feed: what is asked, and what stood behind it at the start. */
+/** A price feed: its proxy, and the aggregator and phase at the start. */
 export type DevnetFeed = { token: DevnetToken; proxy: HexString; aggregator: HexString; phase: number }
 
-/** What stands behind a proxy; each new one has a phase of its own. */
+/** The aggregator behind a proxy; each new one has its own phase. */
 export type FeedState = { proxy: HexString; aggregator: HexString; phase: number }
 
-/** A round as an aggregator keeps it; all zero where there was none. */
+/** A round as an aggregator stores it; all zero before the first. */
 export type FeedRound = { round: bigint; answer: bigint; startedAt: bigint; updatedAt: bigint }
 
 type FeedRow = readonly [symbol: string, proxy: string, aggregator: string, phase?: number]
 
-// The addresses are those on Base, as the tokens' are.
+// The addresses are those on Base, like those of the tokens.
 const feedRows: readonly FeedRow[] = [
   ['AAPLc', '0x787f13dEa48Db0897CbCDD985de77809D837F988', '0xc37B6F754e90D4Cca1f533F5a08f7d532b3d0d9D'],
   ['AMZNc', '0x06A8E4b3aBB3B7543d8396FB2B763d22820cB295', '0x4816cb7EE43eE12C0BC9D3C597246f34D5CFdb7C'],
@@ -42,20 +41,19 @@ const feedRows: readonly FeedRow[] = [
   ['TSLAc', '0xFaf869185383a24F8cb00e27BdA6b63B9905DCb4', '0x0288234d9311C33BE6c3a34b051bff8A799dAA82'],
 ]
 
-/** The feed of every token that has a reference value. */
+/** The feeds of all tokens with a reference value. */
 export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
   tokens
     .filter((token) => token.symbol === symbol)
     .map((token) => ({ token, proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase })),
 )
 
-// A proxy packs its phase and the aggregator of that phase into slot 2; an aggregator keeps its newest round.
+// A proxy packs its phase and that phase's aggregator into slot 2; an aggregator stores its newest round.
 const PHASE_BITS = 16n
 const feedStateKey = (proxy: HexString) => storageKey(proxy, toWord(2n))
 const keyOfSlot = (slot: bigint) => (aggregator: HexString) => storageKey(aggregator, toWord(slot))
 const [roundKey, answerKey, startedAtKey, updatedAtKey] = [keyOfSlot(0n), keyOfSlot(1n), keyOfSlot(2n), keyOfSlot(3n)]
 
-/** What stands behind a proxy now. */
 export const readFeedState = (readState: ReadState, proxy: HexString): FeedState => {
   const packedState = readState(feedStateKey(proxy))
   return {
@@ -65,7 +63,6 @@ export const readFeedState = (readState: ReadState, proxy: HexString): FeedState
   }
 }
 
-/** The newest round of an aggregator. */
 export const readNewestRound = (readState: ReadState, aggregator: HexString): FeedRound => ({
   round: readState(roundKey(aggregator)),
   answer: BigInt.asIntN(256, readState(answerKey(aggregator))),
@@ -73,7 +70,7 @@ export const readNewestRound = (readState: ReadState, aggregator: HexString): Fe
   updatedAt: readState(updatedAtKey(aggregator)),
 })
 
-/** What a feed holds with this as its newest round. */
+/** The storage of a feed with this newest round. */
 export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: FeedRound): StateValues =>
   new Map([
     [codeKey(proxy), FEED_CODE],
@@ -82,20 +79,19 @@ export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: Fee
     ...roundValues(aggregator, newest),
   ])
 
-/** What a round is to be; its number, if it is not said, follows the one before, and its time is the block's. */
+/** A round to publish; by default it has the next number and the block's time. */
 export type RoundInput = { answer: bigint; round?: bigint; updatedAt?: bigint }
 
-/** When a round was observed that was written down at a second. */
+/** When a round with this update time was observed. */
 export const observedAt = (updatedAt: bigint): bigint =>
   updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n
 
-/** A feed publishes a round. */
 export const buildRoundTransaction =
-  (feed: DevnetFeed, sender: HexString, { answer, ...given }: RoundInput): DeferredTransaction =>
+  (feed: DevnetFeed, sender: HexString, { answer, ...requested }: RoundInput): DeferredTransaction =>
   ({ readState, timestamp }) => {
     const { aggregator } = readFeedState(readState, feed.proxy)
-    const round = given.round ?? readNewestRound(readState, aggregator).round + 1n
-    const updatedAt = given.updatedAt ?? BigInt(timestamp)
+    const round = requested.round ?? readNewestRound(readState, aggregator).round + 1n
+    const updatedAt = requested.updatedAt ?? BigInt(timestamp)
     const startedAt = observedAt(updatedAt)
     const values = roundValues(aggregator, { round, answer, startedAt, updatedAt })
     return {
@@ -126,7 +122,7 @@ export const buildRoundTransaction =
     }
   }
 
-/** A new aggregator, in the next phase; nothing says so. */
+/** Puts a new aggregator behind the proxy, in the next phase. It emits no log. */
 export const buildAggregatorSwap =
   (feed: DevnetFeed, sender: HexString): DeferredTransaction =>
   ({ readState }) => {
@@ -153,7 +149,7 @@ const addressFromWord = (value: bigint): HexString => `0x${toWord(BigInt.asUintN
 const roundValues = (aggregator: HexString, { round, answer, startedAt, updatedAt }: FeedRound): StateValues =>
   new Map([
     [roundKey(aggregator), round],
-    // A word has no sign of its own.
+    // Storage words are unsigned.
     [answerKey(aggregator), BigInt.asUintN(256, answer)],
     [startedAtKey(aggregator), startedAt],
     [updatedAtKey(aggregator), updatedAt],

@@ -6,24 +6,23 @@ import type { HexString } from '../chain/hex.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
 
-/** Who calls which token. */
+/** The called token and its caller. */
 export type CallParties = { token: HexString; sender: HexString }
 
-/** What a token does when it is called, as it meets the moment: the call, what it says and what it changes. */
+/** A call of a token: its calldata, logs and writes in a given state. */
 export type TokenCall = (
   parties: CallParties,
   context: ExecutionContext,
 ) => { input: HexString; logs: readonly EmittedLog[]; writes: readonly StateWrite[] }
 
-/** A transaction in which a token is called. */
+/** A transaction that calls a token. */
 export const buildTokenCall =
   (parties: CallParties, call: TokenCall): DeferredTransaction =>
   (context) => ({ from: parties.sender, to: parties.token, gasUsed: gasByKind.other, ...call(parties, context) })
 
-/** What is said of an announcement. */
 export type AnnouncementText = { id: string; description: string; uri: string }
 
-/** Announces, and does what it announces in the same transaction; nothing for a notice alone. */
+/** Announces calls and executes them in the same transaction; without calls it is only a notice. */
 export const announce =
   ({ id, description, uri }: AnnouncementText, calls: readonly TokenCall[]): TokenCall =>
   (parties, context) => {
@@ -39,7 +38,7 @@ export const announce =
     }
   }
 
-/** Several acts in one transaction. */
+/** Several calls in one transaction. */
 export const multicall =
   (calls: readonly TokenCall[]): TokenCall =>
   (parties, context) => {
@@ -51,7 +50,7 @@ export const multicall =
     }
   }
 
-/** Each act meets what the one before it left. */
+/** Each call sees the writes of those before it. */
 const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, context: ExecutionContext) => {
   const inputs: HexString[] = []
   const logs: EmittedLog[] = []
@@ -65,5 +64,5 @@ const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, conte
   return { inputs, logs, writes }
 }
 
-/** What comes of a call that a token refuses. */
+/** The effects of a call that a token refuses. */
 export const refusedEffects = { logs: [], writes: [] }

@@ -1,22 +1,21 @@
 import { type HexString, toLowerHex } from '../chain/hex.ts'
 
-/** How many decimals every tokenized stock has. */
 export const TOKEN_DECIMALS = 8
 
 /** A tokenized stock as the devnet issues it. */
 export type DevnetToken = {
-  /** As it stands in the list: with the checksum's capitals. */
+  /** As the list writes it, with checksum capitals. */
   contractAddress: string
-  /** As it stands in logs: lower case. */
+  /** As logs write it, in lower case. */
   address: HexString
   symbol: string
   name: string
   isin: string
   /** Tokens issued at the start, in the token's smallest unit. */
   supply: bigint
-  /** Its digits, since a double cannot hold them. */
+  /** Decimal text, since a double cannot hold all digits. */
   multiplier: string
-  /** What the reference value moves around, in dollars; absent for a listing that has none yet. */
+  /** The reference value's average, in dollars; absent for a token that has none yet. */
   nav?: number
 }
 
@@ -45,7 +44,7 @@ const multipliers: Readonly<Record<string, string>> = {
   METAc: '1.000313792289598084',
 }
 
-/** A tokenized stock that is not listed at the start. */
+/** A token that is listed later. */
 export const lateToken: DevnetToken = {
   contractAddress: '0xB20000000000000000000031e5a2C5b3c5DfE1A7',
   address: '0xb20000000000000000000031e5a2c5b3c5dfe1a7',
@@ -56,7 +55,7 @@ export const lateToken: DevnetToken = {
   multiplier: '1',
 }
 
-/** Every tokenized stock that is listed at the start. */
+/** The tokens listed at the start. */
 export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
   contractAddress,
   address: toLowerHex(contractAddress),

@@ -6,7 +6,7 @@ import { tokenAbi, tokenLog } from './abi.ts'
 import { refusedEffects, type TokenCall } from './issuer-call.ts'
 import { effectiveAtKey, isScheduled, multiplierAt, multiplierKey, scheduledMultiplierKey } from './storage.ts'
 
-/** The multiplier is another from now on; a schedule that still lies ahead is given up. */
+/** Changes the multiplier now; a pending schedule is cancelled. */
 export const changeMultiplier =
   (to: bigint): TokenCall =>
   ({ token }, { readState, timestamp }) => ({
@@ -27,7 +27,7 @@ export const changeMultiplier =
     ],
   })
 
-/** The multiplier will be another from a second on, without a word then. Refused while another schedule lies ahead, and for the past. */
+/** Schedules a multiplier, which takes effect without a log. Refused for the past, and while another is scheduled. */
 export const scheduleMultiplier =
   (to: bigint, effectiveAt: number): TokenCall =>
   ({ token }, { readState, timestamp }) => {
@@ -48,7 +48,7 @@ export const scheduleMultiplier =
         }),
       ],
       writes: [
-        // What was scheduled before and has matured would be lost otherwise.
+        // Otherwise an earlier schedule that is already effective would be lost.
         writeValue(multiplierKey(token), current),
         writeValue(scheduledMultiplierKey(token), to),
         writeValue(effectiveAtKey(token), BigInt(effectiveAt)),
@@ -56,7 +56,7 @@ export const scheduleMultiplier =
     }
   }
 
-/** The schedule that lies ahead is given up; refused where none does. */
+/** Cancels the pending schedule; refused without one. */
 export const cancelSchedule: TokenCall = ({ token }, { readState, timestamp }) => {
   const input = encodeFunctionData({ abi: tokenAbi, functionName: 'cancelUIMultiplierUpdate' })
   if (!isScheduled(readState, token, timestamp)) return { input, ...refusedEffects }

@@ -3,17 +3,16 @@ import { type ReadState, type StateValues, storageKey } from '../chain/account-s
 import { type HexString, toWord } from '../chain/hex.ts'
 import type { DevnetToken } from './listed.ts'
 
-/** How many decimals a multiplier has. */
 export const MULTIPLIER_DECIMALS = 18
 const ONE = 10n ** 18n
 
-/** The cap of a token that has none. */
+/** The cap of a token without a cap. */
 export const NO_CAP = 2n ** 128n - 1n
 
-/** How long a text may be that a slot holds. */
+/** The longest text that fits into one slot. */
 const TEXT_BOUND_BYTES = 31
 
-// What a token says of itself stands after balances, allowances and the supply.
+// These slots follow balances, allowances and the supply.
 const keyOfSlot = (slot: bigint) => (token: HexString) => storageKey(token, toWord(slot))
 export const multiplierKey = keyOfSlot(3n)
 export const scheduledMultiplierKey = keyOfSlot(4n)
@@ -23,7 +22,7 @@ export const nameKey = keyOfSlot(7n)
 export const symbolKey = keyOfSlot(8n)
 export const supplyCapKey = keyOfSlot(9n)
 
-/** What a token says of itself when it is issued. */
+/** The storage of a token when it is issued. */
 export const initialTokenValues = ({ address, name, symbol, multiplier }: DevnetToken): StateValues =>
   new Map([
     [multiplierKey(address), parseUnits(multiplier, MULTIPLIER_DECIMALS)],
@@ -32,26 +31,26 @@ export const initialTokenValues = ({ address, name, symbol, multiplier }: Devnet
     [supplyCapKey(address), NO_CAP],
   ])
 
-/** The multiplier by a time, 18 decimals: what was scheduled takes effect without a write. A token that never had one has 1. */
+/** The multiplier at a time, with 18 decimals. A schedule takes effect without a write. The default is 1. */
 export const multiplierAt = (readState: ReadState, token: HexString, timestamp: number): bigint => {
   const effectiveAt = readState(effectiveAtKey(token))
   const isEffective = effectiveAt !== 0n && effectiveAt <= timestamp
   return readState(isEffective ? scheduledMultiplierKey(token) : multiplierKey(token)) || ONE
 }
 
-/** Whether a schedule still lies ahead. */
+/** Whether a schedule is pending at a time. */
 export const isScheduled = (readState: ReadState, token: HexString, timestamp: number): boolean =>
   readState(effectiveAtKey(token)) > timestamp
 
-/** Pauses as a word: a bit for each feature. */
+/** Features as bits of a number. */
 export const packFeatures = (features: readonly number[]): bigint =>
   features.reduce((bits, feature) => bits | (1n << BigInt(feature)), 0n)
 
-/** The features that are paused, in order. */
+/** The features of a number's bits, in order. */
 export const unpackFeatures = (bits: bigint): readonly number[] =>
   [...bits.toString(2)].toReversed().flatMap((bit, feature) => (bit === '1' ? [feature] : []))
 
-/** A short text as Solidity packs it into its slot: the bytes first, twice their count last. */
+/** A short text as Solidity packs it into a slot: the bytes first, twice their count last. */
 export const packText = (text: string): bigint => {
   const bytes = Buffer.from(text)
   if (bytes.length > TEXT_BOUND_BYTES) throw new Error(`"${text}" is longer than ${TEXT_BOUND_BYTES} bytes`)

@@ -25,7 +25,7 @@ export const upgradeRequired = new Refusal(
 export const metricsForbidden = new Refusal(
   403,
   'forbidden',
-  'Metrics are given to this machine, and to whoever bears METRICS_TOKEN.',
+  'Metrics are served to this machine, and to others with METRICS_TOKEN as their bearer token.',
 )
 export const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
 export const unreadableAddress = new Refusal(

@@ -1,65 +1,71 @@
 import { describe, expect, it } from 'vitest'
+import type { DevnetBlock } from '../../../src/devnet/chain/block.ts'
+import { digest } from '../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { freePort } from '../../support/child-program.ts'
-import { until } from '../../support/rpc-scenarios.ts'
-import { listenToAll, openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
-import { errorResponder, type Responder, rawResponder } from '../../unit/chain/rpc/fake-endpoint.ts'
+import type { Faults } from '../../../src/devnet/faults/faults.ts'
+import { nodeEndpoint, relayEndpoint, waitForSameChain } from '../../support/rpc-scenarios.ts'
+import {
+  listenToAll,
+  openDevnet,
+  openRelayFor,
+  openTestStack,
+  type TestStack,
+  transfer,
+} from '../../support/test-stack.ts'
 import { rpcCall } from '../../unit/devnet/devnet-client.ts'
-import { highRpcRateSettings, nodeWithOverrides, throughRelay } from './node-and-gateway.ts'
-import { highLimits, RpcTestClient } from './rpc-test-client.ts'
+import { highLimits, quantity, throughRelay } from './node-and-gateway.ts'
+import { RpcTestClient } from './rpc-test-client.ts'
 
-/** How long an answer about the pending state is given again. */
+/** How long the relay reuses an answer about the pending state. */
 const REFRESH_MS = 200
 const CALLERS = 1_000
 
 type RpcQuery = readonly [method: string, ...params: unknown[]]
 
-/** A crowd over a few connections, each of whom asks the same at the same time; all that they were answered. */
-async function callAtOnce(
-  listeners: readonly RpcTestClient[],
-  [method, ...params]: RpcQuery,
-): Promise<readonly unknown[]> {
-  const given = Array.from({ length: CALLERS }, (_, n) => listeners[n % listeners.length]?.call(method, ...params))
-  return (await Promise.all(given)).map((answer) => answer?.result)
+const nonceAt = (devnet: Devnet, tag: string): RpcQuery => ['eth_getTransactionCount', devnet.custodian, tag]
+
+/** A stack and twenty clients; each query is sent a thousand times at once, and all results are collected. */
+async function openCrowd() {
+  const stack = await openTestStack(highLimits)
+  const clients = await Promise.all(Array.from({ length: 20 }, () => RpcTestClient.open(stack)))
+  const askAtOnce = async ([method, ...params]: RpcQuery) => {
+    const answers = Array.from({ length: CALLERS }, (_, n) => clients[n % clients.length]?.call(method, ...params))
+    return new Set((await Promise.all(answers)).map((answer) => answer?.result))
+  }
+  return { stack, ...stack, clients, askAtOnce }
 }
 
-const nonceQuery = (devnet: Devnet): RpcQuery => ['eth_getTransactionCount', devnet.custodian, 'pending']
-
-describe('a thousand who ask the same at once', () => {
-  it('of the pending state cost one question per refresh, and are told what it is', async () => {
-    const stack = await openTestStack(highLimits)
-    const { devnet } = stack
+describe('a thousand equal requests at once', () => {
+  it('cost one request per refresh where they ask for the pending state', async () => {
+    const { stack, devnet, askAtOnce } = await openCrowd()
     const received = await listenToAll(stack)
-    const listeners = await Promise.all(Array.from({ length: 20 }, () => RpcTestClient.open(stack)))
+    const nonce = nonceAt(devnet, 'pending')
     for (let round = 1; round <= 5; round += 1) {
       transfer(stack)
       await received.until(() => received.messagesOf('transfer').length === round)
-      const truth = (await rpcCall(devnet, ...nonceQuery(devnet))).result
+      const { result } = await rpcCall(devnet, ...nonce)
       const [before, begin] = [devnet.requests.eth_getTransactionCount, performance.now()]
-      expect(new Set(await callAtOnce(listeners, nonceQuery(devnet)))).toEqual(new Set([truth]))
+      expect(await askAtOnce(nonce)).toEqual(new Set([result]))
       const refreshes = 1 + Math.floor((performance.now() - begin) / REFRESH_MS)
-      const asked = devnet.requests.eth_getTransactionCount - before
-      expect(asked).toBeGreaterThan(0)
-      expect(asked).toBeLessThanOrEqual(refreshes)
+      const requestCount = devnet.requests.eth_getTransactionCount - before
+      expect(requestCount).toBeGreaterThan(0)
+      expect(requestCount).toBeLessThanOrEqual(refreshes)
     }
   })
 
-  it('of the latest block, or of a sealed one, cost one question per head, or one alone', async () => {
-    const stack = await openTestStack(highLimits)
-    const { devnet } = stack
-    const listeners = await Promise.all(Array.from({ length: 20 }, () => RpcTestClient.open(stack)))
-    const number = `0x${devnet.chain.head.number.toString(16)}`
-    const sealed: RpcQuery = ['eth_getCode', devnet.list.addressOf('AAPLc'), number]
-    const latest: RpcQuery = ['eth_getTransactionCount', devnet.custodian, 'latest']
-    const published = await listeners[0]?.subscribe('newHeads')
+  it('cost one request per head at the latest block, and one in all at a sealed block', async () => {
+    const { stack, devnet, clients, askAtOnce } = await openCrowd()
+    const sealed: RpcQuery = ['eth_getCode', devnet.list.addressOf('AAPLc'), quantity(devnet.chain.head.number)]
+    const latest = nonceAt(devnet, 'latest')
+    const heads = await clients[0]?.subscribe('newHeads')
     for (let head = 1; head <= 3; head += 1) {
       transfer(stack)
       devnet.seal()
-      await published?.waitForResults(head)
+      await heads?.waitForResults(head)
       const before = devnet.requests.eth_getTransactionCount
-      const truth = (await rpcCall(devnet, ...latest)).result
-      expect(new Set(await callAtOnce(listeners, latest))).toEqual(new Set([truth]))
-      expect(new Set(await callAtOnce(listeners, sealed)).size).toBe(1)
+      const { result } = await rpcCall(devnet, ...latest)
+      expect(await askAtOnce(latest)).toEqual(new Set([result]))
+      expect((await askAtOnce(sealed)).size).toBe(1)
       // The test itself asked once.
       expect(devnet.requests.eth_getTransactionCount - before - 1).toBe(1)
     }
@@ -68,122 +74,123 @@ describe('a thousand who ask the same at once', () => {
     expect(metrics).toContain('stocktape_rpc_passed_total{method="eth_getCode"} 1\n')
   })
 
-  it('while a busy block is pushed log by log cost no question per log', async () => {
-    const stack = await openTestStack(highLimits)
-    const { devnet } = stack
+  it('cost less than one request per log while the logs of a busy block arrive', async () => {
+    const { stack, devnet, askAtOnce } = await openCrowd()
     const received = await listenToAll(stack)
-    const listeners = await Promise.all(Array.from({ length: 20 }, () => RpcTestClient.open(stack)))
-    await callAtOnce(listeners, nonceQuery(devnet))
+    const nonce = nonceAt(devnet, 'pending')
+    await askAtOnce(nonce)
     const [before, begin] = [devnet.requests.eth_getTransactionCount, performance.now()]
     transfer(stack, 'AAPLc', 200)
-    while (received.messagesOf('transfer').length < 200) await callAtOnce(listeners, nonceQuery(devnet))
-    // What comes in one turn is one move; the logs of a flashblock come in a few.
+    while (received.messagesOf('transfer').length < 200) await askAtOnce(nonce)
+    // Logs that arrive in one turn of the event loop are one change; those of a flashblock take a few turns.
     const refreshes = 2 + Math.floor((performance.now() - begin) / REFRESH_MS)
     expect(devnet.requests.eth_getTransactionCount - before).toBeLessThanOrEqual(refreshes + 200 / 4)
-    expect(new Set(await callAtOnce(listeners, nonceQuery(devnet))).size).toBe(1)
+    expect((await askAtOnce(nonce)).size).toBe(1)
   })
 })
 
-/** A devnet, an upstream before it that answers some questions itself, and a relay that asks that one first. */
-async function openRelayBehindNode(
-  answers: (method: string) => Responder | null,
-  more: (devnet: Devnet) => readonly string[],
-) {
-  const devnet = await openDevnet()
-  const upstream = await nodeWithOverrides(devnet, ({ method }) => answers(method))
-  const rpcUrl = [upstream.url, ...more(devnet)].join(',')
-  const relay = await openRelayFor({ ...devnet, rpcUrl }, highRpcRateSettings)
-  const received = await listenToAll({ relay }, 'start')
-  await received.waitFor('status', ({ source }) => source === 'pendingLogs')
-  return { devnet, upstream, relay, heard: received, node: throughRelay(devnet, relay) }
+/** Requests whose answers a reorganisation of a block changes. */
+function affectedQueries(devnet: Devnet, { number, hash }: DevnetBlock): readonly RpcQuery[] {
+  const address = devnet.list.addressOf('AAPLc')
+  return [
+    ['eth_blockNumber'],
+    ['eth_getBlockByNumber', 'latest', false],
+    ['eth_getBlockByNumber', 'pending', false],
+    ['eth_getBlockByNumber', quantity(number), true],
+    ...[quantity(number), { blockHash: hash }, 'latest', 'pending'].map(
+      (at): RpcQuery => ['eth_getTransactionCount', devnet.custodian, at],
+    ),
+    ['eth_getLogs', { address, blockHash: hash }],
+    ['eth_getLogs', { address, fromBlock: quantity(number), toBlock: quantity(number) }],
+    ['eth_getLogs', { address, fromBlock: quantity(number - 20), toBlock: 'latest' }],
+  ]
 }
 
-const neverAnswers: Responder = () => {}
-const resetsConnection: Responder = (_, response) => response.destroy()
+const answersOf = (node: Devnet, queries: readonly RpcQuery[]): Promise<readonly string[]> =>
+  Promise.all(
+    queries.map(async (query) => {
+      const { result, error } = await rpcCall(node, ...query)
+      return `${JSON.stringify(query)}: ${digest(JSON.stringify([result, error]))}`
+    }),
+  )
 
-describe('an upstream that fails', () => {
-  const balance = (devnet: Devnet): RpcQuery => ['eth_getBalance', devnet.custodian, 'latest']
+/** A relay on a devnet with faults, and a client that follows its heads. */
+async function openRelayWithHeads(settings: Record<string, string> = {}, faults: Partial<Faults> = {}) {
+  const devnet = await openDevnet()
+  Object.assign(devnet.faults, faults)
+  const relay = await openRelayFor(devnet, { ...highLimits, ...settings })
+  const stack: TestStack = { devnet, relay }
+  await waitForSameChain(relayEndpoint(relay), nodeEndpoint(devnet))
+  const heads = await (await RpcTestClient.open(stack)).subscribe('newHeads')
+  const hashes = () => heads.results.map((head) => (head as { hash: string }).hash)
+  const waitForHead = async ({ hash }: Pick<DevnetBlock, 'hash'>) => {
+    for (let count = heads.results.length; !hashes().includes(hash); count += 1) await heads.waitForResults(count)
+  }
+  /** Seals a block of two transfers; the block and the hash of the first. */
+  const seal = async () => {
+    const first = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
+    transfer(stack)
+    const block = devnet.seal()
+    await waitForHead(block)
+    return { first, block }
+  }
+  return { devnet, node: throughRelay(devnet, relay), stack, waitForHead, seal }
+}
 
-  it.each<[string, Responder]>([
-    ['answers 503', rawResponder(503)],
-    ['answers 429', rawResponder(429)],
-    ['says that it is busy', errorResponder(429, -32_016, 'over rate limit')],
-    ['says that it is not well', errorResponder(200, -32_011, 'no backend is currently healthy to serve traffic')],
-    ['lacks the block', errorResponder(200, -32_000, 'header not found')],
-    ['answers garbage', rawResponder(200, '<html>')],
-    ['breaks off', resetsConnection],
-    ['hangs', neverAnswers],
-  ])('is stood in for by the second of UPSTREAM_RPC_URL where it %s', async (_, failing) => {
-    const fails = (method: string) => (method === 'eth_getBalance' ? failing : null)
-    const { devnet, node, heard } = await openRelayBehindNode(fails, ({ rpcUrl }) => [rpcUrl])
-    expect(await rpcCall(node, ...balance(devnet))).toEqual(await rpcCall(devnet, ...balance(devnet)))
-    expect(heard.messagesOf('status').map(({ reason }) => reason)).toEqual(['ok'])
-  })
-
-  it('is stood in for where nobody is there', async () => {
-    const devnet = await openDevnet()
-    const rpcUrl = `http://127.0.0.1:${await freePort()},${devnet.rpcUrl}`
-    const relay = await openRelayFor({ ...devnet, rpcUrl }, highRpcRateSettings)
-    expect(await rpcCall(throughRelay(devnet, relay), ...balance(devnet))).toEqual(
-      await rpcCall(devnet, ...balance(devnet)),
-    )
-  })
-
-  it('has what it says passed on with its code, where all fail, and nothing of where it is', async () => {
-    const busy = errorResponder(429, -32_016, 'over rate limit of key-9f8e7d')
-    const { devnet, node } = await openRelayBehindNode(
-      (method) => (method === 'eth_getBalance' ? busy : null),
-      () => [],
-    )
-    const { status, error } = await rpcCall(node, ...balance(devnet))
-    expect({ status, error }).toEqual({ status: 200, error: { code: -32_016, message: 'over rate limit of …' } })
-  })
-
-  it('is left alone after a 429, for as long as it asks for, and nobody else is told down', async () => {
-    const busy = errorResponder(429, -32_016, 'over rate limit', { 'retry-after': '1' })
-    let fails = true
-    const { devnet, upstream, node, heard } = await openRelayBehindNode(
-      (method) => (fails && method === 'eth_getBalance' ? busy : null),
-      () => [],
-    )
-    const asked = () => upstream.methods().filter((method) => method === 'eth_getBalance').length
-    expect((await rpcCall(node, ...balance(devnet))).error).toMatchObject({ code: -32_016 })
-    expect((await rpcCall(node, ...balance(devnet))).error).toMatchObject({ code: -32_005 })
-    expect(asked()).toBe(1)
-    fails = false
-    const begin = performance.now()
-    await until(async () => (await rpcCall(node, ...balance(devnet))).error === undefined, 'an answer')
-    expect(performance.now() - begin).toBeGreaterThan(500)
-    expect(asked()).toBe(2)
-    expect(heard.messagesOf('status').map(({ source, reason }) => `${source} ${reason}`)).toEqual(['pendingLogs ok'])
-  })
-})
-
-describe('a question that always times out', () => {
-  it('is -32000 each time, and leaves the source of the relay and all other questions as they are', async () => {
-    const { devnet, relay, node, heard } = await openRelayBehindNode(
-      (method) => (method === 'eth_getStorageAt' ? neverAnswers : null),
-      () => [],
-    )
-    const token = devnet.list.addressOf('AAPLc')
-    const slow = ['0x1', '0x2', '0x1', '0x3'].map((slot) => rpcCall(node, 'eth_getStorageAt', token, slot, 'latest'))
-    let over = 0
-    for (const answer of slow) void answer.then(() => (over += 1))
-    let raw = 0n
-    while (over < slow.length) {
-      raw += 1n
-      transfer({ devnet }, 'AAPLc', 1, raw)
-      devnet.seal()
-      await heard.waitFor('transfer', (one) => one.raw === String(raw))
-      const nonce = ['eth_getTransactionCount', devnet.custodian, 'pending'] as const
-      await until(
-        async () => (await rpcCall(node, ...nonce)).result === (await rpcCall(devnet, ...nonce)).result,
-        'the nonce',
-      )
+describe('a reorganisation invalidates cached answers', () => {
+  it.each<[string, Record<string, string>, Partial<Faults>]>([
+    ['by a head of the same height', {}, {}],
+    ['by removed logs', {}, { refused: ['pendingLogs'], silent: ['newHeads'] }],
+    ['by polling, without a socket', { UPSTREAM_WS_URL: '' }, {}],
+    ['by polling, where nothing is pre-confirmed', { UPSTREAM_WS_URL: '' }, { pending: 'latest' }],
+  ])('when the relay learns of it %s', async (_, settings, faults) => {
+    const { devnet, node, waitForHead, seal } = await openRelayWithHeads(settings, faults)
+    for (const depth of [1, 2]) {
+      const { first, block } = await seal()
+      if (depth > 1) await seal()
+      const queries = affectedQueries(devnet, block)
+      const before = await answersOf(devnet, queries)
+      // The second time they come from the cache.
+      for (let time = 0; time < 2; time += 1) expect(await answersOf(node, queries)).toEqual(before)
+      for (const replacement of devnet.reorg(depth, [first])) await waitForHead(replacement)
+      const after = await answersOf(devnet, queries)
+      expect(after).not.toEqual(before)
+      expect(await answersOf(node, queries)).toEqual(after)
     }
-    for (const { status, error } of await Promise.all(slow))
-      expect({ status, code: error?.code }).toEqual({ status: 200, code: -32_000 })
-    expect(heard.messagesOf('status').map(({ source, reason }) => `${source} ${reason}`)).toEqual(['pendingLogs ok'])
-    expect((await fetch(`${relay.url}/readyz`)).status).toBe(200)
+  })
+
+  it('while requests are under way and heads follow each other fast', async () => {
+    const { devnet, node, waitForHead, seal } = await openRelayWithHeads()
+    for (let round = 0; round < 10; round += 1) {
+      const { first, block } = await seal()
+      const queries = affectedQueries(devnet, block)
+      await answersOf(node, queries)
+      devnet.faults.delayMs = 50
+      const underWay = answersOf(node, queries)
+      const [replacement] = devnet.reorg(1, [first])
+      devnet.seal()
+      devnet.faults.delayMs = 0
+      await underWay
+      if (replacement) await waitForHead(replacement)
+      await waitForHead(devnet.chain.head)
+      expect(await answersOf(node, queries)).toEqual(await answersOf(devnet, queries))
+    }
+  })
+
+  it('though the replaced block was never settled', async () => {
+    const { devnet, node, stack, waitForHead, seal } = await openRelayWithHeads()
+    const received = await listenToAll(stack)
+    devnet.faults.missingByHash = 6
+    const { first, block } = await seal()
+    const queries = affectedQueries(devnet, block)
+    expect(await answersOf(node, queries.slice(0, 5))).toEqual(await answersOf(devnet, queries.slice(0, 5)))
+    const [replacement] = devnet.reorg(1, [first])
+    devnet.faults.clear()
+    await received.waitFor('seal', (seal) => seal.block.hash === replacement?.hash)
+    expect(await answersOf(node, queries)).toEqual(await answersOf(devnet, queries))
+    // The next block does not bring back answers about the replaced one.
+    devnet.seal()
+    await waitForHead(devnet.chain.head)
+    expect(await answersOf(node, queries)).toEqual(await answersOf(devnet, queries))
   })
 })

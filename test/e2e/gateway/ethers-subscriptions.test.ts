@@ -1,4 +1,4 @@
-import type { JsonRpcApiProvider, Log } from 'ethers'
+import type { Log } from 'ethers'
 import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { ethersProviderFor } from '../../support/ethers-client.ts'
@@ -10,6 +10,7 @@ import {
   logsAbove,
   nodeEndpoint,
   produceBlocks,
+  type RpcEndpoint,
   relayEndpoint,
   WAIT_OPTIONS,
 } from '../../support/rpc-scenarios.ts'
@@ -17,102 +18,96 @@ import { openTestStack, transfer } from '../../support/test-stack.ts'
 
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
-/** Listens to all that ethers can be listened to; what was heard, and what was answered, by method. */
-async function listenToEverything(provider: JsonRpcApiProvider, devnet: Devnet) {
-  const received = { blocks: [] as number[], transfers: [] as string[], ofOne: [] as string[], errors: [] as unknown[] }
-  const asked = new Map<unknown, string>()
+const logPositionOf = ({ blockHash, index, removed }: Log) =>
+  `${logPosition({ blockHash, logIndex: index })}${removed ? ' removed' : ''}`
+
+/** Subscribes to all that ethers offers; what it receives, and how often a method was answered. */
+async function subscribeToAll(endpoint: RpcEndpoint, devnet: Devnet, transport: 'http' | 'webSocket' = 'webSocket') {
+  const provider = ethersProviderFor(endpoint, transport)
+  const received = {
+    blocks: [] as number[],
+    transfers: [] as string[],
+    ofToken: [] as string[],
+    errors: [] as unknown[],
+  }
+  const methodById = new Map<unknown, string>()
   const answered: string[] = []
   await provider.on('debug', ({ action, payload, result }) => {
-    for (const { id, method } of [payload ?? []].flat()) asked.set(id, method)
+    for (const { id, method } of [payload ?? []].flat()) methodById.set(id, method)
     if (action === 'receiveRpcResult')
-      for (const { id, error } of [result].flat()) answered.push(`${asked.get(id)}${error ? ' refused' : ''}`)
+      for (const { id, error } of [result].flat()) answered.push(`${methodById.get(id)}${error ? ' refused' : ''}`)
   })
+  const ofToken = { address: devnet.list.addressOf('AAPLc') }
   await provider.on('error', (failure) => received.errors.push(failure))
   await provider.on('block', (number: number) => received.blocks.push(number))
   await provider.on({ topics: [TRANSFER] }, (log: Log) => received.transfers.push(logPositionOf(log)))
-  await provider.on({ address: devnet.list.addressOf('AAPLc') }, (log: Log) => received.ofOne.push(logPositionOf(log)))
-  return { heard: received, count: (method: string) => answered.filter((one) => one === method).length }
+  await provider.on(ofToken, (log: Log) => received.ofToken.push(logPositionOf(log)))
+  const count = (method: string) => answered.filter((answer) => answer === method).length
+  if (transport === 'webSocket') await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
+  return { provider, received, count, events: ['block', { topics: [TRANSFER] }, ofToken] }
 }
-
-const logPositionOf = ({ blockHash, index, removed }: Log) =>
-  `${logPosition({ blockHash, logIndex: index })}${removed ? ' removed' : ''}`
 
 const expectedEvents = (devnet: Devnet, after: number) => ({
   blocks: blockHashesAbove(devnet, after).map((_, at) => after + 1 + at),
   transfers: logPositionsAbove(devnet, after),
-  ofOne: logPositionsAbove(devnet, after, 'AAPLc'),
+  ofToken: logPositionsAbove(devnet, after, 'AAPLc'),
   errors: [],
 })
 
-describe('ethers that listens', () => {
-  it('over webSocket hears every block and every event: each once and in order', async () => {
-    const stack = await openTestStack(highRpcRate)
-    const { devnet, relay } = stack
-    const begin = devnet.chain.head.number
-    const provider = ethersProviderFor(relayEndpoint(relay), 'webSocket')
-    const { heard, count } = await listenToEverything(provider, devnet)
-    await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
-    produceBlocks(stack)
-    await expect.poll(() => heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
-    produceBlocks(stack)
-    await expect.poll(() => heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+async function open() {
+  const stack = await openTestStack(highRpcRate)
+  const { devnet, relay } = stack
+  return { stack, devnet, begin: devnet.chain.head.number, endpoint: relayEndpoint(relay) }
+}
+
+describe('ethers that subscribes', () => {
+  it('receives every block and event once and in order, over webSocket', async () => {
+    const { stack, devnet, begin, endpoint } = await open()
+    const { provider, received } = await subscribeToAll(endpoint, devnet)
+    for (let round = 0; round < 2; round += 1) {
+      produceBlocks(stack)
+      await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+    }
     await provider.send('eth_chainId', [])
-    expect(heard).toEqual(expectedEvents(devnet, begin))
+    expect(received).toEqual(expectedEvents(devnet, begin))
   })
 
-  it('over webSocket hears of a reorganisation what it hears from the node itself', async () => {
-    const stack = await openTestStack(highRpcRate)
-    const { devnet, relay } = stack
-    const begin = devnet.chain.head.number
-    const [ours, theirs] = [relayEndpoint(relay), nodeEndpoint(devnet)].map((door) =>
-      ethersProviderFor(door, 'webSocket'),
-    )
-    if (!ours || !theirs) throw new Error('unreachable')
-    const [own, direct] = [await listenToEverything(ours, devnet), await listenToEverything(theirs, devnet)]
-    await expect.poll(() => [own, direct].map(({ count }) => count('eth_subscribe')), WAIT_OPTIONS).toEqual([3, 3])
+  it('receives the same about a reorganisation as from the node, over webSocket', async () => {
+    const { stack, devnet, begin, endpoint } = await open()
+    const ours = await subscribeToAll(endpoint, devnet)
+    const direct = await subscribeToAll(nodeEndpoint(devnet), devnet)
     produceBlocks(stack)
-    await expect.poll(() => own.heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
-    devnet.reorg(
-      1,
-      logsAbove(devnet, begin)
-        .slice(-1)
-        .map(({ transactionHash }) => transactionHash),
-    )
+    await expect.poll(() => ours.received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+    const [last] = logsAbove(devnet, begin).slice(-1)
+    devnet.reorg(1, last ? [last.transactionHash] : [])
     devnet.seal()
-    await expect.poll(() => direct.heard.blocks, WAIT_OPTIONS).toContain(devnet.chain.head.number)
-    await expect.poll(() => own.heard, WAIT_OPTIONS).toEqual(direct.heard)
+    await expect.poll(() => direct.received.blocks, WAIT_OPTIONS).toContain(devnet.chain.head.number)
+    await expect.poll(() => ours.received, WAIT_OPTIONS).toEqual(direct.received)
   })
 
-  it('over http, where no node filters for it, hears the same by asking', async () => {
-    const stack = await openTestStack(highRpcRate)
-    const { devnet, relay } = stack
-    const provider = ethersProviderFor(relayEndpoint(relay), 'http')
-    const begin = devnet.chain.head.number
-    const { heard, count } = await listenToEverything(provider, devnet)
+  it('polls over http, where the relay refuses filters, and receives the same', async () => {
+    const { stack, devnet, begin, endpoint } = await open()
+    const { received, count } = await subscribeToAll(endpoint, devnet, 'http')
     await expect.poll(() => count('eth_newFilter refused'), WAIT_OPTIONS).toBe(2)
-    // It counts from the block that it is told after that.
-    const soFar = count('eth_blockNumber')
-    await expect.poll(() => count('eth_blockNumber') - soFar, WAIT_OPTIONS).toBeGreaterThan(3)
+    // Ethers starts at the block number that it reads after the refusal.
+    const before = count('eth_blockNumber')
+    await expect.poll(() => count('eth_blockNumber') - before, WAIT_OPTIONS).toBeGreaterThan(3)
     for (const times of [1, 3, 2]) {
       transfer(stack, 'AAPLc', times)
       transfer(stack, 'TSLAc', times)
       devnet.seal()
-      await expect.poll(() => heard, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+      await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
     }
     expect(count('eth_getFilterChanges')).toBe(0)
   })
 
-  it('over webSocket unsubscribes when nobody listens any more, and goes on asking', async () => {
-    const stack = await openTestStack(highRpcRate)
-    const { devnet, relay } = stack
-    const provider = ethersProviderFor(relayEndpoint(relay), 'webSocket')
-    const { heard, count } = await listenToEverything(provider, devnet)
-    await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
-    for (const event of ['block', { topics: [TRANSFER] }, { address: devnet.list.addressOf('AAPLc') }])
-      await provider.removeAllListeners(event)
+  it('unsubscribes with its last listener, over webSocket, and can still read', async () => {
+    const { stack, devnet, endpoint } = await open()
+    const { provider, received, count, events } = await subscribeToAll(endpoint, devnet)
+    for (const event of events) await provider.removeAllListeners(event)
     await expect.poll(() => count('eth_unsubscribe'), WAIT_OPTIONS).toBe(3)
     produceBlocks(stack)
     await expect.poll(() => provider.getBlockNumber(), WAIT_OPTIONS).toBe(devnet.chain.head.number)
-    expect(heard).toEqual({ blocks: [], transfers: [], ofOne: [], errors: [] })
+    expect(received).toEqual({ blocks: [], transfers: [], ofToken: [], errors: [] })
   })
 })

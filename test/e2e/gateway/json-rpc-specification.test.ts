@@ -1,223 +1,219 @@
 import Big from 'big.js'
 import { describe, expect, it } from 'vitest'
+import { post as postJson } from '../../unit/devnet/devnet-client.ts'
+import { gatewayWithTransfers, quantity, request } from './node-and-gateway.ts'
 import {
   answerSummary,
-  parseAnswer,
+  bodyText,
+  expectExchange,
   parseAnswers,
   quietStackForFile,
+  type RpcExchange,
   rawIdOf,
   rpcTransports,
 } from './raw-rpc-requests.ts'
 
-/** Every example of the JSON-RPC 2.0 specification, with methods that the relay has. */
 const stack = quietStackForFile()
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
-/** What the node must be asked for. */
+/** Only the node can answer it. */
 const balance = { jsonrpc: '2.0', method: 'eth_getBalance', params: [ADDRESS, 'latest'] }
+/** The relay answers it by itself. */
 const chain = { jsonrpc: '2.0', method: 'eth_chainId' }
-const body = (what: unknown): string => JSON.stringify(what)
+const unknown = { jsonrpc: '2.0', method: 'eth_noSuchMethod' }
 
-describe.each(rpcTransports)('over %s', (_, open) => {
-  it('a call with positional parameters is answered under its id', async () => {
-    const { answer } = await open(stack())
-    expect(parseAnswer(await answer(body({ ...balance, id: 1 })))).toEqual({ jsonrpc: '2.0', id: 1, result: '0x0' })
-    const swapped = { ...balance, params: ['latest', ADDRESS], id: 2 }
-    expect(answerSummary(parseAnswer(await answer(body(swapped))))).toEqual([2, -32602])
-  })
-
-  it.each([
-    [3, { address: ADDRESS, block: 'latest' }],
-    [4, { block: 'latest', address: ADDRESS }],
-    [5, {}],
-  ])('a call with named parameters is told that they go by position (%#)', async (id, params) => {
-    const { answer } = await open(stack())
-    const said = parseAnswer(await answer(body({ ...balance, params, id })))
-    expect(answerSummary(said)).toEqual([id, -32602])
-    expect(said).toMatchObject({ error: { message: expect.stringContaining('position') } })
-  })
-
-  it.each([
-    ['of a method that there is', balance],
-    ['of a method without parameters', chain],
-    ['of a method that there is not', { jsonrpc: '2.0', method: 'eth_noSuchMethod' }],
-    ['with parameters that do not fit', { ...balance, params: [1, 2, 3, 4, 5] }],
-    ['with named parameters', { ...balance, params: { address: ADDRESS } }],
-  ])('a notification %s is answered with nothing', async (__, notification) => {
-    const { replyTo, answer } = await open(stack())
-    expect(await replyTo(body(notification))).toBeNull()
-    // Had anything been said later, it would come first here.
-    expect(answerSummary(parseAnswer(await answer(body({ ...balance, id: 'next' }))))).toEqual(['next', 'result'])
-  })
-
-  it.each(['eth_noSuchMethod', '', 'eth_chainid', ' eth_chainId', 'rpc.discover', 'toString', '__proto__'])(
-    'the method "%s" does not exist',
-    async (method) => {
-      const { answer } = await open(stack())
-      expect(answerSummary(parseAnswer(await answer(body({ jsonrpc: '2.0', method, id: '1' }))))).toEqual(['1', -32601])
-    },
-  )
-
-  it('a method that does not exist is named before its parameters are looked at', async () => {
-    const { answer } = await open(stack())
-    const call = { jsonrpc: '2.0', method: 'eth_noSuchMethod', params: { name: 'myself' }, id: '5' }
-    expect(answerSummary(parseAnswer(await answer(body(call))))).toEqual(['5', -32601])
-  })
-
-  it('what is no JSON is a parse error', async () => {
-    const { answer } = await open(stack())
-    const broken = '{"jsonrpc":"2.0","method":"eth_chainId,"params":"latest","id]'
-    expect(answerSummary(parseAnswer(await answer(broken)))).toEqual([null, -32700])
-  })
-
-  it('what is no request is an invalid request', async () => {
-    const { answer } = await open(stack())
-    expect(answerSummary(parseAnswer(await answer(body({ jsonrpc: '2.0', method: 1, params: 'latest' }))))).toEqual([
-      null,
-      -32600,
-    ])
-  })
-
-  it.each([
-    ['of no version', { method: 'eth_chainId' }],
-    ['of another version', { ...chain, jsonrpc: '1.0' }],
-    ['of a version that is a number', { ...chain, jsonrpc: 2 }],
-    ['without a method', { jsonrpc: '2.0' }],
-    ['whose method is null', { jsonrpc: '2.0', method: null }],
-    ['whose parameters are a string', { ...chain, params: 'latest' }],
-    ['whose parameters are a number', { ...chain, params: 0 }],
-    ['whose parameters are true', { ...chain, params: true }],
-  ])('a request %s is invalid, under its id', async (__, request) => {
-    const { answer } = await open(stack())
-    expect(answerSummary(parseAnswer(await answer(body({ ...request, id: 'mine' }))))).toEqual(['mine', -32600])
-  })
-
-  it('a batch that is no JSON is one parse error', async () => {
-    const { answer } = await open(stack())
-    const broken = `[${body({ ...chain, id: '1' })},{"jsonrpc":"2.0","method"]`
-    expect(answerSummary(parseAnswer(await answer(broken)))).toEqual([null, -32700])
-  })
-
-  it('an empty batch is one invalid request', async () => {
-    const { answer } = await open(stack())
-    expect(answerSummary(parseAnswer(await answer('[]')))).toEqual([null, -32600])
-  })
-
-  it.each(['[1]', '[1,2,3]', '[null,"eth_chainId",[],{}]'])(
-    'each element of the batch %s is an invalid request of its own',
-    async (batch) => {
-      const { answer } = await open(stack())
-      const expected = (JSON.parse(batch) as unknown[]).map(() => [null, -32600])
-      expect(parseAnswers(await answer(batch)).map(answerSummary)).toEqual(expected)
-    },
-  )
-
-  it('a mixed batch is answered element by element, and its notifications are not', async () => {
-    const { answer } = await open(stack())
-    const batch = [
+/** The examples of the JSON-RPC 2.0 specification, with methods of the relay. */
+const exchanges: readonly RpcExchange[] = [
+  ['a call with positional parameters', { ...balance, id: 1 }, [1, 'result'], '"jsonrpc":"2.0"', '"result":"0x0"'],
+  ['a call with swapped parameters', { ...balance, params: ['latest', ADDRESS], id: 2 }, [2, -32602]],
+  ['named parameters', { ...balance, params: { address: ADDRESS, block: 'latest' }, id: 3 }, [3, -32602], 'position'],
+  ['named, swapped', { ...balance, params: { block: 'latest', address: ADDRESS }, id: 4 }, [4, -32602], 'position'],
+  ['named parameters that are empty', { ...balance, params: {}, id: 5 }, [5, -32602], 'position'],
+  ['a call without params where the method takes none', { ...chain, id: 6 }, [6, 'result']],
+  ['a call with an unknown field', { ...chain, extra: 1, id: 7 }, [7, 'result']],
+  ['a notification', balance, null],
+  ['a notification of a method without parameters', chain, null],
+  ['a notification of an unknown method', unknown, null],
+  ['a notification whose parameters do not fit', { ...balance, params: [1, 2, 3, 4, 5] }, null],
+  ['a notification with named parameters', { ...balance, params: { address: ADDRESS } }, null],
+  ['a batch of notifications alone', [balance, chain, { ...unknown, params: [7] }], null],
+  [
+    'a mixed batch',
+    [
       { ...balance, id: '1' },
       balance,
       { ...chain, id: '2' },
       { foo: 'boo' },
       { jsonrpc: '2.0', method: 'foo.get', params: { name: 'myself' }, id: '5' },
       { ...chain, params: [], id: '9' },
-    ]
-    const answers = parseAnswers(await answer(body(batch)))
-    expect(new Map(answers.map(answerSummary))).toEqual(
-      new Map<unknown, unknown>([
-        ['1', 'result'],
-        ['2', 'result'],
-        [null, -32600],
-        ['5', -32601],
-        ['9', 'result'],
-      ]),
-    )
-    expect(answers.length).toBe(5)
-  })
-
-  it('a batch of nothing but notifications is answered with nothing', async () => {
-    const { replyTo, answer } = await open(stack())
-    expect(
-      await replyTo(body([balance, chain, { jsonrpc: '2.0', method: 'eth_noSuchMethod', params: [7] }])),
-    ).toBeNull()
-    expect(answerSummary(parseAnswer(await answer(body({ ...balance, id: 'next' }))))).toEqual(['next', 'result'])
-  })
-
-  it('requests of the same id in one batch are each answered', async () => {
-    const { answer } = await open(stack())
-    const answers = parseAnswers(await answer(body([chain, balance, chain].map((call) => ({ ...call, id: 7 })))))
-    expect(answers.map(answerSummary)).toEqual([7, 7, 7].map((id) => [id, 'result']))
-  })
-})
-
-const strings = [
-  '""',
-  '"a"',
-  '"\\u00e9\\ud83d\\ude00"',
-  '"é😀"',
-  '"\\n\\"\\\\\\/\\u2028\\u0000"',
-  '"\\ud800"',
-  '"null"',
-]
-const numbers = ['0', '-1', '1.5', '0.1', '9007199254740991', '9007199254740993', '12345678901234567890', '1e400']
-/** The same number may be written otherwise. */
-const spelled = [
-  '-0',
-  '1.0',
-  '1.50',
-  '1e2',
-  '1E+2',
-  '1e21',
-  '1e-400',
-  '1.00000000000000000001',
-  '0.10000000000000000001',
+    ],
+    [
+      ['1', 'result'],
+      ['2', 'result'],
+      [null, -32600],
+      ['5', -32601],
+      ['9', 'result'],
+    ],
+  ],
+  [
+    'a batch with a wrong parameter, a string and the id null',
+    [
+      { ...chain, id: 'a' },
+      { ...unknown, id: 2 },
+      { ...balance, params: [ADDRESS, 'newest'], id: 3 },
+      'text',
+      request('eth_blockNumber', [], null),
+    ],
+    [
+      ['a', 'result'],
+      [2, -32601],
+      [3, -32602],
+      [null, -32600],
+      [null, 'result'],
+    ],
+  ],
+  [
+    'requests with one id in a batch',
+    [chain, balance, chain].map((call) => ({ ...call, id: 7 })),
+    [
+      [7, 'result'],
+      [7, 'result'],
+      [7, 'result'],
+    ],
+  ],
 ]
 
-describe.each(rpcTransports)('an id over %s', (_, open) => {
-  const ways = [
-    ['a result', (id: string) => `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`],
-    ['a result of a batch', (id: string) => `[{"jsonrpc":"2.0","method":"eth_chainId","id":${id}}]`],
-    ['an error', (id: string) => `{"jsonrpc":"2.0","id":${id},"method":"eth_noSuchMethod"}`],
-    ['an invalid request', (id: string) => `{"jsonrpc":"1.0","id":${id},"method":"eth_chainId"}`],
-  ] as const
+const sameText = (received: string, id: string) => received === id
+const sameString = (received: string, id: string) => JSON.parse(received) === JSON.parse(id)
+const sameNumber = (received: string, id: string) => received !== 'null' && new Big(received).eq(id)
+const ids: readonly (readonly [id: string, isSame: (received: string, id: string) => boolean])[] = [
+  ...[
+    '""',
+    '"a"',
+    '"seven"',
+    '"\\u00e9\\ud83d\\ude00"',
+    '"é😀"',
+    '"\\n\\"\\\\\\/\\u2028\\u0000"',
+    '"\\ud800"',
+    '"null"',
+  ].map((id) => [id, sameString] as const),
+  ...[
+    '0',
+    '7',
+    '-1',
+    '1.5',
+    '0.1',
+    '9007199254740991',
+    '9007199254740993',
+    '12345678901234567890',
+    '1e400',
+    'null',
+  ].map((id) => [id, sameText] as const),
+  // The relay may write the same number in another way.
+  ...['-0', '1.0', '1.50', '1e2', '1E+2', '1e21', '1e-400', '1.00000000000000000001', '0.10000000000000000001'].map(
+    (id) => [id, sameNumber] as const,
+  ),
+]
+const withId = (id: string, rest = '"method":"eth_chainId"') => `{"jsonrpc":"2.0","id":${id},${rest}}`
+const requestsWithId: readonly (readonly [string, (id: string) => string])[] = [
+  ['a result', (id) => withId(id)],
+  ['a result in a batch', (id) => `[{"jsonrpc":"2.0","method":"eth_chainId","id":${id}}]`],
+  ['an error', (id) => withId(id, '"method":"eth_noSuchMethod"')],
+  ['an invalid request', (id) => `{"jsonrpc":"1.0","id":${id},"method":"eth_chainId"}`],
+]
 
-  it.each(strings)('that is the string %s comes back with each answer', async (id) => {
-    const { answer } = await open(stack())
-    for (const [, write] of ways) expect(JSON.parse(rawIdOf(await answer(write(id))))).toBe(JSON.parse(id))
+describe.each(rpcTransports)('over %s', (_, open) => {
+  it.each(exchanges)('answers as the specification says: %s', async (...exchange) => {
+    const { answer, replyTo } = await open(stack())
+    const [, body, expected] = exchange
+    expectExchange(await (expected === null ? replyTo(bodyText(body)) : answer(bodyText(body))), exchange)
+    // A late answer to a notification would arrive before this one.
+    if (expected === null)
+      expect(answerSummary(await answer(bodyText({ ...balance, id: 'next' })))).toEqual(['next', 'result'])
   })
 
-  it.each(numbers)('that is the number %s comes back as it was written', async (id) => {
+  it.each(ids)('returns the id %s with every kind of answer', async (id, isSame) => {
     const { answer } = await open(stack())
-    for (const [, write] of ways) expect(rawIdOf(await answer(write(id)))).toBe(id)
-  })
-
-  it.each(spelled)('that is the number %s comes back as that number', async (id) => {
-    const { answer } = await open(stack())
-    for (const [what, write] of ways) {
-      const given = rawIdOf(await answer(write(id)))
-      expect(given === 'null' ? null : new Big(given).eq(id), `${what} came under ${given}`).toBe(true)
+    for (const [kind, write] of requestsWithId) {
+      const text = await answer(write(id))
+      expect(isSame(rawIdOf(text), id), `${kind} came under ${rawIdOf(text)}`).toBe(true)
+      if (kind === 'a result') expect(JSON.parse(text).result).toBe(quantity(stack().devnet.chainId))
     }
   })
 
-  it('that is null is answered, unlike one that is missing', async () => {
+  it('returns every digit of every id of a batch', async () => {
     const { answer } = await open(stack())
-    for (const [, write] of ways) expect(rawIdOf(await answer(write('null')))).toBe('null')
+    const batch = ['12345678901234567890', '"12345678901234567890"', '1', '1.5', '9007199254740993', 'null']
+    const text = await answer(`[${batch.map((id) => withId(id)).join()}]`)
+    expect(parseAnswers(text)).toHaveLength(batch.length)
+    for (const id of batch) expect(text).toContain(`"id":${id},`)
+  })
+})
+
+describe('over HTTP', () => {
+  const gateway = gatewayWithTransfers()
+  const chainIdAnswer = () => ({ jsonrpc: '2.0', id: 1, result: quantity(gateway().devnet.chainId) })
+  const fetchRpc = (init: RequestInit, query = '') => fetch(`${gateway().node.rpcUrl}${query}`, init)
+
+  it.each<[string, unknown]>([
+    ['a request', request('eth_getBlockByNumber', ['latest', true], 11)],
+    [
+      'a batch',
+      [
+        request('eth_getBlockByNumber', ['latest', true], 1),
+        request('eth_getLogs', [{ fromBlock: 'latest', toBlock: 'pending' }], 2),
+        request('eth_getBalance', [ADDRESS, 'pending'], 3),
+      ],
+    ],
+    [
+      'a batch of 50',
+      Array.from({ length: 50 }, (_, id) => request('eth_getTransactionCount', [ADDRESS, 'latest'], id)),
+    ],
+  ])('answers %s with the JSON of the node', async (_, body) => {
+    const [ours, direct] = [await postJson(gateway().node, body), await postJson(gateway().devnet, body)]
+    expect(ours.json).toEqual(direct.json)
+    expect([ours.status, ours.headers.get('content-type')]).toEqual([200, 'application/json'])
   })
 
-  it.each(['{}', '{"id":1}', '[]', '[1]', 'true', 'false'])('that is %s makes the request invalid', async (id) => {
-    const { answer } = await open(stack())
-    const single = `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`
-    expect(answerSummary(parseAnswer(await answer(single)))).toEqual([null, -32600])
-    expect(parseAnswers(await answer(`[${single},${single}]`)).map(answerSummary)).toEqual([
-      [null, -32600],
-      [null, -32600],
-    ])
+  it.each<[string, Record<string, string>, string?]>([
+    ['a charset', { 'content-type': 'application/json; charset=utf-8' }],
+    ['the type of text', { 'content-type': 'text/plain' }],
+    ['the type of a form', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['an invalid type', { 'content-type': 'nonsense' }],
+    ['a credential and a cookie that it does not need', { authorization: 'Bearer unknown', cookie: 'a=b' }],
+    ['a query, in which other nodes take a key', {}, '?key=mine'],
+  ])('accepts a request with %s', async (_, headers, query) => {
+    const response = await fetchRpc({ method: 'POST', headers, body: bodyText(request('eth_chainId')) }, query)
+    expect([response.status, await response.json()]).toEqual([200, chainIdAnswer()])
   })
 
-  it('keeps its digits beside others in the same batch', async () => {
-    const { answer } = await open(stack())
-    const ids = ['12345678901234567890', '"12345678901234567890"', '1', '1.5', '9007199254740993', 'null']
-    const text = await answer(`[${ids.map((id) => `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}`).join()}]`)
-    for (const id of ids) expect(text).toContain(`"id":${id},`)
+  it('refuses a subscription, which needs a socket', async () => {
+    const { status, json } = await postJson(gateway().node, request('eth_subscribe', ['logs', {}]))
+    expect({ status, json }).toMatchObject({ status: 200, json: { id: 1, error: { code: -32601 } } })
+  })
+
+  it.each(['GET', 'PUT', 'DELETE'])(
+    'refuses %s with the error record and the methods that it allows',
+    async (method) => {
+      const response = await fetchRpc({ method })
+      expect(response.status).toBe(405)
+      expect(response.headers.get('allow')).toContain('POST')
+      expect(await response.json()).toMatchObject({ code: 405, message: expect.any(String), details: [{}] })
+    },
+  )
+
+  it('allows the pages of every origin', async () => {
+    const headers = { origin: 'https://wallet.example', 'access-control-request-method': 'POST' }
+    const preflight = await fetchRpc({
+      method: 'OPTIONS',
+      headers: { ...headers, 'access-control-request-headers': 'content-type' },
+    })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
+    expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
+    expect(preflight.headers.get('access-control-allow-headers')?.toLowerCase()).toContain('content-type')
+    const { headers: answered } = await postJson(gateway().node, request('eth_chainId'), headers)
+    expect(answered.get('access-control-allow-origin')).toBe('*')
+    expect(answered.has('access-control-allow-credentials')).toBe(false)
   })
 })

@@ -1,57 +1,57 @@
 import type { ServerResponse } from 'node:http'
-import { expect } from 'vitest'
-import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
-import { openRelay, type TestRelay } from '../../support/in-process-relay.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { Devnet, DevnetOptions } from '../../../src/devnet/devnet.ts'
+import type { TestRelay } from '../../support/in-process-relay.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
-import { openRelayFor } from '../../support/test-stack.ts'
+import { openDevnet, openRelayFor, type TestLifecycle } from '../../support/test-stack.ts'
 import { openEndpoint, type Responder } from '../../unit/chain/rpc/fake-endpoint.ts'
 import { ALICE, BOB, rpcCall, startManualDevnet, ZERO } from '../../unit/devnet/devnet-client.ts'
 
-/** A node, and the same node as it is asked through a relay. */
+/** A node, and the same node as clients reach it through the relay. */
 type NodeAndGateway = { readonly devnet: Devnet; readonly node: Devnet }
 
-/** Both, for the tests of a file that only read. */
-export type GatewayStack = NodeAndGateway & { readonly relay: TestRelay; stop(): Promise<void> }
+/** Limits that no test reaches by accident. */
+export const highLimits = { RPC_RATE: '1000000', CLIENTS_PER_ADDRESS_BOUND: '5000' }
 
-/** A devnet asked through another door. */
+/** The devnet with the relay's `/rpc` as its address. */
 export const throughRelay = (devnet: Devnet, { url }: Pick<TestRelay, 'url'>): Devnet => ({
   ...devnet,
   rpcUrl: `${url}/rpc`,
 })
 
-/** Whoever asks as eager as these tests do is nobody's concern here. */
-export const highRpcRateSettings = { RPC_RATE: '1000000' }
-
-/** Two transfers that are sealed, one that is pre-confirmed, and a relay that knows how far the chain is. */
-export async function openGatewayStack(
-  options: DevnetOptions = {},
-  settings: Record<string, string> = {},
-): Promise<GatewayStack> {
-  const devnet = await startDevnet({ pace: 'manual', ...options })
-  produceTransfers(devnet)
-  const relay = await openRelay(devnet, { ...highRpcRateSettings, ...settings })
-  await waitUntilCaughtUp(relay)
-  return {
-    devnet,
-    relay,
-    node: throughRelay(devnet, relay),
-    async stop() {
-      await relay.stop()
-      await devnet.stop()
-    },
+/** Opens something before the tests of a file and closes it after them. */
+export function openedOnce<T>(open: (lifecycle: TestLifecycle) => Promise<T>): () => T {
+  const cleanups: (() => unknown)[] = []
+  let opened: { readonly value: T } | undefined
+  beforeAll(async () => {
+    const onTestFinished: TestLifecycle['onTestFinished'] = (cleanup) => void cleanups.unshift(cleanup as () => unknown)
+    opened = { value: await open({ onTestFinished }) }
+  })
+  afterAll(async () => {
+    for (const cleanup of cleanups) await cleanup()
+  })
+  return () => {
+    if (!opened) throw new Error('opened only while tests run')
+    return opened.value
   }
 }
 
-/** A devnet where nothing happens by itself and a relay in front of it; both end with the test. */
-export async function openGatewayForTest(
-  options: DevnetOptions = {},
-  settings: Record<string, string> = {},
-): Promise<NodeAndGateway> {
-  const devnet = await startManualDevnet(options)
-  return { devnet, node: throughRelay(devnet, await openRelayFor(devnet, { ...highRpcRateSettings, ...settings })) }
+/** For tests that only read: two sealed transfers, one pre-confirmed, and a relay that knows the head. */
+export const gatewayWithTransfers = (options: DevnetOptions = {}): (() => NodeAndGateway) =>
+  openedOnce(async (lifecycle) => {
+    const devnet = await openDevnet({ pace: 'manual', ...options }, lifecycle)
+    produceTransfers(devnet)
+    const relay = await openRelayFor(devnet, highLimits, lifecycle)
+    await waitUntilCaughtUp(relay)
+    return { devnet, node: throughRelay(devnet, relay) }
+  })
+
+/** A devnet that the test drives by hand and a relay in front of it; both end with the test. */
+export async function openGatewayForTest(settings: Record<string, string> = {}): Promise<NodeAndGateway> {
+  const devnet = await startManualDevnet()
+  return { devnet, node: throughRelay(devnet, await openRelayFor(devnet, { ...highLimits, ...settings })) }
 }
 
-/** What there is to be read. */
 export function produceTransfers(devnet: Devnet): void {
   devnet.transfer({ symbol: 'AAPLc', from: ZERO, to: ALICE, raw: 500n })
   devnet.makeFlashblock()
@@ -62,46 +62,51 @@ export function produceTransfers(devnet: Devnet): void {
   devnet.makeFlashblock()
 }
 
-/** Resolves once a relay is pushed its logs and knows the head. */
+/** Resolves once the relay receives pushed logs and knows the head. */
 export async function waitUntilCaughtUp({ url }: Pick<TestRelay, 'url'>): Promise<void> {
   const listener = await listenNdjson(`${url}/v1/stream?symbols=*&snapshot=false&heartbeat=1`)
   await listener.waitFor('heartbeat', ({ source, head }) => source === 'pendingLogs' && head.sealed !== null)
   listener.close()
 }
 
-/** Asks the relay and the node itself, who must say the same; the result. */
-export async function expectSameAnswer(
-  { node, devnet }: NodeAndGateway,
-  method: string,
-  ...params: unknown[]
-): Promise<unknown> {
-  const published = await rpcCall(node, method, ...params)
-  expect(published).toEqual(await rpcCall(devnet, method, ...params))
-  return published.result
+/** Asks the relay and the node, whose answers must be equal. */
+export async function expectSameAnswer({ node, devnet }: NodeAndGateway, method: string, ...params: unknown[]) {
+  const answer = await rpcCall(node, method, ...params)
+  expect(answer).toEqual(await rpcCall(devnet, method, ...params))
+  return answer
 }
 
-/** One request as it is posted. */
-export const request = (method: string, params: readonly unknown[] = [], id: unknown = 1) => ({
-  jsonrpc: '2.0',
-  id,
-  method,
-  params,
-})
+export const request = (method: string, params?: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params })
 
 export const quantity = (amount: number): `0x${string}` => `0x${amount.toString(16)}`
 
 type RpcRequestBody = Parameters<Responder>[0]
+type Override = (request: RpcRequestBody) => Responder | null
 
-/** A node that says what the devnet says, but for what a test answers itself. */
-export const nodeWithOverrides = (devnet: Devnet, answers: (request: RpcRequestBody) => Responder | null) =>
-  openEndpoint((request, response) => (answers(request) ?? forwardToDevnet(devnet))(request, response), {
-    chain: devnet.chainId,
-  })
+/** Answers one method itself; the devnet answers the others. */
+export const overrideMethod =
+  (method: string, respond: Responder): Override =>
+  (request) =>
+    request.method === method ? respond : null
 
-const forwardToDevnet =
+/** A relay whose node answers some requests as the test says and the others as the devnet does. */
+export async function openGatewayWithOverrides(
+  override: Override,
+  settingsFor = (upstreamUrl: string, _: Devnet): Record<string, string> => ({ UPSTREAM_RPC_URL: upstreamUrl }),
+) {
+  const devnet = await startManualDevnet()
+  const upstream = await openEndpoint(
+    (request, response) => (override(request) ?? forwardTo(devnet))(request, response),
+    { chain: devnet.chainId },
+  )
+  const relay = await openRelayFor(devnet, { ...highLimits, ...settingsFor(upstream.url, devnet) })
+  return { devnet, upstream, relay, node: throughRelay(devnet, relay) }
+}
+
+const forwardTo =
   (devnet: Devnet): Responder =>
   (request, response) =>
-    // A devnet that is stopped says nothing any more.
+    // The devnet may have stopped already.
     void forward(devnet, request, response).catch(() => response.destroy())
 
 async function forward(devnet: Devnet, request: RpcRequestBody, response: ServerResponse): Promise<void> {

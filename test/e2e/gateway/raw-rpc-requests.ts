@@ -1,52 +1,42 @@
-import { once } from 'node:events'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished } from 'vitest'
+import { EventEmitter, once } from 'node:events'
+import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { type RawData, WebSocket } from 'ws'
 import { z } from 'zod'
 import { methods } from '../../../src/chain/rpc/methods.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { openTestStack, type TestLifecycle, type TestStack } from '../../support/test-stack.ts'
+import { openTestStack, type TestStack } from '../../support/test-stack.ts'
+import { openedOnce } from './node-and-gateway.ts'
 
 /** Longer than any answer takes; reaching it is a failure, never a pause. */
 const WAIT_TIMEOUT_MS = 10_000
 
-/** With these a relay asks its node nothing by itself for a minute, and counts nobody's requests. */
-const quietSettings = {
-  RPC_RATE: '1000000',
-  SILENCE_MS: '3600000',
-  PENDING_POLL_MS: '60000',
-  FINALITY_POLL_MS: '3600000',
-  STOCKS_REFRESH_MS: '3600000',
-}
+/** A stack for a file, where the relay itself sends no requests for a minute: clients cause all that the node gets. */
+export const quietStackForFile = (): (() => TestStack) =>
+  openedOnce((lifecycle) =>
+    openTestStack(
+      {
+        RPC_RATE: '1000000',
+        SILENCE_MS: '3600000',
+        PENDING_POLL_MS: '60000',
+        FINALITY_POLL_MS: '3600000',
+        STOCKS_REFRESH_MS: '3600000',
+      },
+      lifecycle,
+    ),
+  )
 
-/** A world for all tests of a file, in which whatever the node is asked was asked by a client. */
-export function quietStackForFile(): () => TestStack {
-  const cleanups: (() => unknown)[] = []
-  let stack: TestStack | undefined
-  beforeAll(async () => {
-    const onTestFinished: TestLifecycle['onTestFinished'] = (cleanup) => void cleanups.unshift(cleanup as () => unknown)
-    stack = await openTestStack(quietSettings, { onTestFinished })
-  })
-  afterAll(async () => {
-    for (const cleanup of cleanups) await cleanup()
-  })
-  return () => {
-    if (!stack) throw new Error('the world is not open')
-    return stack
-  }
-}
-
-/** Each test of the file fails if the node was asked something while it ran. */
+/** Makes each test of the file or block fail if the node received a request while it ran. */
 export function expectNoUpstreamRequests(stack: () => TestStack): void {
   let countsBefore: Record<string, number>
   beforeEach(() => {
     countsBefore = upstreamRequestCounts(stack().devnet)
   })
   afterEach(() => {
-    expect(upstreamRequestCounts(stack().devnet), 'the node was asked something').toEqual(countsBefore)
+    expect(upstreamRequestCounts(stack().devnet), 'requests that the node received').toEqual(countsBefore)
   })
 }
 
-/** How often the node was asked each of what clients may ask. */
+/** How often the node received each method that clients may call. */
 const upstreamRequestCounts = ({ requests }: Devnet): Record<string, number> =>
   Object.fromEntries(
     [...Object.keys(methods), 'eth_subscribe', 'eth_unsubscribe', 'unknown'].map((name) => [
@@ -63,71 +53,82 @@ const Failure = z.strictObject({
   error: z.strictObject({ code: z.int(), message: z.string().min(1), data: z.json().optional() }),
 })
 const Answer = z.union([Result, Failure])
-/** An answer to one request: a result or an error, never both, and nothing beside them. */
-export type Answer = { readonly id: z.infer<typeof Id>; readonly result?: unknown; readonly error?: { code: number } }
+/** An answer to one request: a result or an error, never both and no other field. */
+type Answer = { readonly id: z.infer<typeof Id>; readonly result?: unknown; readonly error?: { code: number } }
 
-/** The one answer that a text holds. */
 export const parseAnswer = (text: string): Answer => Answer.parse(JSON.parse(text))
-/** The answers to a batch. */
 export const parseAnswers = (text: string): readonly Answer[] => z.array(Answer).min(1).parse(JSON.parse(text))
 
-/** What an answer says in few words: its id, and the code of its error or `result`. */
-export const answerSummary = ({ id, error }: Answer): readonly [id: unknown, told: number | 'result'] => [
-  id,
-  error?.code ?? 'result',
-]
+/** The id of an answer, with its error code or `result`. */
+export type AnswerSummary = readonly [id: unknown, outcome: number | 'result']
+const summarize = ({ id, error }: Answer): AnswerSummary => [id, error?.code ?? 'result']
+export const answerSummary = (text: string): AnswerSummary => summarize(parseAnswer(text))
 
-/** The id of an answer as it is written there. */
+/** What a client sends, a string as it is, and the answer: several for a batch in any order, null for none. */
+export type RpcExchange = [
+  name: string,
+  body: unknown,
+  expected: AnswerSummary | readonly AnswerSummary[] | null,
+  ...fragments: string[],
+]
+export const bodyText = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
+
+/** Checks the answer of an exchange, which must contain the fragments. */
+export function expectExchange(reply: string | null, [, , expected, ...fragments]: RpcExchange): void {
+  const summaries = reply?.startsWith('[') ? parseAnswers(reply).map(summarize) : reply && answerSummary(reply)
+  expect(sorted(summaries)).toEqual(sorted(expected))
+  for (const fragment of fragments) expect(reply).toContain(fragment)
+}
+const sorted = (summaries: unknown) =>
+  Array.isArray(summaries) && Array.isArray(summaries[0])
+    ? summaries.map((summary) => JSON.stringify(summary)).toSorted()
+    : summaries
+
+/** The text of an answer's id. */
 export function rawIdOf(text: string): string {
-  let written = 'nowhere'
+  let raw = 'missing'
   JSON.parse(text, (key, value: unknown, { source }: { source?: string } = {}) => {
-    if (key === 'id') written = source ?? 'not a plain value'
+    if (key === 'id') raw = source ?? 'not a plain value'
     return value
   })
-  return written
+  return raw
 }
 
-/** Posts a body to `/rpc`; what comes back. */
+/** Posts a body to `/rpc`. */
 export async function post({ relay }: Pick<TestStack, 'relay'>, body: string | Uint8Array<ArrayBuffer>) {
   const response = await fetch(`${relay.url}/rpc`, { method: 'POST', body })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** A WebSocket to `/rpc`, and all that is said over it. */
+/** A WebSocket to `/rpc` that keeps all it receives. */
 export class RawRpcSocket {
   readonly socket: WebSocket
   readonly receivedTexts: string[] = []
-  /** How the other side closed it. */
+  /** How the relay closed it. */
   closeCode: number | null = null
   #takenCount = 0
   #requestCount = 0
-  readonly #watchers = new Set<() => void>()
+  readonly #changes = new EventEmitter().setMaxListeners(0)
 
-  static async open(
-    { relay }: Pick<TestStack, 'relay'>,
-    { onTestFinished: atEnd }: TestLifecycle = { onTestFinished },
-  ) {
+  static async open({ relay }: Pick<TestStack, 'relay'>) {
     const socket = new WebSocket(`${relay.url.replace('http', 'ws')}/rpc`)
     const rawSocket = new RawRpcSocket(socket)
-    atEnd(() => socket.terminate())
+    onTestFinished(() => socket.terminate())
     await once(socket, 'open')
     return rawSocket
   }
 
   constructor(socket: WebSocket) {
     this.socket = socket
-    const check = () => {
-      for (const watcher of this.#watchers) watcher()
-    }
     socket.on('message', (data: RawData, isBinary) => {
       this.receivedTexts.push(isBinary ? 'a binary message' : String(data))
-      check()
+      this.#changes.emit('change')
     })
     socket.on('close', (code) => {
       this.closeCode = code
-      check()
+      this.#changes.emit('change')
     })
-    socket.on('error', check)
+    socket.on('error', () => {})
   }
 
   send(message: string | Uint8Array, options: { binary?: boolean; fin?: boolean } = {}): void {
@@ -142,7 +143,7 @@ export class RawRpcSocket {
     return text
   }
 
-  /** What is said to a message up to the answer of a question that follows it. */
+  /** What arrives after a message, up to the answer of a request that follows it. */
   async answersTo(message: string | Uint8Array, options: { binary?: boolean } = {}): Promise<readonly string[]> {
     this.send(message, options)
     this.#requestCount += 1
@@ -150,42 +151,34 @@ export class RawRpcSocket {
     this.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'eth_chainId' }))
     const isLast = (text: string) => text.includes(id)
     await this.until(() => this.receivedTexts.slice(this.#takenCount).some(isLast), `the answer ${id}`)
-    const said = this.receivedTexts.slice(this.#takenCount)
+    const received = this.receivedTexts.slice(this.#takenCount)
     this.#takenCount = this.receivedTexts.length
-    return said.filter((text) => !isLast(text))
+    return received.filter((text) => !isLast(text))
   }
 
-  /** The code with which the other side closed, once it has. */
+  /** The code with which the relay closes. */
   async waitForClose(): Promise<number | null> {
     await this.until(() => this.closeCode !== null, 'the end of the connection')
     return this.closeCode
   }
 
-  until(condition: () => boolean, description: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (callback: () => void) => {
-        clearTimeout(timeout)
-        this.#watchers.delete(check)
-        callback()
-      }
-      const fail = (why: string) =>
-        reject(new Error(`${why} ${description}; heard ${this.receivedTexts.slice(-3).join(' ')}`))
-      const timeout = setTimeout(() => settle(() => fail('waited in vain for')), WAIT_TIMEOUT_MS)
-      const check = () => {
-        if (condition()) settle(resolve)
-        else if (this.closeCode !== null) settle(() => fail(`closed with ${this.closeCode} before`))
-      }
-      this.#watchers.add(check)
-      check()
-    })
+  async until(condition: () => boolean, description: string): Promise<void> {
+    const signal = AbortSignal.timeout(WAIT_TIMEOUT_MS)
+    const fail = (why: string): never => {
+      throw new Error(`${why} ${description}; received ${this.receivedTexts.slice(-3).join(' ')}`)
+    }
+    while (!condition()) {
+      if (this.closeCode !== null) fail(`closed with ${this.closeCode} before`)
+      await once(this.#changes, 'change', { signal }).catch(() => fail('waited in vain for'))
+    }
   }
 }
 
-/** One way to `/rpc`. */
-type RpcCaller = {
-  /** What is answered to a body. */
+/** One way to send a body to `/rpc`. */
+export type RpcCaller = {
+  /** The answer to a body, once it comes. */
   readonly answer: (body: string) => Promise<string>
-  /** All that is said to a body: one text, or nothing. */
+  /** The answer to a body that needs no request to the node; null for none. */
   readonly replyTo: (body: string | Uint8Array<ArrayBuffer>) => Promise<string | null>
 }
 
@@ -213,7 +206,7 @@ const webSocketCaller = async (stack: Pick<TestStack, 'relay'>): Promise<RpcCall
   }
 }
 
-/** Both ways to `/rpc`. */
+/** Both transports of `/rpc`. */
 export const rpcTransports = [
   ['HTTP', httpCaller],
   ['WebSocket', webSocketCaller],

@@ -4,63 +4,63 @@ import { Agent, request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { type NodeRoute, openApp } from '../../../src/edge/http/routes.ts'
+import { listen } from '../../../src/edge/http/server.ts'
+import { ByteBudget } from '../../../src/edge/limits/byte-budget.ts'
+import { RpcHttpHandler } from '../../../src/gateway/http.ts'
+import { RateLimiter } from '../../../src/gateway/rate-limit.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
 import { createTempFolder } from '../../support/child-program.ts'
-import { answerSummary, expectNoUpstreamRequests, parseAnswer, post, quietStackForFile } from './raw-rpc-requests.ts'
+import { openAnswers } from '../../unit/gateway/answers-fixture.ts'
+import { answerSummary, expectNoUpstreamRequests, post, quietStackForFile } from './raw-rpc-requests.ts'
 
-/** How large a body may be, and what is read of one that is too large. */
 const BODY_BOUND_BYTES = 2 ** 19
+/** How much the relay reads of a body that is too large. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 const TEN_MB = 10_000_000
 
 const stack = quietStackForFile()
 expectNoUpstreamRequests(stack)
 afterEach(async () => {
-  await expectServed()
+  expect(answerSummary((await post(stack(), validRequest)).text)).toEqual(validAnswer)
 })
 
 const validRequest = '{"jsonrpc":"2.0","id":"good","method":"eth_chainId"}'
-const expectServed = async () => {
-  const { text } = await post(stack(), validRequest)
-  expect(answerSummary(parseAnswer(text))).toEqual(['good', 'result'])
-}
-const connect = async () => {
-  const raw = await openRawConnection(stack().relay.url)
+const validAnswer = ['good', 'result']
+const connect = async (url = stack().relay.url) => {
+  const raw = await openRawConnection(url)
   onTestFinished(() => void raw.socket.destroy())
   return raw
 }
-/** A request of exactly so many bytes. */
+/** A request of exactly this many bytes. */
 const paddedRequest = (bytes: number): string =>
   validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
 const requestHead = (bytes: number): string => formatRequest('POST /rpc', [`content-length: ${bytes}`])
+const chunkedHead = formatRequest('POST /rpc', ['transfer-encoding: chunked'])
 const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
 describe('a body that is too large', () => {
-  it('is one of more than half a MiB', async () => {
-    expect(answerSummary(parseAnswer((await post(stack(), paddedRequest(BODY_BOUND_BYTES))).text))).toEqual([
-      'good',
-      'result',
-    ])
+  it('has more than half a MiB', async () => {
+    const { status: statusAtBound, text: textAtBound } = await post(stack(), paddedRequest(BODY_BOUND_BYTES))
+    expect([statusAtBound, answerSummary(textAtBound)]).toEqual([200, validAnswer])
     const { status, text, headers } = await post(stack(), paddedRequest(BODY_BOUND_BYTES + 1))
-    expect(status).toBe(413)
-    expect(answerSummary(parseAnswer(text))).toEqual([null, -32600])
+    expect([status, answerSummary(text)]).toEqual([413, [null, -32600]])
     expect(text).toContain(String(BODY_BOUND_BYTES))
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
 
   it.each([
-    ['of JSON', paddedRequest(TEN_MB)],
-    ['of nothing but brackets', '['.repeat(TEN_MB)],
-    ['of zeros', '\u0000'.repeat(TEN_MB)],
-  ])('is refused with 413, and fetch reads why: 10 MB %s', async (_, body) => {
+    ['JSON', paddedRequest(TEN_MB)],
+    ['brackets', '['.repeat(TEN_MB)],
+    ['zeros', '\u0000'.repeat(TEN_MB)],
+  ])('is refused with 413, and fetch reads why: 10 MB of %s', async (_, body) => {
     const { status, text } = await post(stack(), body)
-    expect(status).toBe(413)
-    expect(answerSummary(parseAnswer(text))).toEqual([null, -32600])
+    expect([status, answerSummary(text)]).toEqual([413, [null, -32600]])
   })
 
   it.each([
-    ['as curl does it', []],
-    ['without asking first', ['-H', 'Expect:']],
+    ['with its own headers', []],
+    ['without Expect', ['-H', 'Expect:']],
     ['in chunks', ['-H', 'Transfer-Encoding: chunked']],
   ])('is refused with 413, and curl reads why: sent %s', async (_, options) => {
     const file = join(await createTempFolder({ onTestFinished }), 'body')
@@ -68,26 +68,24 @@ describe('a body that is too large', () => {
     const args = ['-sS', '-m', '20', '--data-binary', `@${file}`, ...options, '-w', '\n%{http_code}']
     const { stdout } = await promisify(execFile)('curl', [...args, `${stack().relay.url}/rpc`])
     const [text = '', status] = stdout.split('\n')
-    expect(status).toBe('413')
-    expect(answerSummary(parseAnswer(text))).toEqual([null, -32600])
+    expect([status, answerSummary(text)]).toEqual(['413', [null, -32600]])
   })
 
-  it('leaves its connection usable, whether its length was said or not', async () => {
+  it('leaves its connection usable, with a length or in chunks', async () => {
     const raw = await connect()
-    for (const send of [
-      () => raw.send(requestHead(TEN_MB), paddedRequest(TEN_MB)),
-      () =>
-        raw.send(formatRequest('POST /rpc', ['transfer-encoding: chunked']), chunk(paddedRequest(TEN_MB)), '0\r\n\r\n'),
+    for (const pieces of [
+      [requestHead(TEN_MB), paddedRequest(TEN_MB)],
+      [chunkedHead, chunk(paddedRequest(TEN_MB)), '0\r\n\r\n'],
     ]) {
-      send()
+      raw.send(...pieces)
       expect((await raw.response()).status).toBe(413)
       raw.send(requestHead(validRequest.length), validRequest)
       const { status, body } = await raw.response()
-      expect([status, answerSummary(parseAnswer(body))]).toEqual([200, ['good', 'result']])
+      expect([status, answerSummary(body)]).toEqual([200, validAnswer])
     }
   })
 
-  it('is not read for ever', async () => {
+  it('is not read without end', async () => {
     const raw = await connect()
     const piece = Buffer.alloc(2 ** 20, ' ')
     raw.send(requestHead(100 * DISCARDED_BOUND_BYTES))
@@ -98,14 +96,14 @@ describe('a body that is too large', () => {
   })
 })
 
-describe('a body that comes in pieces', () => {
+describe('a body in pieces', () => {
   it('is answered once it is whole', async () => {
     const raw = await connect()
-    raw.send(formatRequest('POST /rpc', ['transfer-encoding: chunked']))
+    raw.send(chunkedHead)
     await raw.sendSlowly([...validRequest].map(chunk))
     expect(raw.bytes.length).toBe(0)
     raw.send('0\r\n\r\n')
-    expect(answerSummary(parseAnswer((await raw.response()).body))).toEqual(['good', 'result'])
+    expect(answerSummary((await raw.response()).body)).toEqual(validAnswer)
   })
 
   it('may be cut anywhere, also within a character', async () => {
@@ -113,53 +111,100 @@ describe('a body that comes in pieces', () => {
     const body = Buffer.from('{"jsonrpc":"2.0","id":"é😀","method":"eth_chainId"}')
     raw.send(requestHead(body.length))
     await raw.sendSlowly([...body].map((byte) => Buffer.of(byte)))
-    expect(answerSummary(parseAnswer((await raw.response()).body))).toEqual(['é😀', 'result'])
+    expect(answerSummary((await raw.response()).body)).toEqual(['é😀', 'result'])
   })
 
   it.each([
-    ['of a negative length', formatRequest('POST /rpc', ['content-length: -1'], validRequest)],
-    ['of two lengths', formatRequest('POST /rpc', ['content-length: 5', 'content-length: 6'], validRequest)],
-    [
-      'of a length and chunks',
-      formatRequest('POST /rpc', ['content-length: 5', 'transfer-encoding: chunked'], chunk(validRequest)),
-    ],
-  ])('and is no HTTP is refused with 400: one %s', async (_, bytes) => {
+    ['a negative length', ['content-length: -1'], validRequest],
+    ['two lengths', ['content-length: 5', 'content-length: 6'], validRequest],
+    ['a length and chunks', ['content-length: 5', 'transfer-encoding: chunked'], chunk(validRequest)],
+  ])('is refused with 400 where it is invalid HTTP: %s', async (_, headers, text) => {
     const raw = await connect()
-    raw.send(bytes)
+    raw.send(formatRequest('POST /rpc', headers, text))
     const { status, body } = await raw.response()
     expect(status).toBe(400)
     expect(JSON.parse(body)).toMatchObject({ code: 400 })
     await raw.ended()
   })
 
-  it('ends its connection where a chunk is no chunk', async () => {
+  it('ends its connection where a chunk is invalid', async () => {
     const raw = await connect()
-    raw.send(formatRequest('POST /rpc', ['transfer-encoding: chunked'], chunk(validRequest)), 'no chunk\r\n')
+    raw.send(chunkedHead, chunk(validRequest), 'no chunk\r\n')
     await raw.ended()
     expect(raw.bytes.toString()).not.toContain('200')
   })
 
-  it('is nothing without a length', async () => {
+  it('is empty without a length', async () => {
     const raw = await connect()
     raw.send(formatRequest('POST /rpc'))
-    expect(answerSummary(parseAnswer((await raw.response()).body))).toEqual([null, -32700])
+    expect(answerSummary((await raw.response()).body)).toEqual([null, -32700])
   })
+
+  it.each(['reset', 'finish'] as const)(
+    'that breaks off with a %s reaches no node and frees its memory',
+    async (way) => {
+      // Together more than the relay may hold at a time.
+      for (let round = 0; round < 160; round += 1) {
+        const raw = await openRawConnection(stack().relay.url)
+        await raw.sendSlowly([requestHead(BODY_BOUND_BYTES), paddedRequest(BODY_BOUND_BYTES - 1)])
+        raw[way]()
+        if (way === 'finish') await raw.ended()
+      }
+      expect((await post(stack(), paddedRequest(BODY_BOUND_BYTES))).status).toBe(200)
+    },
+  )
 })
 
-describe('a body that breaks off', () => {
-  it.each([
-    ['with a reset', 'reset'],
-    ['with an end', 'finish'],
-  ] as const)('%s asks nothing, and what was held of it is given back', async (_, way) => {
-    // Together more than may be held at a time.
-    for (let round = 0; round < 160; round += 1) {
-      const raw = await openRawConnection(stack().relay.url)
-      await raw.sendSlowly([requestHead(BODY_BOUND_BYTES), paddedRequest(BODY_BOUND_BYTES - 1)])
-      raw[way]()
-      if (way === 'finish') await raw.ended()
+describe('a slow body', () => {
+  const body = '{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["latest"]}'
+
+  /** A server with short deadlines, before a node that records calls and answers none. */
+  async function openServer() {
+    const { answers, chainState, upstreamCalls } = openAnswers()
+    const shared = {
+      rates: new RateLimiter(1_000),
+      unsentBudget: new ByteBudget(2 ** 20),
+      addressOf: () => 'address',
+      uptime: () => 0,
     }
-    const { status } = await post(stack(), paddedRequest(BODY_BOUND_BYTES))
-    expect(status).toBe(200)
+    const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+    const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
+    const route: NodeRoute = { method: 'post', path: '/rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }
+    const app = openApp({
+      ...{ streams, nodeRoutes: [route], listCacheControl: '' },
+      metrics: async () => '',
+      metricsToken: undefined,
+      unreadyReasons: () => [],
+      status: () => null as never,
+    })
+    const deadlines = { headers: 100, request: 200, keepAlive: 1_000, idle: 60_000, check: 10 }
+    const address = { host: '127.0.0.1', port: 0, clientsBound: 1 }
+    const server = await listen(app, { streams, webSocketRoutes: [] }, address, deadlines)
+    onTestFinished(() => server.close(0))
+    return { connectToServer: () => connect(`http://127.0.0.1:${server.port}`), upstreamCalls }
+  }
+
+  it.each([
+    ['with a length', requestHead(1_000_000), ' '],
+    ['in chunks', chunkedHead, chunk(' ')],
+  ])('that arrives byte by byte is cut off, and others are answered meanwhile: %s', async (_, head, piece) => {
+    const { connectToServer, upstreamCalls } = await openServer()
+    const [slow, other] = [await connectToServer(), await connectToServer()]
+    slow.send(head)
+    other.send(requestHead(body.length), body)
+    expect(answerSummary((await other.response()).body)).toEqual([1, -32602])
+    while (slow.closeState === 'no') await slow.sendSlowly([piece])
+    expect(slow.bytes.toString()).not.toContain('200')
+    expect(upstreamCalls).toEqual([])
+  })
+
+  it('that stops half way is cut off', async () => {
+    const { connectToServer, upstreamCalls } = await openServer()
+    const raw = await connectToServer()
+    raw.send(requestHead(1_000), body)
+    await raw.ended()
+    expect(raw.bytes.toString()).not.toContain('200')
+    expect(upstreamCalls).toEqual([])
   })
 })
 
@@ -173,9 +218,7 @@ it('thousands of malformed bodies at once are each answered', async () => {
         incoming.setEncoding('utf8').on('data', (piece: string) => {
           text += piece
         })
-        incoming.on('end', () =>
-          resolve(`${incoming.statusCode} ${text === '' ? '' : answerSummary(parseAnswer(text))[1]}`),
-        )
+        incoming.on('end', () => resolve(`${incoming.statusCode} ${text === '' ? '' : answerSummary(text)[1]}`))
       })
       outgoing.on('error', reject)
       outgoing.end(body)
@@ -188,7 +231,6 @@ it('thousands of malformed bodies at once are each answered', async () => {
     ['{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{}]}', '200 -32602'],
     ['{"jsonrpc":"2.0","method":"eth_getLogs","params":[{}]}', '204 '],
   ] as const
-  const many = Array.from({ length: 3_000 }, (_, at) => kinds[at % kinds.length] ?? kinds[0])
-  const published = await Promise.all(many.map(([body]) => send(body)))
-  expect(published).toEqual(many.map(([, answer]) => answer))
+  const bodies = Array.from({ length: 3_000 }, (_, at) => kinds[at % kinds.length] ?? kinds[0])
+  expect(await Promise.all(bodies.map(([body]) => send(body)))).toEqual(bodies.map(([, outcome]) => outcome))
 })

@@ -6,9 +6,6 @@ import type { Devnet } from '../../../src/devnet/devnet.ts'
 import type { TestStack } from '../../support/test-stack.ts'
 import { RawRpcSocket } from './raw-rpc-requests.ts'
 
-/** With these nobody's requests are too many, nor those who come from here. */
-export const highLimits = { RPC_RATE: '1000000', CLIENTS_PER_ADDRESS_BOUND: '5000' }
-
 const SubscriptionMessage = z.object({
   method: z.literal('eth_subscription'),
   params: z.object({ subscription: z.string(), result: z.unknown() }),
@@ -18,10 +15,9 @@ const RpcAnswer = z.object({
   result: z.unknown().optional(),
   error: z.object({ code: z.int(), message: z.string() }).optional(),
 })
-export type RpcAnswer = z.infer<typeof RpcAnswer>
+type RpcAnswer = z.infer<typeof RpcAnswer>
 
-/** A log as it is notified. */
-export const NotifiedLog = z.looseObject({
+const NotifiedLog = z.looseObject({
   address: z.string(),
   topics: z.array(z.string()),
   data: z.string(),
@@ -31,20 +27,20 @@ export const NotifiedLog = z.looseObject({
   logIndex: z.string(),
   removed: z.boolean(),
 })
-export type NotifiedLog = z.infer<typeof NotifiedLog>
+type NotifiedLog = z.infer<typeof NotifiedLog>
 
-/** What was subscribed to, and all that it brought. */
+/** A subscription and all that it brought. */
 export type TestSubscription = {
   readonly id: string
   readonly results: readonly unknown[]
   readonly logs: readonly NotifiedLog[]
-  /** Resolves once so many results came. */
+  /** Resolves once at least this many results arrived. */
   waitForResults(count: number): Promise<void>
 }
 
 type OpenOptions = { readonly headers?: Record<string, string>; readonly autoPong?: boolean; readonly query?: string }
 
-/** A client of a node over WebSocket, who does not know whether it is one: its answers, and what it subscribed to. */
+/** A JSON-RPC client over WebSocket, of the relay or of a node. */
 export class RpcTestClient {
   readonly rawSocket: RawRpcSocket
   /** How the other side closed. */
@@ -58,10 +54,10 @@ export class RpcTestClient {
     { query = '', ...options }: OpenOptions = {},
   ): Promise<RpcTestClient> {
     const url = typeof at === 'string' ? at : `${at.relay.url.replace('http', 'ws')}/rpc${query}`
-    const listener = new RpcTestClient(new WebSocket(url, options))
-    onTestFinished(() => listener.rawSocket.socket.terminate())
-    await once(listener.rawSocket.socket, 'open')
-    return listener
+    const client = new RpcTestClient(new WebSocket(url, options))
+    onTestFinished(() => client.rawSocket.socket.terminate())
+    await once(client.rawSocket.socket, 'open')
+    return client
   }
 
   constructor(socket: WebSocket) {
@@ -79,7 +75,7 @@ export class RpcTestClient {
     return this.#lastId
   }
 
-  /** A request, to be sent in a batch. */
+  /** A request with an id of its own, for a batch. */
   request(method: string, ...params: readonly unknown[]) {
     this.#lastId += 1
     return { jsonrpc: '2.0', id: this.#lastId, method, params }
@@ -100,10 +96,16 @@ export class RpcTestClient {
     return this.subscribed(result)
   }
 
-  /** What came under an id. */
+  /** Opens one subscription for each list of parameters. */
+  async subscribeAll(...all: readonly (readonly unknown[])[]): Promise<TestSubscription[]> {
+    const subscriptions: TestSubscription[] = []
+    for (const params of all) subscriptions.push(await this.subscribe(...params))
+    return subscriptions
+  }
+
+  /** The subscription with an id. */
   subscribed(id: string): TestSubscription {
-    const results = this.#results.get(id) ?? []
-    this.#results.set(id, results)
+    const results = this.#resultsOf(id)
     return {
       id,
       results,
@@ -114,27 +116,30 @@ export class RpcTestClient {
     }
   }
 
-  /** Everything said before this has arrived once it resolves, so that what is not there was not said. */
+  /** Resolves after everything that was sent before has arrived, so what is missing then was not sent. */
   flush(): Promise<RpcAnswer> {
     return this.call('eth_chainId')
   }
 
   #receive(message: unknown): void {
-    const published = SubscriptionMessage.safeParse(message).data?.params
-    if (published) {
-      const results = this.#results.get(published.subscription) ?? []
-      this.#results.set(published.subscription, results)
-      results.push(published.result)
-      return
-    }
+    const notification = SubscriptionMessage.safeParse(message).data?.params
+    if (notification) return void this.#resultsOf(notification.subscription).push(notification.result)
     const answer = RpcAnswer.safeParse(message).data
     if (answer) this.#answers.set(answer.id, answer)
   }
+
+  #resultsOf(subscription: string): unknown[] {
+    const results = this.#results.get(subscription) ?? []
+    this.#results.set(subscription, results)
+    return results
+  }
 }
 
-/** What a log says in a word: what moved, whether it has a block, and whether it is taken back. */
+/** A log in short: its amount, whether it has a block, and whether it is removed. */
 export const logSummary = ({ data, blockHash, removed }: NotifiedLog): string =>
   `${removed ? '-' : '+'}${BigInt(data)}${/[^0x]/.test(blockHash) ? ' sealed' : ''}`
+
+export const logSummaries = ({ logs }: TestSubscription): string[] => logs.map(logSummary)
 
 /** Transfers these amounts in one flashblock. */
 export function transferAmounts({ devnet }: { readonly devnet: Devnet }, ...amounts: readonly number[]) {

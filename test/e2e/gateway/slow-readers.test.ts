@@ -18,10 +18,10 @@ import { headEvent, pendingLogEvent, readNodeLog } from '../../unit/gateway/log-
 
 const MEBIBYTE = 2 ** 20
 const ANSWER_BYTES = 15 * MEBIBYTE
-/** Who leaves more signs of life than this unanswered is gone. */
+/** A client is disconnected after this many unanswered pings. */
 const UNANSWERED_BOUND = 2
 
-/** The lines of `/rpc` by themselves, with a node that answers at length, and a time that passes when the test says so. */
+/** The WebSockets of `/rpc` alone, with a node of long answers and a clock that the test moves. */
 async function openRpcSockets() {
   let now = 0
   const uptime = () => now
@@ -39,7 +39,7 @@ async function openRpcSockets() {
     delay: async () => {},
   })
   subscriptions.receive(headEvent(10))
-  const lines = new RpcSockets({
+  const rpcSockets = new RpcSockets({
     ...{
       backend: { answers, chainState },
       subscriptions,
@@ -56,13 +56,13 @@ async function openRpcSockets() {
     },
     connections: new ConnectionLimits({ clientsBound: 10, perAddressBound: 10 }),
   })
-  // Known to ws, not yet to its types.
+  // The types of ws lack `closeTimeout`.
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServerWebSocket, ...{ closeTimeout: 500 } })
   const server = createServer().listen(0, '127.0.0.1')
-  const taken = new Set<Duplex>()
+  const accepted = new Set<Duplex>()
   server.on('upgrade', (incoming, socket, head) => {
-    taken.add(socket)
-    sockets.handleUpgrade(incoming, socket, head, (line) => lines.accept(line, socket as Socket, 'here'))
+    accepted.add(socket)
+    sockets.handleUpgrade(incoming, socket, head, (webSocket) => rpcSockets.accept(webSocket, socket as Socket, 'here'))
   })
   await once(server, 'listening')
   onTestFinished(() => {
@@ -70,20 +70,20 @@ async function openRpcSockets() {
     server.closeAllConnections()
   })
   const { port } = server.address() as AddressInfo
-  /** So much time passes, and then a sign of life is asked for. */
+  /** Moves the clock and sends a ping. */
   const beat = (ms: number) => {
     now += ms
-    return lines.heartbeat()
+    return rpcSockets.heartbeat()
   }
-  /** Whether anything that was said has not even been taken by the machine yet. */
-  const hasUnsentBytes = () => [...taken].some((socket) => socket.writableLength > 0)
-  return { exchange: subscriptions, beat, owes: hasUnsentBytes, open: () => SlowReader.open(port) }
+  /** Whether the kernel has not taken all bytes yet. */
+  const hasUnsentBytes = () => [...accepted].some((socket) => socket.writableLength > 0)
+  return { subscriptions, beat, hasUnsentBytes, open: () => SlowReader.open(port) }
 }
 
-/** A client that takes from its socket only what it is told to take. */
+/** A client that reads from its socket only as many bytes as the test says. */
 class SlowReader {
   readonly socket: Socket
-  takenBytes = 0
+  readCount = 0
 
   static async open(port: number): Promise<SlowReader> {
     const reader = new SlowReader(connect(port, '127.0.0.1'))
@@ -93,7 +93,7 @@ class SlowReader {
     )
     expect(String(await reader.readBytes(1))).toMatch(/^H/)
     while (!String(await reader.readBytes(1)).endsWith('\n') || !reader.lastBytes.endsWith('\r\n\r\n'));
-    reader.takenBytes = 0
+    reader.readCount = 0
     return reader
   }
 
@@ -110,7 +110,7 @@ class SlowReader {
     this.socket.write(Buffer.concat([Buffer.of(0x81, 0x80 | text.length, 0, 0, 0, 0), Buffer.from(text)]))
   }
 
-  /** Resolves when there is more to take, or never will be. */
+  /** Resolves when there is more to read or the connection is closed. */
   #waitForMore(): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -123,7 +123,7 @@ class SlowReader {
     })
   }
 
-  /** Takes so many bytes, waiting for them; fewer where the connection is gone. */
+  /** Reads this many bytes, or fewer where the connection closes. */
   async readBytes(bytes: number): Promise<Buffer> {
     const pieces: Buffer[] = []
     let left = bytes
@@ -133,13 +133,13 @@ class SlowReader {
         await this.#waitForMore()
         continue
       }
-      const [mine, others] = [piece.subarray(0, left), piece.subarray(left)]
-      if (others.length > 0) this.socket.unshift(others)
-      pieces.push(mine)
-      left -= mine.length
+      const wanted = piece.subarray(0, left)
+      if (piece.length > left) this.socket.unshift(piece.subarray(left))
+      pieces.push(wanted)
+      left -= wanted.length
     }
     const all = Buffer.concat(pieces)
-    this.takenBytes += all.length
+    this.readCount += all.length
     this.lastBytes = (this.lastBytes + all.subarray(-4).toString('latin1')).slice(-4)
     return all
   }
@@ -149,27 +149,27 @@ const codeRequest = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getCode
 const subscribeRequest = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'eth_subscribe', params: ['pendingLogs'] })
 const chainIdRequest = JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'eth_chainId' })
 const chainIdAnswer = '{"jsonrpc":"2.0","id":3,"result":"0x1"}'
-/** What stands before and behind the result, the frame's head among it. */
+/** The whole frame, with its head. */
 const ANSWER_FRAME_BYTES = 10 + '{"jsonrpc":"2.0","id":1,"result":"0x"}'.length + ANSWER_BYTES
 
-describe('a reader that takes its time over a long answer', () => {
-  it('is let, as long as it goes on, and hears what it subscribed to behind it', async () => {
-    const { exchange, beat, owes, open } = await openRpcSockets()
+describe('a slow reader of a long answer', () => {
+  it('stays connected while it reads, and receives its notifications after the answer', async () => {
+    const { subscriptions, beat, hasUnsentBytes, open } = await openRpcSockets()
     const reader = await open()
     reader.send(subscribeRequest)
     const acknowledged = await reader.readBytes(2 + '{"jsonrpc":"2.0","id":2,"result":"0x00000001"}'.length)
     expect(acknowledged.subarray(2).toString()).toBe('{"jsonrpc":"2.0","id":2,"result":"0x00000001"}')
-    reader.takenBytes = 0
+    reader.readCount = 0
     reader.send(codeRequest)
     expect((await reader.readBytes(10))[0]).toBe(0x81)
-    exchange.receive(pendingLogEvent(readNodeLog({ block: 11 })))
+    subscriptions.receive(pendingLogEvent(readNodeLog({ block: 11 })))
     let beats = 0
-    for (; owes() && reader.takenBytes < ANSWER_FRAME_BYTES; beats += 1) {
+    for (; hasUnsentBytes() && reader.readCount < ANSWER_FRAME_BYTES; beats += 1) {
       await beat(15_000)
-      await reader.readBytes(Math.min(MEBIBYTE, ANSWER_FRAME_BYTES - reader.takenBytes))
+      await reader.readBytes(Math.min(MEBIBYTE, ANSWER_FRAME_BYTES - reader.readCount))
     }
     expect(beats).toBeGreaterThan(UNANSWERED_BOUND)
-    await reader.readBytes(ANSWER_FRAME_BYTES - reader.takenBytes)
+    await reader.readBytes(ANSWER_FRAME_BYTES - reader.readCount)
     reader.send(chainIdRequest)
     let rest = ''
     while (!rest.includes(chainIdAnswer) && !reader.socket.destroyed) rest += await reader.readBytes(1)
@@ -177,7 +177,7 @@ describe('a reader that takes its time over a long answer', () => {
     expect(rest).toContain(chainIdAnswer)
   })
 
-  it('is shown out once it takes nothing any more', async () => {
+  it('is disconnected once it stops reading', async () => {
     const { beat, open } = await openRpcSockets()
     const reader = await open()
     reader.send(codeRequest)

@@ -1,165 +1,204 @@
 import { describe, expect, it } from 'vitest'
 import { openDevnet, openRelayFor, openTestStack } from '../../support/test-stack.ts'
-import { highLimits, logSummary, RpcTestClient, transferAmounts } from './rpc-test-client.ts'
+import { highLimits } from './node-and-gateway.ts'
+import { logSummaries, RpcTestClient, transferAmounts } from './rpc-test-client.ts'
 
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef' as const
-const [one, two] = [`0x${'01'.repeat(32)}`, `0x${'02'.repeat(32)}`] as const
+const [topic1, topic2] = [`0x${'01'.repeat(32)}`, `0x${'02'.repeat(32)}`] as const
+const UNLISTED_ADDRESS = `0x${'07'.repeat(20)}` as const
+const OTHER_UNLISTED_ADDRESS = `0x${'08'.repeat(20)}` as const
 
-describe.each([2_000, 200])('what a subscription brings, of blocks of %i ms,', (blockMs) => {
-  it('is what the node itself sends, field by field', async () => {
+const word = (value: number): `0x${string}` => `0x${value.toString(16).padStart(64, '0')}`
+
+async function open(settings: Record<string, string> = {}) {
+  const stack = await openTestStack({ ...highLimits, ...settings })
+  return { stack, devnet: stack.devnet, client: await RpcTestClient.open(stack) }
+}
+
+describe.each([2_000, 200])('a subscription, with blocks of %i ms,', (blockMs) => {
+  it('brings what the node sends, field by field', async () => {
     const devnet = await openDevnet({ pace: 'manual', blockMs, flashblockMs: 200 })
     const relay = await openRelayFor(devnet, highLimits)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const [ours, direct] = [await RpcTestClient.open({ relay }), await RpcTestClient.open(devnet.wsUrl)]
     const address = devnet.tokens.map(({ contractAddress }) => contractAddress)
-    const both = async (...params: unknown[]) => [await ours.subscribe(...params), await direct.subscribe(...params)]
-    const pairs = [await both('pendingLogs', { address }), await both('logs', { address }), await both('newHeads')]
-    const apple = devnet.list.addressOf('AAPLc')
+    const kinds = [['pendingLogs', { address }], ['logs', { address }], ['newHeads']]
+    const ours = await (await RpcTestClient.open({ relay })).subscribeAll(...kinds)
+    const direct = await (await RpcTestClient.open(devnet.wsUrl)).subscribeAll(...kinds)
+    const topicLists = [
+      [],
+      [TRANSFER],
+      [TRANSFER, topic1],
+      [TRANSFER, topic1, topic2],
+      [TRANSFER, topic1, topic2, topic1],
+    ]
     for (const block of [1, 2, 3]) {
       transferAmounts({ devnet }, block, block + 10)
-      for (const topics of [[], [TRANSFER], [TRANSFER, one], [TRANSFER, one, two], [TRANSFER, one, two, one]] as const)
-        devnet.emit({ address: apple, topics, data: '0x' })
+      for (const topics of topicLists) devnet.emit({ address: devnet.list.addressOf('AAPLc'), topics, data: '0x' })
       devnet.makeFlashblock()
       devnet.seal()
     }
-    for (const [listener, node] of pairs) {
-      await node?.waitForResults(node === pairs[2]?.[1] ? 3 : 21)
-      await listener?.waitForResults(node?.results.length ?? 0)
-      expect(listener?.results).toEqual(node?.results)
+    for (const [index, count] of [21, 21, 3].entries()) {
+      await direct[index]?.waitForResults(count)
+      await ours[index]?.waitForResults(direct[index]?.results.length ?? 0)
+      expect(ours[index]?.results).toEqual(direct[index]?.results)
     }
   })
 })
 
-describe('a client with several subscriptions on one connection', () => {
-  it('hears under each id what its filter names, and ends one without the other', async () => {
-    const stack = await openTestStack(highLimits)
-    const { devnet } = stack
-    const listener = await RpcTestClient.open(stack)
+describe('subscriptions on one connection', () => {
+  it('bring what each filter matches under its own id, and end one by one', async () => {
+    const { stack, devnet, client } = await open()
     const [apple, tesla] = ['AAPLc', 'TSLAc'].map((symbol) => devnet.list.addressOf(symbol))
-    const all = await listener.subscribe('pendingLogs', {})
-    const apples = await listener.subscribe('pendingLogs', { address: apple })
-    const teslas = await listener.subscribe('pendingLogs', { address: [tesla], topics: [[TRANSFER]] })
-    const none = await listener.subscribe('pendingLogs', { topics: [null, null, null, TRANSFER] })
-    const ids = [all, apples, teslas, none].map(({ id }) => id)
+    const filters = [
+      {},
+      { address: apple },
+      { address: [tesla], topics: [[TRANSFER]] },
+      { topics: [null, null, null, TRANSFER] },
+    ]
+    const all = await client.subscribeAll(...filters.map((filter) => ['pendingLogs', filter]))
+    const ids = all.map(({ id }) => id)
     expect(new Set(ids).size).toBe(4)
     for (const id of ids) expect(id).toMatch(/^0x[0-9a-f]{32}$/)
     transferAmounts(stack, 1)
     devnet.transfer({ symbol: 'TSLAc', raw: 2n })
     devnet.makeFlashblock()
-    await all.waitForResults(2)
-    await listener.flush()
-    expect([all, apples, teslas, none].map(({ logs }) => logs.map(logSummary))).toEqual([
-      ['+1', '+2'],
-      ['+1'],
-      ['+2'],
-      [],
-    ])
-    expect((await listener.call('eth_unsubscribe', apples.id)).result).toBe(true)
-    expect((await listener.call('eth_unsubscribe', apples.id)).result).toBe(false)
+    await all[0]?.waitForResults(2)
+    await client.flush()
+    expect(all.map(logSummaries)).toEqual([['+1', '+2'], ['+1'], ['+2'], []])
+    for (const result of [true, false]) expect(await client.call('eth_unsubscribe', ids[1])).toMatchObject({ result })
     transferAmounts(stack, 3)
-    await all.waitForResults(3)
-    await listener.flush()
-    expect(apples.results).toHaveLength(1)
+    await all[0]?.waitForResults(3)
+    await client.flush()
+    expect(all[1]?.results).toHaveLength(1)
   })
 
-  it('ends none of another connection, and learns what is wrong with an id that is none', async () => {
-    const stack = await openTestStack(highLimits)
-    const [listener, other] = [await RpcTestClient.open(stack), await RpcTestClient.open(stack)]
-    const [first] = [await listener.subscribe('pendingLogs'), await listener.subscribe('logs')]
-    const { id } = await listener.subscribe('newHeads')
-    expect((await other.call('eth_unsubscribe', id)).result).toBe(false)
-    expect((await other.call('eth_unsubscribe', '0x0')).result).toBe(false)
-    expect((await other.call('eth_unsubscribe')).error).toMatchObject({ code: -32602 })
-    expect((await other.call('eth_unsubscribe', 7)).error).toMatchObject({ code: -32602 })
+  it('cannot be ended from another connection or under an invalid id', async () => {
+    const { stack, client } = await open()
+    const other = await RpcTestClient.open(stack)
+    const [pending, , heads] = await client.subscribeAll(['pendingLogs'], ['logs'], ['newHeads'])
+    for (const id of [heads?.id, '0x0'])
+      expect(await other.call('eth_unsubscribe', id)).toMatchObject({ result: false })
+    for (const params of [[], [7]])
+      expect(await other.call('eth_unsubscribe', ...params)).toMatchObject({ error: { code: -32602 } })
     transferAmounts(stack, 1)
-    await first?.waitForResults(1)
+    await pending?.waitForResults(1)
     stack.devnet.seal()
-    await listener.subscribed(id).waitForResults(1)
+    await heads?.waitForResults(1)
   })
 
-  it('may have a hundred', async () => {
-    const stack = await openTestStack(highLimits)
-    const listener = await RpcTestClient.open(stack)
-    const subscribed = await Promise.all(Array.from({ length: 100 }, () => listener.subscribe('pendingLogs')))
-    expect((await listener.call('eth_subscribe', 'logs')).error).toMatchObject({
+  it('are bounded at a hundred', async () => {
+    const { stack, client } = await open()
+    const subscriptions = await Promise.all(Array.from({ length: 100 }, () => client.subscribe('pendingLogs')))
+    expect((await client.call('eth_subscribe', 'logs')).error).toMatchObject({
       code: -32005,
       message: expect.stringContaining('at most 100 subscriptions'),
     })
-    expect((await listener.call('eth_unsubscribe', subscribed[0]?.id)).result).toBe(true)
-    await listener.subscribe('logs')
+    expect((await client.call('eth_unsubscribe', subscriptions[0]?.id)).result).toBe(true)
+    await client.subscribe('logs')
     transferAmounts(stack, 1)
-    await Promise.all(subscribed.slice(1).map((one) => one.waitForResults(1)))
+    await Promise.all(subscriptions.slice(1).map((subscription) => subscription.waitForResults(1)))
   })
 
-  it('may not name so much that nothing is left for others, and may name it again once it let go', async () => {
-    const stack = await openTestStack(highLimits)
-    const listener = await RpcTestClient.open(stack)
-    const long = (of: number) => ({
-      topics: [null, Array.from({ length: 1_000 }, (_, at) => `0x${(of * 1_000 + at).toString(16).padStart(64, '0')}`)],
-    })
+  it('are bounded by the size of their filters, until one ends', async () => {
+    const { client } = await open()
+    const subscribe = async (part: number) => {
+      const topics = [null, Array.from({ length: 1_000 }, (_, at) => word(part * 1_000 + at))]
+      return await client.call('eth_subscribe', 'logs', { topics })
+    }
     const ids: unknown[] = []
-    for (let of = 0; of < 47; of += 1) ids.push((await listener.call('eth_subscribe', 'logs', long(of))).result)
-    expect((await listener.call('eth_subscribe', 'logs', long(47))).error).toMatchObject({ code: -32005 })
-    await listener.subscribe('logs')
-    expect((await listener.call('eth_unsubscribe', ids[0])).result).toBe(true)
-    expect((await listener.call('eth_subscribe', 'logs', long(48))).error).toBeUndefined()
+    for (let part = 0; part < 47; part += 1) ids.push((await subscribe(part)).result)
+    expect((await subscribe(47)).error).toMatchObject({ code: -32005 })
+    await client.subscribe('logs')
+    expect((await client.call('eth_unsubscribe', ids[0])).result).toBe(true)
+    expect((await subscribe(48)).error).toBeUndefined()
   })
 })
 
 describe('the answer to a subscription', () => {
-  it.each(['by itself', 'in a batch'])('comes before what it brings, asked for %s', async (how) => {
-    const stack = await openTestStack(highLimits)
-    const listener = await RpcTestClient.open(stack)
-    const begin = stack.devnet.chain.pending.number
+  it.each(['by itself', 'in a batch'])('precedes its notifications, requested %s', async (how) => {
+    const { stack, devnet, client } = await open()
+    const begin = devnet.chain.pending.number
+    const { rawSocket } = client
     for (let round = 1; round <= 20; round += 1) {
-      const kind = round % 4 === 0 ? 'newHeads' : 'pendingLogs'
-      const request = listener.request('eth_subscribe', kind)
-      const read = listener.request('eth_getBlockByNumber', 'pending', true)
-      listener.rawSocket.send(JSON.stringify(how === 'in a batch' ? [request, read] : request))
+      const request = client.request('eth_subscribe', round % 4 === 0 ? 'newHeads' : 'pendingLogs')
+      const read = client.request('eth_getBlockByNumber', 'pending', true)
+      rawSocket.send(JSON.stringify(how === 'in a batch' ? [request, read] : request))
       for (let step = 0; step < 5; step += 1) {
         transferAmounts(stack, round * 10 + step)
         await new Promise(setImmediate)
       }
-      stack.devnet.seal()
-      const { result } = await listener.answer(request.id)
-      await listener.subscribed(String(result)).waitForResults(0)
-      const place = listener.rawSocket.receivedTexts.findIndex((text) => text.includes(`"id":${request.id},`))
-      const published = listener.rawSocket.receivedTexts.findIndex((text) =>
-        text.includes(`"subscription":"${result}"`),
-      )
-      expect(place).toBeGreaterThanOrEqual(0)
-      if (published >= 0) expect(place).toBeLessThan(published)
+      devnet.seal()
+      const { result } = await client.answer(request.id)
+      const indexOf = (fragment: string) => rawSocket.receivedTexts.findIndex((text) => text.includes(fragment))
+      const [answered, notified] = [indexOf(`"id":${request.id},`), indexOf(`"subscription":"${result}"`)]
+      expect(answered).toBeGreaterThanOrEqual(0)
+      if (notified >= 0) expect(answered).toBeLessThan(notified)
     }
     transferAmounts(stack, 999)
-    await listener.rawSocket.until(
-      () => listener.rawSocket.receivedTexts.at(-1)?.includes('3e7') === true,
-      'the last transfer',
-    )
-    expect(stack.devnet.chain.pending.number).toBe(begin + 20)
+    await rawSocket.until(() => rawSocket.receivedTexts.at(-1)?.includes('3e7') === true, 'the last transfer')
+    expect(devnet.chain.pending.number).toBe(begin + 20)
   })
 
-  it('is an id of ours, another in each life of the relay', async () => {
-    const stack = await openTestStack(highLimits)
-    const second = await openRelayFor(stack.devnet, highLimits)
-    const ids = []
-    for (const relay of [stack.relay, second])
-      ids.push((await (await RpcTestClient.open({ relay })).subscribe('logs')).id)
-    expect(new Set(ids).size).toBe(2)
+  it('has an id that differs from run to run', async () => {
+    const { stack, client } = await open()
+    const relay = await openRelayFor(stack.devnet, highLimits)
+    const other = await RpcTestClient.open({ relay })
+    expect((await client.subscribe('logs')).id).not.toBe((await other.subscribe('logs')).id)
   })
 })
 
-describe('a subscription that cannot be served', () => {
+describe('an invalid subscription', () => {
   it.each([
-    [['pendingLogs', { address: `0x${'07'.repeat(20)}` }], -32602, /not a listed tokenized stock: 0x0707/],
-    [['syncing'], -32602, /must be one of pendingLogs, logs, newHeads/],
-    [['logs', { topics: ['0x1'] }], -32602, /topics/],
-    [[], -32602, /must be one of/],
-  ])('as %j is refused with a sentence, and the connection stays', async (params, code, sentence) => {
-    const stack = await openTestStack(highLimits)
-    const listener = await RpcTestClient.open(stack)
-    const { error } = await listener.call('eth_subscribe', ...params)
-    expect(error).toEqual({ code, message: expect.stringMatching(sentence) })
-    await listener.subscribe('pendingLogs')
-    expect(stack.devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
+    [['pendingLogs', { address: UNLISTED_ADDRESS }], /not a listed tokenized stock: 0x0707/],
+    [['pendingLogs', { address: [UNLISTED_ADDRESS] }], /not a listed tokenized stock: 0x(07){20}\. .*eth_getLogs/],
+    [['logs', { address: [UNLISTED_ADDRESS] }], /not a listed tokenized stock: 0x(07){20}\. .*eth_getLogs/],
+    [['syncing'], /must be one of pendingLogs, logs, newHeads/],
+    [['logs', { topics: ['0x1'] }], /topics/],
+    [[], /must be one of/],
+  ])('is refused with a sentence and the connection stays: %j', async (params, sentence) => {
+    const { devnet, client } = await open()
+    const { error } = await client.call('eth_subscribe', ...params)
+    expect(error).toEqual({ code: -32602, message: expect.stringMatching(sentence) })
+    await client.subscribe('pendingLogs')
+    expect(devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
+  })
+})
+
+describe('an unlisted contract with RPC_OPEN', () => {
+  it('has one upstream subscription, which ends with its last subscriber', async () => {
+    const { stack, devnet, client } = await open({ RPC_OPEN: 'true' })
+    const emitLog = (address: `0x${string}`, raw: number) => devnet.emit({ address, topics: [], data: word(raw) })
+    const second = await RpcTestClient.open(stack)
+    const all = await client.subscribe('pendingLogs')
+    expect(devnet.subscriptions().pendingLogs).toBe(1)
+    const apple = devnet.list.addressOf('AAPLc')
+    const mixed = await client.subscribe('pendingLogs', { address: [UNLISTED_ADDRESS, apple] })
+    await devnet.until(() => devnet.subscriptions().pendingLogs === 2)
+    const alone = await second.subscribe('pendingLogs', { address: UNLISTED_ADDRESS })
+    const logs = await second.subscribe('logs', { address: UNLISTED_ADDRESS })
+    emitLog(UNLISTED_ADDRESS, 1)
+    emitLog(OTHER_UNLISTED_ADDRESS, 2)
+    const dropped = emitLog(UNLISTED_ADDRESS, 3)
+    emitLog(apple, 4)
+    devnet.makeFlashblock()
+    await Promise.all([mixed.waitForResults(3), alone.waitForResults(2), all.waitForResults(1)])
+    devnet.faults.drop(dropped)
+    devnet.seal()
+    await Promise.all([alone.waitForResults(3), logs.waitForResults(1)])
+    await client.flush()
+    expect(logSummaries(alone)).toEqual(['+1', '+3', '-3'])
+    expect(logSummaries(logs)).toEqual(['+1 sealed'])
+    expect(logSummaries(all).filter((text) => !text.includes('4'))).toEqual([])
+    expect(mixed.logs.map(({ address }) => address)).toContain(apple)
+
+    second.rawSocket.socket.terminate()
+    expect((await client.call('eth_unsubscribe', mixed.id)).result).toBe(true)
+    await devnet.until(() => devnet.subscriptions().pendingLogs === 1 && devnet.sockets() === 1)
+    const again = await client.subscribe('pendingLogs', { address: OTHER_UNLISTED_ADDRESS })
+    await devnet.until(() => devnet.subscriptions().pendingLogs === 2)
+    emitLog(OTHER_UNLISTED_ADDRESS, 5)
+    devnet.makeFlashblock()
+    await again.waitForResults(1)
+    expect(logSummaries(again)).toEqual(['+5'])
   })
 })

@@ -1,46 +1,51 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { ErrorRecord } from '../../../src/protocol/refusal.ts'
-import { openRelay, openRelayBeforeList, type TestRelay } from '../../support/in-process-relay.ts'
-import { fetchDocumented, openDevnet, openRelayFor } from '../../support/test-stack.ts'
+import { openRelayBeforeList } from '../../support/in-process-relay.ts'
+import { listenNdjson } from '../../support/test-listener.ts'
+import { fetchDocumented, openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
+import { openedOnce } from './node-and-gateway.ts'
 
 const PATH = '/v1/tokenized-stocks'
+const APPLE = '0xb200000000000000000000c2e324d24d7eecd1fb'
 /** Longer than the relay takes to read its list again. */
 const WAIT_OPTIONS = { timeout: 10_000, interval: 20 }
 
 const List = z.strictObject({ tokens: z.array(z.looseObject({})) })
+const Token = z.looseObject({ symbol: z.string(), address: z.string(), token: z.looseObject({}) })
 
-// One world for what only reads.
-let devnet: Devnet
-let relay: TestRelay
-beforeAll(async () => {
-  devnet = await startDevnet({ pace: 'manual' })
-  relay = await openRelay(devnet, { STOCKS_REFRESH_MS: '15000' })
+const shared = openedOnce(async (lifecycle) => {
+  const devnet = await openDevnet({ pace: 'manual' }, lifecycle)
+  const relay = await openRelayFor(devnet, { STOCKS_REFRESH_MS: '15000' }, lifecycle)
+  return { devnet, url: relay.url }
 })
-afterAll(async () => {
-  await relay.stop()
-  await devnet.stop()
-})
+const fetchList = (init?: RequestInit, query = '') => fetchDocumented(`${shared().url}${PATH}${query}`, init)
+const fetchToken = (url: string, selector: string) => fetchDocumented(`${url}${PATH}/${encodeURIComponent(selector)}`)
+const tokenOf = async (url: string, selector: string) => Token.parse((await fetchToken(url, selector)).json)
+const tokensAt = async (url: string) => List.parse((await fetchDocumented(url)).json).tokens
 
-/** A devnet and a relay of one's own that reads the list ten times in a second. */
-async function open(before: (devnet: Devnet) => void = () => {}, settings: Record<string, string> = {}) {
-  const own = await openDevnet()
-  before(own)
-  const { url } = await openRelayFor(own, settings)
-  const list = async () => List.parse((await fetchDocumented(url + PATH)).json).tokens
-  const truth = async () => List.parse((await fetchDocumented(own.stocksUrl)).json).tokens
-  return { devnet: own, url, list, truth }
+/** A devnet and a relay that reads the list ten times a second, for one test. */
+async function open(prepare: (devnet: Devnet) => void = () => {}, settings: Record<string, string> = {}) {
+  const devnet = await openDevnet()
+  prepare(devnet)
+  const { url } = await openRelayFor(devnet, settings)
+  /** Resolves once the relay has read the list again for sure. */
+  const waitForRefresh = async () => {
+    const { list } = devnet.requests
+    await devnet.until(() => devnet.requests.list >= list + 2)
+  }
+  const list = () => tokensAt(url + PATH)
+  const expectSameList = async () => expect(await list()).toEqual(await tokensAt(devnet.stocksUrl))
+  return { devnet, url, list, expectSameList, waitForRefresh }
 }
 
-describe('the list through the relay', () => {
-  it("is the upstream's own: one array of tokens, each as it came, in its order", async () => {
-    const [published, direct] = [await fetchDocumented(relay.url + PATH), await fetchDocumented(devnet.stocksUrl)]
-    expect(published.status).toBe(200)
-    expect(published.headers.get('content-type')).toBe(direct.headers.get('content-type'))
-    // As text, so that the order of tokens and of their fields counts.
-    expect(JSON.stringify(published.json)).toBe(JSON.stringify(direct.json))
-    expect(List.parse(published.json).tokens).toHaveLength(13)
+describe('the token list', () => {
+  it('is the text of the upstream, with its order of tokens and fields', async () => {
+    const [ours, direct] = [await fetchList(), await fetchDocumented(shared().devnet.stocksUrl)]
+    expect([ours.status, ours.headers.get('content-type')]).toEqual([200, direct.headers.get('content-type')])
+    expect(JSON.stringify(ours.json)).toBe(JSON.stringify(direct.json))
+    expect(List.parse(ours.json).tokens).toHaveLength(13)
   })
 
   it.each([
@@ -55,90 +60,67 @@ describe('the list through the relay', () => {
     ['paused_features', 'object'],
     ['nav_price', 'number'],
     ['nav_price_updated_at', 'string'],
-  ])('has the field %s of every token, a %s, as the upstream has it', async (field, type) => {
-    const published = List.parse((await fetchDocumented(relay.url + PATH)).json).tokens
-    const direct = List.parse((await fetchDocumented(devnet.stocksUrl)).json).tokens
-    expect(published.map((token) => token[field])).toEqual(direct.map((token) => token[field]))
-    const values = published.flatMap((token) => (field in token ? [token[field]] : []))
+  ])('has the field %s with the type %s', async (field, type) => {
+    const values = (await tokensAt(shared().url + PATH)).flatMap((token) => (field in token ? [token[field]] : []))
     expect(new Set(values.map((value) => typeof value))).toEqual(new Set([type]))
   })
 
-  it('has no field that the upstream leaves out', async () => {
-    const { list, truth } = await open((own) => {
-      own.list.change('AAPLc', { name: undefined, isin: undefined, multiplier: undefined, total_supply: undefined })
-      own.list.change('TSLAc', { symbol: undefined, decimals: undefined, paused_features: undefined })
+  it('lacks the fields that the upstream leaves out', async () => {
+    const { list, expectSameList } = await open((devnet) => {
+      devnet.list.change('AAPLc', { name: undefined, isin: undefined, multiplier: undefined, total_supply: undefined })
+      devnet.list.change('TSLAc', { symbol: undefined, decimals: undefined, paused_features: undefined })
     })
-    expect(await list()).toEqual(await truth())
+    await expectSameList()
     const [apple = {}] = await list()
-    expect(Object.keys(apple).toSorted()).toEqual([
-      'contract_address',
-      'decimals',
-      'icon_url',
-      'nav_price',
-      'nav_price_updated_at',
-      'paused_features',
-      'symbol',
-    ])
+    const fields = ['contract_address', 'decimals', 'icon_url', 'nav_price', 'nav_price_updated_at', 'paused_features']
+    expect(Object.keys(apple).toSorted()).toEqual([...fields, 'symbol'])
     const intel = (await list()).find(({ symbol }) => symbol === 'INTCc')
     expect(intel).toBeDefined()
     expect(intel).not.toHaveProperty('nav_price')
   })
 
-  it('keeps fields that nobody knows, with their JSON types', async () => {
+  it('keeps unknown fields, unexpected types and extreme values', async () => {
     const unknown = { region: { code: 'US', list: [1, 'two', null, { deep: false }] }, flag: false, note: null, n: 0.1 }
-    const { list, truth } = await open((own) => own.list.change('AAPLc', unknown))
-    expect(await list()).toEqual(await truth())
+    const { list, expectSameList } = await open((devnet) => {
+      devnet.list.change('AAPLc', { ...unknown, total_supply: 0, nav_price: 1e-9, paused_features: [0, 3, 1, 99] })
+      devnet.list.change('AMZNc', { total_supply: 1.7976931348623157e308, nav_price: -5, decimals: 0 })
+      devnet.list.change('COINc', { nav_price: '12' as unknown as number, nav_price_updated_at: 'yesterday' })
+      devnet.list.change('CRCLc', { name: '“ß” 🍎 \u2028 <b>', isin: '', symbol: 'CR/CL c' })
+    })
+    await expectSameList()
     expect((await list())[0]).toMatchObject(unknown)
   })
 
-  it('keeps what is of another type than it should be, and what is at the edge', async () => {
-    const { list, truth } = await open((own) => {
-      own.list.change('AAPLc', { total_supply: 0, nav_price: 1e-9, paused_features: [0, 3, 1, 99] })
-      own.list.change('AMZNc', { total_supply: 1.7976931348623157e308, nav_price: -5, decimals: 0 })
-      own.list.change('COINc', { nav_price: '12' as unknown as number, nav_price_updated_at: 'yesterday' })
-      own.list.change('CRCLc', { name: '“ß” 🍎 \u2028 <b>', isin: '', symbol: 'CR/CL c' })
-    })
-    expect(await list()).toEqual(await truth())
-  })
-
-  it('needs neither a query nor a credential, and minds neither', async () => {
-    const [plain, more] = [
-      await fetchDocumented(relay.url + PATH),
-      await fetchDocumented(`${relay.url}${PATH}?page=2&limit=1&symbols=AAPLc`),
-    ]
-    expect(more.json).toEqual(plain.json)
-    const bearer = await fetchDocumented(relay.url + PATH, {
-      headers: { authorization: 'Bearer nobody', cookie: 'a=b' },
-    })
-    expect(bearer.json).toEqual(plain.json)
+  it('ignores queries and credentials', async () => {
+    const plain = await fetchList()
+    expect((await fetchList({}, '?page=2&limit=1&symbols=AAPLc')).json).toEqual(plain.json)
+    const headers = { authorization: 'Bearer unknown', cookie: 'a=b' }
+    expect((await fetchList({ headers })).json).toEqual(plain.json)
     expect(plain.headers.has('www-authenticate')).toBe(false)
     expect(plain.headers.has('set-cookie')).toBe(false)
   })
 
-  it('answers HEAD with the headers of GET and nothing else', async () => {
-    const [get, head] = [
-      await fetchDocumented(relay.url + PATH),
-      await fetchDocumented(relay.url + PATH, { method: 'HEAD' }),
-    ]
+  it('answers HEAD with the headers of GET and no body', async () => {
+    const [get, head] = [await fetchList(), await fetchList({ method: 'HEAD' })]
     expect({ status: head.status, text: head.text }).toEqual({ status: 200, text: '' })
     for (const name of ['etag', 'content-type', 'cache-control', 'access-control-allow-origin'])
-      expect(head.headers.get(name)).toBe(get.headers.get(name))
+      expect(head.headers.get(name), name).toBe(get.headers.get(name))
     expect(head.headers.get('age')).toMatch(/^\d+$/)
   })
 
-  it('may be read by the pages of every origin, which may see its tag and its age', async () => {
-    const headers = { origin: 'https://wallet.example' }
-    const { headers: published } = await fetchDocumented(relay.url + PATH, { headers })
-    expect(published.get('access-control-allow-origin')).toBe('*')
-    const exposed = published.get('access-control-expose-headers')?.toLowerCase().split(/, */)
+  it('allows the pages of every origin, with its ETag and its age', async () => {
+    const origin = { origin: 'https://wallet.example' }
+    const { headers } = await fetchList({ headers: origin })
+    expect(headers.get('access-control-allow-origin')).toBe('*')
+    const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */)
     expect(exposed).toEqual(expect.arrayContaining(['etag', 'age', 'retry-after']))
-    expect(published.has('access-control-allow-credentials')).toBe(false)
-    const asked = {
-      ...headers,
+    expect(headers.has('access-control-allow-credentials')).toBe(false)
+    const preflightHeaders = {
+      ...origin,
       'access-control-request-method': 'GET',
       'access-control-request-headers': 'content-type',
     }
-    const preflight = await fetchDocumented(relay.url + PATH, { method: 'OPTIONS', headers: asked })
+    const preflight = await fetchList({ method: 'OPTIONS', headers: preflightHeaders })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
     expect(preflight.headers.get('access-control-allow-methods')).toContain('GET')
@@ -146,112 +128,105 @@ describe('the list through the relay', () => {
   })
 })
 
-describe('the list, asked for again', () => {
-  it.each<[string, (tag: string) => string]>([
-    ['its tag', (tag) => tag],
-    ['its tag said weakly', (tag) => `W/${tag}`],
-    ['any tag', () => '*'],
-    ['its tag among others', (tag) => `"other", W/"third" , ${tag},"last"`],
-    ['its weak tag among others', (tag) => `"other",W/${tag}`],
-  ])('is not sent to whoever knows it by %s', async (_, known) => {
-    const { headers } = await fetchDocumented(relay.url + PATH)
+describe('the ETag of the token list', () => {
+  it.each<[string, (tag: string) => string, number]>([
+    ['the tag', (tag) => tag, 304],
+    ['the weak tag', (tag) => `W/${tag}`, 304],
+    ['any tag', () => '*', 304],
+    ['the tag among others', (tag) => `"other", W/"third" , ${tag},"last"`, 304],
+    ['the weak tag among others', (tag) => `"other",W/${tag}`, 304],
+    ['another tag', () => '"other"', 200],
+    ['a tag without quotes', (tag) => tag.replaceAll('"', ''), 200],
+    ['a part of the tag', (tag) => `${tag.slice(0, -2)}"`, 200],
+    ['nothing', () => '', 200],
+  ])('decides whether If-None-Match sends the list: %s', async (_, matchOf, status) => {
+    const { headers } = await fetchList()
     const tag = headers.get('etag') ?? ''
     expect(tag).toMatch(/^"[!-~]+"$/)
-    const again = await fetchDocumented(relay.url + PATH, { headers: { 'if-none-match': known(tag) } })
-    expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' })
+    const again = await fetchList({ headers: { 'if-none-match': matchOf(tag) } })
+    expect(again.status).toBe(status)
+    if (status === 200) return expect(List.parse(again.json).tokens).toHaveLength(13)
+    expect(again.text).toBe('')
     for (const name of ['etag', 'cache-control', 'access-control-allow-origin'])
-      expect(again.headers.get(name)).toBe(headers.get(name))
+      expect(again.headers.get(name), name).toBe(headers.get(name))
     expect(again.headers.get('age')).toMatch(/^\d+$/)
   })
 
-  it.each<[string, (tag: string) => string]>([
-    ['another tag', () => '"other"'],
-    ['a tag without quotes', (tag) => tag.replaceAll('"', '')],
-    ['a part of its tag', (tag) => `${tag.slice(0, -2)}"`],
-    ['nothing', () => ''],
-  ])('is sent to whoever knows %s', async (_, known) => {
-    const tag = (await fetchDocumented(relay.url + PATH)).headers.get('etag') ?? ''
-    const again = await fetchDocumented(relay.url + PATH, { headers: { 'if-none-match': known(tag) } })
-    expect(again.status).toBe(200)
-    expect(List.parse(again.json).tokens).toHaveLength(13)
-  })
-
-  it('has the same tag as long as it is the same, and another as soon as it is not', async () => {
-    const { devnet: own, url, list } = await open()
+  it('changes with the list and not otherwise', async () => {
+    const { devnet, url, list, waitForRefresh } = await open()
     const tag = async () => (await fetchDocumented(url + PATH)).headers.get('etag') ?? ''
     const before = await tag()
-    const read = own.requests.list
-    await own.until(() => own.requests.list >= read + 2)
+    await waitForRefresh()
     expect(await tag()).toBe(before)
-    own.list.change('AAPLc', { nav_price: 325.5 })
+    devnet.list.change('AAPLc', { nav_price: 325.5 })
     await expect.poll(async () => (await list())[0]?.nav_price, WAIT_OPTIONS).toBe(325.5)
     expect(await tag()).not.toBe(before)
     expect((await fetchDocumented(url + PATH, { headers: { 'if-none-match': before } })).status).toBe(200)
   })
 })
 
-describe('how old the list is', () => {
+describe('the age of the token list', () => {
   const ageOf = async (url: string) => Number((await fetchDocumented(url + PATH)).headers.get('age'))
 
-  it('is said in whole seconds, grows while nobody can read it, and begins anew when somebody can', async () => {
-    const { devnet: own, url } = await open()
+  it('grows in whole seconds while the list is unreadable, and is zero once it is readable', async () => {
+    const { devnet, url } = await open()
     expect(await ageOf(url)).toBe(0)
-    own.faults.list = { status: 503 }
+    devnet.faults.list = { status: 503 }
     await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBeGreaterThanOrEqual(2)
-    own.faults.clear()
+    devnet.faults.clear()
     await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(0)
   })
 
-  it('begins anew where the upstream says the same again', async () => {
-    const { devnet: own, url } = await open(() => {}, { STOCKS_REFRESH_MS: '1500' })
+  it('is zero again when the upstream repeats the list', async () => {
+    const { devnet, url } = await open(() => {}, { STOCKS_REFRESH_MS: '1500' })
     await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(1)
-    const { list } = own.requests
-    await own.until(() => own.requests.list > list)
+    const { list } = devnet.requests
+    await devnet.until(() => devnet.requests.list > list)
     await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(0)
   })
 
-  it('tells everybody who keeps it how long it is good', async () => {
-    const cachingOf = async (url: string, headers = {}) =>
-      (await fetchDocumented(url + PATH, { headers })).headers.get('cache-control')
-    expect(await cachingOf(relay.url)).toBe('public, max-age=15')
+  it('is bounded in Cache-Control, which is private where there are keys', async () => {
+    expect((await fetchList()).headers.get('cache-control')).toBe('public, max-age=15')
     const { url } = await open(() => {}, { API_KEYS: 'mine', STOCKS_REFRESH_MS: '60000' })
-    expect(await cachingOf(url, { authorization: 'Bearer mine' })).toBe('private, max-age=60')
+    const { headers } = await fetchDocumented(url + PATH, { headers: { authorization: 'Bearer mine' } })
+    expect(headers.get('cache-control')).toBe('private, max-age=60')
   })
 })
 
-describe("what becomes of the upstream's list", () => {
-  it('shows up: a token more, one that changed, and all in their order', async () => {
-    const { devnet: own, list, truth } = await open()
-    own.list.add({ contract_address: `0xB2${'0'.repeat(37)}9`, symbol: 'AAAc', decimals: 8, total_supply: 1 })
-    own.list.change('TSLAc', { total_supply: 1.5, name: 'Tesla, Inc.' })
+describe('a change of the token list', () => {
+  it('appears: a new token, a changed one, and their order', async () => {
+    const { devnet, list, expectSameList } = await open()
+    devnet.list.add({ contract_address: `0xB2${'0'.repeat(37)}9`, symbol: 'AAAc', decimals: 8, total_supply: 1 })
+    devnet.list.change('TSLAc', { total_supply: 1.5, name: 'Tesla, Inc.' })
     await expect.poll(async () => (await list()).length, WAIT_OPTIONS).toBe(14)
-    expect(await list()).toEqual(await truth())
+    await expectSameList()
   })
 
-  it('shows up: a token less, once the upstream has said so for long enough', async () => {
-    const { devnet: own, list, truth } = await open()
-    own.list.remove('TSLAc')
+  it('removes a token once the upstream repeats it for ten seconds; its last state can still be read', async () => {
+    const { devnet, url, list, expectSameList } = await open()
+    const before = await tokenOf(url, 'TSLAc')
+    devnet.list.remove('TSLAc')
     await expect.poll(async () => (await list()).length, { timeout: 30_000, interval: 100 }).toBe(12)
-    expect(await list()).toEqual(await truth())
+    await expectSameList()
+    const after = await tokenOf(url, 'TSLAc')
+    expect(after.token).toEqual(before.token)
+    const { json } = await fetchDocumented(`${url}/v1/events?symbols=TSLAc&types=token&order=desc&limit=1`)
+    expect(json).toMatchObject({ events: [{ change: 'delisted', id: after.last }] })
   })
 
-  it('is the last one that could be read while the upstream gives none', async () => {
-    const { devnet: own, list } = await open()
+  it('to an unreadable list leaves the last readable one', async () => {
+    const { devnet, list, waitForRefresh } = await open()
     const before = await list()
-    for (const wrong of ['<html>', '{"tokens":', '{"code":500,"message":"no","details":[]}', '[]']) {
-      own.list.corrupt(wrong)
-      const { list: read } = own.requests
-      await own.until(() => own.requests.list >= read + 2)
+    for (const text of ['<html>', '{"tokens":', '{"code":500,"message":"no","details":[]}', '[]', null]) {
+      if (text === null) devnet.faults.list = { status: 500 }
+      else devnet.list.corrupt(text)
+      await waitForRefresh()
       expect(await list()).toEqual(before)
     }
-    own.faults.list = { status: 500 }
-    const { list: read } = own.requests
-    await own.until(() => own.requests.list >= read + 2)
-    expect(await list()).toEqual(before)
   })
 })
 
-describe('anything else is the error record', () => {
+describe('the error record', () => {
   const recordOf = async (url: string, init: RequestInit = {}) => {
     const { status, headers, json } = await fetchDocumented(url, init)
     expect(headers.get('content-type')).toBe('application/json')
@@ -262,32 +237,148 @@ describe('anything else is the error record', () => {
     return { ...record, headers }
   }
 
-  it.each(['POST', 'PUT', 'PATCH', 'DELETE'])('405 for %s', async (method) => {
-    const { code, headers } = await recordOf(relay.url + PATH, { method })
-    expect(code).toBe(405)
-    expect(headers.get('allow')).toContain('GET')
-  })
-
-  it.each(['/v1/tokenized-stock', '/v2/tokenized-stocks', '/tokenized-stocks', '/v1/tokenized-stocks/AAPLc/nav'])(
-    '404 for the path %s',
-    async (path) => {
-      expect((await recordOf(relay.url + path)).code).toBe(404)
+  it.each([...['POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, PATH]), ['DELETE', `${PATH}/AAPLc`]])(
+    'has 405 for %s %s',
+    async (method, path) => {
+      const { code, headers } = await recordOf(shared().url + path, { method })
+      expect(code).toBe(405)
+      expect(headers.get('allow')).toContain('GET')
     },
   )
 
-  it.each(['', '/AAPLc'])('503 no_list before the first list, for the path …%s', async (path) => {
-    const own = await openDevnet()
-    own.faults.list = { status: 503 }
-    const early = await openRelayBeforeList(own)
+  it.each(['/v1/tokenized-stock', '/v2/tokenized-stocks', '/tokenized-stocks', '/v1/tokenized-stocks/AAPLc/nav'])(
+    'has 404 for the path %s',
+    async (path) => {
+      expect((await recordOf(shared().url + path)).code).toBe(404)
+    },
+  )
+
+  it.each(['', '/AAPLc'])('has 503 no_list before the first list, for the path …%s', async (path) => {
+    const devnet = await openDevnet()
+    devnet.faults.list = { status: 503 }
+    const relay = await openRelayBeforeList(devnet)
     try {
-      const { code, details, headers } = await recordOf(early.url + PATH + path)
+      const { code, details, headers } = await recordOf(relay.url + PATH + path)
       expect({ code, details }).toEqual({ code: 503, details: [{ '@type': 'stocktape/no_list' }] })
       expect(headers.get('retry-after')).toMatch(/^\d+$/)
-      own.faults.clear()
-      await early.listed
-      expect((await fetchDocumented(early.url + PATH + path)).status).toBe(200)
+      devnet.faults.clear()
+      await relay.listed
+      expect((await fetchDocumented(relay.url + PATH + path)).status).toBe(200)
     } finally {
-      await early.stop()
+      await relay.stop()
     }
+  })
+})
+
+describe('one token', () => {
+  it.each<[string, string]>([
+    ['its symbol', 'AAPLc'],
+    ['its symbol in any case', 'aaplC'],
+    ['its symbol without the c', 'aapl'],
+    ['its address', APPLE],
+    ['its address with a checksum', '0xb200000000000000000000C2e324d24d7eEcd1fb'],
+    ['its address in capitals', `0x${APPLE.slice(2).toUpperCase()}`],
+    ['its ISIN', 'isin:US0378331005'],
+    ['its ISIN in any case', 'ISIN:us0378331005'],
+  ])('is found by %s', async (_, selector) => {
+    const { status, headers, json } = await fetchToken(shared().url, selector)
+    expect({ status, type: headers.get('content-type') }).toEqual({ status: 200, type: 'application/json' })
+    expect(headers.get('access-control-allow-origin')).toBe('*')
+    expect(json).toMatchObject({ symbol: 'AAPLc', address: APPLE })
+  })
+
+  it('is found by an ISIN without percent escapes', async () => {
+    expect((await fetchList({}, '/isin:US0378331005')).json).toMatchObject({ symbol: 'AAPLc' })
+  })
+
+  it('has the fields of a snapshot from symbol on and then last, in this order', async () => {
+    const fields = ['symbol', 'address', 'as_of', 'token', 'multiplier', 'multiplier_source', 'scheduled', 'paused']
+    const { json } = await fetchToken(shared().url, 'AAPLc')
+    expect(Object.keys(Object(json))).toEqual([...fields, 'supply', 'nav', 'last'])
+  })
+
+  it.each(['AAPLc', 'NVDAc', 'INTCc'])('has the values of the snapshot of %s in a stream', async (symbol) => {
+    const listener = await listenNdjson(`${shared().url}/v1/stream?symbols=${symbol}`)
+    const { type, id, as_of, nav, ...snapshot } = await listener.waitFor('snapshot')
+    listener.close()
+    const token = await tokenOf(shared().url, symbol)
+    expect(token).toMatchObject(snapshot)
+    expect(token.nav).toMatchObject({ ...nav, age_s: nav.age_s === null ? null : expect.any(Number) })
+    expect([type, typeof id, typeof as_of, typeof token.as_of]).toEqual(['snapshot', 'string', 'string', 'string'])
+  })
+
+  it('has the unchanged record of the upstream', async () => {
+    for (const token of await tokensAt(shared().devnet.stocksUrl))
+      expect((await tokenOf(shared().url, String(token.symbol))).token).toEqual(token)
+  })
+
+  it('answers HEAD without a body', async () => {
+    const { status, text } = await fetchList({ method: 'HEAD' }, '/AAPLc')
+    expect({ status, text }).toEqual({ status: 200, text: '' })
+  })
+
+  it('has the position of its newest message of any type as last', async () => {
+    const stack = await openTestStack()
+    const { url } = stack.relay
+    const newest = async (symbol: string) => {
+      const { json } = await fetchDocumented(`${url}/v1/events?symbols=${symbol}&types=*&order=desc&limit=1`)
+      return z.object({ events: z.array(z.object({ id: z.string(), type: z.string() })) }).parse(json).events[0]
+    }
+    const positions = new Set<string | undefined>()
+    const expectLast = async (symbol: string, type: string) => {
+      await expect.poll(async () => (await newest(symbol))?.type, { timeout: 30_000, interval: 50 }).toBe(type)
+      const { id } = (await newest(symbol)) ?? {}
+      expect((await tokenOf(url, symbol)).last).toBe(id)
+      positions.add(id)
+    }
+    const quiet = (await tokenOf(url, 'TSLAc')).last
+    transfer(stack, 'AAPLc')
+    await expectLast('AAPLc', 'transfer')
+    stack.devnet.seal()
+    await expectLast('AAPLc', 'seal')
+    stack.devnet.list.change('AAPLc', { name: 'Apple, Inc.' })
+    await expectLast('AAPLc', 'token')
+    expect(positions.size).toBe(3)
+    expect((await tokenOf(url, 'TSLAc')).last).toBe(quiet)
+  })
+})
+
+describe('a name of a token', () => {
+  it.each<[string, string, readonly string[]]>([
+    ['with a typing error', 'APPL', ['AAPLc']],
+    ['that is like no other', 'QQQQQQQQ', []],
+    ['that is an unlisted address', `0x${'1'.repeat(40)}`, []],
+    ['that is an unlisted ISIN', 'isin:US0000000000', []],
+    ['that is an invalid ISIN', 'isin:', []],
+    ['that means all tokens', '*', []],
+  ])('%s leads to 404 with suggestions', async (_, selector, suggest) => {
+    const { status, json } = await fetchToken(shared().url, selector)
+    expect(status).toBe(404)
+    const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
+    const details = [{ '@type': 'stocktape/unknown_symbol', suggest }]
+    if (selector === '*') expect(json).toMatchObject({ code: 404, message: expect.stringContaining("'*'") })
+    else expect(json).toEqual({ code: 404, message: `No tokenized stock '${selector}'.${hint}`, details })
+  })
+
+  it('that several tokens have leads to 404 with their addresses', async () => {
+    const twin = `0xb2${'0'.repeat(36)}77`
+    const { url } = await open((devnet) =>
+      devnet.list.add({ contract_address: twin, symbol: 'AAPLc', decimals: 8, isin: 'US0378331005' }),
+    )
+    const Details = z.object({ details: z.array(z.object({ suggest: z.array(z.string()) })) })
+    for (const selector of ['AAPLc', 'aapl', 'isin:US0378331005']) {
+      const { status, json } = await fetchToken(url, selector)
+      expect(status).toBe(404)
+      expect(json).toMatchObject({ code: 404, details: [{ '@type': 'stocktape/ambiguous_symbol' }] })
+      expect(Details.parse(json).details[0]?.suggest.toSorted()).toEqual([APPLE, twin].toSorted())
+    }
+    expect(await tokenOf(url, twin)).toMatchObject({ address: twin })
+  })
+
+  it('that a token had before still finds it', async () => {
+    const { devnet, url } = await open()
+    devnet.list.change('TSLAc', { symbol: 'TLAc' })
+    await expect.poll(async () => (await fetchToken(url, 'TLAc')).status, WAIT_OPTIONS).toBe(200)
+    expect(await tokenOf(url, 'TSLAc')).toMatchObject({ symbol: 'TLAc', token: { symbol: 'TLAc' } })
   })
 })

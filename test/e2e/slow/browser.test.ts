@@ -16,16 +16,16 @@ import {
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-/** How an `EventSource` stands that comes back by itself; one that has given up is closed. */
+/** The state of an `EventSource` that reconnects; one that gave up is closed. */
 const CONNECTING = 0
-/** How a WebSocket ends that was sent away in order, and one whose other end is gone or not there yet. */
+/** Close codes of a WebSocket after a bye, and without one. */
 const GOING_AWAY = 4_200
 const ABNORMAL_CLOSURE = 1_006
-/** How long a browser stays away that found no room, and how exactly it is measured here. */
+/** How long a refused browser waits, and the margin of the measurement. */
 const RETRY_MS = 30_000
 const MARGIN_MS = 1_000
 
-/** Readers that nobody here wrote, over the restarts of a relay on one tape that is never quiet. */
+/** Third-party clients over the restarts of a relay on one busy tape. */
 
 let browser: Browser
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
 
 afterAll(() => browser?.close())
 
-it('every reader goes on over each restart, with nothing missing and nothing twice', async (test) => {
+it('every reader continues after each restart, without gaps or repetitions', async (test) => {
   const devnet = await startDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true })
   test.onTestFinished(() => devnet.stop())
   const relay = await DeployedRelay.open(test, devnet)
@@ -55,15 +55,15 @@ it('every reader goes on over each restart, with nothing missing and nothing twi
     listenSse(stream, last ? { 'last-event-id': last } : {}),
   )
   const readers: readonly ReconnectingReader[] = [...sources, ...sockets, readEventSource(test, stream), parser]
-  const returned = (times: number) =>
-    readers.map((reader) => reader.until(() => liveCountOf(reader) > times, `live once more after ${times} restarts`))
+  const live = (times: number) =>
+    readers.map((reader) => reader.until(() => liveCountOf(reader) > times, `live after ${times} restarts`))
 
-  await Promise.all(returned(0))
+  await Promise.all(live(0))
   expect(await relay.restart('SIGTERM')).toBe(0)
-  await Promise.all(returned(1))
+  await Promise.all(live(1))
   expect(await relay.restart('SIGKILL')).toBeNull()
-  // The next end does not wait until all are back: who is still away misses a whole life.
-  await Promise.any(returned(2))
+  // The next stop does not wait for all readers: some miss a whole run.
+  await Promise.any(live(2))
   expect(await relay.restart('SIGKILL')).toBeNull()
   const last = await relay.waitForNewPosition()
   await Promise.all(
@@ -86,10 +86,10 @@ it('every reader goes on over each restart, with nothing missing and nothing twi
       name,
     ).toEqual([GOING_AWAY])
   }
-  process.stdout.write(`${readers.length} readers heard all of ${tape.length} updates over three restarts\n`)
+  process.stdout.write(`${readers.length} readers received all of ${tape.length} updates over three restarts\n`)
 })
 
-/** What leaves no room for a second listener, and what it is told. */
+/** Settings under which a second listener is refused, and its error. */
 type RefusedReader = {
   readonly what: string
   readonly settings: Record<string, string>
@@ -97,14 +97,14 @@ type RefusedReader = {
 }
 
 it.for<RefusedReader>([
-  { what: 'for want of room', settings: { CLIENTS_BOUND: '1' }, error: { code: 503, reason: 'full' } },
+  { what: 'over CLIENTS_BOUND', settings: { CLIENTS_BOUND: '1' }, error: { code: 503, reason: 'full' } },
   {
-    what: 'since its address has enough',
+    what: 'over CLIENTS_PER_ADDRESS_BOUND',
     settings: { CLIENTS_PER_ADDRESS_BOUND: '1' },
     error: { code: 429, reason: 'too_many_connections' },
   },
 ])(
-  'a browser that is turned away $what asks again after thirty seconds, and does not give up',
+  'a browser that is refused $what retries after thirty seconds and does not give up',
   async ({ settings, error }, test) => {
     const devnet = await startDevnet({ pace: 'manual' })
     test.onTestFinished(() => devnet.stop())
@@ -114,11 +114,11 @@ it.for<RefusedReader>([
     const reader = await readEventSourceInPage(test, browser, devnet.stocksUrl, `${relay.url}/v1/stream/AAPLc`)
     const [listener] = reader.connections
     const errors = () => listener?.messagesOf('error') ?? []
-    await reader.until(() => errors().length === 1, 'that there is no room')
+    await reader.until(() => errors().length === 1, 'the first refusal')
     await reader.advanceWhenIdle(RETRY_MS - MARGIN_MS)
     expect(listener?.messages.map(({ type }) => type)).toEqual(['error'])
     await reader.advanceNow(2 * MARGIN_MS)
-    await reader.until(() => errors().length === 2, 'that there is none yet')
+    await reader.until(() => errors().length === 2, 'the second refusal')
     only.close()
     await only.closed
     await relay.waitForResponse('/metrics', (text) => text.includes('stocktape_listeners{carrier="ndjson"} 0'))
@@ -134,7 +134,7 @@ it.for<RefusedReader>([
     ])
     expect(errors()).toEqual(Array(2).fill(expect.objectContaining(error)))
     expect(reader.states).toEqual([CONNECTING, CONNECTING])
-    process.stdout.write(`a browser that was turned away twice, as ${error.reason}, came in at the third time\n`)
+    process.stdout.write(`a browser that was refused twice, as ${error.reason}, connected at the third attempt\n`)
   },
 )
 

@@ -7,7 +7,7 @@ import { type ReconnectingReader, selfReconnecting } from './reconnecting-reader
 const CHROMIUM = '/usr/bin/chromium'
 
 const args = [
-  // Root may not have one, and nothing is opened here but our own pages.
+  // Root cannot use the sandbox, and only our own pages are opened.
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
@@ -17,29 +17,29 @@ const args = [
   '--disable-sync',
 ]
 
-/** Debian's own browser, without a window. */
+/** Chromium of Debian, headless. */
 export function openChromium(): Promise<Browser> {
   if (!existsSync(CHROMIUM)) throw new Error(`There is no ${CHROMIUM}: apt-get install chromium, and run it again.`)
   return chromium.launch({ executablePath: CHROMIUM, args })
 }
 
-/** What a reader in a page hears, and what becomes of its connections. */
+/** A reader in a page, with the states of its connections. */
 export type PageReader = ReconnectingReader & {
-  /** A WebSocket's close codes; the states in which an `EventSource` reported an error. */
+  /** Close codes of a WebSocket, or states of an `EventSource` at its errors. */
   readonly states: readonly number[]
-  /** Resolves when its `EventSource` has given up for good. */
+  /** Resolves when the `EventSource` gives up. */
   readonly waitForClosed: () => Promise<unknown>
-  /** Lets the page's clock run ahead by so much; it stands still while anything is being fetched. */
+  /** Advances the clock of the page, which pauses during network requests. */
   readonly advanceWhenIdle: (ms: number) => Promise<void>
-  /** The same, whatever is being fetched. */
+  /** Advances the clock also during network requests. */
   readonly advanceNow: (ms: number) => Promise<void>
 }
 
-/** Runs a script in a page of its own; it says what it hears by `take`, and how it stands by `state`. */
+/** Runs a script in a page; it passes messages to `take` and connection states to `state`. */
 async function readInPage(
   test: TestLifecycle,
   browser: Browser,
-  { name, page: at, script }: { readonly name: string; readonly page: string; readonly script: string },
+  { name, page: pageUrl, script }: { readonly name: string; readonly page: string; readonly script: string },
 ): Promise<PageReader> {
   const page = await browser.newPage()
   test.onTestFinished(() => page.close())
@@ -49,7 +49,7 @@ async function readInPage(
     listener.receive(data, { id, event }),
   )
   await page.exposeFunction('state', (state: number) => void states.push(state))
-  await page.goto(at)
+  await page.goto(pageUrl)
   await page.evaluate(script)
   const clock = await page.context().newCDPSession(page)
   const advanceClock = (policy: 'advance' | 'pauseIfNetworkFetchesPending') => (ms: number) =>
@@ -66,7 +66,7 @@ async function readInPage(
   }
 }
 
-/** The browser's `EventSource`, in a page that was loaded from somewhere. */
+/** The `EventSource` of the browser, in a page of the given origin. */
 export const readEventSourceInPage = (
   test: TestLifecycle,
   browser: Browser,
@@ -84,7 +84,7 @@ export const readEventSourceInPage = (
     `,
   })
 
-/** The browser's WebSocket, with the few lines that bring it back. */
+/** The WebSocket of the browser, with a few lines that reconnect it. */
 export const readWebSocketInPage = (
   test: TestLifecycle,
   browser: Browser,

@@ -4,19 +4,19 @@ import { type ChildProgram, createTempFolder, freePort, spawnRelay } from '../..
 import { listenNdjson } from '../../support/test-listener.ts'
 import { type ReceivedUpdate, receivedUpdatesOf, upTo } from './reconnecting-readers.ts'
 
-/** Whoever says when a test is over. */
+/** The context of a test, for cleanups. */
 export type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
-/** Longer than any test takes that deploys; reaching it is a failure, never a pause. */
+/** Longer than any test with restarts takes; reaching it is a failure, never a pause. */
 export const TEST_TIMEOUT_MS = 60_000
 
-/** How long stopping may take; ended by a signal it has to be quicker, whoever listens. */
+/** How long the relay may drain; stopping by a signal must take less, with any listeners. */
 export const DRAIN_MS = 5_000
 
-/** More than any test here opens, all of them from this one machine. */
+/** More than any test opens from this machine. */
 const CLIENTS_PER_ADDRESS_BOUND = 1_000
 
-/** One address and one tape, served by one process after the other. */
+/** One address and one tape over several runs of the relay. */
 export class DeployedRelay {
   readonly url: string
   readonly wsUrl: string
@@ -50,7 +50,7 @@ export class DeployedRelay {
     this.wsUrl = `ws://127.0.0.1:${settings.PORT}`
   }
 
-  /** Resolves once the relay listens and has its list. */
+  /** Resolves once the relay listens and has its token list. */
   async start(): Promise<void> {
     this.#process = spawnRelay(this.#test, this.#settings)
     await this.#process.listeningUrl()
@@ -60,12 +60,12 @@ export class DeployedRelay {
     this.#process?.signal(name)
   }
 
-  /** The exit code of the process that runs now, or null where a signal ended it. */
+  /** The exit code of the current process, or null if a signal ended it. */
   async waitForExit(): Promise<number | null> {
     return (await this.#process?.waitForExit()) ?? null
   }
 
-  /** Ends the process, and starts another on the same address and the same tape as soon as it is gone; its exit code. */
+  /** Stops the process and then starts another on the same address and tape; the exit code of the first. */
   async restart(name: NodeJS.Signals): Promise<number | null> {
     this.signal(name)
     const code = await this.waitForExit()
@@ -73,20 +73,20 @@ export class DeployedRelay {
     return code
   }
 
-  /** Asks until the answer is what is waited for. */
+  /** Requests a path until the answer matches. */
   async waitForResponse(path: string, matches: (text: string) => boolean): Promise<void> {
     while (!matches(await (await fetch(`${this.url}${path}`)).text()));
   }
 
-  /** The position of something that is told from now on. */
+  /** The position of the next update. */
   async waitForNewPosition(): Promise<string> {
     const listener = await listenNdjson(`${this.url}/v1/stream?symbols=*&types=*&snapshot=false`)
-    await listener.until(() => receivedUpdatesOf(listener).length > 0, 'any news')
+    await listener.until(() => receivedUpdatesOf(listener).length > 0, 'an update')
     listener.close()
     return receivedUpdatesOf(listener)[0]?.update.id ?? ''
   }
 
-  /** The tape itself, from its start up to a position: each update with the text in which it is told. */
+  /** The tape from its start up to a position: each update with its text. */
   async readTape(last: string): Promise<readonly ReceivedUpdate[]> {
     const listener = await listenNdjson(`${this.url}/v1/stream?symbols=*&types=*&since=start&snapshot=false`)
     await listener.until(() => receivedUpdatesOf(listener).some(({ update }) => update.id === last), last)

@@ -13,10 +13,10 @@ import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-r
 
 vi.setConfig({ testTimeout: 2 * TEST_TIMEOUT_MS })
 
-/** The page as a browser shows it, and every line on it as whoever copies it runs it. */
+/** The docs page in a browser, and every snippet on it, run as pasted. */
 
 const project = fileURLToPath(new URL('../../..', import.meta.url))
-/** Programs that a newcomer has from npm. */
+/** Programs from npm. */
 const bin = join(project, 'node_modules/.bin')
 
 let browser: Browser
@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 afterAll(() => browser?.close())
 
-/** A chain that is never quiet, and a relay that listens to it. */
+/** A busy devnet with a relay. */
 async function openDeployedRelay(test: TestLifecycle): Promise<{ devnet: Devnet; relay: DeployedRelay }> {
   const devnet = await startDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1 })
   test.onTestFinished(() => devnet.stop())
@@ -36,7 +36,7 @@ async function openDeployedRelay(test: TestLifecycle): Promise<{ devnet: Devnet;
   return { devnet, relay }
 }
 
-/** The page, and what went wrong on it or was asked of anybody. */
+/** A page with all its requests and errors. */
 async function openPage(test: TestLifecycle, url: string) {
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
   test.onTestFinished(() => context.close())
@@ -47,10 +47,10 @@ async function openPage(test: TestLifecycle, url: string) {
   page.on('console', (message) => message.type() === 'error' && pageErrors.push(message.text()))
   page.on('pageerror', (failure) => pageErrors.push(failure.message))
   await page.goto(url)
-  return { page, asked: requestedUrls, complaints: pageErrors }
+  return { page, requestedUrls, pageErrors }
 }
 
-/** The lines to copy, by their names. */
+/** The snippets by their names. */
 const snippetsOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
   new Map(
     await page
@@ -60,7 +60,7 @@ const snippetsOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
       ),
   )
 
-/** A program that is not told where it runs; it ends with the test. */
+/** A program with a minimal environment; it ends with the test. */
 function startProgram(
   test: TestLifecycle,
   command: readonly [string, ...string[]],
@@ -73,9 +73,9 @@ function startProgram(
   return program
 }
 
-it('the page shows both documents, asks nobody but who served it, and is let do nothing else', async (test) => {
+it('the page has both documents, requests nothing from elsewhere, and its policy forbids everything else', async (test) => {
   const { relay } = await openDeployedRelay(test)
-  const { page, asked, complaints } = await openPage(test, relay.url)
+  const { page, requestedUrls, pageErrors } = await openPage(test, relay.url)
   expect(page.url()).toBe(`${relay.url}/docs`)
   for (const type of Object.values(messageTypes).flat()) {
     expect(await page.locator(`#message-${type} table`).count(), type).toBe(1)
@@ -83,37 +83,37 @@ it('the page shows both documents, asks nobody but who served it, and is let do 
   const served = JSON.parse(await (await fetch(`${relay.url}/openapi.json`)).text())
   const paths = await page.locator('section > h3 > code').allTextContents()
   for (const path of Object.keys(served.paths)) expect(paths).toContain(path)
-  // Whatever is followed leads somewhere.
+  // No link is broken.
   const links = await page.locator('a').evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''))
   for (const link of new Set(links)) {
     if (link.startsWith('#')) expect(await page.locator(`[id="${link.slice(1)}"]`).count(), link).toBe(1)
     else expect((await fetch(new URL(link, relay.url))).status, link).toBe(200)
   }
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-  expect(asked.map((url) => new URL(url).origin)).toEqual(asked.map(() => relay.url))
-  expect(complaints).toEqual([])
+  expect(requestedUrls.map((url) => new URL(url).origin)).toEqual(requestedUrls.map(() => relay.url))
+  expect(pageErrors).toEqual([])
   const [line] = await page.locator('pre').allTextContents()
   await page.locator('.line button').first().click()
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(line)
-  // The page itself may not load, run or send anything either.
+  // The policy forbids requests and scripts.
   await expect(page.evaluate("fetch('http://127.0.0.2:1/')")).rejects.toThrow()
   await page.evaluate(
     "document.body.append(Object.assign(document.createElement('script'), { text: 'globalThis.ran = 1' }))",
   )
   expect(await page.evaluate('globalThis.ran')).toBeUndefined()
-  expect(complaints.filter((text) => text.includes('Content Security Policy'))).toHaveLength(complaints.length)
-  expect(complaints.length).toBeGreaterThan(1)
+  expect(pageErrors.filter((text) => text.includes('Content Security Policy'))).toHaveLength(pageErrors.length)
+  expect(pageErrors.length).toBeGreaterThan(1)
 })
 
-it('the line for a console works in the console of the page that gives it', async (test) => {
+it('the snippet for a console works in the console of the page', async (test) => {
   const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
-  const said = page.waitForEvent('console')
+  const message = page.waitForEvent('console')
   await page.evaluate((await snippetsOn(page)).get('listen-browser') ?? '')
-  expect(await (await said).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
+  expect(await (await message).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
 })
 
-/** What a line of a shell prints: for as long as it runs, or in all. */
+/** What a shell snippet prints: while it runs, or until it ends. */
 const shellSnippets: readonly {
   readonly name: string
   readonly prints?: RegExp
@@ -141,10 +141,10 @@ const shellSnippets: readonly {
   { name: 'docs', ends: (text) => expect(text).toContain('<title>stocktape') },
   { name: 'llms', ends: (text) => expect(text).toMatch(/^# stocktape\n/) },
 ]
-/** Lines that are run elsewhere: in a browser, and as programs. */
+/** Snippets that run in a browser or as programs. */
 const otherSnippets = ['listen-browser', 'listen-typescript', 'listen-python', 'listen-go']
 
-it('each line for a shell does what it is for, pasted as it stands', async (test) => {
+it('each shell snippet works as pasted', async (test) => {
   const { relay } = await openDeployedRelay(test)
   await relay.waitForResponse('/v1/events?symbols=AAPLc&limit=10', (text) => JSON.parse(text).events.length === 10)
   const { page } = await openPage(test, relay.url)
@@ -154,7 +154,7 @@ it('each line for a shell does what it is for, pasted as it stands', async (test
   for (const { name, prints, ends } of shellSnippets) {
     const folder = await createTempFolder(test)
     const line = lines.get(name) ?? ''
-    // wscat leaves where nobody can type, so it is given a terminal; it is the project's own, so that nothing is fetched.
+    // wscat exits without a terminal, so it gets one. It is the project's own, so nothing is downloaded.
     const program = line.startsWith('npx')
       ? startProgram(test, ['script', '-qec', line, '/dev/null'], project)
       : startProgram(test, ['bash', '-c', line], folder)
@@ -176,14 +176,14 @@ it('each line for a shell does what it is for, pasted as it stands', async (test
   }
 })
 
-it('each program goes on over a restart, with every transfer once', async (test) => {
+it('each program continues after a restart, with every transfer once', async (test) => {
   const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
   const lines = await snippetsOn(page)
   const folder = await createTempFolder(test)
   const files = { typescript: 'hear.ts', python: 'hear.py', go: 'hear.go' }
   for (const [id, file] of Object.entries(files)) await writeFile(join(folder, file), lines.get(`listen-${id}`) ?? '')
-  // Without a C compiler, Go must be told that it needs none.
+  // Go needs this setting where there is no C compiler.
   const built = startProgram(test, ['go', 'build', '-o', 'hear', files.go], folder, { CGO_ENABLED: '0' })
   expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
   const programs = {
@@ -192,8 +192,8 @@ it('each program goes on over a restart, with every transfer once', async (test)
     Go: startProgram(test, ['./hear'], folder),
   }
   const named = Object.entries(programs)
-  const said = /AAPLc [\d.]+ [\d.]+\n/
-  for (const [, program] of named) await program.waitForOutput('stdout', said)
+  const line = /AAPLc [\d.]+ [\d.]+\n/
+  for (const [, program] of named) await program.waitForOutput('stdout', line)
   expect(await relay.restart('SIGTERM')).toBe(0)
   const before = named.map(([, { stdout }]) => stdout.length)
   for (const [at, [, program]] of named.entries()) {
@@ -215,5 +215,5 @@ it('each program goes on over a restart, with every transfer once', async (test)
     expect(from, name).toBeGreaterThanOrEqual(0)
     expect(received, name).toEqual(published.slice(from, from + received.length))
   }
-  process.stdout.write(`${named.map(([name]) => name).join(', ')} heard every transfer once over a restart\n`)
+  process.stdout.write(`${named.map(([name]) => name).join(', ')} received every transfer once over a restart\n`)
 })

@@ -7,10 +7,10 @@ import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { cloneRepository } from './repository-clone.ts'
 
-/** No container engine is at hand: the Dockerfile's own lines are carried out, by a user who may do nothing else. */
+/** Without a container engine, the tests run the instructions of the Dockerfile as an unprivileged user. */
 
 const NOBODY_UID = 65_534
-/** Only root can be somebody else; anybody else is unprivileged already. */
+/** Only root can change its user; all others are unprivileged already. */
 const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY_UID, gid: NOBODY_UID } : {}
 
 let clone: string
@@ -31,9 +31,9 @@ type Image = {
 beforeAll(() => {
   clone = cloneRepository()
   image = readImage(readFileSync(join(clone, 'Dockerfile'), 'utf8'))
-  const place = mkdtempSync(join(tmpdir(), 'stocktape-image-'))
-  app = join(place, 'app')
-  data = join(place, 'data')
+  const root = mkdtempSync(join(tmpdir(), 'stocktape-image-'))
+  app = join(root, 'app')
+  data = join(root, 'data')
   mkdirSync(app)
   mkdirSync(data)
   for (const { from, paths } of image.copies) {
@@ -42,7 +42,7 @@ beforeAll(() => {
   }
   const [install = ''] = image.runs
   execFileSync('sh', ['-c', install], { cwd: app, stdio: 'pipe' })
-  chmodSync(place, 0o755)
+  chmodSync(root, 0o755)
   if (unprivileged.uid !== undefined) chownSync(data, NOBODY_UID, NOBODY_UID)
 })
 
@@ -52,13 +52,13 @@ afterAll(async () => {
   rmSync(join(app, '..'), { recursive: true })
 })
 
-it('is installed without development dependencies and is not run by root', () => {
+it('the image has no development dependencies and does not run as root', () => {
   expect(image.runs[0]).toBe('npm ci --omit=dev --ignore-scripts')
   expect(image.user).toBe('node')
   expect(() => readFileSync(join(app, 'node_modules/vitest/package.json'))).toThrow(/ENOENT/)
 })
 
-it('starts as an unprivileged user, is healthy by its own check, and tells what happens', async () => {
+it('the relay starts as an unprivileged user, passes its health check, and publishes transfers', async () => {
   const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data }
   const [program, ...args] = image.command
   expect(program).toBe('node')
@@ -71,12 +71,12 @@ it('starts as an unprivileged user, is healthy by its own check, and tells what 
   listener.close()
 })
 
-it('ends with exit code 0 on the signal that the platform sends', async () => {
+it('the relay exits with 0 on the signal of the platform', async () => {
   relay.signal('SIGTERM')
   expect(await relay.waitForExit()).toBe(0)
 })
 
-it('keeps its tape where the platform mounts the volume, and is given time to drain', () => {
+it('the tape is on the volume of the platform, whose kill timeout exceeds DRAIN_MS', () => {
   const fly = readFileSync(join(clone, 'fly.toml'), 'utf8')
   const setting = (name: string) => new RegExp(`^\\s*${name} = "?([^"\\n]+)"?$`, 'm').exec(fly)?.[1]
   expect(setting('destination')).toBe(image.env.DATA_DIR)

@@ -6,7 +6,7 @@ import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { cloneRepository } from './repository-clone.ts'
 
-/** A newcomer with nothing but a clone and the README: its two commands, and then a listener on each carrier. */
+/** The two commands of the README in a fresh clone, and then a listener over each transport. */
 
 const WITHIN_MS = 10_000
 
@@ -27,7 +27,7 @@ afterAll(async () => {
   rmSync(clone, { recursive: true })
 })
 
-it('two commands, and transfers are heard within ten seconds, in the same bytes on every carrier', async () => {
+it('after two commands transfers arrive within ten seconds, with the same bytes over every transport', async () => {
   const startedAt = performance.now()
   relay = new ChildProgram(['npm', 'start', '--', '--port', '0'], { cwd: clone, env: process.env })
   const host = new URL(await relay.listeningUrl()).host
@@ -37,7 +37,7 @@ it('two commands, and transfers are heard within ten seconds, in the same bytes 
     listenWs(`ws://${host}/v1/ws?symbols=*`),
   ])
   const [sse, ndjson, ws] = listeners
-  if (!sse || !ndjson || !ws) throw new Error('three ears were opened')
+  if (!sse || !ndjson || !ws) throw new Error('three listeners were opened')
   for (const listener of listeners) await listener.waitFor('live')
   const transfer = await sse.waitFor('transfer', ({ id }) =>
     [ndjson, ws].every((listener) => textOf(listener, id) !== undefined),
@@ -50,7 +50,7 @@ it('two commands, and transfers are heard within ten seconds, in the same bytes 
   for (const listener of [ndjson, ws]) expect(textOf(listener, transfer.id)).toBe(textOf(sse, transfer.id))
 })
 
-it('an interrupt to the whole group ends it with exit code 0', async () => {
+it('an interrupt to the process group ends the relay with exit code 0', async () => {
   relay.signal('SIGINT')
   expect(await relay.waitForExit()).toBe(0)
 })

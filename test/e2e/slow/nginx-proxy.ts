@@ -6,14 +6,14 @@ import type { TestLifecycle } from './deployed-relay.ts'
 
 const NGINX = '/usr/sbin/nginx'
 
-/** Where the proxy listens, and what it complains of. */
+/** The addresses of a proxy, and its errors. */
 export type NginxProxy = {
   readonly url: string
   readonly wsUrl: string
   readonly waitForError: (of: RegExp) => Promise<unknown>
 }
 
-/** Debian's nginx before a relay: `proxy_pass`, the three lines that every manual gives for WebSockets, and what a test adds. */
+/** Nginx of Debian before a relay: `proxy_pass`, the usual three lines for WebSockets, and settings of the test. */
 export async function openNginx(test: TestLifecycle, upstream: string, more = ''): Promise<NginxProxy> {
   if (!existsSync(NGINX)) throw new Error(`There is no ${NGINX}: apt-get install nginx-light, and run it again.`)
   const folder = await createTempFolder(test)
@@ -37,7 +37,7 @@ type NginxSettings = {
   readonly more: string
 }
 
-/** Whatever does not keep it in its folder and in the foreground is left at its default. */
+/** Defaults, except what keeps nginx in its folder and in the foreground. */
 const configuration = ({ port, folder, upstream, more }: NginxSettings): string => `
 daemon off;
 master_process off;

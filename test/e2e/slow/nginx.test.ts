@@ -17,14 +17,14 @@ import {
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-/** The relay behind the proxy that most will put before it, with nothing set that its manual does not give. */
+/** The relay behind nginx with a configuration from its manual. */
 
-/** So many transfers, each made only when everybody has heard the one before. */
+/** The number of transfers; each follows once every listener has the previous one. */
 const TRANSFER_COUNT = 5
-/** A minute by default; shorter here so that nobody has to wait for it. */
+/** The default is a minute; the test does not wait that long. */
 const READ_TIMEOUT_S = 2
 
-/** What a browser is to be told while the relay is away: to come back, in the only answer that it does not take for good. */
+/** While the relay is down, nginx answers a browser with a retry time and 200: after an error status it gives up. */
 const RETRY_CONFIG = `
   error_page 502 504 =200 @away;
   location @away {
@@ -40,7 +40,7 @@ const openDevnet = async (test: TestLifecycle, options: DevnetOptions): Promise<
   return devnet
 }
 
-/** Listens on every carrier that gives JSON. */
+/** Opens a listener over every transport of JSON. */
 async function listenAll(test: TestLifecycle, { url, wsUrl }: NginxProxy, query: string) {
   const listeners = await Promise.all([
     listenSse(`${url}/v1/stream?${query}`),
@@ -54,7 +54,7 @@ async function listenAll(test: TestLifecycle, { url, wsUrl }: NginxProxy, query:
   return listeners
 }
 
-/** The readable lines as they come. */
+/** The lines of a text stream. */
 async function* linesOf(test: TestLifecycle, url: string): AsyncGenerator<string, never> {
   const abort = new AbortController()
   test.onTestFinished(() => abort.abort())
@@ -68,12 +68,12 @@ async function* linesOf(test: TestLifecycle, url: string): AsyncGenerator<string
   throw new Error(`the lines ended with ${JSON.stringify(rest)}`)
 }
 
-/** Reads on up to a line that says something. */
-async function readUntil(lines: AsyncGenerator<string, never>, what: RegExp): Promise<void> {
-  while (!what.test((await lines.next()).value));
+/** Reads up to a line that matches. */
+async function readUntil(lines: AsyncGenerator<string, never>, pattern: RegExp): Promise<void> {
+  while (!pattern.test((await lines.next()).value));
 }
 
-it('lets everything through at once, on every carrier', async (test) => {
+it('every update passes at once, over every transport', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
   const relay = await DeployedRelay.open(test, devnet)
   const proxy = await openNginx(test, relay.url)
@@ -88,10 +88,10 @@ it('lets everything through at once, on every carrier', async (test) => {
     ])
   }
   for (const listener of listeners) expect(listener.messagesOf('transfer')).toHaveLength(TRANSFER_COUNT)
-  process.stdout.write(`${TRANSFER_COUNT} transfers came through nginx one by one, on four carriers\n`)
+  process.stdout.write(`${TRANSFER_COUNT} transfers passed nginx one by one, over four transports\n`)
 })
 
-it('is kept from cutting silent streams by heartbeats', async (test) => {
+it('heartbeats keep silent streams open', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
   const relay = await DeployedRelay.open(test, devnet)
   const proxy = await openNginx(test, relay.url, `proxy_read_timeout ${READ_TIMEOUT_S}s;`)
@@ -102,13 +102,13 @@ it('is kept from cutting silent streams by heartbeats', async (test) => {
   await silent.waitFor('live')
   expect(await silent.closed).toMatchObject({ reason: 'cut' })
   for (const listener of listeners)
-    await listener.until(() => listener.messagesOf('heartbeat').length > READ_TIMEOUT_S, 'a heartbeat more')
+    await listener.until(() => listener.messagesOf('heartbeat').length > READ_TIMEOUT_S, 'one more heartbeat')
   transfer({ devnet })
   await Promise.all([...listeners.map((listener) => listener.waitFor('transfer')), readUntil(lines, / transfer /)])
   process.stdout.write('heartbeats kept four silent streams open through nginx; one without them was cut\n')
 })
 
-it('passes on the last id, and the farewell, over the restarts of the relay behind it', async (test) => {
+it('the last id and the bye pass, over restarts of the relay', async (test) => {
   const devnet = await openDevnet(test, {
     blockMs: 400,
     flashblockMs: 40,
@@ -151,10 +151,10 @@ it('passes on the last id, and the farewell, over the restarts of the relay behi
     expect(reader.connections[1]?.messagesOf('bye'), reader.name).toEqual([])
   }
   expect(ws.closeResults[0]?.code).toBe(4_200)
-  process.stdout.write(`${tape.length} updates came through nginx over two restarts\n`)
+  process.stdout.write(`${tape.length} updates passed nginx over two restarts\n`)
 })
 
-it('is given one more rule, and a browser outlasts an absence that it takes for good without', async (test) => {
+it('one more rule lets a browser survive a downtime after which it would give up', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
   const relay = await DeployedRelay.open(test, devnet)
   const [bare, patient] = await Promise.all([openNginx(test, relay.url), openNginx(test, relay.url, RETRY_CONFIG)])
@@ -170,13 +170,13 @@ it('is given one more rule, and a browser outlasts an absence that it takes for 
   transfer({ devnet })
   await relay.start()
   const moved = () => kept.connections[0]?.messagesOf('transfer').length === 1
-  await kept.until(() => lives(kept) === 2 && moved(), 'live again, and the transfer')
+  await kept.until(() => lives(kept) === 2 && moved(), 'live again and the transfer')
   expect(resumeResultsOf(kept)).toEqual(['none', 'full'])
   expect(lives(lost)).toBe(1)
-  process.stdout.write('a browser outlasted an absence behind nginx\n')
+  process.stdout.write('a browser survived a downtime behind nginx\n')
 })
 
-it('lets questions, answers and subscriptions through', async (test) => {
+it('JSON-RPC requests and subscriptions pass', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
   const relay = await DeployedRelay.open(test, devnet)
   const proxy = await openNginx(test, relay.url)

@@ -4,36 +4,36 @@ import type { Update } from '../../../src/protocol/updates.ts'
 import { type CloseResult, TestListener } from '../../support/test-listener.ts'
 import type { TestLifecycle } from './deployed-relay.ts'
 
-/** When a client comes back that nobody told when to. */
+/** How long a client waits that got no retry time. */
 const RETRY_MS = 500
 
-/** One who listens over many connections, and has heard one story in all. */
+/** A client that reads one stream of updates over several connections. */
 export interface ReconnectingReader {
   readonly name: string
-  /** One for each connection; one for all of them where the client does not show where one ends. */
+  /** One for each connection; one for all where the client hides its reconnections. */
   readonly connections: readonly TestListener[]
-  /** Resolves once a condition over what it heard holds. */
+  /** Resolves once a condition over its messages holds. */
   until(condition: () => boolean, description: string): Promise<void>
 }
 
-/** An update, and the text in which it was told. */
+/** An update with its text. */
 export type ReceivedUpdate = { readonly update: Update; readonly text: string }
 
-/** What was heard of the tape on one connection. */
+/** The updates of one connection. */
 export const receivedUpdatesOf = ({ received }: TestListener): readonly ReceivedUpdate[] =>
   received.flatMap(({ message, text }) => ('prev' in message ? [{ update: message, text }] : []))
 
-/** What a reader heard of the tape in all. */
+/** The updates of all connections of a reader. */
 export const allReceivedUpdates = ({ connections }: ReconnectingReader): readonly ReceivedUpdate[] =>
   connections.flatMap(receivedUpdatesOf)
 
-/** A story as far as a position; all of it where that is not in it. */
+/** Updates up to a position; all of them if none has it. */
 export function upTo(last: string, updates: readonly ReceivedUpdate[]): readonly ReceivedUpdate[] {
   const at = updates.findIndex(({ update }) => update.id === last)
   return at < 0 ? updates : updates.slice(0, at + 1)
 }
 
-/** What speaks against a story being the tape itself, byte for byte; nothing if it is. */
+/** How updates differ from the tape, byte for byte. */
 export function differencesFromTape(
   updates: readonly ReceivedUpdate[],
   tape: readonly ReceivedUpdate[],
@@ -41,18 +41,18 @@ export function differencesFromTape(
   const texts = new Map(tape.map(({ update, text }) => [update.id, text]))
   const received = new Set<string>()
   const errors = updates.flatMap(({ update: { id }, text }) => {
-    const twice = received.has(id)
+    const isRepeated = received.has(id)
     received.add(id)
     if (!texts.has(id)) return [`${id} is not on the tape`]
-    if (twice) return [`${id} came twice`]
-    return texts.get(id) === text ? [] : [`${id} is ${texts.get(id)} on the tape, and ${text} was heard`]
+    if (isRepeated) return [`${id} arrived twice`]
+    return texts.get(id) === text ? [] : [`${id} is ${texts.get(id)} on the tape, and arrived as ${text}`]
   })
   const missing = tape.flatMap(({ update: { id } }) => (received.has(id) ? [] : [`${id} is missing`]))
   const same = updates.length === tape.length && updates.every(({ update }, at) => update.id === tape[at]?.update.id)
-  return [...errors, ...missing, ...(same ? [] : ['what was heard is not in the order of the tape'])]
+  return [...errors, ...missing, ...(same ? [] : ['the updates are not in the order of the tape'])]
 }
 
-/** Updates whose `prev` is not the one that was heard before of the same token and type. */
+/** Updates whose `prev` is not the update received before with the same token and type. */
 export function brokenPrevChains(updates: readonly Update[]): readonly string[] {
   const heads = new Map<string, string>()
   return updates.flatMap(({ id, prev, address, type }) => {
@@ -63,18 +63,18 @@ export function brokenPrevChains(updates: readonly Update[]): readonly string[] 
   })
 }
 
-/** How each of its connections went on. */
+/** The resume result of each connection. */
 export const resumeResultsOf = ({ connections }: ReconnectingReader): readonly string[] =>
   connections.flatMap((listener) => listener.messagesOf('subscribed').map(({ resume }) => resume))
 
-/** A reader whose client comes back by itself and hides that it was away. */
+/** A reader whose client reconnects by itself and hides it. */
 export const selfReconnecting = (name: string, listener: TestListener): ReconnectingReader => ({
   name,
   connections: [listener],
   until: (condition, description) => listener.until(condition, `${description}, as ${name}`),
 })
 
-/** The `EventSource` of npm. */
+/** The npm package eventsource. */
 export function readEventSource(test: TestLifecycle, url: string): ReconnectingReader {
   const source = new EventSource(url)
   const listener = new TestListener({ close: () => source.close() })
@@ -86,10 +86,10 @@ export function readEventSource(test: TestLifecycle, url: string): ReconnectingR
   return selfReconnecting('the package eventsource', listener)
 }
 
-/** How a connection is opened: from a position on, once there is one. */
+/** Opens a connection, after the last position once there is one. */
 type OpenConnection = (last: string | null) => Promise<TestListener>
 
-/** A client of a few lines: keeps the last id, waits as long as it was told to, and comes back with that id. */
+/** A small client: keeps the last id, waits for the retry time, and reconnects with that id. */
 export class ReturningReader implements ReconnectingReader {
   readonly name: string
   readonly connections: TestListener[] = []

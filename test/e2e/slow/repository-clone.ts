@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const root = new URL('../../..', import.meta.url).pathname
 
-/** A clone of what is committed, in a folder of its own. */
+/** Clones the repository into a new folder. */
 export function cloneRepository(): string {
   const folder = mkdtempSync(join(tmpdir(), 'stocktape-clone-'))
   execFileSync('git', ['clone', '--quiet', root, folder])

@@ -4,7 +4,7 @@ import { expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { DeployedRelay } from './deployed-relay.ts'
 
-/** A relay that was told to stop while a request to it was half written: how the request goes on is the test. */
+/** A relay that stops after half of a request; the test sends the rest. */
 async function openHalfSentRequest(
   test: TestContext,
   lines: string,
@@ -22,7 +22,7 @@ async function openHalfSentRequest(
   return { relay, socket }
 }
 
-it('a browser that comes while the relay stops is not turned away for good', async (test) => {
+it('a browser that connects while the relay stops gets a retry time', async (test) => {
   const { socket } = await openHalfSentRequest(test, 'GET /v1/stream/AAPLc HTTP/1.1\r\naccept: text/event-stream\r\n')
   socket.write('host: localhost\r\n\r\n')
   const answer = (await socket.setEncoding('utf8').toArray()).join('')
@@ -33,7 +33,7 @@ it('a browser that comes while the relay stops is not turned away for good', asy
   expect(answer).toContain('"reason":"going_away"')
 })
 
-it('anybody else who comes then is told so by the status', async (test) => {
+it('another client that connects while the relay stops gets 503', async (test) => {
   const { socket } = await openHalfSentRequest(test, 'GET /v1/stream/AAPLc HTTP/1.1\r\n')
   socket.write('host: localhost\r\n\r\n')
   const answer = (await socket.setEncoding('utf8').toArray()).join('')
@@ -41,7 +41,7 @@ it('anybody else who comes then is told so by the status', async (test) => {
   expect(answer).toMatch(/^retry-after: \d+\r$/m)
 })
 
-it('whoever asked something when the relay was told to stop does not keep it from stopping', async (test) => {
+it('a request under way does not delay the stop', async (test) => {
   const { relay, socket } = await openHalfSentRequest(test, 'GET /readyz HTTP/1.1\r\n')
   const answeredAt = performance.now()
   socket.write('host: localhost\r\n\r\n')
@@ -50,10 +50,10 @@ it('whoever asked something when the relay was told to stop does not keep it fro
   expect(performance.now() - answeredAt).toBeLessThan(2_000)
 })
 
-it('whoever connected and never asked anything does not keep it from stopping', async (test) => {
+it('a connection without a request does not delay the stop', async (test) => {
   const { relay, socket } = await openHalfSentRequest(test, '')
-  const begunAt = performance.now()
+  const startedAt = performance.now()
   socket.resume()
   expect(await relay.waitForExit()).toBe(0)
-  expect(performance.now() - begunAt).toBeLessThan(2_000)
+  expect(performance.now() - startedAt).toBeLessThan(2_000)
 })

@@ -17,37 +17,37 @@ const FORK_FACTOR = 2n ** 48n
 
 export const behindError = (message = '-32000 header not found') => new UpstreamError('behind', message, null, true)
 
-/** A chain as a node answers for it, one question at a time and with no time of its own. */
+/** A chain behind a node. It answers each request at once, unless it has a clock. */
 export class FakeChain {
   readonly requests: RpcRequest[] = []
-  /** The newest sealed block; the one being built is the next. */
+  /** The newest sealed block. The next one is being built. */
   head: number
   safe: number | null = null
   finalized: number | null = null
-  /** What `pending` reads as. */
+  /** What the node returns as the pending block. */
   pending: 'shown' | 'numberless' | 'partial' | 'latest' | 'null' | 'behind' | 'refused' = 'shown'
   rangeBound = 2_000
   resultsBound = 20_000
-  /** Whether the refusal of a page that holds too much says how far it would go, and how it writes that. */
+  /** Whether a refused page comes with a suggested range, and in which notation. */
   rangeHint: 'nothing' | 'decimal' | 'hex' = 'nothing'
-  /** The oldest block of which the node still has the logs. */
+  /** The oldest block whose logs the node still has. */
   oldestLogBlock = 0
-  /** So many blocks the node that answers is behind the chain. */
+  /** How far the node lags behind the chain. */
   lagBlocks = 0
-  /** Whether the node can be asked for a block's logs by its hash. */
+  /** Whether the node serves logs by block hash. */
   supportsBlockHash = true
   /** Whether headers list their transactions. */
   listsTransactions = true
-  /** How long an answer takes. */
+  /** The delay of an answer. */
   delayMs = 0
   /** Thrown instead of an answer. */
   failure: UpstreamError | null = null
-  /** Another answer to a question; undefined leaves it as it is. */
-  override: (asked: RpcRequest) => unknown = () => undefined
+  /** Another answer to a request; undefined keeps the usual one. */
+  override: (request: RpcRequest) => unknown = () => undefined
   inFlight = 0
   maxInFlight = 0
   #logs: PlacedLog[] = []
-  /** How often a block is still said to have no logs, though it has. */
+  /** How often the logs of a block are still left out. */
   readonly #hidden = new Map<number, number>()
   readonly #forks: number[] = []
   readonly #clock: SchedulerLike | null
@@ -57,7 +57,7 @@ export class FakeChain {
     this.#clock = clock
   }
 
-  /** Puts a transfer into a block, whether it is sealed by now or not. */
+  /** Adds a transfer to a block, which may be sealed already. */
   addLog(block: number, address: Hex = apple, tx?: Hex): PlacedLog {
     const index = this.#logs.filter((log) => log.block === block).length
     const log = { block, index, address, tx: tx ?? txHash(block, index) }
@@ -65,12 +65,12 @@ export class FakeChain {
     return log
   }
 
-  /** Says of a block, so often, that it has no logs. */
+  /** Leaves out the logs of a block, this often. */
   hideLogs(block: number, times = Number.POSITIVE_INFINITY): void {
     this.#hidden.set(block, times)
   }
 
-  /** Seals the newest blocks anew, with nothing in them. The first of them. */
+  /** Replaces the newest blocks with empty ones, and returns the first of them. */
   reorganise(depth: number): number {
     const from = this.head - depth + 1
     this.#forks.push(from)
@@ -79,7 +79,7 @@ export class FakeChain {
     return from
   }
 
-  /** The hash of a block as the chain is now. */
+  /** The hash of a block on the current branch. */
   hashOf(block: number): Hex {
     const fork = this.#forks.findLastIndex((from) => from <= block) + 1
     return word(BigInt(fork) * FORK_FACTOR + BigInt(blockHash(block)))
@@ -91,7 +91,7 @@ export class FakeChain {
     return { ...header(block), hash: this.hashOf(block), parentHash: this.hashOf(block - 1), transactions }
   }
 
-  /** A log that is sealed, as the node sends it. */
+  /** A sealed log in the JSON of a node. */
   readonly nodeLogOf = (log: PlacedLog): NodeLog => ({
     ...sealedLog(log),
     transactionHash: log.tx,
@@ -118,24 +118,24 @@ export class FakeChain {
       )
     })
 
-  /** The ranges of blocks that logs were asked for. */
+  /** The block ranges of all log requests. */
   requestedRanges(): readonly (readonly [from: number, to: number | 'pending'])[] {
     return this.#filters().flatMap(({ fromBlock, toBlock, blockHash: hash }) =>
       hash ? [] : [[Number(fromBlock), toBlock === 'pending' ? toBlock : Number(toBlock)] as const],
     )
   }
 
-  /** The hashes of the blocks that logs were asked for. */
+  /** The block hashes of all log requests. */
   requestedHashes(): readonly Hex[] {
     return this.#filters().flatMap(({ blockHash: hash }) => (hash ? [hash] : []))
   }
 
-  /** The addresses of each question for logs. */
+  /** The addresses of all log requests. */
   requestedAddresses(): readonly (readonly string[])[] {
     return this.#filters().map(({ address }) => address)
   }
 
-  /** The blocks that were asked for, by number or tag. */
+  /** The blocks of all header requests, by number or tag. */
   requestedHeaders(): readonly (number | string)[] {
     const requests = this.requests.filter(({ method }) => method === 'eth_getBlockByNumber')
     return requests.map(({ params }) => (/^0x/.test(String(params[0])) ? Number(params[0]) : String(params[0])))
@@ -181,7 +181,7 @@ export class FakeChain {
     const [from, to] = [Number(fromBlock), toBlock === 'pending' ? head : Number(toBlock)]
     if (to - from + 1 > this.rangeBound) throw new UpstreamError('too_large', 'query exceeds max block range')
     if (from < this.oldestLogBlock) throw new UpstreamError('gone', 'pruned history unavailable')
-    // What stands before the node answers for a block above its head with nothing at all.
+    // The proxy in front of a node returns an empty list above the head.
     const sealed = to > head ? [] : matching.filter(({ block }) => block >= from && block <= to)
     this.#checkResultsBound(sealed, from, to)
     const showsPending = ['shown', 'numberless', 'partial'].includes(this.pending) && toBlock === 'pending'
@@ -196,28 +196,28 @@ export class FakeChain {
     const number = Number(BigInt(hash) % FORK_FACTOR) - Number(blockHash(0))
     if (number > head || this.hashOf(number) !== hash) throw behindError()
     if (number < this.oldestLogBlock) throw new UpstreamError('gone', 'pruned history unavailable')
-    const found = matching.filter(({ block }) => block === number)
-    if (found.length > this.resultsBound) throw new UpstreamError('too_large', 'query exceeds max results')
-    return found
+    const logs = matching.filter(({ block }) => block === number)
+    if (logs.length > this.resultsBound) throw new UpstreamError('too_large', 'query exceeds max results')
+    return logs
   }
 
-  #checkResultsBound(found: readonly PlacedLog[], from: number, to: number): void {
-    if (found.length <= this.resultsBound) return
-    const last = Math.max(from, (found[this.resultsBound]?.block ?? to) - 1)
+  #checkResultsBound(logs: readonly PlacedLog[], from: number, to: number): void {
+    if (logs.length <= this.resultsBound) return
+    const last = Math.max(from, (logs[this.resultsBound]?.block ?? to) - 1)
     const [low, high] = this.rangeHint === 'hex' ? [`0x${from.toString(16)}`, `0x${last.toString(16)}`] : [from, last]
     const hint = this.rangeHint === 'nothing' ? '' : `, retry with the range ${low}-${high}`
     throw new UpstreamError('too_large', `-32602 query exceeds max results ${this.resultsBound}${hint}`)
   }
 
-  #visibleLogs(found: readonly PlacedLog[]): readonly NodeLog[] {
+  #visibleLogs(logs: readonly PlacedLog[]): readonly NodeLog[] {
     const hidden = new Set<number>()
-    for (const block of new Set(found.map((log) => log.block))) {
+    for (const block of new Set(logs.map((log) => log.block))) {
       const times = this.#hidden.get(block) ?? 0
       if (times === 0) continue
       this.#hidden.set(block, times - 1)
       hidden.add(block)
     }
-    return found.filter(({ block }) => !hidden.has(block)).map(this.nodeLogOf)
+    return logs.filter(({ block }) => !hidden.has(block)).map(this.nodeLogOf)
   }
 }
 

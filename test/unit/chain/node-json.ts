@@ -1,6 +1,6 @@
 import type { Hex } from '../../../src/protocol/fields.ts'
 
-/** What a node sends, as it sends it. */
+/** The JSON of a node. */
 
 export const apple: Hex = `0x${'aa'.repeat(20)}`
 export const tesla: Hex = `0x${'7e'.repeat(20)}`
@@ -12,10 +12,10 @@ export const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
 
 export const word = (value: number | bigint | Hex): Hex =>
   `0x${(typeof value === 'string' ? value.slice(2) : value.toString(16)).padStart(64, '0')}`
-/** Data of these words, one after the other. */
+/** Data of these words. */
 export const words = (...values: readonly (number | bigint | Hex)[]): Hex =>
   `0x${values.map((value) => word(value).slice(2)).join('')}`
-/** Data of these texts: where each begins, then of each its length and its bytes. */
+/** Data of these strings: first all offsets, then each length with its bytes. */
 export const stringData = (...strings: readonly string[]): Hex => {
   const tails = strings.map((text) => {
     const bytes = Buffer.from(text)
@@ -26,17 +26,17 @@ export const stringData = (...strings: readonly string[]): Hex => {
 }
 const quantity = (value: number): Hex => `0x${value.toString(16)}`
 
-/** The hash of a sealed block, so that it can be told from its number. */
+/** The hash of a sealed block, derived from its number. */
 export const blockHash = (block: number): Hex => word(0xb10c_0000_0000 + block)
 export const txHash = (block: number, index = 0): Hex => word(0x7a00_0000_0000 + block * 1_000 + index)
-/** Ten blocks in two seconds is how the chain goes today. */
+/** Two seconds per ten blocks, as on the real chain. */
 export const timestampOf = (block: number): number => 1_795_000_000 + Math.floor(block / 5)
 
 export type NodeLog = Record<string, unknown>
 
 type NodeLogFields = {
   readonly block: number
-  /** The log's place in its block; so many transactions come before it. */
+  /** The log index. Each log has its own transaction. */
   readonly index?: number
   readonly address?: Hex
   readonly raw?: bigint
@@ -44,7 +44,7 @@ type NodeLogFields = {
   readonly to?: Hex
 }
 
-/** A transfer that is pre-confirmed: its block has no hash yet, which nodes write as zeros. */
+/** A pre-confirmed transfer. Nodes send zeros for the missing block hash. */
 export const pendingLog = ({
   block,
   index = 0,
@@ -70,11 +70,11 @@ export const sealedLog = (fields: NodeLogFields): NodeLog => ({
   blockHash: blockHash(fields.block),
 })
 
-/** The name of the fact that such a log tells. */
+/** The key of such a log. */
 export const keyOf = ({ block, index = 0 }: { block: number; index?: number }): string =>
   `${block}-${txHash(block, index)}-${index}`
 
-/** A block's header; the one being built has no hash. */
+/** A header. A block being built has no hash. */
 export const header = (block: number, { sealed = true, transactions = 1 } = {}): Record<string, unknown> => ({
   number: quantity(block),
   hash: sealed ? blockHash(block) : ZERO_WORD,

@@ -1,7 +1,7 @@
 import { decodeAbiParameters, parseAbiParameters } from 'viem/utils'
 import type { DevnetLog } from '../../../src/devnet/chain/block.ts'
 
-/** What each event of a token and of a feed is called in a log, as published, and what its data is made of. */
+/** Published name and data types of each event of a token or a feed, by topic. */
 const eventsByTopic: Readonly<Record<string, readonly [name: string, data: string]>> = {
   '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef': ['Transfer', 'uint256'],
   '0x6989f5818dcfd11f8cd53b27c94cec33dae1589735f03e639cba54553a1825e8': ['Memo', ''],
@@ -33,7 +33,7 @@ const eventsByTopic: Readonly<Record<string, readonly [name: string, data: strin
   '0x0559884fd3a460db3073b7fc896cc77986f16e378210ded43186175bf646fc5f': ['AnswerUpdated', 'uint256'],
 }
 
-/** What a log says: the event, its indexed words and its data. */
+/** Decodes a log to the event's name, its indexed words and its data. */
 export const decodeLog = ({ topics, data }: Pick<DevnetLog, 'topics' | 'data'>): readonly unknown[] => {
   const [topic = '', ...indexed] = topics
   const [name, types] = eventsByTopic[topic] ?? ['unknown', '']
@@ -41,5 +41,4 @@ export const decodeLog = ({ topics, data }: Pick<DevnetLog, 'topics' | 'data'>):
   return [name, ...indexed, ...values]
 }
 
-/** What some logs say, without their indexed words. */
 export const eventNames = (logs: readonly DevnetLog[]): readonly unknown[] => logs.map((log) => decodeLog(log)[0])

@@ -13,14 +13,14 @@ const RpcAnswer = z.object({
 })
 export type RpcAnswer = z.infer<typeof RpcAnswer>
 
-/** A devnet where nothing happens by itself, stopped with the test. */
+/** A devnet at manual pace, stopped after the test. */
 export const startManualDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
   const devnet = await startDevnet({ pace: 'manual', ...options })
   onTestFinished(() => devnet.stop())
   return devnet
 }
 
-/** Posts a body, and reads the status and the JSON that come back. */
+/** Posts a body, and returns the status, the headers and the JSON of the answer. */
 export const post = async (devnet: Devnet, body: unknown, headers: Record<string, string> = {}) => {
   const response = await fetch(devnet.rpcUrl, {
     method: 'POST',
@@ -31,7 +31,7 @@ export const post = async (devnet: Devnet, body: unknown, headers: Record<string
   return { status: response.status, headers: response.headers, json }
 }
 
-/** Calls a method; its whole answer. */
+/** Calls a method and returns the whole answer. */
 export const rpcCall = async (
   devnet: Devnet,
   method: string,
@@ -41,14 +41,13 @@ export const rpcCall = async (
   return { status, ...RpcAnswer.parse(json) }
 }
 
-/** Calls a method; its result. */
+/** Calls a method and returns its result; throws for an error. */
 export const rpcResult = async (devnet: Devnet, method: string, ...params: unknown[]): Promise<unknown> => {
   const { result, error } = await rpcCall(devnet, method, ...params)
   if (error) throw new Error(`${error.code} ${error.message}`)
   return result
 }
 
-/** The logs that a filter finds. */
 export const getLogs = async (devnet: Devnet, filter: Record<string, unknown>) =>
   z.array(TimedLogSchema).parse(await rpcResult(devnet, 'eth_getLogs', filter))
 
@@ -83,7 +82,7 @@ const Notification = z.object({
   params: z.object({ subscription: z.string(), result: z.unknown() }),
 })
 
-/** A socket to a devnet, and everything it has been sent. */
+/** A socket to a devnet, with everything it has received. */
 export const openSocket = async (devnet: Devnet) => {
   const socket = new WebSocket(devnet.wsUrl)
   const answers: RpcAnswer[] = []
@@ -125,21 +124,21 @@ export const openSocket = async (devnet: Devnet) => {
   return {
     socket,
     answers,
-    /** What subscriptions have brought, in order. */
+    /** Results of all subscriptions, in order of arrival. */
     notifications,
     waitUntil,
     call,
     subscribe: (...params: unknown[]) => call('eth_subscribe', ...params),
-    /** Everything sent before this has arrived once it resolves, so that what is not there was not sent. */
+    /** Resolves once everything that the devnet sent before has arrived. */
     flush: () => call('eth_chainId'),
   }
 }
 
-/** Puts a transfer to Carol into the next flashblock; the hash that it will have. */
+/** Puts a transfer to Carol into the next flashblock and returns its hash. */
 export const sendTransfer = (devnet: Devnet, raw: bigint): HexString =>
   devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
 
-/** What each of some logs moved. */
+/** The amount in each log. */
 export const amounts = (notifications: readonly unknown[]): number[] =>
   z
     .array(LogSchema)

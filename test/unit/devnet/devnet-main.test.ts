@@ -45,21 +45,21 @@ describe.concurrent('npm run devnet', () => {
     expect(errorOutput).toBe('devnet: the port is in use: choose another with --port\n')
   })
 
-  it('says what it knows when it is asked for help', async (context) => {
+  it('prints every flag for --help', async (context) => {
     const { code, out } = await exitOf(run(context, '--help'))
     expect(code).toBe(0)
     for (const flag of [...settings, ...faultFlags]) expect(out).toContain(`  --${flag} `)
   })
 
-  it('has the weather that it is told', async (context) => {
+  it('applies the faults that its flags set', async (context) => {
     const fast = ['--block-ms', '200', '--flash-ms', '200', '--sealed', '--reorg-every', '2', '--reorg-depth', '3']
     const child = run(context, '--port', '0', ...fast)
     const [chunk] = await once(child.stdout.setEncoding('utf8'), 'data')
     const socket = new WebSocket(/ws:\S+/.exec(String(chunk))?.[0] ?? '')
     context.onTestFinished(() => socket.terminate())
     await once(socket, 'open')
-    const asked = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber' }
-    socket.send(JSON.stringify(['latest', 'pending'].map((tag) => ({ ...asked, params: [tag, false] }))))
+    const request = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber' }
+    socket.send(JSON.stringify(['latest', 'pending'].map((tag) => ({ ...request, params: [tag, false] }))))
     const [answers] = await once(socket, 'message')
     const [latest, pending] = JSON.parse(String(answers))
     expect(pending).toEqual(latest)
@@ -70,11 +70,11 @@ describe.concurrent('npm run devnet', () => {
       if (params) numbers.push(Number(params.result.number))
       if (new Set(numbers).size < numbers.length - 1) break
     }
-    const again = numbers.findIndex((number, at) => number < (numbers[at - 1] ?? 0))
-    expect(numbers[again]).toBe((numbers[again - 1] ?? 0) - 2)
+    const replacedAt = numbers.findIndex((number, index) => number < (numbers[index - 1] ?? 0))
+    expect(numbers[replacedAt]).toBe((numbers[replacedAt - 1] ?? 0) - 2)
   })
 
-  it.for(['SIGTERM', 'SIGINT'] as const)('says where it serves, and stops on %s', async (signal, context) => {
+  it.for(['SIGTERM', 'SIGINT'] as const)('prints its addresses, and stops on %s', async (signal, context) => {
     const child = run(context, '--port', '0', '--receipts')
     const [chunk] = await once(child.stdout.setEncoding('utf8'), 'data')
     const list = /http:\S+tokenized-stocks/.exec(String(chunk))?.[0] ?? ''

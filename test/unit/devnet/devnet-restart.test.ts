@@ -24,17 +24,17 @@ const WORLD_SETTINGS: WorldSettings = {
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const [TRANSFER, APPROVAL] = ['0xddf252ad', '0x8c5be1e5']
 
-/** Who publishes rounds counts them by the clock, and is left out where what is sent and held is summed up. */
+/** Feed publications are excluded from sums, since their senders' nonces follow the clock. */
 const isFeedPublication = ({ to }: { to: HexString }): boolean => feeds.some(({ aggregator }) => aggregator === to)
 
 const account = (word: HexString | undefined): HexString => toLowerHex(`0x${word?.slice(26)}`)
 
-/** Lets a world go on until a time, as its clock would. */
+/** Runs a world until a time, as its clock would. */
 const liveUntil = (world: World, nowMs: number): void => {
   while (world.nextStepDueMs() <= nowMs) world.isSealNext() ? world.seal() : world.makeFlashblock()
 }
 
-/** What the accounts gain by some transfers, as if one only saw the logs. */
+/** The balance changes of some transfers, derived only from the logs. */
 const balanceChanges = (transfers: readonly DevnetLog[]): Map<string, bigint> => {
   const changes = new Map<string, bigint>()
   const add = (key: string, raw: bigint) => changes.set(key, (changes.get(key) ?? 0n) + raw)
@@ -54,8 +54,8 @@ const sealedFrom = (world: World, first: number) =>
     return block
   })
 
-describe('a devnet started again', () => {
-  it('goes on with the same chain, whenever either run began', () => {
+describe('a restarted devnet', () => {
+  it('continues the same chain, independent of the start of either run', () => {
     fc.assert(
       fc.property(
         fc.string(),
@@ -70,13 +70,13 @@ describe('a devnet started again', () => {
           const late = openWorld({ ...WORLD_SETTINGS, seed }, endMs)
           liveUntil(late, endMs)
           const from = Math.max(early.chain.oldest, late.chain.oldest)
-          const bare = (world: World) =>
+          const comparable = (world: World) =>
             [...sealedFrom(world, from), world.chain.pending].map((block) => ({
               block: { ...block, transactions: [], before: [] },
               receipts: receiptsJson(block),
               nonces: block.transactions.map(({ nonce }) => nonce),
             }))
-          expect(bare(late)).toEqual(bare(early))
+          expect(comparable(late)).toEqual(comparable(early))
           for (const at of ['pending', early.chain.head.number, from] as const) {
             for (const { key } of late.chain.pending.transactions.flatMap(({ writes, from: sender }) => [
               ...writes,
@@ -92,7 +92,7 @@ describe('a devnet started again', () => {
     )
   })
 
-  it('is another chain with another seed', () => {
+  it('has another chain with another seed', () => {
     const hashes = ['one', 'another'].map((seed) => openWorld({ ...WORLD_SETTINGS, seed }, NOON_MS).chain.head.hash)
     expect(hashes[0]).not.toBe(hashes[1])
   })
@@ -113,7 +113,7 @@ describe('a devnet started again', () => {
     expect(await getLogs(again, kept)).toEqual(before)
   })
 
-  it('no longer is the chain of its seed once something was injected, and says so by every later hash', async () => {
+  it('has other hashes than its seed determines after an injected transaction', async () => {
     const own = openWorld(WORLD_SETTINGS, NOON_MS)
     const other = openWorld(WORLD_SETTINGS, NOON_MS)
     other.makeFlashblock([
@@ -126,8 +126,8 @@ describe('a devnet started again', () => {
   })
 })
 
-describe('what is held', () => {
-  it('is what the logs say, from any block to any later one and to what is pre-confirmed', () => {
+describe('the state', () => {
+  it('changes by the logs, between any two blocks and to the pending block', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat({ max: 4 * CYCLE_BLOCKS }), (seed, blocks) => {
         const world = openWorld({ ...WORLD_SETTINGS, seed }, NOON_MS + blocks * 2_000)
@@ -147,26 +147,24 @@ describe('what is held', () => {
     )
   })
 
-  it('adds up to the total supply, and nobody owes', () => {
+  it('has balances that add up to the total supply, none negative', () => {
     const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
-    const everyone = new Set(
-      sealedFrom(world, chain.oldest).flatMap(({ logs: told }) =>
-        told.flatMap(({ topics }) => topics.slice(1).map(account)),
-      ),
+    const accounts = new Set(
+      sealedFrom(world, chain.oldest).flatMap(({ logs }) => logs.flatMap(({ topics }) => topics.slice(1).map(account))),
     )
-    everyone.delete(ZERO_ADDRESS)
-    everyone.add(world.custodian)
+    accounts.delete(ZERO_ADDRESS)
+    accounts.add(world.custodian)
     for (const at of [chain.oldest, chain.head.number - 77, chain.head.number, 'pending'] as const) {
       for (const { address } of tokens) {
-        const held = [...everyone].map((one) => chain.valueAt(tokenBalanceKey(address, one), at))
-        expect(held.every((raw) => raw >= 0n)).toBe(true)
-        expect(held.reduce((sum, raw) => sum + raw, 0n)).toBe(chain.valueAt(supplyKey(address), at))
+        const balances = [...accounts].map((holder) => chain.valueAt(tokenBalanceKey(address, holder), at))
+        expect(balances.every((raw) => raw >= 0n)).toBe(true)
+        expect(balances.reduce((sum, raw) => sum + raw, 0n)).toBe(chain.valueAt(supplyKey(address), at))
       }
     }
   })
 
-  it('is never less than nothing, whatever the weather drops', () => {
+  it('is never negative, even with dropped transactions', () => {
     const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     let sent = 0
@@ -181,12 +179,14 @@ describe('what is held', () => {
     }
   })
 
-  it('counts and charges each sender for what it sent', () => {
+  it('has a nonce and a fee for each transaction of a sender', () => {
     const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const first = chain.oldest - 1
     const sent = Map.groupBy(
-      sealedFrom(world, first + 1).flatMap((block) => block.transactions.filter((one) => !isFeedPublication(one))),
+      sealedFrom(world, first + 1).flatMap((block) =>
+        block.transactions.filter((transaction) => !isFeedPublication(transaction)),
+      ),
       ({ from }) => from,
     )
     expect(sent.size).toBeGreaterThan(20)
@@ -198,18 +198,18 @@ describe('what is held', () => {
     }
   })
 
-  it('is the opening again when a tide ends, but for counts and ether', () => {
+  it('is the same at the end of every cycle, except for nonces and ether', () => {
     const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const ends = Math.floor(chain.head.number / CYCLE_BLOCKS) * CYCLE_BLOCKS
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
-      block.transactions.filter((one) => !isFeedPublication(one)).flatMap(({ writes }) => writes),
+      block.transactions.filter((transaction) => !isFeedPublication(transaction)).flatMap(({ writes }) => writes),
     )) {
       expect(chain.valueAt(key, ends)).toBe(chain.valueAt(key, ends - CYCLE_BLOCKS))
     }
   })
 
-  it('is told by eth_getStorageAt, in the slots of a Solidity mapping', async () => {
+  it('is readable by eth_getStorageAt, in the slots of a Solidity mapping', async () => {
     const devnet = await startDevnet({ pace: 'manual' })
     onTestFinished(() => devnet.stop())
     const alice: HexString = `0x${'a1'.repeat(20)}`
@@ -222,7 +222,7 @@ describe('what is held', () => {
     expect(Number(await rpcResult(devnet, 'eth_getStorageAt', token, slot, 'latest'))).toBe(0)
   })
 
-  it('has mints, burns and approvals among the transfers', () => {
+  it('results from transfers, mints, burns and approvals', () => {
     const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const seen = sealedFrom(world, world.chain.oldest).flatMap((block) => block.logs)
     const transfers = seen.filter(({ topics }) => topics[0]?.startsWith(TRANSFER))
@@ -230,27 +230,27 @@ describe('what is held', () => {
     const burned = transfers.filter(({ topics }) => account(topics[2]) === ZERO_ADDRESS)
     const approved = seen.filter(({ topics }) => topics[0]?.startsWith(APPROVAL))
     expect(transfers.length).toBeGreaterThan(minted.length + burned.length + approved.length)
-    for (const some of [minted, burned, approved]) expect(some.length).toBeGreaterThan(10)
+    for (const group of [minted, burned, approved]) expect(group.length).toBeGreaterThan(10)
     const addresses = new Set(transfers.map(({ address }) => address))
     for (const { address } of tokens) expect(addresses).toContain(address)
   })
 })
 
 describe('the clock', () => {
-  it('numbers blocks by the time since genesis, so that several fast ones share a second', () => {
+  it('determines block numbers, so that several fast blocks share a second', () => {
     const world = openWorld({ ...WORLD_SETTINGS, blockMs: 200 }, GENESIS_MS + 1_000_000)
     expect(world.chain.head).toMatchObject({ number: 5_000, timestamp: (GENESIS_MS + 1_000_000) / 1_000 })
     expect(world.chain.block(4_999)?.timestamp).toBe(world.chain.head.timestamp - 1)
     expect(world.chain.block(4_996)?.timestamp).toBe(world.chain.head.timestamp - 1)
   })
 
-  it.each([0, GENESIS_MS, GENESIS_MS + 9_000])('may stand at or before genesis: %i', (nowMs) => {
+  it.each([0, GENESIS_MS, GENESIS_MS + 9_000])('may be at or before genesis: %i', (nowMs) => {
     const world = openWorld(WORLD_SETTINGS, nowMs)
     expect(world.chain.pending.number).toBe(world.chain.head.number + 1)
     expect(world.chain.block(0)?.hash).toMatch(/^0x/)
   })
 
-  it('pre-confirms before it seals, and each log once', async () => {
+  it('pre-confirms each log once before its seal', async () => {
     const devnet = await startDevnet({ blockMs: 50, flashblockMs: 5 })
     onTestFinished(() => devnet.stop())
     const link = await openSocket(devnet)
@@ -258,23 +258,23 @@ describe('the clock', () => {
     const { number } = devnet.chain.pending
     await devnet.until(() => devnet.chain.head.number >= number + 3)
     await link.flush()
-    const told = link.notifications as DevnetLog[]
+    const pushed = link.notifications as DevnetLog[]
     for (const block of [number + 1, number + 2]) {
       const sealed = devnet.chain.block(block)?.logs ?? []
-      expect(told.filter((log) => Number(log.blockNumber) === block)).toEqual(
+      expect(pushed.filter((log) => Number(log.blockNumber) === block)).toEqual(
         sealed.map((log) => ({ ...log, blockHash: ZERO_HASH })),
       )
     }
   })
 
-  it('alone makes blocks at its pace', async () => {
+  it('allows no manual blocks', async () => {
     const devnet = await startDevnet()
     onTestFinished(() => devnet.stop())
     expect(() => devnet.seal()).toThrow('the clock sets the pace')
     expect(() => devnet.makeFlashblock()).toThrow('the clock sets the pace')
   })
 
-  it('starts with some hundred blocks behind it, no more than take a moment to build, and stops at once', async () => {
+  it('starts with some hundred blocks of bounded size, and stops at once', async () => {
     const devnet = await startDevnet({ port: 0 })
     const { head, oldest } = devnet.chain
     const blocks = Array.from({ length: head.number - oldest + 1 }, (_, at) => devnet.chain.block(oldest + at))
@@ -288,5 +288,5 @@ describe('the clock', () => {
 
 const hexOf = (amount: number) => `0x${amount.toString(16)}`
 
-// keccak256(abi.encode(0xa1a1…, 0)), told by viem.
+// keccak256(abi.encode(0xa1a1…, 0)), computed with viem.
 const SLOT_OF_ALICE = '0x8b7a0cb75d1e00bc88ffbc81ec4d79f4290d4d3c1b3abe974cade75a77755251'

@@ -10,7 +10,7 @@ import { RpcError } from '../../../src/gateway/rpc-error.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { hashOf, headEvent, pendingLogEvent, readNodeLog } from './log-feed-fixture.ts'
 
-/** What is heard of the chain, each as the source says it. */
+/** Chain events, as the source emits them. */
 export const chainEvents = {
   head: (sealed: number, hash: Hex = hashOf(sealed)): ChainEvent => ({ ...headEvent(sealed), hash }) as ChainEvent,
   pendingHead: (pending: number): ChainEvent => ({ type: 'head', sealed: null, pending, timestamp: null }),
@@ -29,7 +29,7 @@ export const chainEvents = {
   }),
 }
 
-/** A question as it came to the node, which answers when the test says so. */
+/** A call that reached the node. The test decides when it is answered. */
 export type UpstreamCall = {
   readonly method: string
   readonly params: readonly unknown[]
@@ -40,14 +40,14 @@ export type UpstreamCall = {
 type AnswersSettings = {
   readonly head?: number | null
   readonly chainId?: number | null
-  /** The upstream's, which nobody may read. */
+  /** The upstream's URLs, which must stay secret. */
   readonly urls?: readonly string[]
-  /** Whether somebody else serves what public endpoints refuse. */
+  /** Whether a receipts endpoint serves what public endpoints refuse. */
   readonly hasReceipts?: boolean
   readonly chainState?: ChainState
 }
 
-/** Answers over a node, a clock and a chain that are all moved by hand. */
+/** Answers over a node, a clock and a chain that the test moves by hand. */
 export function openAnswers({
   head = 1_000,
   chainId = null,
@@ -85,7 +85,7 @@ export function openAnswers({
   })
   const request = async (method: string, ...params: readonly unknown[]): Promise<string> =>
     String(await answers.answer(readCall(method, params, chainState)))
-  /** Asks, and lets the node answer at once where it is asked; whether it was. */
+  /** Makes a call and answers it at once if it reaches the node; returns whether it did. */
   const callsUpstream = async (call: readonly [method: string, ...params: unknown[]], result: unknown) => {
     const before = upstreamCalls.length
     const answer = request(...call)
@@ -97,9 +97,10 @@ export function openAnswers({
   return { clock, chainState, answers, upstreamCalls, receiptsCalls, request, callsUpstream }
 }
 
-/** What is said instead of an answer. */
+/** The error that a call fails with. */
 export const rpcErrorOf = (answer: Promise<unknown>): Promise<RpcError> =>
   answer.then(
     (result) => new RpcError(0, `an answer: ${String(result)}`),
-    (failure: unknown) => (failure instanceof RpcError ? failure : new RpcError(0, `no fault: ${String(failure)}`)),
+    (failure: unknown) =>
+      failure instanceof RpcError ? failure : new RpcError(0, `not an RpcError: ${String(failure)}`),
   )

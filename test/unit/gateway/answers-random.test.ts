@@ -9,24 +9,24 @@ import { alice } from '../chain/node-json.ts'
 import { openAnswers } from './answers-fixture.ts'
 import { ModelChain, type ModelRequest, UNKNOWN } from './model-chain.ts'
 
-/** How long after it came an answer may be given again. */
+/** How long after its arrival an answer may be reused. */
 const boundsMs: Readonly<Record<string, number>> = { pending: 200, head: 60_000 }
 const SEALED_MS = 3_600_000
 
 type ChainAction =
   | { readonly kind: 'build'; readonly quiet: boolean }
   | { readonly kind: 'seal' | 'finalise' | 'lose' | 'regain' }
-  /** The node answers all that it was asked. */
+  /** The node answers all calls. */
   | { readonly kind: 'answer' }
   | { readonly kind: 'reorganise'; readonly depth: number; readonly others: number }
-  /** So many of the things that there are to hear are heard. */
-  | { readonly kind: 'hear'; readonly count: number }
+  /** The next events arrive, this many. */
+  | { readonly kind: 'receive'; readonly count: number }
   | { readonly kind: 'wait'; readonly ms: number }
-  | { readonly kind: 'ask'; readonly request: (chain: ModelChain) => ModelRequest }
-  /** The node makes up its mind about a question; what it said arrives. */
+  | { readonly kind: 'request'; readonly request: (chain: ModelChain) => ModelRequest }
+  /** The node decides the answer to a call; a decided answer arrives. */
   | { readonly kind: 'think' | 'arrive'; readonly which: number }
 
-/** Numbers about the head, which is 99 at first, and about where the chain is deep. */
+/** Numbers near the head, which is 99 at first, and near the depth where the chain is old. */
 const arbNumber = fc.constantFrom(0, 33, 34, 35, 36, 37, 38, 97, 98, 99, 100, 101, 102)
 const arbAt = fc.oneof(
   fc.constantFrom('latest', 'pending', 'pending', 'safe', 'finalized', 'earliest'),
@@ -55,7 +55,7 @@ const arbRequest: fc.Arbitrary<FromChain<ModelRequest>> = fc.oneof(
       (): ModelRequest => ['eth_getLogs', { fromBlock, toBlock }],
   ),
 )
-/** The same few questions again and again, so that memory has something to do. */
+/** The same few calls again and again, so that the cache is used. */
 const arbActions = fc.array(arbRequest, { minLength: 1, maxLength: 3 }).chain((requests) => {
   const action: fc.Arbitrary<ChainAction> = fc.oneof(
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('build'), quiet: fc.boolean() }) },
@@ -69,13 +69,13 @@ const arbActions = fc.array(arbRequest, { minLength: 1, maxLength: 3 }).chain((r
         others: fc.nat(3),
       }),
     },
-    { weight: 6, arbitrary: fc.record({ kind: fc.constant('hear'), count: fc.constantFrom(1, 1, 2, 3, 99) }) },
+    { weight: 6, arbitrary: fc.record({ kind: fc.constant('receive'), count: fc.constantFrom(1, 1, 2, 3, 99) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('wait'), ms: fc.constantFrom(50, 199, 59_801) }) },
     {
       weight: 12,
       arbitrary: fc
         .nat(requests.length - 1)
-        .map((at): ChainAction => ({ kind: 'ask', request: requests[at] ?? (() => ['eth_blockNumber']) })),
+        .map((at): ChainAction => ({ kind: 'request', request: requests[at] ?? (() => ['eth_blockNumber']) })),
     },
     { weight: 5, arbitrary: fc.record({ kind: fc.constant('answer') }) },
     { weight: 5, arbitrary: fc.record({ kind: fc.constant('think'), which: fc.nat(7) }) },
@@ -84,13 +84,13 @@ const arbActions = fc.array(arbRequest, { minLength: 1, maxLength: 3 }).chain((r
   return fc.array(action, { minLength: 10, maxLength: 80, size: 'max' })
 })
 
-/** Lets all of it happen; the first thing told that was not so, if there is one. */
+/** Runs all steps; returns the first wrong answer, if any. */
 async function findWrongAnswer(actions: readonly ChainAction[], chainState: ChainState): Promise<string | null> {
   const [node, chain] = [openAnswers({ chainState }), new ModelChain()]
   const wrongAnswers: string[] = []
-  /** Up to which state was heard. */
+  /** The state up to which events arrived. */
   let receivedState = 0
-  /** What the node will say, by the place of the question among all that it was asked. */
+  /** The node's answers, by the index of the call. */
   const nodeAnswers = new Map<number, unknown>()
   const arrived = new Set<number>()
   const arrivedAnswers: { name: string; text: string; at: number; boundMs: number }[] = []
@@ -98,7 +98,7 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
     JSON.stringify([method, params])
   const textOf = (answer: unknown) => (answer === UNKNOWN ? 'unknown' : JSON.stringify(answer))
 
-  const hear = (count: number) => {
+  const receive = (count: number) => {
     for (const { state, event } of chain.events.splice(0, count)) {
       chainState.receive(event)
       receivedState = Math.max(receivedState, state)
@@ -126,22 +126,22 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
     arrivedAnswers.push({ name, text: textOf(answer), at, boundMs: boundMs ?? SEALED_MS })
     return passed.succeed(answer)
   }
-  /** What is answered must have been so since what was heard last when it was asked. */
+  /** An answer must have been true at some time since the newest event before its call. */
   const check = (name: string, request: ModelRequest, since: number, text: string) => {
     for (let state = chain.currentState; state >= since; state -= 1)
       if (textOf(chain.answer(request, state)) === text) return
     wrongAnswers.push(`${name} gave ${text}, which it was not since state ${since}`)
   }
-  const ask = (request: ModelRequest) => {
+  const makeRequest = (request: ModelRequest) => {
     const [method, ...params] = request
-    const question = readCall(method, params, chainState)
-    const [name, since] = [nameOf(question), receivedState]
-    const answer = node.answers.answer(question)
+    const call = readCall(method, params, chainState)
+    const [name, since] = [nameOf(call), receivedState]
+    const answer = node.answers.answer(call)
     if (!Buffer.isBuffer(answer)) {
-      const told = (text: string) => check(name, request, since, text)
+      const record = (text: string) => check(name, request, since, text)
       answer.then(
-        (text) => told(String(text)),
-        () => told('unknown'),
+        (text) => record(String(text)),
+        () => record('unknown'),
       )
       return
     }
@@ -168,13 +168,13 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
         return chain[action.kind]()
       case 'reorganise':
         return chain.reorganise(action.depth, action.others)
-      case 'hear':
-        return hear(action.count)
+      case 'receive':
+        return receive(action.count)
       case 'wait':
         node.clock.uptime += action.ms
         return
-      case 'ask':
-        return ask(action.request(chain))
+      case 'request':
+        return makeRequest(action.request(chain))
       case 'answer':
         return answerAll()
       case 'think':
@@ -183,7 +183,7 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
         return arrive(oneOf(action.which, (place) => nodeAnswers.has(place) && !arrived.has(place)))
     }
   }
-  hear(Number.POSITIVE_INFINITY)
+  receive(Number.POSITIVE_INFINITY)
   for (const action of actions) {
     await carryOut(action)
     await yieldToEventLoop()
@@ -192,21 +192,21 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
   return wrongAnswers[0] ?? null
 }
 
-/** One that does not hear what is of a kind. */
-class DeafChainState extends ChainState {
-  readonly #ignores: (heard: ChainEvent) => boolean
+/** A chain state that ignores one kind of event. */
+class PartialChainState extends ChainState {
+  readonly #ignores: (event: ChainEvent) => boolean
 
-  constructor(ignores: (heard: ChainEvent) => boolean) {
+  constructor(ignores: (event: ChainEvent) => boolean) {
     super()
     this.#ignores = ignores
   }
 
-  override receive(heard: ChainEvent): void {
-    if (!this.#ignores(heard)) super.receive(heard)
+  override receive(event: ChainEvent): void {
+    if (!this.#ignores(event)) super.receive(event)
   }
 }
 
-it('tells nothing that was not so since whatever had been heard of the chain when it was asked', async () => {
+it('answers only what was true at some time since the newest event before the call', async () => {
   await fc.assert(
     fc.asyncProperty(arbActions, async (actions) => {
       expect(await findWrongAnswer(actions, new ChainState())).toBeNull()
@@ -216,17 +216,17 @@ it('tells nothing that was not so since whatever had been heard of the chain whe
 })
 
 it.each<[ChainEvent['type']]>([['log'], ['head'], ['doubted'], ['finality']])(
-  'would tell what is no more if it did not hear of a %s',
+  'would answer what is outdated if it ignored a %s',
   async (type) => {
-    let heard = 0
-    const deaf = (one: ChainEvent) => one.type === type && heard++ > 0
-    const told = await fc.check(
+    let count = 0
+    const ignores = (one: ChainEvent) => one.type === type && count++ > 0
+    const result = await fc.check(
       fc.asyncProperty(arbActions, async (actions) => {
-        heard = 0
-        return (await findWrongAnswer(actions, new DeafChainState(deaf))) === null
+        count = 0
+        return (await findWrongAnswer(actions, new PartialChainState(ignores))) === null
       }),
       { numRuns: 5_000, endOnFailure: true, seed: 5 },
     )
-    expect(told.failed).toBe(true)
+    expect(result.failed).toBe(true)
   },
 )

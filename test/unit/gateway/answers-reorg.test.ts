@@ -13,10 +13,10 @@ import {
 import { openAnswers } from './answers-fixture.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
-/** Longer than any test goes on: what the node is asked stays under way. */
+/** Longer than any test: the node never answers by itself. */
 const FOREVER_MS = 1e9
 
-/** A source, and answers that hear what it says. */
+/** A source, and answers that receive its events. */
 function openSourceAndAnswers({ linked: hasLink = true } = {}) {
   const sourceFixture = openSource({ hasLink })
   const node = openAnswers({ head: null })
@@ -34,7 +34,7 @@ function openSourceAndAnswers({ linked: hasLink = true } = {}) {
     }) as const
   return {
     ...sourceFixture,
-    /** Lets time pass, and hears what the source says meanwhile. */
+    /** Lets time pass and delivers the events of the source. */
     advance: (ms: number) => {
       sourceFixture.advance(ms)
       receiveNew()
@@ -43,21 +43,21 @@ function openSourceAndAnswers({ linked: hasLink = true } = {}) {
       sourceFixture.emit(...signals)
       receiveNew()
     },
-    /** Asks about a block, below it and about the head; of which the node is asked. */
+    /** Asks about a block, one below it and the head; returns which of them reach the node. */
     callsUpstreamFor: async (number: number, hash: string) => {
       const anew: string[] = []
-      for (const [name, question] of Object.entries(callsAbout(number, hash)))
-        if (await node.callsUpstream(question, { hash: node.chainState.hashOf(number) })) anew.push(name)
+      for (const [name, call] of Object.entries(callsAbout(number, hash)))
+        if (await node.callsUpstream(call, { hash: node.chainState.hashOf(number) })) anew.push(name)
       return anew
     },
   }
 }
 
-describe('a reorganisation makes all answers new', () => {
+describe('a reorganisation invalidates all answers', () => {
   const NONE: string[] = []
   const ALL = ['latest', 'number', 'hash', 'logs deep down']
 
-  it('in the step in which another head of the same height is pushed', async () => {
+  it('in the step that pushes another head of the same height', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
     emit(liveSignal(), head())
     advance(POLL_MS)
@@ -72,7 +72,7 @@ describe('a reorganisation makes all answers new', () => {
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
-  it('in the step in which a sealed log is taken back', async () => {
+  it('in the step that removes a sealed log', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
     emit(liveSignal([apple], 'logs'), head())
     advance(POLL_MS)
@@ -104,7 +104,7 @@ describe('a reorganisation makes all answers new', () => {
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
-  it('in the step in which a head is pushed that stands on another block than the one we know', async () => {
+  it('in the step that pushes a head with another parent than the known block', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
     emit(liveSignal(), head())
     advance(POLL_MS)
@@ -123,12 +123,12 @@ describe('a reorganisation makes all answers new', () => {
   it.each([
     ['pushed', true],
     ['polled', false],
-  ])('though the block that is replaced was not settled yet, heads being %s', async (_, linked) => {
+  ])('even if the replaced block was not settled yet, heads being %s', async (_, linked) => {
     const { chain, emit, head, advance, callsUpstreamFor, sealedBlocks } = openSourceAndAnswers({ linked })
     if (linked) emit(liveSignal(), head())
     advance(POLL_MS)
     chain.head += 1
-    // A node that has yet to index the block: settling it waits.
+    // The node has yet to index the block, so settling waits.
     chain.override = ({ method, params: [filter] }) => {
       if (method === 'eth_getLogs' && JSON.stringify(filter).includes('blockHash')) throw behindError()
       return undefined
@@ -146,7 +146,7 @@ describe('a reorganisation makes all answers new', () => {
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
-  it('and so does each head that comes after it, though its number was the head before', async () => {
+  it('and so does each later head, even if its number was the head before', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
     emit(liveSignal(), head())
     advance(POLL_MS)

@@ -13,7 +13,7 @@ const balance = (block: unknown) => ['eth_getBalance', alice, block] as const
 const block = (number: string) => ['eth_getBlockByNumber', number, false] as const
 const logs = (filter: object) => ['eth_getLogs', filter] as const
 
-/** Asks twice, with something in between while the first is under way; how often the node was asked. */
+/** Makes two calls, with something in between while the first is under way; returns how many reached the node. */
 async function countUpstreamCalls(
   first: RpcCall,
   second: RpcCall,
@@ -30,8 +30,8 @@ async function countUpstreamCalls(
   return node.upstreamCalls.length
 }
 
-describe('a question that is under way', () => {
-  it('is not asked again by whoever asks the same', async () => {
+describe('a call that is under way', () => {
+  it('is shared by every client that makes the same call', async () => {
     const { request, upstreamCalls } = openAnswers()
     const answers = Array.from({ length: 1_000 }, () => request(...balance('pending')))
     await yieldToEventLoop()
@@ -46,7 +46,7 @@ describe('a question that is under way', () => {
     ['a hash in capitals', balance(`0x${'ab'.repeat(32)}`), balance(`0x${'AB'.repeat(32)}`)],
     ['a topic in capitals', logs({ topics: [TRANSFER] }), logs({ topics: [`0x${TRANSFER.slice(2).toUpperCase()}`] })],
     ['another order of criteria', logs({ address: apple, topics: [null] }), logs({ topics: [null], address: apple })],
-    ['criteria that say nothing', logs({ address: apple }), logs({ address: apple, topics: null, blockHash: null })],
+    ['null criteria', logs({ address: apple }), logs({ address: apple, topics: null, blockHash: null })],
     [
       'a range beside a hash, which wins',
       logs({ blockHash: blockHash(5) }),
@@ -65,7 +65,7 @@ describe('a question that is under way', () => {
     ['whole transactions', block(NEAR), ['eth_getBlockByNumber', NEAR, true]],
     ['another method', balance('latest'), ['eth_getTransactionCount', alice, 'latest']],
     ['another slot', ['eth_getStorageAt', apple, '0x1', 'latest'], ['eth_getStorageAt', apple, '0x2', 'latest']],
-  ] as const)('is another one with %s', async (_, first, second) => {
+  ] as const)('differs by %s', async (_, first, second) => {
     expect(await countUpstreamCalls(first, second)).toBe(2)
   })
 
@@ -87,8 +87,8 @@ describe('a question that is under way', () => {
     ['a number, after a reorganisation', block(NEAR), chainEvents.doubted(HEAD)],
     ['a number deep down, after a reorganisation', block(DEEP), chainEvents.doubted(HEAD)],
     ['a hash, after a reorganisation', balance(blockHash(999)), chainEvents.doubted(HEAD)],
-  ] as const)('is asked anew where it is about %s', async (_, question, news) => {
-    expect(await countUpstreamCalls(question, question, ({ chainState }) => chainState.receive(news))).toBe(2)
+  ] as const)('is made again about %s', async (_, call, event) => {
+    expect(await countUpstreamCalls(call, call, ({ chainState }) => chainState.receive(event))).toBe(2)
   })
 
   it.each([
@@ -97,11 +97,11 @@ describe('a question that is under way', () => {
     ['a number deep down, after a head', block(DEEP), chainEvents.head(HEAD + 1)],
     ['the pending state, after a block that was settled', balance('pending'), chainEvents.sealed(HEAD)],
     ['the chain, after a head', ['eth_chainId'], chainEvents.head(HEAD + 1)],
-  ] as const)('is the same still where it is about %s', async (_, question, news) => {
-    expect(await countUpstreamCalls(question, question, ({ chainState }) => chainState.receive(news))).toBe(1)
+  ] as const)('is still shared about %s', async (_, call, event) => {
+    expect(await countUpstreamCalls(call, call, ({ chainState }) => chainState.receive(event))).toBe(1)
   })
 
-  it('fails all who share it, and the next one asks anew', async () => {
+  it('fails for all who share it, and the next call is made again', async () => {
     const { request, upstreamCalls } = openAnswers()
     const faults = [1, 2, 3].map(() => rpcErrorOf(request(...balance('pending'))))
     await yieldToEventLoop()
@@ -114,7 +114,7 @@ describe('a question that is under way', () => {
     expect(upstreamCalls).toHaveLength(2)
   })
 
-  it('that lands late takes nothing from one that was asked after it', async () => {
+  it('takes nothing from a later call when it ends late', async () => {
     const { request, upstreamCalls, chainState } = openAnswers()
     const before = request(...block('latest'))
     await yieldToEventLoop()
@@ -131,17 +131,17 @@ describe('a question that is under way', () => {
   })
 })
 
-describe('questions under way', () => {
+describe('calls under way', () => {
   const quick = (n: number): RpcCall => ['eth_getBlockByNumber', `0x${(n + 1).toString(16)}`, false]
   const slow = (n: number): RpcCall => ['eth_getLogs', { fromBlock: `0x${(n + 1).toString(16)}`, toBlock: '0x100' }]
-  const lanes: [string, (n: number) => RpcCall, number, number][] = [
+  const queues: [string, (n: number) => RpcCall, number, number][] = [
     ['for logs', slow, 8, 100],
     ['for anything else', quick, 16, 500],
   ]
   const placeOf = ({ method, params: [first] }: UpstreamCall) =>
     Number(method === 'eth_getLogs' ? (first as { fromBlock: string }).fromBlock : first) - 1
 
-  it.each(lanes)('%s are so many: the others wait, and are asked in their order', async (_, nth, atOnce) => {
+  it.each(queues)('%s are bounded: the others wait and run in their order', async (_, nth, atOnce) => {
     const { request, upstreamCalls } = openAnswers({ head: 10_000 })
     const count = atOnce + 10
     const answers = Array.from({ length: count }, (_, n) => request(...nth(n)).catch(() => 'failed'))
@@ -154,10 +154,10 @@ describe('questions under way', () => {
     expect(await Promise.all(answers)).toEqual(answers.map((_, n) => (n === 3 ? 'failed' : `{"n":${n}}`)))
   })
 
-  it.each(lanes)(
-    '%s wait in a number: one more is refused at once, and whoever shares one still may',
-    async (...lane) => {
-      const [, nth, atOnce, waiting] = lane
+  it.each(queues)(
+    '%s have a bound of waiting ones: one more is refused at once, and one that shares may join',
+    async (...queue) => {
+      const [, nth, atOnce, waiting] = queue
       const count = atOnce + waiting
       const { request, upstreamCalls } = openAnswers({ head: 10_000 })
       const answers = Array.from({ length: count }, (_, n) => request(...nth(n)))
@@ -174,7 +174,7 @@ describe('questions under way', () => {
     },
   )
 
-  it('for logs hold up no others, however long they take', async () => {
+  it('for logs do not delay others, however long they take', async () => {
     const { request, upstreamCalls } = openAnswers({ head: 10_000 })
     const answers = Array.from({ length: 50 }, (_, n) => request(...slow(n)))
     await yieldToEventLoop()
@@ -186,7 +186,7 @@ describe('questions under way', () => {
     expect(await Promise.all(answers)).toEqual(answers.map(() => '[]'))
   })
 
-  it('wait for a while: who waited too long is refused instead of asked', async () => {
+  it('wait for a limited time and are then refused without reaching the node', async () => {
     const { request, upstreamCalls, clock } = openAnswers({ head: 10_000 })
     const answers = Array.from({ length: 16 }, (_, n) => request(...quick(n)))
     await yieldToEventLoop()

@@ -14,7 +14,7 @@ const block = (at: string): RpcCall => ['eth_getBlockByNumber', at, false]
 const logs = (filter: object): RpcCall => ['eth_getLogs', filter]
 const range = (from: number, to: number) => logs({ address: apple, fromBlock: hex(from), toBlock: hex(to) })
 
-/** Far enough below the head: for a block that was never heard of, for a range, and where there is nothing. */
+/** Deep enough below the head: for a block without a known hash, for a range, and for an empty answer. */
 const NEAREST_OLD = HEAD - 64
 const NEAREST_RANGE = HEAD - 8
 const NEAREST_DEEP = 10_000
@@ -41,19 +41,19 @@ const sealedCalls = [
 ]
 const withLabel = (call: RpcCall) => [JSON.stringify(call), call] as const
 
-/** A node that has answered a question. */
+/** Answers of which the node has given one. */
 async function openAnswered(call: RpcCall, result?: unknown) {
   const node = openAnswers({ head: HEAD })
-  /** Where nothing else is said, the newest block that was heard of, as it was heard of last. */
+  /** By default the newest block, with its known hash. */
   const callsUpstreamAgain = () =>
     node.callsUpstream(call, result === undefined ? { hash: node.chainState.hashOf(HEAD) } : result)
   expect(await callsUpstreamAgain()).toBe(true)
-  /** Whether the node is asked when the question is put again. */
+  /** Whether the same call reaches the node again. */
   return { ...node, callsUpstreamAgain }
 }
 
 describe('an answer about the pending state', () => {
-  it.each(pendingCalls.map(withLabel))('is given again for less than 200 ms: %s', async (_, call) => {
+  it.each(pendingCalls.map(withLabel))('is reused for less than 200 ms: %s', async (_, call) => {
     const { clock, callsUpstreamAgain } = await openAnswered(call)
     clock.uptime = 199
     expect(await callsUpstreamAgain()).toBe(false)
@@ -65,15 +65,15 @@ describe('an answer about the pending state', () => {
     ['a log', chainEvents.log(HEAD + 1)],
     ['a block that is begun', chainEvents.pendingHead(HEAD + 1)],
     ['a head', chainEvents.head(HEAD + 1)],
-  ])('ends with %s', async (_, news) => {
+  ])('ends with %s', async (_, events) => {
     for (const call of pendingCalls) {
       const { chainState, callsUpstreamAgain } = await openAnswered(call)
-      chainState.receive(news)
+      chainState.receive(events)
       expect(await callsUpstreamAgain()).toBe(true)
     }
   })
 
-  it('that was asked before the pending state moved and came after is given to nobody else', async () => {
+  it('is not reused if the pending state moved before it arrived', async () => {
     const { request, callsUpstream, upstreamCalls, chainState } = openAnswers()
     const answer = request(...balance('pending'))
     await yieldToEventLoop()
@@ -85,36 +85,30 @@ describe('an answer about the pending state', () => {
 })
 
 describe('an answer about the head', () => {
-  it.each(headCalls.map(withLabel))(
-    'is given again while it is the head, for less than a minute: %s',
-    async (_, call) => {
-      const { clock, chainState, callsUpstreamAgain } = await openAnswered(call)
-      chainState.receive(chainEvents.log(HEAD + 1))
-      chainState.receive(chainEvents.pendingHead(HEAD + 1))
-      clock.uptime = 59_999
-      expect(await callsUpstreamAgain()).toBe(false)
-      clock.uptime = 60_000
-      expect(await callsUpstreamAgain()).toBe(true)
-    },
-  )
+  it.each(headCalls.map(withLabel))('is reused for less than a minute while the head stays: %s', async (_, call) => {
+    const { clock, chainState, callsUpstreamAgain } = await openAnswered(call)
+    chainState.receive(chainEvents.log(HEAD + 1))
+    chainState.receive(chainEvents.pendingHead(HEAD + 1))
+    clock.uptime = 59_999
+    expect(await callsUpstreamAgain()).toBe(false)
+    clock.uptime = 60_000
+    expect(await callsUpstreamAgain()).toBe(true)
+  })
 
-  it.each(headCalls.map(withLabel))(
-    'is given again for less than 200 ms while no head is heard: %s',
-    async (_, call) => {
-      const { clock, chainState, callsUpstreamAgain } = await openAnswered(call)
-      chainState.receive(chainEvents.disconnected)
-      expect(await callsUpstreamAgain()).toBe(true)
-      clock.uptime = 199
-      expect(await callsUpstreamAgain()).toBe(false)
-      clock.uptime = 200
-      expect(await callsUpstreamAgain()).toBe(true)
-      chainState.receive(chainEvents.connected)
-      clock.uptime = 400
-      expect(await callsUpstreamAgain()).toBe(true)
-      clock.uptime = 60_399
-      expect(await callsUpstreamAgain()).toBe(false)
-    },
-  )
+  it.each(headCalls.map(withLabel))('is reused for less than 200 ms while no heads arrive: %s', async (_, call) => {
+    const { clock, chainState, callsUpstreamAgain } = await openAnswered(call)
+    chainState.receive(chainEvents.disconnected)
+    expect(await callsUpstreamAgain()).toBe(true)
+    clock.uptime = 199
+    expect(await callsUpstreamAgain()).toBe(false)
+    clock.uptime = 200
+    expect(await callsUpstreamAgain()).toBe(true)
+    chainState.receive(chainEvents.connected)
+    clock.uptime = 400
+    expect(await callsUpstreamAgain()).toBe(true)
+    clock.uptime = 60_399
+    expect(await callsUpstreamAgain()).toBe(false)
+  })
 
   it.each(headCalls.map(withLabel))('ends with the next head: %s', async (_, call) => {
     const { chainState, callsUpstreamAgain } = await openAnswered(call)
@@ -128,14 +122,14 @@ describe('an answer about the head', () => {
     expect(await callsUpstreamAgain()).toBe(true)
   })
 
-  it('is not kept if it is a number below the head: whoever said so is behind', async () => {
+  it('is not cached if its number is below the head, since that node lags behind', async () => {
     const { callsUpstream } = openAnswers({ head: HEAD })
     expect(await callsUpstream(['eth_blockNumber'], hex(HEAD - 1))).toBe(true)
     expect(await callsUpstream(['eth_blockNumber'], hex(HEAD))).toBe(true)
     expect(await callsUpstream(['eth_blockNumber'], hex(HEAD))).toBe(false)
   })
 
-  it('outlives one that was asked before the head and comes after it', async () => {
+  it('is not replaced by one that was requested before the head and arrives after it', async () => {
     const { request, callsUpstream, upstreamCalls, chainState } = openAnswers()
     const old = request(...block('latest'))
     await yieldToEventLoop()
@@ -147,16 +141,16 @@ describe('an answer about the head', () => {
   })
 })
 
-describe('an answer about what is sealed', () => {
-  it.each(sealedCalls.map(withLabel))('is given again for an hour, whatever comes upon it: %s', async (_, call) => {
+describe('an answer about sealed blocks', () => {
+  it.each(sealedCalls.map(withLabel))('is reused for an hour, through later events: %s', async (_, call) => {
     const { clock, chainState, callsUpstreamAgain } = await openAnswered(call)
-    for (const news of [
+    for (const events of [
       chainEvents.log(HEAD + 1),
       chainEvents.sealed(HEAD),
       chainEvents.head(HEAD + 1),
       chainEvents.finality('safe', 900),
     ])
-      chainState.receive(news)
+      chainState.receive(events)
     clock.uptime = HOUR_MS - 1
     expect(await callsUpstreamAgain()).toBe(false)
     clock.uptime = HOUR_MS
@@ -164,7 +158,7 @@ describe('an answer about what is sealed', () => {
   })
 
   it.each([block(hex(HEAD)), block(hex(HEAD - 7)), balance(blockHash(HEAD))].map(withLabel))(
-    'is not kept if it is null of a block that somebody may have by now: %s',
+    'is not cached if it is null for a block that another node may have by now: %s',
     async (_, call) => {
       const { callsUpstreamAgain } = await openAnswered(call, null)
       expect(await callsUpstreamAgain()).toBe(true)
@@ -172,7 +166,7 @@ describe('an answer about what is sealed', () => {
   )
 
   it.each([[], '0x', '0x0', ZERO_WORD].map((one) => [one]))(
-    'is given again for less than 200 ms if at the head there is nothing: %j',
+    'is reused for less than 200 ms if it is empty at the head: %j',
     async (empty) => {
       for (const call of [balance(hex(HEAD)), range(HEAD - 9, HEAD), range(HEAD - 7, HEAD - 7)]) {
         const { clock, callsUpstreamAgain } = await openAnswered(call, empty)
@@ -185,7 +179,7 @@ describe('an answer about what is sealed', () => {
   )
 
   it.each([[], '0x', '0x0', ZERO_WORD].map((one) => [one]))(
-    'ends with the next head if near it there is nothing: %j',
+    'ends with the next head if it is empty near it: %j',
     async (empty) => {
       for (const call of [balance(hex(1)), range(1, 9), logs({ blockHash: blockHash(HEAD) })]) {
         const { chainState, callsUpstreamAgain } = await openAnswered(call, empty)
@@ -196,7 +190,7 @@ describe('an answer about what is sealed', () => {
     },
   )
 
-  it.each([null, [], '0x', '0x0', ZERO_WORD])('is kept deep down though there is nothing: %j', async (empty) => {
+  it.each([null, [], '0x', '0x0', ZERO_WORD])('is cached deep down even if it is empty: %j', async (empty) => {
     for (const [at, safe, isKept] of [
       [NEAREST_DEEP, null, true],
       [NEAREST_DEEP + 1, null, false],
@@ -222,7 +216,7 @@ describe('an answer about what is sealed', () => {
     expect(await callsUpstreamAgain()).toBe(false)
   })
 
-  it('ends with the next head where several blocks reach near it', async () => {
+  it('ends with the next head for a range that reaches near it', async () => {
     for (const call of [range(HEAD - 1, HEAD), range(1, NEAREST_RANGE + 1), range(HEAD, HEAD - 1)]) {
       const { chainState, callsUpstreamAgain } = await openAnswered(call, [{ some: 'log' }])
       expect(await callsUpstreamAgain()).toBe(false)
@@ -231,14 +225,14 @@ describe('an answer about what is sealed', () => {
     }
   })
 
-  it('is not kept if it is another block than the one that was heard of: whoever gave it is on another chain', async () => {
+  it('is not cached if its hash differs from the known one, since that node is on another chain', async () => {
     const { callsUpstream } = openAnswers({ head: HEAD })
     expect(await callsUpstream(block(hex(HEAD)), { hash: word(7) })).toBe(true)
     expect(await callsUpstream(block(hex(HEAD)), { hash: hashOf(HEAD) })).toBe(true)
     expect(await callsUpstream(block(hex(HEAD)), { hash: hashOf(HEAD) })).toBe(false)
   })
 
-  it('ends with the next head where no hash of the number was heard: that it is replaced would not be noticed', async () => {
+  it('ends with the next head if no hash is known, since a replacement would go unnoticed', async () => {
     for (const call of [block(hex(HEAD - 2)), balance(hex(NEAREST_OLD + 1))]) {
       const { chainState, callsUpstreamAgain } = await openAnswered(call)
       expect(await callsUpstreamAgain()).toBe(false)
@@ -266,7 +260,7 @@ describe('an answer about a number above the head', () => {
     expect(await callsUpstream(call, { is: 'sealed' })).toBe(true)
   })
 
-  it.each([1, 64])('is not kept where no head was known, %i below the first that is', async (below) => {
+  it.each([1, 64])('is not cached without a known head, %i below the first one', async (below) => {
     const { request, callsUpstream, upstreamCalls, chainState } = openAnswers({ head: null })
     const call = balance(hex(HEAD))
     expect(await callsUpstream(call, '0x0')).toBe(true)
@@ -287,16 +281,16 @@ describe('a reorganisation', () => {
   it.each([
     ['doubted', doubts],
     ['found when a block is settled anew', otherHash],
-  ])('leaves nothing that was answered before it was %s', async (_, news) => {
+  ])('invalidates all earlier answers when it is %s', async (_, events) => {
     for (const call of all) {
       const { chainState, callsUpstreamAgain } = await openAnswered(call)
-      for (const one of news) chainState.receive(one)
+      for (const event of events) chainState.receive(event)
       expect(await callsUpstreamAgain(), JSON.stringify(call)).toBe(true)
       expect(await callsUpstreamAgain(), JSON.stringify(call)).toBe(false)
     }
   })
 
-  it('leaves no depth to what it took back: a made-up answer there is no answer for long', async () => {
+  it('makes the removed blocks shallow again: a premature answer is not kept for long', async () => {
     const { callsUpstream, chainState } = openAnswers({ head: HEAD })
     chainState.receive(chainEvents.doubted(900))
     expect(await callsUpstream(balance(hex(920)), '0x0')).toBe(true)
@@ -304,7 +298,7 @@ describe('a reorganisation', () => {
     expect(await callsUpstream(balance(hex(920)), '0x0')).toBe(true)
   })
 
-  it('leaves nothing that was under way when it came', async () => {
+  it('invalidates calls that were under way', async () => {
     for (const call of all) {
       const { request, callsUpstream, upstreamCalls, chainState } = openAnswers({ head: HEAD })
       const answer = request(...call)
@@ -318,18 +312,18 @@ describe('a reorganisation', () => {
 })
 
 describe('a failure', () => {
-  it('is never given again', async () => {
+  it('is never cached', async () => {
     for (const call of [...pendingCalls, ...headCalls, ...sealedCalls]) {
       const { request, callsUpstream, upstreamCalls } = openAnswers({ head: HEAD })
-      const fault = rpcErrorOf(request(...call))
+      const error = rpcErrorOf(request(...call))
       await yieldToEventLoop()
       await upstreamCalls[0]?.fail(new UpstreamError('invalid', '-32602 no'))
-      await fault
+      await error
       expect(await callsUpstream(call, {})).toBe(true)
     }
   })
 
-  it('takes nothing from what is kept', async () => {
+  it('leaves the cache unchanged', async () => {
     const { request, callsUpstream, upstreamCalls, chainState } = openAnswers({ head: HEAD })
     const old = rpcErrorOf(request(...block('latest')))
     await yieldToEventLoop()
@@ -342,7 +336,7 @@ describe('a failure', () => {
 })
 
 describe('the chain id', () => {
-  it('is known without asking, once it is known at all', async () => {
+  it('is answered without a call once it is known', async () => {
     const known = openAnswers({ chainId: 84_532 })
     expect(await known.request('eth_chainId')).toBe('"0x14a34"')
     expect(known.upstreamCalls).toEqual([])

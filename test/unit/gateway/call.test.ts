@@ -9,7 +9,7 @@ import { chainEvents } from './answers-fixture.ts'
 const ADDRESS = `0x${'a1'.repeat(20)}`
 const WORD = `0x${'0b'.repeat(32)}`
 
-/** A chain of which all is known: sealed up to 10,000, and one more being built. */
+/** A chain that is sealed up to 10,000 and builds one more block. */
 function knownChainState(): ChainState {
   const chainState = new ChainState()
   for (const one of [chainEvents.head(10_000), chainEvents.pendingHead(10_001), chainEvents.finality('safe', 9_000)])
@@ -31,7 +31,7 @@ const rpcErrorOf = (method: string, params: unknown, chainState = knownChainStat
   throw new Error(`${method} was read`)
 }
 
-describe('a question is about', () => {
+describe('the scope of a call', () => {
   it.each([
     [['eth_chainId'], { at: 'chain' }],
     [['eth_blockNumber'], { at: 'head' }],
@@ -58,12 +58,12 @@ describe('a question is about', () => {
     [['eth_getLogs', { fromBlock: '0x1', toBlock: '0x5' }], { at: 'number', number: 5, several: true }],
     [['eth_getLogs', { fromBlock: 'earliest', toBlock: '0x5' }], { at: 'number', number: 5, several: true }],
     [['eth_getLogs', { blockHash: WORD, fromBlock: 'pending' }], { at: 'hash' }],
-  ])('%j', ([method, ...params], expected) => {
+  ])('is read from %j', ([method, ...params], expected) => {
     expect(validityOf(String(method), ...params)).toEqual(expected)
   })
 })
 
-describe('the same question', () => {
+describe('the key of a call', () => {
   it.each([
     ['eth_getBalance', [ADDRESS, 'latest'], [ADDRESS.replaceAll('a', 'A'), 'latest']],
     ['eth_getBalance', [ADDRESS, '0x1f'], [ADDRESS, '0x1F']],
@@ -74,7 +74,7 @@ describe('the same question', () => {
       [{ address: ADDRESS, toBlock: '0x1', fromBlock: '0x1' }],
       [{ fromBlock: '0x1', toBlock: '0x1', address: ADDRESS }],
     ],
-  ])('of %s is known however it is written (%#)', (method, one, other) => {
+  ])('of %s is the same for every spelling (%#)', (method, one, other) => {
     expect(keyOf(method, ...one)).toBe(keyOf(method, ...other))
   })
 
@@ -85,29 +85,29 @@ describe('the same question', () => {
     ['eth_getLogs', [{ fromBlock: '0x1' }], [{ toBlock: '0x1', fromBlock: '0x0' }]],
     ['eth_getLogs', [{ address: ADDRESS, topics: [WORD] }], [{ address: ADDRESS, topics: [null, WORD] }]],
     ['eth_getCode', [ADDRESS, { blockHash: WORD }], [ADDRESS, { blockHash: WORD, requireCanonical: true }]],
-  ])('of %s is not another (%#)', (method, one, other) => {
+  ])('of %s differs (%#)', (method, one, other) => {
     const chainState = new ChainState()
     const keys = [one, other].map((params) => readCall(method, params, chainState).key)
     expect(keys[0]).not.toBe(keys[1])
   })
 
-  it('is not that of another method', () => {
+  it('differs by method', () => {
     expect(keyOf('eth_getBalance', ADDRESS, 'latest')).not.toBe(keyOf('eth_getCode', ADDRESS, 'latest'))
   })
 })
 
-describe('the filter that is asked upstream', () => {
-  const asked = (filter: object) => readCall('eth_getLogs', [filter], knownChainState()).params[0]
+describe('the filter sent upstream', () => {
+  const filterOf = (filter: object) => readCall('eth_getLogs', [filter], knownChainState()).params[0]
 
   it('has no range beside a hash', () => {
-    expect(asked({ blockHash: WORD, fromBlock: '0x0', toBlock: 'latest', address: ADDRESS })).toEqual({
+    expect(filterOf({ blockHash: WORD, fromBlock: '0x0', toBlock: 'latest', address: ADDRESS })).toEqual({
       blockHash: WORD,
       address: ADDRESS,
     })
   })
 
-  it('says nothing that means nothing', () => {
-    expect(asked({ fromBlock: '0x2700', toBlock: null, topics: null, blockHash: null, other: 'x' })).toEqual({
+  it('leaves out null fields', () => {
+    expect(filterOf({ fromBlock: '0x2700', toBlock: null, topics: null, blockHash: null, other: 'x' })).toEqual({
       fromBlock: '0x2700',
     })
   })
@@ -126,7 +126,7 @@ describe('a range', () => {
     ['finalized', '0x270f'],
     ['latest', '0x0'],
     ['0x5', '0x1'],
-  ])('of at most 2,000 blocks is asked: %s to %s', (from, to) => {
+  ])('of at most 2,000 blocks is accepted: %s to %s', (from, to) => {
     expect(range(from, to).method).toBe('eth_getLogs')
   })
 
@@ -139,41 +139,41 @@ describe('a range', () => {
     ['0x0', undefined, '10001'],
     ['0x0', `0x${'f'.repeat(64)}`, ''],
   ])('of more is refused with the bound: %s to %s', (fromBlock, toBlock, count) => {
-    const fault = rpcErrorOf('eth_getLogs', [{ fromBlock, toBlock }])
-    expect(fault.code).toBe(-32602)
-    expect(fault.message).toContain('2,000')
-    expect(fault.message).toContain(count)
+    const error = rpcErrorOf('eth_getLogs', [{ fromBlock, toBlock }])
+    expect(error.code).toBe(-32602)
+    expect(error.message).toContain('2,000')
+    expect(error.message).toContain(count)
   })
 
-  it('whose end nobody knows yet is asked', () => {
+  it('with an end that is unknown yet is accepted', () => {
     expect(range('0x0', 'latest', new ChainState()).scope).toEqual({ at: 'head' })
   })
 
-  it('is not looked at beside a hash', () => {
+  it('is ignored beside a hash', () => {
     const filter = { blockHash: WORD, fromBlock: '0x0', toBlock: 'latest' }
     expect(readCall('eth_getLogs', [filter], knownChainState()).scope).toEqual({ at: 'hash' })
   })
 })
 
-describe('what cannot be asked', () => {
+describe('a refused call', () => {
   it.each(['', 'eth_call', 'eth_sendRawTransaction', 'toString', '__proto__', 'ETH_CHAINID'])(
-    'is the method %j',
+    'has the method %j',
     (method) => {
-      const fault = rpcErrorOf(method, [])
-      expect(fault.code).toBe(-32601)
-      expect(fault.message).toContain(JSON.stringify(method))
+      const error = rpcErrorOf(method, [])
+      expect(error.code).toBe(-32601)
+      expect(error.message).toContain(JSON.stringify(method))
     },
   )
 
-  it.each(['eth_subscribe', 'eth_unsubscribe'])('without a WebSocket is %s', (method) => {
+  it.each(['eth_subscribe', 'eth_unsubscribe'])('is %s without a WebSocket', (method) => {
     expect(rpcErrorOf(method, ['newHeads'])).toMatchObject({ code: -32601, message: expect.stringContaining('ws://') })
   })
 
-  it('is anything with named parameters', () => {
+  it('has named parameters', () => {
     for (const method of Object.keys(methods)) expect(rpcErrorOf(method, {}).code).toBe(-32602)
   })
 
-  it('is said with the place where it stands', () => {
+  it('gets the path of the wrong value', () => {
     const messages = [
       ['eth_getBalance', [ADDRESS]],
       ['eth_getBalance', ['0x12', 'latest']],
@@ -196,7 +196,7 @@ describe('what cannot be asked', () => {
     ])
   })
 
-  it('is refused with a fault, whatever it is, and few words', () => {
+  it('gets a short error for any input', () => {
     fc.assert(
       fc.property(fc.oneof(fc.constantFrom(...Object.keys(methods)), fc.string()), fc.jsonValue(), (method, params) => {
         try {

@@ -5,25 +5,25 @@ import type { SourceName, SourceReason } from '../../../src/protocol/fields.ts'
 import { blockHash, word } from '../chain/node-json.ts'
 import { chainEvents } from './answers-fixture.ts'
 
-const stateAfter = (...news: readonly ChainEvent[]): ChainState => {
+const stateAfter = (...events: readonly ChainEvent[]): ChainState => {
   const chainState = new ChainState()
-  for (const one of news) chainState.receive(one)
+  for (const event of events) chainState.receive(event)
   return chainState
 }
 const countersOf = ({ reorgCount, headCount, pendingCount }: ChainState) => [reorgCount, headCount, pendingCount]
 
-describe('how far the chain is', () => {
-  it('is not known before anything is heard', () => {
+describe('the state of the chain', () => {
+  it('is unknown before any event', () => {
     const { head, safe, finalized, pending } = stateAfter()
     expect([head, safe, finalized, pending]).toEqual([null, null, null, null])
   })
 
-  it('is the newest head, be it lower than one before', () => {
+  it('has the newest head, even if it is lower than one before', () => {
     expect(stateAfter(chainEvents.head(5), chainEvents.head(7)).head).toBe(7)
     expect(stateAfter(chainEvents.head(7), chainEvents.head(5)).head).toBe(5)
   })
 
-  it.each(['safe', 'finalized'] as const)('is, as to what is %s, as was said', (stage) => {
+  it.each(['safe', 'finalized'] as const)('has the %s block of the newest event', (stage) => {
     const chainState = stateAfter(chainEvents.head(5), chainEvents.finality(stage, 3))
     expect([chainState[stage], chainState.head]).toEqual([3, 5])
   })
@@ -36,16 +36,16 @@ describe('how far the chain is', () => {
     ['the block of a log not far above the head', [chainEvents.head(5), chainEvents.log(69)], 69],
     ['nothing of a log far above the head', [chainEvents.head(5), chainEvents.log(70)], 5],
     [
-      'what is said to be built, be it lower than a log',
+      'the block being built, even if it is lower than that of a log',
       [chainEvents.head(5), chainEvents.log(9), chainEvents.pendingHead(6)],
       6,
     ],
-  ])('is, as to what is pending, %s', (_, news, pending) => {
-    expect(stateAfter(...news).pending).toBe(pending)
+  ])('has as pending %s', (_, events, pending) => {
+    expect(stateAfter(...events).pending).toBe(pending)
   })
 })
 
-describe('whether heads are heard of', () => {
+describe('the connection to the chain', () => {
   it.each<[boolean, SourceName, SourceReason]>([
     [true, 'pendingLogs', 'ok'],
     [true, 'poll', 'ok'],
@@ -54,15 +54,15 @@ describe('whether heads are heard of', () => {
     [true, 'pendingLogs', 'stale_head'],
     [false, 'down', 'unreachable'],
     [false, 'pendingLogs', 'unreachable'],
-  ])('is %s where the source is %s, %s', (isHeard, source, reason) => {
+  ])('is %s with the source %s, %s', (isConnected, source, reason) => {
     const chainState = stateAfter()
     expect(chainState.isDisconnected).toBe(true)
     chainState.receive({ type: 'status', source, reason })
-    expect(chainState.isDisconnected).toBe(!isHeard)
+    expect(chainState.isDisconnected).toBe(!isConnected)
   })
 })
 
-describe('how often the chain moved', () => {
+describe('the counts of moves', () => {
   it.each<[string, ChainEvent[], number[]]>([
     ['a head that is new', [chainEvents.head(5), chainEvents.head(6)], [0, 2, 0]],
     [
@@ -70,22 +70,30 @@ describe('how often the chain moved', () => {
       [chainEvents.head(5), chainEvents.doubted(5), chainEvents.head(5)],
       [1, 2, 0],
     ],
-    ['that nothing is heard any more', [chainEvents.head(5), chainEvents.disconnected], [0, 2, 0]],
-    ['what is heard again', [chainEvents.disconnected, chainEvents.connected], [0, 1, 0]],
+    ['a lost connection', [chainEvents.head(5), chainEvents.disconnected], [0, 2, 0]],
+    ['a restored connection', [chainEvents.disconnected, chainEvents.connected], [0, 1, 0]],
     ['a block that is begun', [chainEvents.pendingHead(6), chainEvents.pendingHead(7)], [0, 0, 2]],
     ['a block that is being built still', [chainEvents.pendingHead(6), chainEvents.pendingHead(6)], [0, 0, 1]],
     ['logs', [chainEvents.log(6), chainEvents.log(6)], [0, 0, 2]],
-    ['a watermark', [chainEvents.finality('safe', 3), chainEvents.finality('finalized', 2)], [0, 2, 0]],
+    [
+      'a safe and a finalized block',
+      [chainEvents.finality('safe', 3), chainEvents.finality('finalized', 2)],
+      [0, 2, 0],
+    ],
     ['a doubt', [chainEvents.doubted(5)], [1, 0, 0]],
     ['blocks that are settled', [chainEvents.sealed(5), chainEvents.sealed(6)], [0, 0, 0]],
     ['a block that is settled twice', [chainEvents.sealed(5), chainEvents.sealed(5)], [0, 0, 0]],
     ['a block that is settled under another hash', [chainEvents.sealed(5), chainEvents.sealed(5, word(1))], [1, 0, 0]],
-    ['one that comes back', [chainEvents.sealed(5), chainEvents.sealed(5, word(1)), chainEvents.sealed(5)], [2, 0, 0]],
-  ])('counts %s', (_, news, expected) => {
-    expect(countersOf(stateAfter(...news))).toEqual(expected)
+    [
+      'a hash that comes back',
+      [chainEvents.sealed(5), chainEvents.sealed(5, word(1)), chainEvents.sealed(5)],
+      [2, 0, 0],
+    ],
+  ])('count %s', (_, events, expected) => {
+    expect(countersOf(stateAfter(...events))).toEqual(expected)
   })
 
-  it('counts nothing that does not concern it', () => {
+  it('ignore events that move nothing', () => {
     const others: ChainEvent[] = [
       { type: 'cursor', cursor: { number: 5, hash: blockHash(5) } },
       { type: 'hearing', addresses: [] },
@@ -97,7 +105,7 @@ describe('how often the chain moved', () => {
     expect(countersOf(stateAfter(...others))).toEqual([0, 0, 0])
   })
 
-  it('counts a reorganisation once: what was doubted may be settled under any hash', () => {
+  it('count a reorganisation once, under any hash of the blocks', () => {
     const chainState = stateAfter(
       chainEvents.sealed(5),
       chainEvents.sealed(6),
@@ -109,12 +117,12 @@ describe('how often the chain moved', () => {
     expect(chainState.reorgCount).toBe(2)
   })
 
-  it('counts a reorganisation where the head is settled under another hash than it had', () => {
+  it('count a reorganisation if the head is settled under another hash', () => {
     expect(stateAfter(chainEvents.head(5), chainEvents.sealed(5)).reorgCount).toBe(0)
     expect(stateAfter(chainEvents.head(5), chainEvents.sealed(5, word(1))).reorgCount).toBe(1)
   })
 
-  it('takes with a block that is settled under another hash all that came after it', () => {
+  it('forget all later blocks with a block that is settled under another hash', () => {
     const chainState = stateAfter(
       chainEvents.sealed(5),
       chainEvents.sealed(6),
@@ -124,7 +132,7 @@ describe('how often the chain moved', () => {
     expect(chainState.reorgCount).toBe(1)
   })
 
-  it('remembers the hashes of a thousand blocks and a few', () => {
+  it('keep the hashes of a thousand blocks and a few', () => {
     const chainState = stateAfter(...Array.from({ length: 1_025 }, (_, number) => chainEvents.sealed(number)))
     chainState.receive(chainEvents.sealed(0, word(1)))
     expect(chainState.reorgCount).toBe(0)

@@ -1,26 +1,26 @@
 import { describe, expect, it } from 'vitest'
 import { FairQueue } from '../../../src/gateway/fair-queue.ts'
 
-/** Questions that are asked and answered by hand. */
+/** Calls that the test makes and answers by hand. */
 function openQueue(runningBound: number, queuedBound: number) {
   const clock = { uptime: 0 }
   const queue = new FairQueue({ runningBound, queuedBound }, () => clock.uptime)
   const running: PromiseWithResolvers<string>[] = []
-  const ask = (client = 'one') =>
+  const call = (client = 'one') =>
     queue.run(() => {
       const answer = Promise.withResolvers<string>()
       running.push(answer)
       return answer.promise
     }, client)
-  return { clock, running, ask }
+  return { clock, running, call }
 }
 
 const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('a lane', () => {
-  it('hands a place on when an answer or a failure comes, first to who waited longest', async () => {
-    const { running, ask } = openQueue(1, 2)
-    const answers = ['one', 'two', 'three'].map(() => ask().catch(() => 'failed'))
+describe('a fair queue', () => {
+  it('gives a place on after an answer or a failure, first to the call that waited longest', async () => {
+    const { running, call } = openQueue(1, 2)
+    const answers = ['one', 'two', 'three'].map(() => call().catch(() => 'failed'))
     await nextTick()
     expect(running).toHaveLength(1)
     running[0]?.reject(new Error('no answer'))
@@ -32,7 +32,7 @@ describe('a lane', () => {
     expect(await Promise.all(answers)).toEqual(['failed', 'two', 'three'])
   })
 
-  it('has its place back after one that could not even be asked', async () => {
+  it('gets the place back of a call that throws at once', async () => {
     const queue = new FairQueue({ runningBound: 1, queuedBound: 0 }, () => 0)
     const refusing = () => {
       throw new Error('refused')
@@ -41,10 +41,10 @@ describe('a lane', () => {
     expect(await queue.run(async () => 'answered', 'one')).toBe('answered')
   })
 
-  it('refuses who comes when the row is full', async () => {
-    const { running, ask } = openQueue(1, 1)
-    const answers = [ask(), ask()]
-    await expect(ask()).rejects.toMatchObject({ code: -32005, status: 503 })
+  it('refuses a call when it is full', async () => {
+    const { running, call } = openQueue(1, 1)
+    const answers = [call(), call()]
+    await expect(call()).rejects.toMatchObject({ code: -32005, status: 503 })
     await nextTick()
     running[0]?.resolve('one')
     await nextTick()
@@ -52,11 +52,11 @@ describe('a lane', () => {
     expect(await Promise.all(answers)).toEqual(['one', 'two'])
   })
 
-  it('refuses who waited for too long, and asks for the next', async () => {
-    const { clock, running, ask } = openQueue(1, 2)
-    const answers = [ask(), ask().catch((fault: Error) => fault.message)]
+  it('refuses a call that waited too long, and runs the next', async () => {
+    const { clock, running, call } = openQueue(1, 2)
+    const answers = [call(), call().catch((error: Error) => error.message)]
     clock.uptime = 9_999
-    answers.push(ask())
+    answers.push(call())
     await nextTick()
     clock.uptime = 10_000
     running[0]?.resolve('one')
@@ -65,26 +65,26 @@ describe('a lane', () => {
     expect(await Promise.all(answers)).toEqual(['one', expect.stringContaining('too many questions'), 'three'])
   })
 
-  it('gives whoever asks its turn in turn, however much one asks', async () => {
-    const { running, ask } = openQueue(1, 10)
+  it('lets clients take turns, however many calls one has', async () => {
+    const { running, call } = openQueue(1, 10)
     const order: string[] = []
-    const asked = ['much', 'much', 'much', 'little', 'other'].map((client, at) =>
-      ask(client).then(() => order.push(client + at)),
+    const calls = ['much', 'much', 'much', 'little', 'other'].map((client, at) =>
+      call(client).then(() => order.push(client + at)),
     )
-    for (let n = 0; n < asked.length; n += 1) {
+    for (let n = 0; n < calls.length; n += 1) {
       await nextTick()
       running[n]?.resolve('')
     }
-    await Promise.all(asked)
+    await Promise.all(calls)
     expect(order).toEqual(['much0', 'much1', 'little3', 'other4', 'much2'])
   })
 
-  it('takes from whoever has most waiting what somebody else needs', async () => {
-    const { running, ask } = openQueue(1, 3)
-    const much = Array.from({ length: 4 }, () => ask('much').catch((fault: Error) => fault.message))
-    const little = ask('little')
+  it('refuses a call of the client with the longest queue for one of another client', async () => {
+    const { running, call } = openQueue(1, 3)
+    const much = Array.from({ length: 4 }, () => call('much').catch((error: Error) => error.message))
+    const little = call('little')
     expect(await much[3]).toContain('too many questions')
-    await expect(ask('much')).rejects.toMatchObject({ code: -32005 })
+    await expect(call('much')).rejects.toMatchObject({ code: -32005 })
     for (let n = 0; n < 4; n += 1) {
       await nextTick()
       running[n]?.resolve('answered')

@@ -4,15 +4,15 @@ import { type Fork, hashOf, headEvent, pendingLogEvent, readNodeLog, sealedEvent
 
 type Answer = Record<string, unknown> | null
 
-/** Whoever wants to hear of heads, and a node that answers when it is let, of the chain that it is on. */
+/** A feed with a subscriber, and a node that answers when the test lets it. */
 function openHeadFeed() {
   const published: Record<string, unknown>[] = []
   const requestedBlocks: number[] = []
   const node = {
     listens: true,
-    /** From which block on the chain is another one. */
+    /** The block from which on the chain is another one. */
     forkBlock: Number.POSITIVE_INFINITY,
-    /** What the node says instead of the truth. */
+    /** What the node answers instead of the truth. */
     override: (_number: number): Answer | undefined => undefined,
     fails: false,
   }
@@ -36,9 +36,9 @@ function openHeadFeed() {
     publish: (header) => published.push(JSON.parse(header)),
     delay: async () => {},
   })
-  /** Hears, and waits until all that follows from it without any more being heard is done. */
-  const receive = async (...some: Parameters<HeadFeed['receive']>[0][]) => {
-    for (const one of some) headFeed.receive(one)
+  /** Delivers an event and waits until the feed is idle. */
+  const receive = async (...events: Parameters<HeadFeed['receive']>[0][]) => {
+    for (const event of events) headFeed.receive(event)
     await new Promise(setImmediate)
   }
   const summarise = () =>
@@ -47,13 +47,13 @@ function openHeadFeed() {
 }
 
 describe('the heads', () => {
-  it('are told as headers: all that a block says of itself, and nothing of what it holds', async () => {
+  it('are sent as headers, without what only a block has', async () => {
     const { published, receive, blockAt } = openHeadFeed()
     await receive(headEvent(10))
     expect(published).toEqual([blockAt(10)])
   })
 
-  it('come in order and without holes, however they are heard of', async () => {
+  it('come in order and without holes, however they arrive', async () => {
     const { receive, summarise, requestedBlocks } = openHeadFeed()
     await receive(headEvent(10), headEvent(11), headEvent(14))
     await receive(pendingLogEvent(readNodeLog({ block: 15 })), sealedEvent({ number: 14 }), headEvent(14))
@@ -62,7 +62,7 @@ describe('the heads', () => {
     expect(requestedBlocks).toEqual([10, 11, 12, 13, 14, 15])
   })
 
-  it('are asked for by nobody where nobody listens, and begin with the next for who comes then', async () => {
+  it('are not requested without subscribers, and begin with the next head for a new one', async () => {
     const { node, receive, summarise, requestedBlocks } = openHeadFeed()
     node.listens = false
     await receive(headEvent(10), headEvent(12), sealedEvent({ number: 12 }))
@@ -77,7 +77,7 @@ describe('the heads', () => {
     expect(summarise()).toEqual(['13a', '21a'])
   })
 
-  it('that were missed are told up to 128; of more, the newest', async () => {
+  it('are sent up to 128 if they were missed; of more, the newest', async () => {
     const { receive, summarise } = openHeadFeed()
     await receive(headEvent(10))
     await receive(headEvent(10 + 128))
@@ -90,7 +90,7 @@ describe('the heads', () => {
     ['answers nothing', () => null],
     ['answers an older block', (blockAt) => blockAt(9)],
     ['answers what is no block', () => ({ number: '0xb' })],
-  ])('wait for a node that %s, and go on without a hole', async (_, override) => {
+  ])('wait for a node that %s, and continue without a hole', async (_, override) => {
     const { node, receive, summarise, blockAt } = openHeadFeed()
     await receive(headEvent(10))
     node.override = () => override(blockAt)
@@ -102,7 +102,7 @@ describe('the heads', () => {
     expect(summarise()).toEqual(['10a', '11a', '12a'])
   })
 
-  it('are asked for again, for a node that is a moment behind whoever told of them, and not for ever', async () => {
+  it('are requested again, a limited number of times, from a node that lags behind the announcement', async () => {
     const { node, requestedBlocks, receive, summarise } = openHeadFeed()
     let lacks = 3
     node.override = () => (lacks-- > 0 ? null : undefined)
@@ -124,8 +124,8 @@ describe('the heads', () => {
   })
 })
 
-describe('where the chain goes back', () => {
-  it('the heads do, and come anew from the first that is another', async () => {
+describe('after a reorganisation', () => {
+  it('the heads are sent again from the first that differs', async () => {
     const { node, receive, summarise } = openHeadFeed()
     for (const number of [10, 11, 12]) await receive(headEvent(number), sealedEvent({ number }))
     node.forkBlock = 11
@@ -133,7 +133,7 @@ describe('where the chain goes back', () => {
     expect(summarise()).toEqual(['10a', '11a', '12a', '11b', '12b', '13b'])
   })
 
-  it('and no further, the settling of another block at the same height tells so', async () => {
+  it('the settling of another block at the same height shows where that is', async () => {
     const { node, receive, summarise } = openHeadFeed()
     for (const number of [10, 11, 12]) await receive(headEvent(number), sealedEvent({ number }))
     node.forkBlock = 11
@@ -146,7 +146,7 @@ describe('where the chain goes back', () => {
     expect(summarise()).toEqual(['10a', '11a', '12a', '11b', '12b'])
   })
 
-  it('no head is repeated for a node that still answers the former block, until it goes back too', async () => {
+  it('no head repeats for a node that still answers the old block, until it reorganises too', async () => {
     const { node, receive, summarise, blockAt } = openHeadFeed()
     for (const number of [10, 11]) await receive(headEvent(number))
     const former = blockAt(11)
@@ -159,7 +159,7 @@ describe('where the chain goes back', () => {
     expect(summarise()).toEqual(['10a', '11a', '11b', '12b'])
   })
 
-  it('no head is repeated where it is settled otherwise and the node still answers the former block', async () => {
+  it('no head repeats if it is settled otherwise and the node still answers the old block', async () => {
     const { node, receive, summarise, blockAt } = openHeadFeed()
     for (const number of [10, 11]) await receive(headEvent(number))
     const former = blockAt(11)
@@ -172,7 +172,7 @@ describe('where the chain goes back', () => {
     expect(summarise()).toEqual(['10a', '11a', '11b', '12b'])
   })
 
-  it('and returns to where it was, nothing that was told is told again', async () => {
+  it('that returns to where it was, no head is sent again', async () => {
     const { node, receive, summarise, blockAt } = openHeadFeed()
     for (const number of [10, 11]) await receive(headEvent(number))
     node.override = (number) => (number === 12 ? { ...blockAt(12), parentHash: hashOf(11, 'b') } : undefined)
@@ -182,7 +182,7 @@ describe('where the chain goes back', () => {
     expect(summarise()).toEqual(['10a', '11a', '12a', '13a'])
   })
 
-  it('and then returns to the former chain, that is told once more', async () => {
+  it('that then returns to the old chain, the old heads are sent once more', async () => {
     const { node, receive, summarise } = openHeadFeed()
     for (const number of [10, 11]) await receive(headEvent(number), sealedEvent({ number }))
     node.forkBlock = 10

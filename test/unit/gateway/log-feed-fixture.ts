@@ -10,14 +10,14 @@ import {
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { apple, type NodeLog, pendingLog, tesla, timestampOf, word, ZERO_WORD } from '../chain/node-json.ts'
 
-/** Which of several chains a block is of. */
+/** The chain that a block belongs to. */
 export type Fork = 'a' | 'b'
 const FORK_OFFSET = { a: 0xa_0000_0000, b: 0xb_0000_0000 } as const
 
 /** The hash of a block of one of the chains. */
 export const hashOf = (number: number, fork: Fork = 'a'): Hex => word(FORK_OFFSET[fork] + number)
 
-/** A log as the source gives it; `more` says what else about it is so, in a node's words. */
+/** A log as the source emits it; `more` holds further fields of the node. */
 export function readNodeLog(fields: Parameters<typeof pendingLog>[0], overrides: NodeLog = {}): Log {
   const [log] = readLogs({ ...pendingLog(fields), ...overrides }).logs
   if (!log) throw new Error('a log that cannot be read')
@@ -38,11 +38,11 @@ type SealedEventOptions = {
   readonly logs?: readonly Log[]
   readonly fork?: Fork
   readonly addresses?: readonly Hex[]
-  /** The newest settled block where it is not this one. */
+  /** The newest settled block if it is not this one. */
   readonly newest?: number
 }
 
-/** A block is settled. */
+/** The settling of a block. */
 export function sealedEvent({
   number,
   logs = [],
@@ -57,7 +57,7 @@ export function sealedEvent({
 
 type LogResult = { blockNumber: string; logIndex: string; data: string; blockHash: string; removed: boolean }
 
-/** What a notification says of a log, in a word: block and place, what moved, of which chain, and whether it is taken back. */
+/** A notification in a word: block and index, what moved, the chain, and whether it is removed. */
 function summarise(result: unknown): string {
   const { blockNumber, logIndex, data, blockHash, removed } = result as LogResult
   const number = Number(blockNumber)
@@ -66,7 +66,7 @@ function summarise(result: unknown): string {
   return `${removed ? '-' : '+'}${number}.${Number(logIndex)}=${BigInt(data.slice(0, 66))} ${stage}`
 }
 
-/** One who was told: everything, in order. */
+/** A subscriber that records everything in order. */
 export class RecordingSubscriber {
   readonly id: string
   readonly #notices: SubscriptionNotice[] = []
@@ -79,7 +79,7 @@ export class RecordingSubscriber {
     this.#notices.push(notice)
   }
 
-  /** How much was told. */
+  /** How many notices it received. */
   get count(): number {
     return this.#notices.length
   }
@@ -103,7 +103,7 @@ export class RecordingSubscriber {
   }
 }
 
-/** The logs of two listed tokens, for those who listen to them. */
+/** The logs of two listed tokens, with a subscriber. */
 export function openLogFeed(listed: readonly Hex[] = [apple, tesla]) {
   const subscribers = new SubscriberIndex()
   const listedAddresses = new Set(listed)

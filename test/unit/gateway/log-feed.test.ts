@@ -6,72 +6,76 @@ import { hashOf, headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEve
 const one = readNodeLog({ block: 11, index: 0, raw: 1n })
 const two = readNodeLog({ block: 11, index: 1, raw: 2n })
 
-/** A wire that has heard of the head 10. */
+/** A feed that received the head 10. */
 function openStarted() {
   const world = openLogFeed()
   world.receive(headEvent(10))
   return world
 }
 
-describe('what is pre-confirmed', () => {
-  it('is told as the node sends it, field by field, whatever it says of the hash of a block that has none', () => {
+describe('a pre-confirmed log', () => {
+  it('is sent field by field as the node sends it, with a zero block hash', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     const sent = pendingLog({ block: 11 })
     for (const [index, blockHash] of [ZERO_WORD, null, undefined].entries())
       receive(pendingLogEvent(readNodeLog({ block: 11, index }, { blockHash })))
-    expect(ear.results[0]).toEqual(sent)
-    expect(ear.results.map((result) => (result as typeof sent).blockHash)).toEqual([ZERO_WORD, ZERO_WORD, ZERO_WORD])
+    expect(subscriber.results[0]).toEqual(sent)
+    expect(subscriber.results.map((result) => (result as typeof sent).blockHash)).toEqual([
+      ZERO_WORD,
+      ZERO_WORD,
+      ZERO_WORD,
+    ])
   })
 
-  it('keeps what a node says more of a log, and adds no time where there is none', () => {
+  it('keeps further fields of the node and adds no missing time', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     receive(pendingLogEvent(readNodeLog({ block: 11 }, { blockTimestampMs: '0x18', blockTimestamp: undefined })))
     const { blockTimestamp: _, ...rest } = pendingLog({ block: 11 })
-    expect(ear.results).toEqual([{ ...rest, blockTimestampMs: '0x18' }])
+    expect(subscriber.results).toEqual([{ ...rest, blockTimestampMs: '0x18' }])
   })
 
-  it('is told once, however often and in whichever shape the node repeats it', () => {
+  it('is sent once, however often and in whichever shape the node repeats it', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     const all = readLogs([pendingLog({ block: 11, raw: 1n }), pendingLog({ block: 11, index: 1, raw: 2n })]).logs
     receive(pendingLogEvent(one), pendingLogEvent(one), ...all.map(pendingLogEvent), pendingLogEvent(two))
-    expect(ear.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending'])
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending'])
   })
 
-  it('is nobody’s news of a contract that is not listed, of a settled block, or of one that no chain reaches', () => {
+  it('is not sent for an unlisted contract, a settled block, or a block far above the chain', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     receive(pendingLogEvent(readNodeLog({ block: 11, address: `0x${'99'.repeat(20)}` })))
     receive(sealedEvent({ number: 11 }), pendingLogEvent(one), pendingLogEvent(readNodeLog({ block: 11 + 100_001 })))
-    expect(ear.summaries).toEqual([])
+    expect(subscriber.summaries).toEqual([])
     receive(pendingLogEvent(readNodeLog({ block: 11 + 100_000, raw: 5n })))
-    expect(ear.summaries).toEqual(['+100011.0=5 pending'])
+    expect(subscriber.summaries).toEqual(['+100011.0=5 pending'])
   })
 
-  it('is not told to who subscribes to sealed logs, until it is', () => {
+  it('is not sent to subscriptions of sealed logs until it is sealed', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe('logs')
+    const subscriber = subscribe('logs')
     receive(pendingLogEvent(one))
-    expect(ear.summaries).toEqual([])
+    expect(subscriber.summaries).toEqual([])
     receive(sealedEvent({ number: 11, logs: [one] }))
-    expect(ear.results).toEqual([{ ...sealedLog({ block: 11 }), blockHash: hashOf(11) }])
+    expect(subscriber.results).toEqual([{ ...sealedLog({ block: 11 }), blockHash: hashOf(11) }])
   })
 })
 
-describe('a block that is sealed', () => {
-  it('says nothing of what was told of it, and takes back, as it was sent, what it lacks', () => {
+describe('a sealed block', () => {
+  it('repeats no log, and removes those that it lacks, as they were sent', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     receive(pendingLogEvent(one), pendingLogEvent(two), sealedEvent({ number: 11, logs: [one] }))
-    expect(ear.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending', '-11.1=2 pending'])
-    expect(ear.results[2]).toEqual({ ...(ear.results[1] as object), removed: true })
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending', '-11.1=2 pending'])
+    expect(subscriber.results[2]).toEqual({ ...(subscriber.results[1] as object), removed: true })
     receive(sealedEvent({ number: 11, logs: [one] }))
-    expect(ear.summaries).toHaveLength(3)
+    expect(subscriber.summaries).toHaveLength(3)
   })
 
-  it('takes a log back only from those who were told it', () => {
+  it('removes a log only for subscriptions that received it', () => {
     const { receive, subscribe } = openStarted()
     const early = subscribe()
     receive(pendingLogEvent(one))
@@ -83,55 +87,55 @@ describe('a block that is sealed', () => {
     expect(other.summaries).toEqual([])
   })
 
-  it('replaces what has other content under the same key', () => {
+  it('replaces a log with other content under the same key', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     receive(pendingLogEvent(one), sealedEvent({ number: 11, logs: [readNodeLog({ block: 11, raw: 7n })] }))
-    expect(ear.summaries).toEqual(['+11.0=1 pending', '-11.0=1 pending', '+11.0=7 a'])
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '-11.0=1 pending', '+11.0=7 a'])
   })
 
-  it('takes back what it holds at another index, and tells it where it is', () => {
+  it('removes a log that moved to another index and sends it there', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     const moved = readNodeLog({ block: 11, raw: 2n }, { transactionHash: txHash(11, 1) })
     receive(pendingLogEvent(one), pendingLogEvent(two), sealedEvent({ number: 11, logs: [moved] }))
-    expect(ear.summaries.slice(2)).toEqual(['-11.0=1 pending', '-11.1=2 pending', '+11.0=2 a'])
+    expect(subscriber.summaries.slice(2)).toEqual(['-11.0=1 pending', '-11.1=2 pending', '+11.0=2 a'])
   })
 
-  it('tells once what nobody pre-confirmed, with its real hash, in the order of the block', () => {
+  it('sends once what was never pre-confirmed, with its real hash, in the order of the block', () => {
     const { receive, subscribe } = openStarted()
-    const [ear, sealedEar] = [subscribe(), subscribe('logs')]
+    const [subscriber, sealedEar] = [subscribe(), subscribe('logs')]
     const three = readNodeLog({ block: 11, index: 2, raw: 3n })
     const settled = sealedEvent({ number: 11, logs: [one, two, three] })
     receive(pendingLogEvent(two), settled, settled, pendingLogEvent(three))
-    expect(ear.summaries).toEqual(['+11.1=2 pending', '+11.0=1 a', '+11.2=3 a'])
+    expect(subscriber.summaries).toEqual(['+11.1=2 pending', '+11.0=1 a', '+11.2=3 a'])
     expect(sealedEar.summaries).toEqual(['+11.0=1 a', '+11.1=2 a', '+11.2=3 a'])
   })
 
-  it('says nothing of a token whose logs it was not asked for', () => {
+  it('changes nothing for a token that was not part of the query', () => {
     const { receive, subscribe } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     receive(pendingLogEvent(one), sealedEvent({ number: 11, addresses: [tesla] }))
-    expect(ear.summaries).toEqual(['+11.0=1 pending'])
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending'])
     receive(sealedEvent({ number: 11, addresses: [apple] }))
-    expect(ear.summaries).toEqual(['+11.0=1 pending', '-11.0=1 pending'])
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '-11.0=1 pending'])
   })
 
-  it('takes nothing back that it holds because the token is no longer listed by then', () => {
+  it('removes nothing because a token is no longer listed', () => {
     const { receive, subscribe, listedAddresses } = openStarted()
-    const ear = subscribe()
+    const subscriber = subscribe()
     receive(pendingLogEvent(one), pendingLogEvent(two))
     listedAddresses.delete(apple)
     receive(sealedEvent({ number: 11, logs: [one] }))
-    expect(ear.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending', '-11.1=2 pending'])
+    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending', '-11.1=2 pending'])
     receive(
       pendingLogEvent(readNodeLog({ block: 12 })),
       sealedEvent({ number: 12, logs: [readNodeLog({ block: 12 })] }),
     )
-    expect(ear.summaries).toHaveLength(3)
+    expect(subscriber.summaries).toHaveLength(3)
   })
 
-  it.each(['pendingLogs', 'logs'] as const)('before a subscription to %s began is none of its news', (kind) => {
+  it.each(['pendingLogs', 'logs'] as const)('from before a subscription to %s is not sent to it', (kind) => {
     const world = openLogFeed()
     const first = world.subscribe(kind)
     world.receive(headEvent(10), sealedEvent({ number: 10, logs: [readNodeLog({ block: 10 })] }), headEvent(11))
@@ -142,7 +146,7 @@ describe('a block that is sealed', () => {
     expect(second.summaries).toEqual(['+12.0=1 a'])
   })
 
-  it('is told in order with others that were sealed while nobody looked, each log once', () => {
+  it('is sent in order with others that were sealed during an outage, each log once', () => {
     const { receive, subscribe } = openStarted()
     const [pending, logs] = [subscribe(), subscribe('logs')]
     receive(pendingLogEvent(one), headEvent(14))
@@ -155,8 +159,8 @@ describe('a block that is sealed', () => {
   })
 })
 
-describe('what the wire owes', () => {
-  it('is what it told of a block, by key, and of which blocks', () => {
+describe('the open keys of the log feed', () => {
+  it('are the logs that it sent of a block, and their blocks', () => {
     const { logFeed, receive } = openStarted()
     receive(pendingLogEvent(readNodeLog({ block: 12 })), pendingLogEvent(one), pendingLogEvent(two))
     expect(logFeed.at(11)).toEqual([one, two].map((log) => ({ key: log.key, address: apple, tx: log.transactionHash })))

@@ -3,15 +3,15 @@ import type { Hex } from '../../../src/protocol/fields.ts'
 import { word } from '../chain/node-json.ts'
 import { chainEvents } from './answers-fixture.ts'
 
-/** The chain as it is at one chainState: the hash of each sealed block by its number, and what is being built upon it. */
+/** One state of the chain: the hash of each sealed block by its number, and the block being built. */
 type ModelState = {
   readonly blocks: readonly Hex[]
-  /** How often what is pre-confirmed grew. */
+  /** How often the pre-confirmed part grew. */
   readonly buildCount: number
   readonly safe: number
 }
 
-/** A question, as it is asked of the node. */
+/** A call to the node. */
 export type ModelRequest =
   | readonly ['eth_blockNumber']
   | readonly ['eth_getBlockByNumber', string, false]
@@ -19,18 +19,18 @@ export type ModelRequest =
   | readonly ['eth_getLogs', Filter]
 type Filter = { readonly fromBlock: string; readonly toBlock: string } | { readonly blockHash: string }
 
-/** What the node says where it does not know a block's hash. */
+/** The node's answer to an unknown block hash. */
 export const UNKNOWN = Symbol('unknown')
 
 const FIRST_HEAD = 99
 
-/** A chain that seals, builds and reorganises, and every state that it ever was in. */
+/** A chain that seals, builds and reorganises, with every state that it ever had. */
 export class ModelChain {
   readonly states: ModelState[]
-  /** What there is to hear of it, each with the number of the state that it tells of. */
+  /** Its events, each with the index of the state that it announces. */
   readonly events: { readonly state: number; readonly event: ChainEvent }[] = []
   #hashCount = FIRST_HEAD + 1
-  /** The highest head that was told of, as a source knows it. */
+  /** The highest announced head, as a source tracks it. */
   #announcedHead = FIRST_HEAD
 
   constructor() {
@@ -43,7 +43,7 @@ export class ModelChain {
     )
   }
 
-  /** The number of the present state. */
+  /** The index of the current state. */
   get currentState(): number {
     return this.states.length - 1
   }
@@ -56,13 +56,13 @@ export class ModelChain {
     return this.#current.blocks.length - 1
   }
 
-  /** The hash of a block in a state so many before the present one. */
+  /** The hash of a block, this many states ago. */
   hash(number: number, statesAgo: number): Hex {
     const { blocks } = this.states.at(-1 - statesAgo) ?? this.#current
     return blocks[Math.min(number, blocks.length - 1)] ?? word(0)
   }
 
-  /** More is pre-confirmed; of what concerns no listed token nobody is told. */
+  /** The pre-confirmed part grows. No event announces what concerns no listed token. */
   build(isQuiet: boolean): void {
     this.#pushState({ buildCount: this.#current.buildCount + 1 })
     if (!isQuiet) this.#emit(chainEvents.log(this.#head + 1))
@@ -73,7 +73,7 @@ export class ModelChain {
     this.#emit(...this.#headEvents(), ...this.#sealedEvents(this.#head))
   }
 
-  /** Replaces the newest blocks with so many others. */
+  /** Replaces the newest blocks with this many others. */
   reorganise(depth: number, replacementCount: number): void {
     const from = this.#head - depth + 1
     const replacements = Array.from({ length: replacementCount }, () => this.#newHash())
@@ -82,7 +82,7 @@ export class ModelChain {
     this.#emit(chainEvents.doubted(from), ...this.#headEvents(), ...this.#sealedEvents(from))
   }
 
-  /** Whoever listens to the chain loses it, or hears of it again. */
+  /** The source loses the chain, or is connected again. */
   lose(): void {
     this.events.push({ state: 0, event: chainEvents.disconnected })
   }
@@ -96,7 +96,7 @@ export class ModelChain {
     this.#emit(chainEvents.finality('safe', this.#current.safe))
   }
 
-  /** What the node answers in a state, the present one where none is named. */
+  /** What the node answers in a state, by default the current one. */
   answer(request: ModelRequest, state = this.currentState): unknown {
     const { blocks, buildCount, safe } = this.states[state] ?? this.#current
     const head = blocks.length - 1
@@ -115,7 +115,7 @@ export class ModelChain {
       case 'eth_getBalance': {
         const at = request[2]
         const content = contentOf(at)
-        // Whoever stands before the nodes makes up an answer for a number above the head.
+        // The load balancer before the nodes makes up an answer for a number above the head.
         return content === null ? (at.length === 66 ? UNKNOWN : '0x0') : isEmpty(content) ? '0x0' : content
       }
       case 'eth_getLogs': {
@@ -144,7 +144,7 @@ export class ModelChain {
     for (const one of events) this.events.push({ state: this.currentState, event: one })
   }
 
-  /** A head is told where it is higher than what was told of this chain. */
+  /** A head is announced if it is higher than the one announced before. */
   #headEvents(): readonly ChainEvent[] {
     if (this.#head <= this.#announcedHead) return []
     this.#announcedHead = this.#head
@@ -156,5 +156,5 @@ export class ModelChain {
   }
 }
 
-/** Of three blocks one holds nothing. */
+/** One block of three is empty. */
 const isEmpty = (hash: string): boolean => hash.startsWith('0x') && Number(BigInt(hash) % 3n) === 0

@@ -3,7 +3,7 @@ import { RateLimiter } from '../../../src/gateway/rate-limit.ts'
 
 const calls = (count: number, method = 'eth_getBalance'): readonly string[] =>
   Array.from({ length: count }, () => method)
-/** How many of so many are answered, one after the other. */
+/** How many of this many calls are allowed in a row. */
 const countAllowed = (
   rates: RateLimiter,
   count: number,
@@ -13,25 +13,25 @@ const countAllowed = (
 ): number => calls(count, method).filter((one) => rates.take(address, [one], now)).length
 
 describe('an address', () => {
-  it('may ask for one second at once, and then as fast as time passes', () => {
+  it("may use one second's worth at once, and then as much as time passes", () => {
     const rates = new RateLimiter(50)
     expect(countAllowed(rates, 80, 0)).toBe(50)
     expect(countAllowed(rates, 80, 100)).toBe(5)
     expect(countAllowed(rates, 80, 10_000)).toBe(50)
   })
 
-  it('may ask for logs a fifth as often', () => {
+  it('may ask for logs at a fifth of the rate', () => {
     const rates = new RateLimiter(50)
     expect(countAllowed(rates, 80, 0, 'eth_getLogs')).toBe(10)
     expect(countAllowed(rates, 80, 0)).toBe(40)
     expect(countAllowed(rates, 80, 100, 'eth_getLogs')).toBe(1)
   })
 
-  it.each([1, 2, 4, 5, 9])('may ask for logs once a second where it may ask %d times', (perSecond) => {
+  it.each([1, 2, 4, 5, 9])('may ask for logs once a second at a rate of %d', (perSecond) => {
     expect(countAllowed(new RateLimiter(perSecond), 20, 0, 'eth_getLogs')).toBe(1)
   })
 
-  it('counts for itself', () => {
+  it('has a bucket of its own', () => {
     const rates = new RateLimiter(3)
     expect(countAllowed(rates, 5, 0)).toBe(3)
     expect(countAllowed(rates, 5, 0, 'eth_getBalance', 'another')).toBe(3)
@@ -39,7 +39,7 @@ describe('an address', () => {
 })
 
 describe('a batch', () => {
-  it('counts as many as it holds, and none if that are too many', () => {
+  it('counts all its requests, or none if they exceed the rate', () => {
     const rates = new RateLimiter(50)
     expect(rates.take('one', calls(50), 0)).toBe(true)
     expect(rates.take('one', calls(1), 0)).toBe(false)
@@ -48,25 +48,25 @@ describe('a batch', () => {
     expect(rates.take('another', calls(20), 0)).toBe(true)
   })
 
-  it('with too many logs counts none of its others either', () => {
+  it('with too many logs counts none of its other requests', () => {
     const rates = new RateLimiter(50)
     expect(rates.take('one', [...calls(11, 'eth_getLogs'), ...calls(20)], 0)).toBe(false)
     expect(rates.take('one', [...calls(10, 'eth_getLogs'), ...calls(40)], 0)).toBe(true)
   })
 
-  it('of too many counts none of its logs either', () => {
+  it('with too many requests counts none of its logs', () => {
     const rates = new RateLimiter(50)
     expect(rates.take('one', [...calls(10, 'eth_getLogs'), ...calls(41)], 0)).toBe(false)
     expect(countAllowed(rates, 20, 0, 'eth_getLogs')).toBe(10)
   })
 
-  it('that is larger than the bucket is never answered', () => {
+  it('larger than the bucket is always refused', () => {
     const rates = new RateLimiter(49)
     for (const now of [0, 1_000, 3_600_000]) expect(rates.take('one', calls(50), now)).toBe(false)
   })
 })
 
-it('forgets whoever asked longest ago, and nobody who goes on asking', () => {
+it('forgets the address that was idle longest, and no active one', () => {
   const rates = new RateLimiter(1)
   expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'silent')).toBe(1)
   expect(countAllowed(rates, 1, 0, 'eth_getBalance', 'busy')).toBe(1)

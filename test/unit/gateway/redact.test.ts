@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRedactor } from '../../../src/gateway/redact.ts'
 
-describe('an upstream in a text', () => {
+describe('an upstream URL in a text', () => {
   it.each([
     ['its URL', 'https://rpc.example.org/v2/k-1234567', 'cannot reach https://rpc.example.org/v2/k-1234567 now'],
     ['its URL as it is normalised', 'HTTPS://RPC.example.org', 'cannot reach https://rpc.example.org/ now'],
@@ -19,7 +19,7 @@ describe('an upstream in a text', () => {
     ['a key that is escaped in the URL alone', 'https://rpc.example.org/k%2F123%3D456', 'key k/123=456 has no credits'],
     ['a key with a lone %', 'https://rpc.example.org/100%-secret', 'key 100%-secret has no credits'],
     ['a key that stands twice', 'https://rpc.example.org/k-1234567', 'k-1234567, again k-1234567'],
-  ])('is not told from %s', (_, url, text) => {
+  ])('is redacted: %s', (_, url, text) => {
     const hidden = createRedactor([url])(text)
     expect(hidden).toContain('…')
     expect(hidden).not.toMatch(/rpc\.example|10\.1\.2\.3|854|k-12|123.*456|operator|pass-word|100%/i)
@@ -27,23 +27,23 @@ describe('an upstream in a text', () => {
       expect(hidden.includes(word)).toBe(text.includes(word))
   })
 
-  it('is hidden as a whole before its parts are', () => {
+  it('is redacted as a whole before its parts', () => {
     const hide = createRedactor(['https://rpc.example.org/v2/k-1234567', 'https://rpc.example.org/v2/k-1234567-longer'])
     expect(hide('at https://rpc.example.org/v2/k-1234567-longer: k-1234567-longer')).toBe('at …: …')
   })
 
-  it('is hidden whichever of several it is', () => {
+  it('is redacted for each of several upstreams', () => {
     const hide = createRedactor(['https://a.example.org/', 'wss://b.example.org/'])
     expect(hide('neither a.example.org nor b.example.org')).toBe('neither … nor …')
   })
 
-  it('takes no words from a text that anything may hold', () => {
+  it('takes no ordinary words with it', () => {
     const hide = createRedactor(['https://rpc.example.org/v2/rpc/base?x=1'])
     const text = 'rpc v2 of base has no block x=1, it said: execution reverted'
     expect(hide(text)).toBe(text)
   })
 
-  it('is nothing where there is no upstream', () => {
+  it('leaves every text unchanged without an upstream', () => {
     expect(createRedactor([])('as it is')).toBe('as it is')
   })
 })

@@ -9,7 +9,7 @@ import { formatRequest, openRawConnection } from '../../integration/http/raw-con
 const BOUND_BYTES = 1_000
 const BUDGET_BYTES = 3_000
 
-/** A server that reads bodies up to a bound, and answers each with what it was. */
+/** A server that reads bodies up to a bound and answers with the result. */
 async function openBodyServer() {
   const budget = new ByteBudget(BUDGET_BYTES)
   const bodies: Body[] = []
@@ -32,7 +32,7 @@ async function openBodyServer() {
     onTestFinished(() => void raw.socket.destroy())
     return raw
   }
-  /** Whether nothing is set aside any more. */
+  /** Whether all reserved bytes are released. */
   const isFree = () => {
     if (!budget.reserve(BUDGET_BYTES)) return false
     budget.release(BUDGET_BYTES)
@@ -60,7 +60,7 @@ it('reads a body whole, in one piece or in many', async () => {
   expect(isFree()).toBe(true)
 })
 
-it('reads to its end what is too large, and holds none of it', async () => {
+it('reads a too large body to its end and holds none of it', async () => {
   const { connect, isFree } = await openBodyServer()
   const raw = await connect()
   raw.send(head(BOUND_BYTES + 1), 'x'.repeat(BOUND_BYTES + 1))
@@ -73,7 +73,7 @@ it('reads to its end what is too large, and holds none of it', async () => {
   expect(isFree()).toBe(true)
 })
 
-it('sets aside what it holds, and says when there is no room', async () => {
+it('reserves what it holds and reports when there is no room', async () => {
   const { connect, isFree, receivedBytes } = await openBodyServer()
   const waiting = await Promise.all(Array.from({ length: 3 }, () => connect()))
   for (const raw of waiting) raw.send(head(BOUND_BYTES), 'x'.repeat(BOUND_BYTES - 1))
@@ -88,7 +88,7 @@ it('sets aside what it holds, and says when there is no room', async () => {
   expect(isFree()).toBe(true)
 })
 
-it('is told once that a sender is gone, and gives back what was held of it', async () => {
+it('reports once that a sender left and releases its bytes', async () => {
   const { connect, bodies, isFree, receivedBytes } = await openBodyServer()
   for (const way of ['reset', 'finish'] as const) {
     const before = receivedBytes()

@@ -5,7 +5,7 @@ import { RpcError } from '../../../src/gateway/rpc-error.ts'
 
 const chain = '"jsonrpc":"2.0","method":"eth_chainId"'
 
-/** Each request of a body in few words: its id as it will be written, and its method or the code of what is wrong. */
+/** Each request of a body in short: its id as written, and its method or error code. */
 const read = (text: string) =>
   readRpcBody(text).requests.map((one) => [one.id, isInvalidRequest(one) ? one.error.code : one.method])
 
@@ -27,7 +27,7 @@ describe('a body', () => {
     })
   })
 
-  it('holds several', () => {
+  it('holds a batch', () => {
     const { isBatch, requests } = readRpcBody(`[{${chain},"id":7},{${chain}},3]`)
     expect(isBatch).toBe(true)
     expect(requests.map((one) => [one.id, isInvalidRequest(one)])).toEqual([
@@ -48,19 +48,19 @@ describe('a body', () => {
     expect(readRpcBody(batch(50)).requests.length).toBe(50)
   })
 
-  it('of more than 50 is refused request by request, as libraries look for it, and as a whole beyond 1,000', () => {
+  it('of more than 50 gets an error per request, as libraries expect, and a single one beyond 1,000', () => {
     const batch = (count: number) => `[${Array.from({ length: count }, (_, id) => `{${chain},"id":${id}}`).join()}]`
     expect(read(batch(51))).toEqual(Array.from({ length: 51 }, (_, id) => [String(id), -32600]))
     expect(read(batch(1_000))).toHaveLength(1_000)
     expect(codeOf(batch(1_001))).toBe(-32600)
   })
 
-  it('without parameters has none, as has one where they are null', () => {
+  it('without params has none, like one with null', () => {
     for (const text of [`{${chain}}`, `{${chain},"params":null}`])
       expect(readRpcBody(text).requests).toEqual([{ id: null, method: 'eth_chainId', params: [] }])
   })
 
-  it('is read or refused with a fault, whatever it is', () => {
+  it('is read or refused with an error for any input', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
         try {
@@ -74,7 +74,7 @@ describe('a body', () => {
   })
 })
 
-describe('what is no request', () => {
+describe('an invalid request', () => {
   it.each([
     ['1', null],
     ['null', null],
@@ -88,7 +88,7 @@ describe('what is no request', () => {
     [`{${chain},"params":"latest","id":5}`, 5],
     [`{${chain},"params":false}`, null],
     [`{"__proto__":{${chain},"id":1}}`, null],
-  ])('is told so under its id, if it has one: %s', (text, id) => {
+  ])('gets the error under its id if it has one: %s', (text, id) => {
     expect(read(text)).toEqual([[JSON.stringify(id), -32600]])
     expect(read(`[${text},{${chain},"id":9}]`)).toEqual([
       [JSON.stringify(id), -32600],
@@ -100,7 +100,7 @@ describe('what is no request', () => {
     expect(read(`{${chain},"id":${id}}`)).toEqual([['null', -32600]])
   })
 
-  it('has no method of its own where only its prototype would', () => {
+  it('has no method that only its prototype has', () => {
     expect(read('{"jsonrpc":"2.0","id":1,"method":{"toString":1}}')).toEqual([['1', -32600]])
     expect(read('{"jsonrpc":"2.0","id":1}')).toEqual([['1', -32600]])
   })
@@ -110,7 +110,7 @@ describe('an id', () => {
   const both = (id: string) =>
     [...read(`{"id":${id},${chain}}`), ...read(`[{${chain},"id":${id}}]`)].map(([one]) => one)
 
-  it('that is missing makes a notification; null is one that is there', () => {
+  it('makes a notification if it is missing, and does not if it is null', () => {
     expect(read(`{${chain}}`)).toEqual([[null, 'eth_chainId']])
     expect(both('null')).toEqual(['null', 'null'])
   })
@@ -125,11 +125,11 @@ describe('an id', () => {
   )
 
   it.each(['1e400', '-1e400', '1e-400', '1.00000000000000000001', '0.10000000000000000001', '4503599627370496.25'])(
-    'keeps what a double would lose without a trace: %s',
+    'keeps what a double would lose silently: %s',
     (id) => expect(both(id)).toEqual([id, id]),
   )
 
-  it('is that of the request, not of what stands in its parameters', () => {
+  it('is that of the request, not of its params', () => {
     const id = '12345678901234567890'
     const text = `{"params":[{"id":98765432109876543210}],"id":${id},${chain}}`
     expect(read(text)).toEqual([[id, 'eth_chainId']])
@@ -139,14 +139,14 @@ describe('an id', () => {
     ])
   })
 
-  it('keeps its digits beside what is nested deeply', () => {
+  it('keeps its digits beside deep nesting', () => {
     const nested = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
     const text = `{${chain},"id":12345678901234567890,"params":${nested}}`
     expect(read(text)).toEqual([['12345678901234567890', 'eth_chainId']])
     expect(read(`[${text}]`)).toEqual([['12345678901234567890', 'eth_chainId']])
   })
 
-  it('that is a string comes back as that string, whatever stands in it', () => {
+  it('that is a string comes back as the same string', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.nat(0xffff).map((code) => String.fromCharCode(code)) }), (id) => {
         for (const one of both(JSON.stringify(id))) expect(JSON.parse(String(one))).toBe(id)
@@ -155,7 +155,7 @@ describe('an id', () => {
     expect(both('"\\ud800"').map((one) => JSON.parse(String(one)))).toEqual(['\ud800', '\ud800'])
   })
 
-  it('that is an integer comes back as it was written, however long', () => {
+  it('that is an integer comes back as written, however long', () => {
     const integer = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }).map(String)
     fc.assert(
       fc.property(integer, (id) => {

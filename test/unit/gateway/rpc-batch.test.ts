@@ -6,7 +6,7 @@ import { answerBody, type Caller, type Reply } from '../../../src/gateway/rpc-ba
 import { errorCodes, RpcError } from '../../../src/gateway/rpc-error.ts'
 import { openAnswers } from './answers-fixture.ts'
 
-/** A result up to this needs no room of its own. */
+/** A result up to this size needs no reservation. */
 const SMALL_BYTES = 65_536
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
@@ -19,10 +19,10 @@ const balance = (id?: unknown, at = 'latest') => ({
 const code = (id: unknown, at: string) => ({ ...balance(id, at), method: 'eth_getCode' })
 const subscribe = (id?: unknown) => ({ jsonrpc: '2.0', id, method: 'eth_subscribe', params: ['newHeads'] })
 
-/** One who asks; nothing stands in its way unless the test says so. */
+/** A caller that is allowed everything unless the test says otherwise. */
 const callerOf = (given: Partial<Caller> = {}): Caller => ({
   client: 'somebody',
-  takeRate: (asked) => asked.map(() => true),
+  takeRate: (methods) => methods.map(() => true),
   isLocal: () => false,
   runLocal: () => 'null',
   reserve: () => true,
@@ -30,7 +30,7 @@ const callerOf = (given: Partial<Caller> = {}): Caller => ({
   ...given,
 })
 
-/** Says a body to a service over a node that answers by hand. */
+/** Sends a body to the gateway over a node that the test answers by hand. */
 function openBatch(given: Partial<Caller> = {}) {
   const fixture = openAnswers({ chainId: 7 })
   const replies: Reply[] = []
@@ -38,7 +38,7 @@ function openBatch(given: Partial<Caller> = {}) {
   const send = (body: unknown): Promise<void> =>
     answerBody(typeof body === 'string' ? body : JSON.stringify(body), fixture, caller, (one) => replies.push(one))
   const json = () =>
-    replies.map(({ status, chunks }) => ({ status, said: JSON.parse(String(Buffer.concat(chunks)) || 'null') }))
+    replies.map(({ status, chunks }) => ({ status, body: JSON.parse(String(Buffer.concat(chunks)) || 'null') }))
   return { ...fixture, send, json, replies }
 }
 
@@ -52,27 +52,27 @@ const error = (id: unknown, number: number) => ({
 describe('a reply', () => {
   it('is written once, when everything is answered', async () => {
     const { send, upstreamCalls, json } = openBatch()
-    const said = send([balance(1), chain(2), balance(3, 'pending')])
+    const done = send([balance(1), chain(2), balance(3, 'pending')])
     await yieldToEventLoop()
     await upstreamCalls[1]?.succeed('0x3')
     expect(json()).toEqual([])
     await upstreamCalls[0]?.succeed('0x1')
-    await said
-    expect(json()).toEqual([{ status: 200, said: [result(1, '0x1'), result(2, '0x7'), result(3, '0x3')] }])
+    await done
+    expect(json()).toEqual([{ status: 200, body: [result(1, '0x1'), result(2, '0x7'), result(3, '0x3')] }])
   })
 
-  it('holds the bytes of the node as they came', async () => {
+  it('contains the bytes of the node as they came', async () => {
     const { send, upstreamCalls, replies } = openBatch()
-    const said = send(balance('a'))
+    const done = send(balance('a'))
     await yieldToEventLoop()
     await upstreamCalls[0]?.succeed({ odd: ['\u00e9', 1.5] })
-    await said
+    await done
     expect(String(Buffer.concat(replies[0]?.chunks ?? []))).toBe(
       '{"jsonrpc":"2.0","id":"a","result":{"odd":["é",1.5]}}',
     )
   })
 
-  it('has no pieces where nothing is said', async () => {
+  it('is empty if nothing needs an answer', async () => {
     for (const body of [chain(), [chain(), balance()], { ...chain(), method: 'nothing' }]) {
       const { send, replies, upstreamCalls } = openBatch()
       await send(body)
@@ -81,45 +81,45 @@ describe('a reply', () => {
     }
   })
 
-  it('tells of a failure on this side without its words', async () => {
+  it('reports an internal failure without its message', async () => {
     const { send, upstreamCalls, json } = openBatch()
-    const said = send(balance(1))
+    const done = send(balance(1))
     await yieldToEventLoop()
     await upstreamCalls[0]?.fail(new TypeError('secret is not a function'))
-    await said
-    expect(json()).toEqual([{ status: 200, said: error(1, -32603) }])
+    await done
+    expect(json()).toEqual([{ status: 200, body: error(1, -32603) }])
     expect(JSON.stringify(json())).not.toContain('secret')
   })
 })
 
-describe('a refusal with a status', () => {
+describe('an error with a status', () => {
   const forbidden = classify(new Response('', { status: 403 }), {
     code: -32601,
     message: 'rpc method is not whitelisted',
   })
   const refused = async (body: unknown, given: Partial<Caller> = {}) => {
     const { send, upstreamCalls, json } = openBatch(given)
-    const said = send(body)
+    const done = send(body)
     await yieldToEventLoop()
     await upstreamCalls[0]?.fail(forbidden)
-    await said
+    await done
     return json()
   }
 
-  it('gives it to an HTTP answer to one request', async () => {
-    expect(await refused(balance(1))).toEqual([{ status: 403, said: error(1, -32601) }])
+  it('sets the status of an HTTP answer to one request', async () => {
+    expect(await refused(balance(1))).toEqual([{ status: 403, body: error(1, -32601) }])
   })
 
-  it('is an error by code within a batch, and where there is no status', async () => {
-    expect(await refused([balance(1)])).toEqual([{ status: 200, said: [error(1, errorCodes.methodNotFound)] }])
+  it('is reported by code within a batch, and without HTTP', async () => {
+    expect(await refused([balance(1)])).toEqual([{ status: 200, body: [error(1, errorCodes.methodNotFound)] }])
     expect(await refused(balance(1), { hasHttpStatus: false })).toMatchObject([
-      { said: error(1, errorCodes.methodNotFound) },
+      { body: error(1, errorCodes.methodNotFound) },
     ])
   })
 })
 
 describe('the rate', () => {
-  it('counts each request by its method, and what is none too', async () => {
+  it('counts each request by its method, invalid ones too', async () => {
     const counted: (readonly string[])[] = []
     const { send } = openBatch({
       takeRate: (methods) => {
@@ -132,47 +132,47 @@ describe('the rate', () => {
     expect(counted).toEqual([['eth_chainId'], ['eth_chainId', '', 'eth_chainId', 'nothing'], [''], ['']])
   })
 
-  it('refuses a whole body with 429, and asks nothing', async () => {
+  it('refuses a whole body with 429 and forwards nothing', async () => {
     const { send, json, upstreamCalls } = openBatch({ takeRate: (methods) => methods.map(() => false) })
     for (const body of [balance(1), [balance(1), balance(2)], '{']) await send(body)
     expect(json()).toEqual([
-      { status: 429, said: error(1, errorCodes.limitExceeded) },
-      { status: 429, said: [error(1, errorCodes.limitExceeded), error(2, errorCodes.limitExceeded)] },
-      { status: 429, said: error(null, errorCodes.limitExceeded) },
+      { status: 429, body: error(1, errorCodes.limitExceeded) },
+      { status: 429, body: [error(1, errorCodes.limitExceeded), error(2, errorCodes.limitExceeded)] },
+      { status: 429, body: error(null, errorCodes.limitExceeded) },
     ])
     expect(upstreamCalls).toEqual([])
   })
 
-  it('refuses the one request that is too many, and answers the others', async () => {
+  it('refuses the one request that exceeds it and answers the others', async () => {
     const { send, json } = openBatch({ takeRate: (methods) => methods.map((_, at) => at !== 1), hasHttpStatus: false })
     await send([chain(1), chain(2), chain(3)])
-    expect(json()[0]?.said).toEqual([result(1, '0x7'), error(2, errorCodes.limitExceeded), result(3, '0x7')])
+    expect(json()[0]?.body).toEqual([result(1, '0x7'), error(2, errorCodes.limitExceeded), result(3, '0x7')])
   })
 })
 
 describe('long answers', () => {
   const long = (bytes: number): string => 'x'.repeat(bytes - 2)
 
-  it('need room of their own above a bound', async () => {
+  it('need a reservation above a bound', async () => {
     const held: number[] = []
     const { send, upstreamCalls, replies } = openBatch({ reserve: (bytes) => held.push(bytes) > 0 })
-    const said = send([balance(1), code(2, 'latest')])
+    const done = send([balance(1), code(2, 'latest')])
     await yieldToEventLoop()
     await upstreamCalls[0]?.succeed(long(SMALL_BYTES - 1_000))
     await upstreamCalls[1]?.succeed(long(SMALL_BYTES + 1))
-    await said
+    await done
     expect(held).toEqual([SMALL_BYTES + 1])
     expect(replies[0]?.reservedBytes).toBe(SMALL_BYTES + 1)
   })
 
-  it('are long as well where many that are short come together', async () => {
+  it('include many short ones together', async () => {
     for (const hasRoom of [true, false]) {
       const held: number[] = []
       const { send, upstreamCalls, replies, json } = openBatch({ reserve: (bytes) => held.push(bytes) > 0 && hasRoom })
-      const said = send([balance(1), code(2, 'latest')])
+      const done = send([balance(1), code(2, 'latest')])
       await yieldToEventLoop()
       for (const { succeed } of upstreamCalls) await succeed(long(SMALL_BYTES))
-      await said
+      await done
       expect(held).toEqual([expect.any(Number)])
       expect(held[0]).toBeGreaterThan(2 * SMALL_BYTES)
       expect(replies[0]?.reservedBytes).toBe(hasRoom ? held[0] : 0)
@@ -180,28 +180,28 @@ describe('long answers', () => {
     }
   })
 
-  it('are refused where there is no room', async () => {
+  it('are refused without room', async () => {
     const { send, upstreamCalls, json } = openBatch({ reserve: () => false })
-    const said = send(balance(1))
+    const done = send(balance(1))
     await yieldToEventLoop()
     await upstreamCalls[0]?.succeed(long(SMALL_BYTES + 1))
-    await said
-    expect(json()).toEqual([{ status: 503, said: error(1, errorCodes.limitExceeded) }])
+    await done
+    expect(json()).toEqual([{ status: 503, body: error(1, errorCodes.limitExceeded) }])
   })
 
-  it('of one batch are bounded in all: a long one that does not fit beside those that came is refused', async () => {
+  it('of one batch are bounded together: one that does not fit is refused', async () => {
     const { send, upstreamCalls, json } = openBatch()
-    const said = send([balance(1), code(2, 'latest'), chain(3)])
+    const done = send([balance(1), code(2, 'latest'), chain(3)])
     await yieldToEventLoop()
     await upstreamCalls[0]?.succeed(long(ANSWER_BOUND_BYTES))
     await upstreamCalls[1]?.succeed(long(SMALL_BYTES + 1))
-    await said
-    expect(json()[0]?.said.slice(1)).toMatchObject([error(2, errorCodes.serverError), { id: 3, result: '0x7' }])
-    expect(json()[0]?.said[0].result.length).toBe(ANSWER_BOUND_BYTES - 2)
+    await done
+    expect(json()[0]?.body.slice(1)).toMatchObject([error(2, errorCodes.serverError), { id: 3, result: '0x7' }])
+    expect(json()[0]?.body[0].result.length).toBe(ANSWER_BOUND_BYTES - 2)
   })
 })
 
-describe('what is carried out on the spot', () => {
+describe('a local call', () => {
   const local = (carried: unknown[], answer: () => string): Partial<Caller> => ({
     hasHttpStatus: false,
     isLocal: (method) => method.startsWith('eth_sub') || method.startsWith('eth_unsub'),
@@ -211,24 +211,24 @@ describe('what is carried out on the spot', () => {
     },
   })
 
-  it('is carried out in the step in which its answer is written', async () => {
+  it('runs in the step that writes its answer', async () => {
     const carried: unknown[] = []
     let writtenAt = -1
     const fixture = openAnswers({ chainId: 7 })
     const caller = callerOf(local(carried, () => '"0xabc"'))
     const body = JSON.stringify([subscribe(1), balance(2)])
-    const said = answerBody(body, fixture, caller, () => {
+    const done = answerBody(body, fixture, caller, () => {
       writtenAt = carried.length
     })
     await yieldToEventLoop()
     expect(carried).toEqual([])
     await fixture.upstreamCalls[0]?.succeed('0x1')
-    await said
+    await done
     expect(carried).toEqual([['eth_subscribe', ['newHeads']]])
     expect(writtenAt).toBe(1)
   })
 
-  it('is not carried out for nobody, where only its id would be of use', async () => {
+  it('does not run as a notification if only its id would be of use', async () => {
     const carried: unknown[] = []
     const { send, replies } = openBatch(local(carried, () => '"0xabc"'))
     await send(subscribe())
@@ -238,15 +238,15 @@ describe('what is carried out on the spot', () => {
     expect(replies.map(({ chunks }) => chunks)).toEqual([[], []])
   })
 
-  it('is not carried out over the rate', async () => {
+  it('does not run over the rate', async () => {
     const carried: unknown[] = []
     const { send, json } = openBatch({ ...local(carried, () => '1'), takeRate: (methods) => methods.map(() => false) })
     await send(subscribe(1))
     expect(carried).toEqual([])
-    expect(json()[0]?.said).toEqual(error(1, errorCodes.limitExceeded))
+    expect(json()[0]?.body).toEqual(error(1, errorCodes.limitExceeded))
   })
 
-  it('is refused in its own words', async () => {
+  it('is refused with its own error', async () => {
     const failing = (failure: Error) =>
       openBatch(
         local([], () => {
@@ -255,19 +255,19 @@ describe('what is carried out on the spot', () => {
       )
     const known = failing(new RpcError(errorCodes.invalidParams, 'not like this'))
     await known.send(subscribe(1))
-    expect(known.json()[0]?.said).toEqual({
+    expect(known.json()[0]?.body).toEqual({
       jsonrpc: '2.0',
       id: 1,
       error: { code: errorCodes.invalidParams, message: 'not like this' },
     })
     const unknown = failing(new Error('secret'))
     await unknown.send([subscribe(1), chain(2)])
-    expect(unknown.json()[0]?.said).toEqual([error(1, errorCodes.internalError), result(2, '0x7')])
+    expect(unknown.json()[0]?.body).toEqual([error(1, errorCodes.internalError), result(2, '0x7')])
   })
 })
 
-describe('a fault', () => {
-  it('is written with its data, where it has some', () => {
+describe('an error', () => {
+  it('includes its data if it has some', () => {
     expect(JSON.parse(new RpcError(3, 'reverted', 200, '0x12').json)).toEqual({
       code: 3,
       message: 'reverted',

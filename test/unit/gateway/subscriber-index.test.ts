@@ -6,7 +6,7 @@ import { alice, apple, bob, TRANSFER, tesla, word } from '../chain/node-json.ts'
 import { RecordingSubscriber, readNodeLog } from './log-feed-fixture.ts'
 
 const APPROVAL = word(0xa99)
-/** Every way in which two tokens and two holders make a log. */
+/** Every log that two tokens and two holders can make. */
 const logs = [
   readNodeLog({ block: 11, index: 0, address: apple, from: alice, to: bob }),
   readNodeLog({ block: 11, index: 1, address: apple, from: bob, to: alice }),
@@ -52,37 +52,37 @@ describe('a filter', () => {
     ['a topic that stands elsewhere', { topics: [word(alice)] }, []],
     ['any in a position that a log may not have', { topics: [null, null, null, null] }, [0, 1, 2, 3, 4]],
     ['address and topics', { address: tesla, topics: [TRANSFER, word(alice)] }, [2]],
-  ])('of %s lets through what it names', (_, filter, expected) => {
+  ])('of %s matches what it names', (_, filter, expected) => {
     const subscribers = new SubscriberIndex()
-    const ear = new RecordingSubscriber()
-    subscribers.add(subscription(ear), filter)
+    const subscriber = new RecordingSubscriber()
+    subscribers.add(subscription(subscriber), filter)
     notifyAll(subscribers)
-    expect(logIndexes(ear)).toEqual(expected)
+    expect(logIndexes(subscriber)).toEqual(expected)
   })
 
-  it('that is written in another way is the same', () => {
+  it('is the same in every spelling', () => {
     const subscribers = new SubscriberIndex()
     const written: LogFilter[] = [
       { address: [apple, tesla], topics: [[TRANSFER, APPROVAL], null] },
       { address: [tesla, toUpperHex(apple), tesla], topics: [[APPROVAL, toUpperHex(TRANSFER)], []] },
     ]
-    const ears = written
+    const subscribersOfAll = written
       .flatMap((filter) => Array.from({ length: 1_500 }, () => filter))
       .map((filter) => {
-        const ear = new RecordingSubscriber()
-        subscribers.add(subscription(ear), filter)
-        return ear
+        const subscriber = new RecordingSubscriber()
+        subscribers.add(subscription(subscriber), filter)
+        return subscriber
       })
     notifyAll(subscribers)
-    expect(new Set(ears.map((ear) => logIndexes(ear).join()))).toEqual(new Set(['0,1,2,3']))
+    expect(new Set(subscribersOfAll.map((subscriber) => logIndexes(subscriber).join()))).toEqual(new Set(['0,1,2,3']))
   })
 })
 
 describe('subscribers', () => {
-  it('hear what is of their kind, each subscription by itself, until it ends', () => {
+  it('receive notices of their kind, each subscription by itself, until it ends', () => {
     const subscribers = new SubscriberIndex()
-    const ears = [new RecordingSubscriber(), new RecordingSubscriber()]
-    const [first, second] = ears.map((ear) => subscription(ear))
+    const subscribersOfAll = [new RecordingSubscriber(), new RecordingSubscriber()]
+    const [first, second] = subscribersOfAll.map((subscriber) => subscription(subscriber))
     if (!first || !second) throw new Error('unreachable')
     const heads = subscription(new RecordingSubscriber(), 'newHeads')
     expect(subscribers.has('newHeads')).toBe(false)
@@ -97,11 +97,11 @@ describe('subscribers', () => {
     expect(subscribers.has('newHeads')).toBe(false)
     subscribers.publishHead('{"number":"0x2"}')
     notifyAll(subscribers)
-    expect(ears.map((ear) => ear.results.length)).toEqual([5, 10])
+    expect(subscribersOfAll.map((subscriber) => subscriber.results.length)).toEqual([5, 10])
     expect(heads.subscriber.results).toHaveLength(1)
   })
 
-  it('who know theirs by the same id are told in the same bytes', () => {
+  it('with the same id get the same bytes', () => {
     const subscribers = new SubscriberIndex()
     const given: Buffer[] = []
     const encode = (text: string) => Buffer.from(text)
@@ -137,26 +137,26 @@ describe('filters in use', () => {
     return null
   }
 
-  it('are up to 2,000 different ones; there is room again once one is not in use', () => {
+  it('are at most 2,000 different ones, and one that ends makes room', () => {
     const subscribers = new SubscriberIndex()
     const all = Array.from({ length: 2_000 }, (_, at) => {
       const one = subscription(new RecordingSubscriber())
       subscribers.add(one, { topics: [word(at)] })
       return one
     })
-    const ear = new RecordingSubscriber()
-    expect(refused(() => subscribers.add(subscription(ear), { address: apple }))).toEqual(refusal)
-    // All that there is, is one filter more, whoever asks for it.
+    const subscriber = new RecordingSubscriber()
+    expect(refused(() => subscribers.add(subscription(subscriber), { address: apple }))).toEqual(refusal)
+    // The empty filter is one more, shared by all.
     subscribers.add(subscription(new RecordingSubscriber()), {})
     subscribers.add(subscription(new RecordingSubscriber()), { topics: [word(1)] })
     const [first] = all
     if (first) subscribers.remove(first)
-    subscribers.add(subscription(ear), {})
+    subscribers.add(subscription(subscriber), {})
     notifyAll(subscribers)
-    expect(ear.results).toHaveLength(5)
+    expect(subscriber.results).toHaveLength(5)
   })
 
-  it('name up to 100,000 addresses and topics in all', () => {
+  it('name at most 100,000 addresses and topics together', () => {
     const subscribers = new SubscriberIndex()
     const long = (of: number): LogFilter => ({
       topics: [Array.from({ length: 10_000 }, (_, at) => word(of * 10_000 + at))],

@@ -17,12 +17,12 @@ const other: Hex = `0x${'07'.repeat(20)}`
 const manyAddresses = (count: number): Hex[] =>
   Array.from({ length: count }, (_, at): Hex => `0x${(at + 1).toString(16).padStart(40, '0')}`)
 
-/** An exchange of two listed tokens, that has heard of the head 10. */
+/** Subscriptions with two listed tokens, after the head 10. */
 function openSubscriptions({
-  foreign: unlisted = null,
+  unlisted = null,
   listed = [apple, tesla],
 }: {
-  foreign?: UnlistedContracts | null
+  unlisted?: UnlistedContracts | null
   listed?: Hex[]
 } = {}) {
   const blockAt = (number: number) => ({
@@ -42,7 +42,7 @@ function openSubscriptions({
     const subscriber = new RecordingSubscriber()
     return { subscriber, end: subscriptions.open(params, subscriber) }
   }
-  /** Why it may not be subscribed to. */
+  /** Why a subscription is refused. */
   const refusalOf = (params: unknown): string => {
     try {
       subscriptions.open(params, new RecordingSubscriber())
@@ -51,13 +51,13 @@ function openSubscriptions({
       const { code, message } = failure as RpcError
       return `${code} ${message}`
     }
-    throw new Error('it may')
+    throw new Error('the subscription is accepted')
   }
   const transferEvent = (address: Hex, index = 0, block = 11) => pendingLogEvent(readNodeLog({ block, index, address }))
   return { subscriptions, open, refusalOf, transferEvent, blockAt }
 }
 
-describe('whoever subscribes', () => {
+describe('a subscriber', () => {
   it.each([
     ['nothing', []],
     ['an empty filter', [{}]],
@@ -65,14 +65,14 @@ describe('whoever subscribes', () => {
     ['null', [null]],
     ['the tokens in capitals', [{ address: [`0x${'AA'.repeat(20)}`, `0x${'7E'.repeat(20)}`] }]],
     ['a range, which means nothing here', [{ fromBlock: '0x1', toBlock: 'latest' }]],
-  ])('with %s hears all listed tokens, and nothing else', (_, filter) => {
+  ])('with %s receives all listed tokens, and nothing else', (_, filter) => {
     const { subscriptions, open, transferEvent } = openSubscriptions()
     const { subscriber } = open('pendingLogs', ...filter)
     for (const [index, address] of [apple, tesla, other].entries()) subscriptions.receive(transferEvent(address, index))
     expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=1 pending'])
   })
 
-  it('hears of its token alone, until it ends', () => {
+  it('receives its token alone, until it ends', () => {
     const { subscriptions, open, transferEvent } = openSubscriptions()
     const { subscriber, end } = open('pendingLogs', { address: tesla })
     subscriptions.receive(transferEvent(apple, 0))
@@ -83,7 +83,7 @@ describe('whoever subscribes', () => {
     expect(subscriber.results).toEqual([pendingLog({ block: 11, index: 1, address: tesla })])
   })
 
-  it('hears each kind under its own name', async () => {
+  it('receives each kind under its own name', async () => {
     const { subscriptions, open, transferEvent, blockAt } = openSubscriptions()
     const [pending, logs, heads] = [open('pendingLogs'), open('logs'), open('newHeads')]
     subscriptions.receive(transferEvent(apple))
@@ -96,7 +96,7 @@ describe('whoever subscribes', () => {
   })
 })
 
-describe('a subscription that is not served is refused with a sentence', () => {
+describe('a subscription that is refused gets a message', () => {
   it.each<[unknown, RegExp]>([
     [[], /^-32602 invalid params: params\[0\] must be one of pendingLogs, logs, newHeads$/],
     [['newPendingTransactions'], /^-32602 .*must be one of pendingLogs, logs, newHeads$/],
@@ -118,21 +118,21 @@ describe('a subscription that is not served is refused with a sentence', () => {
     ],
     [['logs', { address: [apple, other] }], new RegExp(`: ${other}\\. `)],
     [['logs', { address: manyAddresses(4) }], /0{39}1, 0x0{39}2, 0x0{39}3, …\. /],
-  ])('%j', (params, sentence) => {
+  ])('for %j', (params, sentence) => {
     expect(openSubscriptions().refusalOf(params)).toMatch(sentence)
   })
 
-  it('that names a contract before any list is known, as one to try again', () => {
+  it('to try again if it names a contract before any list is read', () => {
     const { refusalOf, open } = openSubscriptions({ listed: [] })
     expect(refusalOf(['logs', { address: apple }])).toMatch(/^-32000 .*has not been read yet; try again/)
     open('logs', {})
   })
 })
 
-describe('contracts that are not listed, where they are served', () => {
-  it('are heard from their own source beside the listed ones, in one subscription', () => {
+describe('unlisted contracts, where they are allowed', () => {
+  it('are followed by their own source beside the listed ones, in one subscription', () => {
     const unlisted = new UnlistedContracts()
-    const { subscriptions, open, transferEvent } = openSubscriptions({ foreign: unlisted })
+    const { subscriptions, open, transferEvent } = openSubscriptions({ unlisted })
     const { subscriber, end } = open('pendingLogs', { address: [apple, other] })
     unlisted.logFeed.receive(headEvent(10))
     subscriptions.receive(transferEvent(apple, 0))
@@ -146,17 +146,17 @@ describe('contracts that are not listed, where they are served', () => {
     expect(subscriber.results).toHaveLength(2)
   })
 
-  it('are none of an empty filter', () => {
+  it('are not part of an empty filter', () => {
     const unlisted = new UnlistedContracts()
-    const { open, transferEvent } = openSubscriptions({ foreign: unlisted })
+    const { open, transferEvent } = openSubscriptions({ unlisted })
     const [all] = [open('pendingLogs'), open('pendingLogs', { address: other })]
     unlisted.logFeed.receive(transferEvent(other))
     expect(all?.subscriber.summaries).toEqual([])
   })
 
-  it('of which there are too many leave nothing behind of the subscription that named them', () => {
+  it('beyond the bound leave nothing behind of the subscription that named them', () => {
     const unlisted = new UnlistedContracts()
-    const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ foreign: unlisted })
+    const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ unlisted })
     const { end } = open('logs', { address: manyAddresses(250) })
     expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(257)] }])).toMatch(
       /^-32005 too many contracts/,

@@ -10,7 +10,7 @@ import { headEvent, pendingLogEvent, RecordingSubscriber, readNodeLog, sealedEve
 const contract = (at: number): Hex => `0x${(at + 1).toString(16).padStart(40, '0')}`
 const [one, two, three] = [contract(0), contract(1), contract(2)]
 
-/** Foreign contracts, and the source of what they say: what it was asked for, and how often it is open. */
+/** Unlisted contracts, and their source: what it was opened with, and how often. */
 function openUnlisted() {
   const unlisted = new UnlistedContracts()
   const requestedAddresses: (readonly Hex[])[] = []
@@ -26,7 +26,7 @@ function openUnlisted() {
     )
     return merge(requests, events, NEVER).pipe(finalize(() => (sourceState.open -= 1)))
   }
-  const subscription = unlisted.events(source).subscribe((heard) => unlisted.logFeed.receive(heard))
+  const subscription = unlisted.events(source).subscribe((event) => unlisted.logFeed.receive(event))
   onTestFinished(() => subscription.unsubscribe())
   const subscribe = (address: Hex) => {
     const subscriber = new RecordingSubscriber()
@@ -37,13 +37,13 @@ function openUnlisted() {
     return subscriber
   }
   const emit = (...sent: ChainEvent[]) => {
-    for (const heard of sent) events.next(heard)
+    for (const event of sent) events.next(event)
   }
   return { unlisted, requestedAddresses, sourceState, subscribe, emit }
 }
 
-describe('contracts that are not listed', () => {
-  it('are listened to by one source, only while anybody wants any', () => {
+describe('unlisted contracts', () => {
+  it('are followed by one source, only while a client subscribes', () => {
     const { unlisted, requestedAddresses, sourceState } = openUnlisted()
     expect(sourceState).toMatchObject({ open: 0, openedCount: 0 })
     const ends = [unlisted.watch([two]), unlisted.watch([one, two]), unlisted.watch([two])]
@@ -60,7 +60,7 @@ describe('contracts that are not listed', () => {
     expect(requestedAddresses.at(-1)).toEqual([three])
   })
 
-  it('are told while they are wanted, and what was told is owed to whoever settles it', () => {
+  it('are sent while a client subscribes, and their logs stay open until they are settled', () => {
     const { unlisted, sourceState, subscribe, emit } = openUnlisted()
     const end = unlisted.watch([one])
     const subscriber = subscribe(one)
@@ -73,7 +73,7 @@ describe('contracts that are not listed', () => {
     expect(sourceState.open).toBe(0)
   })
 
-  it('that are wanted again are told from then on', () => {
+  it('that are subscribed to again are sent from then on', () => {
     const { unlisted, subscribe, emit } = openUnlisted()
     unlisted.watch([one])()
     unlisted.watch([one])
@@ -84,7 +84,7 @@ describe('contracts that are not listed', () => {
     expect(subscriber.summaries).toEqual(['+21.0=1 pending'])
   })
 
-  it('are up to 256 at once, whoever wants them', () => {
+  it('are at most 256 at once, for all clients', () => {
     const { unlisted, requestedAddresses } = openUnlisted()
     const all = Array.from({ length: 256 }, (_, at) => contract(at))
     const end = unlisted.watch(all)

@@ -3,15 +3,15 @@ import { tokens } from '../../../src/devnet/tokens/listed.ts'
 import { Address } from '../../../src/protocol/fields.ts'
 import { baseFeeds } from '../../../src/tokens/base-feeds.ts'
 
-describe('the published feeds', () => {
-  it('are thirteen, each of a token, a proxy and an aggregator that no other names', () => {
+describe('the price feeds on Base', () => {
+  it('are thirteen, with distinct tokens, proxies and aggregators', () => {
     const addresses = baseFeeds.flatMap(({ token, proxy, aggregator }) => [token, proxy, aggregator])
     expect(baseFeeds).toHaveLength(13)
     expect(addresses.map((address) => Address.parse(address))).toEqual(addresses)
     expect(new Set(addresses).size).toBe(39)
   })
 
-  it('are those of the tokens that the built-in chain lists at the start', () => {
+  it('belong to the tokens that the devnet lists at the start', () => {
     expect(baseFeeds.map(({ token }) => token)).toEqual(tokens.map(({ address }) => address))
   })
 })

@@ -7,11 +7,11 @@ import { APPLE, apple, TESLA, tesla, tokenOf } from './stock-records.ts'
 
 const gold = '0xb20000000000000000000000000000000000601d'
 const symbolOf = (directory: Directory, selector: string) => {
-  const finding = directory.find(selector)
-  return finding.kind === 'found' ? finding.token.symbol : finding.kind
+  const result = directory.find(selector)
+  return result.kind === 'found' ? result.token.symbol : result.kind
 }
 
-describe('a token is found by', () => {
+describe('the directory', () => {
   const directory = new Directory([
     { ...tokenOf(apple()), formerSymbols: ['FRUIT'] },
     tokenOf(tesla()),
@@ -19,17 +19,17 @@ describe('a token is found by', () => {
   ])
 
   it.each<[string, string, string]>([
-    ['its symbol', 'AAPLc', 'AAPLc'],
-    ['its symbol in any case', 'aaplC', 'AAPLc'],
-    ['its symbol without the trailing c', 'AAPL', 'AAPLc'],
-    ['its symbol with a c too many', 'brk.bc', 'BRK.B'],
-    ['its symbol with spaces around it', '  TSLAc ', 'TSLAc'],
-    ['its address in any case', '0xB200000000000000000000C2e324d24d7eEcd1fb', 'AAPLc'],
-    ['its ISIN', 'isin:US0378331005', 'AAPLc'],
-    ['its ISIN in any case', 'ISIN:us88160r1014', 'TSLAc'],
-    ['its ISIN with a space before it', 'isin: US0378331005', 'AAPLc'],
-    ['a symbol it had before', 'fruit', 'AAPLc'],
-  ])('%s', (_, selector, symbol) => {
+    ['symbol', 'AAPLc', 'AAPLc'],
+    ['symbol in any case', 'aaplC', 'AAPLc'],
+    ['symbol without the trailing c', 'AAPL', 'AAPLc'],
+    ['symbol with an extra c', 'brk.bc', 'BRK.B'],
+    ['symbol with spaces around it', '  TSLAc ', 'TSLAc'],
+    ['address in any case', '0xB200000000000000000000C2e324d24d7eEcd1fb', 'AAPLc'],
+    ['ISIN', 'isin:US0378331005', 'AAPLc'],
+    ['ISIN in any case', 'ISIN:us88160r1014', 'TSLAc'],
+    ['ISIN with a space before it', 'isin: US0378331005', 'AAPLc'],
+    ['former symbol', 'fruit', 'AAPLc'],
+  ])('finds a token by its %s', (_, selector, symbol) => {
     expect(symbolOf(directory, selector)).toBe(symbol)
   })
 
@@ -46,11 +46,11 @@ describe('a token is found by', () => {
     '*',
     '__proto__',
     'constructor',
-  ])('nothing like %j', (selector) => {
+  ])('finds nothing by %j', (selector) => {
     expect(directory.find(selector).kind).toBe('unknown')
   })
 
-  it('no selector that harms', () => {
+  it('accepts any selector', () => {
     fc.assert(
       fc.property(fc.string(), (selector) => {
         expect(['found', 'unknown', 'ambiguous']).toContain(directory.find(selector).kind)
@@ -58,7 +58,7 @@ describe('a token is found by', () => {
     )
   })
 
-  it('close names are suggested, the closest first, three at most', () => {
+  it('suggests similar names, the closest first, three at most', () => {
     expect(directory.find('APPL')).toEqual({ kind: 'unknown', suggest: ['AAPLc'] })
     expect(directory.find('TSAL')).toEqual({ kind: 'unknown', suggest: ['TSLAc'] })
     expect(directory.find('zzzzzz')).toEqual({ kind: 'unknown', suggest: [] })
@@ -69,7 +69,7 @@ describe('a token is found by', () => {
   })
 })
 
-/** A token of a name, and what else is said of it; each has an address of its own. */
+/** A token with a symbol and its own address. */
 const tokenWithSymbol = (symbol: string, overrides: Partial<Token> = {}): Token => {
   nth += 1
   const contract_address = `0x${String(nth).padStart(40, 'b')}`
@@ -79,7 +79,7 @@ let nth = 0
 const delistedState = { state: 'delisted' } as const
 
 describe('two tokens', () => {
-  it('with one name are ambiguous, and their addresses are suggested', () => {
+  it('with the same symbol are ambiguous, and their addresses are suggested', () => {
     const directory = new Directory([tokenOf(apple()), tokenOf(tesla({ symbol: 'AAPLc' }))])
     for (const selector of ['AAPLc', 'aaplc', 'aapl', 'AAPLcc']) {
       expect(directory.find(selector)).toEqual({ kind: 'ambiguous', suggest: [APPLE, TESLA] })
@@ -87,7 +87,7 @@ describe('two tokens', () => {
     expect(symbolOf(directory, TESLA)).toBe('AAPLc')
   })
 
-  it('with one ISIN are ambiguous, unless one was delisted', () => {
+  it('with the same ISIN are ambiguous, unless one is delisted', () => {
     const listed = tokenOf(apple({ symbol: 'AAPL' }))
     const other = tokenOf(tesla({ isin: 'us0378331005' }))
     const isin = 'isin:US0378331005'
@@ -95,7 +95,7 @@ describe('two tokens', () => {
     expect(new Directory([{ ...listed, ...delistedState }, other]).find(isin)).toEqual({ kind: 'found', token: other })
   })
 
-  it('and many more with one name are all told by their addresses, up to a bound', () => {
+  it('or more with the same symbol are suggested by address, up to a bound', () => {
     const crowd = (size: number) => Array.from({ length: size }, () => tokenWithSymbol('ABCc'))
     const twenty = crowd(20)
     expect(new Directory(twenty).find('abc')).toEqual({
@@ -105,14 +105,14 @@ describe('two tokens', () => {
     expect(new Directory(crowd(1_000)).find('abc')).toMatchObject({ suggest: { length: 100 } })
   })
 
-  it('whose names differ by case are told apart by it', () => {
+  it('with symbols that differ in case are both found by exact case', () => {
     const directory = new Directory([tokenWithSymbol('Abc'), tokenWithSymbol('ABC')])
     expect(symbolOf(directory, 'Abc')).toBe('Abc')
     expect(symbolOf(directory, 'ABC')).toBe('ABC')
     expect(directory.find('abc').kind).toBe('ambiguous')
   })
 
-  it('whose names differ by case are told apart by it without their c too', () => {
+  it('with symbols that differ in case are both found by exact case without the c', () => {
     const directory = new Directory([tokenWithSymbol('ABCc'), tokenWithSymbol('abcc')])
     expect(symbolOf(directory, 'ABC')).toBe('ABCc')
     expect(symbolOf(directory, 'abc')).toBe('abcc')
@@ -126,20 +126,20 @@ describe('two tokens', () => {
     ['abcc', 'ABCc'],
     ['ABCC', 'ABCc'],
     ['ABCcc', 'ABCc'],
-  ])('with and without a c are told apart by it: %s is %s', (selector, symbol) => {
+  ])('with and without a c are both found: %s finds %s', (selector, symbol) => {
     expect(symbolOf(new Directory([tokenWithSymbol('ABC'), tokenWithSymbol('ABCc')]), selector)).toBe(symbol)
     expect(symbolOf(new Directory([tokenWithSymbol('ABCc'), tokenWithSymbol('ABC')]), selector)).toBe(symbol)
   })
 
-  it('that a name means with a c more and with a c less are ambiguous', () => {
-    const [one, other] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
-    expect(new Directory([one, other]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
-    expect(new Directory([one]).find('abcc')).toEqual({ kind: 'found', token: one })
-    expect(new Directory([other]).find('abcc')).toEqual({ kind: 'found', token: other })
+  it('that match with an extra c and without the c are ambiguous', () => {
+    const [shorter, longer] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
+    expect(new Directory([shorter, longer]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
+    expect(new Directory([shorter]).find('abcc')).toEqual({ kind: 'found', token: shorter })
+    expect(new Directory([longer]).find('abcc')).toEqual({ kind: 'found', token: longer })
   })
 })
 
-describe('a former name', () => {
+describe('a former symbol', () => {
   it('finds its token in any case, with and without its c', () => {
     const token = tokenWithSymbol('METAc', { formerSymbols: ['FBc', 'THEFACEBOOK'] })
     const directory = new Directory([token])
@@ -148,14 +148,14 @@ describe('a former name', () => {
     }
   })
 
-  it('that another token bears now means that one', () => {
+  it('finds the token that has the symbol now', () => {
     const [renamed, bearer] = [tokenWithSymbol('METAc', { formerSymbols: ['FBc'] }), tokenWithSymbol('FBc')]
     for (const selector of ['FBc', 'fbc', 'FB', 'fb']) {
       expect(new Directory([renamed, bearer]).find(selector)).toEqual({ kind: 'found', token: bearer })
     }
   })
 
-  it('to the letter is nearer than a present one with a c too many or too few', () => {
+  it('has precedence if it is exact, over a current symbol with or without a c', () => {
     const renamed = tokenWithSymbol('METAc', { formerSymbols: ['FBc'] })
     const bearer = tokenWithSymbol('FB')
     const directory = new Directory([renamed, bearer])
@@ -163,7 +163,7 @@ describe('a former name', () => {
     expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
   })
 
-  it('but for a c is further than a present one but for a c', () => {
+  it('comes after a current symbol if both match only with a c', () => {
     const bearer = tokenWithSymbol('FBc')
     const directory = new Directory([tokenWithSymbol('METAc', { formerSymbols: ['FBC'] }), bearer])
     expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
@@ -177,14 +177,14 @@ describe('a former name', () => {
     expect(directory.find('old')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
   })
 
-  it('that a token bore in two cases does not make two of it', () => {
+  it('in several cases still finds one token', () => {
     const token = tokenWithSymbol('NEW', { formerSymbols: ['OLD', 'old', 'OLDc'] })
     for (const selector of ['Old', 'oldC', 'OLDCC']) {
       expect(new Directory([token]).find(selector)).toEqual({ kind: 'found', token })
     }
   })
 
-  it('that a token bears again is no second token', () => {
+  it('that is current again still finds one token', () => {
     const token = tokenWithSymbol('Abc', { formerSymbols: ['ABC', 'abc', 'Abc', 'ABCc'] })
     const directory = new Directory([token])
     for (const selector of ['abc', 'ABC', 'aBc', 'abcc', 'ab']) {
@@ -193,8 +193,8 @@ describe('a former name', () => {
   })
 })
 
-describe('a token that was delisted', () => {
-  it('is found by all its names while no listed token has a claim to them', () => {
+describe('a delisted token', () => {
+  it('is found by all its names while no listed token has them', () => {
     const token = tokenWithSymbol('ABCc', { ...delistedState, formerSymbols: ['OLD'] })
     const directory = new Directory([token, tokenWithSymbol('XYZ')])
     for (const selector of ['ABCc', 'abc', 'old', token.address]) {
@@ -203,19 +203,19 @@ describe('a token that was delisted', () => {
   })
 
   it.each<[string, Token]>([
-    ['its name', tokenWithSymbol('ABCc')],
-    ['its name in another case', tokenWithSymbol('abcc')],
-    ['its name without the c', tokenWithSymbol('ABC')],
-    ['its name with another c', tokenWithSymbol('ABCcc')],
-    ['its name formerly', tokenWithSymbol('XYZ', { formerSymbols: ['ABCc'] })],
-  ])('gives its name up to a listed one that bears %s', (_, listed) => {
+    ['symbol', tokenWithSymbol('ABCc')],
+    ['symbol in another case', tokenWithSymbol('abcc')],
+    ['symbol without the c', tokenWithSymbol('ABC')],
+    ['symbol with another c', tokenWithSymbol('ABCcc')],
+    ['symbol as a former one', tokenWithSymbol('XYZ', { formerSymbols: ['ABCc'] })],
+  ])('comes after a listed token with its %s', (_, listed) => {
     const token = tokenWithSymbol('ABCc', delistedState)
     const directory = new Directory([token, listed])
     expect(directory.find('ABCc')).toEqual({ kind: 'found', token: listed })
     expect(directory.find(token.address)).toEqual({ kind: 'found', token })
   })
 
-  it('is ambiguous only with its like', () => {
+  it('is ambiguous only with another delisted token', () => {
     const directory = new Directory([tokenWithSymbol('ABC', delistedState), tokenWithSymbol('ABC', delistedState)])
     expect(directory.find('abc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
   })
@@ -233,11 +233,11 @@ describe('a symbol of any script', () => {
     ['\u0130stc', '\u0130ST'],
     ['😀', '😀C'],
     [' pad ', 'PAD'],
-  ])('%j is found by %j', (symbol, selector) => {
+  ])('such as %j is found by %j', (symbol, selector) => {
     expect(symbolOf(new Directory([tokenWithSymbol(symbol)]), selector)).toBe(symbol)
   })
 
-  it('that only looks like another is not that one', () => {
+  it('is not confused with one that looks alike', () => {
     const directory = new Directory([tokenWithSymbol('AAPLc'), tokenWithSymbol('ААРLc')])
     expect(symbolOf(directory, 'AAPLc')).toBe('AAPLc')
     expect(symbolOf(directory, 'ААРLc')).toBe('ААРLc')
@@ -246,12 +246,12 @@ describe('a symbol of any script', () => {
     expect(symbolOf(kelvin, '\u212ac')).toBe('\u212ac')
   })
 
-  it('that begins as an address does is found; no symbol takes an address or an ISIN from its token', () => {
-    const thief = tokenWithSymbol('0xDOG')
+  it('may start like an address, but never takes an address or an ISIN from its token', () => {
+    const prefixed = tokenWithSymbol('0xDOG')
     const named = tokenWithSymbol('isin:US0378331005')
     const spoof = tokenWithSymbol(TESLA)
-    const directory = new Directory([thief, named, spoof, tokenOf(apple()), tokenOf(tesla())])
-    expect(directory.find('0xdog')).toEqual({ kind: 'found', token: thief })
+    const directory = new Directory([prefixed, named, spoof, tokenOf(apple()), tokenOf(tesla())])
+    expect(directory.find('0xdog')).toEqual({ kind: 'found', token: prefixed })
     expect(symbolOf(directory, 'isin:US0378331005')).toBe('AAPLc')
     expect(symbolOf(directory, TESLA)).toBe('TSLAc')
     expect(new Directory([spoof]).find(TESLA)).toEqual({ kind: 'unknown', suggest: [] })
@@ -260,13 +260,13 @@ describe('a symbol of any script', () => {
     expect(new Directory([named, delisted]).find('isin:US0378331005')).toEqual({ kind: 'found', token: delisted })
   })
 
-  it('is found by its own name, whatever it is, and the name fits into a path', () => {
+  it('finds its token after a round trip through a URL path', () => {
     const token = tokenOf(apple())
-    // Halves of characters too, as JSON may hold them.
+    // Including lone surrogates, which JSON may contain.
     const codes = fc.array(fc.oneof(fc.nat(0x7f), fc.nat(0xffff)), { minLength: 1, maxLength: 140 })
     fc.assert(
-      fc.property(codes, (given) => {
-        const symbol = parseSymbol(String.fromCharCode(...given)) ?? 'none'
+      fc.property(codes, (charCodes) => {
+        const symbol = parseSymbol(String.fromCharCode(...charCodes)) ?? 'none'
         const selector = decodeURIComponent(encodeURIComponent(symbol))
         expect(new Directory([{ ...token, symbol }]).find(selector).kind).toBe('found')
       }),
@@ -281,7 +281,7 @@ describe('a selector', () => {
     '0x'.repeat(5_000),
     `isin:${'1'.repeat(10_000)}`,
     '😀'.repeat(5_000),
-  ])('of ten thousand characters is unknown, and nothing is suggested', (selector) => {
+  ])('with thousands of characters is unknown, without suggestions', (selector) => {
     const directory = new Directory([
       tokenWithSymbol('x'.repeat(128)),
       tokenWithSymbol('c'.repeat(128)),
@@ -290,7 +290,7 @@ describe('a selector', () => {
     expect(directory.find(selector)).toEqual({ kind: 'unknown', suggest: [] })
   })
 
-  it('that is empty names nothing, and least of all the c that every name may lack', () => {
+  it('finds nothing if it is empty, not even the symbol c', () => {
     for (const selector of ['', ' ']) {
       expect(new Directory([tokenWithSymbol('c'), tokenWithSymbol('A')]).find(selector)).toEqual({
         kind: 'unknown',
@@ -299,17 +299,17 @@ describe('a selector', () => {
     }
   })
 
-  it('may have spaces around it, however many', () => {
+  it('may have any number of spaces around it', () => {
     expect(symbolOf(new Directory([tokenOf(apple())]), `${' '.repeat(5_000)}AAPL${' '.repeat(5_000)}`)).toBe('AAPLc')
   })
 
-  it('of the longest symbol finds it, with and without its c', () => {
+  it('finds the longest symbol, with and without its c', () => {
     const longest = 'x'.repeat(127)
     const directory = new Directory([tokenWithSymbol(`${longest}c`)])
     for (const selector of [`${longest}c`, longest, `${longest}cc`]) expect(directory.find(selector).kind).toBe('found')
   })
 
-  it('that is long, or one among very many names, is not compared letter by letter', () => {
+  it('gets no suggestions if it is long or there are very many names', () => {
     const name = 'x'.repeat(120)
     expect(new Directory([tokenWithSymbol(name)]).find(`${name}y`)).toEqual({ kind: 'unknown', suggest: [] })
     const token = tokenOf(apple())
@@ -319,7 +319,7 @@ describe('a selector', () => {
     expect(new Directory(crowd.slice(1)).find('N100x')).not.toEqual({ kind: 'unknown', suggest: [] })
   })
 
-  it('that is close to a listed and a delisted bearer of a name is told how the listed one writes it', () => {
+  it('gets the spelling of the listed token as a suggestion, not that of the delisted one', () => {
     const directory = new Directory([tokenWithSymbol('ABCDE', delistedState), tokenWithSymbol('Abcde')])
     expect(directory.find('ABXDE')).toEqual({ kind: 'unknown', suggest: ['Abcde'] })
   })

@@ -6,9 +6,9 @@ import { navAt } from '../../../src/tokens/nav.ts'
 import { APPLE, apple, listBody, listTime, listTimeAfter, NOON, parsedList, tesla, tokenOf } from './stock-records.ts'
 
 const withRawDigits = (field: string, digits: string) =>
-  JSON.stringify(apple({ [field]: 'here' })).replace('"here"', digits)
+  JSON.stringify(apple({ [field]: 'placeholder' })).replace('"placeholder"', digits)
 
-describe('a number that no double holds', () => {
+describe('a number beyond the doubles', () => {
   it('is no NAV', () => {
     const [token] = parsedList(withRawDigits('nav_price', '1e309'))
     expect(navAt(token?.nav ?? { price: null, updatedAt: null }, NOON, listTime.staleMs)).toMatchObject({
@@ -21,7 +21,7 @@ describe('a number that no double holds', () => {
     expect(parsedList(withRawDigits('multiplier', '1e309'))[0]?.multiplier).toBeNull()
   })
 
-  it('is no news after a restart', () => {
+  it('is no change after a restart', () => {
     const token = JSON.parse(JSON.stringify(tokenOf(withRawDigits('total_supply', '1e400'))))
     expect(
       diffFullList(new Map([[token.address, token]]), parsedList(withRawDigits('total_supply', '1e400')), listTime)
@@ -34,14 +34,14 @@ describe('a number that no double holds', () => {
   })
 })
 
-it('a NAV of the far future does not hold off every round that comes after it', () => {
+it('a NAV of the far future does not block later ones', () => {
   const future = apple({ nav_price: 9, nav_price_updated_at: '2099-01-01T00:00:00Z' })
   const token = tokenOf(future)
   const { drafts } = diffFullList(new Map([[token.address, token]]), parsedList(apple()), listTimeAfter(1_000))
   expect(drafts).toMatchObject([{ type: 'nav', nav: { price: '324.3014', state: 'fresh' } }])
 })
 
-it('a name that came and went twice still finds its one token', () => {
+it('a symbol that came and went twice still finds its token', () => {
   let token = tokenOf(apple({ symbol: 'A' }))
   for (const symbol of ['B', 'A', 'B']) {
     token = diffFullList(new Map([[token.address, token]]), parsedList(apple({ symbol })), listTime).tokens[0] ?? token
@@ -50,7 +50,7 @@ it('a name that came and went twice still finds its one token', () => {
   expect(new Directory([token]).find('A')).toMatchObject({ kind: 'found', token: { address: APPLE } })
 })
 
-it('one record that is nested too deep never drops the others', () => {
+it('a record that is nested too deep never drops the others', () => {
   for (const depth of [500, 1_000, 2_000, 3_000, 4_000, 6_000, 8_000]) {
     const deep = JSON.stringify(apple()).replace('"Apple"', `${'['.repeat(depth)}${']'.repeat(depth)}`)
     try {
@@ -62,7 +62,7 @@ it('one record that is nested too deep never drops the others', () => {
   }
 })
 
-it('a time at the edge of the calendar is written as the contract says', () => {
+it('a time at the edge of the calendar has the format of the contract', () => {
   for (const time of ['9999-12-31T23:59:59-01:00', '0000-01-01T00:00:00+01:00']) {
     const [listed] = parsedList(apple({ nav_price_updated_at: time }))
     const nav = navAt(listed?.nav ?? { price: null, updatedAt: null }, NOON, listTime.staleMs)
@@ -70,6 +70,6 @@ it('a time at the edge of the calendar is written as the contract says', () => {
   }
 })
 
-it('ordinals that repeat, or are none, are read as the set that they mean', () => {
+it('repeated and invalid ordinals are removed', () => {
   expect(tokenOf(apple({ paused_features: [2, 0, 0, -1, 1.5] })).paused).toEqual([0, 2])
 })

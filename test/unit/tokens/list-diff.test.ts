@@ -25,7 +25,7 @@ import {
 
 const HOUR_MS = 3_600_000
 
-/** A board and what listeners are told as lists come in. */
+/** A token table, and the messages that it publishes as lists arrive. */
 const openTokenTable = () => {
   const tokenTable = new Map<Hex, Token>()
   const applyChange = ({ drafts, tokens }: TokenChanges): readonly Draft[] => {
@@ -43,7 +43,7 @@ const openTokenTable = () => {
     subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) =>
       applyChange(markListed(tokenTable, addresses, now)),
     advance: (now: ListTiming) => applyChange(refreshNavs(tokenTable, now)),
-    /** What is told of these records and then of others. */
+    /** The messages about one list after another. */
     change: (before: StockRecord | string, after: StockRecord | string, now: ListTiming = listTime) => {
       applyChange(diffFullList(tokenTable, parsedList(before), listTime))
       applyChange(markListed(tokenTable, [APPLE], listTime))
@@ -54,7 +54,7 @@ const openTokenTable = () => {
 const typesOf = (drafts: readonly Draft[]) => drafts.map(({ type }) => type)
 
 describe('a first list', () => {
-  it('is told once its logs are heard, each token with its NAV after all listings', () => {
+  it('is published once the relay receives its logs, first all tokens and then their NAVs', () => {
     const { list, subscribe } = openTokenTable()
     expect(list([apple(), tesla({ nav_price: undefined })])).toEqual([])
     const drafts = subscribe([APPLE, TESLA])
@@ -89,7 +89,7 @@ describe('a first list', () => {
     ])
   })
 
-  it('is told once, however often it is heard or said', () => {
+  it('is published once, even if it is repeated', () => {
     const { list, subscribe } = openTokenTable()
     list([apple()])
     subscribe([APPLE])
@@ -98,7 +98,7 @@ describe('a first list', () => {
     expect(list([apple()], listTimeAfter(1_000))).toEqual([])
   })
 
-  it('is told of those whose logs are heard, and of no others', () => {
+  it('is published only for tokens whose logs the relay receives', () => {
     const { list, subscribe, tokenTable } = openTokenTable()
     list([apple(), tesla()])
     expect(typesOf(subscribe([TESLA]))).toEqual(['token', 'nav'])
@@ -115,7 +115,7 @@ describe('a first list', () => {
 })
 
 describe('a token', () => {
-  it('that is new is told once its logs are heard', () => {
+  it('that is new is published once the relay receives its logs', () => {
     const { list, subscribe } = openTokenTable()
     list([apple()])
     subscribe([APPLE])
@@ -126,7 +126,7 @@ describe('a token', () => {
     ])
   })
 
-  it('that is gone is delisted once, and listed anew when it comes back', () => {
+  it('that disappears is delisted once, and listed again when it returns', () => {
     const { list, subscribe, tokenTable } = openTokenTable()
     list([apple(), tesla()])
     subscribe([APPLE, TESLA])
@@ -142,14 +142,14 @@ describe('a token', () => {
     ])
   })
 
-  it('that is gone before it was heard was never there', () => {
+  it('that disappears before it was listed is never published', () => {
     const { list, subscribe } = openTokenTable()
     list([apple(), tesla()])
     expect(list([tesla()])).toEqual([])
     expect(typesOf(subscribe([APPLE, TESLA]))).toEqual(['token', 'nav'])
   })
 
-  it('that is renamed is the same token under another name, and keeps the former', () => {
+  it('that is renamed is still the same token, and keeps its former symbol', () => {
     const { change, list, tokenTable } = openTokenTable()
     expect(change(apple(), apple({ symbol: 'AAPL' }))).toEqual([
       {
@@ -170,7 +170,7 @@ describe('a token', () => {
     expect(tokenTable.get(APPLE)?.formerSymbols[0]).toBe('A18')
   })
 
-  it('tells which fields changed and what they were, new and vanished ones too', () => {
+  it('is published with its changed, new and removed fields and their old values', () => {
     const { change } = openTokenTable()
     const { isin: _isin, ...without } = apple({ name: 'Apple Inc.', total_supply: 1, website: 'https://apple.invalid' })
     const [draft, ...others] = change(apple(), without)
@@ -184,7 +184,7 @@ describe('a token', () => {
     expect(draft?.type === 'token' && Object.keys(draft.before ?? {})).toEqual(['name', 'isin', 'total_supply'])
   })
 
-  it('never tells as changed what has a message of its own', () => {
+  it('is not published for fields that have their own messages', () => {
     const { change } = openTokenTable()
     const drafts = change(
       apple(),
@@ -193,7 +193,7 @@ describe('a token', () => {
     expect(typesOf(drafts)).toEqual(['multiplier', 'pause', 'nav'])
   })
 
-  it('whose record says the same in another order did not change', () => {
+  it('does not change when only the order of its fields does', () => {
     const { change } = openTokenTable()
     const reversed = Object.fromEntries(Object.entries(apple()).reverse())
     expect(change(apple(), reversed)).toEqual([])
@@ -201,10 +201,11 @@ describe('a token', () => {
 })
 
 describe('a multiplier of the list', () => {
-  const written = (digits: string) => JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', digits)
+  const withMultiplier = (digits: string) =>
+    JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)
 
-  it('is told when it changes, digit for digit, with what it was', () => {
-    expect(openTokenTable().change(written('1'), written('1.000537939576369481'))).toEqual([
+  it('is published when it changes, with all digits and the old value', () => {
+    expect(openTokenTable().change(withMultiplier('1'), withMultiplier('1.000537939576369481'))).toEqual([
       {
         type: 'multiplier',
         symbol: 'AAPLc',
@@ -219,38 +220,48 @@ describe('a multiplier of the list', () => {
     ])
   })
 
-  it('is not told when only its writing changes', () => {
-    expect(openTokenTable().change(written('2'), written('2.0'))).toEqual([])
+  it('is not published when only its notation changes', () => {
+    expect(openTokenTable().change(withMultiplier('2'), withMultiplier('2.0'))).toEqual([])
   })
 
-  it.each(['0', '-1', 'null', '"2"'])('that becomes %s is not known any more', (digits) => {
+  it.each(['0', '-1', 'null', '"2"'])('is unknown when it becomes %s', (digits) => {
     const { change, tokenTable } = openTokenTable()
-    expect(change(written('2'), written(digits))).toMatchObject([{ type: 'multiplier', from: '2', to: null }])
+    expect(change(withMultiplier('2'), withMultiplier(digits))).toMatchObject([
+      { type: 'multiplier', from: '2', to: null },
+    ])
     expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: null, multiplierSource: null })
   })
 
-  it('that merely goes on saying the old value never displaces one that came by other ways', () => {
-    const { tokenTable, list, change: begin } = openTokenTable()
-    begin(written('1'), written('1'))
+  it('never displaces the value of a log with a repeated old value', () => {
+    const { tokenTable, list, change: listTwice } = openTokenTable()
+    listTwice(withMultiplier('1'), withMultiplier('1'))
     const token = tokenTable.get(APPLE)
-    const said = { block: 5, logIndex: 1, key: 'a', source: 'log', phase: 'effective', from: '1', to: '4' } as const
-    const change = { ...said, effectiveAt: null, timestamp: null, isApplied: false }
+    const logFields = {
+      block: 5,
+      logIndex: 1,
+      key: 'a',
+      source: 'log',
+      phase: 'effective',
+      from: '1',
+      to: '4',
+    } as const
+    const change = { ...logFields, effectiveAt: null, timestamp: null, isApplied: false }
     if (token)
       tokenTable.set(
         APPLE,
         withDerivedState({ ...token, multiplierHistory: addLogChange(token.multiplierHistory, change) }, listTime),
       )
-    expect(list([written('1')])).toEqual([])
+    expect(list([withMultiplier('1')])).toEqual([])
     expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: '4', multiplierSource: 'log' })
-    expect(list([written('4')])).toEqual([])
-    expect(list([written('8')], { ...listTime, at: { block: 5, logIndex: 1 } })).toMatchObject([
+    expect(list([withMultiplier('4')])).toEqual([])
+    expect(list([withMultiplier('8')], { ...listTime, at: { block: 5, logIndex: 1 } })).toMatchObject([
       { type: 'multiplier', from: '4', to: '8' },
     ])
   })
 })
 
 describe('paused features', () => {
-  it('are told by name when they come and when they go, with what holds now', () => {
+  it('are published by name when they are paused and unpaused, with all that are paused now', () => {
     const { change, list } = openTokenTable()
     expect(change(apple(), apple({ paused_features: [0, 3, 9] }))).toMatchObject([
       {
@@ -277,7 +288,7 @@ describe('paused features', () => {
     ])
   })
 
-  it('in another order are the same', () => {
+  it('are the same in another order', () => {
     expect(openTokenTable().change(apple({ paused_features: [0, 1] }), apple({ paused_features: [1, 0] }))).toEqual([])
   })
 
@@ -289,18 +300,18 @@ describe('paused features', () => {
 describe('a NAV of the list', () => {
   const nav = (nav_price: unknown, nav_price_updated_at: unknown) => apple({ nav_price, nav_price_updated_at })
 
-  it('is told when it changes, with what was told before', () => {
+  it('is published when it changes, with the last published one', () => {
     const drafts = openTokenTable().change(apple(), nav(325, '2026-11-20T11:59:00Z'))
     expect(drafts).toMatchObject([
       { type: 'nav', nav: { price: '325', age_s: 60, state: 'fresh' }, before: { price: '324.3014', state: 'fresh' } },
     ])
   })
 
-  it('is told when its time changes and its value does not', () => {
+  it('is published when only its time changes', () => {
     expect(typesOf(openTokenTable().change(apple(), nav(324.3014, '2026-11-20T11:59:00Z')))).toEqual(['nav'])
   })
 
-  it('is not replaced by an older round, as an answer from another machine may be', () => {
+  it('is not replaced by an older reading, as another machine may answer', () => {
     const { change, list, tokenTable } = openTokenTable()
     expect(change(apple(), nav(300, '2026-11-20T11:00:00Z'))).toEqual([])
     expect(tokenTable.get(APPLE)?.navReading.price).toBe('324.3014')
@@ -310,7 +321,7 @@ describe('a NAV of the list', () => {
     ])
   })
 
-  it('that was invalid is replaced by an older one that is not', () => {
+  it('is replaced by an older valid one if it is invalid', () => {
     expect(openTokenTable().change(nav(-1, '2026-11-20T11:59:00Z'), nav(300, '2026-11-20T11:00:00Z'))).toMatchObject([
       { nav: { price: '300', state: 'fresh' }, before: { price: null, state: 'invalid' } },
     ])
@@ -319,18 +330,18 @@ describe('a NAV of the list', () => {
   it.each<[string, unknown, unknown, string]>([
     ['zero', 0, '2026-11-20T11:59:00Z', 'invalid'],
     ['negative', -3, '2026-11-20T11:59:00Z', 'invalid'],
-    ['a word', 'much', '2026-11-20T11:59:00Z', 'invalid'],
-    ['of no time', 325, undefined, 'invalid'],
-    ['of the future', 325, '2026-11-20T12:10:00Z', 'invalid'],
+    ['a word', 'word', '2026-11-20T11:59:00Z', 'invalid'],
+    ['without a time', 325, undefined, 'invalid'],
+    ['in the future', 325, '2026-11-20T12:10:00Z', 'invalid'],
     ['missing', undefined, undefined, 'missing'],
     ['null', null, '2026-11-20T11:59:00Z', 'missing'],
-  ])('that becomes %s is told as no price', (_, price, time, state) => {
+  ])('is published without a price when it becomes %s', (_, price, time, state) => {
     expect(openTokenTable().change(apple(), nav(price, time))).toMatchObject([
       { type: 'nav', nav: { price: null, state }, before: { price: '324.3014', state: 'fresh' } },
     ])
   })
 
-  it('becomes stale by time alone, is told so once, and fresh again with the next round', () => {
+  it('becomes stale by time, is published as stale once, and is fresh again with the next reading', () => {
     const { list, subscribe, advance } = openTokenTable()
     list([apple()])
     subscribe([APPLE])
@@ -351,7 +362,7 @@ describe('a NAV of the list', () => {
     ])
   })
 
-  it('of a token that is not listed does not become stale aloud', () => {
+  it('of a token that is not listed is not published as stale', () => {
     const { list, subscribe, advance } = openTokenTable()
     list([apple(), tesla()])
     subscribe([TESLA])

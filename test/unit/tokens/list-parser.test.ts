@@ -10,7 +10,7 @@ const readOne = (record: StockRecord | string) => {
 }
 
 describe('a list', () => {
-  it('is read record by record', () => {
+  it('is parsed record by record', () => {
     const { tokens, skipped } = parseList(listBody(apple(), tesla()))
     expect(tokens.map(({ symbol, address }) => [symbol, address])).toEqual([
       ['AAPLc', APPLE],
@@ -19,25 +19,25 @@ describe('a list', () => {
     expect(skipped).toEqual([])
   })
 
-  it('is a list of none where it has none', () => {
+  it('may be empty', () => {
     expect(parseList('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
   })
 
   it.each<[string, string]>([
     ['HTML', '<!doctype html><title>maintenance</title>'],
     ['an error record', '{"code":13,"message":"internal","details":[]}'],
-    ['cut', listBody(apple()).slice(0, -20)],
+    ['truncated', listBody(apple()).slice(0, -20)],
     ['empty', ''],
     ['null', 'null'],
     ['an array', '[]'],
     ['tokens that are no array', '{"tokens":{"0":{}}}'],
-    ['longer than anybody lists', `{"tokens":[${Array(100_001).fill('{}').join()}]}`],
-    ['deeper than anything that is meant', `{"tokens":[${'['.repeat(100_000)}${']'.repeat(100_000)}]}`],
-  ])('is none when it is %s', (_, text) => {
+    ['beyond the bound of records', `{"tokens":[${Array(100_001).fill('{}').join()}]}`],
+    ['nested too deep', `{"tokens":[${'['.repeat(100_000)}${']'.repeat(100_000)}]}`],
+  ])('is refused if it is %s', (_, text) => {
     expect(() => parseList(text)).toThrow(ListError)
   })
 
-  it('drops bad records, says which, and keeps the others', () => {
+  it('skips bad records with a reason, and keeps the others', () => {
     const { tokens, skipped } = parseList(
       listBody(
         'null',
@@ -65,62 +65,62 @@ describe('a list', () => {
     ['a number', 178],
     ['without 0x', 'b200000000000000000000C2e324d24d7eEcd1fb'],
     ['not hex', `0x${'g'.repeat(40)}`],
-  ])('has no token whose address is %s', (_, contract_address) => {
+  ])('skips a record whose address is %s', (_, contract_address) => {
     expect(parsedList(apple({ contract_address }))).toEqual([])
   })
 
-  it('keeps the first of two records with one address, in whatever case', () => {
+  it('keeps the first of two records with the same address, ignoring case', () => {
     const list = parsedList(apple(), apple({ contract_address: APPLE, symbol: 'second' }))
     expect(list.map(({ symbol }) => symbol)).toEqual(['AAPLc'])
   })
 
-  it('keeps two tokens with one symbol', () => {
+  it('keeps two tokens with the same symbol', () => {
     expect(parsedList(apple(), tesla({ symbol: 'AAPLc' })).map(({ address }) => address)).toEqual([APPLE, TESLA])
   })
 })
 
 describe('a record', () => {
-  it('is kept as it came, with its own JSON types and fields that nobody knows', () => {
-    const given = { ...apple(), icon_url: 'https://icons.example/a.svg', nested: { a: [1, { b: null }] }, flag: false }
-    expect(readOne(given).record).toEqual(given)
+  it('is kept unchanged, with its JSON types and unknown fields', () => {
+    const record = { ...apple(), icon_url: 'https://icons.example/a.svg', nested: { a: [1, { b: null }] }, flag: false }
+    expect(readOne(record).record).toEqual(record)
   })
 
   it.each<[string, unknown]>([
     ['a script', 'javascript:alert(1)'],
-    ['a script in disguise', ' \tJaVaScript:alert(1)//https://icons.example'],
-    ['data', 'data:image/svg+xml,<svg onload="alert(1)"/>'],
+    ['a disguised script', ' \tJaVaScript:alert(1)//https://icons.example'],
+    ['a data URL', 'data:image/svg+xml,<svg onload="alert(1)"/>'],
     ['not encrypted', 'http://icons.example/a.svg'],
     ['without a scheme', '//icons.example/a.svg'],
     ['a path', '/a.svg'],
-    ['https and nothing else', 'https://'],
-    ['https in the wrong place', 'https:icons.example'],
-    ['behind a space', ' https://icons.example/a.svg'],
+    ['only a scheme', 'https://'],
+    ['https without slashes', 'https:icons.example'],
+    ['after a space', ' https://icons.example/a.svg'],
     ['empty', ''],
     ['null', null],
     ['a number', 7],
     ['a list', ['https://icons.example/a.svg']],
-    ['longer than any', `https://icons.example/${'a'.repeat(2_027)}`],
-    ['longer in bytes than in characters', `https://icons.example/${'é'.repeat(1_014)}`],
+    ['too long', `https://icons.example/${'a'.repeat(2_027)}`],
+    ['too long in bytes, not in characters', `https://icons.example/${'é'.repeat(1_014)}`],
     ['huge', `https://icons.example/${'a'.repeat(1_000_000)}`],
-  ])('is kept without an icon that is %s, and otherwise as it came', (_, icon_url) => {
+  ])('is kept without its icon if that is %s', (_, icon_url) => {
     const { icon_url: _icon, ...others } = { ...apple(), website: 'http://example.com', icon_url }
     expect(readOne({ ...others, icon_url }).record).toEqual(others)
   })
 
   it.each(['https://icons.example/a.svg', 'HTTPS://icons.example', `https://icons.example/${'a'.repeat(2_026)}`])(
-    'keeps an icon that can be shown: %s',
+    'keeps a valid icon: %s',
     (icon_url) => {
       expect(readOne(apple({ icon_url })).record.icon_url).toBe(icon_url)
     },
   )
 
-  it('keeps a field named __proto__ to itself', () => {
+  it('keeps a field named __proto__ as a plain field', () => {
     const { record } = readOne(`{"contract_address":"${APPLE}","__proto__":{"polluted":1}}`)
     expect(Object.keys(record)).toEqual(['contract_address', '__proto__'])
     expect(({} as { polluted?: number }).polluted).toBeUndefined()
   })
 
-  it('needs nothing but its address', () => {
+  it('needs only its address', () => {
     expect(readOne({ contract_address: APPLE })).toEqual({
       address: APPLE,
       symbol: APPLE,
@@ -134,7 +134,7 @@ describe('a record', () => {
     })
   })
 
-  it.each(['', '   ', '*', ' * ', null, 7, ['AAPLc']])('whose symbol is %j goes by its address', (symbol) => {
+  it.each(['', '   ', '*', ' * ', null, 7, ['AAPLc']])('has its address as symbol if its symbol is %j', (symbol) => {
     expect(readOne(apple({ symbol })).symbol).toBe(APPLE)
   })
 
@@ -142,18 +142,18 @@ describe('a record', () => {
     expect(readOne(apple({ symbol })).symbol).toBe(symbol)
   })
 
-  it('whose symbol has no end is cut', () => {
+  it('has its symbol cut to a bound', () => {
     expect(readOne(apple({ symbol: 'x'.repeat(10_000) })).symbol).toHaveLength(128)
   })
 
   it.each([
     [`${'x'.repeat(127)}😀`, `${'x'.repeat(127)}\ufffd`],
     ['\ud800AAPL', '\ufffdAAPL'],
-  ])('whose symbol holds half a character has a whole one in its place', (symbol, whole) => {
-    expect(readOne(apple({ symbol })).symbol).toBe(whole)
+  ])('has lone surrogates in its symbol replaced', (symbol, wellFormed) => {
+    expect(readOne(apple({ symbol })).symbol).toBe(wellFormed)
   })
 
-  it.each([null, '8', -1, 78, 8.5, 1e21, true])('whose decimals are %j has none that are known', (decimals) => {
+  it.each([null, '8', -1, 78, 8.5, 1e21, true])('has unknown decimals if they are %j', (decimals) => {
     expect(readOne(apple({ decimals })).decimals).toBeNull()
   })
 
@@ -171,15 +171,17 @@ describe('a record', () => {
     ['1.5E+1', '15'],
     ['0.000000000000000001', '0.000000000000000001'],
     ['123456789012345678901234567890.123456789', '123456789012345678901234567890.123456789'],
-  ])('keeps every digit of the multiplier %s', (written, exact) => {
-    const text = JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)
+  ])('keeps every digit of the multiplier %s', (digits, exact) => {
+    const text = JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)
     expect(readOne(text).multiplier).toBe(exact)
   })
 
   it.each(['0', '-1', '0.0', '-0', '"1"', 'null', 'true', '[1]', '1e-999', '1e999'])(
-    'whose multiplier is %s has none that is known',
-    (written) => {
-      expect(readOne(JSON.stringify(apple({ multiplier: 'here' })).replace('"here"', written)).multiplier).toBeNull()
+    'has an unknown multiplier if it is %s',
+    (digits) => {
+      expect(
+        readOne(JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)).multiplier,
+      ).toBeNull()
     },
   )
 
@@ -195,7 +197,7 @@ describe('a record', () => {
       [0, 'MINT', null, 1.5, 2],
       [0, 2],
     ],
-  ])('whose paused features are %j has %j', (paused_features, paused) => {
+  ])('reads the paused features %j as %j', (paused_features, paused) => {
     expect(readOne(apple({ paused_features })).paused).toEqual(paused)
   })
 
@@ -205,12 +207,12 @@ describe('a record', () => {
     [-1, null],
     ['7', null],
     [undefined, null],
-  ])('whose supply is %j has %j', (total_supply, supply) => {
+  ])('reads the supply %j as %j', (total_supply, supply) => {
     expect(readOne(apple({ total_supply })).supply).toBe(supply)
   })
 
-  it('keeps the very digits of its NAV', () => {
-    const text = JSON.stringify(apple({ nav_price: 'here' })).replace('"here"', '324.30140000000000001')
+  it('keeps every digit of its NAV', () => {
+    const text = JSON.stringify(apple({ nav_price: 'placeholder' })).replace('"placeholder"', '324.30140000000000001')
     expect(readOne(text).nav.price).toBe('324.30140000000000001')
   })
 
@@ -231,21 +233,21 @@ describe('a record', () => {
     ['2026-02-28T10:00:00Z', Date.parse('2026-02-28T10:00:00Z')],
     ['2026-11-20T24:00:00Z', null],
     ['2026-00-10T10:00:00Z', null],
-  ])('published at %j is of the time %j', (nav_price_updated_at, updatedAt) => {
+  ])('reads the NAV time %j as %j', (nav_price_updated_at, updatedAt) => {
     expect(readOne(apple({ nav_price_updated_at })).nav.updatedAt).toBe(updatedAt)
   })
 })
 
-it('whatever JSON stands in a list, it is read or refused in words', () => {
+it('a list with any JSON is parsed or refused with a ListError', () => {
   const Value = fc.oneof(fc.jsonValue(), fc.double(), fc.string())
-  const Spoilt = fc
+  const CorruptRecord = fc
     .record(Object.fromEntries(Object.keys(apple()).map((name) => [name, fc.option(Value)])))
     .map((wrong) => JSON.stringify({ ...apple(), ...wrong }))
   fc.assert(
     fc.property(
       fc.array(
         fc.oneof(
-          Spoilt,
+          CorruptRecord,
           fc.jsonValue().map((value) => JSON.stringify(value)),
         ),
         { maxLength: 5 },

@@ -6,11 +6,11 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from './stock-records.ts'
 
-const both = listBody(apple(), tesla())
-const one = listBody(apple())
-const none = listBody()
+const twoTokens = listBody(apple(), tesla())
+const oneToken = listBody(apple())
+const noTokens = listBody()
 
-/** The list at each refresh; a wait passes when the test asks for the next answer. */
+/** A poller with virtual time; `next` waits for the next answer. */
 const openListPoller = ({
   known = [],
   refreshMs = 15_000,
@@ -29,10 +29,10 @@ const openListPoller = ({
   let onReading: (reading: PolledList | null) => void = () => {}
   const start = () =>
     pollList({
-      fetch: (held) => {
+      fetch: (lastText) => {
         fetchCount += 1
-        previousTexts.push(held)
-        return (answers.shift() ?? (() => Promise.reject(new Error('not asked for'))))()
+        previousTexts.push(lastText)
+        return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
       },
       refreshMs,
       known,
@@ -50,11 +50,11 @@ const openListPoller = ({
     clock,
     warnings,
     previousTexts,
-    /** What the last answer holds, the whole list or not. */
+    /** The addresses in the last answer, full or partial. */
     lastAddresses: () => (last ? addressesOf(last) : []),
     fetchCount: () => fetchCount,
     unreadable: () => unreadable,
-    /** The addresses of the next answer, where it is believed to be the whole list; else null. */
+    /** The addresses of the next answer if it is accepted as the full list; else null. */
     next: async (answer: string | Error | (() => never)) => {
       answers.push(() => {
         if (typeof answer === 'function') return answer()
@@ -73,24 +73,24 @@ const openListPoller = ({
 
 const addressesOf = (reading: PolledList) => reading.tokens.map(({ address }) => address)
 
-describe('the list', () => {
-  it('is asked for at once, then at every refresh', async () => {
+describe('the list poller', () => {
+  it('polls at once, and then at every refresh', async () => {
     const { next, clock } = openListPoller()
-    const at: number[] = []
-    for (const answer of [both, both, both]) {
+    const times: number[] = []
+    for (const answer of [twoTokens, twoTokens, twoTokens]) {
       expect(await next(answer)).toEqual([APPLE, TESLA])
-      at.push(clock.now())
+      times.push(clock.now())
     }
-    expect(at).toEqual([0, 15_000, 30_000])
+    expect(times).toEqual([0, 15_000, 30_000])
   })
 
   it.each([
     [0, 13_500],
     [1, 16_500],
-  ])('is not asked for in step with others: dice at %d wait %d ms', async (random, ms) => {
+  ])('varies the wait, so that relays do not poll together: with random %d it waits %d ms', async (random, ms) => {
     const { next, clock } = openListPoller({ random: () => random })
-    await next(both)
-    await next(both)
+    await next(twoTokens)
+    await next(twoTokens)
     expect(clock.now()).toBeCloseTo(ms)
   })
 
@@ -98,90 +98,90 @@ describe('the list', () => {
     ['an error', new Error('HTTP 503')],
     ['HTML', '<html>'],
     ['an error record', '{"code":13,"message":"internal","details":[]}'],
-    ['a cut answer', both.slice(0, -9)],
-    ['nothing', ''],
-  ])('stays as it was after %s, and goes on', async (_, wrong) => {
+    ['a truncated answer', twoTokens.slice(0, -9)],
+    ['an empty answer', ''],
+  ])('keeps the list after %s, and goes on', async (_, wrong) => {
     const { next, warnings } = openListPoller()
-    await next(both)
+    await next(twoTokens)
     expect(await next(wrong)).toBeNull()
     expect(await next(wrong)).toBeNull()
     expect(warnings).toEqual(['list unreadable', 'list unreadable'])
-    expect(await next(both)).toEqual([APPLE, TESLA])
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
   })
 
-  it('counts the records that it leaves out and believes the rest', async () => {
+  it('counts skipped records, and accepts the others', async () => {
     const { next, unreadable, warnings } = openListPoller()
     expect(await next(listBody('null', apple(), '{}'))).toEqual([APPLE])
     expect(unreadable()).toBe(2)
     expect(warnings).toEqual(['list records skipped'])
   })
 
-  it('that lost a token is heard at once for those that it holds, and as partial for the others', async () => {
+  it('emits a list that lost a token at once as partial', async () => {
     const { next, lastAddresses } = openListPoller()
-    await next(both)
-    expect(await next(one)).toBeNull()
+    await next(twoTokens)
+    expect(await next(oneToken)).toBeNull()
     expect(lastAddresses()).toEqual([APPLE])
   })
 
-  it('that names a token while it leaves out another may not lose that one either without confirmation', async () => {
+  it('needs a confirmation too for the loss of a token from a partial list', async () => {
     const { next, lastAddresses } = openListPoller()
-    await next(one)
+    await next(oneToken)
     expect(await next(listBody(tesla()))).toBeNull()
     expect(lastAddresses()).toEqual([TESLA])
-    expect(await next(one)).toBeNull()
+    expect(await next(oneToken)).toBeNull()
   })
 
-  it('that grew is believed at once', async () => {
+  it('accepts a longer list at once', async () => {
     const { next } = openListPoller()
-    await next(one)
-    expect(await next(both)).toEqual([APPLE, TESLA])
+    await next(oneToken)
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
   })
 
-  it('that only renamed its tokens is believed at once', async () => {
+  it('accepts a list with renamed tokens at once', async () => {
     const { next } = openListPoller()
-    await next(both)
+    await next(twoTokens)
     expect(await next(listBody(tesla({ symbol: 'T' }), apple({ symbol: 'A' })))).toEqual([TESLA, APPLE])
   })
 
-  it('that cannot be had for a day is asked for all day, and believed when it is back', async () => {
+  it('goes on polling during an outage of a day, and accepts the list after it', async () => {
     const { next, clock } = openListPoller({ refreshMs: 3_600_000 })
-    await next(both)
+    await next(twoTokens)
     for (let hour = 1; hour <= 24; hour += 1) {
       expect(await next(new Error('timed out'))).toBeNull()
       expect(clock.now()).toBe(hour * 3_600_000)
     }
-    expect(await next(both)).toEqual([APPLE, TESLA])
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
   })
 
-  it('of two machines of which one lags behind loses nothing that either names', async () => {
+  it('loses no token while two machines answer, of which one lags', async () => {
     const { next, lastAddresses } = openListPoller()
     for (let times = 0; times < 6; times += 1) {
-      expect(await next(both)).toEqual([APPLE, TESLA])
-      expect(await next(one)).toBeNull()
+      expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+      expect(await next(oneToken)).toBeNull()
       expect(lastAddresses()).toEqual([APPLE])
     }
   })
 
-  it('goes on after a question that could not even be asked', async () => {
+  it('goes on after a request that could not be sent', async () => {
     const { next } = openListPoller()
-    await next(both)
+    await next(twoTokens)
     expect(
       await next(() => {
         throw new Error('out of sockets')
       }),
     ).toBeNull()
-    expect(await next(both)).toEqual([APPLE, TESLA])
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
   })
 
-  it('is asked for with the last text that was a list', async () => {
+  it('fetches with the last text that was a list', async () => {
     const { next, previousTexts } = openListPoller()
-    for (const answer of [both, '<html>', new Error('HTTP 503'), one, both]) await next(answer)
-    expect(previousTexts).toEqual([null, both, both, both, one])
+    for (const answer of [twoTokens, '<html>', new Error('HTTP 503'), oneToken, twoTokens]) await next(answer)
+    expect(previousTexts).toEqual([null, twoTokens, twoTokens, twoTokens, oneToken])
   })
 
-  it('never has two questions under way', async () => {
+  it('never has two requests in flight', async () => {
     const { next, fetchCount, clock } = openListPoller()
-    await next(both)
+    await next(twoTokens)
     clock.flush()
     clock.flush()
     expect(fetchCount()).toBe(2)
@@ -189,37 +189,38 @@ describe('the list', () => {
 })
 
 describe('a list that lost tokens', () => {
-  it('is believed at its third equal answer', async () => {
+  it('is accepted at its third equal answer', async () => {
     const { next, warnings } = openListPoller()
-    await next(both)
-    expect(await next(one)).toBeNull()
-    expect(await next(one)).toBeNull()
+    await next(twoTokens)
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(oneToken)).toBeNull()
     expect(warnings).toEqual(Array(2).fill('list shrank, waiting for confirmation'))
-    expect(await next(one)).toEqual([APPLE])
-    expect(await next(one)).toEqual([APPLE])
+    expect(await next(oneToken)).toEqual([APPLE])
+    expect(await next(oneToken)).toEqual([APPLE])
   })
 
-  it('is believed after no less than ten seconds, however often it is said', async () => {
+  it('is accepted after ten seconds at the earliest, even if it is repeated often', async () => {
     const { next, clock } = openListPoller({ refreshMs: 1_000 })
-    await next(both)
+    await next(twoTokens)
     let answer: readonly string[] | null = null
     const since = clock.now() + 1_000
-    for (let times = 0; times < 30 && answer === null; times += 1) answer = await next(one)
+    for (let times = 0; times < 30 && answer === null; times += 1) answer = await next(oneToken)
     expect(answer).toEqual([APPLE])
     expect(clock.now() - since).toBe(10_000)
   })
 
-  it('is not believed when it changes its mind', async () => {
+  it('is not accepted while its tokens keep changing', async () => {
     const { next } = openListPoller()
-    await next(both)
-    for (const answer of [one, none, one, listBody(tesla()), one, one]) expect(await next(answer)).toBeNull()
-    expect(await next(both)).toEqual([APPLE, TESLA])
-    expect(await next(one)).toBeNull()
-    expect(await next(one)).toBeNull()
-    expect(await next(one)).toEqual([APPLE])
+    await next(twoTokens)
+    for (const answer of [oneToken, noTokens, oneToken, listBody(tesla()), oneToken, oneToken])
+      expect(await next(answer)).toBeNull()
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(oneToken)).toEqual([APPLE])
   })
 
-  it('may say it in another order and with other prices', async () => {
+  it('is confirmed also in another order and with other prices', async () => {
     const { next } = openListPoller()
     const gold = apple({ contract_address: '0xb20000000000000000000000000000000000601d' })
     await next(listBody(apple(), tesla(), gold))
@@ -228,23 +229,23 @@ describe('a list that lost tokens', () => {
     expect(await next(listBody(apple({ nav_price: 2 }), tesla()))).toEqual([APPLE, TESLA])
   })
 
-  it('is doubted too when it gained others', async () => {
+  it('needs confirmation too if it gained others', async () => {
     const { next } = openListPoller()
-    await next(one)
+    await next(oneToken)
     expect(await next(listBody(tesla()))).toBeNull()
   })
 
-  it('is measured by what was known before a restart', async () => {
+  it('is compared with the tokens from before a restart', async () => {
     const { next } = openListPoller({ known: [APPLE, TESLA] })
-    expect(await next(one)).toBeNull()
-    expect(await next(both)).toEqual([APPLE, TESLA])
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
   })
 
-  it('to the last is empty: believed at the third answer, and never at the first', async () => {
+  it('is accepted at the third answer if it is empty', async () => {
     const { next } = openListPoller()
-    expect(await next(none)).toBeNull()
-    expect(await next(none)).toBeNull()
-    expect(await next(none)).toEqual([])
+    expect(await next(noTokens)).toBeNull()
+    expect(await next(noTokens)).toBeNull()
+    expect(await next(noTokens)).toEqual([])
   })
 })
 
@@ -266,39 +267,39 @@ describe('the list over HTTP', () => {
     return { url, fetchCount, fetch: fetchList(url) }
   }
 
-  it('is read from its place, in full', async () => {
-    const { fetch, fetchCount } = await serve((_, response) => response.end(both))
-    expect(await fetch(null)).toBe(both)
+  it('is fetched in full from its path', async () => {
+    const { fetch, fetchCount } = await serve((_, response) => response.end(twoTokens))
+    expect(await fetch(null)).toBe(twoTokens)
     expect(fetchCount).toEqual(['/v1/tokenized-stocks'])
   })
 
-  it.each([204, 304, 400, 404, 429, 500, 503])('is no list when it comes with %d', async (status) => {
+  it.each([204, 304, 400, 404, 429, 500, 503])('is refused with the status %d', async (status) => {
     const { fetch } = await serve((_, response) =>
-      response.writeHead(status).end(status === 204 || status === 304 ? '' : both),
+      response.writeHead(status).end(status === 204 || status === 304 ? '' : twoTokens),
     )
     await expect(fetch(null)).rejects.toThrow(`HTTP ${status}`)
   })
 
-  it('is not followed to another place', async () => {
-    const elsewhere = await serve((_, response) => response.end(both))
+  it('is refused with a redirect', async () => {
+    const elsewhere = await serve((_, response) => response.end(twoTokens))
     const { fetch } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end())
     await expect(fetch(null)).rejects.toThrow()
     expect(elsewhere.fetchCount).toEqual([])
   })
 
-  it('that breaks off is no list', async () => {
+  it('is refused if it breaks off', async () => {
     const { fetch } = await serve((_, response) => {
-      response.writeHead(200, { 'content-length': '1000' }).write(both.slice(0, 30))
+      response.writeHead(200, { 'content-length': '1000' }).write(twoTokens.slice(0, 30))
       response.destroy()
     })
     await expect(fetch(null)).rejects.toThrow()
   })
 
-  it('is waited for up to a deadline, to the last byte', async () => {
+  it('has a deadline for its last byte', async () => {
     const deadline = new AbortController()
     const fetchCount = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
     const { fetch } = await serve((_, response) => {
-      response.writeHead(200).write(both.slice(0, 30))
+      response.writeHead(200).write(twoTokens.slice(0, 30))
       setImmediate(() => deadline.abort(new DOMException('too slow', 'TimeoutError')))
     })
     await expect(fetch(null)).rejects.toThrow('too slow')

@@ -28,30 +28,30 @@ const logChange = (block: number, logIndex: number, change: Partial<MultiplierCh
   isApplied: false,
   ...change,
 })
-const witnessChange = (block: number, source: 'list' | 'call', to: string | null): MultiplierChange =>
+const reportedChange = (block: number, source: 'list' | 'call', to: string | null): MultiplierChange =>
   logChange(block, 999, { key: null, source, to, timestamp: null })
 const positionAt = (block: number, logIndex = 0) => ({ block, logIndex, timestamp: block * 10 })
 const multiplierFrom = (base: string | null, ...changes: readonly MultiplierChange[]): MultiplierHistory =>
   changes.reduce<MultiplierHistory>(
-    (factor, change) => (change.source === 'log' ? addLogChange : addReportedChange)(factor, change),
+    (history, change) => (change.source === 'log' ? addLogChange : addReportedChange)(history, change),
     newMultiplierHistory(base),
   )
-const valueAt = (factor: MultiplierHistory, block: number, logIndex = 0) =>
-  multiplierAt(factor, positionAt(block, logIndex)).value
+const valueAt = (history: MultiplierHistory, block: number, logIndex = 0) =>
+  multiplierAt(history, positionAt(block, logIndex)).value
 
-describe('a factor', () => {
-  it('is what was held before its change, and after it what the change says', () => {
-    const factor = multiplierFrom('1', logChange(5, 3, { from: '1', to: '2' }))
-    expect([valueAt(factor, 4, 9), valueAt(factor, 5, 2), valueAt(factor, 5, 3), valueAt(factor, 5, 4)]).toEqual([
+describe('a multiplier', () => {
+  it('has the old value before a change and the new one after it', () => {
+    const history = multiplierFrom('1', logChange(5, 3, { from: '1', to: '2' }))
+    expect([valueAt(history, 4, 9), valueAt(history, 5, 2), valueAt(history, 5, 3), valueAt(history, 5, 4)]).toEqual([
       '1',
       '1',
       '1',
       '2',
     ])
-    expect(currentMultiplier(factor)).toEqual({ value: '2', source: 'log', scheduled: null })
+    expect(currentMultiplier(history)).toEqual({ value: '2', source: 'log', scheduled: null })
   })
 
-  it('takes changes in the order of the chain, however they come', () => {
+  it('applies changes in the order of the chain, not of arrival', () => {
     const changes = [logChange(5, 1, { to: '2' }), logChange(7, 0, { to: '3' }), logChange(7, 4, { to: '4' })]
     fc.assert(
       fc.property(fc.shuffledSubarray(changes, { minLength: 3 }), (mixed) => {
@@ -60,119 +60,119 @@ describe('a factor', () => {
     )
   })
 
-  it('forgets what the block that was said to hold it does not hold', () => {
-    const factor = multiplierFrom('1', logChange(5, 1, { to: '2' }), logChange(6, 1, { to: '3' }))
-    expect(currentMultiplier(dropUnsealedMultiplierChanges(factor, 6, new Set())).value).toBe('2')
-    expect(dropUnsealedMultiplierChanges(factor, 6, new Set(['6-1']))).toBe(factor)
+  it('drops a change that its sealed block does not contain', () => {
+    const history = multiplierFrom('1', logChange(5, 1, { to: '2' }), logChange(6, 1, { to: '3' }))
+    expect(currentMultiplier(dropUnsealedMultiplierChanges(history, 6, new Set())).value).toBe('2')
+    expect(dropUnsealedMultiplierChanges(history, 6, new Set(['6-1']))).toBe(history)
   })
 
-  it('knows from the first log what was held before it, digit for digit', () => {
-    const factor = multiplierFrom('1.0005379395763694', logChange(5, 1, { from: '1.000537939576369481', to: '2' }))
-    expect(valueAt(factor, 4)).toBe('1.000537939576369481')
+  it('takes the exact value before the first log from that log', () => {
+    const history = multiplierFrom('1.0005379395763694', logChange(5, 1, { from: '1.000537939576369481', to: '2' }))
+    expect(valueAt(history, 4)).toBe('1.000537939576369481')
   })
 
-  it('is taken from the contract to the last digit, before its answer too where the list said the same number', () => {
-    const factor = multiplierFrom('1.0005379395763694', witnessChange(5, 'call', '1.000537939576369481'))
-    expect(valueAt(factor, 4)).toBe('1.000537939576369481')
-    expect(currentMultiplier(factor)).toMatchObject({ value: '1.000537939576369481', source: 'call' })
-    expect(valueAt(multiplierFrom('1', witnessChange(5, 'call', '4')), 4)).toBe('1')
+  it('takes all digits from the contract, also for the time before the call where the list has the same number', () => {
+    const history = multiplierFrom('1.0005379395763694', reportedChange(5, 'call', '1.000537939576369481'))
+    expect(valueAt(history, 4)).toBe('1.000537939576369481')
+    expect(currentMultiplier(history)).toMatchObject({ value: '1.000537939576369481', source: 'call' })
+    expect(valueAt(multiplierFrom('1', reportedChange(5, 'call', '4')), 4)).toBe('1')
   })
 
-  it('is not what the list says where a log says the same number in more digits', () => {
+  it('keeps the exact value of a log where the list rounds it', () => {
     const exact = logChange(5, 1, { from: '1', to: '1.000537939576369481' })
-    expect(currentMultiplier(multiplierFrom('1', exact, witnessChange(6, 'list', '1.0005379395763694')))).toMatchObject(
-      {
-        value: '1.000537939576369481',
-        source: 'log',
-      },
-    )
-    expect(currentMultiplier(multiplierFrom('1', exact, witnessChange(6, 'list', '2')))).toMatchObject({
+    expect(
+      currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '1.0005379395763694'))),
+    ).toMatchObject({
+      value: '1.000537939576369481',
+      source: 'log',
+    })
+    expect(currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '2')))).toMatchObject({
       value: '2',
       source: 'list',
     })
   })
 
-  it.each(['1.0005379395763694', '1.0005379395763696'])('is written as %s by a list that rounds it', (double) => {
+  it.each(['1.0005379395763694', '1.0005379395763696'])('equals %s, to which the list may round it', (double) => {
     expect(isSameDouble('1.000537939576369481', double)).toBe(true)
     expect(isSameDouble(double, '1.000537939576369481')).toBe(true)
     expect(isSameDouble('1.00053793957636', double)).toBe(false)
     expect(isSameDouble('1.00053793957636948112345', double)).toBe(true)
   })
 
-  it('changes with its log where the list was ahead of it', () => {
-    const early = multiplierFrom('1', witnessChange(4, 'list', '2'))
-    expect(valueAt(early, 5, 0)).toBe('2')
-    const factor = addLogChange(early, logChange(5, 3, { from: '1', to: '2' }))
-    expect([valueAt(factor, 5, 0), valueAt(factor, 5, 4)]).toEqual(['1', '2'])
+  it('changes with the log where the list was ahead of it', () => {
+    const ahead = multiplierFrom('1', reportedChange(4, 'list', '2'))
+    expect(valueAt(ahead, 5, 0)).toBe('2')
+    const history = addLogChange(ahead, logChange(5, 3, { from: '1', to: '2' }))
+    expect([valueAt(history, 5, 0), valueAt(history, 5, 4)]).toEqual(['1', '2'])
   })
 
-  it('is not known before what could not be read by what a log says after it', () => {
+  it('keeps its value before unread blocks, in spite of a log after them', () => {
     const gap = addUnreadGap(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), 10)
-    const factor = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
-    expect([2, 9, 10, 11, 13].map((block) => valueAt(factor, block))).toEqual(['1', '1.5', '1.5', '3', '4'])
+    const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
+    expect([2, 9, 10, 11, 13].map((block) => valueAt(history, block))).toEqual(['1', '1.5', '1.5', '3', '4'])
     const first = addLogChange(addUnreadGap(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
     expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
     expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
   })
 
-  it('is unknown again where only the list knew it and no longer does', () => {
-    expect(currentMultiplier(multiplierFrom('1', witnessChange(4, 'list', null)))).toEqual({
+  it('is unknown again if only the list had it and drops it', () => {
+    expect(currentMultiplier(multiplierFrom('1', reportedChange(4, 'list', null)))).toEqual({
       value: null,
       source: null,
       scheduled: null,
     })
   })
 
-  it('remembers so many changes and folds older ones into what was held at first', () => {
+  it('keeps a bounded number of changes, and folds older ones into the initial value', () => {
     const many = Array.from({ length: 200 }, (_, block) => logChange(block, 0, { to: String(block + 2) }))
-    const factor = multiplierFrom('1', ...many)
-    expect(factor.changes.length).toBeLessThanOrEqual(64)
-    expect(currentMultiplier(factor).value).toBe('201')
-    expect(valueAt(factor, 199)).toBe('200')
+    const history = multiplierFrom('1', ...many)
+    expect(history.changes.length).toBeLessThanOrEqual(64)
+    expect(currentMultiplier(history).value).toBe('201')
+    expect(valueAt(history, 199)).toBe('200')
   })
 })
 
-describe('a scheduled change', () => {
+describe('a schedule', () => {
   const schedule = logChange(5, 1, { phase: 'scheduled', from: '1', to: '2', effectiveAt: 75 })
   const cancellation = (block: number) => logChange(block, 0, { phase: 'cancelled', to: '2', effectiveAt: 75 })
-  /** Its time has come, and that was told. */
-  const reached = (factor: MultiplierHistory) => pendingSchedules(factor).reduce(markScheduleApplied, factor)
+  /** Chain time has reached the schedules, and they were published as effective. */
+  const markApplied = (history: MultiplierHistory) => pendingSchedules(history).reduce(markScheduleApplied, history)
 
-  it('counts once that was told, from the first block whose own time has reached it', () => {
-    const factor = multiplierFrom('1', schedule)
-    expect(valueAt(factor, 8)).toBe('1')
-    expect([6, 7, 8].map((block) => valueAt(reached(factor), block))).toEqual(['1', '1', '2'])
+  it('counts once it was published, from the first block whose time has reached it', () => {
+    const history = multiplierFrom('1', schedule)
+    expect(valueAt(history, 8)).toBe('1')
+    expect([6, 7, 8].map((block) => valueAt(markApplied(history), block))).toEqual(['1', '1', '2'])
   })
 
-  it('stands until it was told as effective', () => {
-    const factor = multiplierFrom(null, schedule)
-    expect(currentMultiplier(factor)).toEqual({ value: '1', source: 'log', scheduled: schedule })
-    expect(currentMultiplier(reached(factor))).toEqual({ value: '2', source: 'log', scheduled: null })
+  it('stays scheduled until it was published as effective', () => {
+    const history = multiplierFrom(null, schedule)
+    expect(currentMultiplier(history)).toEqual({ value: '1', source: 'log', scheduled: schedule })
+    expect(currentMultiplier(markApplied(history))).toEqual({ value: '2', source: 'log', scheduled: null })
   })
 
-  it('that is cancelled before its time never counts, and is waited for no more', () => {
-    const factor = multiplierFrom('1', schedule, cancellation(6))
-    expect(pendingSchedules(factor)).toEqual([])
-    expect(valueAt(reached(factor), 9)).toBe('1')
-    expect(currentMultiplier(factor).scheduled).toBeNull()
+  it('never counts if it is cancelled before its time, and is no longer pending', () => {
+    const history = multiplierFrom('1', schedule, cancellation(6))
+    expect(pendingSchedules(history)).toEqual([])
+    expect(valueAt(markApplied(history), 9)).toBe('1')
+    expect(currentMultiplier(history).scheduled).toBeNull()
   })
 
-  it('is waited for again where its cancellation was not so', () => {
-    const factor = dropUnsealedMultiplierChanges(multiplierFrom('1', schedule, cancellation(6)), 6, new Set())
-    expect(pendingSchedules(factor)).toMatchObject([{ to: '2' }])
-    expect(valueAt(reached(factor), 9)).toBe('2')
+  it('is pending again where its cancellation was not sealed', () => {
+    const history = dropUnsealedMultiplierChanges(multiplierFrom('1', schedule, cancellation(6)), 6, new Set())
+    expect(pendingSchedules(history)).toMatchObject([{ to: '2' }])
+    expect(valueAt(markApplied(history), 9)).toBe('2')
   })
 
-  it('is the ground for what comes after its time', () => {
-    expect(valueAt(reached(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
+  it('counts in spite of a cancellation after its time', () => {
+    expect(valueAt(markApplied(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
   })
 
-  it('gives way to another, and to a change at once', () => {
-    const other = reached(
+  it('is replaced by another schedule and by an immediate change', () => {
+    const other = markApplied(
       multiplierFrom('1', schedule, logChange(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })),
     )
     expect([valueAt(other, 8), valueAt(other, 10)]).toEqual(['1', '4'])
-    const once = reached(multiplierFrom('1', schedule, logChange(6, 0, { to: '3' })))
+    const once = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { to: '3' })))
     expect([valueAt(once, 7), valueAt(once, 10)]).toEqual(['3', '3'])
   })
 })

@@ -3,11 +3,11 @@ import { NOON } from './stock-records.ts'
 
 type NavValue = { readonly price: string | null; readonly updatedAt: number | null }
 
-/** What happens to a token's NAV, and to the relay that keeps it. */
+/** An event for a token's NAV, or for the relay that stores it. */
 export type NavAction =
   | { readonly kind: 'list'; readonly reading: NavValue }
   | { readonly kind: 'round'; readonly round: Round }
-  | { readonly kind: 'takeBack'; readonly keys: readonly string[] }
+  | { readonly kind: 'remove'; readonly keys: readonly string[] }
   | { readonly kind: 'settle'; readonly block: number; readonly sealed: readonly Round[] }
   | { readonly kind: 'clock'; readonly now: number }
   | { readonly kind: 'restart' }
@@ -15,7 +15,7 @@ export type NavAction =
 export const STALE_MS = 360_000
 const AHEAD_MS = 120_000
 
-/** What a number is worth, asked in another way than the relay asks. */
+/** Whether a reading is a valid price, decided in another way than in the relay. */
 export const isValidReading = ({ price, updatedAt }: NavValue, now: number) =>
   Number(price) > 0 && Number.isFinite(Number(price)) && updatedAt !== null && updatedAt <= now + AHEAD_MS
 
@@ -28,9 +28,15 @@ export const navStateOf = (reading: NavValue, now: number) => {
 const byTime = (a: NavValue, b: NavValue) => (a.updatedAt ?? 0) - (b.updatedAt ?? 0)
 const originRanking = ['pending call', 'pending log', 'sealed call', 'sealed log']
 const originOf = ({ sealed, key }: Round) => `${sealed ? 'sealed' : 'pending'} ${key === null ? 'call' : 'log'}`
-const sortKeyOf = (one: Round) => {
-  const { phase, round, position } = one
-  return [phase, Number(round), originRanking.indexOf(originOf(one)), position?.block ?? 0, position?.logIndex ?? 0]
+const sortKeyOf = (feedRound: Round) => {
+  const { phase, round, position } = feedRound
+  return [
+    phase,
+    Number(round),
+    originRanking.indexOf(originOf(feedRound)),
+    position?.block ?? 0,
+    position?.logIndex ?? 0,
+  ]
 }
 const byOrder = (a: Round, b: Round) => {
   const [left, right] = [sortKeyOf(a), sortKeyOf(b)]
@@ -38,7 +44,7 @@ const byOrder = (a: Round, b: Round) => {
   return differing < 0 ? 0 : (left[differing] ?? 0) - (right[differing] ?? 0)
 }
 
-/** Everything known, in no order; sorted whenever it is asked. */
+/** A simple model: it keeps everything unsorted, and sorts on every read. */
 export class NaiveNavHistory {
   now = NOON
   prices: NavValue[] = []
@@ -49,18 +55,18 @@ export class NaiveNavHistory {
     if (action.kind === 'clock') this.now = action.now
     if (action.kind === 'list') this.#applyReading(action.reading)
     if (action.kind === 'round') this.#applyRound(action.round)
-    if (action.kind === 'takeBack') this.#removeRounds(({ key }) => action.keys.some((gone) => gone === key))
+    if (action.kind === 'remove') this.#removeRounds(({ key }) => action.keys.some((removedKey) => removedKey === key))
     if (action.kind !== 'settle') return
     this.#removeRounds(
-      ({ position, key }) => position?.block === action.block && action.sealed.every((one) => one.key !== key),
+      ({ position, key }) => position?.block === action.block && action.sealed.every((round) => round.key !== key),
     )
-    for (const one of action.sealed) this.#applyRound({ ...one, sealed: true })
+    for (const round of action.sealed) this.#applyRound({ ...round, sealed: true })
   }
 
   #applyReading(reading: NavValue): void {
     if (this.invalidReading && isValidReading(this.invalidReading, this.now)) this.prices.push(this.invalidReading)
     this.invalidReading = null
-    this.prices = this.prices.filter((one) => isValidReading(one, this.now))
+    this.prices = this.prices.filter((known) => isValidReading(known, this.now))
     const newest = Math.max(...this.prices.map(({ updatedAt }) => updatedAt ?? 0))
     if (isValidReading(reading, this.now)) {
       this.prices = [...this.prices.filter(({ updatedAt }) => updatedAt !== reading.updatedAt), reading]
@@ -69,22 +75,22 @@ export class NaiveNavHistory {
 
   #applyRound(round: Round): void {
     const id = ({ key, phase, round: nth }: Round) => key ?? `${phase}/${nth}`
-    const index = this.feed.findIndex((one) => id(one) === id(round))
+    const index = this.feed.findIndex((known) => id(known) === id(round))
     if (index < 0) this.feed.push(round)
     else if (round.sealed || !this.feed[index]?.sealed) this.feed[index] = round
   }
 
-  #removeRounds(isLost: (round: Round) => boolean): void {
-    const lost = this.feed.filter((one) => one.key !== null && isLost(one))
-    const numbers = lost.map(({ phase, round }) => `${phase}/${round}`)
+  #removeRounds(isRemoved: (round: Round) => boolean): void {
+    const removed = this.feed.filter((known) => known.key !== null && isRemoved(known))
+    const numbers = removed.map(({ phase, round }) => `${phase}/${round}`)
     this.feed = this.feed.filter(
-      (one) => !lost.includes(one) && (one.key !== null || !numbers.includes(`${one.phase}/${one.round}`)),
+      (known) => !removed.includes(known) && (known.key !== null || !numbers.includes(`${known.phase}/${known.round}`)),
     )
   }
 
   #listReadings(now: number): NavValue[] {
     const all = [...this.prices.toSorted(byTime), ...(this.invalidReading ? [this.invalidReading] : [])]
-    return this.feed.length > 0 ? all.filter((one) => isValidReading(one, now)) : all
+    return this.feed.length > 0 ? all.filter((listed) => isValidReading(listed, now)) : all
   }
 
   current() {
@@ -96,9 +102,9 @@ export class NaiveNavHistory {
     return { reading: { price: round.price, updatedAt: round.updatedAt }, source: 'log', missed: false }
   }
 
-  currentAt(madeAt: number): NavValue {
-    const known = [...this.#listReadings(madeAt), ...this.feed.toSorted(byOrder)]
-    const past = known.filter(({ updatedAt }) => updatedAt !== null && updatedAt <= madeAt)
+  currentAt(time: number): NavValue {
+    const known = [...this.#listReadings(time), ...this.feed.toSorted(byOrder)]
+    const past = known.filter(({ updatedAt }) => updatedAt !== null && updatedAt <= time)
     const { price, updatedAt } = past.toSorted(byTime).at(-1) ?? { price: null, updatedAt: null }
     return { price, updatedAt }
   }

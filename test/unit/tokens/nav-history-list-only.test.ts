@@ -14,12 +14,12 @@ const timeAt = (minutes: number): number => NOON + minutes * MINUTE_MS
 const navReading = (price: string | null, updatedAt: number | null): NavReading => ({ price, updatedAt })
 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
-  readings.reduce((rounds, reading) => addListReading(rounds, reading, listTime), emptyNavHistory)
-const stateOf = (rounds: NavHistory, { now, staleMs } = listTime) =>
-  navAt(currentNav(rounds, { now, staleMs }).reading, now, staleMs).state
+  readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
+const stateOf = (history: NavHistory, { now, staleMs } = listTime) =>
+  navAt(currentNav(history, { now, staleMs }).reading, now, staleMs).state
 
-describe('the list alone', () => {
-  it('has said nothing at first', () => {
+describe('the list without a feed', () => {
+  it('has no reading at first', () => {
     expect(currentNav(emptyNavHistory, listTime)).toEqual({
       reading: navReading(null, null),
       source: 'list',
@@ -28,57 +28,57 @@ describe('the list alone', () => {
     expect(navReadingAt(emptyNavHistory, NOON)).toEqual(navReading(null, null))
   })
 
-  it('alternates between machines, and the newest time wins', () => {
-    const rounds = historyOf(
+  it('may come from several machines, of which the newest time wins', () => {
+    const history = historyOf(
       navReading('2', timeAt(-5)),
       navReading('1', timeAt(-9)),
       navReading('2', timeAt(-5)),
       navReading('1', timeAt(-9)),
     )
-    expect(currentNav(rounds, listTime).reading).toEqual(navReading('2', timeAt(-5)))
-    expect(addListReading(rounds, navReading('1', timeAt(-9)), listTime)).toBe(rounds)
+    expect(currentNav(history, listTime).reading).toEqual(navReading('2', timeAt(-5)))
+    expect(addListReading(history, navReading('1', timeAt(-9)), listTime)).toBe(history)
   })
 
-  it('corrects itself by another value of the same time', () => {
+  it('replaces a reading by another of the same time', () => {
     expect(historyOf(navReading('1', timeAt(-5)), navReading('2', timeAt(-5))).list).toEqual([
       navReading('2', timeAt(-5)),
     ])
   })
 
   it.each([
-    ['zero', navReading('0', timeAt(-1)), 'invalid'],
+    ['a zero', navReading('0', timeAt(-1)), 'invalid'],
     ['a word', navReading('string', timeAt(-1)), 'invalid'],
-    ['of no readable time', navReading('3', null), 'invalid'],
-    ['of the future', navReading('3', timeAt(60)), 'invalid'],
-    ['no price', navReading(null, timeAt(-1)), 'missing'],
-    ['nothing at all', navReading(null, null), 'missing'],
-  ])('that says what is %s is held to it until its next word, and no longer', (_, garbage, state) => {
+    ['a price without a readable time', navReading('3', null), 'invalid'],
+    ['a price of the future', navReading('3', timeAt(60)), 'invalid'],
+    ['a time without a price', navReading(null, timeAt(-1)), 'missing'],
+    ['neither price nor time', navReading(null, null), 'missing'],
+  ])('has %s as its NAV only until the next reading', (_, garbage, state) => {
     const before = historyOf(navReading('2', timeAt(-5)))
-    const rounds = addListReading(before, garbage, listTime)
-    expect(currentNav(rounds, listTime).reading).toEqual(garbage)
-    expect(stateOf(rounds)).toBe(state)
-    expect(currentNav(addListReading(rounds, navReading('3', timeAt(-2)), listTime), listTime).reading).toEqual(
+    const history = addListReading(before, garbage, listTime)
+    expect(currentNav(history, listTime).reading).toEqual(garbage)
+    expect(stateOf(history)).toBe(state)
+    expect(currentNav(addListReading(history, navReading('3', timeAt(-2)), listTime), listTime).reading).toEqual(
       navReading('3', timeAt(-2)),
     )
-    expect(addListReading(rounds, navReading('2', timeAt(-5)), listTime)).toEqual(before)
-    expect(currentNav(addListReading(rounds, navReading('1', timeAt(-9)), listTime), listTime).reading).toEqual(
+    expect(addListReading(history, navReading('2', timeAt(-5)), listTime)).toEqual(before)
+    expect(currentNav(addListReading(history, navReading('1', timeAt(-9)), listTime), listTime).reading).toEqual(
       navReading('2', timeAt(-5)),
     )
   })
 
-  it('that says garbage of an older time is not heard', () => {
-    const rounds = historyOf(navReading('2', timeAt(-5)))
-    expect(addListReading(rounds, navReading('0', timeAt(-6)), listTime)).toBe(rounds)
+  it('ignores garbage of an older time', () => {
+    const history = historyOf(navReading('2', timeAt(-5)))
+    expect(addListReading(history, navReading('0', timeAt(-6)), listTime)).toBe(history)
   })
 
-  it('that said a time of the future is right once the clock reaches it', () => {
-    const rounds = historyOf(navReading('3', timeAt(10)))
-    expect(stateOf(rounds)).toBe('invalid')
-    expect(stateOf(rounds, listTimeAfter(8 * MINUTE_MS))).toBe('fresh')
+  it('has a fresh NAV once the clock reaches its future time', () => {
+    const history = historyOf(navReading('3', timeAt(10)))
+    expect(stateOf(history)).toBe('invalid')
+    expect(stateOf(history, listTimeAfter(8 * MINUTE_MS))).toBe('fresh')
   })
 
-  it('said under a clock that ran ahead does not block what it says once the clock is set back', () => {
-    const rounds = addListReading(emptyNavHistory, navReading('3', timeAt(60)), listTimeAfter(60 * MINUTE_MS))
-    expect(currentNav(addListReading(rounds, navReading('2', timeAt(-1)), listTime), listTime).reading.price).toBe('2')
+  it('replaces a reading of a clock that was ahead once the clock is set back', () => {
+    const history = addListReading(emptyNavHistory, navReading('3', timeAt(60)), listTimeAfter(60 * MINUTE_MS))
+    expect(currentNav(addListReading(history, navReading('2', timeAt(-1)), listTime), listTime).reading.price).toBe('2')
   })
 })

@@ -2,19 +2,19 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type NavReading, navAt } from '../../../src/tokens/nav.ts'
-import * as rounds from '../../../src/tokens/nav-history.ts'
+import * as navHistory from '../../../src/tokens/nav-history.ts'
 import { isValidReading, NaiveNavHistory, type NavAction, navStateOf, STALE_MS } from './naive-nav-history.ts'
 import { NOON } from './stock-records.ts'
 
-type Round = rounds.Round
-/** What is put to the test: the functions as they are, or one of them spoilt. */
-type NavHistoryApi = typeof rounds & { readonly navAt: typeof navAt }
+type Round = navHistory.Round
+/** The tested functions: the real ones, or with one planted bug. */
+type NavHistoryApi = typeof navHistory & { readonly navAt: typeof navAt }
 
 const MINUTE_MS = 60_000
 const arbTime = fc.integer({ min: -10, max: 10 }).map((minutes) => NOON + minutes * MINUTE_MS)
 const arbPrice = fc.constantFrom('324.3014', '1.50', '2', '3e2', '0.00000001')
 const arbGarbage = fc.constantFrom('0', '0.000', '-0', '-1.5', '0e5', 'string', 'object', 'boolean', '1'.repeat(500))
-/** As JSON brings them back. */
+/** Plain objects, as JSON returns them. */
 const plain = { noNullPrototype: true } as const
 const arbReading: fc.Arbitrary<NavReading> = fc.record(
   {
@@ -34,7 +34,11 @@ const keyOf = (block: number, logIndex: number) => `${block}-0xaa-${logIndex}`
 const arbLog = (arbInBlock: fc.Arbitrary<number>): fc.Arbitrary<Round> =>
   fc
     .record({ ...arbNumber, ...arbAnswer, block: arbInBlock, logIndex: arbLogIndex, sealed: fc.boolean() }, plain)
-    .map(({ block, logIndex, ...said }) => ({ ...said, position: { block, logIndex }, key: keyOf(block, logIndex) }))
+    .map(({ block, logIndex, ...answer }) => ({
+      ...answer,
+      position: { block, logIndex },
+      key: keyOf(block, logIndex),
+    }))
 const arbCall: fc.Arbitrary<Round> = fc.record(
   {
     ...arbNumber,
@@ -58,88 +62,88 @@ const arbAction: fc.Arbitrary<NavAction> = fc.oneof(
     weight: 2,
     arbitrary: fc
       .array(fc.tuple(arbBlock, arbLogIndex), { minLength: 1, maxLength: 4 })
-      .map((places): NavAction => ({ kind: 'takeBack', keys: places.map((place) => keyOf(...place)) })),
+      .map((positions): NavAction => ({ kind: 'remove', keys: positions.map((position) => keyOf(...position)) })),
   },
   { weight: 2, arbitrary: arbSettledBlock },
   { weight: 2, arbitrary: arbTime.map((now): NavAction => ({ kind: 'clock', now })) },
   { weight: 1, arbitrary: fc.constant<NavAction>({ kind: 'restart' }) },
 )
-/** Long and short, with and without a feed: the list behaves otherwise beside one. */
+/** Long and short, with and without a feed, since the list counts differently beside one. */
 const arbActions = fc
   .tuple(fc.array(arbAction, { minLength: 1, maxLength: 30, size: 'max' }), fc.boolean())
   .map(([actions, hasFeed]) =>
     hasFeed ? actions : actions.filter(({ kind }) => kind !== 'round' && kind !== 'settle'),
   )
 
-/** Lets both live through a history, and says where they first disagree. */
+/** Applies the actions to the functions and to the model, and returns the first difference. */
 function firstDisagreement(
   api: NavHistoryApi,
   actions: readonly NavAction[],
-  seen: Set<string> = new Set(),
+  states: Set<string> = new Set(),
 ): string | null {
-  const naive = new NaiveNavHistory()
-  let known = api.emptyNavHistory
+  const model = new NaiveNavHistory()
+  let history = api.emptyNavHistory
   for (const action of actions) {
-    naive.apply(action)
-    const { now } = naive
+    model.apply(action)
+    const { now } = model
     const timing = { now, staleMs: STALE_MS }
-    known = deepFreeze(applyAction(api, known, action, timing))
-    const [held, expected] = [api.currentNav(known, timing), naive.current()]
-    const nav = api.navAt(held.reading, now, STALE_MS)
-    if (!isDeepStrictEqual(held, expected)) return `holds ${JSON.stringify(held)}, not ${JSON.stringify(expected)}`
+    history = deepFreeze(applyAction(api, history, action, timing))
+    const [current, expected] = [api.currentNav(history, timing), model.current()]
+    const nav = api.navAt(current.reading, now, STALE_MS)
+    if (!isDeepStrictEqual(current, expected)) return `has ${JSON.stringify(current)}, not ${JSON.stringify(expected)}`
     if (nav.state !== navStateOf(expected.reading, now)) return `is ${nav.state}`
-    if (nav.price !== null && !isValidReading({ ...held.reading, price: nav.price }, now))
-      return `passes ${nav.price} on`
-    for (const madeAt of [now - 7 * MINUTE_MS, now - MINUTE_MS, now]) {
-      if (!isDeepStrictEqual(api.navReadingAt(known, madeAt), naive.currentAt(madeAt)))
-        return `has another past at ${madeAt}`
+    if (nav.price !== null && !isValidReading({ ...current.reading, price: nav.price }, now))
+      return `publishes ${nav.price}`
+    for (const time of [now - 7 * MINUTE_MS, now - MINUTE_MS, now]) {
+      if (!isDeepStrictEqual(api.navReadingAt(history, time), model.currentAt(time)))
+        return `has another past at ${time}`
     }
-    if (!isDeepStrictEqual(JSON.parse(JSON.stringify(known)), known)) return 'is lost on the way through JSON'
-    seen.add(`${held.source}: ${nav.state}`).add(`missed: ${held.missed}`)
+    if (!isDeepStrictEqual(JSON.parse(JSON.stringify(history)), history)) return 'does not survive JSON'
+    states.add(`${current.source}: ${nav.state}`).add(`missed: ${current.missed}`)
   }
   return null
 }
 
 function applyAction(
   api: NavHistoryApi,
-  known: rounds.NavHistory,
+  history: navHistory.NavHistory,
   action: NavAction,
   timing: { now: number; staleMs: number },
 ) {
   switch (action.kind) {
     case 'list':
-      return api.addListReading(known, action.reading, timing)
+      return api.addListReading(history, action.reading, timing)
     case 'round':
-      return api.addRound(known, action.round)
-    case 'takeBack':
-      return api.removeRounds(known, new Set(action.keys))
+      return api.addRound(history, action.round)
+    case 'remove':
+      return api.removeRounds(history, new Set(action.keys))
     case 'settle':
-      return api.applySealedRounds(known, action.block, action.sealed)
+      return api.applySealedRounds(history, action.block, action.sealed)
     case 'restart':
-      return JSON.parse(JSON.stringify(known)) as rounds.NavHistory
+      return JSON.parse(JSON.stringify(history)) as navHistory.NavHistory
     case 'clock':
-      return known
+      return history
   }
 }
 
-/** So that what was held before cannot be changed unnoticed. */
+/** Makes a hidden change of an earlier history throw. */
 function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const inner of Object.values(value)) deepFreeze(inner)
   return Object.freeze(value)
 }
 
-const realApi: NavHistoryApi = { ...rounds, navAt }
-const property = (api: NavHistoryApi, seen?: Set<string>) =>
+const realApi: NavHistoryApi = { ...navHistory, navAt }
+const property = (api: NavHistoryApi, states?: Set<string>) =>
   fc.property(arbActions, (actions) => {
-    const found = firstDisagreement(api, actions, seen)
+    const found = firstDisagreement(api, actions, states)
     if (found !== null) throw new Error(found)
   })
 
-it('whatever happens, the NAV that is held is the one that a sorted list of everything known shows', () => {
-  const seen = new Set<string>()
-  fc.assert(property(realApi, seen), { numRuns: 300 })
-  expect([...seen].sort()).toEqual([
+it('the NAV history agrees with a simple model after random actions', () => {
+  const states = new Set<string>()
+  fc.assert(property(realApi, states), { numRuns: 300 })
+  expect([...states].sort()).toEqual([
     'list: fresh',
     'list: invalid',
     'list: missing',
@@ -154,45 +158,45 @@ it('whatever happens, the NAV that is held is the one that a sorted list of ever
 
 it.each<[string, Partial<NavHistoryApi>]>([
   [
-    'takes the round that came last for the newest',
+    'takes the round that arrived last as the newest',
     {
-      addRound: (known, round) => ({
-        ...known,
-        feed: [...known.feed.filter(({ key }) => key === null || key !== round.key), round],
+      addRound: (history, round) => ({
+        ...history,
+        feed: [...history.feed.filter(({ key }) => key === null || key !== round.key), round],
       }),
     },
   ],
   [
-    'believes the list whenever it speaks',
-    { addListReading: (known, reading) => ({ ...known, list: [...known.list, reading] }) },
+    'takes every reading of the list as the newest',
+    { addListReading: (history, reading) => ({ ...history, list: [...history.list, reading] }) },
   ],
-  ['keeps what was taken back', { removeRounds: (known) => known }],
+  ['keeps removed rounds', { removeRounds: (history) => history }],
   [
-    'forgets that a settled block lacks a round',
-    { applySealedRounds: (known, _, sealed) => sealed.reduce(rounds.addRound, known) },
+    'keeps the rounds that a settled block lacks',
+    { applySealedRounds: (history, _, sealed) => sealed.reduce(navHistory.addRound, history) },
   ],
   [
-    'prefers the feed though the list is newer',
+    'prefers the feed although the list is newer',
     {
-      currentNav: (known, timing) => {
-        const held = rounds.currentNav(known, timing)
-        const { price = null, updatedAt = null } = known.feed.at(-1) ?? {}
-        return held.missed ? { reading: { price, updatedAt }, source: 'log', missed: false } : held
+      currentNav: (history, timing) => {
+        const current = navHistory.currentNav(history, timing)
+        const { price = null, updatedAt = null } = history.feed.at(-1) ?? {}
+        return current.missed ? { reading: { price, updatedAt }, source: 'log', missed: false } : current
       },
     },
   ],
   [
-    'knows no past',
-    { navReadingAt: (known, madeAt) => rounds.currentNav(known, { now: madeAt, staleMs: STALE_MS }).reading },
+    'reads past NAVs from the current state',
+    { navReadingAt: (history, time) => navHistory.currentNav(history, { now: time, staleMs: STALE_MS }).reading },
   ],
   [
-    'passes on what is no price',
+    'publishes invalid prices',
     { navAt: (reading, now, boundMs) => ({ ...navAt(reading, now, boundMs), price: reading.price }) },
   ],
   [
-    'calls what is ahead fresh',
+    'calls future times fresh',
     { navAt: (reading, now, boundMs) => navAt(reading, Math.max(now, reading.updatedAt ?? 0), boundMs) },
   ],
-])('a relay that %s is found out', (_, spoilt) => {
-  expect(fc.check(property({ ...realApi, ...spoilt }), { numRuns: 300, endOnFailure: true }).failed).toBe(true)
+])('the model detects a relay that %s', (_, planted) => {
+  expect(fc.check(property({ ...realApi, ...planted }), { numRuns: 300, endOnFailure: true }).failed).toBe(true)
 })

@@ -19,12 +19,12 @@ const timeAt = (minutes: number): number => NOON + minutes * MINUTE_MS
 const navReading = (price: string | null, updatedAt: number | null): NavReading => ({ price, updatedAt })
 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
-  readings.reduce((rounds, reading) => addListReading(rounds, reading, listTime), emptyNavHistory)
-const withRounds = (rounds: NavHistory, ...all: readonly Round[]): NavHistory => all.reduce(addRound, rounds)
-const stateOf = (rounds: NavHistory) =>
-  navAt(currentNav(rounds, listTime).reading, listTime.now, listTime.staleMs).state
+  readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
+const withRounds = (history: NavHistory, ...all: readonly Round[]): NavHistory => all.reduce(addRound, history)
+const stateOf = (history: NavHistory) =>
+  navAt(currentNav(history, listTime).reading, listTime.now, listTime.staleMs).state
 
-/** A round that a log of a pre-confirmed block says: its value is its number, a minute apart from the next. */
+/** A round from a pre-confirmed log. Its price is its number, and rounds are a minute apart. */
 const log = (nth: number, other: Partial<Round> = {}): Round => ({
   price: String(nth),
   updatedAt: timeAt(nth - 100),
@@ -40,7 +40,7 @@ const call = (nth: number, other: Partial<Round> = {}): Round => sealed(nth, { p
 const keys = (...nths: readonly number[]): ReadonlySet<string> => new Set(nths.map((nth) => `${nth}-0xaa-0`))
 
 describe('a round', () => {
-  it('takes its place by phase and number, whenever it comes', () => {
+  it('is ordered by phase and number, not by arrival', () => {
     const inOrder = withRounds(emptyNavHistory, log(98), log(99), log(100))
     expect(withRounds(emptyNavHistory, log(100), log(98), log(99))).toEqual(inOrder)
     expect(currentNav(inOrder, listTime)).toEqual({
@@ -50,176 +50,181 @@ describe('a round', () => {
     })
   })
 
-  it('counts by its number, not by its digits', () => {
+  it('is ordered by its number, not by the text of the number', () => {
     expect(currentNav(withRounds(emptyNavHistory, log(100), log(99)), listTime).reading.price).toBe('100')
-    const vast = withRounds(
+    const large = withRounds(
       emptyNavHistory,
       log(1, { round: '18446744073709551616' }),
       log(2, { round: '18446744073709551615' }),
     )
-    expect(currentNav(vast, listTime).reading.price).toBe('1')
+    expect(currentNav(large, listTime).reading.price).toBe('1')
   })
 
-  it('of a new aggregator is newer, though that starts at round 1', () => {
-    const rounds = withRounds(
+  it('of a new aggregator is newer, even if that starts at round 1', () => {
+    const history = withRounds(
       emptyNavHistory,
       log(100),
       log(1, { phase: 3, price: '7', updatedAt: timeAt(1) }),
       log(101),
     )
-    expect(currentNav(rounds, listTime).reading).toEqual(navReading('7', timeAt(1)))
+    expect(currentNav(history, listTime).reading).toEqual(navReading('7', timeAt(1)))
   })
 
-  it('said again is the same', () => {
-    const rounds = withRounds(emptyNavHistory, log(99), call(100))
-    expect(withRounds(rounds, log(99), call(100))).toBe(rounds)
+  it('does not change the history when it is repeated', () => {
+    const history = withRounds(emptyNavHistory, log(99), call(100))
+    expect(withRounds(history, log(99), call(100))).toBe(history)
   })
 
-  it('that is sealed confirms the one that was pre-confirmed, and stays so', () => {
-    const rounds = withRounds(emptyNavHistory, log(100), sealed(100, { price: '3' }))
-    expect(rounds.feed).toEqual([sealed(100, { price: '3' })])
-    expect(addRound(rounds, log(100))).toBe(rounds)
+  it('replaces its pre-confirmed version once it is sealed, and stays sealed', () => {
+    const history = withRounds(emptyNavHistory, log(100), sealed(100, { price: '3' }))
+    expect(history.feed).toEqual([sealed(100, { price: '3' })])
+    expect(addRound(history, log(100))).toBe(history)
   })
 
-  it('of other content under the same key is amended', () => {
-    const rounds = withRounds(emptyNavHistory, log(99), log(100), log(100, { price: '3', round: '98' }))
-    expect(rounds.feed.map(({ round }) => round)).toEqual(['98', '99'])
+  it('replaces a round with the same key and other content', () => {
+    const history = withRounds(emptyNavHistory, log(99), log(100), log(100, { price: '3', round: '98' }))
+    expect(history.feed.map(({ round }) => round)).toEqual(['98', '99'])
   })
 
-  it('is known best by a sealed log, then by a call, then by a pre-confirmed log', () => {
-    const [early, asked, right] = [log(100, { price: '1' }), call(100, { price: '2' }), sealed(100, { price: '3' })]
-    expect(currentNav(withRounds(emptyNavHistory, asked, early), listTime).reading.price).toBe('2')
+  it('is taken from a sealed log first, then from a call, then from a pre-confirmed log', () => {
+    const [logged, called, sealedLog] = [
+      log(100, { price: '1' }),
+      call(100, { price: '2' }),
+      sealed(100, { price: '3' }),
+    ]
+    expect(currentNav(withRounds(emptyNavHistory, called, logged), listTime).reading.price).toBe('2')
     expect(
-      currentNav(withRounds(emptyNavHistory, { ...right, key: '101-0xbb-0' }, asked, early), listTime).reading.price,
+      currentNav(withRounds(emptyNavHistory, { ...sealedLog, key: '101-0xbb-0' }, called, logged), listTime).reading
+        .price,
     ).toBe('3')
   })
 
-  it('that two blocks hold is of the later one, until the earlier is settled', () => {
+  it('in two blocks is taken from the later one', () => {
     const again = log(100, { price: '3', position: { block: 101, logIndex: 0 }, key: '101-0xaa-0' })
-    const rounds = withRounds(emptyNavHistory, again, log(100))
-    expect(currentNav(rounds, listTime).reading.price).toBe('3')
-    expect(applySealedRounds(rounds, 100, []).feed).toEqual([again])
+    const history = withRounds(emptyNavHistory, again, log(100))
+    expect(currentNav(history, listTime).reading.price).toBe('3')
+    expect(applySealedRounds(history, 100, []).feed).toEqual([again])
   })
 
   it.each([
     ['zero', log(100, { price: '0' })],
     ['negative', log(100, { price: priceOf(-5n, 8) })],
-    ['of a time that is ahead', log(100, { updatedAt: timeAt(3) })],
-    ['of no readable time', log(100, { updatedAt: null })],
-  ])('that is %s is held, invalid, over what the list goes on saying', (_, round) => {
-    const rounds = withRounds(historyOf(navReading('99', timeAt(-1))), log(99), round)
-    expect(currentNav(rounds, listTime).source).toBe('log')
-    expect(stateOf(rounds)).toBe('invalid')
-    expect(stateOf(withRounds(rounds, log(101)))).toBe('fresh')
+    ['of a future time', log(100, { updatedAt: timeAt(3) })],
+    ['without a readable time', log(100, { updatedAt: null })],
+  ])('that is %s is the NAV, invalid, in spite of an older list', (_, round) => {
+    const history = withRounds(historyOf(navReading('99', timeAt(-1))), log(99), round)
+    expect(currentNav(history, listTime).source).toBe('log')
+    expect(stateOf(history)).toBe('invalid')
+    expect(stateOf(withRounds(history, log(101)))).toBe('fresh')
   })
 
-  it('is written with all its digits', () => {
+  it('has a price with all digits', () => {
     expect(priceOf(32_430_140_000n, 8)).toBe('324.3014')
     expect(priceOf(-1n, 8)).toBe('-0.00000001')
     expect(priceOf(0n, 8)).toBe('0')
   })
 })
 
-describe('a round that is taken back', () => {
-  it('restores the former value, though that is older', () => {
-    const rounds = removeRounds(withRounds(emptyNavHistory, log(99), log(100)), keys(100))
-    expect(currentNav(rounds, listTime).reading).toEqual(navReading('99', timeAt(-1)))
+describe('a removed round', () => {
+  it('restores the previous value, although that is older', () => {
+    const history = removeRounds(withRounds(emptyNavHistory, log(99), log(100)), keys(100))
+    expect(currentNav(history, listTime).reading).toEqual(navReading('99', timeAt(-1)))
   })
 
-  it('and was the only one leaves the list with its last word', () => {
-    const rounds = removeRounds(
+  it('leaves the last reading of the list if it was the only round', () => {
+    const history = removeRounds(
       withRounds(historyOf(navReading('99', timeAt(-1)), navReading('0', null)), log(100)),
       keys(100),
     )
-    expect(currentNav(rounds, listTime)).toEqual({ reading: navReading('0', null), source: 'list', missed: false })
+    expect(currentNav(history, listTime)).toEqual({ reading: navReading('0', null), source: 'list', missed: false })
   })
 
-  it('takes what a call said of it along, and returns like any other', () => {
-    const rounds = removeRounds(withRounds(emptyNavHistory, call(99), log(100), call(100)), keys(100))
-    expect(rounds.feed).toEqual([call(99)])
-    expect(currentNav(withRounds(rounds, log(100)), listTime).reading.price).toBe('100')
+  it('is also removed where a call answered it, and may come again', () => {
+    const history = removeRounds(withRounds(emptyNavHistory, call(99), log(100), call(100)), keys(100))
+    expect(history.feed).toEqual([call(99)])
+    expect(currentNav(withRounds(history, log(100)), listTime).reading.price).toBe('100')
   })
 
-  it('and never came changes nothing', () => {
-    const rounds = withRounds(emptyNavHistory, log(99))
-    expect(removeRounds(rounds, keys(100))).toBe(rounds)
+  it('changes nothing if it never arrived', () => {
+    const history = withRounds(emptyNavHistory, log(99))
+    expect(removeRounds(history, keys(100))).toBe(history)
   })
 })
 
 describe('a settled block', () => {
-  it('takes back the rounds that it lacks, and confirms and adds those that it has', () => {
-    const [one, two, three] = [0, 1, 2].map((logIndex) =>
+  it('removes the rounds that it lacks, and seals and adds those that it contains', () => {
+    const [first, second, third] = [0, 1, 2].map((logIndex) =>
       log(100 + logIndex, { position: { block: 50, logIndex }, key: `50-0xaa-${logIndex}` }),
     )
-    if (!one || !two || !three) throw new Error('no rounds')
-    const rounds = withRounds(emptyNavHistory, log(99), call(98), one, two)
-    expect(applySealedRounds(rounds, 50, [two, three]).feed).toEqual([
+    if (!first || !second || !third) throw new Error('no rounds')
+    const history = withRounds(emptyNavHistory, log(99), call(98), first, second)
+    expect(applySealedRounds(history, 50, [second, third]).feed).toEqual([
       call(98),
       log(99),
-      { ...two, sealed: true },
-      { ...three, sealed: true },
+      { ...second, sealed: true },
+      { ...third, sealed: true },
     ])
   })
 
-  it('that is replaced by another takes back what it had sealed', () => {
+  it('removes its sealed rounds when another block replaces it', () => {
     expect(applySealedRounds(withRounds(emptyNavHistory, sealed(99), sealed(100)), 100, []).feed).toEqual([sealed(99)])
   })
 
-  it('that says what is known changes nothing', () => {
-    const rounds = withRounds(emptyNavHistory, sealed(99), sealed(100))
-    expect(applySealedRounds(rounds, 100, [log(100)])).toBe(rounds)
+  it('changes nothing if its rounds are sealed already', () => {
+    const history = withRounds(emptyNavHistory, sealed(99), sealed(100))
+    expect(applySealedRounds(history, 100, [log(100)])).toBe(history)
   })
 })
 
 describe('the list beside a feed', () => {
-  it('that says the same round leaves it to the feed', () => {
-    const rounds = withRounds(historyOf(navReading('100.0', timeAt(0))), log(100))
-    expect(currentNav(rounds, listTime)).toEqual({
+  it('leaves the same round to the feed', () => {
+    const history = withRounds(historyOf(navReading('100.0', timeAt(0))), log(100))
+    expect(currentNav(history, listTime)).toEqual({
       reading: navReading('100', timeAt(0)),
       source: 'log',
       missed: false,
     })
   })
 
-  it('that is newer is held, and the feed has missed a round until it brings one', () => {
-    const rounds = withRounds(historyOf(navReading('100', timeAt(0))), log(99))
-    expect(currentNav(rounds, listTime)).toEqual({
+  it('counts if it is newer, and the feed has missed a round until it publishes one', () => {
+    const history = withRounds(historyOf(navReading('100', timeAt(0))), log(99))
+    expect(currentNav(history, listTime)).toEqual({
       reading: navReading('100', timeAt(0)),
       source: 'list',
       missed: true,
     })
-    expect(currentNav(withRounds(rounds, log(100)), listTime)).toMatchObject({ source: 'log', missed: false })
+    expect(currentNav(withRounds(history, log(100)), listTime)).toMatchObject({ source: 'log', missed: false })
   })
 
-  it('that says a round which the feed had before is behind, whatever the newest one has for a time', () => {
-    const rounds = withRounds(
+  it('does not count with the time of an earlier round, even if the newest round has an older time', () => {
+    const history = withRounds(
       historyOf(navReading('100', timeAt(0))),
       log(100),
       log(1, { phase: 3, updatedAt: timeAt(-2) }),
     )
-    expect(currentNav(rounds, listTime)).toMatchObject({ source: 'log', missed: false })
+    expect(currentNav(history, listTime)).toMatchObject({ source: 'log', missed: false })
   })
 
   it.each([
-    ['zero', navReading('0', timeAt(1))],
-    ['of the future', navReading('200', timeAt(60))],
-    ['of no readable time', navReading('200', null)],
-    ['missing', navReading(null, timeAt(1))],
-  ])('never displaces a round by what is %s', (_, garbage) => {
-    const rounds = withRounds(historyOf(navReading('98', timeAt(-2)), garbage), log(99))
-    expect(currentNav(rounds, listTime)).toMatchObject({ reading: { price: '99' }, source: 'log', missed: false })
+    ['a zero', navReading('0', timeAt(1))],
+    ['a price of the future', navReading('200', timeAt(60))],
+    ['a price without a readable time', navReading('200', null)],
+    ['a missing price', navReading(null, timeAt(1))],
+  ])('never displaces a round by %s', (_, garbage) => {
+    const history = withRounds(historyOf(navReading('98', timeAt(-2)), garbage), log(99))
+    expect(currentNav(history, listTime)).toMatchObject({ reading: { price: '99' }, source: 'log', missed: false })
   })
 })
 
-describe('the NAV of a past moment', () => {
-  it('is the newest that had been published by then, whoever said it and whenever it was heard', () => {
-    const rounds = withRounds(
+describe('the NAV at a past time', () => {
+  it('is the newest published by then, independent of its source and arrival', () => {
+    const history = withRounds(
       historyOf(navReading('94.5', timeAt(-5.5)), navReading('97', timeAt(-3))),
       log(96),
       log(95),
       log(97),
     )
-    expect([-9, -5.5, -5, -4, -3.5, -3, 0].map((minutes) => navReadingAt(rounds, timeAt(minutes)))).toEqual([
+    expect([-9, -5.5, -5, -4, -3.5, -3, 0].map((minutes) => navReadingAt(history, timeAt(minutes)))).toEqual([
       navReading(null, null),
       navReading('94.5', timeAt(-5.5)),
       navReading('95', timeAt(-5)),
@@ -230,20 +235,20 @@ describe('the NAV of a past moment', () => {
     ])
   })
 
-  it('knows the list’s garbage only while there is no feed', () => {
-    const rounds = historyOf(navReading('1', timeAt(-9)), navReading('0', timeAt(-5)))
-    expect(navReadingAt(rounds, timeAt(-4))).toEqual(navReading('0', timeAt(-5)))
-    expect(navReadingAt(withRounds(rounds, log(99)), timeAt(-4))).toEqual(navReading('1', timeAt(-9)))
+  it('includes garbage of the list only while there is no feed', () => {
+    const history = historyOf(navReading('1', timeAt(-9)), navReading('0', timeAt(-5)))
+    expect(navReadingAt(history, timeAt(-4))).toEqual(navReading('0', timeAt(-5)))
+    expect(navReadingAt(withRounds(history, log(99)), timeAt(-4))).toEqual(navReading('1', timeAt(-9)))
   })
 })
 
-it('of each witness no more than 64 are remembered, the newest', () => {
-  let rounds = emptyNavHistory
+it('the NAV history keeps the newest 64 readings of list and feed', () => {
+  let history = emptyNavHistory
   for (let nth = 1; nth <= 200; nth += 1) {
-    rounds = addListReading(withRounds(rounds, log(nth)), navReading(String(nth), timeAt(nth - 300)), listTime)
+    history = addListReading(withRounds(history, log(nth)), navReading(String(nth), timeAt(nth - 300)), listTime)
   }
-  expect([rounds.list.length, rounds.feed.length]).toEqual([64, 64])
-  expect([rounds.list[0]?.price, rounds.feed[0]?.price]).toEqual(['137', '137'])
-  expect(withRounds(rounds, log(5))).toBe(rounds)
-  expect(addListReading(rounds, navReading('5', timeAt(-295)), listTime)).toBe(rounds)
+  expect([history.list.length, history.feed.length]).toEqual([64, 64])
+  expect([history.list[0]?.price, history.feed[0]?.price]).toEqual(['137', '137'])
+  expect(withRounds(history, log(5))).toBe(history)
+  expect(addListReading(history, navReading('5', timeAt(-295)), listTime)).toBe(history)
 })

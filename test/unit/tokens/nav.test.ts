@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000
 const navOf = (price: string | null, updatedAt: number | null) => navAt({ price, updatedAt }, NOON, BOUND_MS)
 
 describe('a NAV', () => {
-  it('is fresh up to its bound and stale beyond', () => {
+  it('is fresh up to its bound and stale beyond it', () => {
     const fresh = {
       price: '324.3014',
       updated_at: '2026-11-19T10:00:00.000Z',
@@ -21,7 +21,7 @@ describe('a NAV', () => {
     expect(navOf('324.3014', NOON - BOUND_MS - 1)).toMatchObject({ state: 'stale', price: '324.3014', age_s: 93_600 })
   })
 
-  it('that has not changed for a weekend is stale, with its age', () => {
+  it('is stale after a weekend without a change, with its age', () => {
     expect(navOf('1', NOON - 60 * HOUR_MS)).toMatchObject({ state: 'stale', price: '1', age_s: 216_000 })
   })
 
@@ -29,13 +29,13 @@ describe('a NAV', () => {
     expect(navOf('1', NOON - 1_999).age_s).toBe(1)
   })
 
-  it('may be of a clock that is ahead by up to two minutes, and is then of age 0', () => {
+  it('has age 0 if its clock is ahead by up to two minutes, and is invalid beyond', () => {
     expect(navOf('1', NOON + 1)).toMatchObject({ state: 'fresh', age_s: 0 })
     expect(navOf('1', NOON + 120_000)).toMatchObject({ state: 'fresh', age_s: 0, price: '1' })
     expect(navOf('1', NOON + 120_001)).toMatchObject({ state: 'invalid', price: null })
   })
 
-  it('is missing where there is none', () => {
+  it('is missing without a price', () => {
     expect(navOf(null, NOON)).toEqual({ price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 93_600 })
   })
 
@@ -46,44 +46,44 @@ describe('a NAV', () => {
     ['negative', '-1.5'],
     ['a word', 'string'],
     ['not a number', 'NaN'],
-    ['endless', 'Infinity'],
+    ['infinite', 'Infinity'],
     ['longer than any price', '1'.repeat(401)],
-  ])('that is %s is invalid and no price', (_, price) => {
+  ])('is invalid and has no price if it is %s', (_, price) => {
     expect(navOf(price, NOON)).toMatchObject({ state: 'invalid', price: null, age_s: 0 })
   })
 
   it.each<[string, number | null, number | null]>([
-    ['of no readable time', null, null],
+    ['without a readable time', null, null],
     ['of a year from now', NOON + 365 * 24 * HOUR_MS, null],
-  ])('%s is invalid and no price', (_, updatedAt, age_s) => {
+  ])('%s is invalid and has no price', (_, updatedAt, age_s) => {
     expect(navOf('1', updatedAt)).toMatchObject({ state: 'invalid', price: null, age_s })
   })
 
-  it('of 1970 is stale, and says so', () => {
+  it('of 1970 is stale', () => {
     expect(navOf('1', 0)).toMatchObject({ state: 'stale', updated_at: '1970-01-01T00:00:00.000Z', age_s: NOON / 1_000 })
   })
 
-  it('that jumps is passed on: whether that is right is for others to say', () => {
+  it('is published even if it jumps', () => {
     expect(navOf('1000000', NOON)).toMatchObject({ state: 'fresh', price: '1000000' })
   })
 
-  it('loses no digit, and gains none', () => {
+  it('keeps its exact digits', () => {
     expect(navOf('324.301400000000000010', NOON).price).toBe('324.30140000000000001')
     expect(navOf('3.243014e2', NOON).price).toBe('324.3014')
   })
 
-  it('says the same as another when price, time and state do; age grows by itself', () => {
+  it('equals another with the same price, time and state, independent of the age', () => {
     expect(
       isSameNav(navOf('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS)),
     ).toBe(true)
     expect(isSameNav(navOf('1', NOON), navOf('1', NOON - 1_000))).toBe(false)
     expect(isSameNav(navOf('1', NOON), navOf('2', NOON))).toBe(false)
-    const grown = navAt({ price: '1', updatedAt: NOON }, NOON + BOUND_MS + 1, BOUND_MS)
-    expect(isSameNav(navOf('1', NOON), grown)).toBe(false)
+    const older = navAt({ price: '1', updatedAt: NOON }, NOON + BOUND_MS + 1, BOUND_MS)
+    expect(isSameNav(navOf('1', NOON), older)).toBe(false)
   })
 })
 
-it('whatever the list says of a NAV, what is passed on keeps to the contract', () => {
+it('a NAV of any JSON in the list fits the schema', () => {
   fc.assert(
     fc.property(
       fc.jsonValue(),

@@ -2,7 +2,7 @@ import { diffFullList, type ListTiming, markListed } from '../../../src/tokens/l
 import { type ListedToken, parseList } from '../../../src/tokens/list-parser.ts'
 import type { Token } from '../../../src/tokens/token.ts'
 
-/** A record as the list has it. */
+/** A record of the list. */
 export type StockRecord = Record<string, unknown>
 
 export const APPLE = '0xb200000000000000000000c2e324d24d7eecd1fb'
@@ -31,22 +31,18 @@ export const tesla = (overrides: StockRecord = {}): StockRecord => ({
   ...overrides,
 })
 
-/** The list's text; a raw text stands as it is, since JavaScript would lose digits. */
+/** The list's text; a record given as text stays unchanged, since JavaScript would lose digits. */
 export const listBody = (...records: readonly (StockRecord | string)[]): string =>
   `{"tokens":[${records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record))).join()}]}`
 
 export const parsedList = (...records: readonly (StockRecord | string)[]): readonly ListedToken[] =>
   parseList(listBody(...records)).tokens
 
-/** The token that a record becomes once its logs are heard. */
+/** The listed token of a record. */
 export function tokenOf(record: StockRecord | string = apple()): Token {
-  const [unconfirmed] = diffFullList(new Map(), parsedList(record), listTime).tokens
-  if (!unconfirmed) throw new Error('no token')
-  const [token] = markListed(
-    new Map([[unconfirmed.address, unconfirmed]]),
-    [unconfirmed.address],
-    listTime,
-  ).tokens.slice(-1)
+  const [awaited] = diffFullList(new Map(), parsedList(record), listTime).tokens
+  if (!awaited) throw new Error('no token')
+  const [token] = markListed(new Map([[awaited.address, awaited]]), [awaited.address], listTime).tokens.slice(-1)
   if (!token) throw new Error('not listed')
   return token
 }

@@ -32,7 +32,7 @@ const answerOf = (address: Hex, block = 1_000) => ({
   paused: [],
 })
 
-/** An inquiry in virtual time, among contracts that answer as they are told. */
+/** A poller in virtual time, with scripted contracts. */
 const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly Hex[]; feeds?: readonly Hex[] } = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const contracts = new FakeContracts(clock)
@@ -40,7 +40,7 @@ const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly He
   contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob), [PHASE_ID]: word(2), [DECIMALS]: word(8) })
   const chain: { head: BlockRef | null } = { head: { number: 1_000, timestamp: timestampOf(1_000) } }
   const lists = { tokens: new BehaviorSubject(tokens), feeds: new BehaviorSubject(feeds) }
-  const restart = new Subject<void>()
+  const refresh = new Subject<void>()
   const answers: ContractAnswer[] = []
   const warnings: string[] = []
   const failures: unknown[] = []
@@ -48,45 +48,45 @@ const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly He
     ...lists,
     request: contracts.request,
     head: () => chain.head,
-    refresh: restart,
+    refresh,
     clock,
     warn: (kind) => warnings.push(kind),
   }).subscribe({ next: (answer) => answers.push(answer), error: (failure) => failures.push(failure) })
   onTestFinished(() => subscription.unsubscribe())
-  /** Lets time pass; what was asked and heard meanwhile. */
+  /** Lets time pass, and returns the answers and requests of that time. */
   const advance = (ms: number) => {
     const [answersBefore, requestsBefore] = [answers.length, contracts.requests.length]
     clock.maxFrames += ms
     clock.flush()
     clock.frame = clock.maxFrames
-    return { answers: answers.slice(answersBefore), asked: contracts.requests.slice(requestsBefore) }
+    return { answers: answers.slice(answersBefore), requests: contracts.requests.slice(requestsBefore) }
   }
-  return { contracts, chain, lists, restart, warnings, failures, advance, close: () => subscription.unsubscribe() }
+  return { contracts, chain, lists, refresh, warnings, failures, advance, close: () => subscription.unsubscribe() }
 }
 
-describe('a token', () => {
-  it('is asked once, as soon as it is wanted', () => {
+describe('a token of the contract poller', () => {
+  it('is read once, as soon as it is listed', () => {
     const { advance, lists, warnings } = openCallPoller()
     expect(advance(0).answers).toEqual([answerOf(apple)])
     lists.tokens.next([apple, tesla])
     expect(advance(1_000).answers).toEqual([answerOf(tesla)])
-    expect(advance(HOUR_MS)).toEqual({ answers: [], asked: [] })
+    expect(advance(HOUR_MS)).toEqual({ answers: [], requests: [] })
     expect(warnings).toEqual([])
   })
 
-  it('is asked as of the head, once there is one', () => {
+  it('is read at the head, once there is one', () => {
     const { chain, advance } = openCallPoller()
     chain.head = null
-    expect(advance(MINUTE_MS)).toEqual({ answers: [], asked: [] })
+    expect(advance(MINUTE_MS)).toEqual({ answers: [], requests: [] })
     chain.head = { number: 2_000, timestamp: 1 }
     expect(advance(1_000).answers).toEqual([answerOf(apple, 2_000)])
   })
 
-  it('that is listed twice is asked once', () => {
+  it('that is listed twice is read once', () => {
     expect(openCallPoller({ tokens: [apple, apple] }).advance(0).answers).toHaveLength(1)
   })
 
-  it('that is not wanted any more is not asked', () => {
+  it('that is no longer listed is not read', () => {
     const { contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla] })
     contracts.delayMs = 100
     advance(50)
@@ -94,23 +94,23 @@ describe('a token', () => {
     expect(advance(MINUTE_MS).answers).toEqual([answerOf(apple)])
   })
 
-  it('is asked again when all are', () => {
-    const { restart, chain, advance } = openCallPoller({ tokens: [apple, tesla] })
+  it('is read again on refresh', () => {
+    const { refresh, chain, advance } = openCallPoller({ tokens: [apple, tesla] })
     advance(0)
     chain.head = { number: 1_001, timestamp: 1 }
-    restart.next()
+    refresh.next()
     expect(advance(1_000).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
   })
 
-  it('that is being asked when all are asked again is asked again', () => {
-    const { restart, contracts, advance } = openCallPoller()
+  it('is read again if a refresh comes during the read', () => {
+    const { refresh, contracts, advance } = openCallPoller()
     contracts.delayMs = 300
     advance(500)
-    restart.next()
+    refresh.next()
     expect(advance(MINUTE_MS).answers).toEqual([answerOf(apple), answerOf(apple)])
   })
 
-  it('that says nothing is asked again after a minute', () => {
+  it('that returns nothing is read again after a minute', () => {
     const { contracts, advance, warnings } = openCallPoller()
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: '0x', [PAUSED_FEATURES]: '0x' })
     expect(advance(MINUTE_MS - 1).answers).toEqual([])
@@ -119,25 +119,25 @@ describe('a token', () => {
     expect(warnings).toEqual(['contract returns nothing'])
   })
 
-  it('is asked after a while where it could not be asked, and nobody else before', () => {
+  it('is read again some time after a failure, and no other token before', () => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
     contracts.failure = new UpstreamError('busy', 'over rate limit')
-    expect(advance(9_999)).toEqual({ answers: [], asked: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
+    expect(advance(9_999)).toEqual({ answers: [], requests: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
     contracts.failure = null
     expect(advance(1).answers).toEqual([answerOf(tesla), answerOf(apple)])
     expect(warnings).toEqual(['contract read failed'])
   })
 
-  it('is left alone for as long as the upstream asks for', () => {
+  it('is not read before the Retry-After of the upstream', () => {
     const { contracts, advance } = openCallPoller()
     contracts.failure = new UpstreamError('busy', 'over rate limit', 30_000)
     advance(0)
     contracts.failure = null
-    expect(advance(29_999).asked).toEqual([])
+    expect(advance(29_999).requests).toEqual([])
     expect(advance(1).answers).toEqual([answerOf(apple)])
   })
 
-  it('that the node is behind for is asked later about the same block, and others are asked meanwhile', () => {
+  it('is read later at the same block when the node lags behind, while others are read', () => {
     const { chain, contracts, advance } = openCallPoller({ tokens: [apple, tesla] })
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
     expect(advance(0).answers).toEqual([answerOf(tesla)])
@@ -146,64 +146,61 @@ describe('a token', () => {
     expect(advance(10_000).answers).toEqual([answerOf(apple)])
   })
 
-  it('that the node was behind for is asked about a newer block when all are asked again', () => {
-    const { restart, chain, contracts, advance } = openCallPoller()
+  it('is read at a newer block when a refresh follows a lagging read', () => {
+    const { refresh, chain, contracts, advance } = openCallPoller()
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
     advance(0)
     contracts.setAnswers(apple, defaultAnswers)
     chain.head = { number: 1_050, timestamp: 1 }
-    restart.next()
+    refresh.next()
     expect(advance(1_000).answers).toEqual([answerOf(apple, 1_050)])
   })
 })
 
-describe('where contracts may not be asked', () => {
-  it.each(['forbidden', 'unknown_method', 'invalid'] as const)(
-    'since that is %s, nobody is asked for an hour',
-    (kind) => {
-      const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
-      contracts.failure = new UpstreamError(kind, 'no')
-      expect(advance(HOUR_MS - 1).asked).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
-      expect(warnings).toEqual(['contract reads refused'])
-      contracts.failure = null
-      expect(advance(1_000).answers).toEqual([answerOf(tesla), answerOf(apple)])
-    },
-  )
+describe('the contract poller of a node that refuses calls', () => {
+  it.each(['forbidden', 'unknown_method', 'invalid'] as const)('sends no call for an hour after %s', (kind) => {
+    const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
+    contracts.failure = new UpstreamError(kind, 'no')
+    expect(advance(HOUR_MS - 1).requests).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
+    expect(warnings).toEqual(['contract reads refused'])
+    contracts.failure = null
+    expect(advance(1_000).answers).toEqual([answerOf(tesla), answerOf(apple)])
+  })
 
-  it('feeds are looked up', () => {
+  it('reads feeds from storage', () => {
     const { contracts, advance, warnings } = openCallPoller({ feeds: [proxy] })
     contracts.failure = forbidden
     contracts.otherAnswers.set('eth_getStorageAt', `0x${'0'.repeat(20)}${bob.slice(2)}0007`)
-    const told = { type: 'feed', proxy, aggregator: bob, phase: 7, decimals: 8, round: null }
-    expect(advance(0).answers).toEqual([told])
+    const feedAnswer = { type: 'feed', proxy, aggregator: bob, phase: 7, decimals: 8, round: null }
+    expect(advance(0).answers).toEqual([feedAnswer])
     const later = advance(MINUTE_MS)
-    expect(later.answers).toEqual([told])
-    expect(later.asked).toEqual([`eth_getStorageAt ${proxy} 0x2 latest`])
+    expect(later.answers).toEqual([feedAnswer])
+    expect(later.requests).toEqual([`eth_getStorageAt ${proxy} 0x2 latest`])
     expect(warnings).toEqual(['contract reads refused'])
   })
 
-  it('and nothing can be looked up either, that is tried once a minute', () => {
+  it('retries once a minute when storage is refused too', () => {
     const { contracts, advance, warnings } = openCallPoller({ feeds: [proxy] })
     contracts.failure = forbidden
     contracts.otherAnswers.set('eth_getStorageAt', new UpstreamError('unknown_method', 'no'))
     advance(0)
-    expect(advance(5 * MINUTE_MS).asked).toHaveLength(5)
+    expect(advance(5 * MINUTE_MS).requests).toHaveLength(5)
     expect(warnings.slice(0, 2)).toEqual(['contract reads refused', 'contract read failed'])
   })
 })
 
-describe('a feed', () => {
-  it('is asked every minute, with a head or without', () => {
+describe('a feed of the contract poller', () => {
+  it('is read every minute, with or without a head', () => {
     const { chain, contracts, advance } = openCallPoller({ tokens: [], feeds: [proxy] })
     chain.head = null
-    const told = { type: 'feed', proxy, aggregator: bob, phase: 2, decimals: 8, round: null }
-    expect(advance(0).answers).toEqual([told])
+    const feedAnswer = { type: 'feed', proxy, aggregator: bob, phase: 2, decimals: 8, round: null }
+    expect(advance(0).answers).toEqual([feedAnswer])
     expect(advance(MINUTE_MS - 1).answers).toEqual([])
     contracts.setAnswers(proxy, { [LATEST_ROUND_DATA]: words((2n << 64n) | 5n, 6, 7, 8, 9) })
-    expect(advance(1).answers).toEqual([{ ...told, round: { answer: 6n, round: 5n, updatedAt: 8n } }])
+    expect(advance(1).answers).toEqual([{ ...feedAnswer, round: { answer: 6n, round: 5n, updatedAt: 8n } }])
   })
 
-  it('that is no feed is not heard, and asked again after a minute', () => {
+  it('that returns no aggregator is skipped, and read again after a minute', () => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [], feeds: [proxy] })
     contracts.setAnswers(proxy, { [AGGREGATOR]: '0x' })
     expect(advance(MINUTE_MS - 1).answers).toEqual([])
@@ -212,33 +209,33 @@ describe('a feed', () => {
     expect(warnings).toEqual(['contract returns nothing'])
   })
 
-  it('is not asked again because the tokens are', () => {
-    const { restart, advance } = openCallPoller({ tokens: [], feeds: [proxy] })
+  it('is not read again on a token refresh', () => {
+    const { refresh, advance } = openCallPoller({ tokens: [], feeds: [proxy] })
     advance(0)
-    restart.next()
-    expect(advance(10_000).asked).toEqual([])
+    refresh.next()
+    expect(advance(10_000).requests).toEqual([])
   })
 })
 
-describe('an inquiry', () => {
-  it('asks one question at a time', () => {
-    const { restart, contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
+describe('the contract poller', () => {
+  it('sends one request at a time', () => {
+    const { refresh, contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
     contracts.delayMs = 700
     advance(100)
-    restart.next()
+    refresh.next()
     lists.tokens.next([tesla, apple, bob])
     advance(MINUTE_MS)
     expect(contracts.mostInFlight).toBe(1)
     expect(contracts.requests.length).toBeGreaterThan(10)
   })
 
-  it('asks nobody any more once nobody listens', () => {
+  it('sends nothing after the last unsubscribe', () => {
     const { close, advance } = openCallPoller({ feeds: [proxy] })
     close()
-    expect(advance(HOUR_MS).asked).toEqual([])
+    expect(advance(HOUR_MS).requests).toEqual([])
   })
 
-  it('ends with a bug of ours', () => {
+  it('passes on an error of our own', () => {
     const { contracts, failures, advance } = openCallPoller()
     const bug = new TypeError('undefined is not a function')
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: bug })

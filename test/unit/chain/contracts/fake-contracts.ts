@@ -15,11 +15,11 @@ export const LATEST_ROUND_DATA = '0xfeaf968c'
 
 const reverted = new UpstreamError('reverted', '3 execution reverted')
 
-/** Contracts as a node asks them: each answers what it was told to, and reverts at all else. */
+/** Contracts behind a node. Each call gets its scripted answer, or reverts. */
 export class FakeContracts {
-  /** Everything that was asked, in words: the contract's question or the method, to whom, and as of when. */
+  /** Every request: selector or method, target and block. */
   readonly requests: string[] = []
-  /** What a method that is no call answers. */
+  /** Answers of methods other than eth_call. */
   readonly otherAnswers = new Map<string, unknown>()
   /** Thrown instead of an answer. */
   failure: UpstreamError | null = null

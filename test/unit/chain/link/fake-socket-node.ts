@@ -11,7 +11,7 @@ export const CHAIN_ID = 84_532
 
 export type Signal = ObservedValueOf<ReturnType<typeof link>>
 
-/** Waits for what is heard: looked at again whenever something was. */
+/** Waits for conditions, which are checked again after each event. */
 class ConditionWaiter {
   readonly #checks = new Set<() => void>()
 
@@ -34,7 +34,7 @@ class ConditionWaiter {
 
 export type RpcRequest = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
 
-/** An upstream node on loopback, by WebSocket: it answers as it is told and remembers what it was asked. */
+/** A WebSocket node on loopback. It gives scripted answers and records the requests. */
 export const openFakeNode = async () => {
   const waiter = new ConditionWaiter()
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, autoPong: false })
@@ -53,10 +53,10 @@ export const openFakeNode = async () => {
     closedCount: 0,
     pingCount: 0,
     answersPings: true,
-    /** What it answers; null for nothing. Subscriptions are numbered in the order in which they were asked for. */
-    answer: (requests: RpcRequest): Record<string, unknown> | null => {
-      if (requests.method === 'eth_chainId') return { result: `0x${CHAIN_ID.toString(16)}` }
-      if (requests.method !== 'eth_subscribe') return { result: true }
+    /** The answer to a request; null sends none. Subscription ids count up in the order of the requests. */
+    answer: (request: RpcRequest): Record<string, unknown> | null => {
+      if (request.method === 'eth_chainId') return { result: `0x${CHAIN_ID.toString(16)}` }
+      if (request.method !== 'eth_subscribe') return { result: true }
       subscriptions += 1
       return { result: `0x${subscriptions}` }
     },
@@ -81,10 +81,10 @@ export const openFakeNode = async () => {
       waiter.recheck()
     })
     socket.on('message', (data) => {
-      const requests: RpcRequest = JSON.parse(String(data))
-      node.requests.push(requests)
-      const answer = node.answer(requests)
-      if (answer) node.send({ jsonrpc: '2.0', id: requests.id, ...answer })
+      const request: RpcRequest = JSON.parse(String(data))
+      node.requests.push(request)
+      const answer = node.answer(request)
+      if (answer) node.send({ jsonrpc: '2.0', id: request.id, ...answer })
       waiter.recheck()
     })
     waiter.recheck()
@@ -92,7 +92,7 @@ export const openFakeNode = async () => {
   return node
 }
 
-/** Listens to these nodes; waits between attempts pass only when the test lets them. */
+/** A link to these nodes. Its delays pass only when the test calls `retry`. */
 export const openLink = (
   urls: readonly string[],
   addresses: Observable<readonly Hex[]>,
@@ -122,14 +122,14 @@ export const openLink = (
     warnings,
     signalsOfType,
     waitUntil: (condition: () => boolean) => waiter.waitUntil(condition),
-    /** Waits until so many signals of a type have been heard; the last of them. */
+    /** Waits for this many signals of a type, and returns the last of them. */
     waitForSignal: async <Type extends Signal['type']>(type: Type, count = 1) => {
       await waiter.waitUntil(() => signalsOfType(type).length >= count)
       const signal = signalsOfType(type)[count - 1]
       if (!signal) throw new Error('unreachable')
       return signal
     },
-    /** Lets the wait before the next attempt pass. */
+    /** Lets the delay before the next attempt pass. */
     retry: () => clock.flush(),
     close: () => subscription.unsubscribe(),
   }

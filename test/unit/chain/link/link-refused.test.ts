@@ -4,44 +4,44 @@ import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import { apple, header, sealedLog } from '../node-json.ts'
 import { CHAIN_ID, openFakeNode, openLink } from './fake-socket-node.ts'
 
-const wanted = of([apple])
+const addresses = of([apple])
 
-describe('a node that must not be listened to', () => {
-  it('is of another chain', async () => {
+describe('a link to an unusable node', () => {
+  it('refuses a node of another chain', async () => {
     const node = await openFakeNode()
     node.answer = () => ({ result: '0x1' })
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     expect((await link.waitForSignal('down')).reason).toBe(
       `wrong chain: it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`,
     )
     expect(node.methods()).toEqual(['eth_chainId'])
   })
 
-  it('is asked at every opening', async () => {
+  it('checks the chain at every opening', async () => {
     const node = await openFakeNode()
     const chain = new ChainIdentity(null, '')
-    const link = openLink([node.url], wanted, { chain })
+    const link = openLink([node.url], addresses, { chain })
     await link.waitForSignal('live')
     expect(chain.id).toBe(CHAIN_ID)
     const { answer } = node
-    node.answer = (asked) => (asked.method === 'eth_chainId' ? { result: '0x1' } : answer(asked))
+    node.answer = (request) => (request.method === 'eth_chainId' ? { result: '0x1' } : answer(request))
     node.socket?.close()
     await link.waitForSignal('down')
     link.retry()
     expect((await link.waitForSignal('down', 2)).reason).toContain('wrong chain')
   })
 
-  it('accepts a subscription without naming it', async () => {
+  it('ends when a subscription has no id', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? { result: null } : answer(asked))
-    const link = openLink([node.url], wanted)
+    node.answer = (request) => (request.params[0] === 'pendingLogs' ? { result: null } : answer(request))
+    const link = openLink([node.url], addresses)
     expect((await link.waitForSignal('down')).reason).toBe('a subscription was answered without an id')
   })
 
-  it('says more in one message than anybody can mean', async () => {
+  it('ends when a message is too long', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     node.send(JSON.stringify({ filler: 'x'.repeat(9 * 2 ** 20) }))
     expect((await link.waitForSignal('down')).reason).toContain('Max payload size exceeded')
@@ -50,14 +50,14 @@ describe('a node that must not be listened to', () => {
   })
 })
 
-describe('a node that refuses', () => {
+describe('a link to a node that refuses requests', () => {
   const error = { code: -32602, message: 'invalid params: no subscription "pendingLogs"' }
 
-  it('pendingLogs is asked for the logs of sealed blocks', async () => {
+  it('subscribes to sealed logs when pendingLogs is refused', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? { error } : answer(asked))
-    const link = openLink([node.url], wanted)
+    node.answer = (request) => (request.params[0] === 'pendingLogs' ? { error } : answer(request))
+    const link = openLink([node.url], addresses)
     expect(await link.waitForSignal('live')).toEqual({ type: 'live', subscription: 'logs', addresses: [apple] })
     expect(node.methods()).toEqual([
       'eth_chainId',
@@ -69,26 +69,30 @@ describe('a node that refuses', () => {
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'logs', log: sealedLog({ block: 5 }) })
   })
 
-  it('both kinds of logs is down', async () => {
+  it('is down as refused when both kinds of logs are refused', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) =>
-      asked.params[0] === 'newHeads' ? answer(asked) : asked.method === 'eth_subscribe' ? { error } : answer(asked)
-    const link = openLink([node.url], wanted)
+    node.answer = (request) =>
+      request.params[0] === 'newHeads'
+        ? answer(request)
+        : request.method === 'eth_subscribe'
+          ? { error }
+          : answer(request)
+    const link = openLink([node.url], addresses)
     expect(await link.waitForSignal('down')).toMatchObject({
       reason: expect.stringContaining('logs refused'),
       isRefused: true,
     })
   })
 
-  it('to say its chain, or to tell heads, is listened to all the same', async () => {
+  it('uses a node without eth_chainId and newHeads', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) =>
-      asked.method === 'eth_chainId' || asked.params[0] === 'newHeads'
+    node.answer = (request) =>
+      request.method === 'eth_chainId' || request.params[0] === 'newHeads'
         ? { error: { code: -32601, message: 'no' } }
-        : answer(asked)
-    const link = openLink([node.url], wanted)
+        : answer(request)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     node.notify('0x1', header(5))
     expect(await link.waitForSignal('log')).toMatchObject({ log: header(5) })

@@ -6,8 +6,8 @@ import { openFakeNode, openLink } from './fake-socket-node.ts'
 
 const log = (index: number) => pendingLog({ block: 5, index })
 
-describe('a link and the wanted tokens', () => {
-  it('never asks for an empty list, which to the node is every contract there is', async () => {
+describe('the tokens of a link', () => {
+  it('are never subscribed to as an empty list, which means every contract', async () => {
     const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([])
     const link = openLink([node.url], lists)
@@ -22,23 +22,23 @@ describe('a link and the wanted tokens', () => {
     expect(filters).toEqual([{ address: [apple] }, { address: [tesla] }])
   })
 
-  it('asks for no logs before it knows any token', async () => {
+  it('are awaited before the link subscribes to logs', async () => {
     const node = await openFakeNode()
     openLink([node.url], NEVER)
     await node.waitUntil(() => node.requests.length === 2)
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads'])
   })
 
-  it('listens to a new list before it leaves the old one, and hears what the old one still says', async () => {
+  it('are resubscribed before the old subscription ends, without losing its logs', async () => {
     const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
     await link.waitForSignal('live')
     const { answer } = node
-    node.answer = (asked) => {
-      // The node goes on under the former name until it is told to stop.
-      if (asked.method === 'eth_subscribe') node.notify('0x2', log(0))
-      return answer(asked)
+    node.answer = (request) => {
+      // The node pushes under the old id until it is unsubscribed.
+      if (request.method === 'eth_subscribe') node.notify('0x2', log(0))
+      return answer(request)
     }
     lists.next([apple, tesla])
     await link.waitForSignal('live', 2)
@@ -54,7 +54,7 @@ describe('a link and the wanted tokens', () => {
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('tells what is heard now, list by list, however quickly they come', async () => {
+  it('are reported by the live signal, even when lists change quickly', async () => {
     const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
@@ -67,7 +67,7 @@ describe('a link and the wanted tokens', () => {
     expect(link.signalsOfType('live').at(-1)?.addresses).toEqual([apple, tesla])
   })
 
-  it('takes the newest list to the next socket', async () => {
+  it('are subscribed to on the next socket too', async () => {
     const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
@@ -80,12 +80,12 @@ describe('a link and the wanted tokens', () => {
   })
 })
 
-describe('a subscription that is tried again', () => {
+describe('a subscription that is retried', () => {
   const refusal = { error: { code: -32602, message: 'invalid params: no subscription "pendingLogs"' } }
   const kinds = (node: Awaited<ReturnType<typeof openFakeNode>>) =>
     node.requests.slice(2).map(({ method, params }) => `${method} ${params[0]}`)
 
-  it('speaks under a new name, with sealed logs beside it, and leaves the former one', async () => {
+  it('gets a new id, with sealed logs beside it, and ends the old one', async () => {
     const node = await openFakeNode()
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
@@ -113,7 +113,7 @@ describe('a subscription that is tried again', () => {
     ])
   })
 
-  it('subscribes to sealed logs once, however often it is tried', async () => {
+  it('adds the subscription to sealed logs only once', async () => {
     const node = await openFakeNode()
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
@@ -131,10 +131,10 @@ describe('a subscription that is tried again', () => {
     ])
   })
 
-  it('and is refused again stays with what is sealed', async () => {
+  it('keeps the sealed logs when it is refused again', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? refusal : answer(asked))
+    node.answer = (request) => (request.params[0] === 'pendingLogs' ? refusal : answer(request))
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
     expect((await link.waitForSignal('live')).subscription).toBe('logs')
@@ -146,10 +146,10 @@ describe('a subscription that is tried again', () => {
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('and is accepted by now is live', async () => {
+  it('is live when the node accepts it now', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) => (asked.params[0] === 'pendingLogs' ? refusal : answer(asked))
+    node.answer = (request) => (request.params[0] === 'pendingLogs' ? refusal : answer(request))
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
     await link.waitForSignal('live')
@@ -164,10 +164,10 @@ describe('a subscription that is tried again', () => {
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
   })
 
-  it('on a node that refuses sealed logs beside it is listened to alone', async () => {
+  it('goes on alone when the node refuses sealed logs beside it', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) => (asked.params[0] === 'logs' ? refusal : answer(asked))
+    node.answer = (request) => (request.params[0] === 'logs' ? refusal : answer(request))
     const probes = new Subject<void>()
     const link = openLink([node.url], of([apple]), { probes })
     await link.waitForSignal('live')
@@ -197,7 +197,7 @@ describe('a subscription that is tried again', () => {
     ])
   })
 
-  it('before the socket is ready, or before any token is known, is none', async () => {
+  it('sends nothing before the socket is ready or a token is known', async () => {
     const node = await openFakeNode()
     const probes = new Subject<void>()
     const lists = new Subject<readonly Hex[]>()

@@ -6,11 +6,11 @@ import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
 import { openFakeNode, openLink } from './fake-socket-node.ts'
 
-const wanted = of([apple])
+const addresses = of([apple])
 const log = (index: number) => pendingLog({ block: 5, index })
 
 describe('a link', () => {
-  it('asks for the chain, then for heads and for the logs of the wanted tokens', async () => {
+  it('checks the chain, then subscribes to heads and to logs of the tokens', async () => {
     const node = await openFakeNode()
     const link = openLink([node.url], of([apple, tesla]))
     expect(await link.waitForSignal('live')).toEqual({
@@ -22,9 +22,9 @@ describe('a link', () => {
     expect(node.requests.at(-1)?.params).toEqual(['pendingLogs', { address: [apple, tesla] }])
   })
 
-  it('tells heads and logs as they come, and when', async () => {
+  it('emits heads and logs with the time of arrival', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     link.clock.frame = 77
     node.notify('0x1', header(5))
@@ -38,18 +38,18 @@ describe('a link', () => {
     ])
   })
 
-  it('keeps what comes before the answer that names its subscription', async () => {
+  it('keeps notifications that overtake the answer with their subscription id', async () => {
     const node = await openFakeNode()
     const { answer } = node
-    node.answer = (asked) => {
-      if (asked.params[0] === 'pendingLogs') {
+    node.answer = (request) => {
+      if (request.params[0] === 'pendingLogs') {
         node.notify('0x2', log(0))
         node.notify('0x2', log(1))
         node.notify('0x99', log(2))
       }
-      return answer(asked)
+      return answer(request)
     }
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('log', 2)
     node.notify('0x2', log(3))
     await link.waitForSignal('log', 3)
@@ -57,7 +57,7 @@ describe('a link', () => {
     expect(link.signals.map(({ type }) => type)).toEqual(['live', 'log', 'log', 'log'])
   })
 
-  it('goes on hearing heads however often the tokens change', async () => {
+  it('keeps receiving heads however often the tokens change', async () => {
     const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
     const link = openLink([node.url], lists)
@@ -71,9 +71,9 @@ describe('a link', () => {
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('lets subscriptions that nobody asked for talk', async () => {
+  it('ignores notifications of unknown subscriptions', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     node.notify('0xdead', log(0))
     node.notify('0x2', log(1))
@@ -82,16 +82,16 @@ describe('a link', () => {
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('lets through nothing that is not a message, and lives', async () => {
+  it('counts unreadable messages and stays open', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     for (const nonsense of ['', '{', 'null', '[]', '7', '"log"', '{"jsonrpc":"2.0"}', '{"id":"1","result":"0x1"}']) {
       node.send(nonsense)
     }
     node.send({ jsonrpc: '2.0', method: 'eth_subscription', params: null })
     node.send({ jsonrpc: '2.0', method: 'node_gossip', params: [] })
-    node.send({ jsonrpc: '2.0', id: 4_711, result: 'for somebody else' })
+    node.send({ jsonrpc: '2.0', id: 4_711, result: 'of another request' })
     node.socket?.send(
       Buffer.from(JSON.stringify({ method: 'eth_subscription', params: { subscription: '0x2', result: log(8) } })),
       {
@@ -109,11 +109,11 @@ describe('a link', () => {
 describe('a link that ends', () => {
   it.each<[string, (socket: { close: (code?: number) => void; terminate: () => void }) => void, string]>([
     ['cleanly', (socket) => socket.close(1000), 'closed with 1000'],
-    ['with a reason of its own', (socket) => socket.close(4001), 'closed with 4001'],
-    ['without a word', (socket) => socket.terminate(), 'closed with 1006'],
+    ['with a private close code', (socket) => socket.close(4001), 'closed with 4001'],
+    ['without a close frame', (socket) => socket.terminate(), 'closed with 1006'],
   ])('%s is down, and opens again with the same subscriptions', async (_, end, reason) => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     if (node.socket) end(node.socket)
     expect(await link.waitForSignal('down')).toEqual({ type: 'down', reason, isRefused: false })
@@ -126,9 +126,9 @@ describe('a link that ends', () => {
     expect((await link.waitForSignal('log')).log).toEqual(log(1))
   })
 
-  it('opens at the next address, and after the last at the first', async () => {
+  it('opens at the next URL, and after the last at the first', async () => {
     const [first, second] = [await openFakeNode(), await openFakeNode()]
-    const link = openLink([first.url, second.url], wanted)
+    const link = openLink([first.url, second.url], addresses)
     await link.waitForSignal('live')
     first.socket?.terminate()
     await link.waitForSignal('down')
@@ -142,7 +142,7 @@ describe('a link that ends', () => {
     expect([first.openedCount, second.openedCount]).toEqual([2, 1])
   })
 
-  it('waits longer each time, up to a bound, and says where and why without the key', async () => {
+  it('waits longer each time, up to a bound, and logs host and reason without the key', async () => {
     const closed = createServer().listen(0, '127.0.0.1')
     await once(closed, 'listening')
     const address = closed.address()
@@ -165,9 +165,9 @@ describe('a link that ends', () => {
     expect(JSON.stringify(link.warnings)).not.toContain('9f8e7d')
   })
 
-  it('begins the waits anew only when it lived for half a minute', async () => {
+  it('starts over with short delays only after half a minute', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     const waitAfter = async (lifeMs: number, lives: number) => {
       await link.waitForSignal('live', lives)
       link.clock.frame += lifeMs
@@ -182,9 +182,9 @@ describe('a link that ends', () => {
     expect(await waitAfter(30_001, 3)).toBe(125)
   })
 
-  it('when nobody listens any more closes its socket and stays away', async () => {
+  it('closes its socket and stays closed after the last unsubscribe', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     link.close()
     await node.waitUntil(() => node.closedCount === 1)
@@ -193,26 +193,26 @@ describe('a link that ends', () => {
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('before it began leaves nothing behind', async () => {
+  it('sends nothing if it is closed before it opens', async () => {
     const node = await openFakeNode()
-    openLink([node.url], wanted).close()
-    const other = openLink([node.url], wanted)
+    openLink([node.url], addresses).close()
+    const other = openLink([node.url], addresses)
     await other.waitForSignal('live')
     expect(node.requests).toHaveLength(3)
   })
 })
 
-describe('the pulse of a link', () => {
+describe('the ping of a link', () => {
   afterEach(() => vi.useRealTimers())
   const open = async () => {
     const node = await openFakeNode()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const link = openLink([node.url], wanted)
+    const link = openLink([node.url], addresses)
     await link.waitForSignal('live')
     return { node, link }
   }
 
-  it('that stops is noticed, though the socket looks open', async () => {
+  it('detects a dead socket that looks open', async () => {
     const { node, link } = await open()
     node.answersPings = false
     vi.advanceTimersByTime(10_000)
@@ -223,14 +223,14 @@ describe('the pulse of a link', () => {
     expect((await link.waitForSignal('down')).reason).toBe('no pong within 5000 ms')
   })
 
-  it('that goes on keeps a quiet link', async () => {
+  it('keeps a quiet socket open while pongs arrive', async () => {
     const { node, link } = await open()
-    for (let beat = 1; beat <= 3; beat += 1) {
+    for (let ping = 1; ping <= 3; ping += 1) {
       vi.advanceTimersByTime(10_000)
-      await node.waitUntil(() => node.pingCount === beat)
-      // Pongs are heard before whatever is sent after them.
-      node.notify('0x2', log(beat))
-      await link.waitForSignal('log', beat)
+      await node.waitUntil(() => node.pingCount === ping)
+      // A pong arrives before any message that is sent after it.
+      node.notify('0x2', log(ping))
+      await link.waitForSignal('log', ping)
     }
     vi.advanceTimersByTime(9_999)
     expect(link.signalsOfType('down')).toEqual([])

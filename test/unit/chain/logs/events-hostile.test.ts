@@ -12,16 +12,16 @@ const readOf = (topics: readonly string[], data: string) => {
 const paused = (data: string) => readOf([topicOf('Paused'), word(alice)], data)
 const announced = (data: string) => readOf([topicOf('Announcement'), word(alice)], data)
 const named = (name: string) => {
-  const said = readOf([topicOf('NameUpdated'), word(alice)], stringData(name))
-  return said.event === 'NameUpdated' ? said.name : null
+  const decoded = readOf([topicOf('NameUpdated'), word(alice)], stringData(name))
+  return decoded.event === 'NameUpdated' ? decoded.name : null
 }
 
 const OTHER = { event: 'other' }
 const FAR = 2n ** 255n
 const MEBIBYTE = `0x${'ff'.repeat(2 ** 20)}`
 
-describe('a text that a contract wrote', () => {
-  it('is told up to its bound', () => {
+describe('text from a contract', () => {
+  it('is cut at its bound', () => {
     const long = 'x'.repeat(3_000)
     const cut = (characters: number) => 'x'.repeat(characters)
     expect(announced(stringData(long, long, long))).toEqual({
@@ -42,21 +42,21 @@ describe('a text that a contract wrote', () => {
     })
   })
 
-  it('is told whole where it just fits', () => {
+  it('is whole at its bound', () => {
     expect(named('x'.repeat(128))).toBe('x'.repeat(128))
   })
 
-  it('is never cut through a character', () => {
+  it('is never cut inside a character', () => {
     expect(named(`${'x'.repeat(127)}🍏`)).toBe('x'.repeat(127))
     expect(named(`${'x'.repeat(126)}🍏🍏`)).toBe(`${'x'.repeat(126)}🍏`)
   })
 
-  it('is otherwise told as it is written', () => {
+  it('is otherwise unchanged', () => {
     const text = ' <b>&amp;\u0000\n\u202e ﬃ '
     expect(named(text)).toBe(text)
   })
 
-  it('is well-formed though its bytes are none', () => {
+  it('is well-formed even if its bytes are not', () => {
     const name = readOf([topicOf('NameUpdated'), word(alice)], `${words(0x20, 5)}${'ff4180eda0'.padEnd(64, '0')}`)
     expect(name).toMatchObject({ event: 'NameUpdated', name: expect.stringMatching(/^\ufffdA/) })
   })
@@ -68,15 +68,15 @@ describe('a hostile log', () => {
     ['an offset beyond all numbers', words(FAR, 1, 0)],
     ['a length beyond its end', words(0x20, 2, 0)],
     ['a length beyond all numbers', words(0x20, FAR, 0)],
-    ['a feature that is no uint8', words(0x20, 1, 256)],
+    ['a feature that is not a uint8', words(0x20, 1, 256)],
     ['a feature beyond all numbers', words(0x20, 1, FAR)],
-    ['more features than there are', words(0x20, 257, ...Array(257).fill(0))],
+    ['more features than exist', words(0x20, 257, ...Array(257).fill(0))],
     ['a mebibyte of data', MEBIBYTE],
-  ])('with %s where features should be is something else', (_, data) => {
+  ])('with %s instead of features is other', (_, data) => {
     expect(paused(data)).toEqual(OTHER)
   })
 
-  it('may name every feature there is', () => {
+  it('may pause every feature', () => {
     const every = Array.from({ length: 256 }, (_, feature) => feature)
     expect(paused(words(0x20, 256, ...every))).toEqual({ event: 'Paused', features: every })
   })
@@ -87,12 +87,12 @@ describe('a hostile log', () => {
     ['a length beyond its end', words(0x60, 0x60, 0x60, 1)],
     ['a length beyond all numbers', words(0x60, 0x60, 0x60, FAR)],
     ['a mebibyte of data', MEBIBYTE],
-    ['a text that is longer than is read', stringData('id', 'x'.repeat(64 * 1_024), '')],
-  ])('with %s where texts should be is something else', (_, data) => {
+    ['a string longer than the bound', stringData('id', 'x'.repeat(64 * 1_024), '')],
+  ])('with %s instead of strings is other', (_, data) => {
     expect(announced(data)).toEqual(OTHER)
   })
 
-  it('may say one text thrice', () => {
+  it('may use the same bytes for three strings', () => {
     expect(announced(`${words(0x60, 0x60, 0x60, 1)}61${'00'.repeat(31)}`)).toEqual({
       event: 'Announcement',
       id: 'a',

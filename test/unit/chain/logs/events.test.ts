@@ -13,15 +13,15 @@ const logOf = (topics: readonly string[], data: string): Log => {
 const TRANSFER = topicOf('Transfer')
 
 describe('a log', () => {
-  it.each(decodedEvents)('of %s says what it is, and nothing that it is not', (_, name, indexed, data, said) => {
-    expect(decodeLog(logOf([name, ...indexed], data))).toEqual(said)
+  it.each(decodedEvents)('of %s is decoded exactly', (_, name, indexed, data, expected) => {
+    expect(decodeLog(logOf([name, ...indexed], data))).toEqual(expected)
   })
 
-  it.each(undecodedEvents)('of %s is told as it comes', (_, name, indexed, data) => {
+  it.each(undecodedEvents)('of %s is not decoded', (_, name, indexed, data) => {
     expect(decodeLog(logOf([name, ...indexed], data))).toEqual({ event: 'other' })
   })
 
-  it.each(decodedEvents)('of %s in another layout is something else', (_, name, indexed, data) => {
+  it.each(decodedEvents)('of %s in another layout is other', (_, name, indexed, data) => {
     const less = data === '0x' ? word(7) : data.slice(0, -64)
     const spoilt = [logOf([name, ...indexed], less)]
     if (indexed.length > 0) spoilt.push(logOf([name, ...indexed.slice(1)], data))
@@ -29,7 +29,7 @@ describe('a log', () => {
     expect(spoilt.map(decodeLog)).toEqual(spoilt.map(() => ({ event: 'other' })))
   })
 
-  it('names addresses in lower case, and amounts exactly', () => {
+  it('has addresses in lower case and exact amounts', () => {
     const mixed = '0xB200000000000000000000C2E324D24D7EECD1FB'
     const topics = [TRANSFER, `0x${mixed.slice(2).padStart(64, '0')}`, word(bob)]
     expect(decodeLog(logOf(topics, `0x${'f'.repeat(64)}`))).toEqual({
@@ -40,7 +40,7 @@ describe('a log', () => {
     })
   })
 
-  it('may move nothing, and to oneself', () => {
+  it('may transfer nothing, to its sender', () => {
     expect(decodeLog(logOf([TRANSFER, word(bob), word(bob)], word(0)))).toEqual({
       event: 'Transfer',
       from: bob,
@@ -51,16 +51,16 @@ describe('a log', () => {
 
   it.each<[string, readonly string[], string]>([
     ['no topics', [], '0x'],
-    ['a third indexed value, as tokens with an id have', [TRANSFER, word(alice), word(bob), word(1)], '0x'],
-    ['an address that is longer than one', [TRANSFER, `0x01${word(alice).slice(4)}`, word(bob)], word(1)],
-    ['a word too many', [TRANSFER, word(alice), word(bob)], words(1, 2)],
+    ['a third indexed value, as NFTs have', [TRANSFER, word(alice), word(bob), word(1)], '0x'],
+    ['an address with extra bytes', [TRANSFER, `0x01${word(alice).slice(4)}`, word(bob)], word(1)],
+    ['an extra word', [TRANSFER, word(alice), word(bob)], words(1, 2)],
     ['cut data', [TRANSFER, word(alice), word(bob)], '0x1234'],
-    ['a name that nobody knows', [word(1), word(alice), word(bob)], word(1)],
-  ])('is something else with %s', (_, topics, data) => {
+    ['an unknown topic', [word(1), word(alice), word(bob)], word(1)],
+  ])('is other with %s', (_, topics, data) => {
     expect(decodeLog(logOf(topics, data))).toEqual({ event: 'other' })
   })
 
-  it('may answer with less than nothing', () => {
+  it('may have a negative price', () => {
     expect(decodeLog(logOf([topicOf('AnswerUpdated'), `0x${'f'.repeat(64)}`, word(1)], word(2)))).toMatchObject({
       answer: -1n,
     })

@@ -17,8 +17,8 @@ import {
 import { topicOf } from './standard-events.ts'
 
 describe('two tokens in one transaction', () => {
-  it('are read apart, whatever lies between', () => {
-    const other = (one: LogContent) => atAddress(tesla, one)
+  it('are folded separately, even if their logs alternate', () => {
+    const other = (content: LogContent) => atAddress(tesla, content)
     expect(
       foldLogs(
         announcement('a'),
@@ -36,13 +36,13 @@ describe('two tokens in one transaction', () => {
         '3 Paused',
         '4 UIMultiplierUpdated',
       ],
-      parts: [2, 5, 6],
+      folded: [2, 5, 6],
     })
   })
 })
 
 describe('an announcement', () => {
-  it('holds what is said before its end, but not what is only part of that', () => {
+  it('encloses the decoded logs before its end, without the folded ones', () => {
     expect(
       foldLogs(
         announcement('a'),
@@ -64,32 +64,32 @@ describe('an announcement', () => {
         '5 Transfer, memo 7',
         '8 Transfer',
       ],
-      parts: [2, 6, 7],
+      folded: [2, 6, 7],
     })
   })
 
-  it('may hold nothing', () => {
+  it('may enclose nothing', () => {
     expect(foldLogs(announcement('a'), endAnnouncement('a'))).toEqual({
       decodedLogs: ['0 Announcement, closed around '],
-      parts: [1],
+      folded: [1],
     })
   })
 
-  it('may hold another', () => {
+  it('may enclose another', () => {
     expect(foldLogs(announcement('a'), announcement('b'), paused, endAnnouncement('b'), endAnnouncement('a'))).toEqual({
       decodedLogs: ['0 Announcement, closed around 1,2', '1 Announcement, closed around 2', '2 Paused'],
-      parts: [3, 4],
+      folded: [3, 4],
     })
   })
 
-  it('may lie across another', () => {
+  it('may overlap another', () => {
     expect(
       foldLogs(announcement('a'), announcement('b'), paused, endAnnouncement('a'), transfer(), endAnnouncement('b'))
         .decodedLogs,
     ).toEqual(['0 Announcement, closed around 1,2', '1 Announcement, closed around 2,4', '2 Paused', '4 Transfer'])
   })
 
-  it('of an id that comes twice ends with the nearest', () => {
+  it('with an id that occurs twice ends with the nearest end', () => {
     expect(
       foldLogs(announcement('a'), endAnnouncement('a'), announcement('a'), paused, endAnnouncement('a')).decodedLogs,
     ).toEqual(['0 Announcement, closed around ', '2 Announcement, closed around 3', '3 Paused'])
@@ -100,25 +100,27 @@ describe('an announcement', () => {
     ])
   })
 
-  it('of an id that is longer than is told ends all the same', () => {
+  it('with a truncated id is still closed', () => {
     const long = 'x'.repeat(3_000)
-    expect(foldLogs(announcement(long), endAnnouncement(long)).parts).toEqual([1])
+    expect(foldLogs(announcement(long), endAnnouncement(long)).folded).toEqual([1])
   })
 
   it.each<[string, readonly LogContent[]]>([
-    ['nothing', [announcement('a'), paused]],
+    ['no end', [announcement('a'), paused]],
     ['the end of another', [announcement('a'), endAnnouncement('b')]],
     ['an end before it', [endAnnouncement('a'), announcement('a')]],
     ['the end of another token', [announcement('a'), atAddress(tesla, endAnnouncement('a'))]],
     ['the end of another transaction', [announcement('a'), inTx(1, endAnnouncement('a'))]],
-  ])('that %s closes is open, and the end is told by itself', (_, some) => {
-    const { decodedLogs, parts } = foldLogs(...some)
-    expect(decodedLogs).toContain(`${some.findIndex((one) => one.topics[0] === topicOf('Announcement'))} Announcement`)
+  ])('with %s stays open, and the end is its own log', (_, contents) => {
+    const { decodedLogs, folded } = foldLogs(...contents)
+    expect(decodedLogs).toContain(
+      `${contents.findIndex((content) => content.topics[0] === topicOf('Announcement'))} Announcement`,
+    )
     expect(decodedLogs).toHaveLength(2)
-    expect(parts).toEqual([])
+    expect(folded).toEqual([])
   })
 
-  it('counts as never closed where too many stand open in it', () => {
+  it('stays open when too many others are open inside it', () => {
     const ids = Array.from({ length: 17 }, (_, at) => `id-${at}`)
     const { decodedLogs } = foldLogs(...ids.map(announcement), ...ids.toReversed().map(endAnnouncement))
     expect(decodedLogs[0]).toBe('0 Announcement')

@@ -4,7 +4,7 @@ import type { Hex } from '../../../../src/protocol/fields.ts'
 import { alice, bob, pendingLog, stringData, tesla, txHash, word, words } from '../node-json.ts'
 import { topicOf } from './standard-events.ts'
 
-/** What one log holds; where it stands is known once it stands in a row with others. */
+/** The content of a log; its position follows from the list that it is in. */
 export type LogContent = {
   readonly topics: readonly Hex[]
   readonly data: Hex
@@ -33,30 +33,30 @@ export const filler: LogContent = { topics: [], data: '0x', address: `0x${'99'.r
 export const atAddress = (address: Hex, content: LogContent): LogContent => ({ ...content, address })
 export const inTx = (tx: number, content: LogContent): LogContent => ({ ...content, tx })
 
-/** These logs in a row, as one block holds them. */
+/** These logs in a row, as in one block. */
 export const buildLogs = (contents: readonly LogContent[]): readonly Log[] =>
   readLogs(
-    contents.map(({ tx = 0, ...held }, index) => ({
+    contents.map(({ tx = 0, ...content }, index) => ({
       ...pendingLog({ block: 5, index }),
       transactionHash: txHash(5, tx),
-      ...held,
+      ...content,
     })),
   ).logs
 
-/** What is said, each by its place, and the places of what is only part of it. */
+/** The decoded logs with their log indexes, and the log indexes of the folded ones. */
 export const foldLogs = (...contents: readonly LogContent[]) => {
   const logs = buildLogs(contents).filter(({ topics }) => topics.length > 0)
   const { decodedLogs, foldedLogs } = decodeLogs(logs)
   const logIndexOf = (key: string) => Number(key.split('-')[2])
   return {
-    decodedLogs: decodedLogs.map(({ log, decoded: { event }, memo: text, isSeized: taken, enclosedKeys, isClosed }) =>
+    decodedLogs: decodedLogs.map(({ log, decoded: { event }, memo: text, isSeized, enclosedKeys, isClosed }) =>
       [
         `${log.logIndex} ${event}`,
         ...(text ? [`memo ${Number(text)}`] : []),
-        ...(taken ? ['seized'] : []),
+        ...(isSeized ? ['seized'] : []),
         ...(isClosed ? [`closed around ${enclosedKeys.map(logIndexOf)}`] : []),
       ].join(', '),
     ),
-    parts: foldedLogs.map(({ logIndex }) => logIndex),
+    folded: foldedLogs.map(({ logIndex }) => logIndex),
   }
 }

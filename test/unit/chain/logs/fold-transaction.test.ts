@@ -20,29 +20,29 @@ import {
 } from './fold-fixture.ts'
 
 describe('a memo', () => {
-  it('belongs to the movement that it directly follows', () => {
-    expect(foldLogs(transfer(), memo(7))).toEqual({ decodedLogs: ['0 Transfer, memo 7'], parts: [1] })
+  it('is folded into the transfer right before it', () => {
+    expect(foldLogs(transfer(), memo(7))).toEqual({ decodedLogs: ['0 Transfer, memo 7'], folded: [1] })
   })
 
-  it('belongs to its own movement where one transaction makes two', () => {
+  it('is folded into the right one of two transfers', () => {
     expect(foldLogs(transfer(), memo(7), transfer(), memo(8))).toEqual({
       decodedLogs: ['0 Transfer, memo 7', '2 Transfer, memo 8'],
-      parts: [1, 3],
+      folded: [1, 3],
     })
     expect(foldLogs(transfer(), transfer(), memo(8)).decodedLogs).toEqual(['0 Transfer', '1 Transfer, memo 8'])
   })
 
   it.each<[string, readonly LogContent[]]>([
-    ['stands alone', [memo(7)]],
+    ['is alone', [memo(7)]],
     ['comes first', [memo(7), transfer()]],
     ['comes later', [transfer(), filler, memo(7)]],
-    ['follows the movement of another token', [atAddress(tesla, transfer()), memo(7)]],
-    ['follows the movement of another transaction', [inTx(1, transfer()), memo(7)]],
-    ['follows no movement', [paused, memo(7)]],
+    ['follows a transfer of another token', [atAddress(tesla, transfer()), memo(7)]],
+    ['follows a transfer of another transaction', [inTx(1, transfer()), memo(7)]],
+    ['follows another log', [paused, memo(7)]],
     ['is the second', [transfer(), memo(6), memo(7)]],
-  ])('that %s is told by itself', (_, some) => {
-    expect(foldLogs(...some).decodedLogs).toContain(
-      `${some.findLastIndex((one) => one.data === '0x' && one !== filler)} Memo`,
+  ])('that %s is its own log', (_, contents) => {
+    expect(foldLogs(...contents).decodedLogs).toContain(
+      `${contents.findLastIndex((content) => content.data === '0x' && content !== filler)} Memo`,
     )
   })
 })
@@ -51,17 +51,17 @@ describe('a seizure', () => {
   it.each<[string, readonly LogContent[], readonly string[], readonly number[]]>([
     ['after the memo', [transfer(), memo(7), seized()], ['0 Transfer, memo 7, seized'], [1, 2]],
     ['without a memo', [transfer(), seized()], ['0 Transfer, seized'], [1]],
-    ['before the movement', [seized(), transfer(), memo(7)], ['1 Transfer, memo 7, seized'], [0, 2]],
-    ['after something else', [transfer(), filler, paused, seized()], ['0 Transfer, seized', '2 Paused'], [3]],
+    ['before the transfer', [seized(), transfer(), memo(7)], ['1 Transfer, memo 7, seized'], [0, 2]],
+    ['after another log', [transfer(), filler, paused, seized()], ['0 Transfer, seized', '2 Paused'], [3]],
     [
-      'after another movement',
+      'after another transfer',
       [transfer(5), memo(7), transfer(6), memo(8), seized(5)],
       ['0 Transfer, memo 7, seized', '2 Transfer, memo 8'],
       [1, 3, 4],
     ],
     ['of the nearest of two', [transfer(), transfer(), seized()], ['0 Transfer', '1 Transfer, seized'], [2]],
     [
-      'of each of two that are equal',
+      'of each of two equal ones',
       [transfer(), seized(), transfer(), seized()],
       ['0 Transfer, seized', '2 Transfer, seized'],
       [1, 3],
@@ -72,64 +72,64 @@ describe('a seizure', () => {
       ['0 Transfer, seized', '1 Transfer, seized'],
       [2, 3],
     ],
-  ])('is told by its movement, said %s', (_, some, decodedLogs, parts) => {
-    expect(foldLogs(...some)).toEqual({ decodedLogs, parts })
+  ])('is folded into its transfer %s', (_, contents, decodedLogs, folded) => {
+    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
   })
 
   it.each<[string, readonly LogContent[]]>([
-    ['of no movement', [seized()]],
+    ['of no transfer', [seized()]],
     ['of another amount', [transfer(5), seized(6)]],
     ['of another holder', [transfer(5, bob), seized(5)]],
     ['of another token', [atAddress(tesla, transfer()), seized()]],
     ['of another transaction', [inTx(1, transfer()), seized()]],
-    ['said twice', [transfer(), seized(), seized()]],
-  ])('%s is told by itself', (_, some) => {
-    expect(foldLogs(...some).decodedLogs).toContain(`${some.length - 1} Seized`)
+    ['that is repeated', [transfer(), seized(), seized()]],
+  ])('%s is its own log', (_, contents) => {
+    expect(foldLogs(...contents).decodedLogs).toContain(`${contents.length - 1} Seized`)
   })
 })
 
-describe('a multiplier that is set at once', () => {
+describe('an immediate multiplier', () => {
   it.each<[string, readonly LogContent[], readonly string[], readonly number[]]>([
     ['the next log', [multiplierUpdated(2), uiMultiplierUpdated(2)], ['1 UIMultiplierUpdated'], [0]],
     [
-      'one after others',
+      'a later log',
       [multiplierUpdated(2), paused, filler, uiMultiplierUpdated(2)],
       ['1 Paused', '3 UIMultiplierUpdated'],
       [0],
     ],
     [
-      'one after that of another value',
+      'a log after one of another value',
       [multiplierUpdated(2), uiMultiplierUpdated(3), uiMultiplierUpdated(2)],
       ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'],
       [0],
     ],
     [
-      'its own of two',
+      'its own of two logs',
       [multiplierUpdated(2), uiMultiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(3)],
       ['1 UIMultiplierUpdated', '3 UIMultiplierUpdated'],
       [0, 2],
     ],
-  ])('is told by %s that says so', (_, some, decodedLogs, parts) => {
-    expect(foldLogs(...some)).toEqual({ decodedLogs, parts })
+  ])('is folded into %s with the same value', (_, contents, decodedLogs, folded) => {
+    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
   })
 
   it.each<[string, readonly LogContent[]]>([
     ['nothing', [multiplierUpdated(2)]],
-    ['what came before it', [uiMultiplierUpdated(2), multiplierUpdated(2)]],
-    ['one of another value', [multiplierUpdated(2), uiMultiplierUpdated(3)]],
-    ['one of another token', [multiplierUpdated(2), atAddress(tesla, uiMultiplierUpdated(2))]],
-    ['one of another transaction', [multiplierUpdated(2), inTx(1, uiMultiplierUpdated(2))]],
-    ['one after the next', [multiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(2)]],
-    ['one that told another already', [multiplierUpdated(2), multiplierUpdated(2), uiMultiplierUpdated(2)]],
-  ])('that %s repeats is told by itself', (_, some) => {
-    expect(foldLogs(...some).decodedLogs).toContain(
-      `${some.findIndex((one) => one.topics[0] === multiplierUpdated(2).topics[0])} MultiplierUpdated`,
+    ['an earlier log', [uiMultiplierUpdated(2), multiplierUpdated(2)]],
+    ['a log of another value', [multiplierUpdated(2), uiMultiplierUpdated(3)]],
+    ['a log of another token', [multiplierUpdated(2), atAddress(tesla, uiMultiplierUpdated(2))]],
+    ['a log of another transaction', [multiplierUpdated(2), inTx(1, uiMultiplierUpdated(2))]],
+    ['a log after the next multiplier', [multiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(2)]],
+    ['a log that repeats another already', [multiplierUpdated(2), multiplierUpdated(2), uiMultiplierUpdated(2)]],
+  ])('that %s repeats is its own log', (_, contents) => {
+    expect(foldLogs(...contents).decodedLogs).toContain(
+      `${contents.findIndex((content) => content.topics[0] === multiplierUpdated(2).topics[0])} MultiplierUpdated`,
     )
   })
 })
 
 describe('the logs of a block', () => {
-  const Words = fc.array(
+  const contentsArbitrary = fc.array(
     fc
       .tuple(
         fc.constantFrom(
@@ -147,18 +147,18 @@ describe('the logs of a block', () => {
         fc.constantFrom(apple, tesla),
         fc.constantFrom(0, 1),
       )
-      .map(([one, address, tx]) => ({ ...one, address, tx })),
+      .map(([content, address, tx]) => ({ ...content, address, tx })),
     { maxLength: 24 },
   )
 
-  it('are each told once, by themselves or as a part, in log order, and the same in whatever order they come', () => {
+  it('are each decoded or folded once, in log order, in any order they come', () => {
     fc.assert(
-      fc.property(Words, fc.infiniteStream(fc.nat()), (some, random) => {
-        const logs = buildLogs(some)
+      fc.property(contentsArbitrary, fc.infiniteStream(fc.nat()), (contents, random) => {
+        const logs = buildLogs(contents)
         const { decodedLogs, foldedLogs } = decodeLogs(logs)
-        const told = [...decodedLogs.map(({ log }) => log), ...foldedLogs]
-        expect(new Set(told)).toEqual(new Set(logs))
-        expect(told).toHaveLength(logs.length)
+        const all = [...decodedLogs.map(({ log }) => log), ...foldedLogs]
+        expect(new Set(all)).toEqual(new Set(logs))
+        expect(all).toHaveLength(logs.length)
         for (const row of [decodedLogs.map(({ log }) => log), foldedLogs])
           expect(row).toEqual(row.toSorted((a, b) => a.logIndex - b.logIndex))
         const shuffled = logs.map((log) => ({ log, at: random.next().value })).sort((a, b) => a.at - b.at)
@@ -170,7 +170,7 @@ describe('the logs of a block', () => {
     )
   })
 
-  it('are none', () => {
+  it('may be none', () => {
     expect(decodeLogs([])).toEqual({ decodedLogs: [], foldedLogs: [] })
   })
 })

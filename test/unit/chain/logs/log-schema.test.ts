@@ -16,8 +16,8 @@ import {
   ZERO_WORD,
 } from '../node-json.ts'
 
-const readOne = (given: unknown) => {
-  const { logs, unreadable } = readLogs(given)
+const readOne = (value: unknown) => {
+  const { logs, unreadable } = readLogs(value)
   expect(unreadable).toBe(0)
   expect(logs).toHaveLength(1)
   const [log] = logs
@@ -25,8 +25,8 @@ const readOne = (given: unknown) => {
   return log
 }
 
-describe('a log', () => {
-  it('is read in numbers, with the key that never changes', () => {
+describe('a log of a node', () => {
+  it('is read as numbers, with a stable key', () => {
     expect(readOne(pendingLog({ block: 100, index: 7, raw: 150_000_000n }))).toEqual({
       key: keyOf({ block: 100, index: 7 }),
       address: apple,
@@ -46,7 +46,7 @@ describe('a log', () => {
     expect(readOne(pendingLog({ block: 5 })).key).toBe(readOne(sealedLog({ block: 5 })).key)
   })
 
-  it('is read in both shapes: one, or an array of all that are pending', () => {
+  it('is read in both shapes: one log, or an array of all pending ones', () => {
     const wire = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 1 })]
     expect(readLogs(wire)).toEqual({ logs: wire.flatMap((log) => readLogs(log).logs), unreadable: 0 })
     expect(readLogs([])).toEqual({ logs: [], unreadable: 0 })
@@ -60,7 +60,7 @@ describe('a log', () => {
     expect(readOne({ ...pendingLog({ block: 5 }), blockHash: hash }).blockHash).toBeNull()
   })
 
-  it('has the block hash that it came with', () => {
+  it('has its block hash', () => {
     expect(readOne(sealedLog({ block: 5 })).blockHash).toBe(blockHash(5))
   })
 
@@ -70,8 +70,8 @@ describe('a log', () => {
     ['a number', 1_795_000_020],
     ['beyond all numbers', '0xffffffffffffffff'],
     ['beyond all dates', '0xffffffffffff'],
-    ['beyond all years of four digits', '0x3afff44180'],
-  ])('has no time where the timestamp is %s', (_, blockTimestamp) => {
+    ['after the year 9999', '0x3afff44180'],
+  ])('has no time when the timestamp is %s', (_, blockTimestamp) => {
     expect(readOne({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
   })
 
@@ -79,15 +79,15 @@ describe('a log', () => {
     ['null', null],
     ['missing', undefined],
     ['false', false],
-  ])('is not taken back where removed is %s', (_, removed) => {
+  ])('is not removed when removed is %s', (_, removed) => {
     expect(readOne({ ...pendingLog({ block: 5 }), removed }).removed).toBe(false)
   })
 
-  it('says when it is taken back', () => {
+  it('may be removed', () => {
     expect(readOne({ ...sealedLog({ block: 5 }), removed: true }).removed).toBe(true)
   })
 
-  it('is the same log in whatever case a node writes it', () => {
+  it('is the same in upper and lower case', () => {
     const wire = sealedLog({ block: 0xabc, index: 0xd })
     const shouted = Object.fromEntries(
       Object.entries(wire).map(([name, value]) => {
@@ -98,7 +98,7 @@ describe('a log', () => {
     expect(readOne(shouted)).toEqual(readOne(wire))
   })
 
-  it('keeps what else the node says apart, as far as it is plain and short', () => {
+  it('keeps extra fields apart if they are plain and short', () => {
     const more = { blockTimestampMs: '0x1', final: null, parts: [1], long: 'x'.repeat(200) }
     expect(readOne({ ...pendingLog({ block: 5 }), ...more })).toEqual({
       ...readOne(pendingLog({ block: 5 })),
@@ -106,12 +106,12 @@ describe('a log', () => {
     })
   })
 
-  it('keeps no more than a few of the fields that nobody knows', () => {
+  it('keeps only a few extra fields', () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`field${at}`, at]))
     expect(Object.keys(readOne({ ...pendingLog({ block: 5 }), ...many })?.more ?? {})).toHaveLength(8)
   })
 
-  it('is no place for a prototype of somebody else', () => {
+  it('cannot set a prototype', () => {
     const polluted = JSON.parse(`{"__proto__":{"polluted":true},${JSON.stringify(pendingLog({ block: 5 })).slice(1)}`)
     expect(readOne(polluted)).toEqual(readOne(pendingLog({ block: 5 })))
     expect(readOne({ ...pendingLog({ block: 5 }), constructor: 'x' })?.more).toEqual({ constructor: 'x' })
@@ -135,37 +135,37 @@ describe('a log', () => {
     ['no transaction', { transactionHash: null }],
     ['a transaction index that is null', { transactionIndex: null }],
     ['a short block hash', { blockHash: '0x12' }],
-    ['removed that is a word', { removed: 'yes' }],
+    ['removed as text', { removed: 'yes' }],
   ])('is unreadable with %s', (_, wrong) => {
     expect(readLogs({ ...pendingLog({ block: 5 }), ...wrong })).toEqual({ logs: [], unreadable: 1 })
   })
 
-  it('may have no topics and no data at all', () => {
+  it('may have no topics and no data', () => {
     const log = readOne({ ...pendingLog({ block: 5 }), topics: [], data: '0x' })
     expect(log).toMatchObject({ topics: [], data: '0x' })
     expect(decodeLog(log)).toEqual({ event: 'other' })
   })
 
-  it('that is bad never drops the good ones beside it', () => {
+  it('that is unreadable never drops the good ones beside it', () => {
     const good = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 2 })]
     const { logs, unreadable } = readLogs([good[0], { ...good[0], data: '0x1' }, null, good[1], 'log'])
     expect(logs.map(({ key }) => key)).toEqual([keyOf({ block: 5 }), keyOf({ block: 5, index: 2 })])
     expect(unreadable).toBe(3)
   })
 
-  it('does not come from an answer that is out of all bounds', () => {
+  it('is not read from an answer with too many logs', () => {
     expect(readLogs(Array(200_001).fill(null))).toEqual({ logs: [], unreadable: 1 })
   })
 
-  it('is read or counted, whatever JSON comes', () => {
+  it('is read or counted for any JSON', () => {
     const wire = pendingLog({ block: 5 })
-    const Spoilt = fc
+    const brokenLog = fc
       .record(Object.fromEntries(Object.keys(wire).map((name) => [name, fc.option(fc.jsonValue())])))
       .map((wrong) => ({ ...wire, ...wrong }))
     fc.assert(
-      fc.property(fc.oneof(fc.jsonValue(), Spoilt, fc.array(fc.oneof(Spoilt, fc.constant(wire)))), (given) => {
-        const { logs, unreadable } = readLogs(given)
-        if (Array.isArray(given)) expect(logs.length + unreadable).toBe(given.length)
+      fc.property(fc.oneof(fc.jsonValue(), brokenLog, fc.array(fc.oneof(brokenLog, fc.constant(wire)))), (value) => {
+        const { logs, unreadable } = readLogs(value)
+        if (Array.isArray(value)) expect(logs.length + unreadable).toBe(value.length)
         else expect(logs.length + unreadable).toBe(1)
         for (const log of logs) expect(() => decodeLog(log)).not.toThrow()
       }),
@@ -182,10 +182,10 @@ describe('a header', () => {
 
   it.each<[string, unknown]>([
     ['null', null],
-    ['a word', 'block'],
-    ['of a number that is none', { ...header(5), number: 'five' }],
-    ['of a hash that is none', { ...header(5), hash: '0x12' }],
-  ])('is none when it is %s', (_, given) => {
-    expect(Header.safeParse(given).success).toBe(false)
+    ['text', 'block'],
+    ['with a number that is not hex', { ...header(5), number: 'five' }],
+    ['with a hash that is too short', { ...header(5), hash: '0x12' }],
+  ])('is refused when it is %s', (_, value) => {
+    expect(Header.safeParse(value).success).toBe(false)
   })
 })

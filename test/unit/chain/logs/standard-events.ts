@@ -7,8 +7,8 @@ const memo: Hex = `0x${'4d'.repeat(32)}`
 
 type EventRow = readonly [event: string, name: Hex, indexed: readonly Hex[], data: Hex]
 
-/** The events that have a meaning here: topic, further topics, data, and what they say. */
-export const decodedEvents: readonly (readonly [...EventRow, said: DecodedEvent])[] = [
+/** The decoded events: name, selector, indexed values, data, and the result. */
+export const decodedEvents: readonly (readonly [...EventRow, decoded: DecodedEvent])[] = [
   [
     'Transfer',
     '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
@@ -76,7 +76,7 @@ export const decodedEvents: readonly (readonly [...EventRow, said: DecodedEvent]
     'Announcement',
     '0xccebf8218a62875909564adef86a6f4df81503cb617221e793357d62f8e813f7',
     [word(alice)],
-    // Three offsets, then each length before its text.
+    // Three offsets, then each length before its string.
     '0x000000000000000000000000000000000000000000000000000000000000006000000000000000000000000000000000000000000000000000000000000000a000000000000000000000000000000000000000000000000000000000000000e000000000000000000000000000000000000000000000000000000000000000077370742d303031000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000009322d312073706c697400000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000',
     { event: 'Announcement', id: 'spt-001', description: '2-1 split', uri: '' },
   ],
@@ -134,7 +134,7 @@ export const decodedEvents: readonly (readonly [...EventRow, said: DecodedEvent]
   ],
 ]
 
-/** The events of the standard, and of what stands around it, that are told as they come. */
+/** Events of the token standard and around it that are not decoded. */
 export const undecodedEvents: readonly EventRow[] = [
   [
     'BurnedBlocked',
@@ -214,7 +214,7 @@ export const undecodedEvents: readonly EventRow[] = [
   ],
 ]
 
-/** The topic of an event that has a meaning here. */
+/** The selector of a decoded event. */
 export const topicOf = (event: string): Hex => {
   const row = decodedEvents.find(([name]) => name === event)
   if (!row) throw new Error(`no ${event}`)

@@ -20,7 +20,7 @@ const openReader = () => {
 }
 
 describe('the header of a block', () => {
-  it('is asked for without its transactions, and read in numbers', async () => {
+  it('is read without transactions, as numbers', async () => {
     const { chain, header } = openReader()
     expect(await header(5)).toMatchObject({ number: 5, hash: blockHash(5), parentHash: blockHash(4) })
     expect(await header('latest')).toMatchObject({ number: HEAD })
@@ -30,7 +30,7 @@ describe('the header of a block', () => {
     ])
   })
 
-  it('that a node does not know is asked for once more, for another may answer', async () => {
+  it('is requested once more when the node lacks it, since another node may answer', async () => {
     const { chain, header } = openReader()
     chain.override = () => {
       chain.override = () => undefined
@@ -41,19 +41,19 @@ describe('the header of a block', () => {
     expect(chain.requestedHeaders()).toEqual([5, 5, HEAD + 1, HEAD + 1])
   })
 
-  it('that goes by a tag is there or not', async () => {
+  it('is requested once by tag', async () => {
     const { chain, header } = openReader()
     expect(await header('safe')).toBeNull()
     expect(chain.requests).toHaveLength(1)
   })
 
-  it.each([undefined, 7, 'latest', [], { number: 5 }, { ...header(5), hash: '0x5' }])('is not %j', async (answer) => {
+  it.each([undefined, 7, 'latest', [], { number: 5 }, { ...header(5), hash: '0x5' }])('is never %j', async (answer) => {
     const { chain, header } = openReader()
     chain.override = () => answer ?? 'nothing'
     await expect(header(5)).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
-  it('passes the failures of the upstream on', async () => {
+  it('passes on upstream errors', async () => {
     const { chain, header } = openReader()
     chain.failure = behindError()
     await expect(header(5)).rejects.toBe(chain.failure)
@@ -62,7 +62,7 @@ describe('the header of a block', () => {
 })
 
 describe('the logs of a block', () => {
-  it('are asked for by its hash, for the wanted tokens alone', async () => {
+  it('are requested by hash, for the given tokens alone', async () => {
     const { chain, logsOf } = openReader()
     const log = chain.addLog(HEAD)
     chain.addLog(HEAD, tesla)
@@ -71,7 +71,7 @@ describe('the logs of a block', () => {
     expect(chain.requests[0]?.params).toEqual([{ address: [apple], blockHash: blockHash(HEAD) }])
   })
 
-  it('are asked for once more of a node that does not know the block, and not a third time', async () => {
+  it('are requested twice, and no more, from a node that lacks the block', async () => {
     const { chain, logsOf } = openReader()
     chain.addLog(HEAD)
     chain.override = () => {
@@ -84,19 +84,19 @@ describe('the logs of a block', () => {
     expect(chain.requests).toHaveLength(4)
   })
 
-  it('are not those of another block', async () => {
+  it('are refused if they belong to another block', async () => {
     const { chain, logsOf } = openReader()
     chain.override = () => [sealedLog({ block: HEAD }), sealedLog({ block: HEAD - 1 })]
     await expect(logsOf()).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
-  it('may leave out which block they are of', async () => {
+  it('may come without a block hash', async () => {
     const { chain, logsOf } = openReader()
     chain.override = () => [{ ...sealedLog({ block: HEAD }), blockHash: null }]
     expect((await logsOf()).logs).toHaveLength(1)
   })
 
-  it('that are too many for one answer are asked for by halves of the contracts, and told in their order', async () => {
+  it('are requested by halves of the contracts when they are too many, and returned in order', async () => {
     const { chain, logsOf } = openReader()
     const others = ['01', '02', '03'].map((digits) => `0x${digits.repeat(20)}` as const)
     for (const address of [...others, apple, ...others]) chain.addLog(HEAD, address)
@@ -104,10 +104,10 @@ describe('the logs of a block', () => {
     const { logs, unreadable } = await logsOf(blockHash(HEAD), [apple, ...others])
     expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(unreadable).toBe(0)
-    expect(chain.requestedAddresses().map((asked) => asked.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
+    expect(chain.requestedAddresses().map((addresses) => addresses.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
   })
 
-  it('that are too many of a single contract cannot be had', async () => {
+  it('fail when a single contract has too many', async () => {
     const { chain, logsOf } = openReader()
     chain.addLog(HEAD)
     chain.resultsBound = 0
@@ -116,7 +116,7 @@ describe('the logs of a block', () => {
 })
 
 describe('the logs of a range', () => {
-  it('are asked for from its first block to its last, or to what is pending', async () => {
+  it('are requested from the first block to the last, or to pending', async () => {
     const { chain, logsBetween } = openReader()
     await logsBetween(16, 255)
     await logsBetween(HEAD, 'pending', [apple, tesla])
@@ -126,14 +126,14 @@ describe('the logs of a range', () => {
     ])
   })
 
-  it('are never asked for without a token, which to the node is every contract there is', async () => {
+  it('are never requested without a token, which means every contract to a node', async () => {
     const { chain, logsBetween, logsOf } = openReader()
     expect(await logsBetween(1, 2, [])).toEqual({ logs: [], unreadable: 0 })
     expect(await logsOf(blockHash(1), [])).toEqual({ logs: [], unreadable: 0 })
     expect(chain.requests).toEqual([])
   })
 
-  it('come in the order of the chain, however the node sends them', async () => {
+  it('are in the order of the chain, in any order the node sends them', async () => {
     const { chain, logsBetween, logsOf } = openReader()
     const places = [2, 0, 1].map((index) => ({ block: HEAD, index }))
     chain.override = () => places.map(sealedLog)
@@ -147,13 +147,13 @@ describe('the logs of a range', () => {
     ])
   })
 
-  it('are counted where they cannot be read', async () => {
+  it('are counted when they are unreadable', async () => {
     const { chain, logsBetween } = openReader()
     chain.override = () => [{}, sealedLog({ block: 5 }), null]
     expect(await logsBetween(1, 9)).toMatchObject({ logs: [{ blockNumber: 5 }], unreadable: 2 })
   })
 
-  it('are not those of other blocks, unless they are pending, too', async () => {
+  it('are refused if they belong to other blocks, unless the range is open to pending', async () => {
     const { chain, logsBetween } = openReader()
     chain.override = () => [sealedLog({ block: 5 })]
     await expect(logsBetween(6, 9)).rejects.toMatchObject({ kind: 'unreadable' })
@@ -161,13 +161,13 @@ describe('the logs of a range', () => {
     expect((await logsBetween(6, 'pending')).logs).toHaveLength(1)
   })
 
-  it.each([null, {}, '0x', 5])('are not %j: that is a failure, not the news that nothing happened', async (answer) => {
+  it.each([null, {}, '0x', 5])('are never %j: that is a failure and not an empty answer', async (answer) => {
     const node = new BlockReader(() => of(answer))
-    for (const asked of [node.logsByHash(blockHash(5), [apple]), node.logsInRange(1, 9, [apple])])
-      await expect(lastValueFrom(asked)).rejects.toMatchObject({ kind: 'unreadable' })
+    for (const request of [node.logsByHash(blockHash(5), [apple]), node.logsInRange(1, 9, [apple])])
+      await expect(lastValueFrom(request)).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
-  it('pass the failures of the upstream on, and those of ours', async () => {
+  it('pass on upstream errors and errors of our own', async () => {
     const bug = new TypeError('no')
     for (const failure of [new UpstreamError('busy', 'over rate limit'), bug]) {
       const node = new BlockReader(() => throwError(() => failure))

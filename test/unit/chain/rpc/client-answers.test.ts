@@ -1,33 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import {
-  errorResponder,
-  failureOf,
-  openEndpoint,
-  openRpcClient,
-  type Responder,
-  resultResponder,
-  sendJson,
-} from './fake-endpoint.ts'
+import { errorResponder, failureOf, openEndpoint, openRpcClient, resultResponder } from './fake-endpoint.ts'
 
-describe('an answer', () => {
-  const kindOf = async (answering: Responder) =>
-    (await failureOf(openRpcClient([(await openEndpoint(answering)).url]).blockNumber())).kind
-
-  it.each<[string, Responder, string]>([
-    [
-      'an answer with neither result nor error',
-      ({ id }, response) => sendJson(response, { jsonrpc: '2.0', id }),
-      'unreadable',
-    ],
-  ])('that is %s is an error of its kind', async (_, answering, kind) => {
-    expect(await kindOf(answering)).toBe(kind)
-  })
-
-  it('that refuses one method says nothing about the others', async () => {
-    const node = await openEndpoint((question, response) =>
-      question.method === 'eth_getBlockReceipts'
-        ? errorResponder(403, -32601, 'rpc method is not whitelisted')(question, response)
-        : resultResponder('0x64')(question, response),
+describe('an answer about one request', () => {
+  it('that refuses one method causes no backoff', async () => {
+    const node = await openEndpoint((request, response) =>
+      request.method === 'eth_getBlockReceipts'
+        ? errorResponder(403, -32601, 'rpc method is not whitelisted')(request, response)
+        : resultResponder('0x64')(request, response),
     )
     const { rpc, blockNumber } = openRpcClient([node.url])
     const failure = await failureOf(
@@ -39,7 +18,7 @@ describe('an answer', () => {
     expect(await blockNumber()).toBe('0x64')
   })
 
-  it('that knows no such block yet is asked of the next endpoint, and says nothing against the first', async () => {
+  it('that lacks a block makes the next endpoint answer, without backoff of the first', async () => {
     const first = await openEndpoint(errorResponder(200, -32000, 'header not found'))
     const second = await openEndpoint(resultResponder('0x65'))
     const { rpc, warnings, blockNumber } = openRpcClient([first.url, second.url])

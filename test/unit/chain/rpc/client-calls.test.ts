@@ -12,17 +12,17 @@ import {
   sendJson,
 } from './fake-endpoint.ts'
 
-/** An endpoint that answers like this when a contract is asked, and everything else. */
+/** An endpoint with this answer to eth_call, and a good one to all else. */
 const openContractEndpoint = (answering: Responder) =>
-  openEndpoint((question, response) =>
-    question.method === 'eth_call' ? answering(question, response) : resultResponder('0x64')(question, response),
+  openEndpoint((request, response) =>
+    request.method === 'eth_call' ? answering(request, response) : resultResponder('0x64')(request, response),
   )
 
-describe('a contract', () => {
+describe('an eth_call', () => {
   const callContract = ({ rpc }: ReturnType<typeof openRpcClient>) =>
     firstValueFrom(rpc.request('eth_call', [{ to: apple, data: '0xa60bf13d' }, '0x64']))
 
-  it('is asked by its address and the hash of a name', async () => {
+  it('carries the contract and the selector', async () => {
     const node = await openContractEndpoint(resultResponder(word(1)))
     expect(await callContract(openRpcClient([node.url]))).toBe(word(1))
     expect(node.requests.at(-1)).toMatchObject({
@@ -32,49 +32,45 @@ describe('a contract', () => {
   })
 
   it.each<[string, Responder, string]>([
-    ['by reverting', errorResponder(200, 3, 'execution reverted'), 'reverted'],
-    ['by reverting, said with a code for anything', errorResponder(200, -32000, 'execution reverted'), 'reverted'],
-    [
-      'by a method that nobody knows',
-      errorResponder(200, -32601, 'the method eth_call does not exist'),
-      'unknown_method',
-    ],
-    ['by a method that is not whitelisted', errorResponder(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
-    ['by a bare refusal', rawResponder(403, 'Forbidden'), 'forbidden'],
-    ['by a question that is wrong', errorResponder(200, -32602, 'invalid params'), 'invalid'],
-    ['in words that nobody knows', errorResponder(200, -32000, 'nobody knows what this means'), 'unknown'],
-    ['by too many questions', rawResponder(429, '', { 'retry-after': '60' }), 'busy'],
-    ['by nothing that can be read', rawResponder(200, '<html>'), 'unreadable'],
-    ['by breaking off', (_, response) => response.destroy(), 'unreachable'],
-    ['by another id', (_, response) => sendJson(response, { id: 999, result: '0x' }), 'unreadable'],
-  ])('that is answered %s leaves the endpoint as it is', async (_, answering, kind) => {
+    ['reverts', errorResponder(200, 3, 'execution reverted'), 'reverted'],
+    ['reverts with a generic error code', errorResponder(200, -32000, 'execution reverted'), 'reverted'],
+    ['has an unknown method', errorResponder(200, -32601, 'the method eth_call does not exist'), 'unknown_method'],
+    ['has a method that is not whitelisted', errorResponder(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
+    ['gets a bare refusal', rawResponder(403, 'Forbidden'), 'forbidden'],
+    ['is invalid', errorResponder(200, -32602, 'invalid params'), 'invalid'],
+    ['gets an unknown error', errorResponder(200, -32000, 'unexplained failure'), 'unknown'],
+    ['hits the rate limit', rawResponder(429, '', { 'retry-after': '60' }), 'busy'],
+    ['gets an unreadable answer', rawResponder(200, '<html>'), 'unreadable'],
+    ['loses the connection', (_, response) => response.destroy(), 'unreachable'],
+    ['gets another id', (_, response) => sendJson(response, { id: 999, result: '0x' }), 'unreadable'],
+  ])('that %s causes no backoff of the endpoint', async (_, answering, kind) => {
     const node = await openContractEndpoint(answering)
-    const question = openRpcClient([node.url])
-    const failure = await failureOf(callContract(question))
+    const client = openRpcClient([node.url])
+    const failure = await failureOf(callContract(client))
     expect(failure.kind).toBe(kind)
-    expect(await question.blockNumber()).toBe('0x64')
-    expect(question.warnings).toEqual([])
+    expect(await client.blockNumber()).toBe('0x64')
+    expect(client.warnings).toEqual([])
     expect(node.methods()).toEqual(['eth_chainId', 'eth_call', 'eth_blockNumber'])
   })
 
-  it('that one endpoint may not be asked for is asked for at the next', async () => {
+  it('that one endpoint refuses goes to the next', async () => {
     const first = await openContractEndpoint(errorResponder(403, -32601, 'rpc method is not whitelisted'))
     const second = await openContractEndpoint(resultResponder(word(1)))
     expect(await callContract(openRpcClient([first.url, second.url]))).toBe(word(1))
   })
 
-  it('that reverts has answered, and is asked nowhere else', async () => {
+  it('that reverts goes to no other endpoint', async () => {
     const first = await openContractEndpoint(errorResponder(200, 3, 'execution reverted'))
     const second = await openContractEndpoint(resultResponder(word(1)))
     expect((await failureOf(callContract(openRpcClient([first.url, second.url])))).kind).toBe('reverted')
     expect(second.requests).toEqual([])
   })
 
-  it('is not asked where the endpoint is of another chain', async () => {
+  it('is not sent to an endpoint of another chain', async () => {
     const node = await openEndpoint(resultResponder(word(1)), { chain: 1 })
-    const question = openRpcClient([node.url])
-    expect((await failureOf(callContract(question))).kind).toBe('wrong_chain')
-    expect(question.warnings.map(({ kind }) => kind)).toEqual(['upstream wrong_chain'])
+    const client = openRpcClient([node.url])
+    expect((await failureOf(callContract(client))).kind).toBe('wrong_chain')
+    expect(client.warnings.map(({ kind }) => kind)).toEqual(['upstream wrong_chain'])
     expect(node.methods()).toEqual(['eth_chainId'])
   })
 })

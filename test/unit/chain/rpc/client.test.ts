@@ -19,8 +19,8 @@ import {
 
 afterEach(() => vi.restoreAllMocks())
 
-describe('a question', () => {
-  it('goes to the first endpoint, once its chain is known, and comes back with the answer', async () => {
+describe('a request', () => {
+  it('goes to the first endpoint, after a chain check, and returns the answer', async () => {
     const first = await openEndpoint(resultResponder('0x64'))
     const second = await openEndpoint(resultResponder('0x65'))
     const { rpc, blockNumber } = openRpcClient([first.url, second.url])
@@ -32,12 +32,12 @@ describe('a question', () => {
     expect(second.requests).toEqual([])
   })
 
-  it('may be answered with nothing', async () => {
+  it('may have a null result', async () => {
     const node = await openEndpoint(resultResponder(null))
     expect(await openRpcClient([node.url]).blockNumber()).toBeNull()
   })
 
-  it('goes to the next endpoint where one fails, and comes back to the first after its rest', async () => {
+  it('goes to the next endpoint after a failure, and back to the first after the backoff', async () => {
     const first = await openEndpoint(rawResponder(502, 'bad gateway'))
     const second = await openEndpoint(resultResponder('0x65'))
     const { clock, blockNumber } = openRpcClient([first.url, second.url])
@@ -50,7 +50,7 @@ describe('a question', () => {
     expect(await blockNumber()).toBe('0x64')
   })
 
-  it('leaves an endpoint that goes on failing alone for longer each time, up to a bound', async () => {
+  it('backs off longer each time from an endpoint that keeps failing, up to a bound', async () => {
     const first = await openEndpoint(rawResponder(503))
     const second = await openEndpoint(resultResponder('0x65'))
     const { clock, blockNumber } = openRpcClient([first.url, second.url])
@@ -71,7 +71,7 @@ describe('a question', () => {
     expect(rests.slice(-2)).toEqual([30_000, 30_000])
   })
 
-  it('begins the rests anew once an endpoint has answered', async () => {
+  it('backs off briefly again after an endpoint has answered', async () => {
     const node = await openEndpoint(rawResponder(503))
     const { clock, blockNumber } = openRpcClient([node.url])
     await failureOf(blockNumber())
@@ -87,7 +87,7 @@ describe('a question', () => {
     expect(await blockNumber()).toBe('0x65')
   })
 
-  it('is refused at once while every endpoint rests', async () => {
+  it('fails at once while every endpoint is in backoff', async () => {
     const node = await openEndpoint(rawResponder(503))
     const { blockNumber } = openRpcClient([node.url])
     await failureOf(blockNumber())
@@ -96,14 +96,14 @@ describe('a question', () => {
     expect(node.requests.length).toBe(before)
   })
 
-  it('fails as the last endpoint that was asked did', async () => {
+  it('fails with the error of the last endpoint', async () => {
     const first = await openEndpoint(rawResponder(503))
     const second = await openEndpoint(errorResponder(429, -32016, 'over rate limit'))
     const failure = await failureOf(openRpcClient([first.url, second.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'busy', message: expect.stringContaining('over rate limit') })
   })
 
-  it('that is wrong is not put to anyone else, and nobody rests for it', async () => {
+  it('that is invalid goes to no other endpoint and causes no backoff', async () => {
     const first = await openEndpoint(errorResponder(200, -32602, 'invalid argument'))
     const second = await openEndpoint(resultResponder('0x65'))
     const { blockNumber } = openRpcClient([first.url, second.url])
@@ -113,18 +113,18 @@ describe('a question', () => {
     expect(second.requests).toEqual([])
   })
 
-  it('that asks for too much comes back to be made smaller', async () => {
+  it('that is too large fails, so that the caller requests less', async () => {
     const node = await openEndpoint(errorResponder(200, -32602, 'query exceeds max block range 100000'))
     expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('too_large')
   })
 
-  it('without any endpoint fails', async () => {
+  it('fails without any endpoint', async () => {
     expect((await failureOf(openRpcClient([]).blockNumber())).kind).toBe('unreachable')
   })
 })
 
 describe('an endpoint of another chain', () => {
-  it('is refused, says why, and is left alone for a minute', async () => {
+  it('is refused with a reason, and not used for a minute', async () => {
     const wrong = await openEndpoint(resultResponder('0x1'), { chain: 1 })
     const right = await openEndpoint(resultResponder('0x65'))
     const { clock, warnings, blockNumber } = openRpcClient([wrong.url, right.url])
@@ -144,7 +144,7 @@ describe('an endpoint of another chain', () => {
     expect(await blockNumber()).toBe('0x1')
   })
 
-  it('is found out when it changes after a failure', async () => {
+  it('is detected when it changes after a failure', async () => {
     const node = await openEndpoint(resultResponder('0x64'))
     const { clock, blockNumber } = openRpcClient([node.url])
     await blockNumber()
@@ -156,7 +156,7 @@ describe('an endpoint of another chain', () => {
     expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
   })
 
-  it('is whichever does not agree with the first, where nobody said which chain it is', async () => {
+  it('is any that differs from the first, if no chain was configured', async () => {
     const chain = new ChainIdentity(null, '')
     const first = await openEndpoint(rawResponder(503))
     const second = await openEndpoint(resultResponder('0x65'), { chain: 1 })
@@ -168,7 +168,7 @@ describe('an endpoint of another chain', () => {
     })
   })
 
-  it('is not suspected where the node does not say', async () => {
+  it('is not assumed when a node does not return its chain', async () => {
     const mute = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
     const { blockNumber } = openRpcClient([mute.url])
     expect(await blockNumber()).toBe('0x64')
@@ -189,17 +189,22 @@ describe('an answer', () => {
     ],
     ['an empty body', rawResponder(200), 'unreadable'],
     ['a cut body', rawResponder(200, '{"jsonrpc":"2.0","id":1,"resu'), 'unreadable'],
-    ['JSON that is no answer', rawResponder(200, '[]'), 'unreadable'],
+    ['JSON of another form', rawResponder(200, '[]'), 'unreadable'],
     ['null', rawResponder(200, 'null'), 'unreadable'],
-    ['an answer to another question', (_, response) => sendJson(response, { id: 999, result: '0x1' }), 'unreadable'],
-    ['an answer to nobody', (_, response) => sendJson(response, { result: '0x1' }), 'unreadable'],
+    ['an answer to another request', (_, response) => sendJson(response, { id: 999, result: '0x1' }), 'unreadable'],
+    ['an answer without an id', (_, response) => sendJson(response, { result: '0x1' }), 'unreadable'],
+    [
+      'an answer with neither result nor error',
+      ({ id }, response) => sendJson(response, { jsonrpc: '2.0', id }),
+      'unreadable',
+    ],
     ['an error without a code', ({ id }, response) => sendJson(response, { id, error: 'no' }), 'unreadable'],
     ['HTML with 503', rawResponder(503, '<html>'), 'unreachable'],
     ['a refusal', rawResponder(403, 'Forbidden'), 'forbidden'],
     ['a refusal of the method', errorResponder(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
-    ['no key', rawResponder(401), 'forbidden'],
-    ['too many questions', rawResponder(429), 'busy'],
-    ['too many questions, said with 200', errorResponder(200, -32016, 'over rate limit'), 'busy'],
+    ['HTTP 401', rawResponder(401), 'forbidden'],
+    ['HTTP 429', rawResponder(429), 'busy'],
+    ['a rate limit with HTTP 200', errorResponder(200, -32016, 'over rate limit'), 'busy'],
     [
       'an error without an id',
       (_, response) => sendJson(response, { id: null, error: { code: -32700, message: 'parse error' } }),
@@ -209,14 +214,14 @@ describe('an answer', () => {
     expect(await kindOf(answering)).toBe(kind)
   })
 
-  it('that leads elsewhere is refused, and nobody goes there', async () => {
+  it('that redirects is refused, and the target gets no request', async () => {
     const elsewhere = await openEndpoint(resultResponder('0x666'))
     const node = await openEndpoint(rawResponder(307, '', { location: elsewhere.url }))
     expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('unreachable')
     expect(elsewhere.requests).toEqual([])
   })
 
-  it('that is longer than the bound is dropped on the way, and has to be asked for in parts', async () => {
+  it('over the size bound is dropped while it arrives, as too large', async () => {
     const chunk = Buffer.alloc(2 ** 20, 0x20)
     let sent = 0
     const node = await openEndpoint((_, response) => {
@@ -234,7 +239,7 @@ describe('an answer', () => {
     expect(sent).toBeLessThan(64)
   })
 
-  it('that breaks off is an endpoint that is not there', async () => {
+  it('that breaks off counts as unreachable', async () => {
     expect(
       await kindOf((_, response) => {
         response.writeHead(200, { 'content-length': '1000' }).write('{"jsonrpc"')
@@ -243,19 +248,19 @@ describe('an answer', () => {
     ).toBe('unreachable')
   })
 
-  it('is waited for up to a deadline, to the last byte', async () => {
+  it('has to be complete before the deadline', async () => {
     const deadline = new AbortController()
-    const asked = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
+    const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
     const node = await openEndpoint((_, response) => {
       response.writeHead(200).write('{')
       setImmediate(() => deadline.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')))
     })
     const failure = await failureOf(openRpcClient([node.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'unreachable', message: 'The operation was aborted due to timeout' })
-    expect(asked).toHaveBeenCalledWith(5_000)
+    expect(timeout).toHaveBeenCalledWith(5_000)
   })
 
-  it('that nobody gives, since nobody listens there, says so', async () => {
+  it('that never comes names the refused connection', async () => {
     const gone = createServer().listen(0, '127.0.0.1')
     await once(gone, 'listening')
     const { port } = gone.address() as AddressInfo
@@ -267,8 +272,8 @@ describe('an answer', () => {
   })
 })
 
-describe('an endpoint that asks for a rest', () => {
-  it('gets it', async () => {
+describe('a Retry-After', () => {
+  it('is obeyed', async () => {
     const busy = await openEndpoint(rawResponder(429, '', { 'retry-after': '7' }))
     const other = await openEndpoint(resultResponder('0x65'))
     const { clock, blockNumber } = openRpcClient([busy.url, other.url])
@@ -282,7 +287,7 @@ describe('an endpoint that asks for a rest', () => {
     expect(await blockNumber()).toBe('0x64')
   })
 
-  it('gets no more than five minutes', async () => {
+  it('is obeyed for five minutes at most', async () => {
     const busy = await openEndpoint(rawResponder(503, '', { 'retry-after': '86400' }))
     const { clock, blockNumber } = openRpcClient([busy.url])
     await failureOf(blockNumber())
@@ -292,8 +297,8 @@ describe('an endpoint that asks for a rest', () => {
   })
 })
 
-describe('what is said of an endpoint', () => {
-  it('never holds its path, where a key may stand', async () => {
+describe('an error of an endpoint', () => {
+  it('never contains the path, which may hold a key', async () => {
     const node = await openEndpoint(rawResponder(500, 'key-9f8e7d'))
     const { warnings, blockNumber } = openRpcClient([node.url])
     const failure = await failureOf(blockNumber())
@@ -301,7 +306,7 @@ describe('what is said of an endpoint', () => {
     expect(hostOf('wss://user:secret@base.example.com:8443/v2/key?apikey=key')).toBe('base.example.com:8443')
   })
 
-  it('is the reason underneath', () => {
+  it('contains the underlying reason', () => {
     expect(failureReason(new TypeError('fetch failed', { cause: new Error('getaddrinfo ENOTFOUND') }))).toBe(
       'getaddrinfo ENOTFOUND',
     )

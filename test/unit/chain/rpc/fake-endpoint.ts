@@ -34,7 +34,7 @@ export const rawResponder =
     response.writeHead(status, headers).end(body)
   }
 
-/** An endpoint on loopback that knows its chain and answers the rest as it is told. */
+/** An HTTP endpoint on loopback with its own chain and scripted answers. */
 export const openEndpoint = async (respond: Responder, { chain = CHAIN_ID }: { chain?: number | Responder } = {}) => {
   const requests: RpcRequest[] = []
   const node = { url: '', requests, respond, chain, methods: () => requests.map(({ method }) => method) }
@@ -61,7 +61,7 @@ export const openEndpoint = async (respond: Responder, { chain = CHAIN_ID }: { c
   return node
 }
 
-/** Asks these endpoints, with a clock that stands still until the test moves it. */
+/** A client of these endpoints, with a clock that only the test moves. */
 export const openRpcClient = (urls: readonly string[], chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')) => {
   const clock = { now: 1_000_000 }
   const warnings: { kind: string; detail: unknown }[] = []

@@ -5,13 +5,13 @@ import { LogFilter, logMatcher, methods } from '../../../../src/chain/rpc/method
 const addresses = ['0xaa', '0xbb', '0xcc'].map((start) => start.padEnd(42, '0'))
 const words = ['0x11', '0x22', '0xee'].map((start) => start.padEnd(66, '0'))
 
-describe('a filter', () => {
+describe('a log filter', () => {
   const upper = (text: string): string => `0x${text.slice(2).toUpperCase()}`
   const cased = (texts: readonly string[]) => fc.constantFrom(...texts, ...texts.map(upper))
-  const wanted = (texts: readonly string[]) =>
+  const criterion = (texts: readonly string[]) =>
     fc.oneof(fc.constant(null), cased(texts), fc.array(cased(texts), { maxLength: 3 }))
   const filter = fc.record(
-    { address: wanted(addresses), topics: fc.option(fc.array(wanted(words), { maxLength: 4 })) },
+    { address: criterion(addresses), topics: fc.option(fc.array(criterion(words), { maxLength: 4 })) },
     { requiredKeys: [] },
   )
   const log = fc.record({
@@ -19,16 +19,17 @@ describe('a filter', () => {
     topics: fc.array(fc.constantFrom(...words), { maxLength: 4 }),
   })
 
-  it('lets through what a reader of its rules would', () => {
-    const names = (one: unknown, text: string | undefined): boolean => {
-      if (one === null || one === undefined || (Array.isArray(one) && one.length === 0)) return true
-      return text !== undefined && [one].flat().some((each) => String(each).toLowerCase() === text)
+  it('matches the same logs as a plain reading of its rules', () => {
+    const matches = (criterion: unknown, text: string | undefined): boolean => {
+      if (criterion == null || (Array.isArray(criterion) && criterion.length === 0)) return true
+      return text !== undefined && [criterion].flat().some((value) => String(value).toLowerCase() === text)
     }
     fc.assert(
-      fc.property(filter, log, (given, { address, topics }) => {
+      fc.property(filter, log, (filterValue, { address, topics }) => {
         const expected =
-          names(given.address, address) && (given.topics ?? []).every((one, at) => names(one, topics[at]))
-        expect(logMatcher(LogFilter.parse(given))({ address, topics })).toBe(expected)
+          matches(filterValue.address, address) &&
+          (filterValue.topics ?? []).every((criterion, at) => matches(criterion, topics[at]))
+        expect(logMatcher(LogFilter.parse(filterValue))({ address, topics })).toBe(expected)
       }),
       { numRuns: 500 },
     )
@@ -41,12 +42,12 @@ describe('a filter', () => {
     { topics: [null, null, null, null, null] },
     { topics: [[[words[0]]]] },
     { address: Array.from({ length: 10_001 }, () => addresses[0]) },
-  ])('of another form is refused (%#)', (given) => {
-    expect(LogFilter.safeParse(given).success).toBe(false)
+  ])('of another form is refused (%#)', (filterValue) => {
+    expect(LogFilter.safeParse(filterValue).success).toBe(false)
   })
 })
 
-describe('a block', () => {
+describe('a block parameter', () => {
   const { params } = methods.eth_getBlockByNumber
   const isBlock = (at: unknown): boolean => params.safeParse([at, true]).success
 
@@ -57,28 +58,36 @@ describe('a block', () => {
     },
   )
 
-  it.each(['', 'Latest', '0x', '0x01', '0x00', '1', 'x1', '0x1g', ' 0x1', '0x1\n', 1, null, {}])('is not %j', (at) => {
-    expect(isBlock(at)).toBe(false)
-  })
+  it.each(['', 'Latest', '0x', '0x01', '0x00', '1', 'x1', '0x1g', ' 0x1', '0x1\n', 1, null, {}])(
+    'may not be %j',
+    (at) => {
+      expect(isBlock(at)).toBe(false)
+    },
+  )
 
-  it('may be named by its hash where state is read', () => {
+  it('may be a hash for methods that read state', () => {
     const at = (block: unknown) => methods.eth_getCode.params.safeParse([addresses[0], block]).success
     const hash = words[0]
-    for (const one of [hash, { blockHash: hash }, { blockHash: hash, requireCanonical: false }, { blockNumber: '0x1' }])
-      expect(at(one)).toBe(true)
-    for (const one of [
+    for (const block of [
+      hash,
+      { blockHash: hash },
+      { blockHash: hash, requireCanonical: false },
+      { blockNumber: '0x1' },
+    ])
+      expect(at(block)).toBe(true)
+    for (const block of [
       {},
       { blockHash: '0x1' },
       { blockHash: hash, blockNumber: '0x1' },
       { requireCanonical: true },
       [hash],
     ])
-      expect(at(one)).toBe(false)
+      expect(at(block)).toBe(false)
   })
 })
 
-it('each number that a node writes is one that it can be asked with', () => {
+it('every number in hex is a valid block parameter', () => {
   const { params } = methods.eth_getBlockByNumber
   const number = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
-  fc.assert(fc.property(number, (one) => params.safeParse([`0x${one.toString(16)}`, false]).success))
+  fc.assert(fc.property(number, (value) => params.safeParse([`0x${value.toString(16)}`, false]).success))
 })

@@ -6,7 +6,7 @@ import { openEndpoint, openRpcClient } from './fake-endpoint.ts'
 
 const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffer.from(answer), id)?.toString() ?? null
 
-describe('the text of a result', () => {
+describe('the raw result', () => {
   it.each([
     ['{"jsonrpc":"2.0","id":1,"result":"0x1"}', '"0x1"'],
     ['{"id":1,"jsonrpc":"2.0","result":null}', 'null'],
@@ -16,7 +16,7 @@ describe('the text of a result', () => {
     ['{"jsonrpc":"2.0","id":1,"result":{"id":1,"jsonrpc":"2.0"}}', '{"id":1,"jsonrpc":"2.0"}'],
     ['{"jsonrpc":"2.0","id":1,"result":"{\\"id\\":1}"}', '"{\\"id\\":1}"'],
     ['{"jsonrpc":"2.0","id":1,"result":{"x": 1.50, "y": "\\u00e9"}}', '{"x": 1.50, "y": "\\u00e9"}'],
-  ])('is what stands there, in its own bytes: %s', (answer, result) => {
+  ])('has the bytes of the answer: %s', (answer, result) => {
     expect(rawResultOf(answer)).toBe(result)
   })
 
@@ -35,11 +35,11 @@ describe('the text of a result', () => {
     '[{"jsonrpc":"2.0","id":1,"result":1}]',
     '{"jsonrpc":"2.0","id":1,"result":1}x',
     '{"jsonrpc":"2.0","id":1,"result":1',
-  ])('is not looked for in what does not look like an answer: %s', (answer) => {
+  ])('is not cut out of an unexpected answer: %s', (answer) => {
     expect(rawResultOf(answer)).toBeNull()
   })
 
-  it('is that of the answer to this question alone', () => {
+  it('requires the id of the request', () => {
     expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 12)).toBe('1')
     expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 1)).toBeNull()
     expect(rawResultOf('{"jsonrpc":"2.0","id":1,"result":1}', 12)).toBeNull()
@@ -51,7 +51,7 @@ describe('the text of a result', () => {
     `{${order.map((name) => ({ jsonrpc: '"jsonrpc":"2.0"', id: `"id":${id}`, result: `"result":${result}` })[name]).join()}}`
   const orders = fc.shuffledSubarray(['jsonrpc', 'id', 'result'], { minLength: 3 })
 
-  it('is found wherever it stands, whatever it is, and however long', () => {
+  it('is found at any position, of any kind and length', () => {
     const result = fc.oneof(
       fc.json(),
       fc.json().map((json) => JSON.stringify({ long: 'é'.repeat(40_000), json })),
@@ -63,7 +63,7 @@ describe('the text of a result', () => {
     )
   })
 
-  it('is nothing but the result where a plain value stands beside it', () => {
+  it('contains nothing of the envelope, also for plain values', () => {
     const plain = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), fc.string())
     const extra = fc.tuple(fc.constantFrom('error', 'usage', 'node'), plain, fc.nat(3))
     fc.assert(
@@ -76,9 +76,9 @@ describe('the text of a result', () => {
   })
 })
 
-describe('what is passed on', () => {
+describe('a forwarded result', () => {
   it.each(['"error":null', '"usage":{"units":1}', '"node":"a"', '"tags":[]'])(
-    'is the result alone where the node says %s besides',
+    'leaves out the extra field %s',
     async (more) => {
       for (const result of ['"0x1"', 'null', '{"number":"0x1"}', '[]']) {
         const node = await openEndpoint(({ id }, response) => {

@@ -3,7 +3,7 @@ import { classify, type UpstreamErrorKind } from '../../../../src/chain/rpc/erro
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 
-/** What nodes and what stands before them say, and what it means for the one who asked. */
+/** Errors of nodes and proxies, and their kinds. */
 const rows: readonly (readonly [
   who: string,
   status: number,
@@ -78,10 +78,10 @@ const rows: readonly (readonly [
   ['any', 200, -32600, 'invalid request', 'invalid'],
   ['any', 200, -32603, 'internal error', 'unknown'],
   ['any', 500, -32603, 'internal error', 'unreachable'],
-  ['any', 200, -32000, 'nobody knows what this means', 'unknown'],
+  ['any', 200, -32000, 'unexplained failure', 'unknown'],
 ]
 
-describe('a failure of the upstream', () => {
+describe('an upstream error', () => {
   it.each(rows)('of %s, HTTP %i %i "%s", is %s', (_, status, code, message, kind) => {
     const failure = classify(answer(status), { code, message })
     expect(failure.kind).toBe(kind)
@@ -97,55 +97,55 @@ describe('a failure of the upstream', () => {
     [502, 'unreachable'],
     [503, 'unreachable'],
     [504, 'unreachable'],
-  ])('without a word of JSON-RPC, HTTP %i, is %s', (status, kind) => {
+  ])('without a JSON-RPC error, HTTP %i, is %s', (status, kind) => {
     const failure = classify(answer(status), null)
     expect(failure.kind).toBe(kind)
     expect(failure.message).toBe(`HTTP ${status}`)
   })
 
-  it('may be answered elsewhere or later, unless the question is what is wrong', () => {
-    const passing = (status: number, code: number, message: string) =>
+  it('is retryable, unless the request itself is wrong', () => {
+    const isRetryable = (status: number, code: number, message: string) =>
       classify(answer(status), { code, message }).isRetryable
-    expect(passing(429, -32016, 'over rate limit')).toBe(true)
-    expect(passing(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
-    expect(passing(200, -32000, 'nobody knows what this means')).toBe(true)
-    expect(passing(200, -32000, 'header not found')).toBe(true)
-    expect(passing(200, -32602, 'query exceeds max block range 100000')).toBe(false)
-    expect(passing(200, -32602, 'invalid argument')).toBe(false)
-    expect(passing(200, -32601, 'no such method')).toBe(false)
-    expect(passing(200, 3, 'execution reverted')).toBe(false)
+    expect(isRetryable(429, -32016, 'over rate limit')).toBe(true)
+    expect(isRetryable(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
+    expect(isRetryable(200, -32000, 'unexplained failure')).toBe(true)
+    expect(isRetryable(200, -32000, 'header not found')).toBe(true)
+    expect(isRetryable(200, -32602, 'query exceeds max block range 100000')).toBe(false)
+    expect(isRetryable(200, -32602, 'invalid argument')).toBe(false)
+    expect(isRetryable(200, -32601, 'no such method')).toBe(false)
+    expect(isRetryable(200, 3, 'execution reverted')).toBe(false)
   })
 
-  it('is answered where somebody said that the question is what is wrong, or that the block is yet to come', () => {
-    const answered = (status: number, code: number, message: string) =>
+  it('is an answer if it refuses the request or if the block is not there yet', () => {
+    const isAnswered = (status: number, code: number, message: string) =>
       classify(answer(status), { code, message }).isAnswered
-    expect(answered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
-    expect(answered(200, -32602, 'invalid argument')).toBe(true)
-    expect(answered(200, -32000, 'header not found')).toBe(true)
-    expect(answered(200, -32000, 'execution reverted')).toBe(true)
-    expect(answered(429, -32016, 'over rate limit')).toBe(false)
-    expect(answered(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(false)
+    expect(isAnswered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
+    expect(isAnswered(200, -32602, 'invalid argument')).toBe(true)
+    expect(isAnswered(200, -32000, 'header not found')).toBe(true)
+    expect(isAnswered(200, -32000, 'execution reverted')).toBe(true)
+    expect(isAnswered(429, -32016, 'over rate limit')).toBe(false)
+    expect(isAnswered(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(false)
     expect(classify(answer(403), null).isAnswered).toBe(false)
   })
 
-  it('is a refusal where the same question would always be refused', () => {
-    const refused = (status: number, code: number, message: string) =>
+  it('is a refusal if the same request would always be refused', () => {
+    const isRefused = (status: number, code: number, message: string) =>
       classify(answer(status), { code, message }).isRefused
-    expect(refused(403, -32601, 'rpc method is not whitelisted')).toBe(true)
-    expect(refused(200, -32601, 'no such method')).toBe(true)
-    expect(refused(200, -32602, 'invalid argument')).toBe(true)
-    expect(refused(200, 3, 'execution reverted')).toBe(false)
-    expect(refused(429, -32016, 'over rate limit')).toBe(false)
-    expect(refused(200, -32000, 'header not found')).toBe(false)
+    expect(isRefused(403, -32601, 'rpc method is not whitelisted')).toBe(true)
+    expect(isRefused(200, -32601, 'no such method')).toBe(true)
+    expect(isRefused(200, -32602, 'invalid argument')).toBe(true)
+    expect(isRefused(200, 3, 'execution reverted')).toBe(false)
+    expect(isRefused(429, -32016, 'over rate limit')).toBe(false)
+    expect(isRefused(200, -32000, 'header not found')).toBe(false)
   })
 
-  it('says nothing against an endpoint where it is about one method or one block', () => {
-    const ofQuestion = (status: number, code: number, message: string) =>
+  it('is specific to the request if it concerns one method or one block', () => {
+    const isRequestSpecific = (status: number, code: number, message: string) =>
       classify(answer(status), { code, message }).isRequestSpecific
-    expect(ofQuestion(200, -32000, 'header not found')).toBe(true)
-    expect(ofQuestion(403, -32601, 'rpc method is not whitelisted')).toBe(true)
-    expect(ofQuestion(429, -32016, 'over rate limit')).toBe(false)
-    expect(ofQuestion(200, -32603, 'internal error')).toBe(false)
+    expect(isRequestSpecific(200, -32000, 'header not found')).toBe(true)
+    expect(isRequestSpecific(403, -32601, 'rpc method is not whitelisted')).toBe(true)
+    expect(isRequestSpecific(429, -32016, 'over rate limit')).toBe(false)
+    expect(isRequestSpecific(200, -32603, 'internal error')).toBe(false)
     expect(classify(answer(503), null).isRequestSpecific).toBe(false)
   })
 
@@ -156,12 +156,12 @@ describe('a failure of the upstream', () => {
     ['-1', null],
     ['soon', null],
     ['1e3', null],
-  ])('may ask for a rest of %s', (header, wait) => {
+  ])('with Retry-After %s has the right wait', (header, wait) => {
     expect(classify(answer(429, { 'retry-after': header }), null).retryAfterMs).toBe(wait)
     expect(classify(answer(503, { 'retry-after': header }), null).retryAfterMs).toBe(wait)
   })
 
-  it('that names no rest asks for none', () => {
+  it('without Retry-After has no wait', () => {
     expect(classify(answer(429), { code: -32016, message: 'over rate limit' }).retryAfterMs).toBeNull()
   })
 })

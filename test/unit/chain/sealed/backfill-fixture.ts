@@ -7,7 +7,7 @@ import { FakeChain } from '../fake-chain.ts'
 import { apple } from '../node-json.ts'
 import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-blocks-fixture.ts'
 
-/** Ranges of a chain that does as it is told, caught up in virtual time. */
+/** A backfill of a scripted chain in virtual time. */
 export const openBackfill = () => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(HEAD, clock)
@@ -24,7 +24,7 @@ export const openBackfill = () => {
   })
   const subscription = backfill
     .run(() => ({ number: chain.head, hash: null }))
-    .subscribe((one) => settledEvents.all.push(one))
+    .subscribe((event) => settledEvents.all.push(event))
   onTestFinished(() => subscription.unsubscribe())
   return {
     chain,

@@ -5,7 +5,7 @@ import { apple, keyOf, tesla } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'
 import { range } from './sealed-blocks-fixture.ts'
 
-/** The range that a question is about; null where it is about no range. */
+/** The block range of a request; null if it has none. */
 const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | null => {
   const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string }
   return fromBlock ? [Number(fromBlock), Number(toBlock)] : null
@@ -13,8 +13,8 @@ const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | 
 const rangeSizes = (chain: { requestedRanges: () => readonly (readonly [number, number | 'pending'])[] }) =>
   chain.requestedRanges().map(([from, to]) => Number(to) - from + 1)
 
-describe('a page that is too large', () => {
-  it('is halved as often as it takes, at once', () => {
+describe('a backfill page that is too large', () => {
+  it('is halved until it fits, without delay', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = 300
     const log = chain.addLog(5)
@@ -25,7 +25,7 @@ describe('a page that is too large', () => {
     expect(settledEvents.cursors().at(-1)).toBe(10_000)
   })
 
-  it('is tried again, after some that went well', () => {
+  it('grows again after some successful pages', () => {
     const { chain, add, advance } = openBackfill()
     chain.rangeBound = 100
     add(1, 2_000)
@@ -37,19 +37,19 @@ describe('a page that is too large', () => {
     expect(chain.requestedRanges().at(-1)?.[1]).toBe(10_000)
   })
 
-  it('is asked for in the very range that the node suggests, in decimal', () => {
+  it('becomes the range that the node suggests, in decimal', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeHint = 'decimal'
     chain.resultsBound = 10
     for (const block of range(1, 40)) chain.addLog(block * 5)
     add(1, 200)
     advance(0)
-    // Ten logs lie in the first 54 blocks: half of the page would have been too much.
+    // The first 54 blocks have ten logs, so half of the page would be too large.
     expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 54])
     expect(settledEvents.logKeys()).toHaveLength(40)
   })
 
-  it('is asked for in the very range that the node suggests, in hex', () => {
+  it('becomes the range that the node suggests, in hex', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeHint = 'hex'
     chain.resultsBound = 10
@@ -61,7 +61,7 @@ describe('a page that is too large', () => {
   })
 
   it.each(['retry with the range 5-9', 'retry with the range 1-0', 'use a range between 5 and 9', 'range 1–'])(
-    'is halved where the node says "%s", which is no part of it',
+    'is halved when the node suggests "%s", which is no part of it',
     (hint) => {
       const { chain, add, advance } = openBackfill()
       chain.override = () => {
@@ -74,7 +74,7 @@ describe('a page that is too large', () => {
     },
   )
 
-  it('with a single block is asked for contract by contract', () => {
+  it('with one block is read contract by contract', () => {
     const { chain, settledEvents, list, add, advance } = openBackfill()
     list.addresses = [apple, tesla]
     chain.resultsBound = 2
@@ -86,7 +86,7 @@ describe('a page that is too large', () => {
     expect(settledEvents.holes()).toEqual([])
   })
 
-  it('with a single contract in a single block is left out in the end, and no block beside it', () => {
+  it('with one contract in one block is finally a hole of just that block', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.resultsBound = 2
     const before = chain.addLog(4)
@@ -100,7 +100,7 @@ describe('a page that is too large', () => {
     expect(settledEvents.logKeys()).toEqual([before, after].map(keyOf))
   })
 
-  it('is halved though the node could not be asked for a while before', () => {
+  it('is halved even after failed connections before it', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = 500
     const log = chain.addLog(1_234)
@@ -113,12 +113,12 @@ describe('a page that is too large', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('may take too long instead of being refused, and is halved then, too', () => {
+  it('is halved after timeouts too', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(1_234)
-    chain.override = (asked) => {
-      const asks = rangeOf(asked)
-      if (!asks || asks[1] - asks[0] < 500) return undefined
+    chain.override = (request) => {
+      const blocks = rangeOf(request)
+      if (!blocks || blocks[1] - blocks[0] < 500) return undefined
       throw new UpstreamError('unreachable', 'The operation was aborted due to timeout')
     }
     add(1, 2_000)
@@ -128,20 +128,20 @@ describe('a page that is too large', () => {
   })
 })
 
-describe('a page of which the node has forgotten a part', () => {
-  it('is a hole of the very blocks that are gone; the rest is told', () => {
+describe('a backfill page that the node has pruned in part', () => {
+  it('is a hole of exactly the pruned blocks, and the others are emitted', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.oldestLogBlock = 777
-    const [lost, kept] = [chain.addLog(776), chain.addLog(777)]
+    const [lost, available] = [chain.addLog(776), chain.addLog(777)]
     add(1, 3_000)
     advance(0)
     expect(settledEvents.holes()).toEqual(['1-776 pruned'])
-    expect(settledEvents.logKeys()).toEqual([keyOf(kept)])
+    expect(settledEvents.logKeys()).toEqual([keyOf(available)])
     expect(settledEvents.logKeys()).not.toContain(keyOf(lost))
     expect(settledEvents.cursors()).toEqual([776, 776, 2_776, 10_000])
   })
 
-  it('is a hole as a whole where the node has nothing of it', () => {
+  it('is one hole if the node has none of it', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.oldestLogBlock = 5_000
     add(1, 3_000)
@@ -150,15 +150,15 @@ describe('a page of which the node has forgotten a part', () => {
     expect(settledEvents.cursors().at(-1)).toBe(10_000)
   })
 
-  it('still ends what was told of it, as far as its blocks can be read by themselves', () => {
+  it('still settles published keys, if their blocks can be read by themselves', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     chain.oldestLogBlock = 777
     const log = chain.addLog(500)
     openKeys.add(log)
     openKeys.add({ block: 600 })
     chain.override = ({ params }) => {
-      const asked = JSON.stringify(params)
-      return asked.includes(chain.hashOf(500)) ? [chain.nodeLogOf(log)] : undefined
+      const query = JSON.stringify(params)
+      return query.includes(chain.hashOf(500)) ? [chain.nodeLogOf(log)] : undefined
     }
     add(1, 1_000)
     advance(60_000)
@@ -166,12 +166,12 @@ describe('a page of which the node has forgotten a part', () => {
     expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([[500, 1]])
   })
 
-  it('is not asked for again and again where one node has forgotten it, and another of its name has not', () => {
+  it('is retried with delays when another node behind the URL still has it', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(500)
-    chain.override = (asked) => {
-      const asks = rangeOf(asked)
-      if (!asks || asks[0] === asks[1]) return undefined
+    chain.override = (request) => {
+      const blocks = rangeOf(request)
+      if (!blocks || blocks[0] === blocks[1]) return undefined
       throw new UpstreamError('gone', 'pruned history unavailable')
     }
     add(1, 1_000)
@@ -185,7 +185,7 @@ describe('a page of which the node has forgotten a part', () => {
 })
 
 describe('a hole', () => {
-  it('is told with the cursor behind it', () => {
+  it('comes with a cursor behind it', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.addLog(160)
     add(1, 100)
@@ -208,7 +208,7 @@ describe('a hole', () => {
       [1, 2, 50, 51, 100],
       ['3-49', '52-99'],
     ],
-  ])('leaves out the blocks of which something was told, %j: they are settled', (blocks, holes) => {
+  ])('leaves out the blocks with published keys, %j: they are settled', (blocks, holes) => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     for (const block of blocks) openKeys.add(chain.addLog(block))
     add(1, 100, 'backfill_bound')
@@ -218,7 +218,7 @@ describe('a hole', () => {
     expect(settledEvents.holes()).toEqual(holes.map((hole) => `${hole} backfill_bound`))
   })
 
-  it('is none where something was told of each of its blocks', () => {
+  it('is not reported if each of its blocks has published keys', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     for (const block of range(5, 7)) openKeys.add(chain.addLog(block))
     add(5, 7, 'backfill_bound')
@@ -227,7 +227,7 @@ describe('a hole', () => {
     expect(settledEvents.holes()).toEqual([])
   })
 
-  it('is told though a node has forgotten what was told of it', () => {
+  it('is reported even if the node pruned the blocks with published keys', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     openKeys.add({ block: 50 })
     chain.override = () => null
@@ -238,7 +238,7 @@ describe('a hole', () => {
     expect(settledEvents.holes()).toEqual(['1-100 backfill_bound'])
   })
 
-  it('waits for a node that cannot be asked', () => {
+  it('waits for an unreachable node', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     openKeys.add({ block: 50 })
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')

@@ -4,8 +4,8 @@ import { apple, keyOf, tesla } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'
 import { range } from './sealed-blocks-fixture.ts'
 
-describe('catching up', () => {
-  it.each([2_000, 500, 10, 5])('in pages of at most %i blocks leaves none out and asks for none twice', (bound) => {
+describe('a backfill', () => {
+  it.each([2_000, 500, 10, 5])('in pages of at most %i blocks skips no block and reads none twice', (bound) => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = bound
     const blocks = [1, 2, 250, 499, 500, 501, 1_999, 2_000, 2_001, 2_500]
@@ -23,9 +23,9 @@ describe('catching up', () => {
     expect(settledEvents.cursors().at(-1)).toBe(10_000)
   })
 
-  it('tells blocks in order, each with its logs and whose they are', () => {
+  it('emits blocks in order, with their logs and addresses', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
-    const [one, two] = [chain.addLog(30), chain.addLog(20)]
+    const [second, first] = [chain.addLog(30), chain.addLog(20)]
     chain.addLog(20)
     add(1, 100)
     advance(0)
@@ -34,13 +34,13 @@ describe('catching up', () => {
         .blocks()
         .map(({ number, hash, logs, addresses, via }) => [number, hash, logs.length, addresses, via]),
     ).toEqual([
-      [two.block, chain.hashOf(20), 2, [apple], 'backfill'],
-      [one.block, chain.hashOf(30), 1, [apple], 'backfill'],
+      [first.block, chain.hashOf(20), 2, [apple], 'backfill'],
+      [second.block, chain.hashOf(30), 1, [apple], 'backfill'],
     ])
     expect(settledEvents.ofType('sealed')[0]?.newest).toBe(10_000)
   })
 
-  it('says that it is through where a page holds nothing', () => {
+  it('emits the end of an empty page', () => {
     const { settledEvents, add, advance } = openBackfill()
     add(1, 100)
     advance(0)
@@ -49,7 +49,7 @@ describe('catching up', () => {
     ])
   })
 
-  it('moves the cursor with each page, and is at the newest block in the end', () => {
+  it('moves the cursor with each page, finally to the newest block', () => {
     const { chain, settledEvents, backfill, add, advance } = openBackfill()
     chain.rangeBound = 1_000
     add(1, 2_500)
@@ -60,7 +60,7 @@ describe('catching up', () => {
     expect(backfill.cursor(newest)).toEqual(newest)
   })
 
-  it('reads what is added while it reads, range by range', () => {
+  it('reads ranges that are added meanwhile, one after the other', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.delayMs = 50
     const logs = [chain.addLog(50), chain.addLog(250)]
@@ -75,7 +75,7 @@ describe('catching up', () => {
     ])
   })
 
-  it('keeps the cursor at the lowest block that is still to be read', () => {
+  it('keeps the cursor at the lowest unread block', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = 500
     add(3_001, 4_000)
@@ -84,7 +84,7 @@ describe('catching up', () => {
     expect(settledEvents.cursors()).toEqual([2_000, 2_000, 10_000])
   })
 
-  it('remembers so many ranges at most, and reads more rather than less', () => {
+  it('keeps a bounded number of ranges, and rather reads too much than too little', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const logs = range(0, 99).map((part) => chain.addLog(100 * part + 5))
     chain.delayMs = 1
@@ -94,7 +94,7 @@ describe('catching up', () => {
     expect(chain.requestedRanges().length).toBeLessThan(70)
   })
 
-  it('tells a page with many logs in several strokes, and divides no block', () => {
+  it('splits a page with many logs into batches, but no block', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     for (const block of range(1, 4)) for (let log = 0; log < 300; log += 1) chain.addLog(block)
     for (let log = 0; log < 1_200; log += 1) chain.addLog(5)
@@ -110,7 +110,7 @@ describe('catching up', () => {
     expect(settledEvents.cursors()).toEqual([1, 2, 3, 4, 10_000])
   })
 
-  it('asks for the header of a block whose logs do not say enough', () => {
+  it('reads the header of a block whose logs lack its hash or time', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50)
     chain.override = ({ method, params }) => {
@@ -125,7 +125,7 @@ describe('catching up', () => {
     expect(chain.requestedHeaders()).toEqual([100, 50])
   })
 
-  it('counts what cannot be read and tells the rest', () => {
+  it('counts unreadable logs and emits the others', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50)
     chain.override = ({ method }) => (method === 'eth_getLogs' ? [{}, chain.nodeLogOf(log), null] : undefined)
@@ -135,7 +135,7 @@ describe('catching up', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('believes no answer that has logs of other blocks than were asked for', () => {
+  it('refuses an answer with logs of other blocks', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const [log, other] = [chain.addLog(50), chain.addLog(5_000)]
     chain.override = ({ method }) => (method === 'eth_getLogs' ? [log, other].map(chain.nodeLogOf) : undefined)
@@ -148,8 +148,8 @@ describe('catching up', () => {
   })
 })
 
-describe('catching up on what was told', () => {
-  it('reads each block of which something was told by itself', () => {
+describe('a backfill of blocks with published keys', () => {
+  it('reads each of these blocks by itself', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50)
     openKeys.add(log)
@@ -165,7 +165,7 @@ describe('catching up on what was told', () => {
     ])
   })
 
-  it('asks for tokens too that are listed no more', () => {
+  it('reads addresses that are no longer listed too', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50, tesla)
     openKeys.add(log)
@@ -175,7 +175,7 @@ describe('catching up on what was told', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('doubts a block that says to have nothing of it', () => {
+  it('doubts a block that returns no logs', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50)
     openKeys.add(log)
@@ -187,14 +187,14 @@ describe('catching up on what was told', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('believes no block sooner because another one was believed', () => {
+  it('believes one block no sooner because it believed another', () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     for (const block of [50, 60]) openKeys.add(chain.addLog(block))
     chain.hideLogs(50)
     add(1, 100)
     advance(1_499)
     expect(settledEvents.all).toEqual([])
-    // Only now it takes a while until the second is shown: by itself, and within the page before.
+    // Answers take long only now: the reads of the second block, and of the page before.
     chain.hideLogs(60, 2)
     advance(5_000)
     expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
@@ -204,8 +204,8 @@ describe('catching up on what was told', () => {
   })
 })
 
-describe('a node that fails while it is caught up', () => {
-  it('is asked again, and nothing is told twice', () => {
+describe('a backfill on a failing node', () => {
+  it('is retried, and emits nothing twice', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = 100
     const logs = range(1, 10).map((part) => chain.addLog(part * 95))
@@ -220,7 +220,7 @@ describe('a node that fails while it is caught up', () => {
     expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
   })
 
-  it('is left alone for longer each time, up to two seconds', () => {
+  it('waits longer each time, up to two seconds', () => {
     const { chain, warnings, add, advance } = openBackfill()
     chain.failure = new UpstreamError('busy', 'over rate limit')
     add(1, 100)
@@ -232,7 +232,7 @@ describe('a node that fails while it is caught up', () => {
     expect(new Set(warnings)).toEqual(new Set(['backfill waits']))
   })
 
-  it('that is behind is waited for, though it answers with nothing', () => {
+  it('waits for a lagging node, though it returns no logs', () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50)
     chain.lagBlocks = 10_000 - 60

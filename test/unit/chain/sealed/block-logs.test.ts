@@ -16,10 +16,10 @@ const HEAD = 1_000
 
 const openReader = () => {
   const chain = new FakeChain(HEAD)
-  const owed = new FakeOpenKeys()
-  const settle = async (block = HEAD, { believing: acceptsMissing = false } = {}) => {
+  const openKeysOfChain = new FakeOpenKeys()
+  const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
     const header = sealedHeader(chain.headerOf(block))
-    const openKeys = owed.at(block)
+    const openKeys = openKeysOfChain.at(block)
     const { logs } = await lastValueFrom(
       readBlockLogs(new BlockReader(chain.request), {
         header,
@@ -30,54 +30,54 @@ const openReader = () => {
     )
     return logs.map(({ key }) => key)
   }
-  return { chain, owed, settle }
+  return { chain, openKeysOfChain, settle }
 }
 
 describe('the logs that settle a block', () => {
-  it('are asked for once where they have all that was told', async () => {
-    const { chain, owed, settle } = openReader()
+  it('are read once if they include all open keys', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
     const logs = [chain.addLog(HEAD), chain.addLog(HEAD)]
-    for (const log of logs) owed.add(log)
+    for (const log of logs) openKeysOfChain.add(log)
     expect(await settle()).toEqual(logs.map(keyOf))
     expect(chain.requests).toHaveLength(1)
   })
 
-  it('may lack what was told where another log of the same transaction is there', async () => {
-    const { chain, owed, settle } = openReader()
+  it('may lack an open key if its transaction has another log', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
     const log = chain.addLog(HEAD)
-    owed.add(log)
-    owed.add({ ...log, index: 7 })
+    openKeysOfChain.add(log)
+    openKeysOfChain.add({ ...log, index: 7 })
     expect(await settle()).toEqual([keyOf(log)])
     expect(chain.requestedHeaders()).toEqual([])
   })
 
-  it('may lack what was told where the block does not list its transaction', async () => {
-    const { chain, owed, settle } = openReader()
+  it('may lack an open key if the block does not list its transaction', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
     const log = chain.addLog(HEAD)
-    owed.add({ block: HEAD, index: 7 })
+    openKeysOfChain.add({ block: HEAD, index: 7 })
     expect(await settle()).toEqual([keyOf(log)])
     expect(chain.requestedHeaders()).toEqual([HEAD])
   })
 
-  it('are in doubt where the block lists the transaction', async () => {
-    const { chain, owed, settle } = openReader()
-    owed.add(chain.addLog(HEAD))
+  it('are doubted if the block lists the transaction', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add(chain.addLog(HEAD))
     chain.hideLogs(HEAD)
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
-    expect(await settle(HEAD, { believing: true })).toEqual([])
+    expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
   })
 
-  it('are in doubt where the block lists one of two transactions', async () => {
-    const { chain, owed, settle } = openReader()
-    owed.add(chain.addLog(HEAD))
-    owed.add({ block: HEAD, index: 7, tx: txHash(HEAD, 7) })
+  it('are doubted if the block lists one of two transactions', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add(chain.addLog(HEAD))
+    openKeysOfChain.add({ block: HEAD, index: 7, tx: txHash(HEAD, 7) })
     chain.hideLogs(HEAD)
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
-  it('are in doubt where the block shows no transactions', async () => {
-    const { chain, owed, settle } = openReader()
-    owed.add({ block: HEAD })
+  it('are doubted if the block lists no transactions', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add({ block: HEAD })
     chain.listsTransactions = false
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
     chain.override = ({ method }) =>
@@ -85,15 +85,15 @@ describe('the logs that settle a block', () => {
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
-  it('are those of another node, where it has another block there', async () => {
-    const { chain, owed, settle } = openReader()
-    owed.add({ block: HEAD })
+  it('are refused if the node has another block there', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add({ block: HEAD })
     chain.override = ({ method }) =>
       method === 'eth_getLogs' ? undefined : { ...chain.headerOf(HEAD), hash: word(77), parentHash: word(76) }
     await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
   })
 
-  it('are asked for by number of a node that does not know the question by hash', async () => {
+  it('are read by number from a node without support for block hashes', async () => {
     const { chain, settle } = openReader()
     chain.supportsBlockHash = false
     const log = chain.addLog(HEAD)
@@ -103,7 +103,7 @@ describe('the logs that settle a block', () => {
     await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
   })
 
-  it('by number are not those of another block', async () => {
+  it('are refused by number if they belong to another block', async () => {
     const { chain, settle } = openReader()
     chain.supportsBlockHash = false
     for (const blockHash of [null, word(77)]) {
@@ -113,85 +113,85 @@ describe('the logs that settle a block', () => {
     }
   })
 
-  it('are asked for the wanted tokens and for those of which something was told, each once', () => {
-    const owing = [tesla, apple, tesla].map((address, index) => ({ key: `${index}`, address, tx: txHash(1) }))
-    expect(addressesToQuery([apple], owing)).toEqual([apple, tesla])
-    const wanted = [apple, tesla]
-    expect(addressesToQuery(wanted, owing)).toBe(wanted)
+  it('are read for listed tokens and those with open keys, each once', () => {
+    const openKeys = [tesla, apple, tesla].map((address, index) => ({ key: `${index}`, address, tx: txHash(1) }))
+    expect(addressesToQuery([apple], openKeys)).toEqual([apple, tesla])
+    const listed = [apple, tesla]
+    expect(addressesToQuery(listed, openKeys)).toBe(listed)
   })
 })
 
-describe('patience', () => {
-  const trouble = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
-  /** Waits after each of these failures; how long each wait was. */
-  const waits = (patience: RetryCounter, failures: readonly unknown[]) => {
+describe('the retry counter', () => {
+  const failureOf = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
+  /** Waits after each of these failures, and returns the delays. */
+  const waits = (retries: RetryCounter, failures: readonly unknown[]) => {
     const clock = new VirtualTimeScheduler()
     return failures.map((failure) => {
       const before = clock.frame
-      patience.waitToRetry(failure, clock).subscribe()
+      retries.waitToRetry(failure, clock).subscribe()
       clock.flush()
       return clock.frame - before
     })
   }
 
   it('waits longer each time, up to two seconds, and less after a success', () => {
-    const patience = new RetryCounter()
-    const failures = Array(8).fill(trouble('busy'))
-    expect(waits(patience, failures)).toEqual([50, 100, 200, 400, 800, 1_600, 2_000, 2_000])
-    patience.succeeded()
-    expect(patience.totalFailures).toBe(0)
-    expect(waits(patience, [behindError()])).toEqual([50])
+    const retries = new RetryCounter()
+    const failures = Array(8).fill(failureOf('busy'))
+    expect(waits(retries, failures)).toEqual([50, 100, 200, 400, 800, 1_600, 2_000, 2_000])
+    retries.succeeded()
+    expect(retries.totalFailures).toBe(0)
+    expect(waits(retries, [behindError()])).toEqual([50])
   })
 
-  it('waits half a second and a second in doubt of a block, and believes then', () => {
-    const patience = new RetryCounter()
-    expect(waits(patience, [new MissingLogsError(5)])).toEqual([500])
-    expect(patience.acceptsMissing(5)).toBe(false)
-    expect(waits(patience, [new MissingLogsError(5), new MissingLogsError(5)])).toEqual([1_000, 2_000])
-    expect(patience.acceptsMissing(5)).toBe(true)
-    patience.succeeded()
-    expect(patience.acceptsMissing(5)).toBe(false)
+  it('accepts missing logs of a block after waits of half a second and a second', () => {
+    const retries = new RetryCounter()
+    expect(waits(retries, [new MissingLogsError(5)])).toEqual([500])
+    expect(retries.acceptsMissing(5)).toBe(false)
+    expect(waits(retries, [new MissingLogsError(5), new MissingLogsError(5)])).toEqual([1_000, 2_000])
+    expect(retries.acceptsMissing(5)).toBe(true)
+    retries.succeeded()
+    expect(retries.acceptsMissing(5)).toBe(false)
   })
 
-  it('believes nothing because of failures of another kind, or for doubt of another block', () => {
-    const patience = new RetryCounter()
-    waits(patience, [
+  it('accepts no missing logs because of other failures or another block', () => {
+    const retries = new RetryCounter()
+    waits(retries, [
       behindError(),
-      trouble('unreachable'),
-      trouble('busy'),
+      failureOf('unreachable'),
+      failureOf('busy'),
       new MissingLogsError(4),
       new MissingLogsError(4),
     ])
-    expect(patience.acceptsMissing(5)).toBe(false)
-    expect(waits(patience, [new MissingLogsError(5)])).toEqual([500])
+    expect(retries.acceptsMissing(5)).toBe(false)
+    expect(waits(retries, [new MissingLogsError(5)])).toEqual([500])
   })
 
-  it('gives up on what was refused often enough, for the same reason', () => {
-    const patience = new RetryCounter()
-    const refused = trouble('too_large')
-    waits(patience, [...Array(9).fill(trouble('unreachable')), ...Array(4).fill(refused)])
-    expect(patience.isExhausted(refused)).toBe(false)
-    waits(patience, [refused])
-    expect(patience.isExhausted(refused)).toBe(true)
-    expect(patience.isExhausted(trouble('gone'))).toBe(false)
-    expect(patience.isExhausted(trouble('unreachable'))).toBe(false)
-    expect(patience.isExhausted(new MissingLogsError(5))).toBe(false)
+  it('gives up after enough refusals of the same kind', () => {
+    const retries = new RetryCounter()
+    const refused = failureOf('too_large')
+    waits(retries, [...Array(9).fill(failureOf('unreachable')), ...Array(4).fill(refused)])
+    expect(retries.isExhausted(refused)).toBe(false)
+    waits(retries, [refused])
+    expect(retries.isExhausted(refused)).toBe(true)
+    expect(retries.isExhausted(failureOf('gone'))).toBe(false)
+    expect(retries.isExhausted(failureOf('unreachable'))).toBe(false)
+    expect(retries.isExhausted(new MissingLogsError(5))).toBe(false)
   })
 
-  it('takes for forgotten what a node often enough says that it does not know', () => {
-    const patience = new RetryCounter()
-    waits(patience, Array(5).fill(behindError()))
-    expect(patience.isPruned(behindError())).toBe(true)
-    expect(patience.isExhausted(behindError())).toBe(false)
-    waits(patience, Array(9).fill(trouble('unreachable')))
-    expect(patience.isPruned(trouble('unreachable'))).toBe(false)
+  it('takes an old block for pruned after the node lacked it often enough', () => {
+    const retries = new RetryCounter()
+    waits(retries, Array(5).fill(behindError()))
+    expect(retries.isPruned(behindError())).toBe(true)
+    expect(retries.isExhausted(behindError())).toBe(false)
+    waits(retries, Array(9).fill(failureOf('unreachable')))
+    expect(retries.isPruned(failureOf('unreachable'))).toBe(false)
   })
 
-  it('has none with a bug of ours', () => {
+  it('passes on an error of our own', () => {
     const bug = new TypeError('no')
-    const heard: unknown[] = []
+    const failures: unknown[] = []
     const waiting: Observable<unknown> = new RetryCounter().waitToRetry(bug, new VirtualTimeScheduler())
-    waiting.subscribe({ error: (failure) => heard.push(failure) })
-    expect(heard).toEqual([bug])
+    waiting.subscribe({ error: (failure) => failures.push(failure) })
+    expect(failures).toEqual([bug])
   })
 })

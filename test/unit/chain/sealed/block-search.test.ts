@@ -10,39 +10,40 @@ import { range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 const HEAD = 10_000
 
-describe('the lowest number for which something holds', () => {
-  it('is found, wherever it lies, in as few questions as it takes', async () => {
+describe('a binary search', () => {
+  it('finds the lowest match anywhere, in as few steps as possible', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(10_000), fc.nat(10_000), fc.nat(20_000), async (low, length, first) => {
         const high = low + length
-        let asked = 0
-        const found = await lastValueFrom(
+        let steps = 0
+        const result = await lastValueFrom(
           binarySearch(low, high, (number) => {
-            asked += 1
+            steps += 1
             expect(number).toBeGreaterThanOrEqual(low)
             expect(number).toBeLessThan(high)
             return of(number >= first)
           }),
         )
-        expect(found).toBe(Math.min(high, Math.max(low, first)))
-        expect(asked).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
+        expect(result).toBe(Math.min(high, Math.max(low, first)))
+        expect(steps).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
       }),
     )
   })
 })
 
-/** Blocks that were settled, and the chain as it is now. */
+/** Settled blocks, and the current chain. */
 const openSettled = (from: number, to: number) => {
   const chain = new FakeChain(HEAD)
-  const lately = new RecentBlocks()
+  const recentBlocks = new RecentBlocks()
   for (const number of range(from, to))
-    lately.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
-  const searchBelow = (number: number) => lastValueFrom(findForkPoint(new BlockReader(chain.request), lately, number))
-  return { chain, lately, searchBelow }
+    recentBlocks.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
+  const searchBelow = (number: number) =>
+    lastValueFrom(findForkPoint(new BlockReader(chain.request), recentBlocks, number))
+  return { chain, recentBlocks, searchBelow }
 }
 
-describe('a block that still stands', () => {
-  it('is found below one that does not, wherever both chains part, if any is remembered', async () => {
+describe('the fork point', () => {
+  it('is found anywhere below a replaced block, as far as blocks are kept', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 1_000 }), fc.nat(1_100), async (remembered, depth) => {
         const { chain, searchBelow } = openSettled(HEAD - remembered, HEAD)
@@ -59,27 +60,27 @@ describe('a block that still stands', () => {
     )
   })
 
-  it('is found in a few questions', async () => {
+  it('is found in a few requests', async () => {
     const { chain, searchBelow } = openSettled(HEAD - 1_000, HEAD)
     chain.reorganise(900)
     expect(await searchBelow(HEAD)).toMatchObject({ number: HEAD - 1_000 })
     expect(chain.requests.length).toBeLessThanOrEqual(11)
   })
 
-  it('may be one whose hash was never learnt, and has the one that it has now', async () => {
-    const { chain, lately, searchBelow } = openSettled(HEAD - 1, HEAD)
-    lately.add(HEAD - 1, { hash: null, logCount: null, addresses: [], settledAt: 0 })
+  it('may be a block without a known hash, and gets its current hash', async () => {
+    const { chain, recentBlocks, searchBelow } = openSettled(HEAD - 1, HEAD)
+    recentBlocks.add(HEAD - 1, { hash: null, logCount: null, addresses: [], settledAt: 0 })
     chain.reorganise(5)
     expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
   })
 
-  it('is not known where nothing below is remembered', async () => {
+  it('is null without a kept block below', async () => {
     const { searchBelow } = openSettled(HEAD, HEAD)
     expect(await searchBelow(HEAD)).toBeNull()
     expect(await searchBelow(HEAD - 5)).toBeNull()
   })
 
-  it('is not sought at a node that is behind', async () => {
+  it('is not searched on a lagging node', async () => {
     const { chain, searchBelow } = openSettled(HEAD - 10, HEAD)
     chain.lagBlocks = 5
     await expect(searchBelow(HEAD)).rejects.toMatchObject({ kind: 'behind' })
@@ -94,37 +95,37 @@ describe('the first block within a bound of chain time', () => {
     return { chain, first }
   }
 
-  it('is the first of that second, or the one that was asked for where that is later', async () => {
+  it('is the first of its second, or the start if that is later', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: HEAD }), fc.nat(3_000_000), async (from, boundMs) => {
         const { first } = open()
-        const found = await first(from, boundMs)
+        const result = await first(from, boundMs)
         const since = timestampOf(HEAD) - Math.floor(boundMs / 1_000)
-        expect(timestampOf(found)).toBeGreaterThanOrEqual(since)
-        expect(found === from || (found > from && timestampOf(found - 1) < since)).toBe(true)
+        expect(timestampOf(result)).toBeGreaterThanOrEqual(since)
+        expect(result === from || (result > from && timestampOf(result - 1) < since)).toBe(true)
       }),
     )
   })
 
-  it('is found with one question where all of it lies within', async () => {
+  it('is found with one request if the whole range is within the bound', async () => {
     const { chain, first } = open()
     expect(await first(9_000, 1e9)).toBe(9_000)
     expect(chain.requests).toHaveLength(1)
   })
 
-  it('is the one that was asked for where nobody tells the time', async () => {
+  it('is the start if no time is known', async () => {
     const { chain, first } = open()
     expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
     expect(chain.requests).toEqual([])
   })
 
-  it('is the one that was asked for where the node has forgotten it, or does not know it yet', async () => {
+  it('is the start if the node has pruned it or lacks it', async () => {
     const { chain, first } = open()
     chain.override = ({ params }) => (Number(params[0]) < 9_500 ? null : undefined)
     expect(await first(9_000, 1_000)).toBe(9_000)
   })
 
-  it('is not before a block of which the node does not tell', async () => {
+  it('is not before a block that the node lacks', async () => {
     const { chain, first } = open()
     chain.override = ({ params }) => (Number(params[0]) > 9_000 && Number(params[0]) < 9_990 ? null : undefined)
     expect(await first(9_000, 100_000)).toBe(9_990)

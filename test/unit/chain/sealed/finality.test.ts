@@ -14,22 +14,22 @@ const openFinality = (
 ) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(10_000, clock)
-  const told: FinalityEvent[] = []
-  const said: string[] = []
+  const events: FinalityEvent[] = []
+  const warnings: string[] = []
   const node = new BlockReader(chain.request)
-  const listening = pollFinality({
+  const subscription = pollFinality({
     node,
     pollIntervalMs: EVERY_MS,
     published,
     clock,
-    warn: (kind) => said.push(kind),
-  }).subscribe((one) => told.push(one))
-  onTestFinished(() => listening.unsubscribe())
+    warn: (kind) => warnings.push(kind),
+  }).subscribe((event) => events.push(event))
+  onTestFinished(() => subscription.unsubscribe())
   return {
     chain,
-    said,
-    told: () => told.map(({ stage, block }) => `${stage} ${block.number}`),
-    pass: (ms: number) => {
+    warnings,
+    emitted: () => events.map(({ stage, block }) => `${stage} ${block.number}`),
+    advance: (ms: number) => {
       clock.maxFrames += ms
       clock.flush()
       clock.frame = clock.maxFrames
@@ -37,100 +37,100 @@ const openFinality = (
   }
 }
 
-it('both watermarks are told as they rise', () => {
-  const { chain, told, pass } = openFinality()
+it('finality polling emits both stages as they rise', () => {
+  const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
   chain.finalized = 5_000
-  pass(0)
-  expect(told()).toEqual(['safe 9000', 'finalized 5000'])
+  advance(0)
+  expect(emitted()).toEqual(['safe 9000', 'finalized 5000'])
   chain.safe = 9_500
-  pass(EVERY_MS)
-  expect(told()).toEqual(['safe 9000', 'finalized 5000', 'safe 9500'])
-  pass(5 * EVERY_MS)
-  expect(told()).toHaveLength(3)
+  advance(EVERY_MS)
+  expect(emitted()).toEqual(['safe 9000', 'finalized 5000', 'safe 9500'])
+  advance(5 * EVERY_MS)
+  expect(emitted()).toHaveLength(3)
 })
 
-it('a watermark that a former life told is not told again', () => {
-  const { chain, told, pass } = openFinality({ safe: 9_000, finalized: null })
+it('finality polling does not repeat a stage of the previous run', () => {
+  const { chain, emitted, advance } = openFinality({ safe: 9_000, finalized: null })
   chain.safe = 9_000
   chain.finalized = 0
-  pass(0)
-  expect(told()).toEqual(['finalized 0'])
+  advance(0)
+  expect(emitted()).toEqual(['finalized 0'])
 })
 
-it('a watermark that goes back is told by a node that is behind: it stays', () => {
-  const { chain, told, pass } = openFinality()
+it('finality polling ignores the lower block of a lagging node', () => {
+  const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
-  pass(0)
+  advance(0)
   chain.safe = 8_000
-  pass(EVERY_MS)
+  advance(EVERY_MS)
   chain.safe = 9_001
-  pass(EVERY_MS)
-  expect(told()).toEqual(['safe 9000', 'safe 9001'])
+  advance(EVERY_MS)
+  expect(emitted()).toEqual(['safe 9000', 'safe 9001'])
 })
 
-it('a node that knows no such block tells nothing, and is asked again', () => {
-  const { chain, told, said, pass } = openFinality()
+it('finality polling retries a node without the tag, and emits nothing for it', () => {
+  const { chain, emitted, warnings, advance } = openFinality()
   chain.finalized = 5_000
   chain.override = ({ params }) => {
     if (params[0] === 'safe') throw new UpstreamError('invalid', 'unknown block tag')
     return undefined
   }
-  pass(EVERY_MS)
-  expect(told()).toEqual(['finalized 5000'])
-  expect(said).toEqual(['no safe block', 'no safe block'])
+  advance(EVERY_MS)
+  expect(emitted()).toEqual(['finalized 5000'])
+  expect(warnings).toEqual(['no safe block', 'no safe block'])
   chain.override = () => undefined
   chain.safe = 9_000
-  pass(EVERY_MS)
-  expect(told()).toEqual(['finalized 5000', 'safe 9000'])
+  advance(EVERY_MS)
+  expect(emitted()).toEqual(['finalized 5000', 'safe 9000'])
 })
 
-it('an answer that is late is waited for, and only one', () => {
-  const { chain, told, pass } = openFinality()
+it('finality polling waits for a late answer, one at a time', () => {
+  const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
   chain.delayMs = 25_000
-  pass(60_000)
-  expect(told()).toEqual(['safe 9000'])
+  advance(60_000)
+  expect(emitted()).toEqual(['safe 9000'])
   expect(chain.maxInFlight).toBe(1)
 })
 
-describe('a watermark', () => {
+describe('the finality gate', () => {
   const mark = (stage: FinalityEvent['stage'], block: number): FinalityEvent => ({
     type: 'finality',
     stage,
     block: sealedHeader(header(block)),
   })
   const ours = () => true
-  const told = (marks: readonly FinalityEvent[]) => marks.map(({ stage, block }) => `${stage} ${block.number}`)
+  const emitted = (events: readonly FinalityEvent[]) => events.map(({ stage, block }) => `${stage} ${block.number}`)
 
-  it('waits until all below it is settled', () => {
-    const tide = new FinalityGate()
-    tide.add(mark('safe', 100))
-    expect(told(tide.release(99, ours))).toEqual([])
-    expect(told(tide.release(100, ours))).toEqual(['safe 100'])
-    expect(told(tide.release(101, ours))).toEqual([])
+  it('holds an event back until all blocks below it are settled', () => {
+    const gate = new FinalityGate()
+    gate.add(mark('safe', 100))
+    expect(emitted(gate.release(99, ours))).toEqual([])
+    expect(emitted(gate.release(100, ours))).toEqual(['safe 100'])
+    expect(emitted(gate.release(101, ours))).toEqual([])
   })
 
-  it('is told for each stage, the newest that is reached', () => {
-    const tide = new FinalityGate()
-    for (const block of [100, 110, 130]) tide.add(mark('safe', block))
-    tide.add(mark('finalized', 90))
-    expect(told(tide.release(120, ours))).toEqual(['safe 110', 'finalized 90'])
-    expect(told(tide.release(130, ours))).toEqual(['safe 130'])
+  it('releases the newest reached event of each stage', () => {
+    const gate = new FinalityGate()
+    for (const block of [100, 110, 130]) gate.add(mark('safe', block))
+    gate.add(mark('finalized', 90))
+    expect(emitted(gate.release(120, ours))).toEqual(['safe 110', 'finalized 90'])
+    expect(emitted(gate.release(130, ours))).toEqual(['safe 130'])
   })
 
-  it('of another chain than ours waits until ours is that one', () => {
-    const tide = new FinalityGate()
-    for (const block of [100, 110]) tide.add(mark('safe', block))
-    expect(told(tide.release(120, ({ number }) => number < 110))).toEqual(['safe 100'])
-    expect(told(tide.release(120, ours))).toEqual(['safe 110'])
+  it('holds back a block of another branch until it is ours', () => {
+    const gate = new FinalityGate()
+    for (const block of [100, 110]) gate.add(mark('safe', block))
+    expect(emitted(gate.release(120, ({ number }) => number < 110))).toEqual(['safe 100'])
+    expect(emitted(gate.release(120, ours))).toEqual(['safe 110'])
   })
 
-  it('that waits is one of so many; the older ones are passed over', () => {
-    const tide = new FinalityGate()
-    for (const block of range(1, 100)) tide.add(mark('safe', block))
-    expect(told(tide.release(36, ours))).toEqual([])
-    expect(told(tide.release(37, ours))).toEqual(['safe 37'])
-    expect(told(tide.release(1_000, ours))).toEqual(['safe 100'])
+  it('keeps a bounded number of events, and drops the oldest', () => {
+    const gate = new FinalityGate()
+    for (const block of range(1, 100)) gate.add(mark('safe', block))
+    expect(emitted(gate.release(36, ours))).toEqual([])
+    expect(emitted(gate.release(37, ours))).toEqual(['safe 37'])
+    expect(emitted(gate.release(1_000, ours))).toEqual(['safe 100'])
   })
 })

@@ -6,43 +6,43 @@ import { range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 const OTHER = word(77)
 
-/** Heads beside what was settled: these blocks. */
+/** A tracker beside these settled blocks. */
 const openHeads = (...settled: readonly number[]) => {
-  const lately = new RecentBlocks()
+  const recentBlocks = new RecentBlocks()
   for (const number of settled)
-    lately.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
-  const heads = new HeadTracker(lately)
-  const raise = (number: number, hash = blockHash(number)) =>
+    recentBlocks.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
+  const heads = new HeadTracker(recentBlocks)
+  const receive = (number: number, hash = blockHash(number)) =>
     heads.receiveHead(sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` }))
-  return { lately, heads, raise }
+  return { recentBlocks, heads, receive }
 }
 
-describe('the head to reach', () => {
-  it('is the highest that was heard of', () => {
-    const { heads, raise } = openHeads()
+describe('the target head', () => {
+  it('is the highest received one', () => {
+    const { heads, receive } = openHeads()
     expect(heads.target).toBeNull()
-    for (const number of [5, 7, 6]) expect(raise(number)).toBe(true)
+    for (const number of [5, 7, 6]) expect(receive(number)).toBe(true)
     expect(heads.target?.number).toBe(7)
   })
 
-  it('is none that no chain could have reached since', () => {
-    const { heads, raise } = openHeads()
-    raise(7)
-    expect(raise(8 + 100_000_000)).toBe(false)
+  it('is never implausibly far ahead', () => {
+    const { heads, receive } = openHeads()
+    receive(7)
+    expect(receive(8 + 100_000_000)).toBe(false)
     expect(heads.target?.number).toBe(7)
-    expect(raise(7 + 100_000_000)).toBe(true)
+    expect(receive(7 + 100_000_000)).toBe(true)
   })
 
-  it('after the chain went back is the one that was heard of last', () => {
-    const { heads, raise } = openHeads(5)
-    for (const number of [9, 6]) raise(number)
-    raise(5, OTHER)
+  it('is the last received one after a reorganisation', () => {
+    const { heads, receive } = openHeads(5)
+    for (const number of [9, 6]) receive(number)
+    receive(5, OTHER)
     heads.resetAfterReorg()
     expect(heads.disputed).toBeNull()
     expect(heads.target).toMatchObject({ number: 5, hash: OTHER })
   })
 
-  it('is none where the chain went back before any was heard of', () => {
+  it('is none after a reorganisation before any head', () => {
     const { heads } = openHeads(5)
     heads.compare(5, OTHER)
     heads.resetAfterReorg()
@@ -50,29 +50,29 @@ describe('the head to reach', () => {
   })
 })
 
-describe('a block in dispute', () => {
-  it('is the lowest that somebody names otherwise', () => {
-    const { heads, raise } = openHeads(5, 6, 7)
-    raise(7)
+describe('a disputed block', () => {
+  it('is the lowest with another hash than ours', () => {
+    const { heads, receive } = openHeads(5, 6, 7)
+    receive(7)
     heads.compare(6, blockHash(6))
     expect(heads.disputed).toBeNull()
-    raise(7, OTHER)
+    receive(7, OTHER)
     expect(heads.disputed).toBe(7)
     heads.compare(5, OTHER)
     heads.compare(6, OTHER)
     expect(heads.disputed).toBe(5)
   })
 
-  it('is none that was never settled, or whose hash was never learnt', () => {
-    const { heads, lately, raise } = openHeads(5)
-    lately.add(6, { hash: null, logCount: null, addresses: [], settledAt: 0 })
+  it('must be settled, with a known hash', () => {
+    const { heads, recentBlocks, receive } = openHeads(5)
+    recentBlocks.add(6, { hash: null, logCount: null, addresses: [], settledAt: 0 })
     heads.compare(4, OTHER)
     heads.compare(6, OTHER)
-    raise(7, OTHER)
+    receive(7, OTHER)
     expect(heads.disputed).toBeNull()
   })
 
-  it('is one that a node takes back, if it is ours', () => {
+  it('may be one that a node withdraws, if it is ours', () => {
     const { heads } = openHeads(5, 6)
     heads.retract(6, OTHER)
     heads.retract(6, null)
@@ -84,31 +84,31 @@ describe('a block in dispute', () => {
 })
 
 describe('an announced head', () => {
-  it('waits until it is settled', () => {
-    const { heads, raise } = openHeads(5)
-    raise(6)
+  it('is kept until its block is settled', () => {
+    const { heads, receive } = openHeads(5)
+    receive(6)
     expect(heads.announced(6)?.hash).toBe(blockHash(6))
     heads.forget(6)
     expect(heads.announced(6)).toBeUndefined()
   })
 
-  it('is not kept where it is settled already', () => {
-    const { heads, raise } = openHeads(5)
-    raise(5)
+  it('is not kept if its block is settled already', () => {
+    const { heads, receive } = openHeads(5)
+    receive(5)
     expect(heads.announced(5)).toBeUndefined()
   })
 
-  it('is the one that was told last', () => {
-    const { heads, raise } = openHeads(5)
-    raise(6)
-    raise(6, OTHER)
+  it('is replaced by a later one of the same number', () => {
+    const { heads, receive } = openHeads(5)
+    receive(6)
+    receive(6, OTHER)
     expect(heads.announced(6)?.hash).toBe(OTHER)
   })
 
-  it('is one of so many; the first are forgotten', () => {
-    const { heads, raise } = openHeads()
-    for (const number of range(1, 1_000)) raise(number)
-    const kept = range(1, 1_000).filter((number) => heads.announced(number))
-    expect(kept).toEqual(range(745, 1_000))
+  it('is dropped as the oldest beyond the bound', () => {
+    const { heads, receive } = openHeads()
+    for (const number of range(1, 1_000)) receive(number)
+    const announced = range(1, 1_000).filter((number) => heads.announced(number))
+    expect(announced).toEqual(range(745, 1_000))
   })
 })

@@ -3,65 +3,65 @@ import { Outage } from '../../../../src/chain/sealed/outage.ts'
 
 const SILENCE_MS = 3_000
 
-it('after a restart, all up to the first head was sealed while nobody looked', () => {
-  const absence = new Outage(true, SILENCE_MS)
-  absence.end(100)
-  expect(absence.isUnbounded).toBe(true)
-  expect([99, 100, 101].map((block) => absence.covers(block))).toEqual([true, true, false])
+it('an outage after a restart covers all blocks up to the first head', () => {
+  const outage = new Outage(true, SILENCE_MS)
+  outage.end(100)
+  expect(outage.isUnbounded).toBe(true)
+  expect([99, 100, 101].map((block) => outage.covers(block))).toEqual([true, true, false])
 })
 
-it('an absence ends with the first head, not with each', () => {
-  const absence = new Outage(true, SILENCE_MS)
-  absence.end(100)
-  absence.isUnbounded = false
-  absence.end(110)
-  expect(absence.isUnbounded).toBe(false)
-  expect(absence.covers(101)).toBe(false)
+it('an outage ends with the first head only', () => {
+  const outage = new Outage(true, SILENCE_MS)
+  outage.end(100)
+  outage.isUnbounded = false
+  outage.end(110)
+  expect(outage.isUnbounded).toBe(false)
+  expect(outage.covers(101)).toBe(false)
 })
 
-it('an absence is open until it was looked at how far back it began', () => {
-  const absence = new Outage(true, SILENCE_MS)
-  expect(absence.isOpen).toBe(true)
-  absence.end(100)
-  expect(absence.isOpen).toBe(true)
-  absence.isUnbounded = false
-  expect(absence.isOpen).toBe(false)
+it('an outage is open until its blocks are limited by age', () => {
+  const outage = new Outage(true, SILENCE_MS)
+  expect(outage.isOpen).toBe(true)
+  outage.end(100)
+  expect(outage.isOpen).toBe(true)
+  outage.isUnbounded = false
+  expect(outage.isOpen).toBe(false)
   expect(new Outage(false, SILENCE_MS).isOpen).toBe(false)
 })
 
-it('who was never away missed nothing', () => {
-  const absence = new Outage(false, SILENCE_MS)
-  absence.end(100)
-  expect(absence.isUnbounded).toBe(false)
-  expect(absence.covers(0)).toBe(false)
+it('an outage that never began covers nothing', () => {
+  const outage = new Outage(false, SILENCE_MS)
+  outage.end(100)
+  expect(outage.isUnbounded).toBe(false)
+  expect(outage.covers(0)).toBe(false)
 })
 
-it('an absence may begin again, and never covers less than the former', () => {
-  const absence = new Outage(true, SILENCE_MS)
-  absence.end(100)
-  absence.isUnbounded = false
-  absence.begin()
-  absence.end(90)
-  expect(absence.isUnbounded).toBe(true)
-  expect(absence.covers(100)).toBe(true)
-  absence.extend(120)
-  expect(absence.covers(120)).toBe(true)
+it('an outage may begin again, and never covers less than before', () => {
+  const outage = new Outage(true, SILENCE_MS)
+  outage.end(100)
+  outage.isUnbounded = false
+  outage.begin()
+  outage.end(90)
+  expect(outage.isUnbounded).toBe(true)
+  expect(outage.covers(100)).toBe(true)
+  outage.extend(120)
+  expect(outage.covers(120)).toBe(true)
 })
 
-it('questions that cannot be asked for too long are an absence', () => {
-  const absence = new Outage(false, SILENCE_MS)
-  absence.requestFailed(1_000)
-  absence.requestFailed(3_900)
-  absence.requestSucceeded(4_001, 50)
-  expect(absence.covers(50)).toBe(true)
+it('an outage includes requests that fail for too long', () => {
+  const outage = new Outage(false, SILENCE_MS)
+  outage.requestFailed(1_000)
+  outage.requestFailed(3_900)
+  outage.requestSucceeded(4_001, 50)
+  expect(outage.covers(50)).toBe(true)
 })
 
-it('questions that cannot be asked for a while are none, however often', () => {
-  const absence = new Outage(false, SILENCE_MS)
+it('an outage does not include short failures, however often', () => {
+  const outage = new Outage(false, SILENCE_MS)
   for (const at of [1_000, 5_000, 9_000]) {
-    absence.requestFailed(at)
-    absence.requestSucceeded(at + 3_000, 50)
+    outage.requestFailed(at)
+    outage.requestSucceeded(at + 3_000, 50)
   }
-  absence.requestSucceeded(60_000, 60)
-  expect(absence.covers(0)).toBe(false)
+  outage.requestSucceeded(60_000, 60)
+  expect(outage.covers(0)).toBe(false)
 })

@@ -3,8 +3,8 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { keyOf, tesla, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, sealedHeader } from './sealed-blocks-fixture.ts'
 
-describe('the audit of what was settled', () => {
-  it('settles again what turns out to hold more', () => {
+describe('a recheck of settled blocks', () => {
+  it('settles a block again that has more logs now', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
@@ -17,7 +17,7 @@ describe('the audit of what was settled', () => {
       [HEAD + 1, 1],
     ])
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    // Nothing went back by it.
+    // The cursor did not go back.
     expect(settledEvents.ofType('sealed').map(({ newest, cursor }) => [newest, cursor.number])).toEqual([
       [HEAD + 1, HEAD + 1],
       [HEAD + 2, HEAD + 2],
@@ -25,7 +25,7 @@ describe('the audit of what was settled', () => {
     ])
   })
 
-  it('looks once a second at what was settled, until three seconds after it was', () => {
+  it('reads blocks once a second, until three seconds after they were settled', () => {
     const { chain, seal } = openSealedBlocks()
     seal(26)
     expect(chain.requestedRanges()).toEqual([
@@ -37,12 +37,12 @@ describe('the audit of what was settled', () => {
     ])
   })
 
-  it('that fails leaves what it would have looked at to the next', () => {
+  it('leaves its blocks to the next one when it fails', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     seal(8)
     const log = chain.addLog(HEAD + 2)
-    chain.override = (asked) => {
-      if (JSON.stringify(asked.params).includes('fromBlock')) throw new UpstreamError('busy', 'HTTP 429')
+    chain.override = (request) => {
+      if (JSON.stringify(request.params).includes('fromBlock')) throw new UpstreamError('busy', 'HTTP 429')
       return undefined
     }
     seal(40)
@@ -52,7 +52,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('looks at the last four blocks, however slowly they come', () => {
+  it('always reads the last four blocks, even of a slow chain', () => {
     const { chain, seal, advance } = openSealedBlocks()
     for (let block = 0; block < 8; block += 1) {
       seal(1)
@@ -64,7 +64,7 @@ describe('the audit of what was settled', () => {
     ])
   })
 
-  it('asks a node that gives only some blocks at a time for the oldest four that are due', () => {
+  it('reads the oldest four due blocks of a node that limits the range', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.rangeBound = 5
     seal(7)
@@ -77,7 +77,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it.each([3, 2, 1])('asks a node that gives only %i at a time for those in parts', (rangeBound) => {
+  it.each([3, 2, 1])('reads in parts from a node that allows only %i blocks', (rangeBound) => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.rangeBound = rangeBound
     seal(7)
@@ -97,45 +97,45 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.logKeys()).toEqual(logs.slice(9).map(keyOf))
   })
 
-  describe('of a block that is too large by itself', () => {
-    /** A chain whose third block no range may hold. */
+  describe('with a block that is too large by itself', () => {
+    /** A chain whose third block is too large for any range. */
     const crowded = () => {
-      const life = openSealedBlocks()
-      const { chain } = life
-      const questions: unknown[] = []
+      const opened = openSealedBlocks()
+      const { chain } = opened
+      const requests: unknown[] = []
       chain.override = ({ params }) => {
         const [filter] = params as readonly { readonly fromBlock?: string; readonly toBlock?: string }[]
         if (filter?.fromBlock === undefined) return undefined
         const [from, to] = [Number(filter.fromBlock), Number(filter.toBlock)]
         if (from > HEAD + 3 || to < HEAD + 3) return undefined
-        if (from === to) questions.push(filter)
+        if (from === to) requests.push(filter)
         throw new UpstreamError('too_large', 'query exceeds max results')
       }
-      return { ...life, questions }
+      return { ...opened, requests }
     }
 
-    it('looks at the others all the same, and is over', () => {
-      const { chain, settledEvents, seal, questions } = crowded()
-      const held = chain.addLog(HEAD + 3)
+    it('still reads the other blocks, and finishes', () => {
+      const { chain, settledEvents, seal, requests } = crowded()
+      const largeBlockLog = chain.addLog(HEAD + 3)
       seal(7)
       const late = [HEAD + 2, HEAD + 4].map((block) => chain.addLog(block))
       seal(40)
-      expect(settledEvents.logKeys()).toEqual([held, ...late].map(keyOf))
-      expect(questions.length).toBeGreaterThan(0)
-      expect(questions.length).toBeLessThan(10)
+      expect(settledEvents.logKeys()).toEqual([largeBlockLog, ...late].map(keyOf))
+      expect(requests.length).toBeGreaterThan(0)
+      expect(requests.length).toBeLessThan(10)
     })
 
-    it('settles it again where it had seemed empty', () => {
-      const { chain, settledEvents, seal, questions } = crowded()
+    it('settles that block again if it seemed empty', () => {
+      const { chain, settledEvents, seal, requests } = crowded()
       const log = chain.addLog(HEAD + 3)
       chain.hideLogs(HEAD + 3, 1)
       seal(40)
       expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-      expect(questions.length).toBeLessThan(10)
+      expect(requests.length).toBeLessThan(10)
     })
   })
 
-  it('takes nothing back because an answer has less', () => {
+  it('retracts nothing because an answer has fewer logs', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.addLog(HEAD + 1)
     seal(1)
@@ -144,7 +144,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.blocks().filter(({ number }) => number === HEAD + 1)).toHaveLength(1)
   })
 
-  it('misses nothing of tokens that were not listed yet when a block was settled', () => {
+  it('ignores logs of tokens that were listed after the block was settled', () => {
     const { chain, settledEvents, list, seal } = openSealedBlocks()
     chain.addLog(HEAD + 1, tesla)
     seal(1)
@@ -154,7 +154,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.blockNumbers()).toEqual([...new Set(settledEvents.blockNumbers())])
   })
 
-  it('counts none of those who are listed no more', () => {
+  it('ignores logs of tokens that are no longer listed', () => {
     const { chain, openKeys, settledEvents, seal } = openSealedBlocks()
     const [gone, log] = [chain.addLog(HEAD + 1, tesla), chain.addLog(HEAD + 1)]
     openKeys.add(gone)
@@ -169,7 +169,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.logKeys().slice(1)).toEqual([gone, log].map(keyOf))
   })
 
-  it('says nothing of the logs of another block at that height', () => {
+  it('ignores logs of another block at that height', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     seal(1)
     chain.addLog(HEAD + 1)
@@ -182,7 +182,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
   })
 
-  it('may fail, and finds it the next time', () => {
+  it('may fail, and the next one finds the logs', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
@@ -198,7 +198,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('is not kept from settling again by a head that never became part of the chain', () => {
+  it('still settles a block again after a head that never became canonical', () => {
     const { chain, settledEvents, seal, sealed, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
@@ -209,7 +209,7 @@ describe('the audit of what was settled', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('of a block that is no more finds the block that took its place', () => {
+  it('of a replaced block leads to the block in its place', () => {
     const { chain, settledEvents, seal, announceHead, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)

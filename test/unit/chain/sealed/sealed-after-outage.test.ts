@@ -4,12 +4,12 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range } from './sealed-blocks-fixture.ts'
 
-/** A walk that begins so many blocks behind the head. */
+/** Settling that starts this many blocks behind the head. */
 const openBehindHead = (blocks: number, settings: Parameters<typeof openSealedBlocks>[0] = {}) =>
   openSealedBlocks({ cursor: { number: HEAD - blocks, hash: null }, backfillBoundMs: 1e12, ...settings })
 
-describe('after an absence', () => {
-  it('what was sealed meanwhile is caught up, and what comes later is told as it is sealed', () => {
+describe('settling after an outage', () => {
+  it('backfills what was sealed meanwhile, and settles later blocks as usual', () => {
     const { chain, settledEvents, announceHead, advance, seal } = openBehindHead(10)
     announceHead()
     advance(0)
@@ -19,7 +19,7 @@ describe('after an absence', () => {
     expect(chain.requestedHashes()).toHaveLength(12)
   })
 
-  it('is told the newest first, and what lies deeper beside them, in pages', () => {
+  it('settles the newest blocks first, and reads older ones beside them in pages', () => {
     const { chain, settledEvents, announceHead, advance } = openBehindHead(1_000)
     chain.delayMs = 20
     chain.rangeBound = 10
@@ -35,7 +35,7 @@ describe('after an absence', () => {
   it.each([
     [96, 96],
     [97, 64],
-  ])('of %i blocks is told %i of them one by one: for fewer, pages are not worth it', (blocks, single) => {
+  ])('of %i blocks settles %i of them one by one: paging fewer does not pay off', (blocks, single) => {
     const { settledEvents, announceHead, advance } = openBehindHead(blocks)
     announceHead()
     advance(0)
@@ -43,7 +43,7 @@ describe('after an absence', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD)
   })
 
-  it('new blocks are told at once, while old ones are caught up', () => {
+  it('settles new blocks at once during a backfill', () => {
     const { chain, settledEvents, announceHead, advance, seal } = openBehindHead(9_000)
     chain.delayMs = 20
     chain.rangeBound = 5
@@ -55,11 +55,11 @@ describe('after an absence', () => {
     expect(settledEvents.cursors().at(-1)).toBeLessThan(HEAD - 5_000)
   })
 
-  it('what was told and not ended is settled for certain, however deep it lies', () => {
+  it('settles blocks with open keys for certain, at any depth', () => {
     const { chain, openKeys, settledEvents, announceHead, advance } = openBehindHead(1_000)
-    const held = chain.addLog(HEAD - 700)
+    const openLog = chain.addLog(HEAD - 700)
     const lost = { block: HEAD - 600 }
-    openKeys.add(held)
+    openKeys.add(openLog)
     openKeys.add(lost)
     chain.hideLogs(HEAD - 700, 2)
     announceHead()
@@ -71,7 +71,7 @@ describe('after an absence', () => {
     ])
   })
 
-  it('longer than the bound, names the very blocks that it leaves out', () => {
+  it('reports exactly the blocks beyond the bound', () => {
     // Five blocks a second: ten minutes are 3,000 blocks.
     const { chain, settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 600_000 })
     const [before, after] = [chain.addLog(HEAD - 3_001), chain.addLog(HEAD - 3_000)]
@@ -82,7 +82,7 @@ describe('after an absence', () => {
     expect(settledEvents.logKeys()).toContain(keyOf(after))
   })
 
-  it('longer than the bound, still ends what was told of the blocks that it leaves out', () => {
+  it('still settles open keys in blocks beyond the bound', () => {
     const { chain, openKeys, settledEvents, announceHead, advance } = openBehindHead(9_000, {
       backfillBoundMs: 600_000,
     })
@@ -97,7 +97,7 @@ describe('after an absence', () => {
     ])
   })
 
-  it('within the bound, leaves out nothing', () => {
+  it('skips nothing within the bound', () => {
     const { settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 3_600_000 })
     announceHead()
     advance(0)
@@ -105,18 +105,18 @@ describe('after an absence', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD)
   })
 
-  it('on a node that has forgotten the oldest of it, names the very blocks that are lost', () => {
+  it('reports exactly the blocks that the node has pruned', () => {
     const { chain, settledEvents, announceHead, advance } = openBehindHead(5_000)
     chain.oldestLogBlock = HEAD - 1_234
-    const [lost, kept] = [chain.addLog(HEAD - 1_235), chain.addLog(HEAD - 1_234)]
+    const [lost, available] = [chain.addLog(HEAD - 1_235), chain.addLog(HEAD - 1_234)]
     announceHead()
     advance(60_000)
     expect(settledEvents.holes()).toEqual([`${HEAD - 4_999}-${HEAD - 1_235} pruned`])
     expect(settledEvents.logKeys()).not.toContain(keyOf(lost))
-    expect(settledEvents.logKeys()).toContain(keyOf(kept))
+    expect(settledEvents.logKeys()).toContain(keyOf(available))
   })
 
-  it('in which the node alone could not be asked, counts as one', () => {
+  it('also backfills if only requests failed', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
     for (let block = 0; block < 20; block += 1) {
@@ -130,7 +130,7 @@ describe('after an absence', () => {
     expect(settledEvents.blocks().at(-1)?.via).toBe('backfill')
   })
 
-  it('too short to be one, tells what is sealed as it is', () => {
+  it('settles as usual after a short failure', () => {
     const { chain, settledEvents, announceHead, advance, seal } = openSealedBlocks()
     seal(1)
     chain.failure = new UpstreamError('busy', 'over rate limit')
@@ -142,14 +142,14 @@ describe('after an absence', () => {
     expect(settledEvents.blocks().map(({ via }) => via)).toEqual(Array(6).fill('sealed'))
   })
 
-  it('that is announced later is caught up as well', () => {
+  it('backfills for an outage that is announced later as well', () => {
     const { chain, settledEvents, sealed, seal, announceHead, advance } = openSealedBlocks({ backfillBoundMs: 60_000 })
     seal(1)
     sealed.beginOutage()
     chain.head += 1_000
     announceHead()
     advance(0)
-    // A minute are 300 blocks.
+    // One minute is 300 blocks.
     expect(settledEvents.holes()).toEqual([`${HEAD + 2}-${HEAD + 699} backfill_bound`])
     expect(
       settledEvents
@@ -160,8 +160,8 @@ describe('after an absence', () => {
   })
 })
 
-describe('the cursor', () => {
-  it('is never beyond what is settled: from wherever a restart goes on, nothing is lost', () => {
+describe('the cursor of settling', () => {
+  it('is never beyond settled blocks, so a restart from it loses nothing', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -189,10 +189,10 @@ describe('the cursor', () => {
           seal(30)
           advance(30_000)
           const settled = new Set<string>()
-          for (const one of settledEvents.all) {
-            if (one.type !== 'sealed') continue
-            for (const block of one.blocks) for (const { key } of block.logs) settled.add(key)
-            const missing = logs.filter((log) => log.block <= one.cursor.number && !settled.has(keyOf(log)))
+          for (const event of settledEvents.all) {
+            if (event.type !== 'sealed') continue
+            for (const block of event.blocks) for (const { key } of block.logs) settled.add(key)
+            const missing = logs.filter((log) => log.block <= event.cursor.number && !settled.has(keyOf(log)))
             expect(missing).toEqual([])
           }
           expect(settledEvents.cursors().at(-1)).toBe(HEAD + 30)
@@ -204,7 +204,7 @@ describe('the cursor', () => {
     )
   })
 
-  it('goes back with the chain, while what lies deeper is caught up', () => {
+  it('goes back with a reorganisation during a backfill', () => {
     const { chain, settledEvents, announceHead, advance } = openBehindHead(100, { safe: HEAD - 90 })
     chain.rangeBound = 1
     chain.delayMs = 20
@@ -221,7 +221,7 @@ describe('the cursor', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD - 30)
   })
 
-  it('stays where it was while a page is read anew', () => {
+  it('stays while a page is read again', () => {
     const { chain, settledEvents, announceHead, advance } = openBehindHead(1_000)
     const log = chain.addLog(HEAD - 999, tesla)
     chain.override = ({ params }) => {
@@ -235,9 +235,9 @@ describe('the cursor', () => {
   })
 })
 
-describe('a block', () => {
+describe('a block that cannot be read', () => {
   it.each(['gone', 'too_large', 'unknown_method'] as const)(
-    'that the node will not give, since it is %s, is a hole, and the walk goes on',
+    'is a hole after the error %s, and settling continues',
     (kind) => {
       const { chain, settledEvents, seal, advance } = openSealedBlocks()
       const refused = chain.hashOf(HEAD + 1)
@@ -255,7 +255,7 @@ describe('a block', () => {
     },
   )
 
-  it('is no hole because the node could not be asked before it refused once', () => {
+  it('is not a hole because of failed connections before one refusal', () => {
     const { chain, settledEvents, seal, advance } = openSealedBlocks()
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
     seal(1)
@@ -268,7 +268,7 @@ describe('a block', () => {
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
   })
 
-  it('with too many logs for one answer is asked for contract by contract', () => {
+  it('for its many logs is read contract by contract', () => {
     const { chain, settledEvents, list, seal } = openSealedBlocks()
     list.addresses = [apple, tesla]
     const logs = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1, tesla), chain.addLog(HEAD + 1)]

@@ -11,9 +11,9 @@ import { apple, keyOf, txHash } from '../node-json.ts'
 
 export const HEAD = 10_000
 
-/** What was told of each block, and never ended. */
+/** Open keys by block, as a ledger keeps them. */
 export class FakeOpenKeys implements OpenKeys {
-  /** What a former life sealed. */
+  /** Blocks that the previous run sealed. */
   sealedInPreviousRun: readonly Cursor[] = []
   readonly #openKeys = new Map<number, OpenKey[]>()
 
@@ -22,7 +22,7 @@ export class FakeOpenKeys implements OpenKeys {
     this.#openKeys.set(block, [...this.at(block), openKey])
   }
 
-  /** What a block held when it was told is owed from then on, and nothing else of it. */
+  /** Replaces the open keys of a block by its settled logs. */
   settle({ number, logs }: SealedBlock): void {
     this.#openKeys.delete(number)
     for (const { logIndex, address, transactionHash } of logs)
@@ -38,20 +38,18 @@ export class FakeOpenKeys implements OpenKeys {
   }
 }
 
-export const sealedHeader = (given: unknown): SealedHeader => {
-  const header = Header.parse(given)
+export const sealedHeader = (value: unknown): SealedHeader => {
+  const header = Header.parse(value)
   if (!isSealed(header)) throw new Error('no sealed header')
   return header
 }
 
-/** What settling brought, as it is read in tests. */
+/** The events of settling, with views for tests. */
 export class SettledEvents {
   readonly all: SettlementEvent[] = []
 
   ofType<Type extends SettlementEvent['type']>(type: Type): readonly Extract<SettlementEvent, { type: Type }>[] {
-    return this.all.filter(
-      (sealedBlocks): sealedBlocks is Extract<SettlementEvent, { type: Type }> => sealedBlocks.type === type,
-    )
+    return this.all.filter((event): event is Extract<SettlementEvent, { type: Type }> => event.type === type)
   }
 
   blocks(): readonly SealedBlock[] {
@@ -70,7 +68,7 @@ export class SettledEvents {
     return this.ofType('hole').map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
   }
 
-  /** Each block that held something, as it was told last. */
+  /** The last settled version of each block with logs. */
   latestSealed(): readonly Cursor[] {
     const latest = new Map(this.blocks().map((block) => [block.number, block] as const))
     const nonEmpty = [...latest.values()].filter(({ logs }) => logs.length > 0)
@@ -78,11 +76,11 @@ export class SettledEvents {
   }
 
   cursor(): Cursor | null {
-    return this.all.findLast((sealedBlocks) => 'cursor' in sealedBlocks)?.cursor ?? null
+    return this.all.findLast((event) => 'cursor' in event)?.cursor ?? null
   }
 
   cursors(): readonly number[] {
-    return this.all.flatMap((sealedBlocks) => ('cursor' in sealedBlocks ? [sealedBlocks.cursor.number] : []))
+    return this.all.flatMap((event) => ('cursor' in event ? [event.cursor.number] : []))
   }
 }
 
@@ -91,16 +89,16 @@ export const range = (from: number, to: number): readonly number[] =>
 
 type ChainSettings = {
   readonly head?: number
-  /** Up to where a former life settled; without it the walk begins at the head. */
+  /** The last settled block of the previous run; without it settling starts at the head. */
   readonly cursor?: Cursor
   readonly safe?: number | null
   readonly sealedInPreviousRun?: readonly Cursor[]
   readonly backfillBoundMs?: number
-  /** Whether what was told is remembered, as by a ledger. */
+  /** Whether settled logs become open keys, as in a ledger. */
   readonly recordsSettled?: boolean
 }
 
-/** Every sealed block of a chain that does as it is told, walked in virtual time. */
+/** Settling of a scripted chain in virtual time. */
 export const openSealedBlocks = ({
   head = HEAD,
   cursor,
@@ -129,9 +127,9 @@ export const openSealedBlocks = ({
       warn: (kind) => warnings.push(kind),
     })
   const follow = (sealedBlocks: SealedBlocks) =>
-    sealedBlocks.follow().subscribe((settled) => {
-      settledEvents.all.push(settled)
-      if (recordsSettled && settled.type === 'sealed') for (const block of settled.blocks) openKeys.settle(block)
+    sealedBlocks.follow().subscribe((event) => {
+      settledEvents.all.push(event)
+      if (recordsSettled && event.type === 'sealed') for (const block of event.blocks) openKeys.settle(block)
     })
   const sealed = open(cursor ?? null, safe)
   if (!cursor) sealed.begin({ number: head, hash: chain.hashOf(head) })
@@ -151,9 +149,9 @@ export const openSealedBlocks = ({
     list,
     sealed,
     clock,
-    /** The walk as it is after a restart. */
+    /** The current run, replaced by `restart`. */
     run,
-    /** Ends this life and begins another, with what the tape would know. */
+    /** Ends this run and starts another with what the tape would hold. */
     restart: (knownSafe: number | null) => {
       run.subscription.unsubscribe()
       openKeys.sealedInPreviousRun = settledEvents.latestSealed()
@@ -162,9 +160,9 @@ export const openSealedBlocks = ({
     },
     /** Lets time pass. */
     advance,
-    /** Tells of a head, as the chain knows it now. */
+    /** Pushes the current header of a block. */
     announceHead,
-    /** Seals so many blocks, one by one, and tells of each. */
+    /** Seals this many blocks, one by one, and pushes each head. */
     seal: (count: number) => {
       for (let block = 0; block < count; block += 1) {
         chain.head += 1

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { apple, keyOf, sealedLog, timestampOf } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
-describe('the sealed chain', () => {
-  it('is told block by block, each once and in order, as heads are pushed', () => {
+describe('settling', () => {
+  it('emits each block once and in order as heads are pushed', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     const logs = range(HEAD + 1, HEAD + 10).map((block) => chain.addLog(block))
     seal(10)
@@ -12,7 +12,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.cursors()).toEqual(range(HEAD + 1, HEAD + 10))
   })
 
-  it('says of each block what is to be known of it', () => {
+  it('emits every field of a block', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.addLog(HEAD + 1)
     seal(1)
@@ -36,7 +36,7 @@ describe('the sealed chain', () => {
     ])
   })
 
-  it('asks for the logs of each block by its hash, and for no header that was pushed', () => {
+  it('reads logs by hash, and no header that was pushed', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     seal(3)
     expect(settledEvents.blockNumbers()).toHaveLength(3)
@@ -44,7 +44,7 @@ describe('the sealed chain', () => {
     expect(chain.requestedHeaders()).toEqual([])
   })
 
-  it('asks for the headers that nobody pushed', () => {
+  it('reads headers that were not pushed', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 5
     announceHead()
@@ -53,7 +53,7 @@ describe('the sealed chain', () => {
     expect(chain.requestedHeaders()).toEqual(range(HEAD + 1, HEAD + 4))
   })
 
-  it('is told once, however often and in whatever order its heads are told', () => {
+  it('emits a block once, however often and in any order its head is pushed', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 4
     for (const block of [2, 4, 1, 4, 3, 3, 2]) {
@@ -63,7 +63,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 4))
   })
 
-  it('is not told before it is known where to begin', () => {
+  it('emits nothing before it has a start', () => {
     const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
     expect(sealed.begin({ number: HEAD - 100, hash: null })).toBe(false)
     chain.head = HEAD + 1
@@ -72,7 +72,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
   })
 
-  it('begins after a block whose hash nobody knows', () => {
+  it('starts after a block with unknown hash', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
     chain.head = HEAD + 2
     announceHead()
@@ -80,7 +80,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
   })
 
-  it('asks for nothing where no token is wanted, and tells each block all the same', () => {
+  it('reads no logs without a token, and still emits each block', () => {
     const { chain, settledEvents, list, seal } = openSealedBlocks()
     list.addresses = []
     seal(2)
@@ -88,7 +88,7 @@ describe('the sealed chain', () => {
     expect(chain.requestedHashes()).toEqual([])
   })
 
-  it('counts the logs that cannot be read and tells the others', () => {
+  it('counts unreadable logs and emits the others', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.override = ({ method }) => {
@@ -101,7 +101,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('keeps up with the chain where the node is further away than a block takes', () => {
+  it('keeps up with the chain on a node slower than the block time', () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.delayMs = 500
     seal(50)
@@ -109,7 +109,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.blockNumbers().length).toBeGreaterThanOrEqual(45)
   })
 
-  it('is told in order, however the answers come', () => {
+  it('emits in order, in any order the answers come', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     const logs = range(HEAD + 1, HEAD + 20).map((block) => chain.addLog(block))
     let questions = 0
@@ -124,7 +124,7 @@ describe('the sealed chain', () => {
     expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
   })
 
-  it('goes on though a head was told once that is far above the chain', () => {
+  it('continues after one head far above the chain', () => {
     const { chain, settledEvents, sealed, seal, advance } = openSealedBlocks()
     seal(1)
     const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 50_000).toString(16)}` }
@@ -136,7 +136,7 @@ describe('the sealed chain', () => {
     expect(sealed.head?.number).toBe(HEAD + 21)
   })
 
-  it('takes no head for one that lies further ahead than any chain runs', () => {
+  it('ignores a head that is implausibly far ahead', () => {
     const { chain, settledEvents, sealed, seal } = openSealedBlocks()
     seal(1)
     const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 200_000_000).toString(16)}` }

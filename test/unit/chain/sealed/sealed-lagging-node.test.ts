@@ -4,8 +4,8 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { apple, keyOf, sealedLog, tesla } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range } from './sealed-blocks-fixture.ts'
 
-describe('a node that is behind', () => {
-  it('is waited for, and loses nothing', () => {
+describe('settling on a lagging node', () => {
+  it('waits, and loses nothing', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     const logs = range(HEAD + 1, HEAD + 4).map((block) => chain.addLog(block))
     chain.head = HEAD + 4
@@ -19,7 +19,7 @@ describe('a node that is behind', () => {
     expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
   })
 
-  it('is waited for longer each time, up to two seconds', () => {
+  it('waits longer each time, up to two seconds', () => {
     const { chain, warnings, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 1
     chain.lagBlocks = 1
@@ -30,7 +30,7 @@ describe('a node that is behind', () => {
     expect(new Set(warnings)).toEqual(new Set(['settling waits']))
   })
 
-  it('and can be asked by number alone is not believed that there are no logs', () => {
+  it('does not believe an empty answer by number', () => {
     const { chain, openKeys, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.supportsBlockHash = false
     const log = chain.addLog(HEAD + 1)
@@ -45,7 +45,7 @@ describe('a node that is behind', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('and can be asked by number alone is not believed either where nothing had been told', () => {
+  it('does not believe an empty answer by number even without open keys', () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.supportsBlockHash = false
     const log = chain.addLog(HEAD + 1)
@@ -59,7 +59,7 @@ describe('a node that is behind', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('asked by number, gives the logs of another block at that height to nobody', () => {
+  it('refuses logs of another block at that height by number', () => {
     const { chain, settledEvents, seal, advance } = openSealedBlocks()
     chain.supportsBlockHash = false
     const log = chain.addLog(HEAD + 1)
@@ -73,7 +73,7 @@ describe('a node that is behind', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('among others of the same name loses nothing, tells nothing twice, and takes nothing back', () => {
+  it('loses, repeats and retracts nothing when nodes behind one URL differ', () => {
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat(3)), (lags) => {
         const { chain, openKeys, settledEvents, warnings, seal, advance } = openSealedBlocks()
@@ -94,8 +94,8 @@ describe('a node that is behind', () => {
   })
 })
 
-describe('a block that is said to have no logs', () => {
-  it('and lists the transaction of what was told is asked for again, and nothing is told meanwhile', () => {
+describe('a block without logs', () => {
+  it('that lists the transaction of an open key is read again, and nothing is emitted meanwhile', () => {
     const { chain, openKeys, settledEvents, seal, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     openKeys.add(log)
@@ -107,7 +107,7 @@ describe('a block that is said to have no logs', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('and does not list it is believed at once', () => {
+  it('that does not list it is believed at once', () => {
     const { chain, openKeys, settledEvents, seal } = openSealedBlocks()
     openKeys.add({ block: HEAD + 1 })
     seal(1)
@@ -115,7 +115,7 @@ describe('a block that is said to have no logs', () => {
     expect(chain.requestedHeaders()).toEqual([HEAD + 1])
   })
 
-  it('and shows no transactions at all is asked for again', () => {
+  it('that lists no transactions is read again', () => {
     const { chain, openKeys, settledEvents, seal, advance } = openSealedBlocks()
     chain.listsTransactions = false
     const log = chain.addLog(HEAD + 1)
@@ -127,7 +127,7 @@ describe('a block that is said to have no logs', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('is believed in the end', () => {
+  it('is finally believed', () => {
     const { chain, openKeys, settledEvents, seal, advance } = openSealedBlocks()
     openKeys.add(chain.addLog(HEAD + 1))
     chain.hideLogs(HEAD + 1)
@@ -136,7 +136,7 @@ describe('a block that is said to have no logs', () => {
     expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([[HEAD + 1, 0]])
   })
 
-  it('is not believed sooner because the node could not be asked before', () => {
+  it('is believed no sooner because requests failed before', () => {
     const { chain, openKeys, settledEvents, announceHead, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     openKeys.add(log)
@@ -159,7 +159,7 @@ describe('a block that is said to have no logs', () => {
     announceHead()
     advance(1_499)
     expect(settledEvents.all).toEqual([])
-    // Only now it takes a while until the second is shown.
+    // Answers take long only now, until the second block is shown.
     chain.hideLogs(HEAD + 2, 1)
     advance(5_000)
     expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
@@ -168,7 +168,7 @@ describe('a block that is said to have no logs', () => {
     ])
   })
 
-  it('lacks one of two that were told: both transactions are looked for', () => {
+  it('of one of two open keys is read again for both transactions', () => {
     const { chain, openKeys, settledEvents, seal, advance } = openSealedBlocks()
     const [first, second] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1)]
     openKeys.add(first)
@@ -184,7 +184,7 @@ describe('a block that is said to have no logs', () => {
     expect(settledEvents.logKeys()).toEqual([first, second].map(keyOf))
   })
 
-  it('of tokens that are listed no more is asked for what was told of them', () => {
+  it('is read again for unlisted tokens with open keys', () => {
     const { chain, openKeys, settledEvents, seal, list } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1, tesla)
     openKeys.add(log)
@@ -195,7 +195,7 @@ describe('a block that is said to have no logs', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('while the list changes is asked for once more, for the new list', () => {
+  it('is read again for the new list when the list changes meanwhile', () => {
     const { chain, settledEvents, announceHead, advance, list } = openSealedBlocks()
     chain.delayMs = 100
     const log = chain.addLog(HEAD + 1, tesla)

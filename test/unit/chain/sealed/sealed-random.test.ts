@@ -5,14 +5,14 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { keyOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, sealedHeader } from './sealed-blocks-fixture.ts'
 
-/** What happens to the chain, to its node, and to whoever tells of its heads. */
+/** Events of the chain, of its node, and of the pushed heads. */
 const arbChainEvent = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      what: fc.constant('sealed' as const),
+      type: fc.constant('sealed' as const),
       logs: fc.nat(3),
-      owed: fc.boolean(),
+      isOpen: fc.boolean(),
       hidden: fc.constantFrom(0, 0, 0, 1, 2),
       pushed: fc.boolean(),
       afterMs: fc.constantFrom(0, 50, 200, 2_000),
@@ -20,54 +20,54 @@ const arbChainEvent = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ what: fc.constant('many' as const), blocks: fc.integer({ min: 60, max: 400 }) }),
+    arbitrary: fc.record({ type: fc.constant('many' as const), blocks: fc.integer({ min: 60, max: 400 }) }),
   },
   {
     weight: 2,
-    arbitrary: fc.record({ what: fc.constant('reorganised' as const), depth: fc.integer({ min: 1, max: 90 }) }),
+    arbitrary: fc.record({ type: fc.constant('reorganised' as const), depth: fc.integer({ min: 1, max: 90 }) }),
   },
   {
     weight: 1,
     arbitrary: fc.record({
-      what: fc.constant('behind' as const),
+      type: fc.constant('lagging' as const),
       lags: fc.array(fc.nat(5), { minLength: 1, maxLength: 4 }),
     }),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ what: fc.constant('troubled' as const), ms: fc.constantFrom(100, 1_000, 8_000) }),
+    arbitrary: fc.record({ type: fc.constant('failing' as const), ms: fc.constantFrom(100, 1_000, 8_000) }),
   },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('slow' as const), delayMs: fc.constantFrom(0, 30, 300) }) },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('restarted' as const) }) },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('safe' as const), depth: fc.integer({ min: 0, max: 60 }) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('slow' as const), delayMs: fc.constantFrom(0, 30, 300) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('restarted' as const) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('safe' as const), depth: fc.integer({ min: 0, max: 60 }) }) },
   {
     weight: 1,
-    arbitrary: fc.record({ what: fc.constant('garbage' as const), number: fc.constantFrom(1, 5_000, 90_000_000) }),
+    arbitrary: fc.record({ type: fc.constant('garbage' as const), number: fc.constantFrom(1, 5_000, 90_000_000) }),
   },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('narrow' as const), bound: fc.constantFrom(3, 50, 2_000) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('limited' as const), bound: fc.constantFrom(3, 50, 2_000) }) },
 )
 
-it('whatever happens, what was told last of each block is what the chain holds in the end', () => {
+it('settling ends with exactly the blocks of the chain, after any events', () => {
   fc.assert(
-    fc.property(fc.array(arbChainEvent, { minLength: 1, maxLength: 40 }), (happenings) => {
+    fc.property(fc.array(arbChainEvent, { minLength: 1, maxLength: 40 }), (chainEvents) => {
       const { chain, openKeys, settledEvents, run, announceHead, advance, restart } = openSealedBlocks({
         recordsSettled: true,
         backfillBoundMs: 1e12,
       })
       const truth = new Map<number, string[]>()
       let lags = [0]
-      let questions = 0
-      // What is safe stays, and is told when it is settled.
+      let requestCount = 0
+      // A safe block stays, and is published when it is settled.
       let safe = HEAD
       const marks: SealedHeader[] = []
-      const toldSafe = () => {
+      const publishedSafe = () => {
         const cursor = settledEvents.cursor()?.number ?? HEAD
         const known = marks.filter((mark) => mark.number <= cursor && run.sealed.isOurs(mark))
         return Math.max(HEAD, ...known.map(({ number }) => number))
       }
       chain.override = () => {
-        questions += 1
-        chain.lagBlocks = lags[questions % lags.length] ?? 0
+        requestCount += 1
+        chain.lagBlocks = lags[requestCount % lags.length] ?? 0
         return undefined
       }
       const put = (block: number, logs: number, owes: boolean) => {
@@ -79,23 +79,23 @@ it('whatever happens, what was told last of each block is what the chain holds i
         }
         truth.set(block, [...(truth.get(block) ?? []), ...keys])
       }
-      for (const one of happenings) {
-        switch (one.what) {
+      for (const event of chainEvents) {
+        switch (event.type) {
           case 'sealed': {
             chain.head += 1
-            put(chain.head, one.logs, one.owed)
-            // Only what was told before can be doubted for as long as that.
-            if (one.owed && one.logs > 0) chain.hideLogs(chain.head, one.hidden)
-            if (one.pushed) announceHead()
-            advance(one.afterMs)
+            put(chain.head, event.logs, event.isOpen)
+            // Only open keys keep a block in doubt for as long.
+            if (event.isOpen && event.logs > 0) chain.hideLogs(chain.head, event.hidden)
+            if (event.pushed) announceHead()
+            advance(event.afterMs)
             break
           }
           case 'many':
-            chain.head += one.blocks
+            chain.head += event.blocks
             put(chain.head - 7, 2, false)
             break
           case 'reorganised': {
-            const from = Math.max(safe + 1, chain.head - one.depth + 1)
+            const from = Math.max(safe + 1, chain.head - event.depth + 1)
             if (from > chain.head) break
             chain.reorganise(chain.head - from + 1)
             for (const block of [...truth.keys()]) if (block >= from) truth.delete(block)
@@ -105,33 +105,33 @@ it('whatever happens, what was told last of each block is what the chain holds i
             break
           }
           case 'restarted':
-            restart(toldSafe())
+            restart(publishedSafe())
             break
           case 'safe': {
-            safe = Math.max(safe, chain.head - one.depth)
+            safe = Math.max(safe, chain.head - event.depth)
             const mark = sealedHeader(chain.headerOf(safe))
             marks.push(mark)
             run.sealed.markSafe(mark)
             break
           }
           case 'garbage': {
-            const number = `0x${(chain.head + one.number).toString(16)}`
-            run.sealed.receiveHead(sealedHeader({ ...chain.headerOf(chain.head), number, hash: word(one.number) }))
+            const number = `0x${(chain.head + event.number).toString(16)}`
+            run.sealed.receiveHead(sealedHeader({ ...chain.headerOf(chain.head), number, hash: word(event.number) }))
             break
           }
-          case 'behind':
-            lags = [...one.lags, 0]
+          case 'lagging':
+            lags = [...event.lags, 0]
             break
-          case 'troubled':
+          case 'failing':
             chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
-            advance(one.ms)
+            advance(event.ms)
             chain.failure = null
             break
           case 'slow':
-            chain.delayMs = one.delayMs
+            chain.delayMs = event.delayMs
             break
-          case 'narrow':
-            chain.rangeBound = one.bound
+          case 'limited':
+            chain.rangeBound = event.bound
             break
         }
       }
@@ -146,7 +146,7 @@ it('whatever happens, what was told last of each block is what the chain holds i
       const last = new Map(settledEvents.blocks().map((block) => [block.number, block]))
       for (const [number, { hash, logs }] of last) {
         expect(logs.map(({ key }) => key)).toEqual(truth.get(number) ?? [])
-        // Of an empty block nothing was told, so its hash is nothing that anybody would have to hear of.
+        // An empty block published nothing, so its hash does not matter.
         if (logs.length > 0) expect([number, hash]).toEqual([number, chain.hashOf(number)])
       }
       for (const [number, keys] of truth) if (keys.length > 0) expect(last.has(number)).toBe(true)

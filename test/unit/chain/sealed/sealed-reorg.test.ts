@@ -3,7 +3,7 @@ import { DEPTH_BOUND_BLOCKS } from '../../../../src/chain/sealed/recent-blocks.t
 import { keyOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
-/** A walk that has settled so many blocks. */
+/** Settling that has settled this many blocks. */
 const openSettled = (blocks: number, settings: Parameters<typeof openSealedBlocks>[0] = {}) => {
   const opened = openSealedBlocks(settings)
   opened.seal(blocks)
@@ -11,32 +11,32 @@ const openSettled = (blocks: number, settings: Parameters<typeof openSealedBlock
   return opened
 }
 
-/** Each number with its hash as it was told last. */
+/** The last hash of each settled number. */
 const lastHashes = (settledEvents: ReturnType<typeof openSealedBlocks>['settledEvents']) =>
   new Map(settledEvents.blocks().map(({ number, hash }) => [number, hash] as const))
 
 describe('a reorganisation', () => {
-  it.each([1, 2, 5, 40])('of depth %i is settled anew from where both chains part, in order', (depth) => {
+  it.each([1, 2, 5, 40])('of depth %i is settled again from the fork point, in order', (depth) => {
     const { chain, settledEvents, seal } = openSettled(100)
     const first = chain.reorganise(depth)
     const log = chain.addLog(first)
     seal(1)
-    const anew = settledEvents.blockNumbers()
-    expect(anew[0]).toBeLessThanOrEqual(first)
-    expect(anew).toEqual(range(anew[0] ?? 0, HEAD + 101))
+    const resettled = settledEvents.blockNumbers()
+    expect(resettled[0]).toBeLessThanOrEqual(first)
+    expect(resettled).toEqual(range(resettled[0] ?? 0, HEAD + 101))
     for (const [number, hash] of lastHashes(settledEvents)) expect(hash).toBe(chain.hashOf(number))
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 101)
   })
 
-  it('goes back further than needed at most as far again', () => {
+  it('goes back at most twice as far as needed', () => {
     const { chain, settledEvents, seal } = openSettled(100)
     chain.reorganise(40)
     seal(1)
     expect(settledEvents.blockNumbers()[0]).toBeGreaterThan(HEAD + 100 - 2 * 40)
   })
 
-  it('moves the cursor back with it', () => {
+  it('moves the cursor back', () => {
     const { chain, settledEvents, seal, sealed } = openSettled(20)
     const first = chain.reorganise(5)
     seal(1)
@@ -44,7 +44,7 @@ describe('a reorganisation', () => {
     expect(sealed.settled).toEqual({ number: HEAD + 21, hash: chain.hashOf(HEAD + 21) })
   })
 
-  it('shows in a head at the same height with another hash', () => {
+  it('is detected by a head at the same height with another hash', () => {
     const { chain, settledEvents, announceHead, advance } = openSettled(10)
     chain.reorganise(1)
     const log = chain.addLog(HEAD + 10)
@@ -54,7 +54,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('shows in a lower head with another hash, and what was above it is no more', () => {
+  it('is detected by a lower head with another hash, and the blocks above it are dropped', () => {
     const { chain, settledEvents, announceHead, advance, sealed, seal } = openSettled(10)
     chain.reorganise(6)
     chain.head = HEAD + 7
@@ -66,7 +66,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.blockNumbers().slice(-5)).toEqual(range(HEAD + 8, HEAD + 12))
   })
 
-  it('shows in a log that the node takes back', () => {
+  it('is detected by a log that the node withdraws', () => {
     const { chain, settledEvents, sealed, advance } = openSettled(10)
     const old = chain.hashOf(HEAD + 9)
     chain.reorganise(2)
@@ -77,7 +77,7 @@ describe('a reorganisation', () => {
     expect(lastHashes(settledEvents).get(HEAD + 9)).toBe(chain.hashOf(HEAD + 9))
   })
 
-  it('shows in a safe block that is not the one that was settled', () => {
+  it('is detected by a safe block that differs from the settled one', () => {
     const { chain, settledEvents, sealed, advance } = openSettled(10)
     chain.reorganise(4)
     sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 8)))
@@ -86,7 +86,7 @@ describe('a reorganisation', () => {
     expect(lastHashes(settledEvents).get(HEAD + 8)).toBe(chain.hashOf(HEAD + 8))
   })
 
-  it('within a reorganisation is followed too', () => {
+  it('may follow within another one', () => {
     const { chain, settledEvents, announceHead, advance, seal } = openSettled(30)
     chain.reorganise(10)
     chain.delayMs = 40
@@ -102,7 +102,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.blockNumbers().at(-1)).toBe(HEAD + 31)
   })
 
-  it('back to the blocks that were settled first is followed too', () => {
+  it('may go back to the first settled blocks', () => {
     const { chain, settledEvents, sealed, advance, announceHead } = openSettled(10)
     const first = chain.headerOf(HEAD + 10)
     const log = chain.addLog(HEAD + 10)
@@ -118,13 +118,13 @@ describe('a reorganisation', () => {
   })
 })
 
-describe('a reorganisation deeper than what is remembered', () => {
-  it('goes back to what is safe', () => {
+describe('a reorganisation deeper than the recent blocks', () => {
+  it('goes back to the safe block', () => {
     const { chain, settledEvents, seal, sealed } = openSettled(100)
     sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 50)))
     seal(1_000)
     settledEvents.all.length = 0
-    // Of 1,100 blocks the first are forgotten: the safe one among them.
+    // Of 1,100 blocks the first are evicted, the safe one among them.
     chain.reorganise(1_050)
     const logs = [HEAD + 51, HEAD + 76, HEAD + 1_100].map((block) => chain.addLog(block))
     chain.addLog(HEAD + 50)
@@ -134,7 +134,7 @@ describe('a reorganisation deeper than what is remembered', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1_101)
   })
 
-  it('goes back behind all that is remembered, whatever was held to be safe', () => {
+  it('goes back below all recent blocks, even below a safe block', () => {
     const { chain, settledEvents, seal, sealed } = openSettled(80)
     sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 3)))
     chain.reorganise(80 + 10)
@@ -144,7 +144,7 @@ describe('a reorganisation deeper than what is remembered', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 81)
   })
 
-  it('goes back to what a former life knew to be safe', () => {
+  it('goes back to the safe block of the previous run', () => {
     const { chain, settledEvents, seal } = openSealedBlocks({
       cursor: { number: HEAD, hash: word(1) },
       safe: HEAD - 600,
@@ -155,7 +155,7 @@ describe('a reorganisation deeper than what is remembered', () => {
     expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
-  it('behind the cursor goes back to what a former life sealed', () => {
+  it('below the cursor goes back to a block that the previous run sealed', () => {
     const before = openSealedBlocks()
     const sealedInPreviousRun = [HEAD - 900, HEAD - 300, HEAD - 20].map((number) => ({
       number,
@@ -170,7 +170,7 @@ describe('a reorganisation deeper than what is remembered', () => {
     expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
-  it('never goes back further than anything is settled anew', () => {
+  it('never goes back further than the depth bound', () => {
     const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, safe: 5 })
     const first = HEAD - DEPTH_BOUND_BLOCKS + 1
     const logs = [first, HEAD].map((block) => chain.addLog(block))
@@ -179,7 +179,7 @@ describe('a reorganisation deeper than what is remembered', () => {
     expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
-  it('goes back to the first block that the node still knows', () => {
+  it('goes back to the first block that the node still has', () => {
     const { chain, settledEvents, seal } = openSealedBlocks({
       cursor: { number: HEAD, hash: word(1) },
       safe: HEAD - 600,
@@ -191,7 +191,7 @@ describe('a reorganisation deeper than what is remembered', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1)
   })
 
-  it('goes back by as many blocks as are settled one by one, where nothing is known to be safe', () => {
+  it('goes back by the number of newest blocks if no safe block is known', () => {
     const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) } })
     seal(1)
     expect(settledEvents.blockNumbers().at(-1)).toBe(HEAD + 1)
@@ -200,18 +200,18 @@ describe('a reorganisation deeper than what is remembered', () => {
   })
 })
 
-describe('what names another block than the one that was settled', () => {
-  it('is a lower head of a node that lags, and does nothing where it is known', () => {
+describe('a hash that differs from the settled one', () => {
+  it('of a lower head of a lagging node changes nothing if it is ours', () => {
     const { chain, settledEvents, announceHead, advance, sealed } = openSettled(10)
-    const asked = chain.requests.length
+    const requestCount = chain.requests.length
     announceHead(HEAD + 7)
     advance(5_000)
     expect(settledEvents.all).toEqual([])
-    expect(chain.requests.length).toBe(asked)
+    expect(chain.requests.length).toBe(requestCount)
     expect(sealed.head?.number).toBe(HEAD + 10)
   })
 
-  it('is asked for, and forgotten where the node says otherwise', () => {
+  it('is checked, and dropped if the node disagrees with it', () => {
     const { chain, settledEvents, sealed, advance, seal } = openSettled(10)
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 8), hash: word(77) }))
     advance(5_000)
@@ -220,7 +220,7 @@ describe('what names another block than the one that was settled', () => {
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 11])
   })
 
-  it('is asked for some times where the node knows no such block, and then forgotten', () => {
+  it('is checked a few times while the node lacks the block, and then dropped', () => {
     const { chain, settledEvents, sealed, advance, seal } = openSettled(10)
     chain.lagBlocks = 5
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 8), hash: word(77) }))
@@ -231,18 +231,18 @@ describe('what names another block than the one that was settled', () => {
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 11])
   })
 
-  it('is taken back in vain where it was never settled', () => {
+  it('of a withdrawn block that was never settled changes nothing', () => {
     const { chain, settledEvents, sealed, advance } = openSettled(10)
-    const asked = chain.requests.length
+    const requestCount = chain.requests.length
     sealed.retract(HEAD + 9, word(77))
     sealed.retract(HEAD + 9, null)
     sealed.retract(5, chain.hashOf(5))
     advance(5_000)
     expect(settledEvents.all).toEqual([])
-    expect(chain.requests.length).toBe(asked)
+    expect(chain.requests.length).toBe(requestCount)
   })
 
-  it('was announced and never became part of the chain', () => {
+  it('may be of an announced block that never became canonical', () => {
     const { chain, settledEvents, sealed, advance, announceHead } = openSettled(10)
     chain.head = HEAD + 11
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77) }))
@@ -254,7 +254,7 @@ describe('what names another block than the one that was settled', () => {
     ])
   })
 
-  it('was announced with a parent that is not ours, while the node stands by ours', () => {
+  it('may be of an announced parent that the node disagrees with', () => {
     const { chain, settledEvents, sealed, advance, warnings } = openSettled(10)
     chain.head = HEAD + 11
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77), parentHash: word(76) }))

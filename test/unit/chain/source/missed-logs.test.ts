@@ -8,172 +8,172 @@ import { range } from '../sealed/sealed-blocks-fixture.ts'
 const logsOf = (block: number, count: number) =>
   readLogs(range(0, count - 1).map((index) => pendingLog({ block, index }))).logs
 
-const blockOf = (number: number, logs: number, about: Partial<SealedBlock> = {}): SealedBlock => ({
+const blockOf = (number: number, logs: number, fields: Partial<SealedBlock> = {}): SealedBlock => ({
   number,
   hash: blockHash(number),
   timestamp: timestampOf(number),
   logs: logsOf(number, logs),
   addresses: [apple],
   via: 'sealed',
-  ...about,
+  ...fields,
 })
 
-/** A witness that has listened since the head was 100, and knows what was there before. */
+/** A counter that is running since head 100 and has polled the pending block. */
 const openMissedLogs = () => {
-  const witness = new MissedLogCounter()
-  witness.start()
-  witness.headReceived(100)
-  witness.pendingPolled()
-  const announce = (block: number) => {
+  const counter = new MissedLogCounter()
+  counter.start()
+  counter.headReceived(100)
+  counter.pendingPolled()
+  const push = (block: number) => {
     const [log] = logsOf(block, 1)
-    if (log) witness.logPushed(log)
+    if (log) counter.logPushed(log)
   }
-  return { witness, announce }
+  return { counter, push }
 }
 
-describe('a stream', () => {
-  it('is silent after three sealed logs of two blocks that it never announced', () => {
-    const { witness } = openMissedLogs()
-    witness.blockSealed(blockOf(101, 2), 0)
-    expect(witness.health(0)).toBe('ok')
-    witness.blockSealed(blockOf(102, 1), 200)
-    expect(witness.health(200)).toBe('silent')
+describe('a stream of pushed logs', () => {
+  it('is silent after three missed logs in two blocks', () => {
+    const { counter } = openMissedLogs()
+    counter.blockSealed(blockOf(101, 2), 0)
+    expect(counter.health(0)).toBe('ok')
+    counter.blockSealed(blockOf(102, 1), 200)
+    expect(counter.health(200)).toBe('silent')
   })
 
-  it('is silent after three logs of a single block, ten seconds later', () => {
-    const { witness } = openMissedLogs()
-    witness.blockSealed(blockOf(101, 3), 1_000)
-    expect(witness.health(10_999)).toBe('ok')
-    expect(witness.health(11_000)).toBe('silent')
+  it('is silent after three missed logs in one block, ten seconds later', () => {
+    const { counter } = openMissedLogs()
+    counter.blockSealed(blockOf(101, 3), 1_000)
+    expect(counter.health(10_999)).toBe('ok')
+    expect(counter.health(11_000)).toBe('silent')
   })
 
   it('is never silent in a quiet market', () => {
-    const { witness } = openMissedLogs()
-    for (const block of range(101, 10_000)) witness.blockSealed(blockOf(block, 0), block * 200)
-    expect(witness.health(1e9)).toBe('ok')
-    witness.blockSealed(blockOf(10_001, 2), 1e9)
-    expect(witness.health(2e9)).toBe('ok')
+    const { counter } = openMissedLogs()
+    for (const block of range(101, 10_000)) counter.blockSealed(blockOf(block, 0), block * 200)
+    expect(counter.health(1e9)).toBe('ok')
+    counter.blockSealed(blockOf(10_001, 2), 1e9)
+    expect(counter.health(2e9)).toBe('ok')
   })
 
-  it('that announced one log of a block is trusted with the others, and with what came before', () => {
-    const { witness, announce } = openMissedLogs()
-    witness.blockSealed(blockOf(101, 2), 0)
-    announce(102)
-    witness.blockSealed(blockOf(102, 5), 200)
-    witness.blockSealed(blockOf(103, 2), 400)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(104, 1), 60_000)
-    expect(witness.health(60_000)).toBe('silent')
+  it('with one pushed log of a block is trusted again', () => {
+    const { counter, push } = openMissedLogs()
+    counter.blockSealed(blockOf(101, 2), 0)
+    push(102)
+    counter.blockSealed(blockOf(102, 5), 200)
+    counter.blockSealed(blockOf(103, 2), 400)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(104, 1), 60_000)
+    expect(counter.health(60_000)).toBe('silent')
   })
 
-  it('is behind where what it pushes belongs to blocks that were sealed long ago', () => {
-    const { witness } = openMissedLogs()
-    witness.lateLogPushed()
-    witness.blockSealed(blockOf(101, 2), 0)
-    witness.blockSealed(blockOf(102, 2), 200)
-    expect(witness.health(200)).toBe('behind')
+  it('is behind when its logs belong to blocks that were sealed long ago', () => {
+    const { counter } = openMissedLogs()
+    counter.lateLogPushed()
+    counter.blockSealed(blockOf(101, 2), 0)
+    counter.blockSealed(blockOf(102, 2), 200)
+    expect(counter.health(200)).toBe('behind')
   })
 
-  it('is not behind because one log came late', () => {
-    const { witness, announce } = openMissedLogs()
-    for (let late = 0; late < 10; late += 1) witness.lateLogPushed()
-    expect(witness.health(60_000)).toBe('ok')
-    announce(101)
-    witness.blockSealed(blockOf(102, 2), 0)
-    witness.blockSealed(blockOf(103, 2), 200)
-    expect(witness.health(200)).toBe('silent')
+  it('is not behind because of a few late logs', () => {
+    const { counter, push } = openMissedLogs()
+    for (let late = 0; late < 10; late += 1) counter.lateLogPushed()
+    expect(counter.health(60_000)).toBe('ok')
+    push(101)
+    counter.blockSealed(blockOf(102, 2), 0)
+    counter.blockSealed(blockOf(103, 2), 200)
+    expect(counter.health(200)).toBe('silent')
   })
 })
 
-describe('what speaks against no stream', () => {
-  it('was caught up', () => {
-    const { witness } = openMissedLogs()
-    for (const block of range(101, 110)) witness.blockSealed(blockOf(block, 5, { via: 'backfill' }), 0)
-    expect(witness.health(60_000)).toBe('ok')
+describe('the missed log counter', () => {
+  it('ignores backfilled blocks', () => {
+    const { counter } = openMissedLogs()
+    for (const block of range(101, 110)) counter.blockSealed(blockOf(block, 5, { via: 'backfill' }), 0)
+    expect(counter.health(60_000)).toBe('ok')
   })
 
-  it('was sealed before it was listened to, or while nobody listens', () => {
-    const { witness } = openMissedLogs()
-    for (const block of range(90, 100)) witness.blockSealed(blockOf(block, 5), 0)
-    witness.stop()
-    for (const block of range(101, 110)) witness.blockSealed(blockOf(block, 5), 0)
-    expect(witness.health(60_000)).toBe('ok')
+  it('ignores blocks from before its start and after its stop', () => {
+    const { counter } = openMissedLogs()
+    for (const block of range(90, 100)) counter.blockSealed(blockOf(block, 5), 0)
+    counter.stop()
+    for (const block of range(101, 110)) counter.blockSealed(blockOf(block, 5), 0)
+    expect(counter.health(60_000)).toBe('ok')
   })
 
-  it('was in the block that was being built when it began, until it is known what that held', () => {
-    const witness = new MissedLogCounter()
-    witness.start()
-    witness.headReceived(100)
-    witness.blockSealed(blockOf(101, 3), 0)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(102, 3), 0)
-    expect(witness.health(60_000)).toBe('silent')
+  it('ignores the block that was being built at its start, until that was polled', () => {
+    const counter = new MissedLogCounter()
+    counter.start()
+    counter.headReceived(100)
+    counter.blockSealed(blockOf(101, 3), 0)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(102, 3), 0)
+    expect(counter.health(60_000)).toBe('silent')
   })
 
-  it('was found by asking: it may have been there before the stream was', () => {
-    const { witness } = openMissedLogs()
-    for (const log of logsOf(101, 3)) witness.excuse(log)
-    witness.blockSealed(blockOf(101, 4), 0)
-    witness.blockSealed(blockOf(102, 1), 0)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(103, 1), 0)
-    expect(witness.health(60_000)).toBe('silent')
+  it('ignores polled logs, which may be older than the subscription', () => {
+    const { counter } = openMissedLogs()
+    for (const log of logsOf(101, 3)) counter.excuse(log)
+    counter.blockSealed(blockOf(101, 4), 0)
+    counter.blockSealed(blockOf(102, 1), 0)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(103, 1), 0)
+    expect(counter.health(60_000)).toBe('silent')
   })
 
-  it('was sealed before any head was told', () => {
-    const witness = new MissedLogCounter()
-    witness.start()
-    witness.pendingPolled()
-    witness.blockSealed(blockOf(101, 5), 0)
-    witness.headReceived(101)
-    witness.headReceived(105)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(102, 5), 0)
-    expect(witness.health(60_000)).toBe('silent')
+  it('ignores blocks from before the first head', () => {
+    const counter = new MissedLogCounter()
+    counter.start()
+    counter.pendingPolled()
+    counter.blockSealed(blockOf(101, 5), 0)
+    counter.headReceived(101)
+    counter.headReceived(105)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(102, 5), 0)
+    expect(counter.health(60_000)).toBe('silent')
   })
 
-  it('was settled anew after a reorganisation', () => {
-    const { witness, announce } = openMissedLogs()
+  it('ignores blocks that are settled again after a reorganisation', () => {
+    const { counter, push } = openMissedLogs()
     for (const block of [101, 102]) {
-      announce(block)
-      witness.blockSealed(blockOf(block, 2), 0)
+      push(block)
+      counter.blockSealed(blockOf(block, 2), 0)
     }
-    for (const block of [101, 102]) witness.blockSealed(blockOf(block, 5, { hash: word(block) }), 0)
-    expect(witness.health(60_000)).toBe('ok')
+    for (const block of [101, 102]) counter.blockSealed(blockOf(block, 5, { hash: word(block) }), 0)
+    expect(counter.health(60_000)).toBe('ok')
   })
 
-  it('was sealed before a subscription that is made anew', () => {
-    const { witness } = openMissedLogs()
-    witness.blockSealed(blockOf(101, 3), 0)
-    witness.start()
-    witness.headReceived(101)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(102, 3), 0)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(103, 3), 0)
-    expect(witness.health(60_000)).toBe('silent')
+  it('ignores blocks from before a new subscription', () => {
+    const { counter } = openMissedLogs()
+    counter.blockSealed(blockOf(101, 3), 0)
+    counter.start()
+    counter.headReceived(101)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(102, 3), 0)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(103, 3), 0)
+    expect(counter.health(60_000)).toBe('silent')
   })
 
-  it('was counted already, where a block turns out to hold more', () => {
-    const { witness } = openMissedLogs()
-    witness.blockSealed(blockOf(101, 1), 0)
-    witness.blockSealed(blockOf(101, 1), 0)
-    witness.blockSealed(blockOf(102, 1), 0)
-    witness.blockSealed(blockOf(102, 1), 0)
-    expect(witness.health(60_000)).toBe('ok')
-    witness.blockSealed(blockOf(102, 2), 0)
-    expect(witness.health(60_000)).toBe('silent')
+  it('counts only the additional logs of a block that is settled again', () => {
+    const { counter } = openMissedLogs()
+    counter.blockSealed(blockOf(101, 1), 0)
+    counter.blockSealed(blockOf(101, 1), 0)
+    counter.blockSealed(blockOf(102, 1), 0)
+    counter.blockSealed(blockOf(102, 1), 0)
+    expect(counter.health(60_000)).toBe('ok')
+    counter.blockSealed(blockOf(102, 2), 0)
+    expect(counter.health(60_000)).toBe('silent')
   })
 })
 
-it('a witness remembers the newest blocks alone', () => {
-  const { witness, announce } = openMissedLogs()
-  for (const block of range(101, 1_000)) announce(block)
-  witness.blockSealed(blockOf(101, 2), 0)
-  witness.blockSealed(blockOf(102, 2), 0)
-  expect(witness.health(0)).toBe('silent')
-  announce(1_001)
-  witness.blockSealed(blockOf(900, 5), 0)
-  witness.blockSealed(blockOf(1_000, 5), 0)
-  expect(witness.health(60_000)).toBe('ok')
+it('the missed log counter keeps the newest blocks alone', () => {
+  const { counter, push } = openMissedLogs()
+  for (const block of range(101, 1_000)) push(block)
+  counter.blockSealed(blockOf(101, 2), 0)
+  counter.blockSealed(blockOf(102, 2), 0)
+  expect(counter.health(0)).toBe('silent')
+  push(1_001)
+  counter.blockSealed(blockOf(900, 5), 0)
+  counter.blockSealed(blockOf(1_000, 5), 0)
+  expect(counter.health(60_000)).toBe('ok')
 })

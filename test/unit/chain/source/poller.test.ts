@@ -23,74 +23,75 @@ const openPoller = ({ hasLink = false } = {}) => {
     silenceMs: SILENCE_MS,
     clock,
   })
-  const collect = (asked = poller.pollDue()) => {
+  const collect = (results = poller.pollDue()) => {
     const events: PollResult[] = []
     const failures: unknown[] = []
-    asked.subscribe({ next: (seen) => events.push(seen), error: (failure) => failures.push(failure) })
-    for (const seen of events) if (seen.type === 'look') state.pendingPolled(seen.status)
+    results.subscribe({ next: (result) => events.push(result), error: (failure) => failures.push(failure) })
+    for (const result of events) if (result.type === 'pending') state.pendingPolled(result.status)
     return { events, failures }
   }
   return {
     chain,
-    verdict: state,
+    state,
     list,
     poller,
-    /** Asks for what is due; in which words it was asked, and what was heard. */
+    /** Polls what is due, and returns the requests and the results. */
     due: (afterMs = 200) => {
       clock.frame += afterMs
       const before = chain.requests.length
       const { events, failures } = collect()
-      const asked = chain.requests
+      const requests = chain.requests
         .slice(before)
         .map(({ method, params }) => (method === 'eth_getLogs' ? 'logs' : params[0]))
-      return { asked, events, failures, types: events.map(({ type }) => type) }
+      return { requests, events, failures, types: events.map(({ type }) => type) }
     },
-    closely: () => collect(poller.pollPending()),
-    look: () => collect().events.flatMap((seen) => (seen.type === 'look' ? [[seen.status, seen.block.pending]] : [])),
+    pollForced: () => collect(poller.pollPending()),
+    poll: () =>
+      collect().events.flatMap((result) => (result.type === 'pending' ? [[result.status, result.block.pending]] : [])),
   }
 }
 
-describe('a look at the pending state', () => {
-  it('asks for it, for the head, and for what is pre-confirmed', () => {
+describe('a poll of the pending block', () => {
+  it('reads it, the head and the pre-confirmed logs', () => {
     const { chain, due } = openPoller()
     const log = chain.addLog(HEAD + 1)
     chain.addLog(HEAD)
-    const { asked, events } = due()
-    expect(asked).toEqual(['pending', 'latest', 'logs'])
+    const { requests, events } = due()
+    expect(requests).toEqual(['pending', 'latest', 'logs'])
     expect(chain.requestedRanges()).toEqual([[HEAD, 'pending']])
     expect(events).toEqual([
       { type: 'latest', header: expect.objectContaining({ number: HEAD }) },
-      { type: 'look', status: 'preconfirmed', block: { pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) } },
-      { type: 'logs', found: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 } },
-      { type: 'asked', addresses: [apple] },
+      { type: 'pending', status: 'preconfirmed', block: { pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) } },
+      { type: 'logs', logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 } },
+      { type: 'complete', addresses: [apple] },
     ])
   })
 
-  it('that shows nothing new asks for no more, until the head is due', () => {
+  it('reads nothing else while it is unchanged, until the head is due', () => {
     const { chain, due } = openPoller()
     due()
     expect(due()).toMatchObject({
-      asked: ['pending'],
+      requests: ['pending'],
       events: [{ status: 'preconfirmed', block: { pending: HEAD + 1 } }],
     })
-    expect(due(SILENCE_MS).asked).toEqual(['pending', 'latest'])
+    expect(due(SILENCE_MS).requests).toEqual(['pending', 'latest'])
     chain.addLog(HEAD + 1)
-    expect(due().asked).toEqual(['pending', 'latest', 'logs'])
+    expect(due().requests).toEqual(['pending', 'latest', 'logs'])
   })
 
-  it('asks for logs though nothing moved, once the list changed', () => {
+  it('reads logs after the list changed, even if the block did not', () => {
     const { chain, due, list } = openPoller()
     const log = chain.addLog(HEAD + 1, tesla)
     due()
     list.addresses = [apple, tesla]
     expect(due().events).toContainEqual({
       type: 'logs',
-      found: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 },
+      logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 },
     })
-    expect(due().asked).toEqual(['pending'])
+    expect(due().requests).toEqual(['pending'])
   })
 
-  it('that failed half-way is taken again as a whole', () => {
+  it('is repeated as a whole after it failed half-way', () => {
     const { chain, due } = openPoller()
     chain.addLog(HEAD + 1)
     chain.override = ({ method }) => {
@@ -99,17 +100,17 @@ describe('a look at the pending state', () => {
     }
     const { failures, types } = due()
     expect(failures).toHaveLength(1)
-    expect(types).not.toContain('asked')
+    expect(types).not.toContain('complete')
     chain.override = () => undefined
-    expect(due().asked).toEqual(['pending', 'latest', 'logs'])
+    expect(due().requests).toEqual(['pending', 'latest', 'logs'])
   })
 
-  it('taken closely asks for logs whatever it looked like before', () => {
-    const { chain, due, closely } = openPoller()
+  it('reads the logs of an unchanged block when forced', () => {
+    const { chain, due, pollForced } = openPoller()
     const log = chain.addLog(HEAD + 1)
     due()
     expect(
-      closely().events.flatMap((seen) => (seen.type === 'logs' ? seen.found.logs.map(({ key }) => key) : [])),
+      pollForced().events.flatMap((result) => (result.type === 'logs' ? result.logs.logs.map(({ key }) => key) : [])),
     ).toEqual([keyOf(log)])
   })
 
@@ -121,75 +122,72 @@ describe('a look at the pending state', () => {
     ['refused', 'latest', null],
     ['null', 'null', null],
     ['behind', 'behind', null],
-  ] as const)('where it reads as %s shows %s', (pending, shown, number) => {
-    const { chain, poller, look } = openPoller()
+  ] as const)('with a block that is %s has the status %s', (pending, status, number) => {
+    const { chain, poller, poll } = openPoller()
     poller.recordPushedHead(HEAD)
     chain.pending = pending
-    expect(look()).toEqual([[shown, number]])
+    expect(poll()).toEqual([[status, number]])
   })
 
-  it.each(['latest', 'refused', 'null', 'behind'] as const)(
-    'where it reads as %s shows the time of no block',
-    (pending) => {
-      const { chain, poller, due } = openPoller()
-      poller.recordPushedHead(HEAD)
-      chain.pending = pending
-      expect(due().events).toContainEqual(expect.objectContaining({ block: { pending: null, timestamp: null } }))
-    },
-  )
+  it.each(['latest', 'refused', 'null', 'behind'] as const)('with a block that is %s has no block time', (pending) => {
+    const { chain, poller, due } = openPoller()
+    poller.recordPushedHead(HEAD)
+    chain.pending = pending
+    expect(due().events).toContainEqual(expect.objectContaining({ block: { pending: null, timestamp: null } }))
+  })
 
-  it('shows what is behind though nothing was known of the chain before', () => {
-    const { chain, look } = openPoller()
+  it('has the status behind even as the first poll', () => {
+    const { chain, poll } = openPoller()
     chain.pending = 'behind'
-    expect(look()).toEqual([['behind', null]])
+    expect(poll()).toEqual([['behind', null]])
   })
 
-  it('takes long, and is not behind because the chain goes on meanwhile', () => {
-    const { chain, poller, look } = openPoller()
+  it('is not behind because the chain moves on during the poll', () => {
+    const { chain, poller, poll } = openPoller()
     poller.recordPushedHead(HEAD)
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 10
       return undefined
     }
-    expect(look()).toEqual([['latest', null]])
+    expect(poll()).toEqual([['latest', null]])
   })
 
-  it('sees a block that is sealed between two questions as it was', () => {
-    const { chain, look } = openPoller()
+  it('counts a block as pre-confirmed that is sealed between two reads', () => {
+    const { chain, poll } = openPoller()
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 1
       return undefined
     }
-    expect(look()).toEqual([['preconfirmed', HEAD + 1]])
+    expect(poll()).toEqual([['preconfirmed', HEAD + 1]])
   })
 
-  it('sees a numberless block that is sealed between two questions as it was', () => {
-    const { chain, look } = openPoller()
+  it('counts a block without number as pre-confirmed that is sealed between two reads', () => {
+    const { chain, poll } = openPoller()
     chain.pending = 'numberless'
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 1
       return undefined
     }
-    expect(look()).toEqual([['preconfirmed', null]])
+    expect(poll()).toEqual([['preconfirmed', null]])
   })
 
-  it('sees no pre-confirmation in a numberless block that stands on another', () => {
-    const { chain, look } = openPoller()
+  it('finds nothing pre-confirmed in a block without number on another parent', () => {
+    const { chain, poll } = openPoller()
     chain.override = ({ params }) =>
       params[0] === 'pending'
         ? { ...chain.headerOf(HEAD + 1), number: null, hash: null, parentHash: word(5) }
         : undefined
-    expect(look()).toEqual([['latest', null]])
+    expect(poll()).toEqual([['latest', null]])
   })
 
-  it("takes a block with the latest one's hash for the latest, whatever its number", () => {
-    const { chain, look } = openPoller()
+  it('counts a block with the hash of the latest as the latest, with any number', () => {
+    const { chain, poll } = openPoller()
     chain.override = ({ params }) =>
       params[0] === 'pending' ? { ...chain.headerOf(HEAD), number: '0x3e9' } : undefined
-    expect(look()).toEqual([['latest', null]])
+    expect(poll()).toEqual([['latest', null]])
   })
 
-  it('fails with the upstream', () => {
+  it('fails with the error of the upstream', () => {
     const { chain, due } = openPoller()
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
     expect(due().failures).toEqual([chain.failure])
@@ -199,108 +197,108 @@ describe('a look at the pending state', () => {
   })
 })
 
-describe('while logs are pushed', () => {
-  it('the pending state is looked at twice a second until they have proven themselves, and never read', () => {
-    const { chain, due, verdict } = openPoller({ hasLink: true })
-    verdict.setLink('pushing')
+describe('the poller while logs are pushed', () => {
+  it('polls the pending block twice a second until the logs are proven, without reading logs', () => {
+    const { chain, due, state } = openPoller({ hasLink: true })
+    state.setLink('pushing')
     chain.pending = 'null'
     chain.addLog(HEAD + 1)
-    const asked = [200, 200, 200, 200, 200].flatMap((ms) => due(ms).asked)
-    expect(asked).toEqual(['pending', 'latest', 'latest', 'latest', 'pending', 'latest', 'latest'])
-    verdict.markDelivered()
-    expect(due(60_000).asked).toEqual(['latest'])
+    const requests = [200, 200, 200, 200, 200].flatMap((ms) => due(ms).requests)
+    expect(requests).toEqual(['pending', 'latest', 'latest', 'latest', 'pending', 'latest', 'latest'])
+    state.markDelivered()
+    expect(due(60_000).requests).toEqual(['latest'])
   })
 
-  it('what is pre-confirmed is read as soon as they are distrusted, though nothing moved', () => {
-    const { chain, due, verdict } = openPoller({ hasLink: true })
-    verdict.setLink('pushing')
+  it('reads pre-confirmed logs once the pushed ones are distrusted, even of an unchanged block', () => {
+    const { chain, due, state } = openPoller({ hasLink: true })
+    state.setLink('pushing')
     chain.addLog(HEAD + 1)
-    expect(due().asked).toEqual(['pending', 'latest'])
-    verdict.markDoubted('silent')
-    expect(due().asked).toEqual(['pending', 'latest', 'logs'])
+    expect(due().requests).toEqual(['pending', 'latest'])
+    state.markDoubted('silent')
+    expect(due().requests).toEqual(['pending', 'latest', 'logs'])
   })
 
-  it('one look that shows what is pre-confirmed proves them', () => {
-    const { due, verdict, poller } = openPoller({ hasLink: true })
-    verdict.setLink('pushing')
-    expect(due().asked).toEqual(['pending', 'latest'])
+  it('proves the pushed logs by one pre-confirmed block', () => {
+    const { due, state, poller } = openPoller({ hasLink: true })
+    state.setLink('pushing')
+    expect(due().requests).toEqual(['pending', 'latest'])
     poller.recordPushedHead(HEAD)
-    expect(due(1_000).asked).toEqual([])
-    expect(verdict.isProven).toBe(true)
+    expect(due(1_000).requests).toEqual([])
+    expect(state.isProven).toBe(true)
   })
 })
 
-describe('the head', () => {
-  /** One that has no need to look at what is pending. */
-  const proven = () => {
+describe('the polled head', () => {
+  /** A poller that need not poll the pending block. */
+  const openProven = () => {
     const opened = openPoller({ hasLink: true })
-    opened.verdict.setLink('pushing')
-    opened.verdict.markDelivered()
+    opened.state.setLink('pushing')
+    opened.state.markDelivered()
     opened.due()
     return opened
   }
 
-  it('is asked for with every poll while none is pushed', () => {
-    const { due } = proven()
-    expect([200, 200, 200].flatMap((ms) => due(ms).asked)).toEqual(['latest', 'latest', 'latest'])
+  it('is read with every poll while none is pushed', () => {
+    const { due } = openProven()
+    expect([200, 200, 200].flatMap((ms) => due(ms).requests)).toEqual(['latest', 'latest', 'latest'])
   })
 
-  it('is asked for now and then while heads are pushed', () => {
-    const { due, poller } = proven()
+  it('is read after each silence while heads are pushed', () => {
+    const { due, poller } = openProven()
     due()
     poller.recordPushedHead(HEAD)
-    expect(due(SILENCE_MS - 1).asked).toEqual([])
-    expect(due(1).asked).toEqual(['latest'])
-    expect(due(1_000).asked).toEqual([])
+    expect(due(SILENCE_MS - 1).requests).toEqual([])
+    expect(due(1).requests).toEqual(['latest'])
+    expect(due(1_000).requests).toEqual([])
   })
 
-  it('is asked for with every poll again, once it was twice found to be ahead of what is pushed', () => {
-    const { chain, due, poller } = proven()
+  it('is read with every poll after it was newer than the pushed one twice', () => {
+    const { chain, due, poller } = openProven()
     poller.recordPushedHead(HEAD)
     due()
     for (const _ of [1, 2]) {
       chain.head += 1
-      expect(due(SILENCE_MS).asked).toEqual(['latest'])
+      expect(due(SILENCE_MS).requests).toEqual(['latest'])
     }
-    expect(due().asked).toEqual(['latest'])
+    expect(due().requests).toEqual(['latest'])
     poller.recordPushedHead(chain.head)
-    expect(due().asked).toEqual([])
+    expect(due().requests).toEqual([])
   })
 
-  it('is asked for at once where there is news of a newer one', () => {
-    const { due, poller } = proven()
+  it('is read at once when there is evidence of a newer one', () => {
+    const { due, poller } = openProven()
     due()
     poller.recordPushedHead(HEAD)
-    expect(due().asked).toEqual([])
+    expect(due().requests).toEqual([])
     poller.pollHeadSoon()
-    expect(due().asked).toEqual(['latest'])
+    expect(due().requests).toEqual(['latest'])
   })
 
-  it('is asked for with every poll when nothing is pushed any more', () => {
-    const { due, poller } = proven()
+  it('is read with every poll once heads are no longer pushed', () => {
+    const { due, poller } = openProven()
     due()
     poller.recordPushedHead(HEAD)
     poller.forgetPushedHead()
-    expect(due().asked).toEqual(['latest'])
+    expect(due().requests).toEqual(['latest'])
   })
 })
 
-describe('where nothing is pre-confirmed', () => {
-  it('the head is asked for with every poll', () => {
+describe('the poller of a node without pre-confirmations', () => {
+  it('reads the head with every poll', () => {
     const { chain, due } = openPoller()
     chain.pending = 'latest'
-    expect(due().asked).toEqual(['pending', 'latest'])
+    expect(due().requests).toEqual(['pending', 'latest'])
     chain.head += 1
     expect(due().events[0]).toMatchObject({ type: 'latest', header: { number: HEAD + 1 } })
-    expect(due().asked).toEqual(['pending', 'latest'])
+    expect(due().requests).toEqual(['pending', 'latest'])
   })
 
-  it('and heads are pushed, it is looked for again after a minute', () => {
+  it('looks for pre-confirmations every minute while heads are pushed', () => {
     const { chain, due, poller } = openPoller()
     chain.pending = 'latest'
     due()
     poller.recordPushedHead(HEAD)
-    expect([200, 200, 2_600].flatMap((ms) => due(ms).asked)).toEqual(['latest'])
-    expect(due(60_000).asked).toEqual(['pending', 'latest'])
+    expect([200, 200, 2_600].flatMap((ms) => due(ms).requests)).toEqual(['latest'])
+    expect(due(60_000).requests).toEqual(['pending', 'latest'])
   })
 })

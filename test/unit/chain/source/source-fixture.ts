@@ -37,7 +37,7 @@ type SourceSettings = {
   readonly finalityPollMs?: number
 }
 
-/** A source in virtual time, on a chain and a link that do as they are told. */
+/** A source in virtual time, with a scripted chain and link. */
 export const openSource = ({
   hasLink = true,
   cursor = null,
@@ -52,9 +52,9 @@ export const openSource = ({
   const warnings: string[] = []
   const probeTimes: number[] = []
   const openKeys = new FakeOpenKeys()
-  const link = (request: LinkInputs): Observable<LinkSignal> => {
-    request.addresses.subscribe(lists)
-    request.probes.subscribe(() => probeTimes.push(clock.now()))
+  const link = (inputs: LinkInputs): Observable<LinkSignal> => {
+    inputs.addresses.subscribe(lists)
+    inputs.probes.subscribe(() => probeTimes.push(clock.now()))
     return signals
   }
   const subscription = source({
@@ -70,17 +70,17 @@ export const openSource = ({
     backfillBoundMs: 3_600_000,
     clock,
     warn: (kind) => warnings.push(kind),
-  }).subscribe((one) => received.push(one))
+  }).subscribe((event) => received.push(event))
   onTestFinished(() => subscription.unsubscribe())
   const ofType = <Type extends ChainEvent['type']>(type: Type) =>
-    received.filter((one): one is Extract<ChainEvent, { type: Type }> => one.type === type)
+    received.filter((event): event is Extract<ChainEvent, { type: Type }> => event.type === type)
   const advance = (ms: number) => {
     clock.maxFrames += ms
     clock.flush()
     clock.frame = clock.maxFrames
   }
   const emit = (...items: LinkSignal[]) => {
-    for (const one of items) signals.next(one)
+    for (const signal of items) signals.next(signal)
     advance(0)
   }
   const head = (block = chain.head): LinkSignal => ({ type: 'head', header: chain.headerOf(block) })
@@ -91,17 +91,17 @@ export const openSource = ({
     warnings,
     lists,
     openKeys,
-    /** When the link was told to try its subscription again. */
+    /** When the link was triggered to retry its subscription. */
     probeTimes,
     ofType,
     advance,
     emit,
     head,
-    /** What was told before its block was sealed. */
+    /** The pre-confirmed logs. */
     pendingLogs: () => ofType('log').map(({ log, via }) => `${log.key} ${via}`),
     sealedBlocks: () => ofType('sealed').flatMap(({ blocks }) => blocks),
     statuses: () => ofType('status').map((status) => `${status.source} ${status.reason}`),
-    /** Seals a block with so many logs; each was pushed before if the link lives, and so is the head. */
+    /** Seals a block with this many logs. By default its logs and its head were pushed. */
     seal: (logCount: number, { announced = true, pushed = true } = {}) => {
       const block = chain.head + 1
       for (let log = 0; log < logCount; log += 1) {

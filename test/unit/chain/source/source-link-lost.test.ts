@@ -15,7 +15,7 @@ import {
 
 const unreachable = new UpstreamError('unreachable', 'ECONNREFUSED')
 
-/** One whose link pushes since the head was told. */
+/** A source whose link pushes since the first head. */
 const openWithLiveLink = () => {
   const opened = openSource()
   opened.emit(liveSignal(), opened.head())
@@ -24,8 +24,8 @@ const openWithLiveLink = () => {
 }
 const blocksAfterHead = (sealed: readonly { readonly number: number }[]) => sealed.map(({ number }) => number - HEAD)
 
-describe('a link that is lost', () => {
-  it('gives way to polling at once, from the newest head on', () => {
+describe('a lost link', () => {
+  it('is replaced by polling at once, from the newest head on', () => {
     const { chain, advance, emit, seal, pendingLogs, statuses } = openWithLiveLink()
     seal(0)
     emit(downSignal)
@@ -36,12 +36,12 @@ describe('a link that is lost', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'poll unreachable'])
   })
 
-  it('again and again never interrupts the polling that stands in', () => {
+  it('never interrupts polling, however often it is lost', () => {
     const { chain, advance, emit, pendingLogs } = openSource()
     advance(0)
     chain.delayMs = 60
     const log = chain.addLog(HEAD + 1)
-    // Were polling begun anew each time, no question would ever be answered.
+    // If each loss restarted polling, no request would ever be answered.
     for (let times = 0; times < 20; times += 1) {
       advance(50)
       emit(downSignal)
@@ -49,7 +49,7 @@ describe('a link that is lost', () => {
     expect(pendingLogs()).toContain(`${keyOf(log)} poll`)
   })
 
-  it('and cannot be opened leaves polling to be the source', () => {
+  it('that never opened leaves polling as the source', () => {
     const { advance, emit, statuses } = openSource()
     advance(0)
     emit(downSignal)
@@ -57,7 +57,7 @@ describe('a link that is lost', () => {
     expect(statuses()).toEqual(['poll unreachable'])
   })
 
-  it('with the rest of the upstream is down when the silence is too long', () => {
+  it('is down with the rest of the upstream after too long a silence', () => {
     const { chain, advance, emit, statuses } = openWithLiveLink()
     chain.failure = unreachable
     emit(downSignal)
@@ -67,7 +67,7 @@ describe('a link that is lost', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'poll unreachable', 'down unreachable'])
   })
 
-  it('comes back as the source, and what was sealed meanwhile is told', () => {
+  it('becomes the source again, with the blocks of the outage settled', () => {
     const { chain, advance, emit, head, statuses, sealedBlocks, seal } = openWithLiveLink()
     emit(downSignal)
     chain.failure = unreachable
@@ -89,8 +89,8 @@ describe('a link that is lost', () => {
   })
 })
 
-describe('a node that cannot be asked while the link pushes', () => {
-  it('keeps nobody from hearing, is said to be unreachable, and settles all when it is back', () => {
+describe('a node that fails requests while the link pushes', () => {
+  it('is reported as unreachable, delays no pushed log, and settles all blocks afterwards', () => {
     const { chain, advance, seal, statuses, sealedBlocks, pendingLogs } = openWithLiveLink()
     chain.failure = unreachable
     for (let block = 0; block < 40; block += 1) seal(1)
@@ -104,7 +104,7 @@ describe('a node that cannot be asked while the link pushes', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'pendingLogs unreachable', 'pendingLogs ok'])
   })
 
-  it('from the beginning on lets what is pushed begin all the same', () => {
+  it('does not keep pushed logs from starting the source', () => {
     const { chain, emit, head, statuses, pendingLogs } = openSource()
     chain.failure = unreachable
     emit(liveSignal(), head(), pendingLogSignal(pendingLog({ block: HEAD + 1 })))
@@ -114,7 +114,7 @@ describe('a node that cannot be asked while the link pushes', () => {
 })
 
 describe('heads', () => {
-  it('that are pushed no more are asked for within the silence, and then with every poll', () => {
+  it('are polled after the silence once they stop, then with every poll', () => {
     const { chain, advance, seal, sealedBlocks, statuses } = openWithLiveLink()
     seal(1)
     chain.head += 1
@@ -130,7 +130,7 @@ describe('heads', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('that were never pushed are asked for with every poll', () => {
+  it('are polled with every poll if they were never pushed', () => {
     const { chain, advance, emit, sealedBlocks } = openSource()
     emit(liveSignal())
     advance(POLL_MS)
@@ -142,18 +142,18 @@ describe('heads', () => {
     expect(blocksAfterHead(sealedBlocks())).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   })
 
-  it('that are pushed by a node that is behind are asked for within the silence', () => {
+  it('are polled within the silence if the pushing node lags behind', () => {
     const { chain, advance, emit, head, sealedBlocks } = openWithLiveLink()
     for (let block = 0; block < 40; block += 1) {
       chain.head += 1
       emit(head(chain.head - 20))
       advance(POLL_MS)
     }
-    // By then its own heads tell of no more than the first 20.
+    // The lagging node has pushed only the first 20 by now.
     expect(blocksAfterHead(sealedBlocks()).at(-1)).toBeGreaterThanOrEqual(40 - SILENCE_MS / POLL_MS)
   })
 
-  it('that rest for half a minute are said to be stale, once, and nothing else changes', () => {
+  it('are reported as stale once after half a minute without a new one', () => {
     const { advance, seal, statuses } = openWithLiveLink()
     advance(29_000)
     expect(statuses()).toEqual(['pendingLogs ok'])
@@ -163,7 +163,7 @@ describe('heads', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'pendingLogs stale_head', 'pendingLogs ok'])
   })
 
-  it('are told as they rise, each once', () => {
+  it('are emitted once each as they rise', () => {
     const { chain, emit, head, seal, ofType } = openWithLiveLink()
     seal(0)
     seal(0)
@@ -175,7 +175,7 @@ describe('heads', () => {
 describe('a node that refuses every subscription', () => {
   const refusing: LinkSignal = { type: 'down', reason: 'logs refused: method not found', isRefused: true }
 
-  it('is polled and says so, until it cannot even be reached, or can be listened to again', () => {
+  it('is polled as refused, until it is unreachable or accepts again', () => {
     const { advance, emit, head, statuses } = openSource()
     emit(refusing)
     advance(POLL_MS)
@@ -196,7 +196,7 @@ describe('a node that refuses every subscription', () => {
 describe('a node that refuses pendingLogs', () => {
   const refused = liveSignal([apple], 'logs')
 
-  it('is polled and says so; its blocks are settled as their heads are pushed', () => {
+  it('is polled as refused, and its blocks are settled as heads are pushed', () => {
     const { chain, advance, emit, head, seal, pendingLogs, sealedBlocks, statuses } = openSource()
     emit(refused, head())
     const log = chain.addLog(HEAD + 1)
@@ -207,7 +207,7 @@ describe('a node that refuses pendingLogs', () => {
     expect(sealedBlocks().map(({ logs }) => logs.length)).toEqual([1])
   })
 
-  it('and pre-confirms nothing is heard by what is sealed, without being asked all the time', () => {
+  it('without pre-confirmations is read by sealed blocks, without constant polling', () => {
     const { chain, advance, emit, head, seal, statuses, sealedBlocks } = openSource()
     chain.pending = 'latest'
     emit(refused, head())
@@ -220,7 +220,7 @@ describe('a node that refuses pendingLogs', () => {
     expect(others.length).toBeLessThan(5)
   })
 
-  it('is asked every minute whether it does by now, and is the source as soon as it does', () => {
+  it('is probed every minute, and is the source once it accepts', () => {
     const { advance, emit, head, probeTimes, statuses, seal } = openSource()
     emit(refused, head())
     advance(2 * MINUTE_MS + POLL_MS)
@@ -231,7 +231,7 @@ describe('a node that refuses pendingLogs', () => {
     expect(statuses().at(-1)).toBe('pendingLogs ok')
   })
 
-  it('finds pre-confirmations again within a minute where there were none', () => {
+  it('is polled for pre-confirmations every minute if there were none', () => {
     const { chain, advance, emit, head, seal, statuses, pendingLogs } = openSource()
     chain.pending = 'latest'
     emit(refused, head())
@@ -246,7 +246,7 @@ describe('a node that refuses pendingLogs', () => {
 })
 
 describe('finality', () => {
-  it('is told, and shows a reorganisation that no head showed', () => {
+  it('reveals a reorganisation that no head revealed', () => {
     const { chain, advance, seal, ofType, sealedBlocks } = openSource({ finalityPollMs: 1_000 })
     advance(0)
     for (let block = 0; block < 5; block += 1) seal(0)
@@ -259,7 +259,7 @@ describe('finality', () => {
     expect(sealedBlocks().at(-1)?.hash).toBe(chain.hashOf(HEAD + 5))
   })
 
-  it('is told only when that very block is settled', () => {
+  it('is emitted only when that block is settled', () => {
     const { chain, advance, seal, received } = openSource({ finalityPollMs: 1_000 })
     advance(0)
     for (let block = 0; block < 5; block += 1) seal(1)
@@ -267,13 +267,13 @@ describe('finality', () => {
     chain.safe = HEAD + 4
     advance(1_000)
     const settledAt = received.findIndex(
-      (one) => one.type === 'sealed' && one.blocks.some(({ hash }) => hash === chain.hashOf(HEAD + 4)),
+      (event) => event.type === 'sealed' && event.blocks.some(({ hash }) => hash === chain.hashOf(HEAD + 4)),
     )
     expect(settledAt).toBeGreaterThan(0)
     expect(received.findIndex(({ type }) => type === 'finality')).toBe(settledAt + 1)
   })
 
-  it('after a restart is told only once it is known that what was settled still stands', () => {
+  it('after a restart is emitted only once the settled blocks are confirmed', () => {
     const { chain, advance, received, emit, head } = openSource({
       finalityPollMs: 1_000,
       cursor: { number: HEAD - 2, hash: word(77) },

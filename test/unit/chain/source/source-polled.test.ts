@@ -5,11 +5,11 @@ import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, keyOf, tesla, timestampOf } from '../node-json.ts'
 import { HEAD, openSource, POLL_MS } from './source-fixture.ts'
 
-/** One without a link. */
+/** A source without a link. */
 const openPolled = (settings: Parameters<typeof openSource>[0] = {}) => openSource({ hasLink: false, ...settings })
 
-describe('without a link the source polls', () => {
-  it('and tells from where on it tells all, what is pre-confirmed, whose logs it hears, and that it polls', () => {
+describe('a source without a link', () => {
+  it('emits the start, the pre-confirmed logs, their addresses and its status', () => {
     const { chain, advance, pendingLogs, statuses, ofType } = openPolled()
     chain.addLog(HEAD)
     const log = chain.addLog(HEAD + 1)
@@ -27,7 +27,7 @@ describe('without a link the source polls', () => {
     ])
   })
 
-  it('and tells every block as it is sealed', () => {
+  it('settles every block', () => {
     const { advance, seal, sealedBlocks, statuses } = openPolled()
     advance(0)
     for (const logs of [1, 0, 3]) seal(logs, { announced: false, pushed: false })
@@ -39,7 +39,7 @@ describe('without a link the source polls', () => {
     expect(statuses()).toEqual(['poll ok'])
   })
 
-  it('but tells no log while no token is known', () => {
+  it('emits no log before a token is known', () => {
     const { chain, advance, pendingLogs, ofType } = openPolled({ addresses: NEVER })
     chain.addLog(HEAD + 1)
     advance(2_000)
@@ -48,15 +48,15 @@ describe('without a link the source polls', () => {
     expect(chain.requestedAddresses()).toEqual([])
   })
 
-  it('and hears each log at the next poll, with the time at which it came', () => {
+  it('emits each log at the next poll, with the time of arrival', () => {
     const { chain, advance, ofType } = openPolled()
     advance(POLL_MS / 2)
     const log = chain.addLog(HEAD + 1)
     advance(POLL_MS)
-    expect(ofType('log').map((one) => [one.log.key, one.receivedAt])).toEqual([[keyOf(log), POLL_MS]])
+    expect(ofType('log').map((event) => [event.log.key, event.receivedAt])).toEqual([[keyOf(log), POLL_MS]])
   })
 
-  it('and tells a log of a block that was quicker than it is when that block is settled', () => {
+  it('emits a log of a block that was sealed between two polls when that block is settled', () => {
     const { chain, advance, pendingLogs, sealedBlocks } = openPolled()
     advance(0)
     const logs = [1, 2, 3, 4, 5].map((ahead) => chain.addLog(HEAD + ahead))
@@ -66,7 +66,7 @@ describe('without a link the source polls', () => {
     expect(pendingLogs()).toEqual([`${keyOf(logs[4] ?? { block: 0 })} poll`])
   })
 
-  it('and hears new tokens with the next poll, though nothing moved', () => {
+  it('covers new tokens with the next poll, even if the block did not change', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, advance, pendingLogs, ofType } = openPolled({ addresses })
     const log = chain.addLog(HEAD + 1, tesla)
@@ -75,10 +75,10 @@ describe('without a link the source polls', () => {
     addresses.next([tesla])
     advance(POLL_MS)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('hearing').map((one) => one.addresses)).toEqual([[apple], [tesla]])
+    expect(ofType('hearing').map((event) => event.addresses)).toEqual([[apple], [tesla]])
   })
 
-  it('and says that it hears new tokens only once it was answered', () => {
+  it('reports new tokens only after an answer', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, advance, ofType } = openPolled({ addresses })
     advance(0)
@@ -91,7 +91,7 @@ describe('without a link the source polls', () => {
     expect(ofType('hearing')).toHaveLength(2)
   })
 
-  it('and never asks for one thing again before it was answered', () => {
+  it('never repeats a request before it is answered', () => {
     const { chain, advance } = openPolled()
     chain.delayMs = 700
     chain.addLog(HEAD + 1)
@@ -100,7 +100,7 @@ describe('without a link the source polls', () => {
     expect(looks.length).toBeLessThan(5)
   })
 
-  it('and after a restart tells what was sealed meanwhile as caught up', () => {
+  it('backfills the blocks that were sealed before a restart', () => {
     const { chain, advance, ofType, sealedBlocks } = openPolled({ cursor: { number: HEAD - 3, hash: null } })
     const log = chain.addLog(HEAD - 2)
     advance(POLL_MS)
@@ -113,7 +113,7 @@ describe('without a link the source polls', () => {
     expect(sealedBlocks()[0]?.logs.map(({ key }) => key)).toEqual([keyOf(log)])
   })
 
-  it('and takes nothing back when nodes behind one name stand at different heights', () => {
+  it('retracts nothing when nodes behind one URL have different heads', () => {
     const { chain, advance, sealedBlocks, statuses, warnings } = openPolled()
     advance(0)
     const logs = [1, 2, 3, 4, 5, 6].map((ahead) => chain.addLog(HEAD + ahead))
@@ -130,7 +130,7 @@ describe('without a link the source polls', () => {
     expect(statuses()).toEqual(['poll ok'])
   })
 
-  it('and goes on polling where a block is sealed between two questions of one poll', () => {
+  it('keeps polling when blocks are sealed within a poll', () => {
     const { chain, advance, statuses, sealedBlocks } = openPolled()
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head += 1
@@ -142,26 +142,23 @@ describe('without a link the source polls', () => {
   })
 })
 
-describe('a pending block', () => {
-  it.each(['numberless', 'partial'] as const)(
-    'that is %s is a pre-confirmation where it follows the latest',
-    (shown) => {
-      const { chain, advance, statuses, pendingLogs } = openPolled()
-      chain.pending = shown
-      const log = chain.addLog(HEAD + 1)
-      advance(0)
-      expect(statuses()).toEqual(['poll ok'])
-      expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    },
-  )
+describe('a polled pending block', () => {
+  it.each(['numberless', 'partial'] as const)('that is %s is pre-confirmed if it follows the latest', (pending) => {
+    const { chain, advance, statuses, pendingLogs } = openPolled()
+    chain.pending = pending
+    const log = chain.addLog(HEAD + 1)
+    advance(0)
+    expect(statuses()).toEqual(['poll ok'])
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+  })
 
   it.each([
     ['latest', 'sealed no_pending'],
     ['null', 'sealed no_pending'],
     ['refused', 'sealed no_pending'],
-  ] as const)('that is %s means that nothing is pre-confirmed, and what is sealed is told', (shown, status) => {
+  ] as const)('that is %s means no pre-confirmations, and blocks are settled', (pending, status) => {
     const { chain, advance, statuses, sealedBlocks, seal, warnings, pendingLogs } = openPolled()
-    chain.pending = shown
+    chain.pending = pending
     advance(0)
     expect(statuses()).toEqual([status])
     seal(1, { announced: false, pushed: false })
@@ -172,21 +169,21 @@ describe('a pending block', () => {
     expect(warnings).not.toContain('polling failed')
   })
 
-  it('that is far behind means that nothing is pre-confirmed either', () => {
+  it('far behind the head means no pre-confirmations either', () => {
     const { chain, advance, statuses } = openPolled()
     chain.pending = 'behind'
     advance(POLL_MS)
     expect(statuses()).toEqual(['sealed behind'])
   })
 
-  it('that is the latest one of a node that is ahead of the others of its name is no pre-confirmation', () => {
+  it('equal to the latest of a node that is ahead of the others is not pre-confirmed', () => {
     const { chain, advance, statuses } = openPolled()
     chain.pending = 'latest'
     advance(POLL_MS)
-    let questions = 0
+    let requestCount = 0
     chain.override = () => {
-      questions += 1
-      chain.lagBlocks = [0, 1, 1, 0, 2, 0, 1][questions % 7] ?? 0
+      requestCount += 1
+      chain.lagBlocks = [0, 1, 1, 0, 2, 0, 1][requestCount % 7] ?? 0
       return undefined
     }
     for (let poll = 0; poll < 100; poll += 1) {
@@ -196,7 +193,7 @@ describe('a pending block', () => {
     expect(statuses()).toEqual(['sealed no_pending'])
   })
 
-  it('that is partial is a pre-confirmation though the latest one was shown in its place before', () => {
+  it('that is partial is pre-confirmed even after the latest one was shown', () => {
     const { chain, advance, statuses, seal } = openPolled()
     chain.pending = 'latest'
     advance(POLL_MS)
@@ -206,7 +203,7 @@ describe('a pending block', () => {
     expect(statuses()).toEqual(['sealed no_pending', 'poll ok'])
   })
 
-  it('that comes and goes with each flashblock is no change of source', () => {
+  it('missing between flashblocks does not change the source', () => {
     const { chain, advance, statuses } = openPolled()
     for (let poll = 0; poll < 50; poll += 1) {
       chain.pending = poll % 5 === 0 ? 'shown' : 'null'
@@ -215,7 +212,7 @@ describe('a pending block', () => {
     expect(statuses()).toEqual(['poll ok'])
   })
 
-  it('that stays away is one, and its return another', () => {
+  it('missing for longer changes the source, and so does its return', () => {
     const { chain, advance, statuses } = openPolled()
     advance(0)
     chain.pending = 'null'

@@ -14,8 +14,8 @@ import {
   sealedLogSignal,
 } from './source-fixture.ts'
 
-describe('a link that lives', () => {
-  it('is the source: what it pushes is told, and the node is asked for sealed blocks alone', () => {
+describe('a live link', () => {
+  it('is the source: its logs are emitted, and the node is read for sealed blocks alone', () => {
     const { chain, advance, emit, head, seal, pendingLogs, statuses, sealedBlocks } = openSource()
     emit(liveSignal(), head())
     advance(POLL_MS)
@@ -30,11 +30,11 @@ describe('a link that lives', () => {
       [HEAD + 2, 0],
       [HEAD + 3, 2],
     ])
-    // Three blocks by their hash, and one audit.
+    // Three blocks by hash, and one recheck.
     expect(chain.requests.slice(before).map(({ method }) => method)).toEqual(Array(4).fill('eth_getLogs'))
   })
 
-  it('may send one log at a time or all of them again and again', () => {
+  it('may push one log at a time or a growing array', () => {
     const { emit, head, pendingLogs, ofType } = openSource()
     emit(liveSignal(), head())
     const logs = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
@@ -45,16 +45,16 @@ describe('a link that lives', () => {
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 
-  it('is told which tokens are wanted', () => {
+  it('receives every token list', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { lists } = openSource({ addresses })
     addresses.next([apple, tesla])
-    const heard: (readonly Hex[])[] = []
-    lists.subscribe((list) => heard.push(list))
-    expect(heard).toEqual([[apple], [apple, tesla]])
+    const received: (readonly Hex[])[] = []
+    lists.subscribe((list) => received.push(list))
+    expect(received).toEqual([[apple], [apple, tesla]])
   })
 
-  it('is not waited for: until it lives, what is pre-confirmed is asked for', () => {
+  it('is not awaited: until it is live, pre-confirmed logs are polled', () => {
     const { chain, advance, emit, pendingLogs, statuses } = openSource()
     const log = chain.addLog(HEAD + 1)
     advance(0)
@@ -64,7 +64,7 @@ describe('a link that lives', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('closes the hole between what was heard before and what it pushes', () => {
+  it('starts with a poll for the logs before it', () => {
     const { chain, advance, emit, pendingLogs } = openSource()
     advance(0)
     const log = chain.addLog(HEAD + 1)
@@ -73,7 +73,7 @@ describe('a link that lives', () => {
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('asks the closing question until it is answered', () => {
+  it('repeats that poll until it is answered', () => {
     const { chain, advance, emit, head, pendingLogs, statuses } = openSource()
     emit(head())
     chain.failure = new UpstreamError('busy', 'over rate limit')
@@ -87,7 +87,7 @@ describe('a link that lives', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('closes the hole again after each subscription, for the tokens wanted now', () => {
+  it('polls again after each subscription, for the new tokens', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, emit, head, pendingLogs, ofType } = openSource({ addresses })
     emit(liveSignal(), head())
@@ -96,10 +96,10 @@ describe('a link that lives', () => {
     expect(pendingLogs()).toEqual([])
     emit(liveSignal([apple, tesla]))
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('hearing').map((one) => one.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('hearing').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
-  it('closes the hole though sealed logs are subscribed to meanwhile', () => {
+  it('completes that poll while sealed logs are subscribed to', () => {
     const { chain, advance, emit, head, pendingLogs } = openSource()
     emit(head())
     chain.delayMs = 100
@@ -109,7 +109,7 @@ describe('a link that lives', () => {
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('does not close a hole for one that is lost by then: it is asked all the same', () => {
+  it('that is lost during that poll leaves it to regular polling', () => {
     const { chain, advance, emit, head, pendingLogs, statuses } = openSource()
     emit(head())
     chain.delayMs = 100
@@ -123,8 +123,8 @@ describe('a link that lives', () => {
   })
 })
 
-describe('whose logs are heard', () => {
-  it('is said as soon as they are pushed, once a head is known', () => {
+describe('the addresses event', () => {
+  it('comes as soon as logs are pushed and a head is known', () => {
     const { emit, head, ofType, chain } = openSource()
     chain.delayMs = 1_000
     emit(liveSignal([apple, tesla]))
@@ -135,7 +135,7 @@ describe('whose logs are heard', () => {
     expect(ofType('hearing').at(-1)).toEqual({ type: 'hearing', addresses: [tesla] })
   })
 
-  it('is said before the first of them is told', () => {
+  it('comes before the first log', () => {
     const { emit, head, received } = openSource()
     emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), head())
     const types = received.map(({ type }) => type)
@@ -143,28 +143,28 @@ describe('whose logs are heard', () => {
     expect(types.indexOf('cursor')).toBeLessThan(types.indexOf('hearing'))
   })
 
-  it('is said by who is asked, while the link does not push what is pre-confirmed', () => {
+  it('comes from polling while the link pushes no pre-confirmed logs', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { emit, advance, ofType } = openSource({ addresses })
     emit(liveSignal([apple], 'logs'))
     advance(POLL_MS)
     addresses.next([apple, tesla])
     advance(POLL_MS)
-    expect(ofType('hearing').map((one) => one.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('hearing').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
-  it('is not said twice', () => {
+  it('is not repeated', () => {
     const { emit, advance, head, ofType } = openSource({ addresses: new BehaviorSubject<readonly Hex[]>([apple]) })
     advance(POLL_MS)
-    const wanted = ofType('hearing')[0]?.addresses ?? []
-    emit(liveSignal(wanted), head(), liveSignal(wanted), downSignal)
+    const listed = ofType('hearing')[0]?.addresses ?? []
+    emit(liveSignal(listed), head(), liveSignal(listed), downSignal)
     advance(1_000)
     expect(ofType('hearing')).toHaveLength(1)
   })
 })
 
-describe('the beginning', () => {
-  it('on a tape that knows nothing, is the first head', () => {
+describe('the start of settling', () => {
+  it('is the first head on an empty tape', () => {
     const { chain, emit, head, ofType, seal, sealedBlocks } = openSource()
     chain.addLog(HEAD)
     emit(liveSignal(), head())
@@ -173,7 +173,7 @@ describe('the beginning', () => {
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
   })
 
-  it('is right before the first thing that was pushed, where that is earlier', () => {
+  it('is right before the first pushed log, if that is earlier', () => {
     const { chain, emit, head, ofType, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
     emit(
@@ -189,7 +189,7 @@ describe('the beginning', () => {
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1, HEAD + 2, HEAD + 3])
   })
 
-  it('is not where garbage says that it is', () => {
+  it('ignores logs of implausible blocks', () => {
     const { chain, emit, head, ofType, pendingLogs } = openSource()
     chain.delayMs = 1_000
     for (const block of [0, 5, HEAD - 64, HEAD + 1, 9_000_000_000]) emit(pendingLogSignal(pendingLog({ block })))
@@ -198,7 +198,7 @@ describe('the beginning', () => {
     expect(pendingLogs().length).toBeGreaterThan(0)
   })
 
-  it('keeps so much of what comes before any head is known; the rest is told with its block', () => {
+  it('keeps a bounded number of logs from before the first head, and settles the others', () => {
     const { chain, emit, head, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
     const logs = Array.from({ length: 3_000 }, () => chain.addLog(HEAD + 1))
@@ -212,7 +212,7 @@ describe('the beginning', () => {
     expect(sealedBlocks().map(({ logs }) => logs.length)).toEqual([3_000])
   })
 
-  it('of a chain that has just begun is its first block', () => {
+  it('may be block 0 of a new chain', () => {
     const { chain, emit, head, ofType } = openSource()
     chain.head = 0
     chain.delayMs = 1_000
@@ -220,7 +220,7 @@ describe('the beginning', () => {
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: 0, hash: blockHash(0) } }])
   })
 
-  it('of a tape that knows where it ended is there', () => {
+  it('is the cursor of the previous run', () => {
     const { emit, head, ofType, sealedBlocks } = openSource({ cursor: { number: HEAD - 2, hash: blockHash(HEAD - 2) } })
     emit(liveSignal(), head())
     expect(ofType('cursor')).toEqual([])
@@ -231,20 +231,20 @@ describe('the beginning', () => {
   })
 })
 
-describe('what is pushed', () => {
-  it('and is taken back is nothing that was told', () => {
+describe('a push', () => {
+  it('of a removed log is ignored', () => {
     const { emit, head, pendingLogs } = openSource()
     emit(liveSignal(), head(), pendingLogSignal({ ...pendingLog({ block: HEAD + 1 }), removed: true }))
     expect(pendingLogs()).toEqual([])
   })
 
-  it('though it is sealed by the head is told by the settling alone', () => {
+  it('of a log in the head block is left to settling', () => {
     const { emit, head, pendingLogs } = openSource()
     emit(liveSignal(), head(), pendingLogSignal(sealedLog({ block: HEAD })))
     expect(pendingLogs()).toEqual([])
   })
 
-  it('may be a head that cannot be read', () => {
+  it('may be an unreadable head', () => {
     const { emit, ofType, head } = openSource()
     const heads: LinkSignal[] = [{ number: 'five' }, null, { ...pendingLog({ block: 5 }) }].map((header) => ({
       type: 'head',
@@ -254,7 +254,7 @@ describe('what is pushed', () => {
     expect(ofType('unreadable')).toHaveLength(3)
   })
 
-  it('may be a head that no chain could have reached', () => {
+  it('may be a head beyond any possible number', () => {
     const { emit, ofType, head, seal, sealedBlocks } = openSource()
     emit(liveSignal(), head())
     const beyond = { ...pendingLog({ block: 5 }), number: '0xffffffffff', hash: blockHash(5) }
@@ -264,15 +264,15 @@ describe('what is pushed', () => {
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
   })
 
-  it('and is no message at all is counted', () => {
+  it('that is not a message is counted', () => {
     const { emit, ofType } = openSource()
     emit({ type: 'unreadable' })
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 })
 
-describe('sealed logs that are pushed', () => {
-  it('are told by the settling of their block, which is asked for at once', () => {
+describe('pushed sealed logs', () => {
+  it('are emitted by settling their block, which is read at once', () => {
     const { chain, emit, head, advance, sealedBlocks, pendingLogs } = openSource()
     emit(liveSignal([apple], 'logs'), head())
     advance(POLL_MS)
@@ -286,7 +286,7 @@ describe('sealed logs that are pushed', () => {
     expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual([keyOf(log)])
   })
 
-  it('and taken back show a reorganisation', () => {
+  it('that are removed reveal a reorganisation', () => {
     const { chain, emit, head, seal, sealedBlocks, advance } = openSource()
     emit(liveSignal([apple], 'logs'), head())
     seal(1, { announced: false })
@@ -300,7 +300,7 @@ describe('sealed logs that are pushed', () => {
     ])
   })
 
-  it('are counted where they cannot be read', () => {
+  it('are counted when they are unreadable', () => {
     const { emit, head, ofType } = openSource()
     emit(liveSignal([apple], 'logs'), head(), sealedLogSignal({ data: '0x1' }))
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])

@@ -4,7 +4,7 @@ import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, keyOf, pendingLog, tesla } from '../node-json.ts'
 import { downSignal, HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, pendingLogSignal } from './source-fixture.ts'
 
-/** One whose link pushes since the head was told; the node shows nothing pending, so only what is pushed speaks. */
+/** A source with a pushing link. By default the node shows no pending block, so pushed logs are the only evidence. */
 const openWithLiveLink = (pending: 'null' | 'shown' | 'latest' = 'null') => {
   const opened = openSource()
   opened.chain.pending = pending
@@ -12,46 +12,46 @@ const openWithLiveLink = (pending: 'null' | 'shown' | 'latest' = 'null') => {
   opened.advance(POLL_MS)
   return opened
 }
-const unannounced = { announced: false }
+const unpushed = { announced: false }
 
-describe('a subscription that was accepted and never delivers', () => {
-  it('is found silent by three sealed logs of two blocks, and what is pre-confirmed is asked for from then on', () => {
+describe('a subscription that is accepted and never delivers', () => {
+  it('is silent after three missed logs in two blocks, and is replaced by polling', () => {
     const { chain, advance, seal, statuses, pendingLogs } = openWithLiveLink('shown')
-    seal(2, unannounced)
+    seal(2, unpushed)
     expect(statuses()).toEqual(['pendingLogs ok'])
-    seal(1, unannounced)
+    seal(1, unpushed)
     expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
     const log = chain.addLog(chain.head + 1)
     advance(POLL_MS)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('is found silent by three logs of a single block, ten seconds later', () => {
+  it('is silent after three missed logs in one block, ten seconds later', () => {
     const { advance, seal, statuses } = openWithLiveLink('shown')
-    seal(3, unannounced)
+    seal(3, unpushed)
     advance(9_000)
     expect(statuses()).toEqual(['pendingLogs ok'])
     advance(1_500)
     expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
   })
 
-  it('is found silent where its node shows nothing to ask for either', () => {
+  it('is silent even if its node shows no pending block to poll', () => {
     const { seal, statuses } = openWithLiveLink('null')
-    for (let block = 0; block < 15; block += 1) seal(1, unannounced)
+    for (let block = 0; block < 15; block += 1) seal(1, unpushed)
     expect(statuses()).toEqual(['pendingLogs ok', 'sealed no_pending'])
   })
 
-  it('is found out with no log at all where the latest block is shown again and again as what is pending', () => {
+  it('is detected without any log if the node shows the latest block as pending', () => {
     const { advance, seal, statuses, sealedBlocks } = openWithLiveLink('latest')
     advance(3_000)
     expect(statuses()).toEqual(['pendingLogs ok', 'sealed no_pending'])
-    seal(1, unannounced)
+    seal(1, unpushed)
     expect(sealedBlocks().map(({ logs }) => logs.length)).toEqual([1])
   })
 
-  it('is not believed again because it is accepted again', () => {
+  it('is not trusted again because it is accepted again', () => {
     const { advance, seal, emit, statuses } = openWithLiveLink('shown')
-    for (const logs of [2, 2]) seal(logs, unannounced)
+    for (const logs of [2, 2]) seal(logs, unpushed)
     emit(liveSignal())
     advance(1_000)
     emit(downSignal)
@@ -61,9 +61,9 @@ describe('a subscription that was accepted and never delivers', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'poll silent', 'poll unreachable', 'poll silent'])
   })
 
-  it('is believed again when it delivers in time', () => {
+  it('is trusted again when it delivers in time', () => {
     const { chain, advance, seal, emit, statuses } = openWithLiveLink('shown')
-    for (const logs of [2, 2]) seal(logs, unannounced)
+    for (const logs of [2, 2]) seal(logs, unpushed)
     emit(pendingLogSignal(pendingLog({ block: chain.head - 5 })))
     expect(statuses().at(-1)).toBe('poll silent')
     emit(pendingLogSignal(pendingLog({ block: chain.head + 1 })))
@@ -71,11 +71,11 @@ describe('a subscription that was accepted and never delivers', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'poll silent', 'pendingLogs ok'])
   })
 
-  it('is tried again every minute', () => {
+  it('is probed every minute', () => {
     const { advance, seal, probeTimes, clock } = openWithLiveLink('shown')
     advance(MINUTE_MS)
     expect(probeTimes).toEqual([])
-    for (const logs of [2, 2]) seal(logs, unannounced)
+    for (const logs of [2, 2]) seal(logs, unpushed)
     const since = clock.now()
     advance(3 * MINUTE_MS)
     expect(probeTimes).toHaveLength(4)
@@ -83,9 +83,9 @@ describe('a subscription that was accepted and never delivers', () => {
     expect((probeTimes[3] ?? 0) - (probeTimes[0] ?? 0)).toBe(3 * MINUTE_MS)
   })
 
-  it('is not tried again while it is lost, nor once it delivers', () => {
+  it('is not probed while it is lost, nor once it delivers', () => {
     const { chain, advance, seal, emit, probeTimes } = openWithLiveLink('shown')
-    for (const logs of [2, 2]) seal(logs, unannounced)
+    for (const logs of [2, 2]) seal(logs, unpushed)
     advance(POLL_MS)
     emit(downSignal)
     advance(3 * MINUTE_MS)
@@ -96,18 +96,18 @@ describe('a subscription that was accepted and never delivers', () => {
   })
 })
 
-describe('a stream that is behind', () => {
-  it('is found out by what it pushes, and what is pre-confirmed is asked for', () => {
+describe('a stream that lags behind', () => {
+  it('is detected by its late logs, and replaced by polling', () => {
     const { chain, advance, seal, emit, statuses } = openWithLiveLink('shown')
     for (let block = 0; block < 3; block += 1) {
       emit(pendingLogSignal(pendingLog({ block: chain.head - 450 + block })))
-      seal(2, unannounced)
+      seal(2, unpushed)
     }
     advance(250)
     expect(statuses()).toEqual(['pendingLogs ok', 'poll behind'])
   })
 
-  it('is not one whose logs come while their block is being sealed', () => {
+  it('is not assumed because logs arrive while their block is sealed', () => {
     const { chain, seal, emit, statuses } = openWithLiveLink('shown')
     for (let block = 0; block < 20; block += 1) {
       seal(2, { announced: block % 2 === 0 })
@@ -128,7 +128,7 @@ describe('a quiet market', () => {
     expect(probeTimes).toEqual([])
   })
 
-  it('with a log now and then is never taken for a dead stream while each is announced', () => {
+  it('with a pushed log now and then is never taken for a dead stream', () => {
     const { advance, seal, statuses } = openWithLiveLink('null')
     for (let block = 0; block < 50; block += 1) {
       seal(block % 7 === 0 ? 1 : 0)
@@ -137,15 +137,15 @@ describe('a quiet market', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('of which a single log is lost now and then is not silent', () => {
+  it('with a single lost log now and then is not silent', () => {
     const { seal, statuses } = openWithLiveLink('null')
     for (let block = 0; block < 50; block += 1) seal(1, { announced: block % 3 === 2 })
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 })
 
-describe('what proves nothing against a stream', () => {
-  it('was in the block that was being built when it began', () => {
+describe('a stream is not distrusted for logs', () => {
+  it('in the block that was being built when it began', () => {
     const { chain, emit, head, seal, statuses, advance } = openSource()
     chain.pending = 'null'
     emit(head())
@@ -156,7 +156,7 @@ describe('what proves nothing against a stream', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('was sealed right before it began, though no head had told of it yet', () => {
+  it('in blocks sealed right before it began, with no head received yet', () => {
     const { chain, emit, advance, statuses } = openSource()
     advance(0)
     for (const block of [HEAD + 1, HEAD + 1, HEAD + 2, HEAD + 2]) chain.addLog(block)
@@ -166,7 +166,7 @@ describe('what proves nothing against a stream', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('is of tokens that it was asked for only now', () => {
+  it('of tokens that were only just subscribed to', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, emit, head, advance, statuses } = openSource({ addresses })
     emit(liveSignal(), head())
@@ -182,7 +182,7 @@ describe('what proves nothing against a stream', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('was sealed while nobody looked', () => {
+  it('in blocks sealed during an outage', () => {
     const { chain, emit, head, advance, statuses } = openSource({ cursor: { number: HEAD - 50, hash: null } })
     for (let block = HEAD - 40; block <= HEAD; block += 1) chain.addLog(block)
     emit(liveSignal(), head())
@@ -190,7 +190,7 @@ describe('what proves nothing against a stream', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('is settled anew after a reorganisation', () => {
+  it('that are settled again after a reorganisation', () => {
     const { chain, advance, seal, emit, head, statuses } = openWithLiveLink('null')
     for (let block = 0; block < 5; block += 1) seal(2)
     const first = chain.reorganise(4)
@@ -200,11 +200,11 @@ describe('what proves nothing against a stream', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('is the word of a stream for what nobody asked it for', () => {
+  it('and is not trusted for logs of other addresses', () => {
     const { chain, seal, emit, statuses } = openWithLiveLink('shown')
     for (let block = 0; block < 3; block += 1) {
       emit(pendingLogSignal(pendingLog({ block: chain.head + 1, address: tesla })))
-      seal(2, unannounced)
+      seal(2, unpushed)
     }
     expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
   })

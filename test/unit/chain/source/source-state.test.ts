@@ -3,32 +3,32 @@ import { SourceState } from '../../../../src/chain/source/state.ts'
 
 const SILENCE_MS = 3_000
 
-/** A verdict with a clock that the test moves; what it says is what is news. */
+/** A source state with a clock that the test moves. */
 const openSourceState = ({ hasLink = true } = {}) => {
   const clock = { now: 0 }
   const state = new SourceState({ hasLink, silenceMs: SILENCE_MS, now: () => clock.now })
-  const readStatus = (begun = true) => {
-    const news = state.takeStatusChange(begun)
-    return news ? `${news.source} ${news.reason}` : null
+  const readStatus = (isStarted = true) => {
+    const status = state.takeStatusChange(isStarted)
+    return status ? `${status.source} ${status.reason}` : null
   }
-  /** Looks so often, half a second apart. */
-  const poll = (shown: Parameters<SourceState['pendingPolled']>[0], times = 1) => {
-    for (let time = 0; time < times; time += 1) {
-      state.pendingPolled(shown)
+  /** Polls this often, half a second apart. */
+  const poll = (pending: Parameters<SourceState['pendingPolled']>[0], times = 1) => {
+    for (let count = 0; count < times; count += 1) {
+      state.pendingPolled(pending)
       clock.now += 500
     }
   }
   return { clock, state, readStatus, poll }
 }
-/** One whose link pushes. */
+/** A source state with a pushing link. */
 const openPushing = () => {
   const opened = openSourceState()
   opened.state.setLink('pushing')
   return opened
 }
 
-describe('the source', () => {
-  it('is not known before anything is', () => {
+describe('the source state', () => {
+  it('has no status before there is evidence', () => {
     const { state, readStatus, poll } = openSourceState()
     expect(readStatus()).toBeNull()
     poll('preconfirmed')
@@ -38,7 +38,7 @@ describe('the source', () => {
     expect(readStatus()).toBe('poll unreachable')
   })
 
-  it('is what is pushed once it is, without more evidence', () => {
+  it('trusts a pushing link without more evidence', () => {
     const { readStatus } = openPushing()
     expect(readStatus(false)).toBeNull()
     expect(readStatus()).toBe('pendingLogs ok')
@@ -49,24 +49,24 @@ describe('the source', () => {
     ['none', 'poll ok'],
     ['down', 'poll unreachable'],
     ['refused', 'poll refused'],
-  ] as const)('with a link that is %s and something to poll is %s', (link, standing) => {
+  ] as const)('with a link that is %s and pre-confirmations is %s', (link, status) => {
     const { state, readStatus, poll } = openSourceState({ hasLink: link !== 'none' })
     if (link !== 'none') state.setLink(link)
     poll('preconfirmed')
-    expect(readStatus()).toBe(standing)
+    expect(readStatus()).toBe(status)
   })
 
   it.each([
     ['latest', 'sealed no_pending'],
     ['null', 'sealed no_pending'],
     ['behind', 'sealed behind'],
-  ] as const)('where the pending state is %s from the beginning is %s', (shown, standing) => {
+  ] as const)('with a first pending block that is %s is %s', (pending, status) => {
     const { readStatus, poll } = openSourceState({ hasLink: false })
-    poll(shown)
-    expect(readStatus()).toBe(standing)
+    poll(pending)
+    expect(readStatus()).toBe(status)
   })
 
-  it('polls on while nothing shows between two flashblocks, and not for longer', () => {
+  it('keeps polling through gaps between flashblocks, but not longer', () => {
     const { readStatus, poll } = openSourceState({ hasLink: false })
     poll('preconfirmed')
     expect(readStatus()).toBe('poll ok')
@@ -78,7 +78,7 @@ describe('the source', () => {
     expect(readStatus()).toBe('poll ok')
   })
 
-  it('polls on where nothing shows at once however long, if it was looked for twice only', () => {
+  it('keeps polling if no pending block was seen only twice, however far apart', () => {
     const { clock, readStatus, poll } = openSourceState({ hasLink: false })
     poll('preconfirmed')
     poll('null')
@@ -88,8 +88,8 @@ describe('the source', () => {
   })
 })
 
-describe('what is pushed', () => {
-  it('is distrusted on evidence, and is polled for then', () => {
+describe('a pushing link in the source state', () => {
+  it('is replaced by polling on evidence', () => {
     const { state, readStatus, poll } = openPushing()
     readStatus()
     poll('preconfirmed')
@@ -100,7 +100,7 @@ describe('what is pushed', () => {
     expect(readStatus()).toBe('poll behind')
   })
 
-  it('is trusted again only when it delivers in time, however often it is subscribed to', () => {
+  it('is trusted again only after timely delivery, however often it is subscribed', () => {
     const { state, readStatus, poll } = openPushing()
     readStatus()
     poll('preconfirmed')
@@ -115,7 +115,7 @@ describe('what is pushed', () => {
     expect(readStatus()).toBe('pendingLogs ok')
   })
 
-  it('cannot be distrusted where nothing is pushed', () => {
+  it('cannot be distrusted before it pushes', () => {
     const { state, readStatus } = openSourceState()
     state.setLink('refused')
     state.markDoubted('silent')
@@ -123,7 +123,7 @@ describe('what is pushed', () => {
     expect(readStatus()).toBe('pendingLogs ok')
   })
 
-  it('is nothing where the latest block is shown again and again as what is pending', () => {
+  it('is distrusted if the node shows the latest block as pending again and again', () => {
     const { state, readStatus, poll } = openPushing()
     readStatus()
     poll('latest', 4)
@@ -133,7 +133,7 @@ describe('what is pushed', () => {
     expect(state.shouldProbe).toBe(true)
   })
 
-  it('is not held to be nothing because the pending state is null, nor once it has delivered', () => {
+  it('is not distrusted for a missing pending block, nor after a delivery', () => {
     const { state, readStatus, poll } = openPushing()
     readStatus()
     poll('null', 10)
@@ -143,7 +143,7 @@ describe('what is pushed', () => {
     expect(readStatus()).toBeNull()
   })
 
-  it('is proven by what it delivers and by what its node shows, until it is lost or doubted', () => {
+  it('is proven by delivery or by a pre-confirmed block, until it is lost or distrusted', () => {
     const { state, poll } = openPushing()
     expect(state.isProven).toBe(false)
     poll('preconfirmed')
@@ -159,13 +159,13 @@ describe('what is pushed', () => {
     expect(state.isProven).toBe(false)
   })
 
-  it('is not refused because sealed logs are subscribed to beside it', () => {
+  it('is not refused by a refusal of sealed logs beside it', () => {
     const { state, readStatus } = openPushing()
     state.setLink('refused')
     expect(readStatus()).toBe('pendingLogs ok')
   })
 
-  it('is tried again where it was refused or distrusted, and there is a link', () => {
+  it('is probed after a refusal or distrust while it is up', () => {
     const { state } = openSourceState()
     expect(state.shouldProbe).toBe(false)
     state.setLink('refused')
@@ -179,8 +179,8 @@ describe('what is pushed', () => {
   })
 })
 
-describe('an upstream', () => {
-  it('is down when a question has waited for too long, and back with any answer', () => {
+describe('an upstream in the source state', () => {
+  it('is down after a request waited too long, and back with any answer', () => {
     const { clock, state, readStatus, poll } = openSourceState({ hasLink: false })
     poll('preconfirmed')
     readStatus()
@@ -195,7 +195,7 @@ describe('an upstream', () => {
     expect(readStatus()).toBe('poll ok')
   })
 
-  it('of which nothing was asked is not down', () => {
+  it('without requests is not down', () => {
     const { clock, readStatus, poll } = openSourceState({ hasLink: false })
     poll('preconfirmed')
     readStatus()
@@ -203,7 +203,7 @@ describe('an upstream', () => {
     expect(readStatus()).toBeNull()
   })
 
-  it('that cannot be asked but pushes is not down', () => {
+  it('that fails requests but pushes is not down', () => {
     const { clock, state, readStatus } = openPushing()
     readStatus()
     state.requestSent()
@@ -212,7 +212,7 @@ describe('an upstream', () => {
     expect(readStatus(false)).toBe('down unreachable')
   })
 
-  it('whose head rests for half a minute is stale, whichever way it is heard', () => {
+  it('without a new head for half a minute is stale, pushed or polled', () => {
     const { clock, state, readStatus, poll } = openPushing()
     readStatus()
     poll('preconfirmed')

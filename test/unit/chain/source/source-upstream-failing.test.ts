@@ -3,11 +3,11 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { keyOf, word } from '../node-json.ts'
 import { HEAD, openSource, POLL_MS, SILENCE_MS } from './source-fixture.ts'
 
-/** One without a link. */
+/** A source without a link. */
 const openPolled = (settings: Parameters<typeof openSource>[0] = {}) => openSource({ hasLink: false, ...settings })
 
-describe('an upstream that fails', () => {
-  it('is down once it was silent for too long, not before, and is back with its first answer', () => {
+describe('a failing upstream', () => {
+  it('is down after too long a silence, and back with its first answer', () => {
     const { chain, advance, statuses, warnings, pendingLogs } = openPolled()
     advance(0)
     chain.failure = new UpstreamError('unreachable', 'HTTP 503')
@@ -23,14 +23,14 @@ describe('an upstream that fails', () => {
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('from the beginning is down too', () => {
+  it('is down if it fails from the start', () => {
     const { chain, advance, statuses } = openPolled()
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
     advance(SILENCE_MS + 500)
     expect(statuses()).toEqual(['down unreachable'])
   })
 
-  it('never answers at all is down too', () => {
+  it('is down if it never answers', () => {
     const { chain, advance, statuses } = openPolled()
     advance(0)
     chain.delayMs = 1e9
@@ -38,7 +38,7 @@ describe('an upstream that fails', () => {
     expect(statuses()).toEqual(['poll ok', 'down unreachable'])
   })
 
-  it('that was down has its absence caught up', () => {
+  it('has the blocks of the outage backfilled', () => {
     const { chain, advance, sealedBlocks } = openPolled()
     advance(0)
     chain.failure = new UpstreamError('unreachable', 'HTTP 503')
@@ -51,7 +51,7 @@ describe('an upstream that fails', () => {
     )
   })
 
-  it('that answers while it is caught up with for long is not down', () => {
+  it('is not down while a long backfill gets answers', () => {
     const { chain, advance, statuses } = openPolled({ cursor: { number: HEAD, hash: null } })
     chain.head = HEAD + 60_000
     chain.delayMs = 200
@@ -59,7 +59,7 @@ describe('an upstream that fails', () => {
     expect(statuses()).toEqual(['poll ok'])
   })
 
-  it('that answers but whose head rests is stale, and is not when it goes on', () => {
+  it('with an old head is stale until the head moves on', () => {
     const { advance, statuses, seal } = openPolled()
     advance(30_000)
     expect(statuses()).toEqual(['poll ok'])
@@ -69,7 +69,7 @@ describe('an upstream that fails', () => {
     expect(statuses()).toEqual(['poll ok', 'poll stale_head', 'poll ok'])
   })
 
-  it('that says what no chain says is not believed', () => {
+  it('with an impossible head is not believed', () => {
     const { chain, advance, statuses, seal, sealedBlocks } = openPolled()
     advance(0)
     chain.override = ({ params }) =>

@@ -13,7 +13,7 @@ import {
 } from '../devnet-client.ts'
 
 describe('a dropped transaction', () => {
-  it('was announced, is not in the sealed block, and left nothing behind', async () => {
+  it('was pushed, is not in the sealed block, and has no effect', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -36,7 +36,7 @@ describe('a dropped transaction', () => {
     expect(Number(await rpcResult(devnet, 'eth_getTransactionCount', devnet.custodian, 'pending'))).toBe(2)
   })
 
-  it('comes every so often', async () => {
+  it('is every n-th with the fault `dropEvery`', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.dropEvery = 3
     for (const raw of [1n, 2n, 3n, 4n]) sendTransfer(devnet, raw)
@@ -44,14 +44,14 @@ describe('a dropped transaction', () => {
     expect(amounts(devnet.seal().logs)).toEqual([1, 2, 4])
   })
 
-  it('leaves no debt where another had spent what it brought', async () => {
+  it('leaves no negative balance where its receiver has spent the tokens', async () => {
     const devnet = await startManualDevnet()
     const [token, dave] = [devnet.list.addressOf('AAPLc'), `0x${'da'.repeat(20)}` as const]
-    const brought = sendTransfer(devnet, 10n)
+    const dropped = sendTransfer(devnet, 10n)
     devnet.makeFlashblock()
     devnet.transfer({ symbol: 'AAPLc', from: CAROL, to: dave, raw: 10n })
     devnet.makeFlashblock()
-    devnet.faults.drop(brought)
+    devnet.faults.drop(dropped)
     const { number } = devnet.seal()
     expect([CAROL, dave].map((holder) => devnet.chain.valueAt(tokenBalanceKey(token, holder), number))).toEqual([
       0n,
@@ -60,15 +60,15 @@ describe('a dropped transaction', () => {
   })
 
   it('changes the hash of its block and of every later one', async () => {
-    const [fair, foul] = [
+    const [normal, altered] = [
       await startManualDevnet({ now: () => 1.8e12 }),
       await startManualDevnet({ now: () => 1.8e12 }),
     ]
-    const dropped = sendTransfer(foul, 1n)
-    foul.makeFlashblock()
-    foul.faults.drop(dropped)
-    expect(foul.seal().hash).not.toBe(fair.seal().hash)
-    expect(foul.seal().hash).not.toBe(fair.seal().hash)
+    const dropped = sendTransfer(altered, 1n)
+    altered.makeFlashblock()
+    altered.faults.drop(dropped)
+    expect(altered.seal().hash).not.toBe(normal.seal().hash)
+    expect(altered.seal().hash).not.toBe(normal.seal().hash)
   })
 })
 
@@ -86,9 +86,9 @@ describe('a moved transaction', () => {
 })
 
 describe('a changed transaction', () => {
-  const saying = (data: `0x${string}`) => ({ address: ZERO, topics: [], data })
+  const logWith = (data: `0x${string}`) => ({ address: ZERO, topics: [], data })
 
-  it('has other logs in the sealed block, under the same hash and at the same place', async () => {
+  it('has other logs in the sealed block, under the same hash and index', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -96,7 +96,7 @@ describe('a changed transaction', () => {
     const changed = sendTransfer(devnet, 2n)
     sendTransfer(devnet, 3n)
     devnet.makeFlashblock()
-    devnet.faults.change(changed, [saying('0x0b')])
+    devnet.faults.change(changed, [logWith('0x0b')])
     const block = devnet.seal()
     await link.flush()
     expect(amounts(link.notifications)).toEqual([1, 2, 3])
@@ -106,28 +106,28 @@ describe('a changed transaction', () => {
   })
 
   it.each([
-    ['none', [], ['0x0']],
-    ['more', [saying('0x0b'), saying('0x0c')], ['0x0', '0x1', '0x2']],
-  ])('may have %s, and then the logs after it move', async (_, instead, places) => {
+    ['no', [], ['0x0']],
+    ['more', [logWith('0x0b'), logWith('0x0c')], ['0x0', '0x1', '0x2']],
+  ])('may have %s logs, which shifts the later log indexes', async (_, replacement, logIndexes) => {
     const devnet = await startManualDevnet()
-    devnet.faults.change(sendTransfer(devnet, 1n), instead)
+    devnet.faults.change(sendTransfer(devnet, 1n), replacement)
     const after = sendTransfer(devnet, 2n)
     devnet.makeFlashblock()
     const block = devnet.seal()
-    expect(block.logs.map((log) => log.logIndex)).toEqual(places)
+    expect(block.logs.map((log) => log.logIndex)).toEqual(logIndexes)
     expect(block.logs.at(-1)).toMatchObject({ transactionHash: after, transactionIndex: '0x1' })
   })
 
-  it('is in a block of another hash than if it had not been', async () => {
-    const [fair, foul] = [
+  it('changes the hash of its block', async () => {
+    const [normal, altered] = [
       await startManualDevnet({ now: () => 1.8e12 }),
       await startManualDevnet({ now: () => 1.8e12 }),
     ]
-    for (const devnet of [fair, foul]) {
+    for (const devnet of [normal, altered]) {
       const hash = sendTransfer(devnet, 1n)
       devnet.makeFlashblock()
-      if (devnet === foul) devnet.faults.change(hash, [saying('0x0b')])
+      if (devnet === altered) devnet.faults.change(hash, [logWith('0x0b')])
     }
-    expect(foul.seal().hash).not.toBe(fair.seal().hash)
+    expect(altered.seal().hash).not.toBe(normal.seal().hash)
   })
 })

@@ -5,10 +5,10 @@ import { startDevnet } from '../../../../src/devnet/devnet.ts'
 import { amounts, CAROL, openSocket, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 describe('a reorganisation', () => {
-  it('replaces blocks, sends their logs as removed and then those that stand now', async () => {
+  it('replaces blocks, and pushes their logs as removed, then the new heads and logs', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
-    const [gone] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    const [dropped] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
     devnet.makeFlashblock()
     devnet.seal()
     const old = devnet.seal()
@@ -17,7 +17,7 @@ describe('a reorganisation', () => {
     await link.subscribe('logs')
     await link.subscribe('newHeads')
 
-    const [first, second] = devnet.reorg(2, [gone])
+    const [first, second] = devnet.reorg(2, [dropped])
     await link.flush()
     expect(second).toMatchObject({ number: old.number, parentHash: first?.hash })
     expect(second?.hash).not.toBe(old.hash)
@@ -34,20 +34,20 @@ describe('a reorganisation', () => {
     expect(devnet.seal()).toMatchObject({ parentHash: second?.hash })
   })
 
-  it('goes no deeper than what is kept', async () => {
+  it('goes no deeper than the kept blocks', async () => {
     const devnet = await startManualDevnet()
     expect(() => devnet.reorg(5_000)).toThrow('cannot replace 5000 blocks')
     expect(() => devnet.reorg(0)).toThrow('cannot replace 0 blocks')
   })
 
-  it('can bring a transaction back in a later block', async () => {
+  it('can move a transaction to a later block', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
-    const [gone, moved, kept] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n), sendTransfer(devnet, 3n)]
+    const [dropped, moved, kept] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n), sendTransfer(devnet, 3n)]
     devnet.makeFlashblock()
     devnet.seal()
     await link.subscribe('pendingLogs', {})
-    const [block] = devnet.reorg(1, [gone], [moved])
+    const [block] = devnet.reorg(1, [dropped], [moved])
     expect(block?.transactions.map(({ hash }) => hash)).toEqual([kept])
     devnet.makeFlashblock()
     await link.flush()
@@ -56,11 +56,11 @@ describe('a reorganisation', () => {
   })
 })
 
-describe('reorganisations in the weather', () => {
+describe('reorganisations by a fault', () => {
   const Head = z.looseObject({ number: z.string(), hash: z.string(), parentHash: z.string() })
-  const Told = z.looseObject({ blockHash: z.string(), logIndex: z.string(), removed: z.boolean() })
+  const PushedLog = z.looseObject({ blockHash: z.string(), logIndex: z.string(), removed: z.boolean() })
 
-  it('come at every so many-th seal, so deep', async () => {
+  it('happen at every n-th seal, with the depth of the fault', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('newHeads')
@@ -75,14 +75,14 @@ describe('reorganisations in the weather', () => {
     expect(heights).toEqual([0, 1, 2, 1, 2, 3, 4, 5, 4, 5, 6])
   })
 
-  it('let transactions fare as at a seal', async () => {
+  it('drop and move transactions as a seal does', async () => {
     const devnet = await startManualDevnet()
-    const [gone, moved] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
+    const [dropped, moved] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
     sendTransfer(devnet, 3n)
     devnet.makeFlashblock()
     expect(devnet.seal().transactions).toHaveLength(3)
     Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 2 })
-    devnet.faults.drop(gone)
+    devnet.faults.drop(dropped)
     devnet.faults.move(moved)
     const { parentHash } = devnet.seal()
     expect(devnet.chain.blockOfHash(parentHash)).toBeUndefined()
@@ -90,7 +90,7 @@ describe('reorganisations in the weather', () => {
     expect(amounts(devnet.makeFlashblock())).toEqual([2])
   })
 
-  it('replace no more blocks than there are', async () => {
+  it('replace no more blocks than are kept', async () => {
     const devnet = await startManualDevnet()
     Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 5_000 })
     const { oldest } = devnet.chain
@@ -98,7 +98,7 @@ describe('reorganisations in the weather', () => {
     expect(devnet.chain.oldest).toBe(oldest)
   })
 
-  it('leave who follows heads and logs at the clock where the chain stands', async () => {
+  it('leave a subscriber to heads and logs with the state of the chain', async () => {
     const devnet = await startDevnet({ blockMs: 50, flashblockMs: 25 })
     onTestFinished(() => devnet.stop())
     const link = await openSocket(devnet)
@@ -111,15 +111,15 @@ describe('reorganisations in the weather', () => {
     await link.flush()
 
     const hashes = new Map<number, string>()
-    const standing = new Map<string, unknown>()
+    const currentLogs = new Map<string, unknown>()
     let replaced = 0
     for (const result of link.notifications) {
-      const log = Told.safeParse(result)
+      const log = PushedLog.safeParse(result)
       const key = log.data && `${log.data.blockHash} ${log.data.logIndex}`
       if (key && log.data?.removed) {
-        const stood = standing.delete(key)
-        expect(stood || Number(log.data.blockNumber) < first).toBe(true)
-      } else if (key) standing.set(key, result)
+        const wasCurrent = currentLogs.delete(key)
+        expect(wasCurrent || Number(log.data.blockNumber) < first).toBe(true)
+      } else if (key) currentLogs.set(key, result)
       else {
         const head = Head.parse(result)
         const number = Number(head.number)
@@ -132,7 +132,7 @@ describe('reorganisations in the weather', () => {
     const numbers = [...hashes.keys()].filter((number) => number >= first)
     const blocks = numbers.map((number) => devnet.chain.block(number))
     expect(blocks.map((block) => block?.hash)).toEqual(numbers.map((number) => hashes.get(number)))
-    const told = [...standing.values()].filter((log) => Number(Told.parse(log).blockNumber) >= first)
-    expect(told).toEqual(blocks.flatMap((block) => block?.logs ?? []))
+    const logs = [...currentLogs.values()].filter((log) => Number(PushedLog.parse(log).blockNumber) >= first)
+    expect(logs).toEqual(blocks.flatMap((block) => block?.logs ?? []))
   })
 })

@@ -17,7 +17,7 @@ const FastLog = LogSchema.extend({ blockTimestampMs: z.string() })
 const heads = (results: readonly unknown[]) => results.flatMap((result) => Head.safeParse(result).data ?? [])
 
 describe('blocks that share a second', () => {
-  it('tell the whole milliseconds, of themselves and of their logs', async () => {
+  it('have their time in milliseconds, and so do their logs', async () => {
     const devnet = await startManualDevnet({ blockMs: 200, flashblockMs: 200 })
     const link = await openSocket(devnet)
     await link.subscribe('newHeads')
@@ -29,19 +29,19 @@ describe('blocks that share a second', () => {
       const [log] = await getLogs(devnet, { blockHash: devnet.seal().hash })
       const latest = Head.parse(await rpcResult(devnet, 'eth_getBlockByNumber', 'latest', false))
       await link.flush()
-      for (const one of [pending, latest, heads(link.notifications).at(-1)]) {
-        expect(one).toMatchObject({ timestamp: log?.blockTimestamp, timestampMs: log?.blockTimestampMs })
+      for (const block of [pending, latest, heads(link.notifications).at(-1)]) {
+        expect(block).toMatchObject({ timestamp: log?.blockTimestamp, timestampMs: log?.blockTimestampMs })
       }
       times.push([Number(latest.timestamp), Number(latest.timestampMs)] as const)
     }
-    const [, beginMs = 0] = times[0] ?? []
-    expect(times).toEqual(times.map((_, at) => [Math.floor((beginMs + at * 200) / 1_000), beginMs + at * 200]))
+    const [, firstMs = 0] = times[0] ?? []
+    expect(times).toEqual(times.map((_, at) => [Math.floor((firstMs + at * 200) / 1_000), firstMs + at * 200]))
     expect([...Map.groupBy(times, ([second]) => second).values()].some((shared) => shared.length === 5)).toBe(true)
   })
 })
 
-describe('a network where nothing is pre-confirmed and a block takes 200 ms', () => {
-  it('pushes the head and the logs of each block, and no pending logs, and pending repeats latest', async () => {
+describe('a network with blocks of 200 ms and without pre-confirmations', () => {
+  it('pushes the head and the logs of each block but no pending logs, and answers latest for pending', async () => {
     const devnet = await startDevnet({ blockMs: 200, flashblockMs: 200, transactionsPerFlashblock: 5 })
     onTestFinished(() => devnet.stop())
     Object.assign(devnet.faults, { pending: 'latest', silent: ['pendingLogs'] })
@@ -50,22 +50,24 @@ describe('a network where nothing is pre-confirmed and a block takes 200 ms', ()
     await link.waitUntil(() => heads(link.notifications).length === 4)
     await link.flush()
 
-    const told = heads(link.notifications)
-    expect(told.map(({ number }) => Number(number))).toEqual(told.map((_, at) => Number(told[0]?.number) + at))
-    const blocks = told.map(({ number }) => devnet.chain.block(Number(number)))
+    const pushedHeads = heads(link.notifications)
+    expect(pushedHeads.map(({ number }) => Number(number))).toEqual(
+      pushedHeads.map((_, at) => Number(pushedHeads[0]?.number) + at),
+    )
+    const blocks = pushedHeads.map(({ number }) => devnet.chain.block(Number(number)))
     const sealed = link.notifications
       .flatMap((result) => FastLog.safeParse(result).data ?? [])
-      .filter((log) => Number(log.blockNumber) >= Number(told[0]?.number))
+      .filter((log) => Number(log.blockNumber) >= Number(pushedHeads[0]?.number))
     expect(sealed.length).toBeGreaterThan(0)
     expect(sealed).toEqual(blocks.flatMap((block) => block?.logs ?? []))
 
-    const asks = ['latest', 'pending'].map((tag, id) => ({
+    const requests = ['latest', 'pending'].map((tag, id) => ({
       jsonrpc: '2.0',
       id,
       method: 'eth_getBlockByNumber',
       params: [tag, true],
     }))
-    const [latest, pending] = z.array(z.object({ result: z.unknown() })).parse((await post(devnet, asks)).json)
+    const [latest, pending] = z.array(z.object({ result: z.unknown() })).parse((await post(devnet, requests)).json)
     expect(pending?.result).toEqual(latest?.result)
     expect(await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })).toEqual([])
   })

@@ -13,7 +13,7 @@ import {
 const quantity = (amount: number) => `0x${amount.toString(16)}`
 
 describe('a wrong chain id', () => {
-  it('is answered over HTTP and over a socket', async () => {
+  it('is answered over HTTP and over a socket until the fault ends', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.chainId = 1
     expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x1')
@@ -23,14 +23,14 @@ describe('a wrong chain id', () => {
   })
 })
 
-describe('what a test may count and wait for', () => {
-  it('is every request, by method and by door', async () => {
+describe('the request counts', () => {
+  it('contain every request, by method and by kind', async () => {
     const devnet = await startManualDevnet()
-    const heard = devnet.until(() => devnet.requests.eth_getLogs === 2)
+    const received = devnet.until(() => devnet.requests.eth_getLogs === 2)
     await getLogs(devnet, { fromBlock: 'latest' })
     await (await openSocket(devnet)).call('eth_getLogs', { fromBlock: 'latest' })
-    await heard
-    await rpcCall(devnet, 'eth_whatever')
+    await received
+    await rpcCall(devnet, 'eth_unknown')
     expect(devnet.requests).toMatchObject({ eth_getLogs: 2, post: 2, socket: 1, list: 0, unknown: 1, eth_subscribe: 0 })
   })
 })
@@ -47,20 +47,21 @@ describe('strict filters', () => {
   })
 })
 
-describe('a block that is not indexed yet', () => {
-  it('has no logs by its hash, so many times, and then has them', async () => {
+describe('an unindexed block', () => {
+  it('answers no logs by its hash for some requests, and then its logs', async () => {
     const devnet = await startManualDevnet()
     sendTransfer(devnet, 1n)
     devnet.makeFlashblock()
     const { hash } = devnet.seal()
-    const bare = devnet.seal()
+    const emptyBlock = devnet.seal()
     devnet.faults.emptyLogs = 2
-    const heard = []
-    for (const blockHash of [hash, bare.hash, hash, hash]) heard.push(amounts(await getLogs(devnet, { blockHash })))
-    expect(heard).toEqual([[], [], [], [1]])
+    const answers = []
+    for (const blockHash of [hash, emptyBlock.hash, hash, hash])
+      answers.push(amounts(await getLogs(devnet, { blockHash })))
+    expect(answers).toEqual([[], [], [], [1]])
   })
 
-  it('has them in a range', async () => {
+  it('answers its logs in a range', async () => {
     const devnet = await startManualDevnet()
     sendTransfer(devnet, 1n)
     devnet.makeFlashblock()
@@ -69,7 +70,7 @@ describe('a block that is not indexed yet', () => {
     expect(amounts(await getLogs(devnet, { fromBlock: 'latest' }))).toEqual([1])
   })
 
-  it('is not found by its hash, so many times', async () => {
+  it('is not found by its hash for some requests', async () => {
     const devnet = await startManualDevnet()
     const { hash, number } = devnet.seal()
     devnet.faults.missingByHash = 2
@@ -82,8 +83,8 @@ describe('a block that is not indexed yet', () => {
   })
 })
 
-describe('finality', () => {
-  it.each(['safe', 'finalized'])('is refused for %s', async (tag) => {
+describe('a finality tag', () => {
+  it.each(['safe', 'finalized'])('is refused as %s', async (tag) => {
     const devnet = await startManualDevnet()
     devnet.faults.finality = 'refused'
     expect((await rpcCall(devnet, 'eth_getBlockByNumber', tag, false)).error?.code).toBe(-32602)
@@ -91,10 +92,10 @@ describe('finality', () => {
     expect((await rpcCall(devnet, 'eth_getBlockByNumber', 'latest', false)).error).toBeUndefined()
   })
 
-  it('trails as far as it is told to, and never goes back', async () => {
+  it('stays at its depth behind latest, and never goes back', async () => {
     const devnet = await startManualDevnet({ safeDepth: 2, finalizedDepth: 4 })
     const { number } = devnet.chain.head
-    const trails = async () => {
+    const depths = async () => {
       const numbers = []
       for (const tag of ['safe', 'finalized']) {
         numbers.push(
@@ -103,16 +104,16 @@ describe('finality', () => {
       }
       return numbers
     }
-    expect(await trails()).toEqual([-2, -4])
+    expect(await depths()).toEqual([-2, -4])
     devnet.seal()
-    expect(await trails()).toEqual([-1, -3])
+    expect(await depths()).toEqual([-1, -3])
     devnet.reorg(5)
-    expect(await trails()).toEqual([-1, -3])
+    expect(await depths()).toEqual([-1, -3])
   })
 })
 
 describe('a refusal of too many logs that suggests a range', () => {
-  it('leads to all of them', async () => {
+  it('leads to all logs', async () => {
     const devnet = await startManualDevnet()
     const first = devnet.chain.pending.number
     for (const block of [1, 2, 3, 4]) {
@@ -145,7 +146,7 @@ describe('a refusal of too many logs that suggests a range', () => {
     expect(found).toEqual([10, 20, 21, 30, 31, 32, 40, 41, 42, 43])
   })
 
-  it('is not for a single block, which is told whole', async () => {
+  it('never occurs for a single block, which is answered in full', async () => {
     const devnet = await startManualDevnet()
     for (const raw of [1n, 2n]) sendTransfer(devnet, raw)
     devnet.makeFlashblock()

@@ -5,7 +5,7 @@ import type { Devnet } from '../../../../src/devnet/devnet.ts'
 import { subscriptionKinds } from '../../../../src/devnet/faults/faults.ts'
 import { amounts, getLogs, openSocket, rpcResult, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
-/** Opens a socket that is expected to be turned away; the HTTP answer. */
+/** Opens a socket that the devnet refuses, and returns the HTTP answer. */
 const connectRefused = async (devnet: Devnet) => {
   const socket = new WebSocket(devnet.wsUrl)
   socket.on('error', () => {})
@@ -14,8 +14,8 @@ const connectRefused = async (devnet: Devnet) => {
   return response
 }
 
-describe('silence', () => {
-  it.each(subscriptionKinds)('keeps a subscription to %s open and says nothing', async (kind) => {
+describe('a silent subscription', () => {
+  it.each(subscriptionKinds)('to %s stays open and pushes nothing', async (kind) => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     devnet.faults.silent = [kind]
@@ -32,7 +32,7 @@ describe('silence', () => {
     await link.waitUntil(() => link.notifications.length === 1)
   })
 
-  it('of pendingLogs leaves logs and newHeads alone', async () => {
+  it('to pendingLogs does not affect logs and newHeads', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     devnet.faults.silent = ['pendingLogs']
@@ -46,14 +46,14 @@ describe('silence', () => {
 })
 
 describe('a frozen node', () => {
-  it('keeps its sockets and says nothing at all, not even a pong', async () => {
+  it('keeps its sockets open and sends nothing, not even a pong', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
     devnet.faults.frozen = true
-    const heard: string[] = []
-    link.socket.on('pong', () => heard.push('pong'))
-    link.socket.on('message', () => heard.push('message'))
+    const received: string[] = []
+    link.socket.on('pong', () => received.push('pong'))
+    link.socket.on('message', () => received.push('message'))
     link.socket.ping()
     link.socket.send('{}')
     sendTransfer(devnet, 1n)
@@ -63,13 +63,13 @@ describe('a frozen node', () => {
     const pong = once(link.socket, 'pong')
     link.socket.ping('thawed')
     expect(String((await pong)[0])).toBe('thawed')
-    expect(heard).toEqual(['pong'])
+    expect(received).toEqual(['pong'])
     expect(devnet.sockets()).toBe(1)
   })
 })
 
 describe('sockets', () => {
-  it('are cut, and may come back', async () => {
+  it('are cut, and may reconnect', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     const closed = once(link.socket, 'close')
@@ -79,7 +79,7 @@ describe('sockets', () => {
     expect((await (await openSocket(devnet)).flush()).error).toBeUndefined()
   })
 
-  it('are dropped, and refused until fair weather', async () => {
+  it('are dropped, and refused until the faults are cleared', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     const closed = once(link.socket, 'close')
@@ -91,7 +91,7 @@ describe('sockets', () => {
     expect(devnet.requests.socket).toBe(3)
   })
 
-  it('are refused with the status that is asked for', async () => {
+  it('are refused with the status of the fault', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.sockets = { status: 429, retryAfterSeconds: 3 }
     const response = await connectRefused(devnet)
@@ -100,18 +100,18 @@ describe('sockets', () => {
 })
 
 describe('a refused subscription', () => {
-  it.each(subscriptionKinds)('to %s is the error -32602', async (kind) => {
+  it.each(subscriptionKinds)('to %s gets the error -32602', async (kind) => {
     const devnet = await startManualDevnet()
     devnet.faults.refused = [kind]
     const link = await openSocket(devnet)
     expect((await link.subscribe(kind, {})).error?.code).toBe(-32602)
-    for (const other of subscriptionKinds.filter((one) => one !== kind))
+    for (const other of subscriptionKinds.filter((known) => known !== kind))
       expect((await link.subscribe(other)).error).toBeUndefined()
   })
 })
 
 describe('notifications', () => {
-  it('are repeated as often as asked', async () => {
+  it('are repeated with the fault `repeats`', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.repeats = 3
     const link = await openSocket(devnet)
@@ -124,7 +124,7 @@ describe('notifications', () => {
 })
 
 describe('a lost flashblock', () => {
-  it('is never announced, and is in the sealed block', async () => {
+  it('is never pushed, and is in the sealed block', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -139,7 +139,7 @@ describe('a lost flashblock', () => {
     expect(amounts(await getLogs(devnet, { blockHash: hash }))).toEqual([1, 2, 3])
   })
 
-  it('comes every so often', async () => {
+  it('is every n-th with the fault `loseEvery`', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -152,13 +152,13 @@ describe('a lost flashblock', () => {
     expect(amounts(link.notifications)).toEqual([1, 3, 5])
   })
 
-  it('comes every so often since that was last asked for', async () => {
+  it('is counted anew when the fault is set again', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
-    for (const [at, loseEvery] of [2, 0, 0, 2, 2].entries()) {
+    for (const [index, loseEvery] of [2, 0, 0, 2, 2].entries()) {
       devnet.faults.loseEvery = loseEvery
-      sendTransfer(devnet, BigInt(at))
+      sendTransfer(devnet, BigInt(index))
       devnet.makeFlashblock()
     }
     await link.flush()
@@ -167,26 +167,26 @@ describe('a lost flashblock', () => {
 })
 
 describe('logs out of order', () => {
-  it('are those of one flashblock, each in another place than its own, and the same ones for the same logs', async () => {
+  it('are shuffled within a flashblock, none at its own index, and equally for every subscriber', async () => {
     const devnet = await startManualDevnet()
-    const [one, other] = [await openSocket(devnet), await openSocket(devnet)]
-    for (const link of [one, other]) await link.subscribe('pendingLogs', {})
+    const [first, second] = [await openSocket(devnet), await openSocket(devnet)]
+    for (const link of [first, second]) await link.subscribe('pendingLogs', {})
     devnet.faults.shuffle = true
-    const flashes = [[1, 2], [3], [4, 5, 6, 7, 8]]
-    for (const flash of flashes) {
-      for (const raw of flash) sendTransfer(devnet, BigInt(raw))
+    const flashblocks = [[1, 2], [3], [4, 5, 6, 7, 8]]
+    for (const flashblock of flashblocks) {
+      for (const raw of flashblock) sendTransfer(devnet, BigInt(raw))
       devnet.makeFlashblock()
     }
-    for (const link of [one, other]) await link.flush()
-    const told = amounts(one.notifications)
-    expect(told.slice(0, 3)).toEqual([2, 1, 3])
-    expect(told.toSorted()).toEqual(flashes.flat())
-    expect(told.filter((raw, at) => raw === at + 1)).toEqual([3])
-    expect(other.notifications).toEqual(one.notifications)
-    expect(amounts(devnet.seal().logs)).toEqual(flashes.flat())
+    for (const link of [first, second]) await link.flush()
+    const pushed = amounts(first.notifications)
+    expect(pushed.slice(0, 3)).toEqual([2, 1, 3])
+    expect(pushed.toSorted()).toEqual(flashblocks.flat())
+    expect(pushed.filter((raw, index) => raw === index + 1)).toEqual([3])
+    expect(second.notifications).toEqual(first.notifications)
+    expect(amounts(devnet.seal().logs)).toEqual(flashblocks.flat())
   })
 
-  it('are so in the older shape as well, and for who asked for some of them', async () => {
+  it('are shuffled in the older shape too, and with a filter', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.shuffle = true
     const link = await openSocket(devnet)
@@ -202,8 +202,8 @@ describe('logs out of order', () => {
   })
 })
 
-describe('a stream that is behind', () => {
-  it('sends, in the older shape, what was pending when a flashblock was made', async () => {
+describe('a delayed stream of pending logs', () => {
+  it('pushes, in the older shape, the logs that were pending when the flashblock was made', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -217,25 +217,26 @@ describe('a stream that is behind', () => {
     expect(link.notifications.map((result) => amounts([result].flat()))).toEqual([[1], [1, 2]])
   })
 
-  it('pushes what is pre-confirmed so many blocks late, and heads on time', async () => {
+  it('pushes pre-confirmed logs some blocks late, and heads on time', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
     await link.subscribe('newHeads')
     devnet.faults.pushDelayBlocks = 2
-    const heard = async (raw: bigint) => {
+    const pushedDuring = async (raw: bigint) => {
       sendTransfer(devnet, raw)
       devnet.makeFlashblock()
       const { hash } = devnet.seal()
       await link.flush()
-      const [told] = link.notifications.splice(0, 1)
-      expect(told).toMatchObject({ hash })
+      const [head] = link.notifications.splice(0, 1)
+      expect(head).toMatchObject({ hash })
       return amounts(link.notifications.splice(0))
     }
-    expect([await heard(1n), await heard(2n), await heard(3n), await heard(4n)]).toEqual([[], [1], [2], [3]])
+    const pushed = [await pushedDuring(1n), await pushedDuring(2n), await pushedDuring(3n), await pushedDuring(4n)]
+    expect(pushed).toEqual([[], [1], [2], [3]])
   })
 
-  it('catches up, in order, once it is no longer', async () => {
+  it('catches up in order once the delay ends', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})

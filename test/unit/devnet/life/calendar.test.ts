@@ -19,7 +19,7 @@ const WORLD_SETTINGS: WorldSettings = {
   transactionsPerFlashblock: 1,
   calendar: true,
 }
-// 2026-11-18 is a Wednesday. The tide before it is whole.
+// 2026-11-18 is a Wednesday. The cycle before it is complete.
 const CYCLE = Math.floor((Date.UTC(2026, 10, 18) - GENESIS_MS) / (CYCLE_BLOCKS * 2_000))
 const FIRST_BLOCK = CYCLE * CYCLE_BLOCKS + 1
 
@@ -29,7 +29,7 @@ const openWorldAfter = (settings: WorldSettings = WORLD_SETTINGS) =>
 const blocksOf = (world: World) =>
   Array.from({ length: CYCLE_BLOCKS }, (_, at) => world.chain.block(FIRST_BLOCK + at)).flatMap((block) => block ?? [])
 
-// One tide for what only reads it, and the list at each of its blocks.
+// One cycle, shared by the tests that only read, and the list at each of its blocks.
 let blocks: readonly DevnetBlock[]
 let lists: readonly ReturnType<StockList['records']>[]
 beforeAll(() => {
@@ -48,11 +48,11 @@ beforeAll(() => {
 
 const logsOf = (symbol: string, within = blocks): readonly DevnetLog[] =>
   within.flatMap(({ logs }) => logs).filter(({ address }) => symbolOf.get(address) === symbol)
-/** The values one after another, each once. */
+/** Removes repeats of the previous value. */
 const withoutRepeats = <T>(values: readonly T[]): readonly T[] =>
   values.filter((value, at) => at === 0 || value !== values[at - 1])
 
-describe('a tide of the calendar', () => {
+describe('a cycle of the calendar', () => {
   it.each<[string, readonly string[]]>([
     ['MSTRc', ['MultiplierUpdated', 'UIMultiplierUpdated', 'MultiplierUpdated', 'UIMultiplierUpdated']],
     [
@@ -80,14 +80,14 @@ describe('a tide of the calendar', () => {
     ['TSLAc', []],
     ['NVDAc', []],
     ['MSFTc', []],
-  ])('has its acts for %s', (symbol, names) => {
-    const told = eventNames(logsOf(symbol))
-    expect(told.filter((name) => name !== 'Transfer' && name !== 'unknown')).toEqual(names)
+  ])('has the corporate actions of %s', (symbol, names) => {
+    const decoded = eventNames(logsOf(symbol))
+    expect(decoded.filter((name) => name !== 'Transfer' && name !== 'unknown')).toEqual(names)
   })
 
-  it('brackets a dividend, and has another id for it in each tide', () => {
-    const told = logsOf('GOOGLc').map(decodeLog)
-    const names = told.map(([name]) => name)
+  it('announces a dividend with an id that contains the cycle', () => {
+    const decoded = logsOf('GOOGLc').map(decodeLog)
+    const names = decoded.map(([name]) => name)
     const at = names.indexOf('Announcement')
     expect(names.slice(at, at + 4)).toEqual([
       'Announcement',
@@ -95,63 +95,63 @@ describe('a tide of the calendar', () => {
       'UIMultiplierUpdated',
       'EndAnnouncement',
     ])
-    expect(told[at]?.[2]).toContain(String(CYCLE))
+    expect(decoded[at]?.[2]).toContain(String(CYCLE))
   })
 
-  it('mints and burns nothing of a token while that is paused', () => {
+  it('has no mints or burns of a token where they are paused', () => {
     const busy = blocksOf(openWorldAfter({ ...WORLD_SETTINGS, transactionsPerFlashblock: 20 }))
     const transfers = logsOf('COINc', busy).filter((log) => decodeLog(log)[0] === 'Transfer')
     expect(transfers.length).toBeGreaterThan(100)
     for (const { topics } of transfers) for (const topic of topics) expect(BigInt(topic)).not.toBe(0n)
   })
 
-  it('is on the list: a multiplier to the digit, a schedule by the clock, pauses, and a name some blocks later', () => {
-    const turnsOf = (symbol: string, field: string) => {
+  it('is on the list: exact multipliers, schedules by time, pauses, and names some blocks later', () => {
+    const valuesOf = (symbol: string, field: string) => {
       const address = tokens.find((token) => token.symbol === symbol)?.contractAddress
       return withoutRepeats(
         lists.map((list) => JSON.stringify(list.find((record) => record.contract_address === address)?.[field])),
       )
     }
-    expect(turnsOf('AMZNc', 'multiplier')).toEqual(['"1"', '"20"', '"1"'])
-    expect(turnsOf('GOOGLc', 'multiplier')).toEqual([
+    expect(valuesOf('AMZNc', 'multiplier')).toEqual(['"1"', '"20"', '"1"'])
+    expect(valuesOf('GOOGLc', 'multiplier')).toEqual([
       '"1.000377118676784179"',
       '"1.001102219403117862"',
       '"1.000377118676784179"',
     ])
-    expect(turnsOf('COINc', 'paused_features')).toEqual(['[]', '[1,2]', '[1,2,3]', '[]'])
-    expect(turnsOf('SNDKc', 'symbol')).toEqual(['"SNDKc"', '"SNDSKc"', '"SNDKc"'])
+    expect(valuesOf('COINc', 'paused_features')).toEqual(['[]', '[1,2]', '[1,2,3]', '[]'])
+    expect(valuesOf('SNDKc', 'symbol')).toEqual(['"SNDKc"', '"SNDSKc"', '"SNDKc"'])
     const renamedAt = blocks.findIndex(({ logs }) => eventNames(logs).includes('SymbolUpdated'))
     const isListedAt = lists.findIndex((list) => list.some(({ symbol }) => symbol === 'SNDSKc'))
     expect(isListedAt - renamedAt).toBe(10)
   })
 
-  it('lists one more token for a part of it, which has a supply by then', () => {
+  it('lists a late token for a part of the cycle, with a supply', () => {
     expect(withoutRepeats(lists.map((list) => list.length))).toEqual([13, 14, 13])
     const record = lists.flat().find(({ symbol }) => symbol === lateToken.symbol)
     expect(record).toMatchObject({ contract_address: lateToken.contractAddress, total_supply: 5_000, multiplier: '1' })
     expect(record).not.toHaveProperty('nav_price')
   })
 
-  it('tells every round of the feeds, when its block is begun', () => {
+  it('publishes every round of the feeds in the first block after it', () => {
     const navOf = createNavCurve(WORLD_SETTINGS.seed)
     const feed = feeds.find(({ token }) => token.symbol === 'AAPLc')
     if (!feed) throw new Error('no feed')
-    const told = blocks.flatMap(({ logs, number }) =>
+    const decoded = blocks.flatMap(({ logs, number }) =>
       logs
         .filter((log) => log.address === feed.aggregator && decodeLog(log)[0] === 'AnswerUpdated')
         .map((log) => ({ price: Number(log.topics[1]) / 1e8, updatedAtMs: Number(log.data) * 1_000, number })),
     )
-    expect(told.length).toBeGreaterThan(1)
-    for (const { price, updatedAtMs, number } of told) {
-      const beginsMs = GENESIS_MS + (number - 1) * WORLD_SETTINGS.blockMs
-      expect(navOf(feed.token, beginsMs)).toMatchObject({ price, updatedAtMs })
-      expect(beginsMs - updatedAtMs).toBeLessThan(WORLD_SETTINGS.blockMs)
+    expect(decoded.length).toBeGreaterThan(1)
+    for (const { price, updatedAtMs, number } of decoded) {
+      const startMs = GENESIS_MS + (number - 1) * WORLD_SETTINGS.blockMs
+      expect(navOf(feed.token, startMs)).toMatchObject({ price, updatedAtMs })
+      expect(startMs - updatedAtMs).toBeLessThan(WORLD_SETTINGS.blockMs)
     }
   })
 })
 
 describe('a devnet', () => {
-  const namesHeard = async (options: DevnetOptions) => {
+  const eventNamesOf = async (options: DevnetOptions) => {
     const devnet = await startDevnet({ blockMs: 2_000, flashblockMs: 2_000, ...options })
     onTestFinished(() => devnet.stop())
     const { head, oldest } = devnet.chain
@@ -161,18 +161,18 @@ describe('a devnet', () => {
 
   it.each<[string, DevnetOptions]>([
     ['at the pace of the clock', {}],
-    ['with fast blocks, when it is told to', { blockMs: 200, flashblockMs: 200, calendar: true }],
-  ])('keeps the calendar %s', async (_, options) => {
-    expect(await namesHeard(options)).toContain('Seized')
+    ['with fast blocks and the calendar option', { blockMs: 200, flashblockMs: 200, calendar: true }],
+  ])('runs the calendar %s', async (_, options) => {
+    expect(await eventNamesOf(options)).toContain('Seized')
   })
 
   it.each<[string, DevnetOptions]>([
     ['at manual pace', { pace: 'manual' }],
     ['without a market', { transactionsPerFlashblock: 0 }],
-    ['when it is told to keep none', { calendar: false }],
+    ['without the calendar option', { calendar: false }],
     ['with fast blocks', { blockMs: 200, flashblockMs: 200 }],
-  ])('has nothing of it %s', async (_, options) => {
-    const names = await namesHeard(options)
+  ])('runs no calendar %s', async (_, options) => {
+    const names = await eventNamesOf(options)
     names.delete('Transfer')
     names.delete('unknown')
     expect([...names]).toEqual([])

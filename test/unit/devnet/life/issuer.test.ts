@@ -13,16 +13,16 @@ const recordOf = (devnet: Devnet, which = symbol) => {
   const address = devnet.tokens.find((token) => token.symbol === which)?.contractAddress
   return devnet.list.records().find((record) => record.contract_address === address)
 }
-/** Makes a flashblock of what was ordered, and says what its logs say. */
+/** Makes a flashblock and decodes its logs. */
 const decodeFlashblock = (devnet: Devnet) => devnet.makeFlashblock().map(decodeLog)
 const pendingTimestamp = (devnet: Devnet) => BigInt(devnet.chain.pending.timestamp)
-/** Seals blocks until one is of this second. */
+/** Seals blocks until the head has reached this second. */
 const sealUntil = (devnet: Devnet, timestamp: number) => {
   while (devnet.chain.head.timestamp < timestamp) devnet.seal()
 }
 
-describe('a split at once', () => {
-  it('tells the multiplier twice, and the list has it once the block is sealed', async () => {
+describe('an immediate split', () => {
+  it('emits two logs, and the list has the multiplier once the block is sealed', async () => {
     const devnet = await startManualDevnet()
     const now = pendingTimestamp(devnet)
     const hash = devnet.issuer.split({ symbol, to: '2' })
@@ -37,7 +37,7 @@ describe('a split at once', () => {
     expect(recordOf(devnet)?.multiplier).toBe('2')
   })
 
-  it('meets what another in the same flashblock left', async () => {
+  it('starts from the result of another in the same flashblock', async () => {
     const devnet = await startManualDevnet()
     const now = pendingTimestamp(devnet)
     devnet.issuer.split({ symbol, to: '2' })
@@ -47,7 +47,7 @@ describe('a split at once', () => {
     expect(recordOf(devnet)?.multiplier).toBe('6.000000000000000001')
   })
 
-  it('gives up a schedule that lies ahead', async () => {
+  it('cancels a pending schedule', async () => {
     const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 60
     devnet.issuer.split({ symbol, to: '2', effectiveAt })
@@ -64,13 +64,13 @@ describe('a split at once', () => {
   it.each([
     ['dropped', (devnet: Devnet, hash: HexString) => void devnet.faults.drop(hash), () => {}],
     ['reorganised away', () => {}, (devnet: Devnet, hash: HexString) => void devnet.reorg(1, [hash])],
-  ])('is undone when its transaction is %s', async (_, before, then) => {
+  ])('is undone when its transaction is %s', async (_, beforeSeal, afterSeal) => {
     const devnet = await startManualDevnet()
     const hash = devnet.issuer.split({ symbol, to: '2' })
     devnet.makeFlashblock()
-    before(devnet, hash)
+    beforeSeal(devnet, hash)
     devnet.seal()
-    then(devnet, hash)
+    afterSeal(devnet, hash)
     expect(recordOf(devnet)?.multiplier).toBe('1')
     devnet.issuer.split({ symbol, to: '3' })
     expect(decodeFlashblock(devnet).at(-1)).toEqual(['UIMultiplierUpdated', WAD, 3n * WAD, pendingTimestamp(devnet)])
@@ -78,16 +78,16 @@ describe('a split at once', () => {
 })
 
 describe('a scheduled split', () => {
-  it('is told once, and takes effect in the first block of its second without a word', async () => {
+  it('emits one log, and takes effect without a log in the first block that reaches its second', async () => {
     const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 5
     devnet.issuer.split({ symbol, to: '20', effectiveAt })
     expect(decodeFlashblock(devnet)).toEqual([['UIMultiplierUpdated', WAD, 20n * WAD, BigInt(effectiveAt)]])
-    const seen = [0, 1, 2, 3].map(() => {
+    const observed = [0, 1, 2, 3].map(() => {
       const { timestamp, logs } = devnet.seal()
       return [timestamp - effectiveAt, logs.length, recordOf(devnet)?.multiplier]
     })
-    expect(seen).toEqual([
+    expect(observed).toEqual([
       [-5, 1, '1'],
       [-3, 0, '1'],
       [-1, 0, '1'],
@@ -97,7 +97,7 @@ describe('a scheduled split', () => {
     expect(decodeFlashblock(devnet)).toEqual([['UIMultiplierUpdated', 20n * WAD, 40n * WAD, BigInt(effectiveAt + 60)]])
   })
 
-  it('is refused while another lies ahead, until that is cancelled', async () => {
+  it('is refused while another is pending, until that one is cancelled', async () => {
     const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 4
     devnet.issuer.split({ symbol, to: '2', effectiveAt })
@@ -118,7 +118,7 @@ describe('a scheduled split', () => {
 })
 
 describe('an announcement', () => {
-  it('stands around the dividend that it announces', async () => {
+  it('surrounds the logs of the dividend that it announces', async () => {
     const devnet = await startManualDevnet()
     const now = pendingTimestamp(devnet)
     const [description, uri] = ['Cash dividend', 'https://example.invalid/dividend']
@@ -134,7 +134,7 @@ describe('an announcement', () => {
     expect(new Set(logs.map(({ transactionHash }) => transactionHash)).size).toBe(1)
   })
 
-  it('may be of a schedule, or of nothing', async () => {
+  it('may announce a schedule, or be only a notice', async () => {
     const devnet = await startManualDevnet()
     const effectiveAt = devnet.chain.pending.timestamp + 60
     devnet.issuer.announce({ symbol, id: 'split-1', split: { to: '2', effectiveAt } })
@@ -145,21 +145,21 @@ describe('an announcement', () => {
 })
 
 describe('a pause', () => {
-  it('tells what was asked, while the list has what comes of it', async () => {
+  it('emits the features of the call, while the list has all paused features', async () => {
     const devnet = await startManualDevnet()
-    const seen: unknown[] = []
-    for (const [act, features] of [
+    const observed: unknown[] = []
+    for (const [action, features] of [
       ['pause', [1, 0]],
       ['pause', [1, 3]],
       ['unpause', [0, 2]],
     ] as const) {
-      devnet.issuer[act]({ symbol, features })
-      const [name, updater, told] = decodeFlashblock(devnet)[0] ?? []
+      devnet.issuer[action]({ symbol, features })
+      const [name, updater, decoded] = decodeFlashblock(devnet)[0] ?? []
       expect(updater).toMatch(/^0x0{24}[0-9a-f]{40}$/)
       devnet.seal()
-      seen.push([name, told, recordOf(devnet)?.paused_features])
+      observed.push([name, decoded, recordOf(devnet)?.paused_features])
     }
-    expect(seen).toEqual([
+    expect(observed).toEqual([
       ['Paused', [1, 0], [0, 1]],
       ['Paused', [1, 3], [0, 1, 3]],
       ['Unpaused', [0, 2], [1, 3]],
@@ -173,9 +173,9 @@ describe('a memo', () => {
     devnet.issuer.transferWithMemo({ symbol, to: CAROL, raw: 7n, memo: MEMO })
     devnet.issuer.seize({ symbol, from: CAROL, raw: 5n, memo: MEMO })
     const [custodian, carol] = [toWord(devnet.custodian), toWord(CAROL)]
-    const told = decodeFlashblock(devnet)
-    const operator = told[3]?.[1]
-    expect(told).toEqual([
+    const decoded = decodeFlashblock(devnet)
+    const operator = decoded[3]?.[1]
+    expect(decoded).toEqual([
       ['Transfer', custodian, carol, 7n],
       ['Memo', custodian, MEMO],
       ['Transfer', carol, custodian, 5n],
@@ -186,7 +186,7 @@ describe('a memo', () => {
     expect(devnet.chain.valueAt(tokenBalanceKey(devnet.list.addressOf(symbol), CAROL), 'pending')).toBe(2n)
   })
 
-  it('may follow a mint, which the custodian sends', async () => {
+  it('follows a mint that the custodian sends', async () => {
     const devnet = await startManualDevnet()
     devnet.issuer.transferWithMemo({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO })
     expect(decodeFlashblock(devnet).map(([name, by]) => [name, by])).toEqual([
@@ -196,8 +196,8 @@ describe('a memo', () => {
   })
 })
 
-describe('a renaming', () => {
-  it('is on the list once it is sealed, and the old symbol still finds the token', async () => {
+describe('a new name or symbol', () => {
+  it('is on the list once it is sealed, while the old symbol still finds the token', async () => {
     const devnet = await startManualDevnet()
     const address = devnet.list.addressOf(symbol)
     devnet.issuer.rename({ symbol, to: 'TSLRc', name: 'Tesla Robotics Ärö' })
@@ -211,7 +211,7 @@ describe('a renaming', () => {
     expect([devnet.list.addressOf(symbol), devnet.list.addressOf('TSLRc')]).toEqual([address, address])
   })
 
-  it('leaves what a test says of the record', async () => {
+  it('does not replace a value that a test has set on the list', async () => {
     const devnet = await startManualDevnet()
     devnet.list.change(symbol, { symbol: 'TSLA', multiplier: '7', paused_features: [9] })
     devnet.issuer.rename({ symbol: 'TSLA', to: 'TSLRc' })
@@ -221,7 +221,7 @@ describe('a renaming', () => {
     expect(recordOf(devnet)).toMatchObject({ symbol: 'TSLA', multiplier: '7', paused_features: [9] })
   })
 
-  it('is refused at once when a slot cannot hold it, as is what says nothing', async () => {
+  it('is refused at once if it is too long for a slot or changes nothing', async () => {
     const devnet = await startManualDevnet()
     expect(() => devnet.issuer.rename({ symbol, name: 'x'.repeat(32) })).toThrow('longer than 31 bytes')
     expect(() => devnet.issuer.rename({ symbol })).toThrow('there is nothing to do')
@@ -229,8 +229,8 @@ describe('a renaming', () => {
   })
 })
 
-describe('what else a token says of itself', () => {
-  it('is told in one transaction, a removed field with an empty value', async () => {
+describe('other token details', () => {
+  it('change in one transaction, with an empty value for a removed field', async () => {
     const devnet = await startManualDevnet()
     devnet.issuer.updateDetails({
       symbol,
@@ -239,13 +239,13 @@ describe('what else a token says of itself', () => {
       supplyCap: 5n,
     })
     devnet.issuer.updateDetails({ symbol, supplyCap: 6n })
-    const told = decodeFlashblock(devnet)
-    expect(told.slice(0, 3)).toEqual([
+    const decoded = decodeFlashblock(devnet)
+    expect(decoded.slice(0, 3)).toEqual([
       ['ContractURIUpdated'],
       ['ExtraMetadataUpdated', 'lei', 'X'],
       ['ExtraMetadataUpdated', 'old', ''],
     ])
-    expect(told.slice(3).map(([name, , from, to]) => [name, from, to])).toEqual([
+    expect(decoded.slice(3).map(([name, , from, to]) => [name, from, to])).toEqual([
       ['SupplyCapUpdated', 2n ** 128n - 1n, 5n],
       ['SupplyCapUpdated', 5n, 6n],
     ])

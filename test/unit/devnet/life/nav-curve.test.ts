@@ -8,15 +8,15 @@ const MONDAY_MS = Date.UTC(2026, 10, 16)
 const SATURDAY_MS = MONDAY_MS + 120 * HOUR_MS
 
 const roundsOf = (seed: string, symbol: string, fromMs: number, hours: number) => {
-  const token = tokens.find((one) => one.symbol === symbol)
+  const token = tokens.find((candidate) => candidate.symbol === symbol)
   if (!token) throw new Error(`no token ${symbol}`)
   const navOf = createNavCurve(seed)
-  const looks = Array.from({ length: hours * 720 }, (_, at) => navOf(token, fromMs + at * 5_000))
-  return [...new Map(looks.flatMap((round) => round ?? []).map((round) => [round.updatedAtMs, round])).values()]
+  const readings = Array.from({ length: hours * 720 }, (_, index) => navOf(token, fromMs + index * 5_000))
+  return [...new Map(readings.flatMap((round) => round ?? []).map((round) => [round.updatedAtMs, round])).values()]
 }
 
 describe('a reference value', () => {
-  it('has a round when it moved past the deviation, and at the heartbeat', () => {
+  it('has a round at each heartbeat, and when it moved past the deviation', () => {
     const rounds = roundsOf('nav', 'AAPLc', MONDAY_MS, 3)
     expect(rounds.length).toBeGreaterThan(20)
     for (const [at, { price, updatedAtMs }] of rounds.entries()) {
@@ -28,7 +28,7 @@ describe('a reference value', () => {
     }
   })
 
-  it('is the same for who looks first now and who looked all along', () => {
+  it('does not depend on earlier reads', () => {
     const [apple] = tokens
     if (!apple) throw new Error('no token')
     const all = createNavCurve('nav')
@@ -42,28 +42,28 @@ describe('a reference value', () => {
     }
   })
 
-  it('has nothing but heartbeats of the held value on a weekend', () => {
+  it('has only heartbeats with the same price on a weekend', () => {
     const rounds = roundsOf('nav', 'TSLAc', SATURDAY_MS, 6)
     expect(rounds.map(({ updatedAtMs }) => (updatedAtMs - SATURDAY_MS) / HOUR_MS)).toEqual([0, 1, 2, 3, 4, 5])
     expect(new Set(rounds.map(({ price }) => price)).size).toBe(1)
   })
 
-  it('is absent for a new listing', () => {
+  it('is absent for a token without one', () => {
     expect(roundsOf('nav', 'INTCc', MONDAY_MS, 1)).toEqual([])
   })
 })
 
-describe('a feed in trouble', () => {
-  const roundsAt = (symbol: string, looks: readonly number[]) => {
-    const token = tokens.find((one) => one.symbol === symbol)
+describe('a faulty feed', () => {
+  const roundsAt = (symbol: string, times: readonly number[]) => {
+    const token = tokens.find((candidate) => candidate.symbol === symbol)
     if (!token) throw new Error(`no token ${symbol}`)
     const navOf = withFeedFaults(createNavCurve('nav'))
-    return looks.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))
+    return times.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))
   }
   const every = (stepMs: number, hours: number) =>
     Array.from({ length: (hours * HOUR_MS) / stepMs }, (_, at) => MONDAY_MS + at * stepMs)
 
-  it('stops for longer than 26 hours, and is heard again', () => {
+  it('stops for longer than 26 hours, and then publishes again', () => {
     const ages = roundsAt('SPCXc', every(HOUR_MS, 144)).map(({ now, updatedAtMs }) => (now - updatedAtMs) / HOUR_MS)
     expect(Math.max(...ages)).toBeGreaterThan(26)
     expect(Math.max(...ages)).toBeLessThan(72)
@@ -71,7 +71,7 @@ describe('a feed in trouble', () => {
     expect(ages.filter((age) => age > 26).length).toBeGreaterThan(60)
   })
 
-  it('says a fresh zero for some minutes, and then a newer price', () => {
+  it('publishes a fresh zero for some minutes, and then a newer price', () => {
     const rounds = roundsAt('CRCLc', every(5_000, 1))
     const zeros = rounds.filter(({ price }) => price === 0)
     expect(zeros.length).toBe((2 * 3 * 60) / 5)
@@ -81,11 +81,11 @@ describe('a feed in trouble', () => {
     }
   })
 
-  it('is none of the others', () => {
-    const looks = every(HOUR_MS, 100)
+  it('does not affect the other feeds', () => {
+    const times = every(HOUR_MS, 100)
     const [apple] = tokens
     if (!apple) throw new Error('no token')
     const navOf = createNavCurve('nav')
-    expect(roundsAt('AAPLc', looks)).toMatchObject(looks.map((now) => navOf(apple, now) ?? {}))
+    expect(roundsAt('AAPLc', times)).toMatchObject(times.map((now) => navOf(apple, now) ?? {}))
   })
 })

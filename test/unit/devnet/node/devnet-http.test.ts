@@ -22,13 +22,13 @@ describe('HTTP', () => {
     expect(devnet.requests).toMatchObject({ post: 1, eth_chainId: 0, list: 1 })
   })
 
-  it('is answered with another body', async () => {
+  it('answers with another body', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.rpc = { status: 502, body: '"bad gateway"' }
     expect((await post(devnet, {})).json).toBe('bad gateway')
   })
 
-  it('is answered late', async () => {
+  it('answers late', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.delayMs = 30
     const before = performance.now()
@@ -36,18 +36,18 @@ describe('HTTP', () => {
     expect(performance.now() - before).toBeGreaterThan(25)
   })
 
-  it('hears and never answers, while sockets do', async () => {
+  it('hangs without an answer, while sockets still answer', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     devnet.faults.hangs = true
-    const patience = new AbortController()
+    const abort = new AbortController()
     const ends: unknown[] = []
     const ask = async (url: string, init: RequestInit = {}) => {
-      const end = await fetch(url, { ...init, signal: patience.signal }).catch((error: unknown) => error)
+      const end = await fetch(url, { ...init, signal: abort.signal }).catch((error: unknown) => error)
       ends.push(end)
     }
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
-    const asked = [
+    const requests = [
       ask(devnet.rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body }),
       ask(devnet.stocksUrl),
     ]
@@ -57,20 +57,20 @@ describe('HTTP', () => {
     await rpcResult(devnet, 'eth_chainId')
     expect((await fetch(devnet.stocksUrl)).status).toBe(200)
     expect(ends).toEqual([])
-    patience.abort()
-    await Promise.all(asked)
+    abort.abort()
+    await Promise.all(requests)
     expect(ends).toMatchObject([{ name: 'AbortError' }, { name: 'AbortError' }])
   })
 
   it('breaks off in the middle of a body', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.cutBody = true
-    const whole = devnet.list.body().length
+    const { length } = devnet.list.body()
     const response = await fetch(devnet.stocksUrl)
-    expect([response.status, response.headers.get('content-length')]).toEqual([200, String(whole)])
+    expect([response.status, response.headers.get('content-length')]).toEqual([200, String(length)])
     await expect(response.text()).rejects.toThrow('terminated')
     await expect(rpcResult(devnet, 'eth_getBlockByNumber', 'latest', true)).rejects.toThrow('terminated')
     devnet.faults.clear()
-    expect(await (await fetch(devnet.stocksUrl)).text()).toHaveLength(whole)
+    expect(await (await fetch(devnet.stocksUrl)).text()).toHaveLength(length)
   })
 })

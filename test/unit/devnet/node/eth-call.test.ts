@@ -18,7 +18,7 @@ const views = {
   latestRoundData: '0xfeaf968c',
 } as const
 
-/** The words that a call answers. */
+/** The words of a call's answer. */
 const call = async (devnet: Devnet, to: string, view: keyof typeof views, at = 'latest') => {
   const answer = z.string().parse(await rpcResult(devnet, 'eth_call', { to, data: views[view] }, at))
   return answer
@@ -39,38 +39,38 @@ describe('eth_call', () => {
     expect(devnet.requests).toMatchObject({ eth_call: 1, unknown: 0 })
   })
 
-  it('tells the multiplier of a block by the block: before a schedule, while it lies ahead, and after', async () => {
+  it('answers the multiplier at a block: before, during and after a schedule', async () => {
     const devnet = await startManualDevnet({ calls: true })
     const token = devnet.list.addressOf(symbol)
     const effectiveAt = devnet.chain.pending.timestamp + 2
     devnet.issuer.split({ symbol, to: '2', effectiveAt })
     devnet.makeFlashblock()
     const multipliersAt = async (at: string) => {
-      const seen = []
+      const values = []
       for (const view of ['multiplier', 'uiMultiplier', 'newUIMultiplier', 'effectiveAt'] as const) {
-        seen.push((await call(devnet, token, view, at))?.[0])
+        values.push((await call(devnet, token, view, at))?.[0])
       }
-      return seen
+      return values
     }
-    const [ahead, after] = [
+    const [scheduled, effective] = [
       [WAD, WAD, 2n * WAD, BigInt(effectiveAt)],
       [2n * WAD, 2n * WAD, 2n * WAD, BigInt(effectiveAt)],
     ]
     expect(await multipliersAt('latest')).toEqual([WAD, WAD, WAD, 0n])
-    expect(await multipliersAt('pending')).toEqual(ahead)
+    expect(await multipliersAt('pending')).toEqual(scheduled)
     const { number } = devnet.seal()
-    expect(await multipliersAt('pending')).toEqual(after)
+    expect(await multipliersAt('pending')).toEqual(effective)
     devnet.seal()
-    expect(await multipliersAt('latest')).toEqual(after)
-    expect(await multipliersAt(`0x${number.toString(16)}`)).toEqual(ahead)
+    expect(await multipliersAt('latest')).toEqual(effective)
+    expect(await multipliersAt(`0x${number.toString(16)}`)).toEqual(scheduled)
   })
 
-  it('tells the multipliers that tokens have from the beginning', async () => {
+  it('answers the initial multiplier of a token', async () => {
     const devnet = await startManualDevnet({ calls: true })
     expect(await call(devnet, devnet.list.addressOf('NVDAc'), 'uiMultiplier')).toEqual([1_000_537_939_576_369_481n])
   })
 
-  it('tells which features are paused', async () => {
+  it('answers the paused features', async () => {
     const devnet = await startManualDevnet({ calls: true })
     devnet.issuer.pause({ symbol, features: [3, 0] })
     devnet.makeFlashblock()
@@ -79,7 +79,7 @@ describe('eth_call', () => {
     expect(await call(devnet, token, 'pausedFeatures')).toEqual([32n, 0n])
   })
 
-  it('tells of a feed what stands behind its proxy, and its newest round under the number of the phase', async () => {
+  it('answers the aggregator, phase and newest round of a feed, with the phase in the round number', async () => {
     const devnet = await startManualDevnet({ calls: true })
     const { proxy, aggregator, phase } = devnet.feeds[symbol] ?? {}
     const updatedAt = devnet.chain.pending.timestamp
@@ -95,7 +95,7 @@ describe('eth_call', () => {
     expect(await call(devnet, feed, 'latestRoundData')).toEqual([number, 43_825_000_000n, ...times, number])
   })
 
-  it('tells at the beginning the round that the list has', async () => {
+  it('answers the same round as the list at the start', async () => {
     const devnet = await startManualDevnet({ calls: true })
     const { nav_price, nav_price_updated_at } = devnet.list.records().find((record) => record.symbol === symbol) ?? {}
     const [, answer, , updatedAt] = (await call(devnet, devnet.feeds[symbol]?.proxy ?? '', 'latestRoundData')) ?? []
@@ -106,16 +106,16 @@ describe('eth_call', () => {
   })
 
   it.each([
-    ['an unknown function of a token', (devnet: Devnet) => devnet.list.addressOf(symbol), '0x70a08231'],
-    ['a function of tokens of a feed', (devnet: Devnet) => devnet.feeds[symbol]?.proxy, views.uiMultiplier],
-    ['no function', (devnet: Devnet) => devnet.list.addressOf(symbol), '0x'],
+    ['an unknown token function', (devnet: Devnet) => devnet.list.addressOf(symbol), '0x70a08231'],
+    ['a token function called on a feed', (devnet: Devnet) => devnet.feeds[symbol]?.proxy, views.uiMultiplier],
+    ['empty calldata', (devnet: Devnet) => devnet.list.addressOf(symbol), '0x'],
   ])('reverts for %s', async (_, calleeOf, data) => {
     const devnet = await startManualDevnet({ calls: true })
     const { status, error } = await rpcCall(devnet, 'eth_call', { to: calleeOf(devnet), data }, 'latest')
     expect({ status, error }).toEqual({ status: 200, error: { code: 3, message: 'execution reverted' } })
   })
 
-  it('answers nothing where there is no code, takes input for data, and is of the newest block unless it is said', async () => {
+  it('answers 0x without code, accepts input instead of data, and defaults to the latest block', async () => {
     const devnet = await startManualDevnet({ calls: true })
     expect(await rpcResult(devnet, 'eth_call', { to: ALICE, data: views.uiMultiplier })).toBe('0x')
     const to = devnet.list.addressOf(symbol)

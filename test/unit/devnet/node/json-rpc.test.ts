@@ -20,7 +20,7 @@ const QUANTITY = /^0x(0|[1-9a-f][0-9a-f]*)$/
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 const quantity = (amount: number) => `0x${amount.toString(16)}`
 
-// One devnet for what only reads: two transfers sealed, one pre-confirmed.
+// Shared by the tests that only read: two transfers are sealed, one is pre-confirmed.
 let devnet: Devnet
 let token: string
 beforeAll(async () => {
@@ -39,25 +39,25 @@ afterAll(() => devnet.stop())
 const block = async (at: string, full = false) =>
   BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', at, full))
 
-describe('the envelope', () => {
-  it('answers with jsonrpc 2.0 and the id of the request', async () => {
+describe('a JSON-RPC request', () => {
+  it('gets an answer with jsonrpc 2.0 and its id', async () => {
     for (const id of [7, 'seven', null]) {
       const { json } = await post(devnet, { jsonrpc: '2.0', id, method: 'eth_chainId', params: [] })
       expect(json).toEqual({ jsonrpc: '2.0', id, result: quantity(devnet.chainId) })
     }
   })
 
-  it('is taken on / as on /rpc', async () => {
+  it('is accepted on / as on /rpc', async () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber' })
     const response = await fetch(devnet.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
     expect(await response.json()).toMatchObject({ result: quantity(devnet.chain.head.number) })
   })
 
-  it('answers a batch, each with its own result or error', async () => {
+  it('gets its own result or error in a batch', async () => {
     const { status, json } = await post(devnet, [
       { jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] },
       { jsonrpc: '2.0', id: 2, method: 'eth_nothing', params: [] },
-      'rubbish',
+      'garbage',
     ])
     expect(status).toBe(200)
     expect(json).toMatchObject([
@@ -80,14 +80,14 @@ describe('the envelope', () => {
     ['a request over 1 MiB', { ...call, params: ['x'.repeat(1_100_000)] }, -32021, 413],
     ['an unknown method', { ...call, method: 'eth_sendTransaction' }, -32601, 200],
     ['a subscription without a socket', { ...call, method: 'eth_subscribe', params: ['logs'] }, -32601, 200],
-    ['a name of every object', { ...call, method: 'constructor' }, -32601, 200],
-  ])('refuses %s', async (_, body, code, status) => {
+    ['a property that every object has', { ...call, method: 'constructor' }, -32601, 200],
+  ])('is refused for %s', async (_, body, code, status) => {
     const answer = await post(devnet, body)
     expect(answer.status).toBe(status)
     expect(answer.json).toMatchObject({ jsonrpc: '2.0', error: { code } })
   })
 
-  it('refuses another content type than application/json', async () => {
+  it('is refused with another content type than application/json', async () => {
     expect((await post(devnet, call, { 'content-type': 'text/plain' })).status).toBe(415)
   })
 })
@@ -97,19 +97,19 @@ describe('parameters', () => {
     ['a block that is neither number nor tag', 'eth_getBlockByNumber', ['newest', false]],
     ['a block number with a leading zero', 'eth_getBlockByNumber', ['0x01', false]],
     ['a block number that is a number', 'eth_getBlockByNumber', [1, false]],
-    ['no fullTransactions', 'eth_getBlockByNumber', ['latest']],
-    ['no block', 'eth_getBlockByNumber', []],
-    ['no filter', 'eth_getLogs', []],
+    ['a missing fullTransactions', 'eth_getBlockByNumber', ['latest']],
+    ['a missing block', 'eth_getBlockByNumber', []],
+    ['a missing filter', 'eth_getLogs', []],
     ['a filter without any criterion', 'eth_getLogs', [{}]],
     ['an address that is too short', 'eth_getLogs', [{ address: '0x12' }]],
-    ['a topic that is no word', 'eth_getLogs', [{ topics: ['0x12'] }]],
+    ['a topic that is too short', 'eth_getLogs', [{ topics: ['0x12'] }]],
     ['five topics', 'eth_getLogs', [{ topics: [null, null, null, null, null] }]],
-    ['no block for receipts', 'eth_getBlockReceipts', []],
-    ['a slot that is no hex', 'eth_getStorageAt', [ALICE, 'two', 'latest']],
-    ['no block for a slot', 'eth_getStorageAt', [ALICE, '0x2']],
-    ['no block for a count', 'eth_getTransactionCount', [ALICE]],
-    ['no block for code', 'eth_getCode', [ALICE]],
-    ['no address for a balance', 'eth_getBalance', ['latest', 'latest']],
+    ['receipts of no block', 'eth_getBlockReceipts', []],
+    ['a slot that is not hex', 'eth_getStorageAt', [ALICE, 'two', 'latest']],
+    ['a slot at no block', 'eth_getStorageAt', [ALICE, '0x2']],
+    ['a count at no block', 'eth_getTransactionCount', [ALICE]],
+    ['code at no block', 'eth_getCode', [ALICE]],
+    ['a balance of no address', 'eth_getBalance', ['latest', 'latest']],
   ])('are refused with -32602 for %s', async (_, method, params) => {
     expect((await rpcCall(devnet, method, ...params)).error?.code).toBe(-32602)
   })
@@ -155,7 +155,7 @@ describe('eth_getBlockByNumber', () => {
     })
   })
 
-  it('answers hashes, or whole transactions when fullTransactions is true', async () => {
+  it('answers hashes, or full transactions when fullTransactions is true', async () => {
     const { transactions: hashes, number, hash } = await block('latest')
     const { transactions } = await block('latest', true)
     expect(hashes).toHaveLength(2)
@@ -173,37 +173,38 @@ describe('eth_getBlockByNumber', () => {
     )
   })
 
-  it('numbers pending one above latest, on latest as its parent, without a hash or a state root', async () => {
+  it('answers pending one above latest, with latest as its parent and without a hash or a state root', async () => {
     const [latest, pending] = [await block('latest'), await block('pending')]
     expect(Number(pending.number)).toBe(Number(latest.number) + 1)
     expect(pending).toMatchObject({ hash: ZERO_HASH, stateRoot: ZERO_HASH, parentHash: latest.hash })
     expect(Number(pending.timestamp)).toBe(Number(latest.timestamp) + 2)
   })
 
-  it('shows in pending the transactions, gas and data pre-confirmed so far, and in latest all that were sealed', async () => {
-    const own = await startManualDevnet()
-    const seen = async (tag: string) => BlockSchema.parse(await rpcResult(own, 'eth_getBlockByNumber', tag, false))
+  it('answers the pre-confirmed transactions, gas and data in pending, and the sealed ones in latest', async () => {
+    const freshDevnet = await startManualDevnet()
+    const blockAt = async (tag: string) =>
+      BlockSchema.parse(await rpcResult(freshDevnet, 'eth_getBlockByNumber', tag, false))
     const sizes: unknown[] = []
     for (let made = 0; made < 3; made++) {
-      const { transactions, gasUsed, blobGasUsed } = await seen('pending')
+      const { transactions, gasUsed, blobGasUsed } = await blockAt('pending')
       sizes.push([transactions.length, Number(gasUsed) > made, Number(blobGasUsed) > made])
-      own.transfer({ symbol: 'TSLAc', raw: 1n, to: BOB })
-      own.makeFlashblock()
+      freshDevnet.transfer({ symbol: 'TSLAc', raw: 1n, to: BOB })
+      freshDevnet.makeFlashblock()
     }
     expect(sizes).toEqual([
       [0, false, false],
       [1, true, true],
       [2, true, true],
     ])
-    const before = await seen('pending')
-    own.seal()
-    const after = await seen('latest')
+    const before = await blockAt('pending')
+    freshDevnet.seal()
+    const after = await blockAt('latest')
     expect(after).toMatchObject({ transactions: before.transactions, gasUsed: before.gasUsed, number: before.number })
     expect(after.hash).not.toBe(ZERO_HASH)
-    expect((await seen('pending')).transactions).toEqual([])
+    expect((await blockAt('pending')).transactions).toEqual([])
   })
 
-  it('chains by parent hash', async () => {
+  it('links blocks by parent hash', async () => {
     const head = devnet.chain.head.number
     for (let number = head; number > head - 20; number--) {
       expect((await block(quantity(number))).parentHash).toBe((await block(quantity(number - 1))).hash)
@@ -216,7 +217,7 @@ describe('eth_getBlockByNumber', () => {
     expect(BigInt((await block('safe')).logsBloom)).toBe(0n)
   })
 
-  it('trails latest with safe, and safe with finalized', async () => {
+  it('answers safe behind latest, and finalized behind safe', async () => {
     const numbers = await Promise.all(
       ['finalized', 'safe', 'latest'].map(async (tag) => Number((await block(tag)).number)),
     )
@@ -224,13 +225,13 @@ describe('eth_getBlockByNumber', () => {
     expect(numbers).toEqual([head - 100, head - 30, head])
   })
 
-  it('begins with block 0 at earliest', async () => {
+  it('answers block 0 for earliest', async () => {
     expect((await block('earliest')).number).toBe('0x0')
   })
 
   it.each([
     ['a number above the head', () => quantity(devnet.chain.head.number + 1)],
-    ['a number of the far future', () => `0x${'f'.repeat(64)}`],
+    ['a number far above the head', () => `0x${'f'.repeat(64)}`],
     ['a block that is no longer kept', () => '0x5'],
   ])('is null for %s', async (_, at) => {
     expect(await rpcResult(devnet, 'eth_getBlockByNumber', at(), false)).toBeNull()
@@ -249,7 +250,7 @@ describe('eth_getLogs', () => {
     }
   })
 
-  it('answers a sealed log with its place', async () => {
+  it('answers a sealed log with its block and indexes', async () => {
     const { hash, timestamp } = await block('latest')
     expect(await getLogs(devnet, { fromBlock: 'latest', toBlock: 'latest' })).toMatchObject([
       { blockHash: hash, blockNumber: number(), blockTimestamp: timestamp, transactionIndex: '0x0', logIndex: '0x0' },
@@ -257,7 +258,7 @@ describe('eth_getLogs', () => {
     ])
   })
 
-  it('answers a pre-confirmed log with its place, but a block hash of zeros', async () => {
+  it('answers a pre-confirmed log with its indexes and a zero block hash', async () => {
     expect(await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })).toMatchObject([
       { blockHash: ZERO_HASH, blockNumber: number(1), transactionIndex: '0x0', logIndex: '0x0', removed: false },
     ])
@@ -269,8 +270,8 @@ describe('eth_getLogs', () => {
     ['latest to pending', { fromBlock: 'latest', toBlock: 'pending' }, 3],
     ['pending to pending', { fromBlock: 'pending', toBlock: 'pending' }, 1],
     ['pending to latest', { fromBlock: 'pending', toBlock: 'latest' }, 0],
-    ['pending alone', { fromBlock: 'pending' }, 0],
-    ['to pending alone', { toBlock: 'pending' }, 3],
+    ['only from pending', { fromBlock: 'pending' }, 0],
+    ['only to pending', { toBlock: 'pending' }, 3],
     ['safe to latest', { fromBlock: 'safe', toBlock: 'latest' }, 2],
     ['finalized to safe', { fromBlock: 'finalized', toBlock: 'safe' }, 0],
     ['earliest to earliest', { fromBlock: 'earliest', toBlock: 'earliest' }, 0],
@@ -280,13 +281,13 @@ describe('eth_getLogs', () => {
 
   it.each<[string, () => Record<string, unknown>, number]>([
     [
-      'from a number to pending: sealed ones and then pre-confirmed',
+      'from a number to pending, first sealed and then pre-confirmed logs',
       () => ({ fromBlock: number(), toBlock: 'pending' }),
       3,
     ],
     ['from a number to a number', () => ({ fromBlock: number(-5), toBlock: number() }), 2],
-    ['to a number above the head, as far as there are blocks', () => ({ fromBlock: number(), toBlock: number(9) }), 2],
-    ['from above the head, which is nothing', () => ({ fromBlock: number(1), toBlock: number(5) }), 0],
+    ['to a number above the head, up to the head', () => ({ fromBlock: number(), toBlock: number(9) }), 2],
+    ['from above the head, which finds nothing', () => ({ fromBlock: number(1), toBlock: number(5) }), 0],
     ['from above the head to pending', () => ({ fromBlock: number(1), toBlock: 'pending' }), 1],
     ['a block by its hash', () => ({ blockHash: devnet.chain.head.hash }), 2],
     [
@@ -302,11 +303,11 @@ describe('eth_getLogs', () => {
   it.each<[string, () => Record<string, unknown>, number]>([
     ['one address, in any case', () => ({ address: token.toUpperCase().replace('0X', '0x') }), 2],
     ['a list of addresses', () => ({ address: [ALICE, token] }), 2],
-    ['an address that did nothing', () => ({ address: ALICE }), 0],
+    ['an address without logs', () => ({ address: ALICE }), 0],
     ['the first topic', () => ({ topics: [TRANSFER] }), 2],
     ['null for any', () => ({ topics: [null, padded(ALICE)] }), 1],
     [
-      'one of several',
+      'one of several topics',
       () => ({
         topics: [
           [TRANSFER, ZERO_HASH],
@@ -330,18 +331,18 @@ describe('eth_getLogs', () => {
       'block range greater than 2000 max',
     ],
     [
-      'everything from earliest',
+      'the whole chain from earliest',
       () => ({ fromBlock: 'earliest', toBlock: 'pending' }),
       -32602,
       'block range greater than 2000 max',
     ],
     [
-      'a range that ends before it begins',
+      'a range that ends before it starts',
       () => ({ fromBlock: 'latest', toBlock: 'safe' }),
       -32602,
       'invalid block range params',
     ],
-    ['a hash of no block', () => ({ blockHash: ZERO_HASH }), -32001, `block not found: hash ${ZERO_HASH}`],
+    ['an unknown block hash', () => ({ blockHash: ZERO_HASH }), -32001, `block not found: hash ${ZERO_HASH}`],
     [
       'blocks that are no longer kept',
       () => ({ fromBlock: number(-1999), toBlock: number() }),
@@ -353,27 +354,27 @@ describe('eth_getLogs', () => {
     expect({ status, error }).toEqual({ status: 200, error: { code, message } })
   })
 
-  it('answers exactly 2,000 blocks once there are so many', async () => {
-    const own = await startManualDevnet()
-    for (let more = 0; more < 1_600; more++) own.seal()
-    const head = own.chain.head.number
-    expect(await getLogs(own, { fromBlock: quantity(head - 1_999), toBlock: 'pending' })).toEqual([])
-    expect(own.chain.head.number - own.chain.oldest).toBe(2_047)
-    expect(own.chain.block(own.chain.oldest - 1)).toBeUndefined()
+  it('answers a range of exactly 2,000 blocks once the chain has them', async () => {
+    const freshDevnet = await startManualDevnet()
+    for (let more = 0; more < 1_600; more++) freshDevnet.seal()
+    const head = freshDevnet.chain.head.number
+    expect(await getLogs(freshDevnet, { fromBlock: quantity(head - 1_999), toBlock: 'pending' })).toEqual([])
+    expect(freshDevnet.chain.head.number - freshDevnet.chain.oldest).toBe(2_047)
+    expect(freshDevnet.chain.block(freshDevnet.chain.oldest - 1)).toBeUndefined()
   })
 
   it.each<[string, 'rangeBound' | 'resultsBound', string]>([
     ['a smaller range', 'rangeBound', 'block range greater than 1 max'],
     ['fewer results', 'resultsBound', 'query exceeds max results 1'],
-  ])('can be told to allow %s', async (_, bound, message) => {
-    const own = await startManualDevnet()
-    own.transfer({ symbol: 'TSLAc', raw: 1n })
-    own.transfer({ symbol: 'TSLAc', raw: 2n })
-    own.makeFlashblock()
-    own.seal()
-    own.faults[bound] = 1
-    const from = quantity(own.chain.head.number - 1)
-    expect((await rpcCall(own, 'eth_getLogs', { fromBlock: from, toBlock: 'latest' })).error).toEqual({
+  ])('allows only %s with a lower bound', async (_, bound, message) => {
+    const freshDevnet = await startManualDevnet()
+    freshDevnet.transfer({ symbol: 'TSLAc', raw: 1n })
+    freshDevnet.transfer({ symbol: 'TSLAc', raw: 2n })
+    freshDevnet.makeFlashblock()
+    freshDevnet.seal()
+    freshDevnet.faults[bound] = 1
+    const from = quantity(freshDevnet.chain.head.number - 1)
+    expect((await rpcCall(freshDevnet, 'eth_getLogs', { fromBlock: from, toBlock: 'latest' })).error).toEqual({
       code: -32602,
       message,
     })
@@ -407,13 +408,13 @@ describe('eth_getBlockReceipts', () => {
     ['safe', 0],
     ['finalized', 0],
     ['earliest', 0],
-  ])('has one for each transaction of %s', async (tag, count) => {
+  ])('answers one receipt for each transaction of %s', async (tag, count) => {
     const receipts = Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', tag))
     expect(receipts).toHaveLength(count)
     expect(receipts.map((receipt) => receipt.transactionHash)).toEqual((await block(tag)).transactions)
   })
 
-  it('adds the gas up to the block, and has the logs of the block', async () => {
+  it('sums up the gas of the block, and has the logs of the block', async () => {
     const receipts = Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', 'latest'))
     expect(receipts.at(-1)?.cumulativeGasUsed).toBe((await block('latest')).gasUsed)
     expect(receipts.flatMap((receipt) => receipt.logs)).toEqual(await getLogs(devnet, { fromBlock: 'latest' }))
@@ -424,8 +425,8 @@ describe('eth_getBlockReceipts', () => {
   })
 
   it('is refused with 403 on a public endpoint, which is the default', async () => {
-    const own = await startManualDevnet()
-    const { status, error } = await rpcCall(own, 'eth_getBlockReceipts', 'latest')
+    const freshDevnet = await startManualDevnet()
+    const { status, error } = await rpcCall(freshDevnet, 'eth_getBlockReceipts', 'latest')
     expect({ status, error }).toEqual({
       status: 403,
       error: { code: -32601, message: 'rpc method is not whitelisted' },
@@ -433,7 +434,7 @@ describe('eth_getBlockReceipts', () => {
   })
 })
 
-describe('state', () => {
+describe('account state', () => {
   const tags = ['earliest', 'finalized', 'safe', 'latest', 'pending']
 
   it.each([
@@ -446,19 +447,19 @@ describe('state', () => {
     expect(await rpcResult(devnet, 'eth_getTransactionCount', ALICE, tag)).toBe(count)
   })
 
-  it('holds the total supply at slot 2, pre-confirmed or sealed', async () => {
-    const own = await startManualDevnet()
+  it('has the total supply at slot 2, pre-confirmed or sealed', async () => {
+    const freshDevnet = await startManualDevnet()
     const supplyAt = async (tag: string) =>
-      BigInt(z.string().parse(await rpcResult(own, 'eth_getStorageAt', token, '0x2', tag)))
+      BigInt(z.string().parse(await rpcResult(freshDevnet, 'eth_getStorageAt', token, '0x2', tag)))
     const before = await supplyAt('latest')
-    own.transfer({ symbol: 'AAPLc', from: ZERO, raw: 70n })
-    own.makeFlashblock()
+    freshDevnet.transfer({ symbol: 'AAPLc', from: ZERO, raw: 70n })
+    freshDevnet.makeFlashblock()
     expect([await supplyAt('latest'), await supplyAt('pending')]).toEqual([before, before + 70n])
-    own.seal()
+    freshDevnet.seal()
     expect([await supplyAt('safe'), await supplyAt('latest')]).toEqual([before, before + 70n])
   })
 
-  it.each(['0x2', `0x${'2'.padStart(64, '0')}`])('takes the slot as %s', async (slot) => {
+  it.each(['0x2', `0x${'2'.padStart(64, '0')}`])('accepts the slot as %s', async (slot) => {
     expect(await rpcResult(devnet, 'eth_getStorageAt', token, slot, 'latest')).toMatch(hex(64))
   })
 
@@ -472,14 +473,14 @@ describe('state', () => {
   })
 
   it('shows the code of a new token before the block is sealed', async () => {
-    const own = await startManualDevnet()
+    const freshDevnet = await startManualDevnet()
     const fresh = `0xb2${'0'.repeat(36)}99`
-    own.transfer({ address: fresh, from: ZERO, to: ALICE, raw: 1n })
-    own.makeFlashblock()
-    expect(await rpcResult(own, 'eth_getCode', fresh, 'latest')).toBe('0x')
-    expect(await rpcResult(own, 'eth_getCode', fresh, 'pending')).toBe('0xef')
-    own.seal()
-    expect(await rpcResult(own, 'eth_getCode', fresh, 'latest')).toBe('0xef')
+    freshDevnet.transfer({ address: fresh, from: ZERO, to: ALICE, raw: 1n })
+    freshDevnet.makeFlashblock()
+    expect(await rpcResult(freshDevnet, 'eth_getCode', fresh, 'latest')).toBe('0x')
+    expect(await rpcResult(freshDevnet, 'eth_getCode', fresh, 'pending')).toBe('0xef')
+    freshDevnet.seal()
+    expect(await rpcResult(freshDevnet, 'eth_getCode', fresh, 'latest')).toBe('0xef')
   })
 
   it.each(tags)('answers a balance at %s in wei', async (tag) => {
@@ -487,17 +488,17 @@ describe('state', () => {
     expect(await rpcResult(devnet, 'eth_getBalance', BOB, tag)).toBe('0x0')
   })
 
-  it('takes the gas from the sender, pre-confirmed first and then sealed', async () => {
-    const own = await startManualDevnet({ receipts: true })
+  it('charges the gas to the sender, first pre-confirmed and then sealed', async () => {
+    const freshDevnet = await startManualDevnet({ receipts: true })
     const etherAt = async (tag: string) =>
-      BigInt(z.string().parse(await rpcResult(own, 'eth_getBalance', own.custodian, tag)))
+      BigInt(z.string().parse(await rpcResult(freshDevnet, 'eth_getBalance', freshDevnet.custodian, tag)))
     const before = await etherAt('latest')
-    own.transfer({ symbol: 'AAPLc', to: BOB, raw: 1n })
-    own.makeFlashblock()
-    const [receipt] = Receipts.parse(await rpcResult(own, 'eth_getBlockReceipts', 'pending'))
+    freshDevnet.transfer({ symbol: 'AAPLc', to: BOB, raw: 1n })
+    freshDevnet.makeFlashblock()
+    const [receipt] = Receipts.parse(await rpcResult(freshDevnet, 'eth_getBlockReceipts', 'pending'))
     const fee = BigInt(receipt?.gasUsed ?? 0) * BigInt(String(receipt?.effectiveGasPrice))
     expect([await etherAt('latest'), await etherAt('pending')]).toEqual([before, before - fee])
-    own.seal()
+    freshDevnet.seal()
     expect([await etherAt('safe'), await etherAt('latest')]).toEqual([before, before - fee])
   })
 
@@ -506,7 +507,7 @@ describe('state', () => {
     ['eth_getTransactionCount', [ALICE]],
     ['eth_getCode', [ALICE]],
     ['eth_getBalance', [ALICE]],
-  ])('is refused by %s above the head, and where it is pruned', async (method, params) => {
+  ])('is refused by %s above the head and for pruned blocks', async (method, params) => {
     const above = quantity(devnet.chain.head.number + 1)
     expect((await rpcCall(devnet, method, ...params, above)).error?.code).toBe(-32001)
     expect((await rpcCall(devnet, method, ...params, '0x5')).error?.code).toBe(-32000)

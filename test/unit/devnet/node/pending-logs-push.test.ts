@@ -16,7 +16,7 @@ const padded = (address: string) => `0x${address.slice(2).padStart(64, '0')}`
 const Logs = z.array(LogSchema)
 
 describe('pendingLogs', () => {
-  it('brings each log of a flashblock in a message of its own, as soon as it is made', async () => {
+  it('pushes each log of a flashblock in its own message', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     expect((await link.subscribe('pendingLogs', {})).result).toMatch(/^0x[0-9a-f]{32}$/)
@@ -28,7 +28,7 @@ describe('pendingLogs', () => {
     expect(Logs.parse(link.notifications).map((log) => log.logIndex)).toEqual(['0x0', '0x1'])
   })
 
-  it('brings only what the newest flashblock adds, counted on over the block', async () => {
+  it('pushes only the new logs of a flashblock, with indexes that count on within the block', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs')
@@ -40,13 +40,13 @@ describe('pendingLogs', () => {
     devnet.transfer({ symbol: 'AAPLc', raw: 4n })
     devnet.makeFlashblock()
     await link.flush()
-    const places = Logs.parse(link.notifications).map((log) => [
+    const positions = Logs.parse(link.notifications).map((log) => [
       Number(log.blockNumber),
       log.transactionIndex,
       log.logIndex,
     ])
     const head = devnet.chain.head.number
-    expect(places).toEqual([
+    expect(positions).toEqual([
       [head, '0x0', '0x0'],
       [head, '0x1', '0x1'],
       [head, '0x2', '0x2'],
@@ -54,7 +54,7 @@ describe('pendingLogs', () => {
     ])
   })
 
-  it('gives a log a block hash of zeros, and else the place that it keeps when it is sealed', async () => {
+  it('pushes a log with a zero block hash and with the indexes that it keeps when sealed', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -62,12 +62,12 @@ describe('pendingLogs', () => {
     devnet.makeFlashblock()
     const { hash } = devnet.seal()
     await link.flush()
-    const [told] = Logs.parse(link.notifications)
-    expect(told?.blockHash).toBe(ZERO_HASH)
-    expect(await getLogs(devnet, { blockHash: hash })).toEqual([{ ...told, blockHash: hash }])
+    const [pushed] = Logs.parse(link.notifications)
+    expect(pushed?.blockHash).toBe(ZERO_HASH)
+    expect(await getLogs(devnet, { blockHash: hash })).toEqual([{ ...pushed, blockHash: hash }])
   })
 
-  it('says nothing at a seal, and nothing for a flashblock without logs', async () => {
+  it('pushes nothing at a seal or for a flashblock without logs', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -77,7 +77,7 @@ describe('pendingLogs', () => {
     expect(link.notifications).toEqual([])
   })
 
-  it('sends, in the older shape, all pending logs in an array at every flashblock', async () => {
+  it('pushes, in the older shape, all pending logs in an array at every flashblock', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.shape = 'all'
     const link = await openSocket(devnet)
@@ -103,15 +103,15 @@ describe('pendingLogs', () => {
     ['a boolean', () => [true], [1, 2, 3]],
     ['null', () => [null], [1, 2, 3]],
     ['an empty list of addresses', () => [{ address: [] }], [1, 2, 3]],
-    ['a key it does not know', () => [{ transactionHashes: [] }], [1, 2, 3]],
+    ['an unknown field', () => [{ transactionHashes: [] }], [1, 2, 3]],
     ['an address', (aapl) => [{ address: aapl }], [1, 3]],
     ['an address in capitals', (aapl) => [{ address: aapl.toUpperCase().replace('0X', '0x') }], [1, 3]],
     ['a list of addresses', (aapl) => [{ address: [aapl, ZERO] }], [1, 3]],
-    ['an address that is silent', () => [{ address: BOB }], []],
+    ['an address without logs', () => [{ address: BOB }], []],
     ['a receiver', () => [{ topics: [null, null, padded(BOB)] }], [2, 3]],
     ['an address and one of several receivers', (aapl) => [{ address: aapl, topics: [null, [], [padded(BOB)]] }], [3]],
     ['blocks, which it ignores', () => [{ fromBlock: 'latest', toBlock: '0x1' }], [1, 2, 3]],
-  ])('filters by %s', async (_, filterOf, heard) => {
+  ])('filters by %s', async (_, filterOf, expected) => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', ...filterOf(devnet.list.addressOf('AAPLc')))
@@ -120,10 +120,10 @@ describe('pendingLogs', () => {
     devnet.transfer({ symbol: 'AAPLc', to: BOB, raw: 3n })
     devnet.makeFlashblock()
     await link.flush()
-    expect(Logs.parse(link.notifications).map((log) => Number(log.data))).toEqual(heard)
+    expect(Logs.parse(link.notifications).map((log) => Number(log.data))).toEqual(expected)
   })
 
-  it('carries any log that a test makes', async () => {
+  it('pushes any log that a test emits', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -147,8 +147,8 @@ describe('pendingLogs', () => {
   })
 })
 
-describe('logs and newHeads', () => {
-  it('bring a sealed block when it is sealed', async () => {
+describe('subscriptions to logs and newHeads', () => {
+  it('push the logs and the head of a block when it is sealed', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('newHeads')
@@ -166,7 +166,7 @@ describe('logs and newHeads', () => {
 })
 
 describe('a socket', () => {
-  it('answers every method that HTTP answers', async () => {
+  it('answers the same methods as HTTP', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     expect((await link.call('eth_getBlockByNumber', 'pending', false)).result).toEqual(
@@ -199,7 +199,7 @@ describe('a socket', () => {
     expect((await link.subscribe(...params)).error?.code).toBe(-32602)
   })
 
-  it('has a bound for its subscriptions', async () => {
+  it('refuses subscriptions beyond a bound', async () => {
     const link = await openSocket(await startManualDevnet())
     const request = { jsonrpc: '2.0', id: null, method: 'eth_subscribe', params: ['newHeads'] }
     for (let count = 1; count < 1_024; count++) link.socket.send(JSON.stringify(request))
@@ -214,7 +214,7 @@ describe('a socket', () => {
     expect(await code).toBe(1009)
   })
 
-  it('answers what it cannot read with an error', async () => {
+  it('answers an unreadable message with an error', async () => {
     const link = await openSocket(await startManualDevnet())
     link.socket.send('{')
     link.socket.send(Buffer.from('00', 'hex'))
@@ -222,26 +222,26 @@ describe('a socket', () => {
     expect(link.answers.map((answer) => answer.error?.code)).toEqual([-32700, -32700])
   })
 
-  it('is cut when its reader does not read, and another is not', async () => {
+  it('is disconnected when its client does not read, while another stays open', async () => {
     const devnet = await startManualDevnet()
     const [stuck, reading] = [await openSocket(devnet), await openSocket(devnet)]
     await stuck.subscribe('pendingLogs', {})
     await reading.subscribe('pendingLogs', {})
     stuck.socket.pause()
     const data = `0x${'00'.repeat(500_000)}` as const
-    let told = 0
-    while (devnet.sockets() === 2 && told < 100) {
+    let pushed = 0
+    while (devnet.sockets() === 2 && pushed < 100) {
       devnet.emit({ address: ZERO, topics: [], data })
       devnet.makeFlashblock()
       devnet.seal()
-      told += 1
-      await reading.waitUntil(() => reading.notifications.length === told)
+      pushed += 1
+      await reading.waitUntil(() => reading.notifications.length === pushed)
     }
     expect(devnet.sockets()).toBe(1)
     expect((await reading.flush()).error).toBeUndefined()
   })
 
-  it('may come on any path', async () => {
+  it('is accepted on any path', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket({ ...devnet, wsUrl: `${devnet.wsUrl}v1/key` })
     expect((await link.call('eth_chainId')).result).toBe(`0x${devnet.chainId.toString(16)}`)

@@ -11,17 +11,17 @@ import {
   ZERO_HASH,
 } from '../devnet-client.ts'
 
-describe('what is pre-confirmed', () => {
+describe('the pending state', () => {
   const pendingOf = async (devnet: Devnet) =>
     BlockSchema.nullable().parse(await rpcResult(devnet, 'eth_getBlockByNumber', 'pending', false))
 
-  it('may have neither number nor hash', async () => {
+  it('has neither number nor hash with the fault `numberless`', async () => {
     const devnet = await startManualDevnet()
     devnet.faults.pending = 'numberless'
     expect(await pendingOf(devnet)).toMatchObject({ number: null, hash: null, parentHash: devnet.chain.head.hash })
   })
 
-  it.each(['latest', 'null'] as const)('may be nothing, so that pending is %s', async (pending) => {
+  it.each(['latest', 'null'] as const)('is %s where there are no pre-confirmations', async (pending) => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -37,7 +37,7 @@ describe('what is pre-confirmed', () => {
     expect(await getLogs(devnet, { blockHash: hash })).toHaveLength(1)
   })
 
-  it('may have a hash of its own at every flashblock, which its logs name wherever they are told', async () => {
+  it('has another hash at every flashblock with the fault `partial`, also in its logs', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
@@ -48,10 +48,10 @@ describe('what is pre-confirmed', () => {
       devnet.makeFlashblock()
       const hash = (await pendingOf(devnet))?.hash
       hashes.add(hash)
-      const told = await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
-      expect(told.map((log) => log.blockHash)).toEqual(told.map(() => hash))
+      const logs = await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
+      expect(logs.map((log) => log.blockHash)).toEqual(logs.map(() => hash))
       await link.flush()
-      expect(link.notifications.at(-1)).toEqual(told.at(-1))
+      expect(link.notifications.at(-1)).toEqual(logs.at(-1))
     }
     devnet.makeFlashblock()
     hashes.add((await pendingOf(devnet))?.hash)
@@ -62,7 +62,7 @@ describe('what is pre-confirmed', () => {
     expect(hashes.size).toBe(5)
   })
 
-  it('may be stuck some blocks ago, while blocks are sealed and nothing is pushed', async () => {
+  it('stays some blocks behind with the fault `behind`, while blocks are sealed and nothing is pushed', async () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     const make = (raw: bigint) => {
@@ -79,8 +79,8 @@ describe('what is pre-confirmed', () => {
         hash: ZERO_HASH,
         parentHash: stuck?.parentHash,
       })
-      const told = await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
-      expect(told).toEqual(stuck?.logs.map((log) => ({ ...log, blockHash: ZERO_HASH })))
+      const logs = await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' })
+      expect(logs).toEqual(stuck?.logs.map((log) => ({ ...log, blockHash: ZERO_HASH })))
       make(raw)
     }
     expect(await rpcResult(devnet, 'eth_getTransactionCount', devnet.custodian, 'pending')).toBe('0x1')
@@ -92,7 +92,7 @@ describe('what is pre-confirmed', () => {
     expect(Number((await pendingOf(devnet))?.number)).toBe(devnet.chain.head.number - 5)
   })
 
-  it('is told once where it is sealed already', async () => {
+  it('contains each log once, even if it is already sealed', async () => {
     const devnet = await startManualDevnet()
     const numbers = [1n, 2n, 3n, 4n, 5n, 6n].map((raw) => {
       sendTransfer(devnet, raw)

@@ -14,7 +14,7 @@ import {
 
 const quantity = (amount: number) => `0x${amount.toString(16)}`
 
-/** Four blocks with a log each, and a fifth that is pre-confirmed, read over HTTP from a replica that knows only two. */
+/** Four sealed blocks and a pending one, each with a log; HTTP reads reach a replica with only two of them. */
 const openLaggingReplica = async () => {
   const devnet = await startManualDevnet()
   const blocks = [1n, 2n, 3n, 4n].map((raw) => {
@@ -29,12 +29,12 @@ const openLaggingReplica = async () => {
 }
 const headsOf = async (devnet: Devnet, times: number) => {
   const heads = []
-  for (let asked = 0; asked < times; asked++) heads.push(Number(await rpcResult(devnet, 'eth_blockNumber')))
+  for (let request = 0; request < times; request++) heads.push(Number(await rpcResult(devnet, 'eth_blockNumber')))
   return heads.map((head) => head - devnet.chain.head.number)
 }
 
-describe('a replica that lags', () => {
-  it('has an older latest, which is its pending too', async () => {
+describe('a lagging replica', () => {
+  it('has an older latest block, which is also its pending block', async () => {
     const { devnet, knownBlocks } = await openLaggingReplica()
     const [, head] = knownBlocks
     for (const tag of ['latest', 'pending']) {
@@ -47,7 +47,7 @@ describe('a replica that lags', () => {
     }
   })
 
-  it('numbers its pending, whatever those that are up to date do', async () => {
+  it('has a numbered pending block even with the fault `numberless`', async () => {
     const { devnet, knownBlocks } = await openLaggingReplica()
     devnet.faults.pending = 'numberless'
     const { number, hash } = knownBlocks[1] ?? {}
@@ -57,7 +57,7 @@ describe('a replica that lags', () => {
     })
   })
 
-  it('makes up that there is nothing in blocks above its head', async () => {
+  it('answers null and no logs for blocks above its head', async () => {
     const { devnet, unknownBlocks } = await openLaggingReplica()
     for (const { number } of unknownBlocks) {
       expect(await rpcResult(devnet, 'eth_getBlockByNumber', quantity(number), false)).toBeNull()
@@ -65,14 +65,14 @@ describe('a replica that lags', () => {
     }
   })
 
-  it('tells of a range what it knows', async () => {
+  it('answers the part of a range that it has', async () => {
     const { devnet, knownBlocks, unknownBlocks } = await openLaggingReplica()
     const range = { fromBlock: quantity(knownBlocks[1]?.number ?? 0), toBlock: quantity(unknownBlocks[1]?.number ?? 0) }
     expect(amounts(await getLogs(devnet, range))).toEqual([2])
     expect(amounts(await getLogs(devnet, { ...range, toBlock: 'pending' }))).toEqual([2])
   })
 
-  it('does not find a block by a hash that it does not know', async () => {
+  it('does not find a newer block by its hash', async () => {
     const { devnet, knownBlocks, unknownBlocks } = await openLaggingReplica()
     for (const { hash } of unknownBlocks) {
       const { status, error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: hash })
@@ -81,10 +81,10 @@ describe('a replica that lags', () => {
         error: { code: -32001, message: `block not found: hash ${hash}` },
       })
     }
-    for (const { hash, logs: own } of knownBlocks) expect(await getLogs(devnet, { blockHash: hash })).toEqual(own)
+    for (const { hash, logs } of knownBlocks) expect(await getLogs(devnet, { blockHash: hash })).toEqual(logs)
   })
 
-  it('comes after the newest, and is not what sockets talk to', async () => {
+  it('stays behind the newest block, and serves no sockets', async () => {
     const { devnet } = await openLaggingReplica()
     const link = await openSocket(devnet)
     await link.subscribe('newHeads')
@@ -101,22 +101,22 @@ describe('a replica that lags', () => {
 })
 
 describe('a load balancer', () => {
-  it('leads every so many-th request to the replica that lags', async () => {
+  it('sends every n-th request to the lagging replica', async () => {
     const { devnet } = await openLaggingReplica()
     devnet.faults.lagEvery = 3
     expect(await headsOf(devnet, 7)).toEqual([0, 0, -2, 0, 0, -2, 0])
   })
 
-  it('leads a batch to one of them', async () => {
+  it('sends a whole batch to one replica', async () => {
     const { devnet } = await openLaggingReplica()
     devnet.faults.lagEvery = 2
     const call = { jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }
-    const spread = async () => {
+    const headsOfBatch = async () => {
       const { json } = await post(devnet, [call, call, call])
       const answers = z.array(z.object({ result: z.string() })).parse(json)
       return answers.map(({ result }) => Number(result) - devnet.chain.head.number)
     }
-    expect([await spread(), await spread()]).toEqual([
+    expect([await headsOfBatch(), await headsOfBatch()]).toEqual([
       [0, 0, 0],
       [-2, -2, -2],
     ])

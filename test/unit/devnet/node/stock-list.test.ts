@@ -9,7 +9,7 @@ const Record = z.strictObject({
   decimals: z.int(),
   icon_url: z.url(),
   total_supply: z.number().positive(),
-  isin: z.string().refine((isin) => isinHolds(isin), 'an ISIN with its check digit'),
+  isin: z.string().refine((isin) => hasValidCheckDigit(isin), 'an ISIN with its check digit'),
   multiplier: z.number().positive(),
   paused_features: z.array(z.int()),
   nav_price: z.number().positive().optional(),
@@ -22,7 +22,7 @@ const ErrorRecord = z.strictObject({
   details: z.array(z.looseObject({ '@type': z.string() })),
 })
 
-const isinHolds = (isin: string): boolean => {
+const hasValidCheckDigit = (isin: string): boolean => {
   if (!/^[A-Z]{2}[0-9A-Z]{9}\d$/.test(isin)) return false
   const digits = [...isin].map((letter) => Number.parseInt(letter, 36)).join('')
   const sum = [...digits].toReversed().reduce((total, digit, at) => {
@@ -37,7 +37,7 @@ const get = async (url: string) => {
   return { response, json: await response.json() }
 }
 
-describe('the list', () => {
+describe('the token list', () => {
   it('is a JSON object with an array of tokens', async () => {
     const devnet = await startManualDevnet()
     const { response, json } = await get(devnet.stocksUrl)
@@ -46,7 +46,7 @@ describe('the list', () => {
     expect(List.parse(json).tokens).toHaveLength(13)
   })
 
-  it.each(Object.keys(Record.shape))('has a field %s that is what it is said to be', async (field) => {
+  it.each(Object.keys(Record.shape))('has a valid field %s', async (field) => {
     const devnet = await startManualDevnet()
     const { json } = await get(devnet.stocksUrl)
     const values = z
@@ -58,23 +58,23 @@ describe('the list', () => {
     for (const value of values) expect(() => schema.parse(value)).not.toThrow()
   })
 
-  it('takes no query parameters and gives everything in one answer', async () => {
+  it('ignores query parameters and contains every token in one answer', async () => {
     const devnet = await startManualDevnet()
     const { json } = await get(`${devnet.stocksUrl}?page=2`)
     expect(List.parse(json).tokens).toHaveLength(13)
   })
 
-  it('needs no credential', async () => {
+  it('needs no credentials', async () => {
     const devnet = await startManualDevnet()
     expect((await fetch(devnet.stocksUrl)).headers.has('www-authenticate')).toBe(false)
   })
 
-  it('has a listing without a reference value', async () => {
+  it('has a token without a reference value', async () => {
     const devnet = await startManualDevnet()
     const { tokens } = List.parse((await get(devnet.stocksUrl)).json)
-    const bare = tokens.filter((token) => token.nav_price === undefined)
-    expect(bare.map((token) => token.symbol)).toEqual(['INTCc'])
-    expect(bare[0]).not.toHaveProperty('nav_price_updated_at')
+    const withoutNav = tokens.filter((token) => token.nav_price === undefined)
+    expect(withoutNav.map((token) => token.symbol)).toEqual(['INTCc'])
+    expect(withoutNav[0]).not.toHaveProperty('nav_price_updated_at')
   })
 
   it.each([
@@ -88,7 +88,7 @@ describe('the list', () => {
     expect(record).toContain(`"multiplier":${digits},`)
   })
 
-  it('counts a mint and a burn into the total supply once they are sealed', async () => {
+  it('includes a mint and a burn in the total supply once they are sealed', async () => {
     const devnet = await startManualDevnet()
     const supply = async () =>
       List.parse((await get(devnet.stocksUrl)).json).tokens.find((token) => token.symbol === 'AAPLc')?.total_supply
@@ -101,7 +101,7 @@ describe('the list', () => {
     expect(await supply()).toBeCloseTo(before + 2, 8)
   })
 
-  it('publishes a reference value that is not older than a heartbeat', async () => {
+  it('has reference values no older than a heartbeat', async () => {
     const now = Date.UTC(2026, 10, 20, 15, 0, 7)
     const devnet = await startManualDevnet({ now: () => now })
     const { tokens } = List.parse((await get(devnet.stocksUrl)).json)
@@ -111,12 +111,12 @@ describe('the list', () => {
   })
 })
 
-describe('anything else is the error record', () => {
+describe('the list server answers an error record', () => {
   it.each([
     ['an unknown path', '/v1/tokenized-stock', 'GET', 404],
     ['another version', '/v2/tokenized-stocks', 'GET', 404],
-    ['another verb', '/v1/tokenized-stocks', 'POST', 405],
-    ['a read of the RPC path', '/rpc', 'GET', 405],
+    ['another method', '/v1/tokenized-stocks', 'POST', 405],
+    ['a GET of the RPC path', '/rpc', 'GET', 405],
   ])('for %s', async (_, path, method, status) => {
     const devnet = await startManualDevnet()
     const response = await fetch(devnet.url + path, { method })
@@ -125,7 +125,7 @@ describe('anything else is the error record', () => {
     expect(ErrorRecord.parse(await response.json()).code).toBe(status)
   })
 
-  it.each([429, 500, 503])('when the weather refuses the list with %i', async (status) => {
+  it.each([429, 500, 503])('when a fault refuses the list with %i', async (status) => {
     const devnet = await startManualDevnet()
     devnet.faults.list = { status, retryAfterSeconds: 7 }
     const { response, json } = await get(devnet.stocksUrl)
@@ -136,8 +136,8 @@ describe('anything else is the error record', () => {
   })
 })
 
-describe('what a test does to the list', () => {
-  it('adds, changes and removes a record', async () => {
+describe('a test that controls the list', () => {
+  it('adds, changes and removes records', async () => {
     const devnet = await startManualDevnet()
     devnet.list.add({ contract_address: `0xb2${'0'.repeat(37)}9`, symbol: 'NEWc', decimals: 8 })
     devnet.list.change('AAPLc', { symbol: 'AAPL', multiplier: '4.000000000000000001', nav_price: undefined })
@@ -153,7 +153,7 @@ describe('what a test does to the list', () => {
 
   it.each([
     ['another body', '<html>', '<html>'],
-    ['a part of the true one', (body: string) => body.slice(0, 9), '{"tokens"'],
+    ['a part of the true body', (body: string) => body.slice(0, 9), '{"tokens"'],
   ])('serves %s', async (_, corruption, served) => {
     const devnet = await startManualDevnet()
     devnet.list.corrupt(corruption)
@@ -162,7 +162,7 @@ describe('what a test does to the list', () => {
     expect(List.safeParse((await get(devnet.stocksUrl)).json).success).toBe(true)
   })
 
-  it('names what is not listed', async () => {
+  it('gets an error with the symbol that is not listed', async () => {
     const devnet = await startManualDevnet()
     expect(() => devnet.list.remove('XYZ')).toThrow('XYZ is not listed')
   })

@@ -13,7 +13,7 @@ const feedOf = (devnet: Devnet, which = symbol) => {
 const recordOf = (devnet: Devnet) => devnet.list.records().find((record) => record.symbol === symbol)
 
 describe('a round', () => {
-  it('is told three times by the aggregator, with eight decimals and the time of its block', async () => {
+  it('is three logs of the aggregator, with eight decimals and the time of its block', async () => {
     const devnet = await startManualDevnet()
     const { timestamp } = devnet.chain.pending
     const hash = devnet.publishRound({ symbol, price: '438.12345678', round: 363 })
@@ -30,7 +30,7 @@ describe('a round', () => {
     ])
   })
 
-  it('follows the one before it, and may be of another time and below zero', async () => {
+  it('has the next number by default, and may have another time and a negative price', async () => {
     const devnet = await startManualDevnet()
     devnet.publishRound({ symbol, price: '0', round: 9 })
     devnet.publishRound({ symbol, price: '-1.5', updatedAt: 1_795_185_003 })
@@ -40,7 +40,7 @@ describe('a round', () => {
     ])
   })
 
-  it('is on the list once it is sealed, if it is newer than what the list has', async () => {
+  it('is on the list once it is sealed, if it is newer than the reading of the list', async () => {
     const devnet = await startManualDevnet()
     const before = recordOf(devnet)
     devnet.publishRound({ symbol, price: '500.25' })
@@ -61,22 +61,22 @@ describe('a round', () => {
 })
 
 describe('a proxy', () => {
-  it('keeps its phase and its aggregator in slot 2, at each block as it was there', async () => {
+  it('has its phase and its aggregator in slot 2, for every block', async () => {
     const devnet = await startManualDevnet()
-    const old = feedOf(devnet, 'NVDAc')
-    const packed = ({ aggregator, phase }: typeof old) => toWord((BigInt(aggregator) << 16n) | BigInt(phase))
+    const previous = feedOf(devnet, 'NVDAc')
+    const packed = ({ aggregator, phase }: typeof previous) => toWord((BigInt(aggregator) << 16n) | BigInt(phase))
     devnet.swapAggregator('NVDAc')
     expect(devnet.makeFlashblock()).toEqual([])
-    const young = feedOf(devnet, 'NVDAc')
-    expect([old.phase, young.phase, young.proxy]).toEqual([2, 3, old.proxy])
-    expect(young.aggregator).not.toBe(old.aggregator)
-    const slotAt = (tag: string) => rpcResult(devnet, 'eth_getStorageAt', old.proxy, '0x2', tag)
-    expect([await slotAt('latest'), await slotAt('pending')]).toEqual([packed(old), packed(young)])
+    const current = feedOf(devnet, 'NVDAc')
+    expect([previous.phase, current.phase, current.proxy]).toEqual([2, 3, previous.proxy])
+    expect(current.aggregator).not.toBe(previous.aggregator)
+    const slotAt = (tag: string) => rpcResult(devnet, 'eth_getStorageAt', previous.proxy, '0x2', tag)
+    expect([await slotAt('latest'), await slotAt('pending')]).toEqual([packed(previous), packed(current)])
     devnet.seal()
-    expect([await slotAt('safe'), await slotAt('latest')]).toEqual([packed(old), packed(young)])
+    expect([await slotAt('safe'), await slotAt('latest')]).toEqual([packed(previous), packed(current)])
   })
 
-  it('has the rounds of its new aggregator from the first', async () => {
+  it('restarts the round numbers with a new aggregator', async () => {
     const devnet = await startManualDevnet()
     devnet.swapAggregator(symbol)
     devnet.publishRound({ symbol, price: '400' })
