@@ -3,7 +3,7 @@ import type { ActiveFaults } from './active-faults.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 /** The same tape with some methods replaced. */
-export const wrapTape = <Wrapped extends Tape>(tape: Wrapped, changes: Partial<Tape>): Wrapped =>
+export const wrapTape = <Wrapped extends object>(tape: Wrapped, changes: Partial<Wrapped>): Wrapped =>
   new Proxy(tape, {
     get: (target, name) => {
       const own = Reflect.get(changes, name) ?? Reflect.get(target, name)

@@ -155,8 +155,8 @@ export class MultiplierSchedules implements Law {
     const others = all
       .flat()
       .some((log) => log.key !== key && log.content.address === address && namedMultiplier(log) === multiplier)
-    const its = all.flat().some((log) => log.key === key && namedMultiplier(log) === multiplier)
-    if (its && !others && !this.#isListed(address, String(multiplier)))
+    const own = all.flat().some((log) => log.key === key && namedMultiplier(log) === multiplier)
+    if (own && !others && !this.#isListed(address, String(multiplier)))
       violation('I18', `${id} names ${multiplier} as the value that holds again, which it retracts`)
   }
 
