@@ -43,7 +43,7 @@ const OPEN_BRACKET = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE_BRACKET = Buffer.from(']')
 const CLOSE_BRACE = Buffer.from('}')
-const rateLimited = new RpcError(errorCodes.limitExceeded, 'too many requests; come back slower', 429)
+const rateLimited = new RpcError(errorCodes.limitExceeded, 'too many requests; slow down', 429)
 const batchTooLarge = new RpcError(
   errorCodes.serverError,
   `the answers to this batch are longer than ${ANSWER_BOUND_BYTES} bytes in all`,
