@@ -153,7 +153,7 @@ const NULL_RESULT = Buffer.from('null')
 
 function runLocalCall(request: ClientRequest | InvalidRequest, caller: Caller): Result {
   if (isInvalidRequest(request) || !caller.isLocal(request.method)) return NULL_RESULT
-  // A notification never returns the id, so nobody could end the subscription.
+  // A notification never returns the id, so the client could not end the subscription.
   if (request.id === null && request.method === 'eth_subscribe') return NULL_RESULT
   try {
     return Buffer.from(caller.runLocal(request.method, request.params))
