@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
-/** What waits for deadlines, processes and nodes: it is true every time, and `npm run proof` has the patience for it. */
-export const long = [
+/** Files that wait for real deadlines, processes and nodes: too slow for `npm test`, so `npm run proof` runs them. */
+export const slowFiles = [
   'test/integration/http/**/*.test.ts',
   'test/integration/stream/{heartbeat,resume,slow-listeners}.test.ts',
   'test/e2e/{relay-downtime,real-node,source-failover,history-paging,upstream-outage,restart}.test.ts',
@@ -11,10 +11,10 @@ export const long = [
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/e2e/slow/**', 'test/nightly/**', ...long],
+    exclude: ['test/e2e/slow/**', 'test/nightly/**', ...slowFiles],
     testTimeout: 20_000,
     maxWorkers: 2,
-    // Nothing in the house is a singleton, so files may share a process; starting one for each took a third of the time.
+    // No module keeps global state, so files share a process. A process per file would take a third of the time.
     isolate: false,
   },
 })

@@ -1,12 +1,36 @@
 import { defineConfig } from 'vitest/config'
-import { long } from '../vitest.config.ts'
+import { slowFiles } from '../vitest.config.ts'
 
-/** What takes longer than a minute's patience: one file after the other, each with the machine to itself. */
+/** Two hundred clients reconnect at once, which needs the whole machine. */
+const alone = 'test/e2e/slow/deploy.test.ts'
+
+/** What takes longer than a minute: first the files that mostly wait, then those that measure time or memory. */
 export default defineConfig({
   test: {
-    include: ['test/e2e/slow/**/*.test.ts', 'test/nightly/**/*.test.ts', ...long],
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    fileParallelism: false,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'in parallel',
+          include: [...slowFiles, 'test/e2e/slow/**/*.test.ts'],
+          exclude: [alone],
+          // The files mostly wait: each uses about half a core.
+          maxWorkers: 3,
+          isolate: false,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'one by one',
+          include: ['test/nightly/**/*.test.ts', alone],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 })

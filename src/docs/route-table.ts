@@ -23,7 +23,7 @@ export type Route = {
   readonly responses: readonly RouteResponse[]
   /** The statuses of its error records. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** The advice to a client that uses another method; without it, GET. */
+  /** The advice to a client that uses another method; GET where none is given. */
   readonly otherMethods?: string
   /** Shell commands to copy. */
   readonly curl: string
@@ -133,7 +133,7 @@ const streamResponse: RouteResponse = {
   },
 }
 
-/** Every route over plain HTTP, in the order in which a newcomer needs them. The handlers and the documents follow it. */
+/** Every route over plain HTTP, in the order in which a new user needs them. Handlers and documents follow it. */
 export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/tail/{symbol}', id: 'tail', tag: 'Listen' },

@@ -29,7 +29,7 @@ const RETRY_AFTER_BOUND_MS = 300_000
 /** A list that lost tokens is accepted after this many equal answers over at least this long. */
 const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
-/** Relays do not poll in step. What the upstream asks for is never shortened. */
+/** Each wait varies, so that relays do not poll at the same time. What the upstream asks for is never shortened. */
 const REFRESH_JITTER = [0.9, 1.1] as const
 const RETRY_AFTER_JITTER = [1, 1.1] as const
 

@@ -13,15 +13,15 @@ import { startRelay } from '../../src/relay.ts'
 import type { LatencyCommand, LatencyReply } from './latency-process.ts'
 
 /**
- * What the relay adds: from the moment that a log's bytes are handed to it by the upstream socket to the moment that it
- * has written the update to a listener's socket. Both are seen on the sockets themselves, not in our own code.
+ * The latency that the relay adds: from the moment that the upstream socket delivers a log's bytes to the moment that the
+ * update is written to a listener's socket. Both are observed on the sockets, not in our own code.
  */
 
 const LISTENERS = 100
 const WARM_UP = 200
 const ROUNDS = 500
 const PAUSE_MS = 10
-/** Marks of what is looked for in the bytes: the Transfer event on its way in, the update on its way out. */
+/** What to search for in the bytes: the Transfer event on its way in, the update on its way out. */
 const INCOMING_MARK = '0xddf252ad'
 const OUTGOING_MARK = '"type":"transfer"'
 
@@ -64,7 +64,7 @@ function columns(values: readonly number[]): string {
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
 const upstream = await command({ do: 'upstream' })
 const parsed = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'warn'], {})
-if (parsed.kind !== 'settings') throw new Error('the settings of the bench cannot be read')
+if (parsed.kind !== 'settings') throw new Error('the settings of the benchmark are invalid')
 const relay = await startRelay({
   config: parsed.config,
   endpoints: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
@@ -100,7 +100,7 @@ print('')
 print('                                             p50 ms   p99 ms   max ms')
 print(`added, log received to bytes written       ${columns(all)}`)
 print(`the same, the last of ${String(LISTENERS).padEnd(4)} listeners        ${columns(last)}`)
-print(`flashblock made to message heard           ${columns(received)}`)
+print(`flashblock made to message received        ${columns(received)}`)
 await relay.stop()
 environmentProcess.disconnect()
 await rm(dir, { recursive: true })

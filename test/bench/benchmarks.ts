@@ -12,36 +12,36 @@ import { type MeasuredServer, openPeer, openRelay, type ServerName } from './mea
 import { filesBound, RESERVED_FILES } from './pinned-processes.ts'
 import type { Sample } from './sample-messages.ts'
 
-/** What is measured, one round of each part. */
+/** The benchmarks, one round of each part. */
 
 export type BenchmarkSettings = {
   readonly listeners: number
   readonly sample: Sample
   readonly peers: ReadonlySet<ServerName>
 }
-/** A server at some work, by a name that all rounds share. */
+/** A server and its work, under a name that all rounds share. */
 export type ReportFigures = (name: string, figures: Figures) => void
 
-/** A flashblock of twenty transfers every 200 ms, as long as two blocks. */
+/** A flashblock of twenty transfers every 200 ms, for two blocks. */
 const BURSTS: Work = { burst: 20, everyMs: 200, bursts: 20 }
-/** Nothing to put together: one transfer every 200 ms. */
+/** One transfer every 200 ms, so that there is nothing to batch. */
 const SINGLE_TRANSFERS: Work = { burst: 1, everyMs: 200, bursts: 20 }
 const TOKENS = 50
 const TOKENS_EACH = 5
-/** Over fifty tokens, so that five of them make twenty. */
+/** Spread over fifty tokens, so that five of them get twenty transfers. */
 const MIXED_BURSTS: Work = { burst: (BURSTS.burst * TOKENS) / TOKENS_EACH, everyMs: 200, bursts: 20 }
 
-/** Whoever cannot keep up is given what it can deliver in a few seconds; what that costs per message is the same. */
+/** A slow peer gets only what it can deliver in a few seconds. The cost per message is the same. */
 const peerLimits: Readonly<Partial<Record<ServerName, { readonly warmUp: number; readonly bursts: number }>>> = {
   'naive ws': { warmUp: 1, bursts: 2 },
   'hono streamSSE': { warmUp: 1, bursts: 1 },
 }
 const WARM_UP_BURSTS = 10
 
-/** How many come in at once where that is not what is measured, and where it is. */
+/** Concurrent joins where joining is not measured, and where it is. */
 const CONCURRENT_JOINS = 200
 const RUSH_JOINS = 500
-/** Who has been there for long while others come in, and what they hear. */
+/** Listeners that are connected before others join, and how often they get a transfer. */
 const STEADY_LISTENERS = 100
 const STEADY_INTERVAL_MS = 100
 
@@ -49,8 +49,8 @@ const CAPACITY_BOUND = 20_000
 
 const query = (symbols: string) => `symbols=${symbols}&types=transfer&snapshot=false`
 const pathOf = (kind: StreamKind, symbols: string) => `${kind === 'ws' ? '/v1/ws' : '/v1/stream'}?${query(symbols)}`
-const allMessages = (kind: StreamKind, { saysLive }: MeasuredServer): readonly Selection[] => [
-  { path: saysLive ? pathOf(kind, '*') : '/' },
+const allMessages = (kind: StreamKind, { sendsLive }: MeasuredServer): readonly Selection[] => [
+  { path: sendsLive ? pathOf(kind, '*') : '/' },
 ]
 const openServer = (name: ServerName, kind: StreamKind, sample: Sample): Promise<MeasuredServer> =>
   name === 'relay' ? openRelay(1) : openPeer(name, kind, sample)
@@ -70,7 +70,7 @@ async function withListeners<T>(
   }
 }
 
-/** The same bursts from the relay and its peers to the same listeners; and lone transfers too, if they are wanted. */
+/** The same bursts from the relay and its peers to the same listeners, and lone transfers on request. */
 export async function benchmarkFanOut(
   kind: StreamKind,
   kinds: { readonly bursts: boolean; readonly lone: boolean },
@@ -79,7 +79,7 @@ export async function benchmarkFanOut(
 ): Promise<void> {
   const names: readonly ServerName[] =
     kind === 'ws' ? ['relay', 'C floor', 'naive ws'] : ['relay', 'C floor', 'hono streamSSE']
-  for (const name of names.filter((one) => peers.has(one))) {
+  for (const name of names.filter((peer) => peers.has(peer))) {
     const server = await openServer(name, kind, sample)
     const { warmUp = WARM_UP_BURSTS, bursts = BURSTS.bursts } = peerLimits[name] ?? {}
     const group = { kind, listeners, selections: allMessages(kind, server), every: 1, atOnce: CONCURRENT_JOINS }
@@ -91,17 +91,19 @@ export async function benchmarkFanOut(
   }
 }
 
-/** Each listener with its own five of fifty tokens, beside as many who all have the same five. */
+/** Listeners with their own five of fifty tokens, compared with listeners that all have the same five. */
 export async function benchmarkMixed({ listeners }: BenchmarkSettings, report: ReportFigures): Promise<void> {
   const random = seededRandom('mixed')
   const same = Array.from({ length: TOKENS_EACH }, (_, at) => (at * TOKENS) / TOKENS_EACH)
   const own = Array.from({ length: listeners }, () => randomTokens(random))
   for (const [name, sets] of [['same', [same]] as const, ['own', own] as const]) {
     const server = await openRelay(TOKENS)
-    const selections = sets.map((hears) => ({
-      hears,
-      path: pathOf('ws', hears.map((at) => server.symbols[at]).join(',')),
-    }))
+    const selections = sets.map(
+      (receives): Selection => ({
+        receives,
+        path: pathOf('ws', receives.map((at) => server.symbols[at]).join(',')),
+      }),
+    )
     const group: ListenerGroup = { kind: 'ws', listeners, selections, every: TOKENS, atOnce: CONCURRENT_JOINS }
     await withListeners(server, group, async (load) => {
       await load.deliver({ ...MIXED_BURSTS, bursts: WARM_UP_BURSTS })
@@ -116,9 +118,9 @@ function randomTokens(random: () => number): readonly number[] {
   return [...set]
 }
 
-export type MemoryFigures = { readonly who: string; readonly bytesPerListener: number; readonly baseBytes: number }
+export type MemoryFigures = { readonly server: string; readonly bytesPerListener: number; readonly baseBytes: number }
 
-/** What a listener costs that hears nothing: the growth of the server's memory, shared out. */
+/** Memory per idle listener: the growth of the server's memory, divided by the listeners. */
 export async function benchmarkMemory(
   { listeners, sample, peers }: BenchmarkSettings,
   report: (memory: MemoryFigures) => void,
@@ -129,23 +131,23 @@ export async function benchmarkMemory(
     ['sse', 'relay'],
     ['sse', 'hono streamSSE'],
   ]
-  for (const [kind, name] of servers.filter(([, one]) => peers.has(one))) {
+  for (const [kind, name] of servers.filter(([, peer]) => peers.has(peer))) {
     const server = await openServer(name, kind, sample)
     const baseBytes = await settledBytes(server)
     const group = { kind, listeners, selections: allMessages(kind, server), every: 1, atOnce: CONCURRENT_JOINS }
     await withListeners(server, group, async () => {
       const bytesPerListener = ((await settledBytes(server)) - baseBytes) / listeners
-      report({ who: `${kind}, ${name}`, bytesPerListener, baseBytes })
+      report({ server: `${kind}, ${name}`, bytesPerListener, baseBytes })
     }).finally(() => server.end())
   }
 }
 
 export type JoiningFigures = Joined & { readonly worstMs: number; readonly missing: number }
 
-/** A token of which nothing is told, so that those who come in cost nothing but their coming. */
+/** A token without updates, so that the joining listeners cost nothing but their joining. */
 const QUIET_SELECTION: Selection = { path: pathOf('ws', 'MSFTc'), receives: [] }
 
-/** Everybody comes in at once, and those who are there go on hearing. */
+/** Many listeners join at once while others keep receiving. */
 export async function benchmarkJoining({ listeners }: BenchmarkSettings): Promise<JoiningFigures> {
   const server = await openRelay(1)
   const selections = allMessages('ws', server)
@@ -176,7 +178,7 @@ export type CapacityFigures = Joined & {
   readonly figures: Figures
 }
 
-/** As many listeners as this machine's files allow, and a transfer that all of them hear. */
+/** As many listeners as the machine's file limit allows, and a transfer to all of them. */
 export async function benchmarkCapacity(): Promise<CapacityFigures> {
   const server = await openRelay(1)
   const load = new ListenerLoad(server)

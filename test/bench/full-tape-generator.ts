@@ -7,10 +7,10 @@ import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
 import { Notes } from '../../src/tape/notes.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 
-/** A token by its name and its contract. */
+/** A token's symbol and contract. */
 export type TokenName = { readonly symbol: string; readonly address: Hex }
 
-/** What is made: how many updates, of which tokens, the newest of them now. */
+/** What to generate: how many updates of which tokens, ending now. */
 export type TapeSettings = {
   readonly dir: string
   readonly tokens: readonly TokenName[]
@@ -20,29 +20,29 @@ export type TapeSettings = {
   readonly head: number
 }
 
-/** What is worth asking about a tape that was made. */
+/** What queries about a generated tape need. */
 export type GeneratedTape = {
   readonly epoch: string
   readonly end: number
   readonly counts: Readonly<Partial<Record<UpdateType, number>>>
-  /** On-chain facts that it holds, and times at which something was told, spread over all of it. */
+  /** Keys and times of updates, spread over the whole tape. */
   readonly keys: readonly string[]
   readonly times: readonly string[]
 }
 
 const DAY_MS = 86_400_000
-/** Within retention, however long somebody looks at it. */
+/** Within the retention, with an hour to spare for measuring. */
 const SPAN_MS = 23 * 3_600_000
 const BLOCK_MS = 2_000
 const NAV_EVERY_MS = 15_000
 const FINALITY_EVERY_MS = 10_000
-/** Movements told in one turn at most. */
+/** Movements in one batch at most. */
 const BATCH_BOUND = 20
-/** What comes now and then: one in so many blocks. */
+/** Rare messages: one in this many blocks. */
 const ONE_IN = { pause: 150, multiplier: 300, token: 500, action: 400, amend: 40, retract: 25 } as const
-/** Of a hundred logs so many are no transfers. */
+/** Of a hundred logs, those that are not transfers. */
 const PERCENT = { approval: 3, log: 1, mint: 1, burn: 1 } as const
-/** Tokens whose value moves from one list to the next. */
+/** Tokens whose NAV changes from one list to the next. */
 const NAV_TOKENS = 5
 const SAMPLE_COUNT = 200
 const ZERO: Hex = `0x${'0'.repeat(40)}`
@@ -50,7 +50,7 @@ const ZERO: Hex = `0x${'0'.repeat(40)}`
 type MovementDraft = DraftOf<'transfer' | 'mint' | 'burn'>
 type FactDraft = MovementDraft | DraftOf<'approval' | 'log' | 'pause' | 'multiplier' | 'action'>
 
-/** Makes a tape as a busy day leaves it, stroke by stroke as the ingest writes it; and says what is on it. */
+/** Writes a tape as after a busy day, batch by batch as the ingest does. Returns what is on it. */
 export async function generateFullTape(settings: TapeSettings): Promise<GeneratedTape> {
   const { dir, updates, now, head } = settings
   const tape = openSqliteTape({
@@ -81,7 +81,7 @@ export async function generateFullTape(settings: TapeSettings): Promise<Generate
   }
 }
 
-/** The turns of a day, of so many updates in all. */
+/** The batches of a day, with this many updates in all. */
 export function* batchesOfDay({ tokens, updates, now, head }: Omit<TapeSettings, 'dir'>): Generator<readonly Draft[]> {
   const market = new GeneratedMarket(tokens)
   const blocks = SPAN_MS / BLOCK_MS
@@ -94,15 +94,15 @@ export function* batchesOfDay({ tokens, updates, now, head }: Omit<TapeSettings,
       at,
       Math.max(1, Math.round(share - publishedCount)),
     )) {
-      const some = batch.slice(0, updates - publishedCount)
-      if (some.length === 0) return
-      publishedCount += some.length
-      yield some
+      const kept = batch.slice(0, updates - publishedCount)
+      if (kept.length === 0) return
+      publishedCount += kept.length
+      yield kept
     }
   }
 }
 
-/** Who trades what, block after block. */
+/** Random trading, block after block. */
 class GeneratedMarket {
   readonly #tokens: readonly TokenName[]
   readonly #random = seededRandom('full tape')
@@ -112,7 +112,7 @@ class GeneratedMarket {
     this.#tokens = tokens
   }
 
-  /** About so many updates: the former block is sealed, then this one is told. */
+  /** About this many updates: the previous block is sealed, then this one is published. */
   *batchesOfBlock(block: number, at: number, updates: number): Generator<readonly Draft[]> {
     const sealed = this.#seal(at)
     if (sealed.length > 0) yield sealed
@@ -152,7 +152,7 @@ class GeneratedMarket {
     return moveOf('transfer', input)
   }
 
-  /** How what is open ends: a little of it never was, a little was something else. */
+  /** Seals the open facts. A few are retracted or amended. */
   #seal(at: number): readonly Draft[] {
     const ends: Draft[] = []
     const facts = this.#open
@@ -167,7 +167,7 @@ class GeneratedMarket {
     return ends
   }
 
-  /** Few tokens are traded much, many a little. */
+  /** A few tokens trade often, the others rarely. */
   #token(): TokenName {
     return this.#tokens[Math.floor(this.#tokens.length * this.#random() ** 2)] ?? { symbol: '?', address: ZERO }
   }
@@ -176,8 +176,8 @@ class GeneratedMarket {
     return Math.floor(this.#random() * bound)
   }
 
-  #oneIn(inSoMany: number): boolean {
-    return this.#random() * inSoMany < 1
+  #oneIn(count: number): boolean {
+    return this.#random() * count < 1
   }
 }
 
@@ -250,13 +250,13 @@ function approvalOf(input: FactInput): DraftOf<'approval'> {
   const { key, block, tx } = positionOf(input)
   const [owner, spender] = [holder(input.raw), holder(input.index)]
   const raw = String(input.raw)
-  const said = { owner, spender, raw, amount: `${input.raw / 100_000_000}` }
+  const fields = { owner, spender, raw, amount: `${input.raw / 100_000_000}` }
   return {
     type: 'approval',
     ...commonFields(input, input.at),
     key,
     ...factFields,
-    ...said,
+    ...fields,
     block,
     tx,
     ingest: ingestFields(input.at),
@@ -286,14 +286,20 @@ function pauseOf(input: FactInput): DraftOf<'pause'> {
 
 function multiplierOf(input: FactInput): DraftOf<'multiplier'> {
   const { key, block, tx } = positionOf(input)
-  const said = { phase: 'scheduled' as const, from: '1', to: '2', effective_at: iso(input.at), source: 'log' as const }
-  return { type: 'multiplier', ...commonFields(input, input.at), ...said, key, ...factFields, block, tx }
+  const fields = {
+    phase: 'scheduled' as const,
+    from: '1',
+    to: '2',
+    effective_at: iso(input.at),
+    source: 'log' as const,
+  }
+  return { type: 'multiplier', ...commonFields(input, input.at), ...fields, key, ...factFields, block, tx }
 }
 
 function actionOf(input: FactInput): DraftOf<'action'> {
   const { key, block, tx } = positionOf(input)
-  const said = { action_id: `a-${input.raw}`, description: 'Dividend', uri: 'https://example.org/dividend', keys: [] }
-  return { type: 'action', ...commonFields(input, input.at), key, ...factFields, ...said, block, tx }
+  const fields = { action_id: `a-${input.raw}`, description: 'Dividend', uri: 'https://example.org/dividend', keys: [] }
+  return { type: 'action', ...commonFields(input, input.at), key, ...factFields, ...fields, block, tx }
 }
 
 const navOf = (token: TokenName, at: number, price: number): DraftOf<'nav'> => ({

@@ -1,6 +1,6 @@
 import type { GeneratedTape, TokenName } from './full-tape-generator.ts'
 
-/** A kind of question, as paths that are asked in turn; and the parameter that the next page goes into, if it has pages. */
+/** A kind of query: paths that are requested in turn, and the parameter that continues with the next page, if any. */
 export type HistoryQuery = {
   readonly name: string
   readonly paths: readonly string[]
@@ -9,7 +9,7 @@ export type HistoryQuery = {
 
 const HOLDER = `0x${'a'.repeat(36)}0001`
 
-/** Each kind of question, from both ends and in both views; and those that have no pages. */
+/** Every kind of query, from both ends and in both views, and those without pages. */
 export function historyQueriesFor(
   { epoch, end, keys, times }: GeneratedTape,
   tokens: readonly TokenName[],
@@ -26,7 +26,7 @@ export function historyQueriesFor(
     ['types=nav', 'types=nav'],
     ['types=approval', 'types=approval'],
     ['types=retract', 'types=retract'],
-    ['types=hole (there is none)', 'types=hole'],
+    ['types=hole (no update has it)', 'types=hole'],
     ['all types of one token', `types=*&symbols=${quiet}`],
     ['from the middle', `MIDDLE`],
     ['pauses from the middle', `types=pause&MIDDLE`],
@@ -34,15 +34,16 @@ export function historyQueriesFor(
   const pages = selections.flatMap(([what, query]) =>
     (['asc', 'desc'] as const).flatMap((order) =>
       (['preconfirmed', 'sealed'] as const).map((stage): HistoryQuery => {
-        const [from, goesInto] = order === 'asc' ? (['after', 'after'] as const) : (['before', 'before'] as const)
-        const asked = query.replace('MIDDLE', `${from}=${epoch}.${middle}`)
-        const path = `/v1/events?${asked}&order=${order}&stage=${stage}`
-        // A second `after` would be refused, and one from the middle is not followed further.
+        const [from, cursorParameter] =
+          order === 'asc' ? (['after', 'after'] as const) : (['before', 'before'] as const)
+        const parameters = query.replace('MIDDLE', `${from}=${epoch}.${middle}`)
+        const path = `/v1/events?${parameters}&order=${order}&stage=${stage}`
+        // The relay refuses a second `after`, so a query from the middle is not continued.
         const isFollowed = !query.includes('MIDDLE')
         return {
           name: `${what}, ${order}${stage === 'sealed' ? ', sealed' : ''}`,
           paths: [path],
-          cursorParameter: isFollowed ? goesInto : null,
+          cursorParameter: isFollowed ? cursorParameter : null,
         }
       }),
     ),
@@ -53,6 +54,10 @@ export function historyQueriesFor(
     { name: 'a key', paths: keys.map((key) => `/v1/events/${key}`), cursorParameter: null },
     { name: 'a token', paths: tokens.map(({ symbol }) => `/v1/tokenized-stocks/${symbol}`), cursorParameter: null },
     { name: 'one party', paths: [`/v1/events?types=transfer&party=${HOLDER}`], cursorParameter: 'after' },
-    { name: 'more than there is', paths: ['/v1/events?types=transfer&min_value=1000000000'], cursorParameter: 'after' },
+    {
+      name: 'a value that no update has',
+      paths: ['/v1/events?types=transfer&min_value=1000000000'],
+      cursorParameter: 'after',
+    },
   ]
 }

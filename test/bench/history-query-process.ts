@@ -1,25 +1,25 @@
 import { Agent, get } from 'node:http'
 import { serveCommands } from './pinned-processes.ts'
 
-/** Whoever asks about the past, in a process of its own: one question at a time over a connection that is kept. */
+/** Sends history queries from a process of its own: one at a time over a kept-alive connection. */
 
 export type HistoryCommand = HistoryQueryCommand | { readonly do: 'read'; readonly port: number; readonly path: string }
 
 type HistoryQueryCommand = {
-  readonly do: 'ask'
+  readonly do: 'query'
   readonly port: number
-  /** Asked in turn. */
+  /** Requested in turn. */
   readonly paths: readonly string[]
-  /** How long it is asked; once at least. */
+  /** How long to repeat the query; it runs at least once. */
   readonly forMs: number
-  /** The parameter that the next page goes into; null for a question that has no pages. */
+  /** The parameter that continues with the next page; null for a query without pages. */
   readonly cursorParameter: 'after' | 'before' | null
 }
 export type HistoryReply = QueryResult | ReadResult
 
 export type QueryResult = {
-  readonly done: 'ask'
-  /** Of each first page, from the question to its last byte. */
+  readonly done: 'query'
+  /** For each first page, from the request to its last byte. */
   readonly tookMs: readonly number[]
   /** On the first page. */
   readonly messages: number
@@ -35,7 +35,7 @@ export type ReadResult = {
   readonly seconds: number
 }
 
-/** What a page holds that names no limit. */
+/** The size of a page without a limit. */
 const MESSAGES_WANTED = 100
 const REQUESTS_BOUND = 40
 
@@ -78,7 +78,7 @@ async function runQuery({ port, paths, forMs, cursorParameter }: HistoryQueryCom
     page = JSON.parse((await fetchPath(port, `${paths[0]}&${cursorParameter}=${page.next}`)).body)
     received += page.events?.length ?? 0
   }
-  return { done: 'ask', tookMs, messages, requests, wrong }
+  return { done: 'query', tookMs, messages, requests, wrong }
 }
 
 const NEW_LINE = 10
@@ -99,5 +99,5 @@ function readLines(port: number, path: string): Promise<ReadResult> {
 }
 
 serveCommands<HistoryCommand, HistoryReply>((command) =>
-  command.do === 'ask' ? runQuery(command) : readLines(command.port, command.path),
+  command.do === 'query' ? runQuery(command) : readLines(command.port, command.path),
 )

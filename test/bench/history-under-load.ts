@@ -5,23 +5,23 @@ import { PAIR_SIZE, type ProbeCommand, type ProbeReply } from './live-probe-proc
 import { type MeasuredServer, openRelay } from './measured-servers.ts'
 import { PinnedWorker } from './pinned-processes.ts'
 
-/** A relay on a full tape, to which its upstream goes on telling transfers, one who listens to them and one who asks. */
+/** A relay on a full tape with live traffic, one live listener, and one client that queries history. */
 
 const TOKENS = 50
-/** How often transfers are made: so seldom that settling a block of them holds nobody up. */
+/** The interval of live transfers, long enough that settling their blocks delays nothing. */
 const LIVE_EVERY_MS = 40
-/** The first answers find the code cold. */
+/** The first answers run before the code is optimised. */
 const WARM_UP_MS = 150
 const RESTING_BOUND_MS = 60_000
 const POLL_MS = 200
 
-/** What live delivery and an idle question took meanwhile, in milliseconds. */
+/** Latency of live delivery and of a trivial request meanwhile, in milliseconds. */
 export type LiveFigures = Pick<
-  Extract<ProbeReply, { done: 'look' }>,
+  Extract<ProbeReply, { done: 'summarize' }>,
   'liveP99Ms' | 'liveWorstMs' | 'stallP99Ms' | 'maxStallMs'
 >
 
-/** What was measured of one kind of question, in milliseconds. */
+/** Measurements of one kind of query, in milliseconds. */
 export type QueryFigures = LiveFigures & {
   readonly what: string
   readonly answers: number
@@ -35,7 +35,7 @@ export type QueryFigures = LiveFigures & {
 
 export class HistoryUnderLoad {
   readonly tape: GeneratedTape
-  /** How long making the tape took, and from then on until the relay was there. */
+  /** How long generating the tape took, and then starting the relay. */
   readonly generatingMs: number
   readonly startingMs: number
   readonly queries: readonly HistoryQuery[]
@@ -56,7 +56,7 @@ export class HistoryUnderLoad {
     this.queries = historyQueriesFor(generated, tokens)
   }
 
-  /** Makes a tape of so many updates and starts a relay on it, which is at rest when this resolves. */
+  /** Generates a tape with this many updates and starts a relay on it. Resolves when the relay is at rest. */
   static async open(updates: number): Promise<HistoryUnderLoad> {
     const began = performance.now()
     let generated: { readonly tape: GeneratedTape; readonly tokens: readonly TokenName[]; readonly ms: number } | null =
@@ -73,42 +73,42 @@ export class HistoryUnderLoad {
     return load
   }
 
-  /** Asks one kind of question for so long. */
+  /** Repeats one kind of query for this long. */
   async measureQuery({ name, ...of }: HistoryQuery, forMs: number): Promise<QueryFigures> {
-    const ask = (ms: number) => this.#queryProcess.command({ do: 'ask', port: this.#server.port, forMs: ms, ...of })
-    await ask(WARM_UP_MS)
-    await this.#probe.command({ do: 'look' })
-    const figures = figuresOf(await ask(forMs))
-    return { what: name, ...figures, ...(await this.#probe.command({ do: 'look' })) }
+    const query = (ms: number) => this.#queryProcess.command({ do: 'query', port: this.#server.port, forMs: ms, ...of })
+    await query(Math.min(WARM_UP_MS, forMs))
+    await this.#probe.command({ do: 'summarize' })
+    const figures = figuresOf(await query(forMs))
+    return { what: name, ...figures, ...(await this.#probe.command({ do: 'summarize' })) }
   }
 
-  /** How live delivery is while nobody asks. */
+  /** Latency of live delivery without queries. */
   async measureIdle(ms: number): Promise<LiveFigures> {
-    await this.#probe.command({ do: 'look' })
-    await new Promise((go) => setTimeout(go, ms))
-    return this.#probe.command({ do: 'look' })
+    await this.#probe.command({ do: 'summarize' })
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    return this.#probe.command({ do: 'summarize' })
   }
 
   /** Reads a long answer to its end. */
   async measureRead(path: string): Promise<ReadResult & LiveFigures> {
-    await this.#probe.command({ do: 'look' })
-    const lines = await this.#queryProcess.command({ do: 'read', port: this.#server.port, path })
-    return { ...(await this.#probe.command({ do: 'look' })), ...lines }
+    await this.#probe.command({ do: 'summarize' })
+    const read = await this.#queryProcess.command({ do: 'read', port: this.#server.port, path })
+    return { ...(await this.#probe.command({ do: 'summarize' })), ...read }
   }
 
-  async end(): Promise<void> {
+  async close(): Promise<void> {
     await Promise.all([this.#queryProcess.end(), this.#probe.end(), this.#server.end()])
   }
 
   async #start(): Promise<void> {
     const { port, traffic } = this.#server
     await this.#probe.command({ do: 'listen', port })
-    // It goes on until its process ends.
+    // The traffic goes on until its process ends.
     traffic.command({ do: 'work', burst: PAIR_SIZE, everyMs: LIVE_EVERY_MS, bursts: null }).catch(() => {})
     const from = performance.now()
-    // After its start a relay reads what it needs to say how it was doing.
+    // After its start a relay reads the tape for its score, and is busy meanwhile.
     while (!(await isAtRest(port)) && performance.now() - from < RESTING_BOUND_MS)
-      await new Promise((go) => setTimeout(go, POLL_MS))
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
 }
 

@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { type SSEStreamingApi, streamSSE } from 'hono/streaming'
 import { linesOf, openFeed } from './peer-feed.ts'
 
-/** The peer that Hono's own guide leads to: each message is written to the `streamSSE` of each client. */
+/** The peer that Hono's own guide describes: each message is written to the `streamSSE` of each client. */
 
 const streams = new Set<SSEStreamingApi>()
 const app = new Hono().get('/', (c) =>

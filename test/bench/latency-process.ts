@@ -2,10 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { WebSocket } from 'ws'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 
-/**
- * The world around a relay that is measured, in a process of its own: the upstream on one side, the listeners on the
- * other. Takes orders from its parent.
- */
+/** The upstream and the listeners of a measured relay, in a process of their own that takes commands from its parent. */
 
 export type LatencyCommand =
   | { readonly do: 'upstream' }
@@ -14,13 +11,13 @@ export type LatencyCommand =
 export type LatencyReply =
   | { readonly done: 'upstream'; readonly rpcUrl: string; readonly wsUrl: string; readonly url: string }
   | { readonly done: 'listen' }
-  /** How long after the flashblock each listener had it. */
+  /** How long after the flashblock each listener received it. */
   | { readonly done: 'transfer'; readonly receivedMs: readonly number[] }
 
 let devnet: Devnet | null = null
 let sockets: WebSocket[] = []
 
-/** When the next message that holds this word arrives. */
+/** Resolves when the next message with this text arrives. */
 function timeOfNextMessage(socket: WebSocket, text: string): Promise<number> {
   return new Promise((resolve) => {
     const onMessage = (data: Buffer) => {

@@ -1,8 +1,8 @@
-/** Steps per power of two in which a time is kept: within 2 % of what it was. */
+/** Buckets per power of two, so that a latency is exact to 2 %. */
 const STEPS = 64
 const POWERS = 32
 
-/** How long what was heard took to come: counted in steps, since it is millions. */
+/** A histogram of latencies, because there are millions. */
 export class LatencyTally {
   readonly #counts = new Uint32Array(STEPS * POWERS)
   count = 0
@@ -17,7 +17,7 @@ export class LatencyTally {
     if (whole > this.maxMicros) this.maxMicros = whole
   }
 
-  /** What this share of them did not exceed. */
+  /** The latency that this share did not exceed. */
   microsAt(share: number): number {
     let left = Math.min(this.count - 1, Math.floor(this.count * share))
     for (const [step, count] of this.#counts.entries()) {

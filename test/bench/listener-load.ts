@@ -9,18 +9,18 @@ import { PinnedWorker } from './pinned-processes.ts'
 const SETTLED_MS = 1_000
 const SETTLING_BOUND_MS = 10_000
 const POLL_MS = 100
-/** Growth below this is no growth. */
+/** Smaller growth is ignored. */
 const GROWTH_BYTES = 1_024 * 1_024
 
 export type Work = { readonly burst: number; readonly everyMs: number; readonly bursts: number }
 
-/** How many came in, in what time, at what cost to the server. */
+/** How many listeners joined, in what time, and at what cost to the server. */
 export type Joined = { readonly live: number; readonly seconds: number; readonly cpuSeconds: number }
 
-/** What a server did with some work. */
+/** How a server performed on some work. */
 export type Figures = {
   readonly deliveriesPerSecond: number
-  /** The share of what was offered that was delivered in the time in which it was offered; below 1 the server was behind. */
+  /** The share of messages that was delivered within the time of the work. Below 1 the server was behind. */
   readonly pace: number
   readonly deliveriesPerCpuSecond: number
   readonly cpuSecondsPerMillion: number
@@ -31,11 +31,11 @@ export type Figures = {
   readonly wrong: number
   readonly lost: number
   readonly bytesPerMessage: number
-  /** The share of its core that the listeners' process used: near 1 it is what was measured. */
+  /** The share of its core that the listeners' process used. Near 1 the listeners were the bottleneck. */
   readonly listenersLoad: number
 }
 
-/** Who comes in: how many, where to, and how many may be on their way at once. */
+/** Which listeners join: how many, where, and how many at once. */
 export type ListenerGroup = {
   readonly kind: StreamKind
   readonly listeners: number
@@ -44,7 +44,7 @@ export type ListenerGroup = {
   readonly atOnce: number
 }
 
-/** Listeners that are connected to a server, and the work that they hear. */
+/** Connected listeners of a server, and the work that they receive. */
 export class ListenerLoad {
   readonly #server: MeasuredServer
   readonly #listeners = new PinnedWorker<ListenersCommand, ListenersReply>('listeners-process.ts')
@@ -54,36 +54,36 @@ export class ListenerLoad {
     this.#server = measured
   }
 
-  /** Lets listeners in: how many became live, and what that took. */
+  /** Connects listeners. Returns how many became live, and the cost. */
   async join(group: ListenerGroup): Promise<Joined> {
-    const { server, port, saysLive } = this.#server
+    const { server, port, sendsLive } = this.#server
     const cpuBefore = server.cpuSeconds()
-    const { live, seconds } = await this.#listeners.command({ do: 'join', port, saysLive, ...group })
+    const { live, seconds } = await this.#listeners.command({ do: 'join', port, sendsLive, ...group })
     return { live, seconds, cpuSeconds: server.cpuSeconds() - cpuBefore }
   }
 
-  /** Gives the server work and waits until everybody has heard it. */
+  /** Gives the server work and waits until all listeners have received it. */
   async deliver({ burst, everyMs, bursts }: Work): Promise<Figures> {
     const { server, traffic } = this.#server
-    await this.#listeners.command({ do: 'mark', from: this.#lastNumber + 1 })
+    await this.#listeners.command({ do: 'countFrom', from: this.#lastNumber + 1 })
     const cpuBefore = server.cpuSeconds()
     this.#lastNumber += burst * bursts
-    const delivering = this.#listeners.command({ do: 'hear', to: this.#lastNumber })
+    const delivering = this.#listeners.command({ do: 'waitForNumber', to: this.#lastNumber })
     await traffic.command({ do: 'work', burst, everyMs, bursts })
     const result = await delivering
     return figuresOf(result, server.cpuSeconds() - cpuBefore, (bursts * everyMs) / 1_000)
   }
 
-  /** What work without an end does to those who are here, while something else happens. */
+  /** How endless work reaches the connected listeners while something else happens. */
   async deliverDuring(burst: number, everyMs: number, something: () => Promise<void>): Promise<DeliveryResult> {
     const { traffic } = this.#server
-    await this.#listeners.command({ do: 'mark', from: this.#lastNumber + 1 })
+    await this.#listeners.command({ do: 'countFrom', from: this.#lastNumber + 1 })
     const working = traffic.command({ do: 'work', burst, everyMs, bursts: null })
     await something()
-    await traffic.command({ do: 'rest' })
+    await traffic.command({ do: 'stopWork' })
     const { to } = await working
     this.#lastNumber = to
-    return this.#listeners.command({ do: 'hear', to })
+    return this.#listeners.command({ do: 'waitForNumber', to })
   }
 
   end(): Promise<void> {
@@ -108,7 +108,7 @@ function figuresOf(result: DeliveryResult, cpuSeconds: number, offeredSeconds: n
   }
 }
 
-/** The memory of a server once it has stopped growing, as the system counts it: nothing is collected for the occasion. */
+/** A server's resident memory once it stops growing. No garbage collection is forced. */
 export async function settledBytes({ server }: MeasuredServer): Promise<number> {
   const from = performance.now()
   let bytes = server.residentBytes()

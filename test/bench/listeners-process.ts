@@ -6,12 +6,12 @@ import { ChunkReader, EventReader } from './sse-reader.ts'
 import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
 
 /**
- * Many listeners in one process: bare sockets that read into one buffer, so that hearing costs less than telling.
- * Each message is counted and timed, and each listener's numbers must grow.
+ * Many listeners in one process: bare sockets that read into one buffer, so that receiving costs less than sending.
+ * Each message is counted and timed, and the numbers that a listener receives must grow.
  */
 
 export type StreamKind = 'ws' | 'sse'
-/** Where a listener goes, and what it may hear of `every` numbers in turn; all of them where it does not say. */
+/** A listener's path, and which of `every` numbers in turn it receives; all of them where `receives` is absent. */
 export type Selection = { readonly path: string; readonly receives?: readonly number[] }
 
 export type ListenersCommand =
@@ -20,21 +20,21 @@ export type ListenersCommand =
       readonly port: number
       readonly kind: StreamKind
       readonly listeners: number
-      /** The listeners have them in turn. */
+      /** Listeners take them in turn. */
       readonly selections: readonly Selection[]
       readonly every: number
-      /** How many may be on their way in at once. */
+      /** Concurrent joins. */
       readonly atOnce: number
-      /** Whether a server says when a listener is live; else it is from the end of the handshake on. */
-      readonly saysLive: boolean
+      /** Whether the server sends `live`; otherwise a listener is live after the handshake. */
+      readonly sendsLive: boolean
     }
-  /** What is heard counts anew from this number on. */
-  | { readonly do: 'mark'; readonly from: number }
-  /** Waits until everybody has heard all up to this number, or nobody hears anything any more. */
-  | { readonly do: 'hear'; readonly to: number }
+  /** Counting starts anew from this number on. */
+  | { readonly do: 'countFrom'; readonly from: number }
+  /** Waits until all listeners have received everything up to this number, or nothing arrives any more. */
+  | { readonly do: 'waitForNumber'; readonly to: number }
 
 export type DeliveryResult = {
-  readonly done: 'hear'
+  readonly done: 'waitForNumber'
   readonly received: number
   readonly missing: number
   /** Messages that came twice, out of order or to the wrong listener. */
@@ -52,12 +52,12 @@ export type DeliveryResult = {
 
 export type ListenersReply =
   | { readonly done: 'join'; readonly live: number; readonly seconds: number }
-  | { readonly done: 'mark' }
+  | { readonly done: 'countFrom' }
   | DeliveryResult
 
 const BUFFER_BYTES = 256 * 1_024
 const HEAD_BOUND_BYTES = 8_192
-/** Nobody has heard anything for this long: what is missing will not come. */
+/** After this long without a message, the missing ones count as lost. */
 const SILENCE_MS = 20_000
 const POLL_MS = 10
 const LIVE = '"type":"live"'
@@ -69,16 +69,16 @@ let tally = new LatencyTally()
 let wrong = 0
 let bytesReceived = 0
 let now = 0
-let markedAt = 0
-let markedCpu = process.cpuUsage()
-let markedFrom = 0
+let countedSince = 0
+let cpuAtReset = process.cpuUsage()
+let countedFrom = 0
 let receivedAt = 0
 let live = 0
 let lost = 0
-/** How many listeners hear each of the numbers in turn. */
+/** How many listeners receive each of the numbers in turn. */
 let listenersByNumber: number[] = [0]
-/** Where the stamp was in the last message: mostly it is there again. */
-let guess = 0
+/** The offset of the stamp in the last message. Mostly it is the same in the next. */
+let lastOffset = 0
 
 function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promise<ListenersReply> {
   const { listeners, selections, atOnce, every } = command
@@ -103,9 +103,9 @@ function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promi
   })
 }
 
-/** One listener. `settled` is called once: when it is live, or when it is clear that it never will be. */
+/** One listener. `settled` is called once: when it is live, or when it never can be. */
 function openListener(
-  { port, kind, every, saysLive }: Extract<ListenersCommand, { do: 'join' }>,
+  { port, kind, every, sendsLive }: Extract<ListenersCommand, { do: 'join' }>,
   selection: Selection,
   settled: () => void,
 ) {
@@ -117,20 +117,20 @@ function openListener(
   const goLive = () => {
     isLive = true
     live += 1
-    for (const [turn, hears] of wanted.entries())
-      if (hears) listenersByNumber[turn] = (listenersByNumber[turn] ?? 0) + 1
+    for (const [number, isWanted] of wanted.entries())
+      if (isWanted) listenersByNumber[number] = (listenersByNumber[number] ?? 0) + 1
     settled()
   }
   const onMessage: OnMessage = (bytes, from, to) => {
-    const at = stampAt(bytes, from, to, from + guess)
+    const at = stampAt(bytes, from, to, from + lastOffset)
     if (at < 0) {
       if (!isLive && bytes.toString('latin1', from, to).includes(LIVE)) goLive()
       return
     }
-    guess = at - from
+    lastOffset = at - from
     const number = stampNumber(bytes, at)
     if (number <= last || !wanted[(number - FIRST_NUMBER) % every]) wrong += 1
-    else if (number >= markedFrom) tally.add(now - stampTime(bytes, at))
+    else if (number >= countedFrom) tally.add(now - stampTime(bytes, at))
     last = number
   }
   const readHandshake = (bytes: Buffer, count: number): number => {
@@ -144,7 +144,7 @@ function openListener(
       const events = new EventReader(onMessage)
       reader = /^transfer-encoding: *chunked/im.test(head) ? new ChunkReader(events) : events
     }
-    if (!saysLive) goLive()
+    if (!sendsLive) goLive()
     return end + 4 - before
   }
   const takeBytes = (count: number, bytes: Buffer): boolean => {
@@ -186,17 +186,17 @@ function resetCounts(from: number): ListenersReply {
   tally = new LatencyTally()
   wrong = 0
   bytesReceived = 0
-  markedFrom = from
-  markedAt = nowMicros()
-  receivedAt = markedAt
-  markedCpu = process.cpuUsage()
-  return { done: 'mark' }
+  countedFrom = from
+  countedSince = nowMicros()
+  receivedAt = countedSince
+  cpuAtReset = process.cpuUsage()
+  return { done: 'countFrom' }
 }
 
-/** How often the numbers up to this one are to be heard, by all who hear them. */
+/** How many messages with a number up to this one all listeners together receive. */
 function expectedCount(to: number): number {
   let sum = 0
-  for (let number = markedFrom; number <= to; number += 1)
+  for (let number = countedFrom; number <= to; number += 1)
     sum += listenersByNumber[(number - FIRST_NUMBER) % listenersByNumber.length] ?? 0
   return sum
 }
@@ -213,10 +213,10 @@ function waitForDelivery(to: number): Promise<ListenersReply> {
 }
 
 function report(expected: number): DeliveryResult {
-  const { user, system } = process.cpuUsage(markedCpu)
-  const ended = Math.max(receivedAt, markedAt + 1)
+  const { user, system } = process.cpuUsage(cpuAtReset)
+  const ended = Math.max(receivedAt, countedSince + 1)
   return {
-    done: 'hear',
+    done: 'waitForNumber',
     received: tally.count,
     missing: expected - tally.count,
     wrong,
@@ -224,9 +224,9 @@ function report(expected: number): DeliveryResult {
     p50Ms: tally.microsAt(0.5) / 1_000,
     p99Ms: tally.microsAt(0.99) / 1_000,
     maxMs: tally.maxMicros / 1_000,
-    seconds: (ended - markedAt) / 1e6,
+    seconds: (ended - countedSince) / 1e6,
     bytes: bytesReceived,
-    load: (user + system) / (nowMicros() - markedAt),
+    load: (user + system) / (nowMicros() - countedSince),
   }
 }
 
@@ -234,9 +234,9 @@ serveCommands<ListenersCommand, ListenersReply>(async (command) => {
   switch (command.do) {
     case 'join':
       return addListeners(command)
-    case 'mark':
+    case 'countFrom':
       return resetCounts(command.from)
-    case 'hear':
+    case 'waitForNumber':
       return waitForDelivery(command.to)
   }
 })

@@ -4,18 +4,18 @@ import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './mess
 import { serveCommands } from './pinned-processes.ts'
 
 /**
- * One who listens live, and one who keeps asking whether the relay is well, in a process of their own: what holds up its
- * event loop is seen by both.
+ * A live listener and a client that polls the relay's health, in a process of their own: both notice when the relay's event
+ * loop is blocked.
  */
 
 export type ProbeCommand =
   | { readonly do: 'listen'; readonly port: number }
-  /** What was heard since it was asked last. */
-  | { readonly do: 'look' }
+  /** Measurements since the last summary. */
+  | { readonly do: 'summarize' }
 export type ProbeReply =
   | { readonly done: 'listen' }
   | {
-      readonly done: 'look'
+      readonly done: 'summarize'
       readonly received: number
       readonly liveP99Ms: number
       readonly liveWorstMs: number
@@ -25,7 +25,7 @@ export type ProbeReply =
     }
 
 const PATH = '/v1/ws?symbols=*&types=transfer&snapshot=false'
-/** Transfers made at once: each but the last goes out as soon as the next is there, so that its delay is the relay's. */
+/** Transfers made at once. Each but the last is sent as soon as the next is there, so its delay is the relay's. */
 export const PAIR_SIZE = 2
 const PROBE_PAUSE_MS = 1
 
@@ -64,7 +64,7 @@ async function probe(port: number): Promise<void> {
 
 function summarize(): ProbeReply {
   const report: ProbeReply = {
-    done: 'look',
+    done: 'summarize',
     received: deliveryMs.length,
     liveP99Ms: percentile(deliveryMs, 0.99),
     liveWorstMs: percentile(deliveryMs, 1),

@@ -12,18 +12,18 @@ import { PinnedProcess, PinnedWorker } from './pinned-processes.ts'
 import type { Sample } from './sample-messages.ts'
 import type { TrafficCommand, TrafficReply } from './traffic-process.ts'
 
-/** Who is measured: our relay as it is started in production, and the peers on the same work. */
+/** The measured servers: the relay as in production, and peers with the same work. */
 
 export type ServerName = 'relay' | 'naive ws' | 'hono streamSSE' | 'C floor'
 
-/** A server at work, and who gives it work. */
+/** A server, and the process that gives it work. */
 export type MeasuredServer = {
   readonly server: PinnedProcess
   readonly traffic: PinnedWorker<TrafficCommand, TrafficReply>
   readonly port: number
-  /** What the work is about, where it is said. */
+  /** The symbols of the tokens in the work, if any. */
   readonly symbols: readonly string[]
-  readonly saysLive: boolean
+  readonly sendsLive: boolean
   end(): Promise<void>
 }
 
@@ -36,13 +36,13 @@ const responseHeads: Readonly<Record<StreamKind, string>> = {
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
 
-/** Puts a tape where the relay will look for it. */
+/** Puts a tape into the relay's data folder before it starts. */
 type FillTape = (
   dir: string,
   upstream: { readonly tokens: readonly TokenName[]; readonly head: number },
 ) => Promise<void>
 
-/** The relay, with a chain behind it whose transfers are spread over so many tokens. */
+/** The relay with a chain behind it whose transfers are spread over this many tokens. */
 export async function openRelay(
   tokens: number,
   settings: NodeJS.ProcessEnv = {},
@@ -64,15 +64,15 @@ export async function openRelay(
     ...settings,
   })
   const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
-  await traffic.command({ do: 'subscribed' })
+  await traffic.command({ do: 'waitForSubscription' })
   const end = async () => {
     await Promise.all([server.end(), traffic.end()])
     await rm(dir, { recursive: true })
   }
-  return { server, traffic, port: Number(port), symbols, saysLive: true, end }
+  return { server, traffic, port: Number(port), symbols, sendsLive: true, end }
 }
 
-/** The tokens that a list names. */
+/** The tokens of a list. */
 async function fetchTokenNames(url: string): Promise<readonly TokenName[]> {
   const { tokens } = (await (await fetch(`${url}/v1/tokenized-stocks`)).json()) as {
     tokens: { symbol: string; contract_address: string }[]
@@ -92,7 +92,7 @@ async function fetchHead(rpcUrl: string): Promise<number> {
   return Number(result.number)
 }
 
-/** A peer that is fed what the relay was heard saying. */
+/** A peer that sends messages recorded from the relay. */
 export async function openPeer(
   name: Exclude<ServerName, 'relay'>,
   kind: StreamKind,
@@ -105,7 +105,7 @@ export async function openPeer(
   const end = async () => {
     await Promise.all([server.end(), traffic.end()])
   }
-  return { server, traffic, port: Number(port), symbols: [], saysLive: false, end }
+  return { server, traffic, port: Number(port), symbols: [], sendsLive: false, end }
 }
 
 function commandOf(name: Exclude<ServerName, 'relay'>, kind: StreamKind, { isChunked }: Sample): [string, ...string[]] {
@@ -118,7 +118,7 @@ function commandOf(name: Exclude<ServerName, 'relay'>, kind: StreamKind, { isChu
 let fanOutDir: string | null = null
 const fanOutPath = (): string => join(fanOutDir ?? '', 'floor')
 
-/** Compiles the floor; whether that went well. */
+/** Compiles the C floor. Returns whether that succeeded. */
 export async function buildMinimalFanOut(): Promise<boolean> {
   fanOutDir = await mkdtemp(join(tmpdir(), 'stocktape-floor-'))
   return (
@@ -132,7 +132,7 @@ export async function removeMinimalFanOut(): Promise<void> {
   if (fanOutDir !== null) await rm(fanOutDir, { recursive: true })
 }
 
-/** Hears one block of transfers at the relay, so that the peers can say the same. */
+/** Records one block of transfers from the relay, so that the peers can send the same. */
 export async function takeSample(burst: number, bursts: number): Promise<Sample> {
   const server = await openRelay(1)
   try {
@@ -151,7 +151,7 @@ export async function takeSample(burst: number, bursts: number): Promise<Sample>
   }
 }
 
-/** Listens to a stream until an event holds this mark. */
+/** Reads a stream until an event contains this mark. */
 function listenUntil(url: string, mark: string) {
   const live = Promise.withResolvers<void>()
   const whole = Promise.withResolvers<{ readonly text: string; readonly isChunked: boolean }>()

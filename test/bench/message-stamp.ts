@@ -1,34 +1,34 @@
 /**
- * What a measured message carries: its number as the amount, and the microsecond at which it was made as the receiver's
- * address. Both stand side by side in a transfer, so they are found by one mark, on every carrier and in every peer.
+ * What a measured message contains: its number as the amount, and the microsecond of its creation as the receiver's
+ * address. Both are adjacent in a transfer, so that one mark finds them on every transport and in every peer.
  */
 
 /** The first number, so that all have ten digits. */
 export const FIRST_NUMBER = 1_000_000_000
 
-/** The mark, and where the time and the number stand after its beginning. */
+/** The mark, and the offsets of the time and the number from its beginning. */
 export const STAMP_MARK = Buffer.from('"to":"0x000000000000000000000000')
 const TIME_AT = STAMP_MARK.length
 const TIME_DIGITS = 16
 const NUMBER_AT = TIME_AT + TIME_DIGITS + '","raw":"'.length
 const NUMBER_DIGITS = 10
-/** A whole stamp, from the beginning of its mark. */
+/** The length of a stamp, from the beginning of its mark. */
 const STAMP_BYTES = NUMBER_AT + NUMBER_DIGITS
 
 /** Microseconds of Unix time, the same in every process of this machine. */
 export const nowMicros = (): number => Math.round((performance.timeOrigin + performance.now()) * 1_000)
 
-/** The receiver's address that says when a message was made. */
+/** The receiver's address that contains the time of a message. */
 export const timeAsAddress = (micros: number): `0x${string}` => `0x${String(micros).padStart(40, '0')}`
 
-/** Where the stamp of a message begins, or -1. Mostly it is where it was in the last message: that is looked at first. */
+/** The offset of a message's stamp, or -1. The offset of the last message is tried first, because it mostly fits. */
 export function stampAt(bytes: Buffer, from: number, to: number, guess: number): number {
   if (isStamp(bytes, guess) && guess + STAMP_BYTES <= to) return guess
   const at = bytes.indexOf(STAMP_MARK, from)
   return at < 0 || at + STAMP_BYTES > to ? -1 : at
 }
 
-/** Looks at enough of it to tell a stamp from anything else that a message has. */
+/** Compares enough bytes to tell a stamp from anything else in a message. */
 const isStamp = (bytes: Buffer, at: number): boolean =>
   bytes[at] === 0x22 &&
   bytes[at + 1] === 0x74 &&

@@ -1,5 +1,5 @@
-// The least that a fan-out can cost on this machine: every record that comes in on one connection is written to all
-// others as it is, one write for each. The first argument is the answer to whoever says GET.
+// The least that a fan-out can cost on this machine: every record from one connection is written unchanged to all
+// others, with one write each. The first argument is the answer to a GET request.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -16,7 +16,7 @@ static int listeners[LISTENERS_BOUND], count;
 static unsigned char held[RECORD_BOUND];
 static size_t used;
 
-static int door(int *port) {
+static int open_port(int *port) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -25,7 +25,7 @@ static int door(int *port) {
   return fd;
 }
 
-static void tell(int fd, const unsigned char *bytes, size_t left) {
+static void write_all(int fd, const unsigned char *bytes, size_t left) {
   while (left) {
     ssize_t taken = send(fd, bytes, left, MSG_NOSIGNAL);
     if (taken > 0) bytes += taken, left -= taken;
@@ -39,37 +39,37 @@ static void take(void) {
     memcpy(&size, held + at, 4);
     size = ntohl(size);
     if (used - at < 4 + size) break;
-    for (int i = 0; i < count; i++) tell(listeners[i], held + at + 4, size);
+    for (int i = 0; i < count; i++) write_all(listeners[i], held + at + 4, size);
   }
   memmove(held, held + at, used -= at);
 }
 
 int main(int argc, char **argv) {
-  int ports[2], doors[2] = {door(&ports[0]), door(&ports[1])}, feed = -1, ep = epoll_create1(0);
+  int ports[2], listening[2] = {open_port(&ports[0]), open_port(&ports[1])}, feed = -1, ep = epoll_create1(0);
   struct epoll_event events[256];
   for (int i = 0; i < 2; i++)
-    epoll_ctl(ep, EPOLL_CTL_ADD, doors[i], &(struct epoll_event){.events = EPOLLIN, .data.fd = doors[i]});
+    epoll_ctl(ep, EPOLL_CTL_ADD, listening[i], &(struct epoll_event){.events = EPOLLIN, .data.fd = listening[i]});
   printf("listens on %d, is fed on %d\n", ports[0], ports[1]);
   fflush(stdout);
   for (;;) {
     int ready = epoll_wait(ep, events, 256, -1);
     for (int i = 0; i < ready; i++) {
-      int fd = events[i].data.fd, come;
-      char said[4096];
-      if (fd == doors[0] || fd == doors[1]) {
-        while ((come = accept4(fd, 0, 0, SOCK_NONBLOCK)) >= 0) {
-          setsockopt(come, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-          if (fd == doors[1]) feed = come;
-          epoll_ctl(ep, EPOLL_CTL_ADD, come, &(struct epoll_event){.events = EPOLLIN, .data.fd = come});
+      int fd = events[i].data.fd, accepted;
+      char request[4096];
+      if (fd == listening[0] || fd == listening[1]) {
+        while ((accepted = accept4(fd, 0, 0, SOCK_NONBLOCK)) >= 0) {
+          setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+          if (fd == listening[1]) feed = accepted;
+          epoll_ctl(ep, EPOLL_CTL_ADD, accepted, &(struct epoll_event){.events = EPOLLIN, .data.fd = accepted});
         }
       } else if (fd == feed) {
         ssize_t size = recv(fd, held + used, RECORD_BOUND - used, 0);
         if (size == 0) return 0;
         if (size > 0) used += size, take();
-      } else if (recv(fd, said, sizeof said, 0) <= 0) {
+      } else if (recv(fd, request, sizeof request, 0) <= 0) {
         epoll_ctl(ep, EPOLL_CTL_DEL, fd, 0);
-      } else if (!memcmp(said, "GET", 3) && argc > 1 && count < LISTENERS_BOUND) {
-        tell(fd, (unsigned char *)argv[1], strlen(argv[1]));
+      } else if (!memcmp(request, "GET", 3) && argc > 1 && count < LISTENERS_BOUND) {
+        write_all(fd, (unsigned char *)argv[1], strlen(argv[1]));
         listeners[count++] = fd;
       }
     }

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** How a peer gets what it has to tell: records over one connection, each with its length before it (four bytes). */
+/** How a peer gets its messages: records over one connection, each after its length (four bytes). */
 
 const LENGTH_BYTES = 4
 
-/** Opens the way in; each record is handed on once it is whole. */
+/** Opens the peer's input. Each complete record is passed on. */
 export async function openFeed(takeRecord: (record: Buffer) => void): Promise<number> {
   const server = createServer((socket) => {
     let buffered = Buffer.alloc(0)
@@ -35,5 +35,5 @@ export async function connectFeed(port: number): Promise<(record: Buffer) => voi
   }
 }
 
-/** The messages of a record that a peer frames itself. */
+/** The messages of a record that the peer frames itself. */
 export const linesOf = (record: Buffer): readonly string[] => record.toString().split('\n')

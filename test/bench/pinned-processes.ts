@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** The machine that measures: its processes, where they run and what they use. */
+/** The processes of a measurement: where they run and what they use. */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** Servers have one core, whoever feeds and hears them the other. */
+/** Servers have one core; the traffic and the listeners have the other. */
 const CORES = { server: '0', world: '1' } as const
 export type Core = keyof typeof CORES
 
@@ -15,10 +15,10 @@ export const canPin = cpus().length > 1 && spawnSync('taskset', ['-c', '0', 'tru
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
 
-/** Files that a process of ours has open beside its sockets. */
+/** Open files of a process besides its sockets. */
 export const RESERVED_FILES = 150
 
-/** How many files a process of ours may have open. */
+/** How many files a process may open. */
 export const filesBound = (): number => {
   const [, soft = '0'] = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
@@ -47,7 +47,7 @@ export class PinnedProcess {
     })
   }
 
-  /** What it prints, once it is that. */
+  /** Resolves when the output matches. */
   async waitForOutput(pattern: RegExp): Promise<readonly string[]> {
     for (;;) {
       const found = pattern.exec(this.#output)
@@ -58,7 +58,7 @@ export class PinnedProcess {
     }
   }
 
-  /** Seconds of processor time that it has used so far, in user and in kernel mode. */
+  /** Processor time used so far, in seconds, in user and in kernel mode. */
   cpuSeconds(): number {
     const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -79,7 +79,7 @@ export class PinnedProcess {
   }
 }
 
-/** One of our own scripts, which carries out orders one after the other and reports on each. */
+/** A script that runs one command after the other and reports on each. */
 export class PinnedWorker<
   Order extends { readonly do: string },
   Report extends { readonly done: string },
@@ -112,7 +112,7 @@ export class PinnedWorker<
   }
 }
 
-/** The other side of a worker: carries out what its parent orders, and ends with it. */
+/** The other side of a worker: runs its parent's commands, and ends with it. */
 export function serveCommands<Order, Report>(runCommand: (command: Order) => Promise<Report>): void {
   process.on('message', (command: Order) => {
     void runCommand(command).then((report) => process.send?.(report))

@@ -1,6 +1,6 @@
 import type { Figures } from './listener-load.ts'
 
-/** What is printed: medians of the rounds, and of the ratios within each. */
+/** The printed results: medians of the rounds, and of the ratios within each round. */
 
 export const print = (line = ''): void => void process.stdout.write(`${line}\n`)
 
@@ -10,21 +10,21 @@ export function median(values: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
 }
 
-/** Below this a server was behind: what waited went out together, so it cost less than the same work in time. */
+/** Below this a server was behind: waiting messages were sent together, so they cost less than the same work in time. */
 const KEEPING_UP_PACE = 0.95
 const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
 
-/** A figure of two servers, as a ratio; how it was in the rounds in which those who must keep up did, if there were any. */
+/** The ratio of two servers' figures; taken from the rounds in which the required servers kept up, if there are any. */
 export function ratioOf(
   figure: keyof Figures,
-  [some, others]: readonly [readonly Figures[], readonly Figures[]],
+  [firsts, seconds]: readonly [readonly Figures[], readonly Figures[]],
   mustKeepUp: readonly [boolean, boolean],
 ): string | null {
-  const rounds = some.flatMap((one, round) => {
-    const other = others[round]
-    const ratio = other ? one[figure] / other[figure] : Number.NaN
-    if (!other || !Number.isFinite(ratio) || ratio === 0) return []
-    return [{ ratio, inTime: ![one, other].some((each, at) => mustKeepUp[at] && isBehind(each)) }]
+  const rounds = firsts.flatMap((first, round) => {
+    const second = seconds[round]
+    const ratio = second ? first[figure] / second[figure] : Number.NaN
+    if (!second || !Number.isFinite(ratio) || ratio === 0) return []
+    return [{ ratio, inTime: ![first, second].some((figures, at) => mustKeepUp[at] && isBehind(figures)) }]
   })
   const inTime = rounds.filter((round) => round.inTime)
   const ratios = (inTime.length > 0 ? inTime : rounds).map(({ ratio }) => ratio)
@@ -43,17 +43,17 @@ export function ratioOf(
 type Column = { readonly name: string; readonly of: (figures: Figures) => number; readonly digits: number }
 
 const columns: readonly Column[] = [
-  { name: 'deliveries/s', of: (one) => one.deliveriesPerSecond, digits: 0 },
-  { name: 'per CPU-s', of: (one) => one.deliveriesPerCpuSecond, digits: 0 },
-  { name: 'CPU-s/M', of: (one) => one.cpuSecondsPerMillion, digits: 3 },
-  { name: 'p50 ms', of: (one) => one.p50Ms, digits: 1 },
-  { name: 'p99 ms', of: (one) => one.p99Ms, digits: 1 },
-  { name: 'max ms', of: (one) => one.maxMs, digits: 1 },
-  { name: 'missing', of: (one) => one.missing, digits: 0 },
-  { name: 'wrong', of: (one) => one.wrong, digits: 0 },
-  { name: 'lost', of: (one) => one.lost, digits: 0 },
-  { name: 'bytes', of: (one) => one.bytesPerMessage, digits: 0 },
-  { name: 'ears %', of: (one) => one.listenersLoad * 100, digits: 0 },
+  { name: 'deliveries/s', of: (figures) => figures.deliveriesPerSecond, digits: 0 },
+  { name: 'per CPU-s', of: (figures) => figures.deliveriesPerCpuSecond, digits: 0 },
+  { name: 'CPU-s/M', of: (figures) => figures.cpuSecondsPerMillion, digits: 3 },
+  { name: 'p50 ms', of: (figures) => figures.p50Ms, digits: 1 },
+  { name: 'p99 ms', of: (figures) => figures.p99Ms, digits: 1 },
+  { name: 'max ms', of: (figures) => figures.maxMs, digits: 1 },
+  { name: 'missing', of: (figures) => figures.missing, digits: 0 },
+  { name: 'wrong', of: (figures) => figures.wrong, digits: 0 },
+  { name: 'lost', of: (figures) => figures.lost, digits: 0 },
+  { name: 'bytes', of: (figures) => figures.bytesPerMessage, digits: 0 },
+  { name: 'clients %', of: (figures) => figures.listenersLoad * 100, digits: 0 },
 ]
 const NAME_CHARS = 24
 const COLUMN_CHARS = 13

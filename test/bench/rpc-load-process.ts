@@ -2,27 +2,27 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { serveCommands } from './pinned-processes.ts'
 
-/** Whoever asks, in a process of its own: the same question again and again over so many connections. */
+/** Sends the same request again and again over many connections, from a process of its own. */
 
 export type LoadCommand = {
-  readonly do: 'ask'
+  readonly do: 'query'
   readonly port: number
   readonly connections: number
   readonly body: string
   readonly answers: number
 }
 export type LoadReply = {
-  readonly done: 'ask'
+  readonly done: 'query'
   readonly seconds: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Answers that were not what the first one was. */
+  /** Answers that differ from the first one. */
   readonly wrong: number
 }
 
 const END = '\r\n\r\n'
 
-/** One question at a time, over a connection that is kept for as long as the server keeps it. */
+/** One request at a time, over a connection that is kept as long as the server keeps it. */
 class RpcLoadConnection {
   readonly #port: number
   readonly #request: Buffer
@@ -94,7 +94,7 @@ async function runCommand({ port, connections, body, answers }: LoadCommand): Pr
   for (const client of clients) client.end()
   tookMs.sort((a, b) => a - b)
   const at = (share: number) => tookMs[Math.floor(tookMs.length * share)] ?? Number.NaN
-  return { done: 'ask', seconds, p50Ms: at(0.5), p99Ms: at(0.99), wrong }
+  return { done: 'query', seconds, p50Ms: at(0.5), p99Ms: at(0.99), wrong }
 }
 
 serveCommands(runCommand)

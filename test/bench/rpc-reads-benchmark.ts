@@ -5,11 +5,11 @@ import { PinnedProcess, PinnedWorker } from './pinned-processes.ts'
 import { formatNumber, median, print } from './result-table.ts'
 import type { LoadCommand, LoadReply } from './rpc-load-process.ts'
 
-/** Reads that are answered from memory, beside a server that has nothing to remember. */
+/** Reads that the relay answers from its cache, compared with a server that returns a constant. */
 
-/** What one server did: all at once on many connections, and one after the other on one. */
+/** What one server achieved: concurrently on many connections, and one at a time on one. */
 export type ReadFigures = {
-  readonly who: string
+  readonly server: string
   readonly perSecond: number
   readonly perCpuSecond: number
   readonly p99Ms: number
@@ -20,7 +20,7 @@ export type ReadFigures = {
 const CONNECTIONS = 32
 const ANSWERS = 60_000
 const SINGLE_ANSWERS = 4_000
-/** More than anybody asks here. */
+/** Above every rate here, so that the rate limit does not act. */
 const RATE = '1000000'
 
 const queries = {
@@ -28,7 +28,7 @@ const queries = {
   'a block': { method: 'eth_getBlockByNumber', params: ['latest', false] },
 } as const
 
-/** One round: the relay with each question, and the constant. */
+/** One round: the relay with each request, and the constant. */
 export async function measureReads(): Promise<readonly ReadFigures[]> {
   const relay = await openRelay(1, { RPC_RATE: RATE })
   const measured: ReadFigures[] = []
@@ -55,18 +55,18 @@ export async function measureReads(): Promise<readonly ReadFigures[]> {
 
 const bodyOf = (query: object): object => ({ jsonrpc: '2.0', id: 1, ...query })
 
-async function measureServer(who: string, server: PinnedProcess, port: number, body: string): Promise<ReadFigures> {
+async function measureServer(name: string, server: PinnedProcess, port: number, body: string): Promise<ReadFigures> {
   const loadProcess = new PinnedWorker<LoadCommand, LoadReply>('rpc-load-process.ts')
   try {
-    const command = { do: 'ask', port, body } as const
-    // The first ones find the code cold.
+    const command = { do: 'query', port, body } as const
+    // The first requests run before the code is optimised.
     await loadProcess.command({ ...command, connections: CONNECTIONS, answers: ANSWERS / 3 })
     const cpuBefore = server.cpuSeconds()
     const parallel = await loadProcess.command({ ...command, connections: CONNECTIONS, answers: ANSWERS })
     const cpuSeconds = server.cpuSeconds() - cpuBefore
     const single = await loadProcess.command({ ...command, connections: 1, answers: SINGLE_ANSWERS })
     return {
-      who,
+      server: name,
       perSecond: ANSWERS / parallel.seconds,
       perCpuSecond: ANSWERS / cpuSeconds,
       p99Ms: parallel.p99Ms,
@@ -82,11 +82,11 @@ async function measureServer(who: string, server: PinnedProcess, port: number, b
 export function reportReads(rounds: readonly (readonly ReadFigures[])[]): void {
   const all = rounds.flat()
   print()
-  print(`reads from memory on one core, ${CONNECTIONS} connections; medians of ${rounds.length} rounds`)
+  print(`reads from the cache on one core, ${CONNECTIONS} connections; medians of ${rounds.length} rounds`)
   print(`${''.padEnd(24)}      reads/s    per CPU-s     p99 ms   lone p50 ms   wrong`)
-  for (const who of new Set(all.map((one) => one.who))) {
-    const of = (figure: Exclude<keyof ReadFigures, 'who'>) =>
-      median(all.filter((one) => one.who === who).map((one) => one[figure]))
+  for (const server of new Set(all.map((figures) => figures.server))) {
+    const of = (figure: Exclude<keyof ReadFigures, 'server'>) =>
+      median(all.filter((figures) => figures.server === server).map((figures) => figures[figure]))
     const figures = [
       formatNumber(of('perSecond'), 0).padStart(13),
       formatNumber(of('perCpuSecond'), 0).padStart(13),
@@ -94,7 +94,7 @@ export function reportReads(rounds: readonly (readonly ReadFigures[])[]): void {
       formatNumber(of('loneP50Ms'), 3).padStart(14),
       formatNumber(of('wrong'), 0).padStart(8),
     ]
-    print(`${who.padEnd(24)}${figures.join('')}`)
+    print(`${server.padEnd(24)}${figures.join('')}`)
   }
   const ratios = rounds.map((round) => {
     const [balance, , constant] = round

@@ -22,20 +22,20 @@ import { measureReads, type ReadFigures, reportReads } from './rpc-reads-benchma
 
 const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
 
-  ws        bursts of 20 transfers to WebSocket listeners: the relay, a naive ws server, the floor in C
+  ws        bursts of 20 transfers to WebSocket listeners: the relay, a naive ws server, a minimal server in C (the floor)
   sse       the same over SSE: the relay, Hono's streamSSE, the floor
   lone      one transfer at a time to WebSocket listeners
-  mixed     listeners with their own five of fifty tokens, and listeners who all have the same five
-  join      everybody comes in at once, and those who are there go on hearing
-  memory    what an idle listener costs
-  held      as many listeners as the machine's files allow
-  rpc       JSON-RPC reads from memory, beside a bare Hono route that answers a constant
-  history   how soon each kind of question about a full tape is answered, and what that does to who listens live
-  latency   what the relay adds between the upstream's socket and a listener's
+  mixed     listeners with five random tokens of fifty each, and listeners that all have the same five
+  join      all listeners join at once while 100 others keep receiving
+  memory    memory per idle listener
+  held      as many listeners as the machine's file limit allows
+  rpc       JSON-RPC reads from the cache, compared with a bare Hono route that returns a constant
+  history   latency of each kind of history query on a full tape, and its effect on live listeners
+  latency   latency that the relay adds between the upstream's socket and a listener's
 
-  --rounds     how often the first five are measured, in turn; the medians are printed (3)
-  --listeners  (10000)
-  --updates    what a full tape holds (1000000)
+  --rounds     rounds of the first five parts; the medians are printed (3)
+  --listeners  number of listeners (10000)
+  --updates    number of updates on the full tape (1000000)
 `
 
 const parts = ['ws', 'sse', 'lone', 'mixed', 'join', 'memory', 'held', 'rpc', 'history', 'latency'] as const
@@ -58,9 +58,9 @@ if (values.help || unknown.length > 0 || !(rounds >= 1) || !(listeners >= 1) || 
   process.exit(values.help ? 0 : 2)
 }
 const selected = new Set<Part>(positionals.length > 0 ? positionals.filter(isPart) : parts)
-const isSelected = (...some: readonly Part[]) => some.some((part) => selected.has(part))
+const isSelected = (...wanted: readonly Part[]) => wanted.some((part) => selected.has(part))
 
-/** What was measured of each, round by round. */
+/** The measurements of each server, round by round. */
 const figuresByName = new Map<string, Figures[]>()
 const joiningRounds: JoiningFigures[] = []
 const memoryRounds: MemoryFigures[] = []
@@ -75,17 +75,19 @@ print(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unkno
 print(
   canPin
     ? 'The server has one core, its upstream and its listeners the other.'
-    : 'Nothing is pinned: taskset or a second core is missing.',
+    : 'Processes are not pinned to cores: taskset or a second core is missing.',
 )
 
-print(`Load of the machine before: ${formatNumber(loadavg()[0] ?? 0, 1)}. Whatever else runs now is in the figures.`)
+print(
+  `Load of the machine before: ${formatNumber(loadavg()[0] ?? 0, 1)}. Other programs that run now affect the results.`,
+)
 if (listeners + RESERVED_FILES > filesBound()) {
-  print(`Only ${filesBound()} files may be open: raise it (ulimit -n), or have fewer --listeners.`)
+  print(`Only ${filesBound()} files may be open: raise the limit (ulimit -n), or use fewer --listeners.`)
   process.exit(2)
 }
 
 const hasFloor = await buildMinimalFanOut()
-if (!hasFloor) print('There is no C compiler (cc), so the floor is not measured.')
+if (!hasFloor) print('There is no C compiler (cc), so the minimal server in C is not measured.')
 const peers = new Set<ServerName>(['relay', 'naive ws', 'hono streamSSE', ...(hasFloor ? (['C floor'] as const) : [])])
 const began = performance.now()
 try {
@@ -123,7 +125,7 @@ async function measure(setting: BenchmarkSettings): Promise<void> {
     if (isSelected('mixed')) await benchmarkMixed(setting, addFigures)
     if (isSelected('join')) joiningRounds.push(await benchmarkJoining(setting))
   }
-  if (isSelected('memory')) await benchmarkMemory(setting, (one) => memoryRounds.push(one))
+  if (isSelected('memory')) await benchmarkMemory(setting, (figures) => memoryRounds.push(figures))
 }
 
 function report(): void {
@@ -132,14 +134,14 @@ function report(): void {
     print(`Medians of ${rounds} rounds, ${formatNumber(listeners, 0)} listeners`)
     print(head())
     for (const [name, figures] of figuresByName) print(row(name, figures))
-    print('ears: the share of its core that the listeners’ own process used')
-    print('wrong: twice, out of order or not asked for; lost: listeners whose connection ended')
-    print('*: was behind; what waits goes out together, so it costs less than the same work in time')
+    print('clients: the share of its core that the listeners’ own process used')
+    print('wrong: repeated, out of order or not selected; lost: listeners whose connection ended')
+    print('*: was behind; waiting messages are sent together, so they cost less than the same work in time')
     print()
     reportRatios()
   }
   if (joiningRounds.length > 0) {
-    const all = (figure: keyof JoiningFigures) => median(joiningRounds.map((one) => one[figure]))
+    const all = (figure: keyof JoiningFigures) => median(joiningRounds.map((round) => round[figure]))
     print()
     print(
       `${formatNumber(listeners, 0)} join at once: all live in ${formatNumber(all('seconds'), 2)} s, ${formatNumber((all('cpuSeconds') * 1e6) / listeners, 0)} µs of processor time each;`,
@@ -148,9 +150,9 @@ function report(): void {
       `  meanwhile a transfer every 100 ms reached 100 others after ${formatNumber(all('worstMs'), 1)} ms at worst, ${all('missing')} missing`,
     )
   }
-  for (const { who, bytesPerListener, baseBytes } of memoryRounds)
+  for (const { server, bytesPerListener, baseBytes } of memoryRounds)
     print(
-      `idle ${who.padEnd(22)} ${formatNumber(bytesPerListener / 1_024, 1).padStart(6)} KiB for each of ${formatNumber(listeners, 0)} listeners, beside ${formatNumber(baseBytes / 2 ** 20, 0)} MiB without any`,
+      `idle ${server.padEnd(22)} ${formatNumber(bytesPerListener / 1_024, 1).padStart(6)} KiB per listener (${formatNumber(listeners, 0)} of them), plus ${formatNumber(baseBytes / 2 ** 20, 0)} MiB without listeners`,
     )
   if (capacity) {
     const { live, filesBound, bytesPerListener, figures, seconds } = capacity
@@ -163,7 +165,7 @@ function report(): void {
 }
 
 function reportRatios(): void {
-  const ratios: readonly (readonly [what: string, figure: keyof Figures, one: string, other: string])[] = [
+  const ratios: readonly (readonly [what: string, figure: keyof Figures, first: string, second: string])[] = [
     ['CPU per WebSocket delivery, relay : floor', 'cpuSecondsPerMillion', 'ws, relay', 'ws, C floor'],
     ['CPU per SSE delivery, relay : floor', 'cpuSecondsPerMillion', 'sse, relay', 'sse, C floor'],
     ['CPU per lone delivery, relay : floor', 'cpuSecondsPerMillion', 'lone ws, relay', 'lone ws, C floor'],
@@ -174,12 +176,12 @@ function reportRatios(): void {
     ['deliveries per CPU-second, relay : streamSSE', 'deliveriesPerCpuSecond', 'sse, relay', 'sse, hono streamSSE'],
     ['deliveries per CPU-second, own sets : same set', 'deliveriesPerCpuSecond', 'mixed, own set', 'mixed, same set'],
   ]
-  print('medians of the ratios within each round (least to most), of the rounds in which relay and floor kept up')
-  // A peer that cannot keep up is what its ratio is about.
+  print('medians of the ratios within each round (least to most), from the rounds in which relay and floor kept up')
+  // A ratio to a slow peer is still meaningful.
   const mustKeepUp = (name: string) => /relay|floor|mixed/.test(name)
-  for (const [what, figure, one, other] of ratios) {
-    const pair = [figuresByName.get(one) ?? [], figuresByName.get(other) ?? []] as const
-    const ratio = ratioOf(figure, pair, [mustKeepUp(one), mustKeepUp(other)])
+  for (const [what, figure, first, second] of ratios) {
+    const pair = [figuresByName.get(first) ?? [], figuresByName.get(second) ?? []] as const
+    const ratio = ratioOf(figure, pair, [mustKeepUp(first), mustKeepUp(second)])
     if (ratio !== null) print(`  ${what.padEnd(48)} ${ratio}`)
   }
 }

@@ -1,13 +1,13 @@
 import { nowMicros, timeAsAddress } from './message-stamp.ts'
 
-/** A transfer and a seal as the relay said them, and whether its streams come in chunks: what its peers have to say too. */
+/** A transfer and a seal as the relay sent them, and whether its streams are chunked: peers send the same. */
 export type Sample = {
   readonly transfer: string
   readonly seal: string
   readonly id: string
   readonly isChunked: boolean
 }
-/** How a peer is fed: lines of JSON that it frames itself, or the very bytes that go out. */
+/** How a peer is fed: JSON lines that it frames itself, or the exact bytes to send. */
 export type FeedFormat = 'lines' | 'ws' | 'sse'
 
 const STAMP_PATTERN = /"to":"0x[0-9a-f]{40}","raw":"\d+"/
@@ -16,14 +16,14 @@ const STAMP_PATTERN = /"to":"0x[0-9a-f]{40}","raw":"\d+"/
 export const transferMessage = ({ transfer }: Sample, number: number): string =>
   transfer.replace(STAMP_PATTERN, `"to":"${timeAsAddress(nowMicros())}","raw":"${number}"`)
 
-/** The sampled seal, of so many transfers. */
+/** The sampled seal with this many transfers. */
 export function sealMessage({ seal }: Sample, transfers: number): string {
   const whole: { keys: string[]; types: string[]; count: number } = JSON.parse(seal)
   const fill = (list: readonly string[]) => Array.from({ length: transfers }, (_, at) => list[at % list.length] ?? '')
   return JSON.stringify({ ...whole, keys: fill(whole.keys), types: fill(whole.types), count: transfers })
 }
 
-/** Messages that go out together, in the bytes of a wire. */
+/** Messages that are sent together, in the bytes of a transport. */
 export function encodeMessages(messages: readonly string[], format: FeedFormat, { id, isChunked }: Sample): Buffer {
   if (format === 'lines') return Buffer.from(messages.join('\n'))
   if (format === 'ws') return Buffer.concat(messages.map(encodeTextFrame))

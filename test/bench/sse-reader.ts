@@ -5,10 +5,10 @@ const RETURN = 0x0d
 /** No event is longer. */
 const EVENT_BOUND_BYTES = 4 * 1_024 * 1_024
 
-/** Reads a body that comes in chunks (RFC 9112 §7.1) and hands on what is in them. */
+/** Reads a chunked body (RFC 9112 §7.1) and passes on the content. */
 export class ChunkReader implements BufferReader {
   readonly #body: BufferReader
-  /** Bytes left of the chunk; its line break is still to come where it is 0. */
+  /** Bytes left of the chunk. At 0 its line break is still to come. */
   #left = 0
   #size = 0
   #state: 'size' | 'body' | 'end' = 'size'
@@ -42,7 +42,7 @@ export class ChunkReader implements BufferReader {
   }
 }
 
-/** Finds the events of a stream (an empty line ends each) wherever chunks are cut. */
+/** Finds the events of a stream (each ends with an empty line), wherever chunks are cut. */
 export class EventReader implements BufferReader {
   readonly #onMessage: OnMessage
   #buffered = Buffer.alloc(0)
@@ -71,7 +71,7 @@ export class EventReader implements BufferReader {
     this.#bufferedBytes += bytes.copy(this.#buffered, this.#bufferedBytes, from, to)
   }
 
-  /** Adds to what is held until it is a whole event; says where the chunk goes on. */
+  /** Adds to the pending event until it is complete. Returns where the chunk continues. */
   #complete(bytes: Buffer, from: number, to: number): number {
     const isCut = this.#buffered[this.#bufferedBytes - 1] === LINE && bytes[from] === LINE
     const end = isCut ? from + 1 : eventEnd(bytes, from, to)

@@ -14,11 +14,11 @@ const sample: Sample = {
 const long = `{"type":"long","text":"${'x'.repeat(70_000)}"}`
 const messages = [sample.transfer, '{}', sealMessage(sample, 20), long, sample.transfer]
 
-/** What is heard when the bytes come in two pieces, or one by one. */
+/** The messages found when the bytes come in two pieces, or one by one. */
 function readMessages(
   bytes: Buffer,
   cuts: readonly number[],
-  readerOf: (hear: OnMessage) => BufferReader,
+  readerOf: (onMessage: OnMessage) => BufferReader,
 ): readonly string[] {
   const received: string[] = []
   const reader = readerOf((lent, from, to) => received.push(lent.toString('utf8', from, to)))
@@ -33,7 +33,7 @@ function readMessages(
   return received
 }
 
-/** Every place near the beginning and the end, and some of those between. */
+/** Every offset near the beginning and the end, and some between. */
 const cutPositions = (bytes: Buffer): readonly number[] =>
   Array.from({ length: bytes.length + 1 }, (_, at) => at).filter(
     (at) => at < 1_500 || at > bytes.length - 200 || at % 997 === 0,
@@ -41,17 +41,18 @@ const cutPositions = (bytes: Buffer): readonly number[] =>
 const everyPosition = (bytes: Buffer): readonly number[] => Array.from({ length: bytes.length }, (_, at) => at)
 
 const asEvents = (events: readonly string[]) => events.map((message) => `id: ${sample.id}\ndata: ${message}\n\n`)
-const frameReader = (hear: OnMessage) => new LentFrameReader(hear, () => {})
+const frameReader = (onMessage: OnMessage) => new LentFrameReader(onMessage, () => {})
 
-test('listeners of the bench hear each frame once, wherever the bytes are cut', () => {
+test('a benchmark listener reads each frame once, wherever the bytes are cut', () => {
   const bytes = encodeMessages(messages, 'ws', sample)
   for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], frameReader)).toEqual(messages)
   expect(readMessages(bytes, everyPosition(bytes), frameReader)).toEqual(messages)
 })
 
-test('listeners of the bench hear each event once, wherever the bytes are cut, in chunks or not', () => {
+test('a benchmark listener reads each event once, wherever the bytes are cut, chunked or not', () => {
   for (const isChunked of [true, false]) {
-    const readerOf = (hear: OnMessage) => (isChunked ? new ChunkReader(new EventReader(hear)) : new EventReader(hear))
+    const readerOf = (onMessage: OnMessage) =>
+      isChunked ? new ChunkReader(new EventReader(onMessage)) : new EventReader(onMessage)
     const bytes = Buffer.concat([
       encodeMessages(messages, 'sse', { ...sample, isChunked }),
       encodeMessages([sample.seal], 'sse', { ...sample, isChunked }),
@@ -62,19 +63,19 @@ test('listeners of the bench hear each event once, wherever the bytes are cut, i
   }
 })
 
-test('a listener of the bench answers a ping and hears nothing in it', () => {
+test('a benchmark listener answers a ping, which contains no message', () => {
   let pings = 0
   const ping = Buffer.concat([Buffer.from([0x89, 2, 1, 2]), encodeMessages(['{}'], 'ws', sample)])
-  const reader = (hear: OnMessage) => new LentFrameReader(hear, () => (pings += 1))
+  const reader = (onMessage: OnMessage) => new LentFrameReader(onMessage, () => (pings += 1))
   expect(readMessages(ping, [1], reader)).toEqual(['{}'])
   expect(pings).toBe(1)
 })
 
-test('bytes that are no frame end the bench instead of being counted', () => {
+test('bytes that are no frame end the benchmark instead of being counted', () => {
   expect(() => readMessages(Buffer.from('HTTP/1.1 200 OK'), [], frameReader)).toThrow('no frame begins with 72')
 })
 
-test('what a message says of its number and its time is read as it was written', () => {
+test('the number and the time of a message are read as they were written', () => {
   const before = Date.now() * 1_000
   const message = Buffer.from(transferMessage(sample, 1_234_567_890))
   const at = stampAt(message, 0, message.length, 0)
@@ -84,16 +85,16 @@ test('what a message says of its number and its time is read as it was written',
   expect(stampTime(message, at)).toBeLessThanOrEqual(Date.now() * 1_000 + 1_000_000)
 })
 
-test('a message without a number is not taken for what stands behind it', () => {
+test('a message without a stamp does not get the stamp of the next one', () => {
   const bytes = Buffer.from(`{"type":"heartbeat"}${sample.transfer}`)
   const end = bytes.indexOf('}') + 1
-  const behind = stampAt(bytes, end, bytes.length, end)
-  expect(behind).toBeGreaterThan(end)
-  expect(stampAt(bytes, 0, end, behind)).toBe(-1)
+  const nextStamp = stampAt(bytes, end, bytes.length, end)
+  expect(nextStamp).toBeGreaterThan(end)
+  expect(stampAt(bytes, 0, end, nextStamp)).toBe(-1)
   expect(stampAt(bytes, 0, end, 0)).toBe(-1)
 })
 
-test('shares of what was timed are told to within four percent', () => {
+test('percentiles of the tally are exact to four percent', () => {
   const tally = new LatencyTally()
   for (let micros = 1; micros <= 100_000; micros += 1) tally.add(micros)
   for (const share of [0.01, 0.5, 0.99]) {

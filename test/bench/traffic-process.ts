@@ -4,18 +4,18 @@ import { connectFeed } from './peer-feed.ts'
 import { serveCommands } from './pinned-processes.ts'
 import { encodeMessages, type FeedFormat, type Sample, sealMessage, transferMessage } from './sample-messages.ts'
 
-/** Where the work comes from, in a process of its own: a chain for the relay, the same messages for its peers. */
+/** The source of the work, in a process of its own: a chain for the relay, the same messages for its peers. */
 
 export type TrafficCommand =
-  /** A chain whose transfers are spread over so many tokens. */
+  /** A chain whose transfers are spread over this many tokens. */
   | { readonly do: 'chain'; readonly tokens: number }
-  /** Waits until a relay hears the chain. */
-  | { readonly do: 'subscribed' }
+  /** Waits until a relay follows the chain. */
+  | { readonly do: 'waitForSubscription' }
   | { readonly do: 'feed'; readonly port: number; readonly format: FeedFormat; readonly sample: Sample }
-  /** Bursts of transfers, one every so often; without an end unless it says how many. */
+  /** Bursts of transfers at an interval; endless where `bursts` is null. */
   | { readonly do: 'work'; readonly burst: number; readonly everyMs: number; readonly bursts: number | null }
-  /** Ends work that has no end. */
-  | { readonly do: 'rest' }
+  /** Ends endless work. */
+  | { readonly do: 'stopWork' }
 
 export type TrafficReply =
   | {
@@ -25,16 +25,16 @@ export type TrafficReply =
       readonly url: string
       readonly symbols: readonly string[]
     }
-  | { readonly done: 'subscribed' }
+  | { readonly done: 'waitForSubscription' }
   | { readonly done: 'feed' }
-  /** The last number that was given. */
+  /** The last number that was used. */
   | { readonly done: 'work'; readonly to: number }
-  | { readonly done: 'rest' }
+  | { readonly done: 'stopWork' }
 
 /** A block is sealed as often as on Base. */
 const BLOCK_MS = 2_000
 
-/** Whoever makes bursts of transfers out of numbers, and seals what was made. */
+/** Makes bursts of transfers out of numbers, and seals them. */
 type TrafficMaker = { readonly make: (from: number, count: number) => void; readonly seal: () => void }
 
 let devnet: Devnet | null = null
@@ -98,7 +98,7 @@ async function sendBursts({ burst, everyMs, bursts }: Extract<TrafficCommand, { 
   for (let made = 0; made !== bursts && !isResting; made += 1) {
     maker?.make(last + 1, burst)
     last += burst
-    // In the middle, so that a measurement of whole blocks holds as many seals as blocks.
+    // Halfway through a block's bursts, so that a measurement of whole blocks contains as many seals as blocks.
     if (made % perBlock === Math.floor(perBlock / 2)) maker?.seal()
     const dueMs = from + (made + 1) * everyMs - performance.now()
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueMs)))
@@ -110,15 +110,15 @@ serveCommands<TrafficCommand, TrafficReply>(async (command) => {
   switch (command.do) {
     case 'chain':
       return openChain(command.tokens)
-    case 'subscribed':
+    case 'waitForSubscription':
       await devnet?.until(() => devnet?.subscriptions().pendingLogs === 1)
-      return { done: 'subscribed' }
+      return { done: 'waitForSubscription' }
     case 'feed':
       return openPeerFeed(command)
     case 'work':
       return sendBursts(command)
-    case 'rest':
+    case 'stopWork':
       isResting = true
-      return { done: 'rest' }
+      return { done: 'stopWork' }
   }
 })

@@ -1,6 +1,6 @@
-/** Hears a whole message: where it stands in these bytes. */
+/** Takes a complete message: its range in these bytes. */
 export type OnMessage = (bytes: Buffer, from: number, to: number) => void
-/** Reads what a socket says, chunk by chunk; the bytes are only lent. */
+/** Reads a socket chunk by chunk. The buffer is reused afterwards. */
 export interface BufferReader {
   read(bytes: Buffer, from: number, to: number): void
 }
@@ -10,7 +10,7 @@ const PING = 0x89
 const CLOSE = 0x88
 const TEXT = 0x81
 
-/** Walks the frames of a WebSocket's server. Allocates only for a frame that ends in a later chunk. */
+/** Walks the frames of a WebSocket server. Allocates only for a frame that ends in a later chunk. */
 export class LentFrameReader implements BufferReader {
   readonly #onMessage: OnMessage
   readonly #onPing: () => void
@@ -47,7 +47,7 @@ export class LentFrameReader implements BufferReader {
     this.#bufferedBytes = bytes.copy(this.#buffered, 0, from, to)
   }
 
-  /** Adds to what is held until it is a whole frame; says where the chunk goes on. */
+  /** Adds to the pending frame until it is complete. Returns where the chunk continues. */
   #complete(bytes: Buffer, from: number, to: number): number {
     let at = from
     while (at < to) {
@@ -69,7 +69,7 @@ export class LentFrameReader implements BufferReader {
 
 const headerBytes = (size: number): number => (size < 126 ? 2 : size === 126 ? 4 : HEADER_BOUND_BYTES)
 
-/** How long the frame is that begins here; endless while too little of it is there to say so. */
+/** The length of the frame that begins here; infinite while its header is not complete. */
 function frameBytes(bytes: Buffer, at: number, to: number): number {
   const size = bytes[at + 1] ?? 0
   const header = headerBytes(size)

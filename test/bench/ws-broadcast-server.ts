@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import { linesOf, openFeed } from './peer-feed.ts'
 
-/** The peer that everybody writes first: each message is sent to each client of a `ws` server. */
+/** The obvious implementation as a peer: each message is sent to each client of a `ws` server. */
 
 const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
 await once(server, 'listening')

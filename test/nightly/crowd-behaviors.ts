@@ -15,28 +15,28 @@ import { hostileRequests } from './hostile-requests.ts'
 import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, type ReceivedHistory } from './received-history.ts'
 
-/** How each of the crowd behaves, until it is over. */
+/** How the clients of the crowd behave until the test stops them. */
 
-/** Where one of them stands, and with whom it speaks of what it hears. */
+/** What a client knows of the test: the relay's address, its random numbers, and where it records what it receives. */
 type ClientContext = {
-  readonly way: RelayAddress
+  readonly address: RelayAddress
   readonly random: SeededRandom
-  readonly pool: readonly [string, ...string[]]
-  readonly offer: SelectionChoices
-  readonly story: ReceivedHistory
+  readonly selections: readonly [string, ...string[]]
+  readonly choices: SelectionChoices
+  readonly history: ReceivedHistory
   readonly stopSignal: AbortSignal
   readonly recordLatency: RecordLatency
-  /** Whether it stops reading now and then. */
+  /** Whether the client sometimes stops reading. */
   readonly isStaller: boolean
-  /** Counts how a connection ended that was not ended by us. */
-  readonly countEnding: (action: string) => void
+  /** Counts how a connection ended that the client did not end. */
+  readonly countEnding: (reason: string) => void
 }
 
 const streamTransports = ['ws', 'sse', 'sse-named', 'ndjson'] as const
-/** How many of those who stop reading for a while want what is told fastest. */
+/** Share, in %, of the stalling clients that select everything, the fastest stream. */
 const EVERYTHING_PERCENT = 40
 
-/** Resolves when the time has passed, or when it is over. */
+/** Resolves when the time has passed, or when the test stops. */
 const pause = (ms: number, { stopSignal }: ClientContext): Promise<void> =>
   new Promise((resolve) => {
     if (stopSignal.aborted) return resolve()
@@ -55,49 +55,53 @@ const untilStopped = ({ stopSignal }: ClientContext): Promise<void> =>
     else stopSignal.addEventListener('abort', () => resolve())
   })
 
-/** Stays for so long, or until the other side ends it; then how it ended, and null while it has not. */
+/** Stays connected for this time, or until the relay ends the connection. Returns how it ended; null while it is open. */
 async function stayFor(
   connection: CrowdConnection,
   ms: number | null,
   context: ClientContext,
 ): Promise<ConnectionEnd | null> {
   const waiting = ms === null ? untilStopped(context) : pause(ms, context)
-  const over = await Promise.race([connection.ended, waiting.then(() => null)])
-  if (over) checkEnding(over, context)
-  return over
+  const end = await Promise.race([connection.ended, waiting.then(() => null)])
+  if (end) checkEnding(end, context)
+  return end
 }
 
 /**
- * Whoever is sent away without having asked for it read too slowly or did not answer, and was told so. Who reads nothing
- * for longer than a farewell waits may find the connection cut, and its last word with it.
+ * The relay ends a connection only because the client read too slowly or did not answer a ping, and says so. A client
+ * that reads nothing for longer than the relay waits for `bye` may lose the connection without it.
  */
-function checkEnding({ bye, code }: ConnectionEnd, { story, countEnding, stopSignal, isStaller }: ClientContext): void {
+function checkEnding(
+  { bye, code }: ConnectionEnd,
+  { history, countEnding, stopSignal, isStaller }: ClientContext,
+): void {
   if (stopSignal.aborted) return
   const reason = bye?.reason
   if (reason === undefined && code === null && isStaller) return countEnding('cut')
-  if (reason !== 'too_slow' && reason !== 'no_pong') return story.addFault(`ended with ${code}, ${JSON.stringify(bye)}`)
-  if (code !== null && code !== closeCodes[reason]) story.addFault(`was ${reason}, and was closed with ${code}`)
+  if (reason !== 'too_slow' && reason !== 'no_pong')
+    return history.addFault(`ended with code ${code} and ${JSON.stringify(bye)}`)
+  if (code !== null && code !== closeCodes[reason]) history.addFault(`got bye ${reason} and close code ${code}`)
   countEnding(`${reason} ${code ?? 'without a code'}`)
 }
 
 type ListeningHabit = {
-  /** How long it stays; null for all the time. */
+  /** How long it stays; null for the whole test. */
   readonly stayMs: (random: SeededRandom) => number | null
-  /** How long it reads nothing before it goes on, where it does so at all. */
+  /** How long it reads nothing before it continues; absent for clients that never stall. */
   readonly stallMs?: (random: SeededRandom) => number
 }
 
-const leaveModes = ['reset', 'close', 'half', 'farewell'] as const
+const leaveModes = ['reset', 'close', 'half', 'close frame'] as const
 
-/** Listens, leaves somehow, and comes back with the last position: over and over, as its habit is. */
+/** Listens, leaves in one of several ways, and reconnects with its last position, again and again. */
 const listeningClient =
   ({ stayMs, stallMs }: ListeningHabit) =>
   async (context: ClientContext): Promise<void> => {
-    const { way, random, story, stopSignal, recordLatency } = context
-    const query = stallMs && random.chance(EVERYTHING_PERCENT) ? EVERYTHING_QUERY : random.pick(context.pool)
+    const { address, random, history, stopSignal, recordLatency } = context
+    const query = stallMs && random.chance(EVERYTHING_PERCENT) ? EVERYTHING_QUERY : random.pick(context.selections)
     const transport = random.pick(streamTransports)
     while (!stopSignal.aborted) {
-      const connection = new CrowdConnection(way, story, {
+      const connection = new CrowdConnection(address, history, {
         ...{
           transport,
           query,
@@ -119,24 +123,24 @@ const listeningClient =
     }
   }
 
-/** Reads lines, and comes back as somebody new. */
+/** Reads text lines, and reconnects as a new client. */
 async function textReader(context: ClientContext): Promise<void> {
-  const { way, random, story, stopSignal } = context
+  const { address, random, history, stopSignal } = context
   while (!stopSignal.aborted) {
-    const query = `symbols=${pickFrom(random, context.offer.symbols)}`
-    const connection = new CrowdConnection(way, story, { transport: 'text', query, heartbeatS: 15 })
+    const query = `symbols=${pickFrom(random, context.choices.symbols)}`
+    const connection = new CrowdConnection(address, history, { transport: 'text', query, heartbeatS: 15 })
     if (!(await stayFor(connection, random.int(5_000, 60_000), context))) await connection.leave('reset')
     await pause(random.int(50, 3_000), context)
   }
 }
 
-/** Asks for everything, and never reads any of it. */
+/** Selects everything and never reads. */
 async function nonReader(context: ClientContext): Promise<void> {
-  const { way, random, stopSignal } = context
+  const { address, random, stopSignal } = context
   const transport: CrowdTransport = random.pick(streamTransports)
   const query = `${EVERYTHING_QUERY}&format=${transport === 'ndjson' ? 'ndjson' : 'sse'}`
   while (!stopSignal.aborted) {
-    const socket = connectToRelay(way)
+    const socket = connectToRelay(address)
     socket.on('error', () => socket.destroy())
     socket.write(
       transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`),
@@ -146,12 +150,12 @@ async function nonReader(context: ClientContext): Promise<void> {
   }
 }
 
-/** Says too much at once, is sent away, and comes back with its position. */
+/** Sends too many messages at once, is disconnected, and reconnects with its position. */
 async function floodingClient(context: ClientContext): Promise<void> {
-  const { way, random, story, stopSignal, countEnding } = context
-  const query = random.pick(context.pool)
+  const { address, random, history, stopSignal, countEnding } = context
+  const query = random.pick(context.selections)
   while (!stopSignal.aborted) {
-    const connection = new CrowdConnection(way, story, { transport: 'ws', query, heartbeatS: 15 })
+    const connection = new CrowdConnection(address, history, { transport: 'ws', query, heartbeatS: 15 })
     await Promise.race([connection.live, connection.ended])
     if (await stayFor(connection, random.int(500, 8_000), context)) continue
     for (let sent = 0; sent < FLOOD_MESSAGES && !stopSignal.aborted; sent += 1)
@@ -164,7 +168,9 @@ async function floodingClient(context: ClientContext): Promise<void> {
       ended.bye?.reason !== 'too_many_messages' ||
       (ended.code !== null && ended.code !== closeCodes.too_many_messages)
     )
-      story.addFault(`said ${FLOOD_MESSAGES} things at once, and ended with ${ended.code} ${JSON.stringify(ended.bye)}`)
+      history.addFault(
+        `sent ${FLOOD_MESSAGES} messages at once, and ended with code ${ended.code} and ${JSON.stringify(ended.bye)}`,
+      )
     else countEnding(`too_many_messages ${ended.code ?? 'without a code'}`)
     await pause(random.int(200, 3_000), context)
   }
@@ -172,10 +178,10 @@ async function floodingClient(context: ClientContext): Promise<void> {
 
 const FLOOD_MESSAGES = 120
 
-/** Changes what it hears over and over, and makes mistakes between; each selection is a piece of its story. */
+/** Changes its selection again and again, with mistakes in between. Each selection is a segment of its history. */
 async function selectionChanger(context: ClientContext): Promise<void> {
-  const { way, random, story, stopSignal } = context
-  const symbols = new Set([pickFrom(random, context.offer.symbols.slice(0, CHANGING_SYMBOL_COUNT))])
+  const { address, random, history, stopSignal } = context
+  const symbols = new Set([pickFrom(random, context.choices.symbols.slice(0, CHANGING_SYMBOL_COUNT))])
   let types: string | null = null
   let minValue: string | null = null
   const queryOf = (): string => {
@@ -186,7 +192,7 @@ async function selectionChanger(context: ClientContext): Promise<void> {
   }
   let req = 0
   while (!stopSignal.aborted) {
-    const connection = new CrowdConnection(way, story, {
+    const connection = new CrowdConnection(address, history, {
       transport: 'ws',
       query: queryOf(),
       heartbeatS: random.int(1, 15),
@@ -196,30 +202,32 @@ async function selectionChanger(context: ClientContext): Promise<void> {
     let ended: ConnectionEnd | null = null
     for (let change = 0; change < changes && !ended && !stopSignal.aborted; change += 1) {
       req += 1
-      const symbol = pickFrom(random, context.offer.symbols.slice(0, CHANGING_SYMBOL_COUNT))
+      const symbol = pickFrom(random, context.choices.symbols.slice(0, CHANGING_SYMBOL_COUNT))
       const action = random.int(0, 4)
       if (action === 0) {
         await connection.sendRequest({ type: 'nonsense', req }, 'error', () => {})
       } else if (action === 1 && symbols.size > 1 && symbols.has(symbol)) {
         await connection.sendRequest({ type: 'unsubscribe', symbols: [symbol], req }, 'unsubscribed', () => {
           symbols.delete(symbol)
-          // It names no position: the piece before ends with what was heard, and so begins the next.
-          story.beginSegment(queryOf(), null)
+          // The answer has no position: the segment before ends with its last message, and the next one begins there.
+          history.beginSegment(queryOf(), null)
         })
       } else {
-        const others = action === 2
-        const nextTypes = others ? random.pick([null, '*', 'transfer']) : types
-        const nextValue = others ? random.pick([null, '1000']) : minValue
-        const options = others ? { types: nextTypes?.split(',') ?? null, min_value: nextValue } : { symbols: [symbol] }
+        const changesFilters = action === 2
+        const nextTypes = changesFilters ? random.pick([null, '*', 'transfer']) : types
+        const nextValue = changesFilters ? random.pick([null, '1000']) : minValue
+        const options = changesFilters
+          ? { types: nextTypes?.split(',') ?? null, min_value: nextValue }
+          : { symbols: [symbol] }
         await connection.sendRequest(
           { type: 'subscribe', snapshot: random.chance(10), ...options, req },
           'subscribed',
           ({ id }) => {
-            if (!others) symbols.add(symbol)
+            if (!changesFilters) symbols.add(symbol)
             types = nextTypes
             minValue = nextValue
-            story.passPosition(id ?? '')
-            story.beginSegment(queryOf(), orderOfPosition(id ?? ''))
+            history.passPosition(id ?? '')
+            history.beginSegment(queryOf(), orderOfPosition(id ?? ''))
           },
         )
       }
@@ -230,29 +238,29 @@ async function selectionChanger(context: ClientContext): Promise<void> {
   }
 }
 
-/** Plays one prank after the other, and stays for none to be over. */
+/** Sends one hostile request after the other, and waits for none to finish. */
 async function hostileClient(context: ClientContext): Promise<void> {
-  const { way, random, story, stopSignal } = context
+  const { address, random, history, stopSignal } = context
   while (!stopSignal.aborted) {
     const { bytesFor, code } = random.pick(hostileRequests)
-    const socket = connectToRelay(way)
+    const socket = connectToRelay(address)
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     const frames = new FramesReader({
       text: () => {},
       ping: () => {},
       close: (payload) => {
-        const published = payload.readUInt16BE(0)
-        if (code !== undefined && published !== code)
-          story.addFault(`played a prank of ${code}, and was closed with ${published}`)
+        const actual = payload.readUInt16BE(0)
+        if (code !== undefined && actual !== code)
+          history.addFault(`sent a hostile request for ${code}, and was closed with ${actual}`)
       },
     })
     const answer = new ResponseReader(frames, () => {})
-    socket.on('data', (came: Buffer) => {
-      if (code !== undefined) answer.read(came)
+    socket.on('data', (bytes: Buffer) => {
+      if (code !== undefined) answer.read(bytes)
     })
     socket.on('end', () => socket.end())
     socket.on('error', () => socket.destroy())
-    for (const piece of bytesFor(random)) socket.write(piece)
+    for (const bytes of bytesFor(random)) socket.write(bytes)
     await Promise.race([closed, pause(random.int(20, 4_000), context)])
     if (random.chance(50)) socket.resetAndDestroy()
     else socket.destroy()
@@ -266,27 +274,27 @@ type ClientBehavior = {
   readonly run: (context: ClientContext) => Promise<void>
 }
 
-/** Of a hundred, so many are such. */
+/** Percentages of the crowd. */
 const behaviors: readonly ClientBehavior[] = [
   { name: 'steady', percent: 35, run: listeningClient({ stayMs: () => null }) },
-  { name: 'comer', percent: 25, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
+  { name: 'returning', percent: 25, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
   {
     name: 'staller',
     percent: 12,
     run: listeningClient({ stayMs: (random) => random.int(500, 6_000), stallMs: (random) => random.int(500, 40_000) }),
   },
-  { name: 'changer', percent: 8, run: selectionChanger },
-  { name: 'prankster', percent: 6, run: hostileClient },
-  { name: 'mute', percent: 5, run: nonReader },
-  { name: 'reader', percent: 5, run: textReader },
+  { name: 'selection changer', percent: 8, run: selectionChanger },
+  { name: 'hostile', percent: 6, run: hostileClient },
+  { name: 'non-reader', percent: 5, run: nonReader },
+  { name: 'text reader', percent: 5, run: textReader },
   { name: 'flooder', percent: 4, run: floodingClient },
 ]
 
 export function behaviorOf(nth: number): ClientBehavior {
   let left = nth % 100
-  for (const character of behaviors) {
-    left -= character.percent
-    if (left < 0) return character
+  for (const behavior of behaviors) {
+    left -= behavior.percent
+    if (left < 0) return behavior
   }
-  throw new Error('a hundred of them are more than a hundred')
+  throw new Error('the percentages add up to less than a hundred')
 }

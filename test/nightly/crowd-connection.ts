@@ -15,7 +15,7 @@ import {
 import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, parseTapeMessage, type ReceivedHistory, type TapeMessage } from './received-history.ts'
 
-/** What a connection says of itself, as far as anybody here looks at it. */
+/** A message about the connection itself, as far as the tests read it. */
 export type ConnectionNotice = {
   readonly type: string
   readonly req?: number
@@ -25,7 +25,7 @@ export type ConnectionNotice = {
   readonly code?: number
 }
 
-/** How a connection ended: a WebSocket's code, and the last word where there was one. */
+/** How a connection ended: the WebSocket's close code, and `bye` where it came. */
 export type ConnectionEnd = {
   readonly code: number | null
   readonly bye: ConnectionNotice | null
@@ -34,16 +34,16 @@ export type ConnectionEnd = {
 
 type ConnectionOptions = {
   readonly transport: CrowdTransport
-  /** The selection; null for a WebSocket that will ask later. */
+  /** The selection; null for a WebSocket that subscribes later. */
   readonly query: string | null
   readonly heartbeatS?: number
-  /** Whether a position is said in a header, where the carrier has one. */
+  /** Whether the client resumes by the header `last-event-id`, where the transport has it. */
   readonly resumesByHeader?: boolean
   readonly snapshot?: boolean
   readonly recordLatency?: RecordLatency
 }
 
-/** One connection of one of the crowd: what comes over it goes into the story. */
+/** One connection of a client. It records what it receives in the client's history. */
 export class CrowdConnection {
   readonly socket: Socket
   readonly ended: Promise<ConnectionEnd>
@@ -70,7 +70,9 @@ export class CrowdConnection {
       options.transport === 'ws'
         ? new FramesReader({ text: this.#receive, ping: this.#sendPong, close: this.#handleClose })
         : new LineReader(this.#receive, options.transport)
-    const answer = new ResponseReader(body, (head) => this.#history.addFault(`was answered ${head.split('\r\n')[0]}`))
+    const answer = new ResponseReader(body, (head) =>
+      this.#history.addFault(`got the response ${head.split('\r\n')[0]}`),
+    )
     this.socket.on('data', (bytes: Buffer) => {
       if (!this.#closedByUs) answer.read(bytes)
     })
@@ -82,12 +84,12 @@ export class CrowdConnection {
     this.socket.write(this.#openingRequest())
   }
 
-  /** Says something over a WebSocket. */
+  /** Sends a message over the WebSocket. */
   sendJson(message: unknown): void {
     if (this.socket.writable) this.socket.write(encodeFrame({ payload: JSON.stringify(message) }))
   }
 
-  /** Asks something over a WebSocket; the answer is taken as it comes. Resolves with it, or with the connection's end. */
+  /** Sends a request over the WebSocket. Resolves after its answer, or when the connection ends. */
   sendRequest(
     message: { readonly req: number; readonly [field: string]: unknown },
     type: string,
@@ -98,7 +100,7 @@ export class CrowdConnection {
         if (notice.req !== message.req) return
         this.#watchers.delete(check)
         if (notice.type === type) take(notice)
-        else this.#history.addFault(`asked ${JSON.stringify(message)}, and heard ${JSON.stringify(notice)}`)
+        else this.#history.addFault(`sent ${JSON.stringify(message)} and got ${JSON.stringify(notice)}`)
         resolve()
       }
       this.#watchers.add(check)
@@ -107,12 +109,12 @@ export class CrowdConnection {
     return Promise.race([answered, this.ended])
   }
 
-  /** Leaves; nothing that comes from now on is heard. */
-  leave(mode: 'reset' | 'close' | 'half' | 'farewell'): Promise<ConnectionEnd> {
+  /** Leaves. Messages that arrive from now on are ignored. */
+  leave(mode: 'reset' | 'close' | 'half' | 'close frame'): Promise<ConnectionEnd> {
     if (mode === 'reset' || mode === 'close') this.#closedByUs = true
     if (mode === 'reset') this.socket.resetAndDestroy()
     else if (mode === 'close') this.socket.destroy()
-    else if (mode === 'farewell' && this.#options.transport === 'ws') {
+    else if (mode === 'close frame' && this.#options.transport === 'ws') {
       if (this.socket.writable)
         this.socket.write(encodeFrame({ opcode: opcodes.close, payload: Buffer.of(0x03, 0xe8) }))
     } else this.socket.end()
@@ -144,13 +146,13 @@ export class CrowdConnection {
     }
     const notice: ConnectionNotice = JSON.parse(message.toString())
     const error = findSchemaError(notice)
-    if (error !== null) this.#history.addFault(`heard what is not as published: ${error}: ${message}`)
+    if (error !== null) this.#history.addFault(`got a message that does not fit its schema: ${error}: ${message}`)
     this.#receiveNotice(notice)
     for (const check of this.#watchers) check(notice)
   }
 
   #recordLatency(message: Buffer, { order }: TapeMessage): void {
-    // What is told again was made while nobody was here.
+    // Replayed messages are older than the connection.
     if (!this.#options.recordLatency || !this.#hasGoneLive) return
     const at = message.indexOf(STAMP_MARK)
     if (at < 0) return
@@ -163,16 +165,16 @@ export class CrowdConnection {
 
   #receiveNotice(notice: ConnectionNotice): void {
     const { query } = this.#options
-    if (notice.type === 'gap') this.#history.addFault(`lost something: ${JSON.stringify(notice)}`)
+    if (notice.type === 'gap') this.#history.addFault(`got a gap: ${JSON.stringify(notice)}`)
     if (notice.type === 'subscribed' && query !== null && notice.req === undefined) {
-      const asked = this.#since
-      if (asked !== null && notice.resume !== 'full')
-        this.#history.addFault(`asked for ${asked}, and was resumed ${notice.resume}`)
-      if (asked !== null && notice.id !== asked) this.#history.addFault(`asked for ${asked}, and is at ${notice.id}`)
-      if (asked === null && notice.id) this.#history.beginSegment(query, orderOfPosition(notice.id))
+      const since = this.#since
+      if (since !== null && notice.resume !== 'full')
+        this.#history.addFault(`asked for ${since} and got the resume ${notice.resume}`)
+      if (since !== null && notice.id !== since) this.#history.addFault(`asked for ${since} and is at ${notice.id}`)
+      if (since === null && notice.id) this.#history.beginSegment(query, orderOfPosition(notice.id))
     }
     if (notice.type === 'bye') this.#bye = notice
-    // What an answer to a request names is where another selection begins: whoever asked takes it.
+    // The position in an answer to a request is where another selection begins; the sender of the request handles it.
     if (notice.id && notice.req === undefined) this.#history.passPosition(notice.id)
     if (notice.type !== 'live') return
     this.#hasGoneLive = true
@@ -188,7 +190,7 @@ export class CrowdConnection {
     const reason = payload.toString('utf8', 2)
     const bye = this.#bye
     if (bye && reason !== `${bye.reason} ${bye.id}`)
-      this.#history.addFault(`was told ${bye.id}, and closed as ${reason}`)
+      this.#history.addFault(`got bye at ${bye.id} and the close reason ${reason}`)
     if (this.socket.writable) this.socket.end(encodeFrame({ opcode: opcodes.close, payload }))
   }
 }

@@ -8,7 +8,7 @@ import { LatencyRecorder, type LatencySummary } from './latency-recorder.ts'
 import { ReceivedHistory } from './received-history.ts'
 import { TapeComparison } from './tape-comparison.ts'
 
-/** The crowd, in a process of its own: comes, behaves each in its way, leaves, and is then judged by the tape. */
+/** The crowd, in a process of its own. Clients enter, behave, leave, and are then compared with the tape. */
 
 export type CrowdCommand =
   | {
@@ -18,16 +18,16 @@ export type CrowdCommand =
       readonly clients: number
       readonly choices: SelectionChoices
     }
-  | { readonly do: 'look' }
+  | { readonly do: 'summarize' }
   | { readonly do: 'leave' }
-  | { readonly do: 'judge' }
+  | { readonly do: 'compare' }
 
 export type CrowdSummary = {
-  readonly done: 'look'
+  readonly done: 'summarize'
   readonly received: number
-  /** How long transfers took to those who never stall, since the last look. */
+  /** How long transfers took to the clients that never stall, since the last summary. */
   readonly latency: LatencySummary
-  /** The share of a core that this process used since the last look. */
+  /** The share of a core that this process used since the last summary. */
   readonly load: number
   readonly endings: Readonly<Record<string, number>>
 }
@@ -37,7 +37,7 @@ export type CrowdReport =
   | CrowdSummary
   | { readonly done: 'leave'; readonly received: number }
   | {
-      readonly done: 'judge'
+      readonly done: 'compare'
       readonly faults: readonly string[]
       readonly faultCount: number
       readonly histories: number
@@ -46,9 +46,9 @@ export type CrowdReport =
       readonly queries: number
     }
 
-/** Each address of this machine is shared by so many, far fewer than may come from one. */
+/** Clients per local address, far below the relay's bound for one address. */
 const CLIENTS_PER_ADDRESS = 50
-/** Nobody enters later than this. */
+/** Clients enter at random within this time. */
 const ENTRY_SPREAD_MS = 4_000
 const FAULTS_REPORTED = 20
 
@@ -69,7 +69,7 @@ function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { 
   const random = new SeededRandom(seed)
   const selections = randomSelections(random.fork('selections'), choices)
   stopController = new AbortController()
-  // Everybody waits for the end of it.
+  // Every client listens to this one signal.
   setMaxListeners(0, stopController.signal)
   addresses = Array.from({ length: count }, (_, nth) => relayAddressOf(port, nth))
   endings = {}
@@ -79,38 +79,38 @@ function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { 
     const history = new ReceivedHistory(`${nth}, a ${name}`)
     const context = {
       ...{
-        way: address,
+        address,
         random: clientRandom,
-        pool: selections,
-        offer: choices,
-        story: history,
+        selections,
+        choices,
+        history,
         stopSignal: stopController.signal,
       },
       recordLatency: latency.record,
       isStaller: name === 'staller',
-      countEnding: (what: string) => {
-        endings[what] = (endings[what] ?? 0) + 1
+      countEnding: (reason: string) => {
+        endings[reason] = (endings[reason] ?? 0) + 1
       },
     }
     const entered = new Promise<void>((resolve) => setTimeout(resolve, clientRandom.int(0, ENTRY_SPREAD_MS)))
     return {
-      story: history,
-      life: entered.then(() => run(context)).catch((failure) => history.addFault(String(failure?.stack))),
+      history,
+      run: entered.then(() => run(context)).catch((failure) => history.addFault(String(failure?.stack))),
     }
   })
-  histories = clients.map(({ story }) => story)
-  running = clients.map(({ life }) => life)
-  check()
+  histories = clients.map(({ history }) => history)
+  running = clients.map(({ run }) => run)
+  summarize()
   return { done: 'enter' }
 }
 
 const totalReceived = (): number => histories.reduce((sum, { messageCount }) => sum + messageCount, 0)
 
-function check(): CrowdSummary {
+function summarize(): CrowdSummary {
   const [now, { user, system }] = [performance.now(), process.cpuUsage(lastSummary.cpu)]
   const load = (user + system) / 1_000 / (now - lastSummary.at)
   lastSummary = { at: now, cpu: process.cpuUsage() }
-  return { done: 'look', received: totalReceived(), latency: latency.takeSummary(), load, endings }
+  return { done: 'summarize', received: totalReceived(), latency: latency.takeSummary(), load, endings }
 }
 
 async function leave(): Promise<CrowdReport> {
@@ -119,33 +119,33 @@ async function leave(): Promise<CrowdReport> {
   return { done: 'leave', received: totalReceived() }
 }
 
-async function judge(): Promise<CrowdReport> {
+async function compare(): Promise<CrowdReport> {
   const comparison = new TapeComparison()
   const faults = histories.flatMap((history) => history.faults)
-  const pieces = histories.flatMap((history) => history.segments)
+  const segments = histories.flatMap((history) => history.segments)
   const [epoch = ''] = histories.find(({ lastPosition }) => lastPosition !== null)?.lastPosition?.split('.') ?? []
   await comparison.readTapes(
-    pieces,
+    segments,
     addresses.filter((_, nth) => nth % CLIENTS_PER_ADDRESS === 0),
     epoch,
   )
-  for (const piece of pieces) {
-    const fault = comparison.findFault(piece)
+  for (const segment of segments) {
+    const fault = comparison.findFault(segment)
     if (fault) faults.push(fault)
   }
   return {
-    ...{ done: 'judge', faults: faults.slice(0, FAULTS_REPORTED), faultCount: faults.length },
+    ...{ done: 'compare', faults: faults.slice(0, FAULTS_REPORTED), faultCount: faults.length },
     ...{
       histories: histories.length,
-      segments: pieces.length,
+      segments: segments.length,
       compared: comparison.comparedCount,
       queries: comparison.queryCount,
     },
   }
 }
 
-const commandHandlers = { enter, look: check, leave, judge }
+const commandHandlers = { enter, summarize, leave, compare }
 
-serveCommands<CrowdCommand, CrowdReport>(async (order) =>
-  order.do === 'enter' ? commandHandlers.enter(order) : commandHandlers[order.do](),
+serveCommands<CrowdCommand, CrowdReport>(async (command) =>
+  command.do === 'enter' ? commandHandlers.enter(command) : commandHandlers[command.do](),
 )

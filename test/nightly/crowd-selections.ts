@@ -1,9 +1,9 @@
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 
-/** What they may ask for. */
+/** What clients may select. */
 export type SelectionChoices = {
   readonly symbols: readonly string[]
-  /** Somebody who is an end of most movements. */
+  /** An address that takes part in most movements. */
   readonly party: string
 }
 
@@ -18,23 +18,23 @@ const typeChoices = [
   'nav,status,finality,transfer',
 ] as const
 const filterChoices = ['min_value=1000', 'min_shares=3', 'party='] as const
-/** Distinct selections of all that do not change theirs: the judge reads the tape once for each. */
+/** Distinct selections of the clients that keep theirs. The comparison reads the tape once for each. */
 const SELECTION_COUNT = 90
 const MAX_SYMBOLS = 4
-/** What is told fastest. */
+/** The fastest stream. */
 export const EVERYTHING_QUERY = 'symbols=*&types=*'
-/** Those who change their selections choose among so many symbols. */
+/** Clients that change their selections choose among this many symbols. */
 export const CHANGING_SYMBOL_COUNT = 4
 
-/** The selections that there are in one crowd. */
+/** The selections of one crowd. */
 export function randomSelections(
   random: SeededRandom,
   { symbols, party }: SelectionChoices,
 ): readonly [string, ...string[]] {
-  const one = (): string => {
+  const randomQuery = (): string => {
     const query = new URLSearchParams()
-    const named = Array.from({ length: random.int(1, MAX_SYMBOLS) }, () => pickFrom(random, symbols))
-    query.set('symbols', random.chance(15) ? '*' : [...new Set(named)].toSorted().join(','))
+    const chosen = Array.from({ length: random.int(1, MAX_SYMBOLS) }, () => pickFrom(random, symbols))
+    query.set('symbols', random.chance(15) ? '*' : [...new Set(chosen)].toSorted().join(','))
     const types = random.pick(typeChoices)
     if (types !== null) query.set('types', types)
     if (random.chance(20)) query.set('stage', 'sealed')
@@ -44,7 +44,7 @@ export function randomSelections(
     }
     return query.toString()
   }
-  return [one(), ...Array.from({ length: SELECTION_COUNT - 1 }, one)]
+  return [randomQuery(), ...Array.from({ length: SELECTION_COUNT - 1 }, randomQuery)]
 }
 
 export const pickFrom = (random: SeededRandom, items: readonly string[]): string =>

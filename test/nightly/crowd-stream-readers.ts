@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net'
 import { opcodes } from '../integration/http/websocket-frames.ts'
 
-/** Takes one message, in the bytes in which it came; they are only lent. */
+/** Takes one message in its original bytes. The buffer is reused afterwards. */
 export type TakeMessage = (message: Buffer) => void
 
-/** What a reader makes of the bytes that follow an answer's head. */
+/** Reads the bytes after the head of a response. */
 interface ByteReader {
   read(bytes: Buffer): void
 }
@@ -13,7 +13,7 @@ const LINE_END = 0x0a
 const DATA = Buffer.from('data: ')
 const HEAD_END = '\r\n\r\n'
 
-/** The lines of NDJSON and text; of SSE those that carry a message. */
+/** Reads the lines of NDJSON and text, and those lines of SSE that contain a message. */
 export class LineReader implements ByteReader {
   readonly #takeMessage: TakeMessage
   readonly #prefix: Buffer
@@ -39,7 +39,7 @@ export class LineReader implements ByteReader {
 
 type FrameHandlers = { readonly text: TakeMessage; readonly ping: () => void; readonly close: TakeMessage }
 
-/** The frames of a WebSocket's server, which are neither masked nor fragmented. */
+/** Reads the frames of a WebSocket server, which are neither masked nor fragmented. */
 export class FramesReader implements ByteReader {
   readonly #handlers: FrameHandlers
   #rest = Buffer.alloc(0)
@@ -65,7 +65,7 @@ export class FramesReader implements ByteReader {
 
 const headerBytes = (size: number): number => (size < 126 ? 2 : size === 126 ? 4 : 10)
 
-/** Where the frame ends that begins here; endless while too little of it is there to say so. */
+/** Where the frame ends that begins here; infinite while its length is not complete. */
 function frameEnd(bytes: Buffer, at: number): number {
   const size = bytes[at + 1] ?? 0
   const header = headerBytes(size)
@@ -76,13 +76,13 @@ function frameEnd(bytes: Buffer, at: number): number {
 
 export type CrowdTransport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
 
-/** Where a relay listens, and from which address of this machine it is called. */
+/** The relay's port, and the local address to connect from. */
 export type RelayAddress = { readonly port: number; readonly localAddress: string }
 
 export const connectToRelay = ({ port, localAddress }: RelayAddress): Socket =>
   connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true, noDelay: true })
 
-/** Cuts the head off an answer; what follows goes to the reader, once the status is what a stream begins with. */
+/** Cuts the head off a response and passes the rest to the reader, if the status is that of a stream. */
 export class ResponseReader implements ByteReader {
   readonly #body: ByteReader
   readonly #onRefused: (head: string) => void

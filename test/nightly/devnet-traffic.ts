@@ -2,21 +2,21 @@ import type { Devnet } from '../../src/devnet/devnet.ts'
 import { FIRST_NUMBER, nowMicros, timeAsAddress } from '../bench/message-stamp.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
-/** What happens on the chain, at which pace. */
+/** What happens on the chain, and how fast. */
 export type TrafficSettings = {
   readonly flashblockMs: number
   readonly transfersPerFlash: number
-  /** Other logs, which those hear who ask for all types; so many hex digits each. */
+  /** Logs without a known event, for clients that select all types; each with this many bytes of data. */
   readonly logsPerFlash: number
   readonly logBytes: number
   readonly flashesPerBlock: number
-  /** Every so many-th block is followed by a reorganisation. */
+  /** A reorganisation follows one of this many blocks. */
   readonly reorgEveryBlocks: number
 }
 
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
-/** Keeps the chain busy. Each transfer says when it was made; each flashblock ends with a log that is none. */
+/** Keeps the chain busy. Each transfer contains the time it was made at; each flashblock ends with logs of unknown events. */
 export class DevnetTraffic {
   readonly #devnet: Devnet
   readonly #settings: TrafficSettings
@@ -33,7 +33,7 @@ export class DevnetTraffic {
     test.onTestFinished(() => this.stop())
   }
 
-  /** How many flashblocks and blocks there were. */
+  /** Flashblocks produced so far. */
   get flashes(): number {
     return this.#flashes
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
-/** One of our own scripts in a process of its own, which carries out orders one after the other and reports on each. */
+/** A script in a process of its own. It runs one command after the other and reports on each. */
 export class ForkedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> {
   readonly #child: ChildProcess
 

@@ -3,7 +3,7 @@ import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { closeFrame, encodeFrame, opcodes } from '../integration/http/websocket-frames.ts'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 
-/** What somebody says who means no good, and the code that a WebSocket is closed with for it. */
+/** A hostile request, and the code that the relay closes a WebSocket with because of it. */
 type HostileRequest = { readonly bytesFor: (random: SeededRandom) => readonly Uint8Array[]; readonly code?: number }
 
 const bytes = (text: string): Buffer => Buffer.from(text)

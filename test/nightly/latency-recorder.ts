@@ -1,4 +1,4 @@
-/** How long some transfers took from the chain to those who heard them. */
+/** How long transfers took from the chain to the listeners. */
 export type LatencySummary = {
   readonly transfers: number
   readonly p50Ms: number
@@ -6,13 +6,17 @@ export type LatencySummary = {
   readonly maxMs: number
 }
 
-/** Takes how long one transfer took: its number, its place on the tape, and the time. */
-export type RecordLatency = (one: { readonly number: number; readonly order: number; readonly micros: number }) => void
+/** Records how long one transfer took: its number, its order on the tape, and the time. */
+export type RecordLatency = (latency: {
+  readonly number: number
+  readonly order: number
+  readonly micros: number
+}) => void
 
-/** Gathers how long each took, from one look to the next. */
+/** Collects latencies between two summaries. */
 export class LatencyRecorder {
   #micros: number[] = []
-  /** Where each stands on the tape that was told first: what is told again after a reorganisation is old by then. */
+  /** The order of each transfer's first message. After a reorganisation it is published again, and is old by then. */
   readonly #firstOrders = new Map<number, number>()
 
   readonly record: RecordLatency = ({ number, order, micros }) => {

@@ -6,12 +6,12 @@ import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 import { ChildProgram, createTempFolder } from '../support/child-program.ts'
 
 const TICKS_PER_SECOND = 100
-/** How often something is asked that is waited for. */
+/** How often a condition is checked. */
 const POLL_MS = 50
-/** Errors are from here on, as pino counts. */
+/** Pino's level of errors. */
 const ERROR_LEVEL = 50
 
-/** A relay in a process of its own, as `npm start` runs it, and what can be seen of that process from outside. */
+/** A relay in a process of its own, started as `npm start` does, and what is visible of the process from outside. */
 export class MonitoredRelay {
   readonly #program: ChildProgram
   readonly port: number
@@ -46,14 +46,14 @@ export class MonitoredRelay {
     this.port = Number(new URL(url).port)
   }
 
-  /** Its own settings where they are not named, and what is asked of its metrics. */
+  /** The values of a metric by their labels. */
   async metric(name: string): Promise<ReadonlyMap<string, number>> {
     const text = await (await fetch(`${this.url}/metrics`)).text()
     const found = text.matchAll(new RegExp(`^stocktape_${name}(?:\\{(.*)\\})? (\\d+)$`, 'gm'))
     return new Map([...found].map(([, labels = '', value]) => [labels, Number(value)]))
   }
 
-  /** Files and sockets that it has open. */
+  /** Open files and sockets. */
   get descriptors(): number {
     return readdirSync(`/proc/${this.#pid}/fd`).length
   }
@@ -63,7 +63,7 @@ export class MonitoredRelay {
     return Number(kilobytes) * 1_024
   }
 
-  /** Seconds of processor time that it has used. */
+  /** Processor time used so far, in seconds. */
   get cpuSeconds(): number {
     const stat = readFileSync(`/proc/${this.#pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -71,15 +71,15 @@ export class MonitoredRelay {
   }
 
   /**
-   * What it holds once its garbage is collected, in bytes and in sockets: whoever is still known holds one, though it be
-   * closed. Asked over the inspector, which is listened to for that alone.
+   * Heap and sockets that remain after garbage collection. A closed connection that something still references counts as
+   * a socket. The values come from the inspector, which listens only during the request.
    */
   async retained(): Promise<{ readonly bytes: number; readonly sockets: number }> {
     process.kill(this.#pid, 'SIGUSR1')
     const [, inspector = ''] = await this.#program.waitForOutput('stderr', /Debugger listening on (ws:\S+)/)
     const socket = new WebSocket(inspector)
     await once(socket, 'open')
-    const ask = async (method: string, params = {}) => {
+    const send = async (method: string, params = {}) => {
       socket.send(JSON.stringify({ id: 1, method, params }))
       for (;;) {
         const answer = JSON.parse(String((await once(socket, 'message'))[0]))
@@ -87,25 +87,25 @@ export class MonitoredRelay {
       }
     }
     const expression = 'process.getBuiltinModule("node:net").Socket.prototype'
-    const { result: prototype } = await ask('Runtime.evaluate', { expression })
-    const { objects } = await ask('Runtime.queryObjects', { prototypeObjectId: prototype.objectId })
+    const { result: prototype } = await send('Runtime.evaluate', { expression })
+    const { objects } = await send('Runtime.queryObjects', { prototypeObjectId: prototype.objectId })
     const functionDeclaration = 'function () { return this.length }'
-    const { result: count } = await ask('Runtime.callFunctionOn', { objectId: objects.objectId, functionDeclaration })
-    await ask('Runtime.releaseObject', { objectId: objects.objectId })
-    await ask('HeapProfiler.collectGarbage')
-    const { usedSize } = await ask('Runtime.getHeapUsage')
+    const { result: count } = await send('Runtime.callFunctionOn', { objectId: objects.objectId, functionDeclaration })
+    await send('Runtime.releaseObject', { objectId: objects.objectId })
+    await send('HeapProfiler.collectGarbage')
+    const { usedSize } = await send('Runtime.getHeapUsage')
     const closed = once(socket, 'close')
     socket.close()
     await closed
     return { bytes: Number(usedSize), sockets: Number(count.value) }
   }
 
-  /** Asks until it is so; how long that may take is the test's own patience. */
+  /** Polls until the condition holds; the test's timeout is the limit. */
   async until(condition: () => boolean | Promise<boolean>): Promise<void> {
     while (!(await condition())) await pause(POLL_MS)
   }
 
-  /** Resolves once it counts no listener, on any carrier. */
+  /** Resolves when the relay counts no listener on any transport. */
   waitForNoListeners(): Promise<void> {
     return this.until(async () => [...(await this.metric('listeners')).values()].every((count) => count === 0))
   }
@@ -118,12 +118,12 @@ export class MonitoredRelay {
     return this.#program.waitForExit()
   }
 
-  /** What it complained of, as far as that was an error. */
+  /** The log lines that are errors. */
   get errorLines(): readonly string[] {
     return this.logLines.filter((line) => JSON.parse(line).level >= ERROR_LEVEL)
   }
 
-  /** What it logged, line by line. */
+  /** All log lines. */
   get logLines(): readonly string[] {
     return this.#program.stderr.split('\n').filter((line) => line.startsWith('{'))
   }

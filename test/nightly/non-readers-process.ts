@@ -14,35 +14,35 @@ import {
 import { LatencyRecorder, type LatencySummary } from './latency-recorder.ts'
 import { ReceivedHistory } from './received-history.ts'
 
-/** Those who read and those who never do, in a process of their own. */
+/** Clients that read and clients that never do, in a process of their own. */
 
 export type NonReaderCommand =
-  /** So many readers come, and resolve once all of them are live. */
+  /** Connects readers, and resolves when all of them are live. */
   | { readonly do: 'listen'; readonly port: number; readonly listeners: number; readonly query: string }
-  /** So many come who never read. */
-  | { readonly do: 'mute'; readonly port: number; readonly listeners: number; readonly query: string }
-  /** How long transfers took to the readers since they were asked last. */
-  | { readonly do: 'look' }
-  /** Those who never read do it after all, up to what ends their connection. */
-  | { readonly do: 'wake' }
-  /** What the readers heard that cannot be. */
+  /** Connects clients that never read. */
+  | { readonly do: 'addNonReaders'; readonly port: number; readonly listeners: number; readonly query: string }
+  /** How long transfers took to the readers since the last summary. */
+  | { readonly do: 'summarize' }
+  /** The clients that never read now do, up to the end of their connections. */
+  | { readonly do: 'readRemaining' }
+  /** Disconnects the readers and returns what was wrong in what they received. */
   | { readonly do: 'leave' }
 
-/** The last word that one of those heard who never read, as far as it was still to be had. */
+/** The last message to a client that did not read, as far as the kernel still had it. */
 export type LastMessage = {
   readonly bye: string | null
-  /** With which code and reason a WebSocket was closed. */
+  /** The WebSocket's close code and reason. */
   readonly reason: string | null
 }
 
 export type NonReaderReply =
-  | { readonly done: 'listen' | 'mute' }
-  | ({ readonly done: 'look' } & LatencySummary)
-  | { readonly done: 'wake'; readonly lastMessages: readonly LastMessage[] }
+  | { readonly done: 'listen' | 'addNonReaders' }
+  | ({ readonly done: 'summarize' } & LatencySummary)
+  | { readonly done: 'readRemaining'; readonly lastMessages: readonly LastMessage[] }
   | { readonly done: 'leave'; readonly faults: readonly string[]; readonly received: number }
 
 const TRANSPORTS = ['ws', 'sse', 'ndjson'] as const
-/** Each address of this machine is shared by so many, far fewer than may come from one. */
+/** Clients per local address, far below the relay's bound for one address. */
 const LISTENERS_PER_ADDRESS = 50
 
 const relayAddressOf = (port: number, nth: number): RelayAddress => ({
@@ -53,7 +53,7 @@ const transportOf = (nth: number): CrowdTransport => TRANSPORTS[nth % TRANSPORTS
 
 const latency = new LatencyRecorder()
 const readers: { readonly history: ReceivedHistory; readonly connection: CrowdConnection }[] = []
-let nonReaders: { readonly carrier: CrowdTransport; readonly socket: Socket }[] = []
+let nonReaders: { readonly transport: CrowdTransport; readonly socket: Socket }[] = []
 
 async function listen({
   port,
@@ -80,7 +80,7 @@ async function addNonReaders({
   port,
   listeners,
   query,
-}: Extract<NonReaderCommand, { do: 'mute' }>): Promise<NonReaderReply> {
+}: Extract<NonReaderCommand, { do: 'addNonReaders' }>): Promise<NonReaderReply> {
   nonReaders = Array.from({ length: listeners }, (_, nth) => {
     const transport = transportOf(nth)
     const socket = connectToRelay(relayAddressOf(port, nth)).pause()
@@ -90,25 +90,25 @@ async function addNonReaders({
         ? handshakeRequest(`/v1/ws?${query}`)
         : formatRequest(`GET /v1/stream?${query}&format=${transport}`),
     )
-    return { carrier: transport, socket }
+    return { transport, socket }
   })
-  return { done: 'mute' }
+  return { done: 'addNonReaders' }
 }
 
-/** Reads all that is left on a connection, and keeps the last word of it. */
-function readLastMessage({ carrier, socket }: (typeof nonReaders)[number]): Promise<LastMessage> {
+/** Reads everything left on a connection, and keeps its last message. */
+function readLastMessage({ transport, socket }: (typeof nonReaders)[number]): Promise<LastMessage> {
   let bye: string | null = null
   let reason: string | null = null
   const takeMessage = (message: Buffer): void => {
     if (message.toString('latin1', 0, BYE.length) === BYE) bye = message.toString()
   }
-  const closed = (payload: Buffer): void => {
+  const takeClose = (payload: Buffer): void => {
     reason = `${payload.readUInt16BE(0)} ${payload.toString('utf8', 2)}`
   }
   const body =
-    carrier === 'ws'
-      ? new FramesReader({ text: takeMessage, ping: () => {}, close: closed })
-      : new LineReader(takeMessage, carrier)
+    transport === 'ws'
+      ? new FramesReader({ text: takeMessage, ping: () => {}, close: takeClose })
+      : new LineReader(takeMessage, transport)
   const answer = new ResponseReader(body, () => {})
   socket.on('data', (bytes: Buffer) => answer.read(bytes))
   socket.on('end', () => socket.end())
@@ -121,12 +121,12 @@ function readLastMessage({ carrier, socket }: (typeof nonReaders)[number]): Prom
 const BYE = '{"type":"bye"'
 
 async function readRemaining(): Promise<NonReaderReply> {
-  return { done: 'wake', lastMessages: await Promise.all(nonReaders.map(readLastMessage)) }
+  return { done: 'readRemaining', lastMessages: await Promise.all(nonReaders.map(readLastMessage)) }
 }
 
 async function leave(): Promise<NonReaderReply> {
-  const ended = readers.filter(({ connection }) => connection.socket.destroyed)
-  for (const { history } of ended) history.addFault('was ended')
+  const endedReaders = readers.filter(({ connection }) => connection.socket.destroyed)
+  for (const { history } of endedReaders) history.addFault('the relay ended the connection')
   await Promise.all(readers.map(({ connection }) => connection.leave('close')))
   return {
     done: 'leave',
@@ -135,17 +135,17 @@ async function leave(): Promise<NonReaderReply> {
   }
 }
 
-const summarize = async (): Promise<NonReaderReply> => ({ done: 'look', ...latency.takeSummary() })
+const summarize = async (): Promise<NonReaderReply> => ({ done: 'summarize', ...latency.takeSummary() })
 
-serveCommands<NonReaderCommand, NonReaderReply>((order) => {
-  switch (order.do) {
+serveCommands<NonReaderCommand, NonReaderReply>((command) => {
+  switch (command.do) {
     case 'listen':
-      return listen(order)
-    case 'mute':
-      return addNonReaders(order)
-    case 'look':
+      return listen(command)
+    case 'addNonReaders':
+      return addNonReaders(command)
+    case 'summarize':
       return summarize()
-    case 'wake':
+    case 'readRemaining':
       return readRemaining()
     case 'leave':
       return leave()

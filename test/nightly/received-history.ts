@@ -1,10 +1,10 @@
 import { crc32 } from 'node:zlib'
 import { defaultTypes, updateTypes } from '../../src/protocol/updates.ts'
 
-/** A place on the tape as one number that grows with it: what the sealed view gives before a seal stands before it. */
+/** A position as one growing number. Positions inside a seal (the sealed view) come before the seal itself. */
 export type TapeOrder = number
 
-/** More than one seal stands for. */
+/** More than one seal contains. */
 const SEAL_SLOTS = 1_024
 
 const orderOf = (seq: number, n: number | null): TapeOrder => seq * SEAL_SLOTS + (n ?? SEAL_SLOTS - 1)
@@ -19,26 +19,26 @@ export const seqOfOrder = (order: TapeOrder): number => Math.floor(order / SEAL_
 export const formatOrder = (order: TapeOrder | undefined): string =>
   order === undefined ? 'nothing' : `${seqOfOrder(order)}, ${order % SEAL_SLOTS} of ${SEAL_SLOTS - 1}`
 
-/** What was heard under one selection, without a break: places, and a sum over the bytes of each message. */
+/** What came under one selection without a break: the order and a checksum of each message. */
 export type ReceivedSegment = {
   readonly query: string
-  /** The place after which it begins, and the last that it covers; null where only what was heard says so. */
+  /** The position before the first message, and the last position covered; null where only messages determine it. */
   readonly from: TapeOrder | null
   to: TapeOrder | null
   readonly orders: TapeOrder[]
   readonly checksums: number[]
 }
 
-/** The beginning of every message of the tape, as far as a listener needs it that proves what it heard. */
+/** The first fields of every tape message. The comparison needs no more. */
 const messagePrefix =
   /^\{"type":"(\w+)","id":"(\w+\.(\d+)(?:\.(\d+))?)","prev":(?:null|"\w+\.(\d+)"),"symbol":"[^"]*","address":(null|"\w+")/
 const PREFIX_BYTES = 256
-/** With it begins each line of text that is not of the tape. */
+/** Lines of text that are not tape messages begin with it. */
 const COMMENT_BYTE = 0x23
 
 export const isComment = (line: Buffer): boolean => line[0] === COMMENT_BYTE
 
-/** A message of the tape, as far as it is kept. */
+/** A tape message, as far as it is kept. */
 export type TapeMessage = {
   readonly type: string
   readonly position: string
@@ -47,7 +47,7 @@ export type TapeMessage = {
   readonly chainName: string
 }
 
-/** Null for whatever a connection says of itself. */
+/** Null for messages about the connection itself. */
 export function parseTapeMessage(message: Buffer): TapeMessage | null {
   const found = messagePrefix.exec(message.toString('latin1', 0, PREFIX_BYTES))
   if (!found) return null
@@ -56,11 +56,11 @@ export function parseTapeMessage(message: Buffer): TapeMessage | null {
   return { type, position, order, prev: prev === undefined ? null : Number(prev), chainName: `${address} ${type}` }
 }
 
-/** What one of the crowd heard in all, over all its connections; what cannot be is noted as it comes. */
+/** Everything that one client received, over all its connections. It records faults as they occur. */
 export class ReceivedHistory {
   readonly segments: ReceivedSegment[] = []
   readonly faults: string[] = []
-  /** The last position that it was given: where it would go on. */
+  /** The last position received, where the client would resume. */
   lastPosition: string | null = null
   messageCount = 0
   readonly #name: string
@@ -76,7 +76,7 @@ export class ReceivedHistory {
     return this.#segment?.query ?? null
   }
 
-  /** Another selection holds from here on. */
+  /** A new selection begins here. */
   beginSegment(query: string, from: TapeOrder | null): void {
     this.#segment = { query, from, to: from, orders: [], checksums: [] }
     this.segments.push(this.#segment)
@@ -84,27 +84,27 @@ export class ReceivedHistory {
     this.#chainedTypes = chainedTypes(query)
   }
 
-  /** A position was given, or passed over. */
+  /** The relay named a position, or the stream passed it. */
   passPosition(position: string): void {
     const order = orderOfPosition(position)
     this.lastPosition = position
     if (!this.#segment) return
     if (this.#segment.to !== null && order < this.#segment.to)
-      this.addFault(`was at ${formatOrder(this.#segment.to)}, and is at ${position}`)
+      this.addFault(`went back from ${formatOrder(this.#segment.to)} to ${position}`)
     this.#segment.to = order
   }
 
   receive(message: Buffer, { type, position, order, prev, chainName }: TapeMessage): void {
     const segment = this.#segment
-    if (!segment) return this.addFault(`was told ${position} before it asked for anything`)
+    if (!segment) return this.addFault(`got ${position} before it selected anything`)
     this.messageCount += 1
     const previousOrder = segment.orders.at(-1) ?? segment.from
     if (previousOrder !== null && order <= previousOrder)
-      this.addFault(`was told ${position} after ${formatOrder(previousOrder)}`)
+      this.addFault(`got ${position} after ${formatOrder(previousOrder)}`)
     if (this.#chainedTypes.has(type)) {
       const head = this.#heads.get(chainName)
       if (head !== undefined && head !== prev)
-        this.addFault(`${position} follows ${prev}, and ${head} was heard (${chainName})`)
+        this.addFault(`${position} names ${prev} as prev, not ${head} (${chainName})`)
       this.#heads.set(chainName, seqOfOrder(order))
     }
     segment.orders.push(order)
@@ -113,7 +113,7 @@ export class ReceivedHistory {
     this.lastPosition = position
   }
 
-  /** A line of text came: it says no position, so that each connection is a story that is told from its first line on. */
+  /** Text lines have no positions, so each connection is a segment of its own that begins with the first line. */
   receiveLine(line: Buffer, query: string): void {
     if (isComment(line)) {
       const [, start] = /^# stocktape\.v1 at (\w+\.\d+), /.exec(line.toString('latin1', 0, PREFIX_BYTES)) ?? []
@@ -121,7 +121,7 @@ export class ReceivedHistory {
       return
     }
     const segment = this.#segment
-    if (!segment) return this.addFault('was told something before it was greeted')
+    if (!segment) return this.addFault('got a line before the first comment')
     this.messageCount += 1
     segment.orders.push(segment.orders.length + 1)
     segment.checksums.push(crc32(line))
@@ -133,7 +133,7 @@ export class ReceivedHistory {
   }
 }
 
-/** The types whose chains a listener can follow: those that it named, where no value and no view stands between. */
+/** The types whose `prev` chains a listener can check: those it selected, without a filter or the sealed view. */
 function chainedTypes(query: string): ReadonlySet<string> {
   const parameters = new URLSearchParams(query)
   if (['min_value', 'min_shares', 'party', 'stage'].some((name) => parameters.has(name))) return new Set()

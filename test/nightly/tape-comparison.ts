@@ -10,16 +10,16 @@ import {
   type TapeOrder,
 } from './received-history.ts'
 
-/** How many readings of the tape go on at once. */
+/** Concurrent reads of the tape. */
 const CONCURRENT_READS = 6
 
-/** What the tape gives for a selection, asked for when it is at rest. */
+/** What the tape contains for a selection, read when nothing is being written. */
 type TapeContent = { readonly orders: readonly TapeOrder[]; readonly checksums: readonly number[] }
 
-/** The stretch of the tape on which everybody was judged: after a position, and up to a place. */
+/** The part of the tape that is compared: after a position, up to an order. */
 type TapeRange = { readonly since: string; readonly to: TapeOrder }
 
-/** Reads that stretch for a selection; text from where its query says up to the present. */
+/** Reads that part for a selection. Text is read from the start in its query up to the present. */
 function readTapeRange(address: RelayAddress, query: string, { since, to }: TapeRange): Promise<TapeContent> {
   const isText = query.endsWith('format=text')
   const path = `/v1/stream?${query}&snapshot=false${isText ? '' : `&format=ndjson&since=${since}`}`
@@ -49,12 +49,12 @@ function readTapeRange(address: RelayAddress, query: string, { since, to }: Tape
   })
 }
 
-/** Holds what was heard against the tape: what speaks against it, and how many messages were compared. */
+/** Compares received messages with the tape. */
 export class TapeComparison {
   readonly #tapes = new Map<string, TapeContent>()
   comparedCount = 0
 
-  /** Reads the tape once for every selection, some at a time. */
+  /** Reads the tape once for each selection. */
   async readTapes(
     segments: readonly ReceivedSegment[],
     addresses: readonly RelayAddress[],
@@ -77,7 +77,7 @@ export class TapeComparison {
     return this.#tapes.size
   }
 
-  /** What speaks against a piece of a story; null if nothing does. */
+  /** The first difference between a segment and the tape; null if there is none. */
   findFault(segment: ReceivedSegment): string | null {
     const first = segment.orders[0]
     const to = segment.to ?? segment.orders.at(-1)
@@ -91,13 +91,13 @@ export class TapeComparison {
       const [published, received] = [orders[from + at], segment.orders[at]]
       const differs = published !== received || checksums[from + at] !== segment.checksums[at] || from + at >= end
       if (differs)
-        return `${segment.query}: ${formatOrder(received)} was heard where the tape has ${formatOrder(published)}, the ${at + 1}th of ${end - from}`
+        return `${segment.query}: got ${formatOrder(received)} where the tape has ${formatOrder(published)}, message ${at + 1} of ${end - from}`
     }
     return null
   }
 }
 
-/** How many stand up to and with a place. */
+/** How many orders are at most this one. */
 function indexAfter(orders: readonly TapeOrder[], order: TapeOrder): number {
   let [low, high] = [0, orders.length]
   while (low < high) {

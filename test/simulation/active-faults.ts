@@ -2,7 +2,7 @@ import { filter, type Observable, Subject } from 'rxjs'
 import type { Fault, FaultKind } from './fault-table.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
-/** Which faults there are now. */
+/** The faults that are active now. */
 export class ActiveFaults {
   readonly #clock: VirtualClock
   readonly #faults = new Map<FaultKind, Fault[]>()
@@ -18,7 +18,7 @@ export class ActiveFaults {
     }
   }
 
-  /** The worst amount of a fault that is going on, or null where none is. */
+  /** The largest amount among the active faults of a kind; null where none is active. */
   amount(kind: FaultKind): number | null {
     const now = this.#clock.elapsedMs
     let worst: number | null = null
@@ -32,13 +32,13 @@ export class ActiveFaults {
     return this.amount(kind) !== null
   }
 
-  /** Whether there was such a fault at some time in the past `ms`, or is now. */
+  /** Whether such a fault is active now, or was in the past `ms`. */
   wasActiveWithin(kind: FaultKind, ms: number): boolean {
     const now = this.#clock.elapsedMs
     return (this.#faults.get(kind) ?? []).some((fault) => fault.at <= now && fault.at + fault.for >= now - ms)
   }
 
-  /** Whether nothing has gone wrong for so long, the list aside. */
+  /** Whether no fault has been active for `ms`. Faults of the list do not count. */
   isQuietFor(ms: number): boolean {
     const now = this.#clock.elapsedMs
     for (const faults of this.#faults.values()) {
@@ -49,7 +49,7 @@ export class ActiveFaults {
     return true
   }
 
-  /** The faults of a kind, each as it begins. */
+  /** The faults of a kind, each when it begins. */
   onsets(kind: FaultKind): Observable<Fault> {
     return this.#onsets.pipe(filter((fault) => fault.kind === kind))
   }

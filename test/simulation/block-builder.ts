@@ -15,21 +15,21 @@ type Options = {
   readonly chain: SimulatedChain
 }
 
-/** A transaction that waits for a later block: shown there, or not before it is sealed. */
+/** A transaction that waits for a later block. It is shown there, or first appears when that block is sealed. */
 type DeferredTx = { readonly tx: SimulatedTx; readonly shown: boolean }
 
-/** How often, in %, what lost its block is shown again before it finds another. */
+/** How often, in %, a transaction that lost its block is shown again before the next block seals it. */
 const SHOWN_AGAIN_PERCENT = 70
-/** Flashblocks that are not the first of their block, more or less: a gap strikes one of them. */
+/** Roughly the flashblocks of a block after the first: the fault hits one of them. */
 const GAPS_PER_BLOCK = 5
 
-/** Builds the chain, slot by slot. What each slot draws is its own, so that a fault less changes nothing else. */
+/** Builds the chain, slot by slot. Each slot has its own random numbers, so removing a fault changes nothing else. */
 export class BlockBuilder {
   readonly #options: Options
   #slot = 0
   /** Slots since the newest block was sealed. */
   #slotsInBlock = 0
-  /** What will be in the block beyond what is shown. */
+  /** Transactions that the block will contain and that are not shown. */
   #hiddenTxs: SimulatedTx[] = []
   #deferredTxs: readonly DeferredTx[] = []
 
@@ -37,14 +37,14 @@ export class BlockBuilder {
     const { clock, activeFaults, chain } = options
     this.#options = options
     this.#beginBlock([])
-    activeFaults.onsets('restart').subscribe(() => this.#restartBlock())
+    activeFaults.onsets('builderRestarts').subscribe(() => this.#restartBlock())
     activeFaults.onsets('reorg').subscribe(({ amount }) => this.#reorganise(amount, false))
     activeFaults.onsets('rewind').subscribe(({ amount }) => this.#reorganise(amount, true))
     activeFaults
       .onsets('deepReorg')
       .subscribe(({ amount }) => this.#reorganise(Math.ceil(((chain.head - chain.safe) * amount) / 100), false))
     const tick = () => {
-      if (!activeFaults.isActive('stop')) this.#tick()
+      if (!activeFaults.isActive('chainStops')) this.#tick()
       clock.runAfter(SLOT_MS, tick)
     }
     clock.runAfter(SLOT_MS, tick)
@@ -78,15 +78,15 @@ export class BlockBuilder {
 
   get #transactionMix(): TransactionMix {
     const { settings, clock } = this.#options
-    return { deeds: settings.deeds, second: Math.floor((NOON + clock.elapsedMs) / 1_000) }
+    return { issuerPercent: settings.issuerPercent, second: Math.floor((NOON + clock.elapsedMs) / 1_000) }
   }
 
   #showTxs(txs: readonly SimulatedTx[]): void {
     const { chain, clock, activeFaults } = this.#options
     const { pendingBlock } = chain
-    const isGapStruck = this.#randomFor('gap').chance((activeFaults.amount('gap') ?? 0) / GAPS_PER_BLOCK)
-    // Whatever comes after something that was not shown is not shown either.
-    if (isGapStruck || activeFaults.isActive('dark') || this.#hiddenTxs.length > 0)
+    const isGapStruck = this.#randomFor('gap').chance((activeFaults.amount('flashblocksLost') ?? 0) / GAPS_PER_BLOCK)
+    // Once a transaction is hidden, all later ones of its block are hidden too.
+    if (isGapStruck || activeFaults.isActive('nothingShown') || this.#hiddenTxs.length > 0)
       pendingBlock.hiddenFrom = Math.min(pendingBlock.hiddenFrom, clock.elapsedMs)
     if (pendingBlock.hiddenFrom <= clock.elapsedMs) this.#hiddenTxs.push(...txs)
     else chain.events.next({ type: 'shown', pendingBlock, logs: chain.showTransactions(txs) })
@@ -114,7 +114,7 @@ export class BlockBuilder {
     chain.events.next({ type: 'sealed', block })
   }
 
-  /** Takes those that waited: to be shown, or to be sealed unseen. */
+  /** Takes the waiting transactions that will be shown, or those that will be sealed without being shown. */
   #releaseDeferred(shown: boolean): readonly SimulatedTx[] {
     const released = this.#deferredTxs.filter((deferred) => deferred.shown === shown)
     this.#deferredTxs = this.#deferredTxs.filter((deferred) => deferred.shown !== shown)
@@ -128,12 +128,12 @@ export class BlockBuilder {
   #beginBlock(keptTxs: readonly SimulatedTx[]): void {
     const { chain, settings, activeFaults } = this.#options
     // Without flashblocks nothing is shown before it is sealed.
-    chain.beginBlock(keptTxs, settings.mode === 'native' || activeFaults.isActive('dark'))
+    chain.beginBlock(keptTxs, settings.mode === 'native' || activeFaults.isActive('nothingShown'))
     this.#slotsInBlock = 0
     this.#hiddenTxs = []
   }
 
-  /** The builder fails over and begins the block anew; what it had shown stands under other indexes, or is not shown. */
+  /** The builder fails over and restarts the block. What it had shown gets other indexes, or is not shown. */
   #restartBlock(): void {
     const { chain, clock, settings } = this.#options
     if (settings.mode === 'native') return
@@ -145,7 +145,7 @@ export class BlockBuilder {
     this.#showTxs(txs)
   }
 
-  /** Another chain takes over: at once, or by going back and building again. */
+  /** Another chain takes over: at once, or by rolling back and building again. */
   #reorganise(depth: number, isRewind: boolean): void {
     const { chain, clock, settings } = this.#options
     const to = Math.max(chain.safe, chain.head - depth)
@@ -154,7 +154,13 @@ export class BlockBuilder {
     const { number, txs: shown } = chain.abandon()
     const hidden = this.#hiddenTxs
     const random = this.#randomFor('reorg')
-    const { blocks, remaining } = reorgBlocks({ random, removed, isRewind, slot: this.#slot, deeds: settings.deeds })
+    const { blocks, remaining } = reorgBlocks({
+      random,
+      removed,
+      isRewind,
+      slot: this.#slot,
+      issuerPercent: settings.issuerPercent,
+    })
     const added = blocks.map(({ timestamp, txs }, nth) =>
       chain.addBlock({ number: to + 1 + nth, timestamp, txs, canonicalFrom: clock.elapsedMs }),
     )

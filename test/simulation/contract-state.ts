@@ -9,22 +9,22 @@ import {
   uiMultiplierUpdated,
 } from './token-event-logs.ts'
 
-/** What somebody asks of a contract: what it says then follows from what holds where the transaction comes to stand. */
+/** A call to a contract. Which logs it emits depends on the contract's state where the transaction lands. */
 export type ContractCall = { readonly address: Hex } & (
-  | { readonly call: 'multiply' | 'multiplyOnce'; readonly to: bigint }
+  | { readonly call: 'setMultiplier' | 'setMultiplierOldStyle'; readonly to: bigint }
   /** In seconds. */
   | { readonly call: 'schedule'; readonly to: bigint; readonly at: number }
   | { readonly call: 'cancel' }
-  | { readonly call: 'cap'; readonly to: bigint }
+  | { readonly call: 'setCap'; readonly to: bigint }
 )
 
-/** What a contract holds of itself. */
+/** The state of a token contract. */
 export type ContractState = {
   readonly multiplier: bigint
   readonly schedule: { readonly to: bigint; readonly at: number } | null
   readonly cap: bigint
   readonly paused: readonly number[]
-  /** What was said of the record since the world began. */
+  /** Fields of the record that logs have changed since the simulation began. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 export type ContractStates = ReadonlyMap<Hex, ContractState>
@@ -39,63 +39,65 @@ export const initialContracts: ContractStates = new Map(
   ]),
 )
 
-/** A schedule that has come of age holds, though nothing was said or written. */
+/** A schedule takes effect when its time comes, without a log and without a write. */
 export const multiplierAt = ({ multiplier, schedule }: ContractState, second: number): bigint =>
   schedule && schedule.at <= second ? schedule.to : multiplier
 
-/** What comes of one log, or of what somebody asks, in a block of this time. */
+/** Applies one log or one call, in a block of this time. */
 export function execute(
-  books: ContractStates,
-  one: LogContent | ContractCall,
+  states: ContractStates,
+  entry: LogContent | ContractCall,
   second: number,
-): { readonly books: ContractStates; readonly contents: readonly LogContent[] } {
-  const before = books.get(one.address)
-  if (!before) return { books, contents: 'call' in one ? [] : [one] }
-  const { book, contents } =
-    'call' in one ? executeCall(before, one, second) : { book: applyLog(before, one), contents: [one] }
-  return { books: book === before ? books : new Map(books).set(one.address, book), contents }
+): { readonly states: ContractStates; readonly contents: readonly LogContent[] } {
+  const before = states.get(entry.address)
+  if (!before) return { states, contents: 'call' in entry ? [] : [entry] }
+  const { state, contents } =
+    'call' in entry ? executeCall(before, entry, second) : { state: applyLog(before, entry), contents: [entry] }
+  return { states: state === before ? states : new Map(states).set(entry.address, state), contents }
 }
 
 function executeCall(
-  book: ContractState,
+  state: ContractState,
   call: ContractCall,
   second: number,
-): { readonly book: ContractState; readonly contents: readonly LogContent[] } {
+): { readonly state: ContractState; readonly contents: readonly LogContent[] } {
   const { address } = call
-  const live = book.schedule && book.schedule.at > second ? book.schedule : null
-  const multiplier = multiplierAt(book, second)
+  const live = state.schedule && state.schedule.at > second ? state.schedule : null
+  const multiplier = multiplierAt(state, second)
   const ended = live ? [uiMultiplierUpdateCancelled(address, live.to, live.at)] : []
   switch (call.call) {
-    case 'multiply':
-    case 'multiplyOnce': {
-      const once = multiplierUpdated(address, call.to)
+    case 'setMultiplier':
+    case 'setMultiplierOldStyle': {
+      const oldStyle = multiplierUpdated(address, call.to)
       const contents =
-        call.call === 'multiply' ? [...ended, once, uiMultiplierUpdated(address, multiplier, call.to, second)] : [once]
-      return { book: { ...book, multiplier: call.to, schedule: null }, contents: contents }
+        call.call === 'setMultiplier'
+          ? [...ended, oldStyle, uiMultiplierUpdated(address, multiplier, call.to, second)]
+          : [oldStyle]
+      return { state: { ...state, multiplier: call.to, schedule: null }, contents }
     }
     case 'schedule': {
-      // Whoever comes too late is turned away.
-      if (call.at <= second) return { book, contents: [] }
+      // The contract rejects a schedule whose time has passed.
+      if (call.at <= second) return { state, contents: [] }
       const schedule = { to: call.to, at: call.at }
       const contents = [...ended, uiMultiplierUpdated(address, multiplier, call.to, call.at)]
-      return { book: { ...book, multiplier, schedule }, contents }
+      return { state: { ...state, multiplier, schedule }, contents }
     }
     case 'cancel':
-      return { book: live ? { ...book, schedule: null } : book, contents: ended }
-    case 'cap':
-      return { book: { ...book, cap: call.to }, contents: [supplyCapUpdated(address, book.cap, call.to)] }
+      return { state: live ? { ...state, schedule: null } : state, contents: ended }
+    case 'setCap':
+      return { state: { ...state, cap: call.to }, contents: [supplyCapUpdated(address, state.cap, call.to)] }
   }
 }
 
-function applyLog(book: ContractState, { tokenEvent }: LogContent): ContractState {
+function applyLog(state: ContractState, { tokenEvent }: LogContent): ContractState {
   switch (tokenEvent?.event) {
     case 'Paused':
-      return { ...book, paused: [...new Set([...book.paused, ...tokenEvent.features])].sort() }
+      return { ...state, paused: [...new Set([...state.paused, ...tokenEvent.features])].sort() }
     case 'Unpaused':
-      return { ...book, paused: book.paused.filter((one) => !tokenEvent.features.includes(one)) }
+      return { ...state, paused: state.paused.filter((feature) => !tokenEvent.features.includes(feature)) }
     case 'FieldUpdated':
-      return { ...book, fields: { ...book.fields, [tokenEvent.field]: tokenEvent.value } }
+      return { ...state, fields: { ...state.fields, [tokenEvent.field]: tokenEvent.value } }
     default:
-      return book
+      return state
   }
 }

@@ -18,25 +18,25 @@ import {
 
 type ActionLogs = readonly (LogContent | ContractCall)[]
 
-/** What else happens to a token: `second` is the chain's time when somebody wants it. */
+/** What an action needs. `second` is the chain's time when the transaction is sent. */
 type ActionInput = { readonly random: SeededRandom; readonly address: Hex; readonly second: number; readonly name: Hex }
 
 const WAD = 10n ** 18n
 const TENTH = WAD / 10n
 const MAX_SCHEDULE_S = 8
 const MAX_FEATURE = 4
-/** How many deeds one bracket holds at most. */
+/** How many actions one announcement encloses at most. */
 const MAX_NESTED_ACTIONS = 3
 
 const addressFromWord = (word: Hex): Hex => `0x${word.slice(26)}`
 
-/** A factor as a split or a dividend makes it: some have more digits than a list can say. */
+/** A multiplier as after a split or a dividend. Some have more digits than the list's numbers can hold. */
 function randomMultiplier(random: SeededRandom): bigint {
   const tenths = BigInt(random.int(2, 60)) * TENTH
   return random.chance(70) ? tenths + BigInt(random.int(1, 999_999_999)) : tenths
 }
 
-/** A movement, and what is said of it in the logs after it. */
+/** A movement followed by the logs that explain it. */
 function movementWithNotes({ random, address }: ActionInput): ActionLogs {
   const movement = randomMovement(random, address)
   const memoLog = memo(address, hex(64, random.int(1, 2 ** 30)))
@@ -53,8 +53,8 @@ function movementWithNotes({ random, address }: ActionInput): ActionLogs {
 function multiplierChange({ random, address, second }: ActionInput): ActionLogs {
   const to = randomMultiplier(random)
   const kind = random.int(0, 99)
-  if (kind < 40) return [{ address, call: 'multiply', to }]
-  if (kind < 50) return [{ address, call: 'multiplyOnce', to }]
+  if (kind < 40) return [{ address, call: 'setMultiplier', to }]
+  if (kind < 50) return [{ address, call: 'setMultiplierOldStyle', to }]
   if (kind < 85) return [{ address, call: 'schedule', to, at: second + random.int(1, MAX_SCHEDULE_S) }]
   return [{ address, call: 'cancel' }]
 }
@@ -76,11 +76,11 @@ function recordChange({ random, address }: ActionInput): ActionLogs {
     case 3:
       return [uriUpdated(address)]
     default:
-      return [{ address, call: 'cap', to: random.chance(30) ? NO_CAP : BigInt(nth) * WAD }]
+      return [{ address, call: 'setCap', to: random.chance(30) ? NO_CAP : BigInt(nth) * WAD }]
   }
 }
 
-/** Announced, done, and said to be over; now and then about nothing, or one within another. */
+/** An announcement, its actions and its end. It may be empty, and may contain another announcement. */
 function announcedActions(input: ActionInput): ActionLogs {
   const { random, address, name } = input
   const id = `${name.slice(-8)}-${random.int(0, 999)}`
@@ -101,7 +101,7 @@ function randomAction(input: ActionInput, plain = false): ActionLogs {
   return announcedActions(input)
 }
 
-/** All that one transaction does: a deed or two, and movements before, between and after. */
+/** All logs of one transaction: one or two actions, with movements before, between and after. */
 export function randomActions(input: ActionInput): ActionLogs {
   const { random, address } = input
   const actions = Array.from({ length: random.chance(25) ? 2 : 1 }, () => randomAction(input))

@@ -5,7 +5,7 @@ import { shrinkFailure } from './shrink-failure.ts'
 import { runSimulation } from './simulation-run.ts'
 import { type Settings, settingsOf } from './simulation-settings.ts'
 
-/** A world of flashblocks in which nothing goes wrong by itself. */
+/** Flashblocks, and no faults. */
 const quietSettings: Settings = {
   seed: 1,
   mode: 'flash',
@@ -13,7 +13,7 @@ const quietSettings: Settings = {
   hasLink: true,
   activity: 60,
   latencyMs: 20,
-  canonLagMs: 0,
+  sealedLagMs: 0,
   safeLag: 30,
   finalizedLag: 60,
   withoutPending: 'latest',
@@ -23,14 +23,14 @@ const quietSettings: Settings = {
   byHash: true,
   backfillBoundMs: 86_400_000,
   staleMs: 86_400_000,
-  deeds: 30,
+  issuerPercent: 30,
   listLagMs: 0,
   spanMs: 20_000,
   liveness: true,
 }
-const fault = (kind: Fault['kind'], at: number, lasting: number, amount: number): Fault => ({
+const fault = (kind: Fault['kind'], at: number, durationMs: number, amount: number): Fault => ({
   at,
-  for: lasting,
+  for: durationMs,
   target: faultTable[kind][0],
   kind,
   amount,
@@ -43,66 +43,70 @@ const lawsBrokenBy = async (bug: string, ...faults: readonly Fault[]): Promise<r
   return violations.map(({ law }) => law)
 }
 
-describe('the checker', () => {
-  it('finds nothing wrong in a world without faults', async () => {
+describe('the law checker', () => {
+  it('finds nothing wrong without faults', async () => {
     expect((await runSimulation({ settings: quietSettings, faults: [] })).violations).toEqual([])
   })
 
-  it('finds a message that is lost', async () => {
-    expect(await lawsBrokenBy('every 20th message is lost')).not.toEqual([])
+  it('finds a lost message', async () => {
+    expect(await lawsBrokenBy('every 20th fact is lost')).not.toEqual([])
   })
 
-  it('finds a digest over another order', async () => {
+  it('finds a digest over another order of keys', async () => {
     expect(await lawsBrokenBy('the digest is over another order')).toContain('I4')
   })
 
-  it('finds a key that is never retracted', async () => {
-    expect(await lawsBrokenBy('nothing is ever retracted', fault('drop', 2_000, 30_000, 60))).toContain('I4')
+  it('finds a missing retract', async () => {
+    expect(await lawsBrokenBy('nothing is ever retracted', fault('txDropped', 2_000, 30_000, 60))).toContain('I4')
   })
 
-  it('finds a reorganisation that is ignored', async () => {
+  it('finds an ignored reorganisation', async () => {
     expect(await lawsBrokenBy('a reorganisation is ignored', fault('reorg', 9_000, 0, 3))).not.toEqual([])
   })
 
-  it('finds a multiplier that holds for all of its block', async () => {
-    expect(await lawsBrokenBy('a multiplier holds for all of its block')).toContain('I15')
+  it('finds a multiplier that takes effect after its block', async () => {
+    expect(await lawsBrokenBy('a multiplier takes effect after its block')).toContain('I15')
   })
 
   it.each([
     'a schedule takes effect by the wall clock',
     'a schedule takes effect one block late',
-    'a schedule is forgotten',
+    'a schedule never takes effect',
   ])('finds that %s', async (bug) => {
     expect(await lawsBrokenBy(bug)).toContain('I16')
   })
 
-  it('finds an action that holds nothing', async () => {
-    expect(await lawsBrokenBy('an action holds nothing')).toContain('I17')
+  it('finds an action without keys', async () => {
+    expect(await lawsBrokenBy('an action has no keys')).toContain('I17')
   })
 
-  it('finds a memo that is dropped', async () => {
+  it('finds a dropped memo', async () => {
     expect(await lawsBrokenBy('a memo is dropped')).toContain('I3')
   })
 
-  it('finds a retraction that does not say what holds again', async () => {
-    expect(await lawsBrokenBy('nobody says what holds again', fault('drop', 2_000, 30_000, 60))).toContain('I18')
+  it('finds a retract without the value that holds again', async () => {
+    expect(
+      await lawsBrokenBy('a retract lacks the value that holds again', fault('txDropped', 2_000, 30_000, 60)),
+    ).toContain('I18')
   })
 
-  it('finds subscribers that were not told all', async () => {
-    expect(await lawsBrokenBy('a sealed block in five is not overheard')).toContain('I19')
+  it('finds subscribers that miss logs', async () => {
+    expect(await lawsBrokenBy('subscribers miss every fifth sealed block')).toContain('I19')
   })
 
-  it('finds a key that a restart forgot', async () => {
-    const bug = 'a restart forgets what is open'
-    expect(await lawsBrokenBy(bug, fault('kill', 9_500, 5_000, 0), fault('drop', 2_000, 9_000, 60))).not.toEqual([])
+  it('finds an open key that a restart forgot', async () => {
+    const bug = 'a restart forgets open keys'
+    expect(
+      await lawsBrokenBy(bug, fault('relayKilled', 9_500, 5_000, 0), fault('txDropped', 2_000, 9_000, 60)),
+    ).not.toEqual([])
   })
 })
 
-describe('a hunt', () => {
-  it('ends with as few faults as will do', async () => {
+describe('shrinking a failure', () => {
+  it('ends with the fewest faults that still break the law', async () => {
     const lengthOf = (seed: number) => scheduleOf(seed, settingsOf(seed).spanMs).length
-    const seed = Array.from({ length: 100 }, (_, nth) => nth + 1).find((one) => lengthOf(one) > 4) ?? 0
-    const failure = await shrinkFailure(seed, plantedBugs['every 20th message is lost'])
+    const seed = Array.from({ length: 100 }, (_, nth) => nth + 1).find((seed) => lengthOf(seed) > 4) ?? 0
+    const failure = await shrinkFailure(seed, plantedBugs['every 20th fact is lost'])
     expect(failure?.settings.seed).toBe(seed)
     expect(failure?.faults).toHaveLength(1)
   })

@@ -9,12 +9,12 @@ export class NodeView {
   readonly #sealedAtMs: number
   readonly #watermarks: Watermarks
 
-  /** `at`: what is being built; `canonAt`: what is sealed. A node may follow the one faster than the other. */
+  /** `at` selects the pending block, `sealedAt` the sealed ones: a node may follow one faster than the other. */
   constructor(chain: SimulatedChain, at: number, sealedAt: number) {
     this.#chain = chain
     this.#atMs = at
     this.#sealedAtMs = sealedAt
-    const watermarks = chain.watermarks.findLast((one) => one.at <= sealedAt) ?? chain.watermarks[0]
+    const watermarks = chain.watermarks.findLast((mark) => mark.at <= sealedAt) ?? chain.watermarks[0]
     if (!watermarks) throw new Error('a chain without blocks')
     this.#watermarks = watermarks
   }
@@ -45,12 +45,12 @@ export class NodeView {
     return block && block === this.block(block.number) ? block : undefined
   }
 
-  /** The newest block that is being built, if anything of it is shown. */
+  /** The newest pending block, if any part of it is shown. */
   get pendingBlock(): PendingBlock | undefined {
     return this.#shownBlocks.at(-1)
   }
 
-  /** Every log that is pre-confirmed: of more than one block where the sealed chain lags behind. */
+  /** All pre-confirmed logs. They span several blocks where the sealed chain lags behind. */
   get pendingLogs(): readonly PlacedLog[] {
     return this.#shownBlocks.flatMap((pendingBlock) => placeLogs(pendingBlock, this.shownTransactionsOf(pendingBlock)))
   }

@@ -12,14 +12,14 @@ import { headerJson, logJson } from './simulated-node-json.ts'
 import type { ModifyInputs, Simulation } from './simulation.ts'
 import { wrapTape } from './tape-wrappers.ts'
 
-/** Bugs that are put in on purpose, around what the relay is handed: the checker has to find every one of them. */
+/** Bugs planted on purpose in what the relay receives or writes. The checker has to find every one. */
 
 type AlterDrafts = (drafts: readonly Draft[], tape: Tape) => readonly Draft[]
 
 const LOSS_INTERVAL = 20
 const FORGOTTEN_BLOCKS = 20
 
-/** Writes something else than what was to be written. */
+/** Changes what the relay writes. */
 const alterWrites =
   (alter: AlterDrafts): ModifyInputs =>
   (inputs) => ({
@@ -29,8 +29,8 @@ const alterWrites =
     }),
   })
 
-const dropDrafts = (lost: (draft: Draft) => boolean): ModifyInputs =>
-  alterWrites((drafts) => drafts.filter((draft) => !lost(draft)))
+const dropDrafts = (isLost: (draft: Draft) => boolean): ModifyInputs =>
+  alterWrites((drafts) => drafts.filter((draft) => !isLost(draft)))
 
 /** Changes every draft of a type. */
 const alterDrafts = <Type extends Draft['type']>(
@@ -42,10 +42,10 @@ const alterDrafts = <Type extends Draft['type']>(
   )
 
 const alterRequests =
-  (change: (ask: RequestFn, simulation: Simulation) => RequestFn): ModifyInputs =>
+  (change: (request: RequestFn, simulation: Simulation) => RequestFn): ModifyInputs =>
   (inputs, simulation) => ({ ...inputs, request: change(inputs.request, simulation) })
 
-/** Only from the second life on. */
+/** The bug exists only after the first restart. */
 const afterRestart =
   (modifyInputs: ModifyInputs): ModifyInputs =>
   (inputs, simulation) =>
@@ -56,7 +56,7 @@ const isSealedFact = (draft: Draft): boolean => isFactDraft(draft) && 'stage' in
 
 export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   ...plantedTokenBugs,
-  'every 20th message is lost': (inputs, simulation) => {
+  'every 20th fact is lost': (inputs, simulation) => {
     let written = 0
     const isLost = (draft: Draft) => {
       if (isFactDraft(draft)) written += 1
@@ -66,22 +66,20 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   },
   'nothing is ever retracted': dropDrafts(({ type }) => type === 'retract'),
   'nothing is ever amended': dropDrafts(({ type }) => type === 'amend'),
-  'a sealed block in five is not overheard': (inputs) => ({
+  'subscribers miss every fifth sealed block': (inputs) => ({
     ...inputs,
-    onChainEvent: (publishedUpdates) =>
+    onChainEvent: (event) =>
       inputs.onChainEvent(
-        publishedUpdates.type === 'sealed'
-          ? { ...publishedUpdates, blocks: publishedUpdates.blocks.filter(({ number }) => number % 5 > 0) }
-          : publishedUpdates,
+        event.type === 'sealed' ? { ...event, blocks: event.blocks.filter(({ number }) => number % 5 > 0) } : event,
       ),
   }),
-  'a hole is passed over in silence': dropDrafts(({ type }) => type === 'hole'),
+  'a hole is not published': dropDrafts(({ type }) => type === 'hole'),
   'a silent source is never noticed': dropDrafts((draft) => draft.type === 'status' && draft.reason === 'silent'),
-  'a seal stands before its late tellings': alterWrites((drafts) => [
+  'a seal comes before its late facts': alterWrites((drafts) => [
     ...drafts.filter((draft) => !isSealedFact(draft)),
     ...drafts.filter(isSealedFact),
   ]),
-  'late is lost': alterWrites((drafts) =>
+  '`late` is always false': alterWrites((drafts) =>
     drafts.map((draft) =>
       draft.type === 'seal'
         ? { ...draft, late_keys: [] }
@@ -90,13 +88,13 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
           : draft,
     ),
   ),
-  'what is replaced is told as not sealed': alterDrafts('retract', (draft) =>
+  'a replaced fact is retracted as not_sealed': alterDrafts('retract', (draft) =>
     draft.reason === 'replaced' ? { ...draft, reason: 'not_sealed', by: null } : draft,
   ),
-  'a reorganised key is told as not sealed': alterDrafts('retract', (draft) =>
+  'a reorganised fact is retracted as not_sealed': alterDrafts('retract', (draft) =>
     draft.reason === 'reorg' ? { ...draft, reason: 'not_sealed' } : draft,
   ),
-  'was names the end of the tape': alterDrafts('retract', (draft, tape) => ({
+  '`was` names the end of the tape': alterDrafts('retract', (draft, tape) => ({
     ...draft,
     was: `${tape.epoch}.${tape.end()}`,
   })),
@@ -104,8 +102,11 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     ...draft,
     digest: createHash('sha256').update(draft.keys.toReversed().join('\n')).digest('hex').slice(0, 32),
   })),
-  'a NAV is always new': alterDrafts('transfer', (draft) => ({ ...draft, nav: { ...draft.nav, age_s: 0 } })),
-  'the same content of a transaction is told once': alterWrites((drafts) => {
+  'the age of a NAV is always zero': alterDrafts('transfer', (draft) => ({
+    ...draft,
+    nav: { ...draft.nav, age_s: 0 },
+  })),
+  'equal logs of a transaction are published once': alterWrites((drafts) => {
     const seen = new Set<string>()
     return drafts.filter((draft) => {
       if (draft.type !== 'transfer') return true
@@ -113,7 +114,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       return seen.size < seen.add(name).size
     })
   }),
-  'a restart settles what is settled': afterRestart((inputs) => ({
+  'a restart settles the last blocks again': afterRestart((inputs) => ({
     ...inputs,
     tape: wrapTape(inputs.tape, {
       readAfter: () => [],
@@ -124,7 +125,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       },
     }),
   })),
-  'a restart forgets what is open': afterRestart((inputs) => ({
+  'a restart forgets open keys': afterRestart((inputs) => ({
     ...inputs,
     tape: wrapTape(inputs.tape, {
       readAfter: async (seq, limit) =>
@@ -132,10 +133,10 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       notes: (family) => (family.prefix === anyOpenKeyNotes.prefix ? new Map() : inputs.tape.notes(family)),
     }),
   })),
-  'a node that is behind is believed': alterRequests((ask, { chain }) => (method, params) => {
+  'answers of a lagging node are believed': alterRequests((request, { chain }) => (method, params) => {
     const [filter] = params as readonly { blockHash?: Hex; fromBlock?: string }[]
-    return ask(method, params).pipe(
-      // Whatever it does not know yet is taken for empty, and its head for the chain's.
+    return request(method, params).pipe(
+      // The bug takes a block that the node does not know yet for an empty one, and the node's head for the chain's.
       catchError((failure: unknown) => {
         if (filter?.blockHash !== undefined) return of([])
         throw failure
@@ -168,8 +169,8 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       request,
       link:
         link &&
-        ((asked) =>
-          link(asked).pipe(
+        ((inputs) =>
+          link(inputs).pipe(
             map((signal) => (signal.type === 'head' ? { ...signal, header: frozen(signal.header) } : signal)),
           )),
     }
@@ -203,7 +204,8 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     }
     return { ...inputs, request, tape: wrapTape(inputs.tape, { append }) }
   },
-  'the newest block is called safe': alterRequests(
-    (ask) => (method, params) => ask(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params),
+  'the newest block is published as safe': alterRequests(
+    (request) => (method, params) =>
+      request(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params),
   ),
 }

@@ -4,7 +4,7 @@ import { tokenAt } from './simulated-tokens.ts'
 import type { ModifyInputs } from './simulation.ts'
 import { wrapTape } from './tape-wrappers.ts'
 
-/** Bugs of what tokens say of themselves, put in on purpose: the checker has to find every one of them. */
+/** Planted bugs about what tokens publish of themselves. The checker has to find every one. */
 
 type MultiplierDraft = DraftOf<'multiplier'>
 type MovementDraft = DraftOf<'transfer' | 'mint' | 'burn' | 'seize'>
@@ -13,7 +13,7 @@ const isMovement = (draft: Draft): draft is MovementDraft => 'shares' in draft
 const isDueSchedule = (draft: Draft): boolean => draft.type === 'multiplier' && draft.source === 'clock'
 const SHARE_FIELDS: ReadonlySet<string> = new Set(['multiplier', 'shares', 'reference_value'])
 
-/** Writes something else than what was to be written; each life begins anew. */
+/** Changes what the relay writes. Each run of the relay starts with fresh state. */
 const alterWrites =
   (begin: (now: () => number) => (drafts: readonly Draft[]) => readonly Draft[]): ModifyInputs =>
   (inputs) => {
@@ -34,7 +34,7 @@ const withMultiplier = (movement: MovementDraft, multiplier: string): MovementDr
 })
 
 export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
-  'a multiplier holds for all of its block': alterWrites(() => {
+  'a multiplier takes effect after its block': alterWrites(() => {
     const changes = new Map<string, MultiplierDraft>()
     return (drafts) =>
       drafts.map((draft) => {
@@ -52,11 +52,11 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     return (drafts) => {
       waiting = [...waiting, ...drafts.filter(isDueSchedule)]
       const due = waiting.filter(isDue)
-      waiting = waiting.filter((one) => !due.includes(one))
+      waiting = waiting.filter((draft) => !due.includes(draft))
       return [...due, ...drafts.filter((draft) => !isDueSchedule(draft))]
     }
   }),
-  'a schedule takes effect when it is said': alterWrites(
+  'a schedule takes effect at once': alterWrites(
     () => (drafts) =>
       drafts.flatMap((draft): Draft[] => {
         if (isDueSchedule(draft)) return []
@@ -71,20 +71,20 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     return (drafts) => {
       const newest = Math.max(block, ...drafts.map((draft) => ('block' in draft ? (draft.block?.number ?? 0) : 0)))
       const due = newest > block ? waiting : []
-      waiting = [...waiting.filter((one) => !due.includes(one)), ...drafts.filter(isDueSchedule)]
+      waiting = [...waiting.filter((draft) => !due.includes(draft)), ...drafts.filter(isDueSchedule)]
       block = newest
       return [...drafts.filter((draft) => !isDueSchedule(draft)), ...due]
     }
   }),
   'a schedule takes effect twice': alterWrites(
-    () => (drafts) => drafts.flatMap((one): readonly Draft[] => (isDueSchedule(one) ? [one, one] : [one])),
+    () => (drafts) => drafts.flatMap((draft): readonly Draft[] => (isDueSchedule(draft) ? [draft, draft] : [draft])),
   ),
-  'a schedule is forgotten': alterWrites(() => (drafts) => drafts.filter((draft) => !isDueSchedule(draft))),
+  'a schedule never takes effect': alterWrites(() => (drafts) => drafts.filter((draft) => !isDueSchedule(draft))),
   'a memo is dropped': alterDrafts((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),
-  'a seizure is a transfer': alterDrafts((draft) =>
+  'a seizure is published as a transfer': alterDrafts((draft) =>
     draft.type === 'seize' ? ({ ...draft, type: 'transfer' } as Draft) : draft,
   ),
-  'a split is not undone': alterWrites(() => {
+  'a reorganised split stays in force': alterWrites(() => {
     const kept = new Map<string, string>()
     const toOf = new Map<string, string | null>()
     return (drafts) =>
@@ -99,13 +99,15 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
         return isMovement(draft) && value !== undefined ? withMultiplier(draft, value) : draft
       })
   }),
-  'what moved is not put right': alterWrites(
+  'a wrong multiplier is not corrected': alterWrites(
     () => (drafts) =>
       drafts.filter((draft) => draft.type !== 'amend' || !draft.changed.every((name) => SHARE_FIELDS.has(name))),
   ),
-  'nobody says what holds again': alterDrafts((draft) => (draft.type === 'retract' ? { ...draft, now: null } : draft)),
+  'a retract lacks the value that holds again': alterDrafts((draft) =>
+    draft.type === 'retract' ? { ...draft, now: null } : draft,
+  ),
   'a part is sealed as a log': alterDrafts((draft) =>
     draft.type === 'seal' ? { ...draft, types: draft.types.map((type) => (type === 'part' ? 'log' : type)) } : draft,
   ),
-  'an action holds nothing': alterDrafts((draft) => (draft.type === 'action' ? { ...draft, keys: [] } : draft)),
+  'an action has no keys': alterDrafts((draft) => (draft.type === 'action' ? { ...draft, keys: [] } : draft)),
 }

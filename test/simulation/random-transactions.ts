@@ -5,7 +5,7 @@ import type { SeededRandom } from './seeded-random.ts'
 import { hex, type LogContent, type SimulatedTx } from './simulated-block.ts'
 import { laterToken, listedTokens, unlistedAddresses } from './simulated-tokens.ts'
 
-/** What people and contracts do on this chain. */
+/** Random transactions of holders and contracts. */
 
 export const TRANSFER: Hex = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 export const APPROVAL: Hex = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
@@ -17,10 +17,10 @@ export const randomHolder = (random: SeededRandom): Hex => hex(64, 0xa000 + rand
 const randomAmount = (random: SeededRandom): Hex =>
   hex(64, random.chance(5) ? 2n ** 128n + 7n : random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000)))
 
-/** How often, in %, a transaction does more than move tokens, and the chain's time (in seconds). */
-export type TransactionMix = { readonly deeds: number; readonly second: number }
+/** How often, in %, a transaction contains issuer actions, and the chain's time (in seconds). */
+export type TransactionMix = { readonly issuerPercent: number; readonly second: number }
 
-/** A movement, a mint or a burn. */
+/** A transfer, a mint or a burn. */
 export function randomMovement(random: SeededRandom, address: Hex): LogContent {
   const ends = random.pick([
     [randomHolder(random), randomHolder(random)],
@@ -31,7 +31,7 @@ export function randomMovement(random: SeededRandom, address: Hex): LogContent {
   return { address, topics: [TRANSFER, ...ends], data: randomAmount(random) }
 }
 
-/** One log of a token: a movement, a mint, a burn, an approval, or something that is in no book. */
+/** One log of a token: a movement, an approval, or a log that the relay cannot decode. */
 export function randomLog(random: SeededRandom, address: Hex = random.pick(addresses)): LogContent {
   const kind = random.int(0, 99)
   if (kind < 55)
@@ -40,7 +40,7 @@ export function randomLog(random: SeededRandom, address: Hex = random.pick(addre
   if (kind < 75) return { address, topics: [TRANSFER, randomHolder(random), ZERO_WORD], data: randomAmount(random) }
   if (kind < 87)
     return { address, topics: [APPROVAL, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
-  // A known name with another layout is no movement.
+  // A known event with another layout is not a movement.
   if (kind < 90)
     return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random), ZERO_WORD], data: '0x' }
   if (kind < 92) return { address, topics: [], data: randomAmount(random) }
@@ -51,7 +51,7 @@ export function randomLog(random: SeededRandom, address: Hex = random.pick(addre
   }
 }
 
-/** A transaction with logs of listed tokens and others, now and then the same thing said twice. */
+/** A transaction with logs of listed and unlisted tokens. Sometimes the same log occurs twice. */
 export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): SimulatedTx {
   const actionRandom = random.fork('deeds')
   const logs: (LogContent | ContractCall)[] = Array.from({ length: random.int(1, MAX_LOGS_PER_TX) }, () =>
@@ -59,7 +59,7 @@ export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): 
   )
   const [first] = logs
   if (first && random.chance(15)) logs.splice(random.int(0, logs.length), 0, first)
-  if (!actionRandom.chance(mix.deeds)) return { hash, logs }
+  if (!actionRandom.chance(mix.issuerPercent)) return { hash, logs }
   const actions = randomActions({
     random: actionRandom,
     address: actionRandom.pick(addresses),
@@ -69,7 +69,7 @@ export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): 
   return { hash, logs: actionRandom.chance(80) ? actions : [...logs, ...actions] }
 }
 
-/** The same transaction with another outcome: a log less, one more, or one that says something else. */
+/** The same transaction with another outcome: one log less, one more, or a different one. */
 export function alterTx(random: SeededRandom, { hash, logs }: SimulatedTx): SimulatedTx {
   const changed: (LogContent | ContractCall)[] = [...logs]
   const at = random.int(0, logs.length - 1)

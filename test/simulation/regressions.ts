@@ -2,17 +2,11 @@ import { readFileSync } from 'node:fs'
 import type { Fault } from './fault-table.ts'
 import type { Settings } from './simulation-settings.ts'
 
-/** A world that once broke a law, whole, so that seeds may change their meaning; with what has to hold in it. */
+/** A simulated world that once broke a law. It is stored whole, so that seeds may change their meaning. */
 export type Regression = { readonly about: string; readonly settings: Settings; readonly faults: readonly Fault[] }
 
-/** What the older ones did not know of. */
-const defaults = { traits: [], firstHead: 1_000_000, deeds: 0, listLagMs: 0 }
-
-/** One line each, as a hunt prints them. */
+/** One line each: `npm run simulate` prints `settings` and `faults`; `about` says what holds now. */
 export const regressions: readonly Regression[] = readFileSync(new URL('./regressions.ndjson', import.meta.url), 'utf8')
   .trimEnd()
   .split('\n')
-  .map((line) => {
-    const { about, settings, faults } = JSON.parse(line)
-    return { about, settings: { ...defaults, ...settings }, faults }
-  })
+  .map((line) => JSON.parse(line))

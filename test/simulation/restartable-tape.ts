@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../src/tape/tape.ts'
 
-/** Memory that looks like a disk, where there is such a thing: these tapes live for a moment. */
+/** A folder in memory, where there is one: these tapes live for a moment. */
 const SHM = '/dev/shm'
 
-/** Nothing is evicted: no absence here is as long as what a tape keeps. */
+/** Nothing is evicted: no simulated downtime is as long as the retention. */
 const RETENTION_MS = 86_400_000
 const UPDATES_BOUND = 1_000_000
 
@@ -17,7 +17,7 @@ type Options = {
   readonly random: () => number
 }
 
-/** Where the real tape lies, and what is left of it when its relay leaves or is killed. */
+/** A real tape that survives when the relay stops or is killed. */
 export class RestartableTape {
   readonly #options: Options
   readonly #root: string | null
@@ -25,11 +25,11 @@ export class RestartableTape {
   #closed = false
   tape: SearchableTape
 
-  /** Nothing is kept where nobody comes back: that is faster. */
+  /** The tape stays in memory where the relay never restarts, because that is faster. */
   constructor(options: Options) {
     this.#options = options
     this.#root = options.survivesRestart
-      ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-world-'))
+      ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-simulation-'))
       : null
     this.tape = this.#open()
   }
@@ -40,7 +40,7 @@ export class RestartableTape {
     void this.tape.close()
   }
 
-  /** What a killed process leaves is what the disk holds at that moment. */
+  /** A killed process leaves what the disk holds at that moment. */
   kill(): void {
     const before = this.#dir
     this.#copyCount += 1

@@ -4,14 +4,14 @@ import { inputFor, runSimulation, type SimulationInput } from './simulation-run.
 import { runTasks } from './worker-pool.ts'
 
 /**
- * Hunts by hand: `SEEDS=20000 npm run simulate` runs so many seeds, from `FROM` on. `SEED=25`, or `WORLD` with a line that
- * a hunt printed, runs one world and prints what it writes, and what the relay says of itself.
+ * `SEEDS=20000 npm run simulate` runs that many seeds, from `FROM` on. `SEED=25`, or `WORLD` with a line that an
+ * earlier run printed, runs one simulation and prints what the relay writes and warns.
  */
 
 const { SEED, WORLD, SEEDS = '200', FROM = '1' } = process.env
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
-// Whoever reads only the first lines is served.
+// `| head` closes the pipe early, which is not an error.
 process.stdout.on('error', () => process.exit())
 
 if (SEED !== undefined || WORLD !== undefined) {
@@ -22,22 +22,22 @@ if (SEED !== undefined || WORLD !== undefined) {
     settings,
     faults,
     onWritten: (at, text) => print(`${Math.round(at)} ${text}`),
-    warn: (at, kind, detail) => print(`${at} says ${kind} ${JSON.stringify(detail)}`),
+    warn: (at, kind, detail) => print(`${at} warns ${kind} ${JSON.stringify(detail)}`),
   })
-  for (const { law, at, detail: said } of result.violations) print(`${law} at ${Math.round(at)} ms: ${said}`)
+  for (const { law, at, detail } of result.violations) print(`${law} at ${Math.round(at)} ms: ${detail}`)
 } else {
-  const began = performance.now()
+  const startedAt = performance.now()
   let failed = 0
   await runTasks({
     tasks: Array.from({ length: Number(SEEDS) }, (_, nth) => ({ seed: Number(FROM) + nth })),
     workers: Math.max(1, Math.min(2, availableParallelism())),
     onResult: ({ task, failure, traces }) => {
-      if (traces.length > 1 && new Set(traces).size > 1) print(`seed ${task.seed}: two runs, two traces`)
+      if (traces.length > 1 && new Set(traces).size > 1) print(`seed ${task.seed}: two runs wrote different tapes`)
       if (!failure) return
       failed += 1
       print(describeFailure(failure))
     },
   })
-  print(`${SEEDS} seeds, ${failed} broke a law, ${Math.round((performance.now() - began) / 1_000)} s`)
+  print(`${SEEDS} seeds, ${failed} broke a law, ${Math.round((performance.now() - startedAt) / 1_000)} s`)
   if (failed > 0) process.exitCode = 1
 }

@@ -12,30 +12,30 @@ type SealInput = {
   readonly slot: number
 }
 
-/** What becomes of a block's transactions when it is sealed: by itself each one stays as it was shown. */
+/** What happens to a block's transactions when it is sealed. Without faults each stays as it was shown. */
 type SealResult = {
   readonly txs: readonly SimulatedTx[]
-  /** Those that wait for a later block, shown there again or not. */
+  /** Transactions that wait for a later block, shown there again or not. */
   readonly deferred: readonly { readonly tx: SimulatedTx; readonly shown: boolean }[]
 }
 
-/** Seals what was shown, as the weather allows. */
+/** Seals what was shown, with the changes that the active faults make. */
 export function sealTransactions({ random, activeFaults, transactionMix, shown, slot }: SealInput): SealResult {
   const isStruck = (kind: FaultKind) => random.chance(activeFaults.amount(kind) ?? 0)
   const deferred: { tx: SimulatedTx; shown: boolean }[] = []
   const txs: SimulatedTx[] = []
   for (const tx of shown) {
-    // Each is rolled for whether or not it strikes, so that one fault less leaves the others where they were.
+    // Every fault draws its number whether or not it is active, so that removing one fault leaves the others as they were.
     const [inserted, dropped, moved, movedSilently] = [
-      isStruck('insert'),
-      isStruck('drop'),
-      isStruck('move'),
-      isStruck('silentMove'),
+      isStruck('txInserted'),
+      isStruck('txDropped'),
+      isStruck('txMoved'),
+      isStruck('txMovedUnseen'),
     ]
-    const [changed, shifted, swapped] = [isStruck('change'), isStruck('shift'), isStruck('swap')]
-    const unseen = randomTx(random, hex(64, 0x7b_0000_0000 + slot * 100 + txs.length), transactionMix)
+    const [changed, shifted, swapped] = [isStruck('txChanged'), isStruck('txLosesLog'), isStruck('txSwapped')]
+    const insertedTx = randomTx(random, hex(64, 0x7b_0000_0000 + slot * 100 + txs.length), transactionMix)
     const changedVersion = alterTx(random, tx)
-    if (inserted) txs.push(unseen)
+    if (inserted) txs.push(insertedTx)
     if (dropped) continue
     if (moved || movedSilently) {
       deferred.push({ tx, shown: moved })

@@ -1,9 +1,9 @@
-/** Dice that fall alike for the same names: what one part of the world draws never changes what another does. */
+/** Random numbers from a seed and names. One part of the simulation never changes what another part draws. */
 export class SeededRandom {
   #state: number
 
   constructor(...names: readonly (string | number)[]) {
-    // FNV-1a over the names; short, and spread well enough by the mixing below.
+    // FNV-1a over the names: short, and spread well enough by the mixing below.
     let hash = 0x811c9dc5
     for (const name of names) {
       for (const char of `${name}/`) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)
@@ -11,12 +11,12 @@ export class SeededRandom {
     this.#state = hash >>> 0
   }
 
-  /** Other dice that fall as these would, and leave these as they are. */
+  /** A second generator that depends on this one's state and does not advance it. */
   fork(name: string): SeededRandom {
     return new SeededRandom(this.#state, name)
   }
 
-  /** From 0 up to, but not, 1 (mulberry32). */
+  /** From 0 (included) to 1 (excluded), by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = this.#state

@@ -5,17 +5,17 @@ import type { ModifyInputs } from './simulation.ts'
 import { runSimulation } from './simulation-run.ts'
 import { type Settings, settingsOf } from './simulation-settings.ts'
 
-/** A seed that breaks a law, with the shortest schedule that was found to do so. */
+/** A seed that breaks a law, with the shortest schedule found that still breaks it. */
 export type SimulationFailure = {
   readonly settings: Settings
   readonly faults: readonly Fault[]
   readonly violations: readonly Violation[]
 }
 
-/** Worlds that are run to make one schedule shorter. */
+/** Simulations that shrinking one schedule may run. */
 const RUNS_BOUND = 300
 
-/** Runs a seed; if it breaks a law, looks for a shorter schedule that breaks the same. */
+/** Runs a seed. If it breaks a law, searches for a shorter schedule that breaks the same law. */
 export async function shrinkFailure(
   seed: number,
   modifyInputs?: ModifyInputs,
@@ -26,7 +26,7 @@ export async function shrinkFailure(
   let runs = 0
   const property = fc.asyncProperty(scheduleArbitrary(seed, settings.spanMs), async (faults) => {
     runs += 1
-    // Beyond the bound whatever is shorter counts as harmless, so that the search ends.
+    // Beyond the bound every shorter schedule counts as harmless, so that the search ends.
     if (runs > runsBound) return true
     const { violations } = await runSimulation({ settings, faults, ...(modifyInputs ? { modifyInputs } : {}) })
     const [first] = violations
@@ -38,8 +38,8 @@ export async function shrinkFailure(
   return failure
 }
 
-/** A prey as it is put down: what broke, and a line for the list of regressions. */
+/** What broke, and a line for regressions.ndjson. */
 export function describeFailure({ settings, faults, violations }: SimulationFailure): string {
-  const said = violations.slice(0, 3).map(({ law, at, detail }) => `  ${law} at ${Math.round(at)} ms: ${detail}`)
-  return [`seed ${settings.seed}`, ...said, `  ${JSON.stringify({ settings, faults })}`].join('\n')
+  const lines = violations.slice(0, 3).map(({ law, at, detail }) => `  ${law} at ${Math.round(at)} ms: ${detail}`)
+  return [`seed ${settings.seed}`, ...lines, `  ${JSON.stringify({ settings, faults })}`].join('\n')
 }

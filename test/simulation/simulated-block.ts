@@ -2,7 +2,7 @@ import type { Hex } from '../../src/protocol/fields.ts'
 import { type ContractCall, type ContractStates, execute } from './contract-state.ts'
 import type { TokenEvent } from './token-event-logs.ts'
 
-/** What a contract said, wherever it comes to stand; what it means, where that is more than a movement. */
+/** A log before it has a place in a block; `tokenEvent` is its meaning, where it is more than a movement. */
 export type LogContent = {
   readonly address: Hex
   readonly topics: readonly Hex[]
@@ -10,10 +10,10 @@ export type LogContent = {
   readonly tokenEvent?: TokenEvent
 }
 
-/** Some of what a transaction says is known only where it comes to stand. */
+/** Some logs of a transaction depend on the block that it lands in. */
 export type SimulatedTx = { readonly hash: Hex; readonly logs: readonly (LogContent | ContractCall)[] }
 
-/** A content with its place in a block. */
+/** A log with its place in a block. */
 export type PlacedLog = {
   readonly key: string
   readonly content: LogContent
@@ -25,7 +25,7 @@ export type PlacedLog = {
   readonly logIndex: number
 }
 
-/** A sealed block. It is canonical from `since` until `until` (both in ms since the beginning of the world). */
+/** A sealed block. It is canonical from `canonicalFrom` until `canonicalUntil` (ms since the simulation began). */
 export type SimulatedBlock = {
   readonly number: number
   readonly hash: Hex
@@ -33,26 +33,26 @@ export type SimulatedBlock = {
   readonly timestamp: number
   readonly txs: readonly SimulatedTx[]
   readonly logs: readonly PlacedLog[]
-  /** What the contracts hold after it. */
+  /** The contracts' state after the block. */
   readonly after: ContractStates
   readonly canonicalFrom: number
   canonicalUntil: number
 }
 
-/** A block while it is built: what is pre-confirmed, and since when each transaction is. */
+/** A block while it is built: its pre-confirmed transactions, and when each was shown. */
 export type PendingBlock = {
   readonly number: number
   readonly parentHash: Hex
   readonly timestamp: number
-  /** What the contracts held when it began. */
+  /** The contracts' state when the block began. */
   readonly contractsBefore: ContractStates
   readonly txs: SimulatedTx[]
   readonly shownAt: number[]
   readonly startedAt: number
   endedAt: number
-  /** From then on nothing of it is shown: a flashblock was lost on the way. */
+  /** From then on nothing of the block is shown: a flashblock was lost. */
   hiddenFrom: number
-  /** Its builder gave up; what it had shown never becomes a block as it stands. */
+  /** The builder gave up: what it had shown never becomes a block as it stands. */
   abandoned: boolean
 }
 
@@ -61,14 +61,14 @@ const keyOf = (block: number, tx: Hex, logIndex: number): string => `${block}-${
 
 type BlockStart = Pick<PendingBlock, 'number' | 'timestamp' | 'contractsBefore'>
 
-/** Lets transactions happen, and gives each log its place: indexes count over the whole block, whoever spoke. */
+/** Executes transactions and places each log. Log indexes count over the whole block, across contracts. */
 export function executeTransactions({ number, timestamp, contractsBefore }: BlockStart, txs: readonly SimulatedTx[]) {
   const logs: PlacedLog[] = []
   let after = contractsBefore
   for (const [txIndex, tx] of txs.entries()) {
-    for (const one of tx.logs) {
-      const { books, contents } = execute(after, one, timestamp)
-      after = books
+    for (const entry of tx.logs) {
+      const { states, contents } = execute(after, entry, timestamp)
+      after = states
       for (const content of contents) {
         const logIndex = logs.length
         const key = keyOf(number, tx.hash, logIndex)

@@ -14,7 +14,7 @@ import {
 import type { Settings } from './simulation-settings.ts'
 import { NOON, type VirtualClock } from './virtual-clock.ts'
 
-/** What the chain does, as it does it. */
+/** What the chain does, when it does it. */
 export type ChainEvent =
   | { readonly type: 'shown'; readonly pendingBlock: PendingBlock; readonly logs: readonly PlacedLog[] }
   | { readonly type: 'sealed'; readonly block: SimulatedBlock }
@@ -24,7 +24,7 @@ export type ChainEvent =
       readonly added: readonly SimulatedBlock[]
     }
 
-/** How far the chain was at a time. */
+/** The chain's heads at one moment. */
 export type Watermarks = {
   readonly at: number
   readonly number: number
@@ -34,9 +34,9 @@ export type Watermarks = {
 
 export const SLOT_MS = 200
 export const SLOTS_PER_BLOCK = 10
-/** So many blocks stand before the world begins. */
+/** Blocks that exist before the simulation begins. */
 const HISTORY_BLOCKS = 300
-/** Watermarks move in strides, as batches do. */
+/** Safe and finalized heads move in steps, because batches settle several blocks at once. */
 const STRIDE_BLOCKS = 6
 
 /** The chain with its whole history: what was sealed when, and what was shown before. The sealed chain is the truth. */
@@ -44,11 +44,11 @@ export class SimulatedChain {
   readonly events = new Subject<ChainEvent>()
   readonly watermarks: Watermarks[] = []
   readonly pendingBlocks: PendingBlock[] = []
-  /** Whatever was ever shown as pre-confirmed under a key, oldest first. */
+  /** Everything that was ever shown as pre-confirmed under a key, oldest first. */
   readonly announced = new Map<string, PlacedLog[]>()
-  /** The same by block and transaction. */
+  /** The same, by block and transaction. */
   readonly announcedByTransaction = new Map<string, PlacedLog[]>()
-  /** Every block that ever was, by its number, oldest first, and by its hash. */
+  /** Every block there ever was: by number (oldest first), and by hash. */
   readonly blocksByNumber = new Map<number, SimulatedBlock[]>()
   readonly blocksByHash = new Map<Hex, SimulatedBlock>()
   readonly #settings: Settings
@@ -89,15 +89,15 @@ export class SimulatedChain {
     return last
   }
 
-  /** The block of a number on the chain as it is now. */
+  /** The canonical block of a number. */
   block(number: number): SimulatedBlock | undefined {
     return number > this.head ? undefined : this.blocksByNumber.get(number)?.at(-1)
   }
 
-  /** The chain as a node shows it that is so far behind. */
-  viewBehind(behindMs = 0, canonBehindMs = behindMs): NodeView {
+  /** The chain as a node shows it that lags behind by this much. */
+  viewBehind(behindMs = 0, sealedBehindMs = behindMs): NodeView {
     const { elapsedMs } = this.#clock
-    return new NodeView(this, elapsedMs - behindMs, elapsedMs - canonBehindMs)
+    return new NodeView(this, elapsedMs - behindMs, elapsedMs - sealedBehindMs)
   }
 
   addBlock({
@@ -123,7 +123,7 @@ export class SimulatedChain {
     return block
   }
 
-  /** The head is here now. */
+  /** Moves the head. */
   markHead(number: number, at = this.#clock.elapsedMs): void {
     const last = this.watermarks.at(-1)
     const { safeLag, finalizedLag } = this.#settings
@@ -136,7 +136,7 @@ export class SimulatedChain {
     })
   }
 
-  /** Begins the next block. `kept` was shown before in the same places; `dark`: nothing of it will be shown. */
+  /** Begins the next block. `keptTxs` were shown before in the same places; with `dark` nothing of the block is shown. */
   beginBlock(keptTxs: readonly SimulatedTx[], dark: boolean): void {
     const parent = this.block(this.head)
     if (!parent) throw new Error('a head without a block')
@@ -155,11 +155,11 @@ export class SimulatedChain {
       hiddenFrom: dark ? elapsedMs : Number.POSITIVE_INFINITY,
       abandoned: false,
     })
-    // Shown again under a block that may have another time.
+    // They are shown again, because the new block may have another time.
     this.showTransactions(keptTxs)
   }
 
-  /** Adds to what is shown of the block that is being built. */
+  /** Shows more transactions of the pending block. */
   showTransactions(txs: readonly SimulatedTx[]): readonly PlacedLog[] {
     const { pendingBlock } = this
     for (const tx of txs) {
@@ -175,7 +175,7 @@ export class SimulatedChain {
     return logs
   }
 
-  /** Its builder gives up what is being built. */
+  /** The builder gives up the pending block. */
   abandon(): PendingBlock {
     const { pendingBlock } = this
     pendingBlock.endedAt = this.#clock.elapsedMs
@@ -183,7 +183,7 @@ export class SimulatedChain {
     return pendingBlock
   }
 
-  /** Goes back to a block; answers those that are no longer canonical, oldest first. */
+  /** Rolls back to a block. Returns the blocks that are no longer canonical, oldest first. */
   rollBackTo(to: number): readonly SimulatedBlock[] {
     const removed: SimulatedBlock[] = []
     for (let number = to + 1; number <= this.head; number += 1) {

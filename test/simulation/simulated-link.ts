@@ -7,7 +7,7 @@ import type { SimulatedPushes } from './simulated-pushes.ts'
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
-/** As the real link: its backoff, how long a handshake may take, and when a silent socket is given up. */
+/** The real link's values: backoff, deadline of the handshake, and when a silent socket is closed. */
 const MIN_BACKOFF_MS = 250
 const MAX_BACKOFF_MS = 30_000
 const STABLE_MS = 30_000
@@ -27,7 +27,7 @@ type Options = {
 
 type LinkInputs = { readonly addresses: Observable<readonly Hex[]>; readonly probes: Observable<unknown> }
 
-/** The upstream socket as `link` gives it: opens, subscribes, is lost and opens again, for ever. */
+/** The upstream socket as `link` provides it: opens, subscribes, disconnects and reconnects for ever. */
 export const simulatedLink =
   (options: Options) =>
   ({ addresses, probes }: LinkInputs): Observable<LinkSignal> =>
@@ -52,7 +52,7 @@ class SimulatedLink {
   #failureCount = 0
   #openedAt = 0
   #quietSince: number | null = null
-  /** Nothing overtakes anything on one connection. */
+  /** Messages on one connection keep their order. */
   #lastAt = 0
 
   constructor(options: Options, emit: (signal: LinkSignal) => void) {
@@ -65,9 +65,10 @@ class SimulatedLink {
     this.#attemptCount += 1
     this.#openedAt = clock.elapsedMs
     this.#quietSince = null
-    if (activeFaults.isActive('hang'))
+    if (activeFaults.isActive('handshakeHangs'))
       return this.#after(HANDSHAKE_BOUND_MS, () => this.#disconnect('the handshake hangs'))
-    if (activeFaults.isActive('refused')) return this.#after(settings.latencyMs, () => this.#disconnect('refused'))
+    if (activeFaults.isActive('connectionRefused'))
+      return this.#after(settings.latencyMs, () => this.#disconnect('refused'))
     this.#after(settings.latencyMs * 3, () => this.#start())
   }
 
@@ -94,10 +95,10 @@ class SimulatedLink {
     this.#subscriptions.set('newHeads', [])
     this.#connection.add(
       pushes.pushesFor(this.#subscriptions).subscribe(({ signal, afterMs, ordered }) => {
-        if (!activeFaults.isActive('muteAll')) this.#push(signal, afterMs, ordered)
+        if (!activeFaults.isActive('noPushes')) this.#push(signal, afterMs, ordered)
       }),
     )
-    this.#connection.add(activeFaults.onsets('cut').subscribe(() => this.#disconnect('cut')))
+    this.#connection.add(activeFaults.onsets('disconnect').subscribe(() => this.#disconnect('cut')))
     this.#subscribe('pendingLogs')
     this.#checkConnection()
     const scheduleFlap = () => {
@@ -109,12 +110,12 @@ class SimulatedLink {
     scheduleFlap()
   }
 
-  /** Cut off while a fault says so, and given up where nothing answers a ping. */
+  /** Disconnects while a fault asks for it, and when no pong comes. */
   #checkConnection(): void {
     const { clock, activeFaults } = this.#options
     if (!this.#isOpen) return
-    if (activeFaults.isActive('refused')) return this.#disconnect('closed')
-    if (!activeFaults.isActive('muteAll')) this.#quietSince = null
+    if (activeFaults.isActive('connectionRefused')) return this.#disconnect('closed')
+    if (!activeFaults.isActive('noPushes')) this.#quietSince = null
     else {
       this.#quietSince ??= clock.elapsedMs
       if (clock.elapsedMs - this.#quietSince >= PONG_TIMEOUT_MS) return this.#disconnect('no pong')
@@ -128,8 +129,8 @@ class SimulatedLink {
     if (addresses.length === 0) return
     this.#kinds.add(kind)
     this.#after(settings.latencyMs, () => {
-      if (activeFaults.isActive('muteAll')) return this.#after(ANSWER_BOUND_MS, () => this.#disconnect('not answered'))
-      if (kind === 'pendingLogs' && activeFaults.isActive('noPendingLogs')) {
+      if (activeFaults.isActive('noPushes')) return this.#after(ANSWER_BOUND_MS, () => this.#disconnect('not answered'))
+      if (kind === 'pendingLogs' && activeFaults.isActive('pendingLogsRefused')) {
         this.#kinds.delete(kind)
         this.#subscriptions.delete(kind)
         if (this.#kinds.size === 0) this.#subscribe('logs')

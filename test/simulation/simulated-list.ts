@@ -7,7 +7,7 @@ import { laterToken, listedTokens, type SimulatedToken } from './simulated-token
 import type { Settings } from './simulation-settings.ts'
 import { NOON, type VirtualClock } from './virtual-clock.ts'
 
-/** A record as it was served. */
+/** A record as the API served it. */
 export type ServedRecord = {
   readonly contract_address: string
   readonly symbol: string
@@ -18,14 +18,14 @@ export type ServedRecord = {
   readonly [field: string]: unknown
 }
 
-/** One answer that was a list. */
+/** One answer that contained a list. */
 export type ServedList = { readonly at: number; readonly records: readonly ServedRecord[] }
 
 const LATENCY_MS = 30
 const DEADLINE_MS = 10_000
 const MIN_NAV_INTERVAL_MS = 4_000
 const FUTURE_NAV_OFFSET_MS = 600_000
-/** What the odd NAVs are, in the order of the fault's amounts. */
+/** The invalid NAVs, in the order of the fault's amounts. */
 const invalidNavKinds = ['missing', 'zero', 'negative', 'text', 'no time', 'future', 'frozen'] as const
 
 type ListOptions = {
@@ -35,17 +35,17 @@ type ListOptions = {
   readonly chain: SimulatedChain
 }
 
-/** The list of tokens as its API serves it, with every NAV round on the way. */
+/** The token list as its API serves it, with a new NAV every few seconds. */
 export class SimulatedList {
   readonly served: ServedList[] = []
   readonly #options: ListOptions
   #fetches = 0
-  #newcomerListed = false
+  #isLaterTokenListed = false
 
   constructor(options: ListOptions) {
     this.#options = options
-    options.activeFaults.onsets('listed').subscribe(() => {
-      this.#newcomerListed = true
+    options.activeFaults.onsets('tokenListed').subscribe(() => {
+      this.#isLaterTokenListed = true
     })
   }
 
@@ -63,61 +63,61 @@ export class SimulatedList {
       })
     })
 
-  /** What the nth answer holds now. */
+  /** The records of the nth answer. */
   records(nth = 0): readonly ServedRecord[] {
     const { activeFaults } = this.#options
     if (activeFaults.isActive('listEmpty')) return []
-    const all = this.#newcomerListed ? [...listedTokens, laterToken] : listedTokens
-    const delistedIndex = activeFaults.amount('delisted')
+    const all = this.#isLaterTokenListed ? [...listedTokens, laterToken] : listedTokens
+    const delistedIndex = activeFaults.amount('tokenDelisted')
     const remainingCount = activeFaults.amount('listShrinks') ?? all.length
     return all
       .filter((_, index) => index !== delistedIndex && index < remainingCount)
-      .map((stock) => this.#record(stock, nth))
+      .map((token) => this.#record(token, nth))
   }
 
-  #record(stock: SimulatedToken, nth: number): ServedRecord {
+  #record(token: SimulatedToken, nth: number): ServedRecord {
     const { activeFaults } = this.#options
-    const index = listedTokens.indexOf(stock)
-    const renamed = activeFaults.amount('renamed') === index
-    const { book, second } = this.#contractState(stock)
-    const fields = { symbol: stock.symbol, name: stock.symbol, ...book?.fields }
+    const index = listedTokens.indexOf(token)
+    const renamed = activeFaults.amount('tokenRenamed') === index
+    const { state, second } = this.#contractState(token)
+    const fields = { symbol: token.symbol, name: token.symbol, ...state?.fields }
     return {
       ...fields,
-      contract_address: stock.address,
+      contract_address: token.address,
       symbol: renamed ? `${fields.symbol}x` : fields.symbol,
-      decimals: stock.decimals,
+      decimals: token.decimals,
       total_supply: 1_000,
-      multiplier: book ? Number(`${multiplierAt(book, second)}e-18`) : 1,
-      paused_features: book?.paused ?? [],
-      ...this.#nav(stock, nth),
+      multiplier: state ? Number(`${multiplierAt(state, second)}e-18`) : 1,
+      paused_features: state?.paused ?? [],
+      ...this.#nav(token, nth),
     }
   }
 
-  /** What a contract holds, as far as whoever keeps the list knows. */
-  #contractState({ address }: SimulatedToken): { readonly book: ContractState | undefined; readonly second: number } {
+  /** The contract's state as far as the list's operator knows it. */
+  #contractState({ address }: SimulatedToken): { readonly state: ContractState | undefined; readonly second: number } {
     const { chain, settings } = this.#options
     if (settings.listLagMs < 0) {
       const { pendingBlock } = chain
       return {
-        book: executeTransactions(pendingBlock, pendingBlock.txs).after.get(address),
+        state: executeTransactions(pendingBlock, pendingBlock.txs).after.get(address),
         second: pendingBlock.timestamp,
       }
     }
     const view = chain.viewBehind(settings.listLagMs)
     const head = view.block(view.head)
-    return { book: (head?.after ?? initialContracts).get(address), second: head?.timestamp ?? 0 }
+    return { state: (head?.after ?? initialContracts).get(address), second: head?.timestamp ?? 0 }
   }
 
   #nav({ address }: SimulatedToken, nth: number): Pick<ServedRecord, 'nav_price' | 'nav_price_updated_at'> {
     const { clock, settings, activeFaults } = this.#options
     const random = new SeededRandom(settings.seed, 'nav', address)
     const roundMs = MIN_NAV_INTERVAL_MS * random.int(1, 6)
-    const staleByMs = nth % 2 === 0 ? (activeFaults.amount('oldNav') ?? 0) : 0
+    const staleByMs = nth % 2 === 0 ? (activeFaults.amount('lateNav') ?? 0) : 0
     const round = Math.floor((clock.elapsedMs - staleByMs) / roundMs)
     const price = 100 + Math.floor(new SeededRandom(settings.seed, 'round', address, round).next() * 1_000_000) / 10_000
     const updatedAt = (at: number) => new Date(at).toISOString()
     const fresh = { nav_price: price, nav_price_updated_at: updatedAt(NOON + round * roundMs) }
-    const invalidKind = activeFaults.amount('oddNav')
+    const invalidKind = activeFaults.amount('invalidNav')
     if (invalidKind === null || address !== listedTokens[0]?.address) return fresh
     switch (invalidNavKinds[invalidKind]) {
       case 'missing':

@@ -2,14 +2,14 @@ import type { Hex } from '../../src/protocol/fields.ts'
 import { hex, type PendingBlock, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'
 import type { NodeTrait } from './simulation-settings.ts'
 
-/** What a node sends, as it sends it. */
+/** The JSON that a node sends. */
 
 const quantity = (value: number): Hex => `0x${value.toString(16)}`
 const ZERO_WORD = hex(64, 0)
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** A log on the wire: without a block's hash, which nodes write as zeros, while it is pre-confirmed. */
+/** A log on the wire. While it is pre-confirmed it has no block hash, which nodes write as zeros. */
 export const logJson = (log: PlacedLog, blockHash: Hex = ZERO_WORD, removed = false): JsonObject => ({
   address: log.content.address,
   topics: log.content.topics,
@@ -29,11 +29,11 @@ export const headerJson = ({ number, hash, parentHash, timestamp, txs }: Simulat
   parentHash,
   timestamp: quantity(timestamp),
   gasUsed: quantity(21_000 * (txs.length + 1)),
-  // A block holds more than what concerns anybody here: the system's own transaction at least.
+  // A block contains more than the relay's logs: at least the system's own transaction.
   transactions: [hex(64, 0x5e_0000_0000 + number), ...txs.map((tx) => tx.hash)],
 })
 
-/** The header of a block that is being built, as far as it is shown. */
+/** The header of the pending block, as far as it is shown. */
 export const pendingHeaderJson = (
   { number, parentHash, timestamp }: PendingBlock,
   txs: PendingBlock['txs'],
@@ -50,7 +50,7 @@ export const pendingHeaderJson = (
 const uppercaseAddress = (address: unknown): string => `0x${String(address).slice(2).toUpperCase()}`
 const PARTIAL_HASH = hex(64, 0xf1a5_0000n)
 
-/** The same log as a node with such habits writes it. */
+/** The same log as a node with these traits writes it. */
 export function applyNodeTraits(traits: readonly NodeTrait[], log: JsonObject): JsonObject {
   const has = (trait: NodeTrait) => traits.includes(trait)
   const { address, blockHash, blockTimestamp, ...rest } = log

@@ -8,7 +8,7 @@ import { applyNodeTraits, headerJson, type JsonObject, logJson, pendingHeaderJso
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
-/** How wide a range may be: what is promised, and what a narrow node allows. */
+/** How wide a range may be: the promised bound first, then those of stricter nodes. */
 const RANGE_BOUNDS = [2_000, 500, 10, 5]
 const RESULTS_BOUND = 10_000
 
@@ -26,7 +26,7 @@ type Options = {
   readonly activeFaults: ActiveFaults
 }
 
-/** The node that is asked: what it answers to which question, traps included. Knows nothing of the way there. */
+/** The node's answers, with all its quirks. The network in between is `SimulatedRpc`. */
 export class SimulatedNode {
   readonly #options: Options
 
@@ -34,10 +34,10 @@ export class SimulatedNode {
     this.#options = options
   }
 
-  /** Answers or throws. `behindMs`: how far this one of the machines behind the name lags. */
+  /** Returns or throws. `behindMs`: how far the machine that answers lags behind the others of its name. */
   answer(method: string, params: readonly unknown[], behindMs: number): unknown {
     const { chain, settings } = this.#options
-    const view = chain.viewBehind(behindMs, behindMs + settings.canonLagMs)
+    const view = chain.viewBehind(behindMs, behindMs + settings.sealedLagMs)
     switch (method) {
       case 'eth_getBlockByNumber':
         return this.#blockByTag(view, String(params[0]))
@@ -93,7 +93,7 @@ export class SimulatedNode {
       filter.blockHash === undefined
         ? this.#range(view, filter, matches)
         : this.#byHash(view, filter.blockHash, matches)
-    const bound = activeFaults.amount('crowded') ?? RESULTS_BOUND
+    const bound = activeFaults.amount('fewResults') ?? RESULTS_BOUND
     if (found.length > bound) throw new UpstreamError('too_large', `-32602 query exceeds max results ${bound}`)
     const formatted = found.map((log) => applyNodeTraits(traits, log))
     return traits.includes('unsorted') ? formatted.reverse() : formatted
@@ -116,7 +116,7 @@ export class SimulatedNode {
     const from = this.#numberOf(view, filter.fromBlock ?? 'latest')
     const pending = filter.toBlock === 'pending'
     const to = pending ? view.head : this.#numberOf(view, filter.toBlock ?? 'latest')
-    const bound = RANGE_BOUNDS[activeFaults.amount('narrow') ?? 0] ?? 0
+    const bound = RANGE_BOUNDS[activeFaults.amount('narrowRanges') ?? 0] ?? 0
     if (to - from + 1 > bound) throw new UpstreamError('too_large', `-32602 query exceeds max block range ${bound}`)
     if (to > view.head || from > view.head) this.#rejectAboveHead(from, view)
     if (pending && settings.mode === 'native' && settings.withoutPending === 'invalid')
@@ -134,7 +134,7 @@ export class SimulatedNode {
     return [...found, ...shown.filter(matches).map((log) => logJson(log))]
   }
 
-  /** A range above the head: nothing, which looks like a quiet chain, or one of two errors. */
+  /** A range above the head gives nothing, which looks like a quiet chain, or one of two errors. */
   #rejectAboveHead(from: number, view: NodeView): void {
     const { aboveHead } = this.#options.settings
     if (aboveHead === 'behind')
@@ -144,14 +144,14 @@ export class SimulatedNode {
   }
 
   #assertHistoryKept(view: NodeView, number: number): void {
-    const kept = this.#options.activeFaults.amount('gone')
+    const kept = this.#options.activeFaults.amount('historyPruned')
     if (kept !== null && number <= view.head - kept) throw new UpstreamError('gone', '-32000 history is not available')
   }
 
-  /** Some nodes show a block before its logs can be found. */
+  /** Some nodes show a block before they find its logs. */
   #indexed({ logs, canonicalFrom }: SimulatedBlock): readonly PlacedLog[] {
     const { clock, activeFaults } = this.#options
-    const unindexedMs = activeFaults.amount('unindexed')
+    const unindexedMs = activeFaults.amount('lateIndexing')
     return unindexedMs !== null && clock.elapsedMs - canonicalFrom < unindexedMs ? [] : logs
   }
 

@@ -11,18 +11,18 @@ import { unlistedAddresses } from './simulated-tokens.ts'
 import type { Settings } from './simulation-settings.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
-/** What a socket is subscribed to, and for whose logs. */
+/** What a socket is subscribed to, and for which addresses. */
 export type Subscriptions = ReadonlyMap<LogsKind | 'newHeads', readonly Hex[]>
 
-/** A signal on its way; in order with those before it, unless the network says otherwise. */
+/** A signal on its way. It keeps its order unless the network reorders it. */
 export type PushedSignal = { readonly signal: LinkSignal; readonly afterMs: number; readonly ordered: boolean }
 
-/** How much later a repeated push may come. */
+/** How much later a repeated push arrives at most. */
 const MAX_ECHO_MS = 5_000
 
 type Options = { readonly settings: Settings; readonly chain: SimulatedChain; readonly activeFaults: ActiveFaults }
 
-/** What the node pushes over one socket as the chain goes on, and what the network makes of it. */
+/** What the node pushes over one socket, and what the network does to it. */
 export class SimulatedPushes {
   readonly #options: Options
   #count = 0
@@ -41,7 +41,7 @@ export class SimulatedPushes {
 
   #pushesOf(event: ChainEvent, subscriptions: Subscriptions): readonly PushedSignal[] {
     const { settings, activeFaults } = this.#options
-    const push = (signal: LinkSignal, afterMs = settings.canonLagMs): PushedSignal => ({
+    const push = (signal: LinkSignal, afterMs = settings.sealedLagMs): PushedSignal => ({
       signal,
       afterMs,
       ordered: true,
@@ -51,11 +51,11 @@ export class SimulatedPushes {
       const all = subscriptions.has(kind) && settings.traits.includes('unfiltered')
       return (log: PlacedLog) => all || addresses.includes(log.content.address)
     }
-    const silent = activeFaults.isActive('mutePending')
+    const silent = activeFaults.isActive('noPendingPushes')
     if (event.type === 'shown') {
-      if (silent || activeFaults.isActive('mined')) return []
+      if (silent || activeFaults.isActive('pendingPushesWhenSealed')) return []
       return this.#shownSignals(event, matcherFor('pendingLogs')).map((signal) =>
-        push(signal, activeFaults.amount('behind') ?? 0),
+        push(signal, activeFaults.amount('pendingPushesLate') ?? 0),
       )
     }
     const [removed, added] = event.type === 'sealed' ? [[], [event.block]] : [event.removed, event.added]
@@ -68,11 +68,13 @@ export class SimulatedPushes {
     )
     const falselyRemoved = this.#falseRemovals(added, matcherFor('logs'))
     return [
-      ...(subscriptions.has('newHeads') && !activeFaults.isActive('muteHeads')
+      ...(subscriptions.has('newHeads') && !activeFaults.isActive('noHeadPushes')
         ? added.map((block) => push({ type: 'head', header: headerJson(block) }))
         : []),
-      ...(activeFaults.isActive('mined') && !silent ? sealed('pendingLogs').map((signal) => push(signal)) : []),
-      ...(activeFaults.isActive('muteLogs')
+      ...(activeFaults.isActive('pendingPushesWhenSealed') && !silent
+        ? sealed('pendingLogs').map((signal) => push(signal))
+        : []),
+      ...(activeFaults.isActive('noLogPushes')
         ? []
         : [
             ...gone.map((log) => push(this.#signal('logs', log))),
@@ -82,7 +84,7 @@ export class SimulatedPushes {
     ]
   }
 
-  /** What is pre-confirmed now: each new log by itself, or all of them once more. */
+  /** What is pre-confirmed now: each new log by itself, or all of them again. */
   #shownSignals(
     { pendingBlock, logs }: Extract<ChainEvent, { type: 'shown' }>,
     matches: (log: PlacedLog) => boolean,
@@ -93,7 +95,7 @@ export class SimulatedPushes {
       return traits.includes('unsorted') ? signals.reverse() : signals
     }
     const all = placeLogs(pendingBlock, pendingBlock.txs).filter(matches)
-    const log = all.map((one) => applyNodeTraits(traits, logJson(one)))
+    const log = all.map((placed) => applyNodeTraits(traits, logJson(placed)))
     return all.length === 0 ? [] : [{ type: 'log', subscription: 'pendingLogs', log, receivedAt: 0 }]
   }
 
@@ -101,10 +103,10 @@ export class SimulatedPushes {
     return { type: 'log', subscription, log: applyNodeTraits(this.#options.settings.traits, log), receivedAt: 0 }
   }
 
-  /** A node may say that a log is gone that is not. */
+  /** A node may report a log as removed that is not. */
   #falseRemovals(added: readonly SimulatedBlock[], matches: (log: PlacedLog) => boolean): readonly JsonObject[] {
     const { settings, activeFaults } = this.#options
-    const percent = activeFaults.amount('takenBack')
+    const percent = activeFaults.amount('falseRemovals')
     if (percent === null) return []
     return added.flatMap(({ number, hash, logs }) => {
       const [log] = new SeededRandom(settings.seed, 'takenBack', number).chance(percent) ? logs.filter(matches) : []
@@ -117,15 +119,15 @@ export class SimulatedPushes {
     this.#count += 1
     const random = new SeededRandom(settings.seed, 'push', this.#count)
     const isStruck = (kind: Parameters<ActiveFaults['amount']>[0]) => random.chance(activeFaults.amount(kind) ?? 0)
-    const lost = isStruck('lossy')
+    const lost = isStruck('pushesLost')
     const [malformed, repeated, shuffled] = [
-      isStruck('malformed'),
-      isStruck('repeated'),
-      activeFaults.amount('shuffled'),
+      isStruck('unreadablePushes'),
+      isStruck('pushesRepeated'),
+      activeFaults.amount('pushesReordered'),
     ]
     const isLog = push.signal.type === 'log'
-    const [garbage, foreign, badHead] = [isStruck('garbage'), isStruck('foreign'), isStruck('badHead')]
-    const delayed = { ...push, afterMs: push.afterMs + (activeFaults.amount('late') ?? 0) }
+    const [garbage, foreign, badHead] = [isStruck('garbageLogs'), isStruck('unlistedLogs'), isStruck('badHeads')]
+    const delayed = { ...push, afterMs: push.afterMs + (activeFaults.amount('pushesLate') ?? 0) }
     const shown =
       shuffled === null
         ? delayed
@@ -181,7 +183,7 @@ const logSignal = (subscription: LogsKind, log: unknown): LinkSignal => ({
   receivedAt: 0,
 })
 
-/** What is no log, or one that nobody can read. */
+/** A value that is no log, or a log with an unreadable field. */
 function garbageLog(random: SeededRandom): unknown {
   const content = randomLog(random)
   const at = { block: 7, timestamp: 0, txIndex: 0, logIndex: 0, key: '', tx: hex(64, 7) }

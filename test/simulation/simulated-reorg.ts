@@ -5,21 +5,21 @@ import { hex, type SimulatedBlock, type SimulatedTx } from './simulated-block.ts
 type ReorgInput = {
   readonly random: SeededRandom
   readonly removed: readonly SimulatedBlock[]
-  /** The chain goes back and is built again, instead of being replaced at once. */
+  /** The chain rolls back and is built again, instead of being replaced at once. */
   readonly isRewind: boolean
   readonly slot: number
-  /** How often, in %, a transaction does more than move tokens. */
-  readonly deeds: number
+  /** How often, in %, a transaction contains issuer actions. */
+  readonly issuerPercent: number
 }
 
 type ReorgResult = {
   readonly blocks: readonly { readonly timestamp: number; readonly txs: readonly SimulatedTx[] }[]
-  /** Transactions that have to find another block. */
+  /** Transactions that need another block. */
   readonly remaining: readonly SimulatedTx[]
 }
 
-/** The blocks that take the place of others: most transactions stay, some move, change, vanish or are new. */
-export function reorgBlocks({ random, removed, isRewind, slot, deeds }: ReorgInput): ReorgResult {
+/** The blocks that replace others: most transactions stay, some move, change, vanish or are new. */
+export function reorgBlocks({ random, removed, isRewind, slot, issuerPercent }: ReorgInput): ReorgResult {
   if (isRewind) return { blocks: [], remaining: removed.flatMap(({ txs }) => txs.filter(() => random.chance(85))) }
   // Some reorganisations change nothing but the hashes.
   const keepsTransactions = random.chance(20)
@@ -40,7 +40,7 @@ export function reorgBlocks({ random, removed, isRewind, slot, deeds }: ReorgInp
     }
     const timestamp = old?.timestamp ?? blocks.at(-1)?.timestamp ?? 0
     if (!keepsTransactions && random.chance(25)) {
-      const market = { deeds, second: timestamp }
+      const market = { issuerPercent, second: timestamp }
       txs.splice(random.int(0, txs.length), 0, randomTx(random, hex(64, 0x7c_0000_0000 + slot * 100 + nth), market))
     }
     blocks.push({ timestamp, txs })

@@ -7,7 +7,7 @@ import type { SimulatedNode } from './simulated-node.ts'
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
-/** As the real one: how long a failing endpoint is left alone, and how long one question may take. */
+/** The real client's values: backoff after a failure, and the deadline of a request. */
 const MIN_BACKOFF_MS = 250
 const MAX_BACKOFF_MS = 30_000
 const DEADLINE_MS = 5_000
@@ -20,10 +20,10 @@ type Options = {
   readonly node: SimulatedNode
 }
 
-/** What comes of a question once it has reached the node, and how long that takes. */
+/** What the node answers, and after how long. */
 type RequestOutcome = { readonly afterMs: number; readonly answer: unknown; readonly failure: unknown }
 
-/** The way to the node and back: slow, broken, or closed for a while after each failure, as `Rpc` does. */
+/** The way to the node and back: slow, broken, or blocked for a while after each failure, as in `RpcClient`. */
 export class SimulatedRpc {
   readonly #options: Options
   readonly #requestTimes: number[] = []
@@ -73,7 +73,7 @@ export class SimulatedRpc {
     return this.#requestCount
   }
 
-  /** How many questions were asked in the last second, those that were turned away at once included. */
+  /** Requests of the last second, including those that the backoff refused. */
   requestsLastSecond(): number {
     const since = this.#options.clock.elapsedMs - SECOND_MS
     while (this.#requestTimes[0] !== undefined && this.#requestTimes[0] < since) this.#requestTimes.shift()
@@ -83,18 +83,19 @@ export class SimulatedRpc {
   #answerAtNode(random: SeededRandom, method: string, params: readonly unknown[]): RequestOutcome {
     const { settings, activeFaults, node } = this.#options
     const rolls = [random.next() * 100, random.next() * 100, random.next() * 100] as const
-    // Where a block cannot be asked for by its hash, nothing tells one machine behind a name from another.
-    const uneven = random.chance(50) && settings.byHash ? activeFaults.amount('uneven') : null
+    // A relay that cannot ask for a block by its hash cannot tell which machine of a name answers.
+    const uneven = random.chance(50) && settings.byHash ? activeFaults.amount('halfTheNodesLag') : null
     const fails = (failure: UpstreamError, afterMs = 0): RequestOutcome => ({ afterMs, answer: null, failure })
     if (activeFaults.isActive('unreachable')) return fails(new UpstreamError('unreachable', 'connection refused'))
     if (rolls[0] < (activeFaults.amount('flaky') ?? 0)) return fails(new UpstreamError('unreachable', 'HTTP 502'))
-    if (rolls[1] < (activeFaults.amount('html') ?? 0)) return fails(new UpstreamError('unreadable', 'not JSON-RPC'))
-    const backoffMs = activeFaults.amount('busy')
+    if (rolls[1] < (activeFaults.amount('htmlAnswers') ?? 0))
+      return fails(new UpstreamError('unreadable', 'not JSON-RPC'))
+    const backoffMs = activeFaults.amount('rateLimited')
     if (backoffMs !== null) return fails(new UpstreamError('busy', 'HTTP 429', backoffMs * SECOND_MS))
-    if (rolls[2] < (activeFaults.amount('stalled') ?? 0))
+    if (rolls[2] < (activeFaults.amount('hangingAnswers') ?? 0))
       return fails(new UpstreamError('unreachable', 'The operation was aborted due to timeout'), DEADLINE_MS)
-    const behindMs = Math.max(activeFaults.amount('lagging') ?? 0, uneven ?? 0)
-    const afterMs = activeFaults.amount('slow') ?? 0
+    const behindMs = Math.max(activeFaults.amount('nodeLags') ?? 0, uneven ?? 0)
+    const afterMs = activeFaults.amount('slowAnswers') ?? 0
     try {
       return { afterMs, answer: node.answer(method, params, behindMs), failure: null }
     } catch (failure) {

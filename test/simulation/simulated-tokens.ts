@@ -1,11 +1,11 @@
 import type { Hex } from '../../src/protocol/fields.ts'
 
-/** A token as this world lists it. */
+/** A token of the simulated list. */
 export type SimulatedToken = {
   readonly address: Hex
   readonly symbol: string
   readonly decimals: number
-  /** Whole shares per token in hundredths, so that shares can be computed without fractions. */
+  /** Shares per token in whole hundredths, so that shares are computed without fractions. */
   readonly hundredths: bigint
 }
 
@@ -16,7 +16,7 @@ const makeToken = (nth: number, symbol: string, decimals: number, hundredths: bi
   hundredths,
 })
 
-/** Listed from the beginning, and one that may come later. */
+/** Tokens that are listed from the beginning, and one that may be listed later. */
 export const listedTokens: readonly SimulatedToken[] = [
   makeToken(1, 'AAPLc', 8, 100n),
   makeToken(2, 'TSLAc', 8, 300n),
@@ -24,8 +24,8 @@ export const listedTokens: readonly SimulatedToken[] = [
 ]
 export const laterToken = makeToken(4, 'NEWc', 18, 100n)
 
-/** Contracts that nobody asked for. */
+/** Contracts that are never listed. */
 export const unlistedAddresses: readonly [Hex, Hex] = [`0xf0${'0'.repeat(38)}`, `0xf1${'0'.repeat(38)}`]
 
-const tokensByAddress = new Map([...listedTokens, laterToken].map((one) => [one.address, one]))
+const tokensByAddress = new Map([...listedTokens, laterToken].map((token) => [token.address, token]))
 export const tokenAt = (address: string): SimulatedToken | undefined => tokensByAddress.get(address as Hex)

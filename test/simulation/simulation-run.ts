@@ -3,16 +3,16 @@ import type { Violation } from './laws/law.ts'
 import { type ModifyInputs, Simulation } from './simulation.ts'
 import { type Settings, settingsOf } from './simulation-settings.ts'
 
-/** How long all must have been well before the relay has to be well too. */
+/** How long after the last fault the relay has to be well again. */
 const RECOVERY_MS = 60_000
-/** What a safety run goes on for beyond the last fault's beginning. */
+/** How long a run without recovery goes on after the last fault may have begun. */
 const EXTRA_RUN_MS = 10_000
-/** Steps of one run at most: a world that does not get on is broken. */
+/** Steps of one run at most: a simulation that does not advance is broken. */
 const STEPS_BOUND = 2_000_000
 
 export type SimulationResult = {
   readonly violations: readonly Violation[]
-  /** The same for the same seed and schedule. */
+  /** Equal for the same seed and schedule. */
   readonly trace: string
   readonly writtenCount: number
   readonly requestCount: number
@@ -27,13 +27,13 @@ export type SimulationInput = {
   readonly onWritten?: (at: number, text: string) => void
 }
 
-/** The run that a seed stands for. */
+/** The settings and faults of a seed. */
 export function inputFor(seed: number): SimulationInput {
   const settings = settingsOf(seed)
   return { settings, faults: scheduleOf(seed, settings.spanMs) }
 }
 
-/** Lets one world run, one action at a time, until something is broken or its time is over. */
+/** Runs one simulation, one action at a time, until a law is broken or its time is over. */
 export async function runSimulation({ settings, faults, ...rest }: SimulationInput): Promise<SimulationResult> {
   const faultEnds = faults.map((fault) => fault.at + fault.for)
   const lastEnd = Math.max(settings.spanMs, ...faultEnds)
@@ -49,7 +49,7 @@ export async function runSimulation({ settings, faults, ...rest }: SimulationInp
           at: simulation.clocks.environment.elapsedMs,
           detail: `thrown: ${thrown}`,
         })
-      // Whatever was promised is kept before the clock moves on.
+      // Let all promises settle before the clock moves on.
       await new Promise(setImmediate)
       steps += 1
       if (steps > STEPS_BOUND)

@@ -1,16 +1,16 @@
 import { SeededRandom } from './seeded-random.ts'
 
-/** Habits of nodes, each of them seen somewhere. */
+/** Quirks of nodes. Each was observed somewhere. */
 const nodeTraits = [
   /** Logs come in any order. */
   'unsorted',
-  /** A block that is no longer canonical can still be asked for by its hash. */
+  /** The node still returns a block by its hash that is no longer canonical. */
   'orphans',
-  /** Logs are given whether or not their address was asked for. */
+  /** The node returns logs of all addresses. */
   'unfiltered',
-  /** Addresses are written with capitals. */
+  /** Addresses contain capitals. */
   'checksums',
-  /** What is pre-confirmed has no hash, or one of its own, or no time. */
+  /** Pre-confirmed logs have no hash, or a hash of their own, or no time. */
   'hashNull',
   'hashMissing',
   'hashPartial',
@@ -20,39 +20,39 @@ export type NodeTrait = (typeof nodeTraits)[number]
 /** How often, in %, a node has each of them. */
 const TRAIT_PERCENT = 15
 
-/** How the world of one seed is, before anything goes wrong. */
+/** What a seed decides before any fault. */
 export type Settings = {
   readonly seed: number
-  /** Blocks of two seconds with ten flashblocks each, or blocks of 200 ms and nothing pre-confirmed. */
+  /** Blocks of two seconds with ten flashblocks each, or blocks of 200 ms without pre-confirmations. */
   readonly mode: 'flash' | 'native'
-  /** What one push holds: one new log, or all that are pending, again and again. */
+  /** What one push contains: one new log, or all pending logs again. */
   readonly shape: 'one' | 'all'
   readonly hasLink: boolean
-  /** How likely a transaction is in a slot of 200 ms, in %; above 100 there may be several. */
+  /** Probability of a transaction in a slot of 200 ms, in %. Above 100 a slot may contain several. */
   readonly activity: number
   readonly latencyMs: number
-  /** How much later the node follows the sealed chain than the one being built. */
-  readonly canonLagMs: number
+  /** How far the node's sealed chain lags behind its pending block. */
+  readonly sealedLagMs: number
   readonly safeLag: number
   readonly finalizedLag: number
-  /** What `pending` is where nothing is pre-confirmed. */
+  /** What `pending` returns where nothing is pre-confirmed. */
   readonly withoutPending: 'latest' | 'null' | 'invalid'
-  /** What a range above the head gives. */
+  /** What a range above the head returns. */
   readonly aboveHead: 'nothing' | 'behind' | 'invalid'
   readonly traits: readonly NodeTrait[]
-  /** The newest block when the world begins: a chain may be young. */
+  /** The newest block when the simulation begins: a chain may be young. */
   readonly firstHead: number
-  /** Whether logs can be asked for by their block's hash. */
+  /** Whether the node returns logs by their block's hash. */
   readonly byHash: boolean
   readonly backfillBoundMs: number
   readonly staleMs: number
-  /** How often, in %, a transaction does more than move tokens. */
-  readonly deeds: number
-  /** How much later the list follows the sealed chain; below zero it knows what is being built. */
+  /** How often, in %, a transaction contains issuer actions. */
+  readonly issuerPercent: number
+  /** How far the list lags behind the sealed chain. Below zero it knows the pending block. */
   readonly listLagMs: number
   /** Faults begin within this time. */
   readonly spanMs: number
-  /** Whether all faults stop at last, so that the relay has to recover. */
+  /** Whether all faults end before the run does, so that the relay has to recover. */
   readonly liveness: boolean
 }
 
@@ -68,7 +68,7 @@ export function settingsOf(seed: number): Settings {
     hasLink: random.chance(85),
     activity: mode === 'flash' ? random.pick([2, 15, 30, 60]) : random.pick([1, 8, 20]),
     latencyMs: random.pick([5, 20, 60, 150]),
-    canonLagMs: mode === 'flash' ? random.pick([0, 0, 0, 300, 700]) : 0,
+    sealedLagMs: mode === 'flash' ? random.pick([0, 0, 0, 300, 700]) : 0,
     safeLag: mode === 'flash' ? random.int(15, 50) : random.int(30, 120),
     finalizedLag: random.int(60, 180),
     withoutPending: random.pick(['latest', 'null', 'invalid']),
@@ -80,7 +80,7 @@ export function settingsOf(seed: number): Settings {
     staleMs: random.chance(50) ? DAY_MS : random.int(20, 60) * 1_000,
     spanMs: mode === 'flash' ? random.int(20, 80) * 1_000 : random.int(10, 30) * 1_000,
     liveness: random.chance(80),
-    deeds: random.pick([0, 5, 15, 40]),
+    issuerPercent: random.pick([0, 5, 15, 40]),
     listLagMs: random.pick([-1, 0, 2_000, 10_000, 40_000]),
   }
 }

@@ -4,7 +4,7 @@ import { type SimulationFailure, shrinkFailure } from './shrink-failure.ts'
 import { inputFor, runSimulation } from './simulation-run.ts'
 import type { WorkerResult, WorkerTask } from './worker-pool.ts'
 
-/** Runs worlds, one after the other, for whoever asks from another thread. */
+/** Runs simulations one after the other, on request of another thread. */
 
 parentPort?.on('message', async (task: WorkerTask) => {
   const done: WorkerResult = {

@@ -2,24 +2,24 @@ import { describe, expect, it } from 'vitest'
 import { regressions } from './regressions.ts'
 import { inputFor, runSimulation } from './simulation-run.ts'
 
-/** The first seeds; `npm run proof` runs more of them, and `npm run simulate` as many as are asked for. */
+/** The first seeds. `npm run proof` runs more of them, and `npm run simulate` as many as you like. */
 const SEEDS = 12
 
 const seeds = Array.from({ length: SEEDS }, (_, nth) => nth + 1)
 
 describe('the ingest', () => {
-  it.each(seeds)('keeps every law in the world of seed %i', async (seed) => {
+  it.each(seeds)('keeps every law with seed %i', async (seed) => {
     expect((await runSimulation(inputFor(seed))).violations).toEqual([])
   })
 
-  it('does the same in the same world', async () => {
-    const [once, again] = [await runSimulation(inputFor(3)), await runSimulation(inputFor(3))]
-    expect(once.writtenCount).toBeGreaterThan(0)
-    expect(again).toEqual(once)
+  it('behaves the same when a seed runs again', async () => {
+    const [first, second] = [await runSimulation(inputFor(3)), await runSimulation(inputFor(3))]
+    expect(first.writtenCount).toBeGreaterThan(0)
+    expect(second).toEqual(first)
   })
 })
 
-describe('in a world where it once was not so,', () => {
+describe('a regression', () => {
   for (const { about, settings, faults } of regressions) {
     it(about, async () => {
       expect((await runSimulation({ settings, faults })).violations).toEqual([])

@@ -26,8 +26,8 @@ const PENDING_POLL_MS = 200
 const SILENCE_MS = 3_000
 const FINALITY_POLL_MS = 10_000
 
-/** Comes between the world and the relay: what a life is handed instead. A planted bug does. */
-export type ModifyInputs = (ports: IngestInputs, world: Simulation) => IngestInputs
+/** Replaces what one run of the relay receives. Planted bugs do so. */
+export type ModifyInputs = (inputs: IngestInputs, simulation: Simulation) => IngestInputs
 
 type SimulationOptions = {
   readonly settings: Settings
@@ -37,7 +37,7 @@ type SimulationOptions = {
   readonly onWritten?: (at: number, text: string) => void
 }
 
-/** Everything there is in one run: a chain, a node, a network, a list, a tape, and the real ingest between them. */
+/** One simulation: a chain, a node, a network, a list, a tape, and the real ingest between them. */
 export class Simulation {
   readonly settings: Settings
   readonly clocks = new SimulationClocks()
@@ -85,10 +85,10 @@ export class Simulation {
       random: () => random.next(),
     })
     this.activeFaults
-      .onsets('kill')
+      .onsets('relayKilled')
       .subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
     this.activeFaults
-      .onsets('leave')
+      .onsets('relayStopped')
       .subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
     const everySecond = () => {
       if (this.#relayRun) {
@@ -101,7 +101,7 @@ export class Simulation {
     clock.runAfter(1_000, everySecond)
   }
 
-  /** The texts on the tape, without what differs from one tape to the next. */
+  /** A digest of everything on the tape, without what differs from one tape to the next. */
   get trace(): string {
     return this.#traceHash.copy().digest('hex').slice(0, 16)
   }
@@ -110,7 +110,7 @@ export class Simulation {
     return this.#restartableTape.tape
   }
 
-  /** Ends the relay's last life, and leaves nothing behind. */
+  /** Ends the last run of the relay and removes its files. */
   close(): void {
     if (this.#relayRun) this.#stopRelay()
     this.#restartableTape.close()
@@ -118,7 +118,7 @@ export class Simulation {
   }
 
   #startRelay(): void {
-    const { modifyInputs = (ports: IngestInputs) => ports } = this.#options
+    const { modifyInputs = (inputs: IngestInputs) => inputs } = this.#options
     this.runCount += 1
     this.checker.onRelayStart()
     this.tape.follow((entries) => this.#onWritten(entries))
@@ -142,9 +142,10 @@ export class Simulation {
 
   #interruptRelay({ for: downtimeMs }: Fault, close: () => void): void {
     const { environment } = this.clocks
-    // Whoever is gone already cannot go; who comes back last opens the door.
+    // A second fault may hit while the relay is down. The one that ends last starts the relay.
     environment.runAfter(downtimeMs, () => {
-      if (this.#relayRun || this.activeFaults.isActive('kill') || this.activeFaults.isActive('leave')) return
+      if (this.#relayRun || this.activeFaults.isActive('relayKilled') || this.activeFaults.isActive('relayStopped'))
+        return
       this.#restartableTape.reopen()
       this.#startRelay()
     })
@@ -161,7 +162,7 @@ export class Simulation {
 
   #onFailure(failure: unknown): void {
     const detail = failure instanceof Error ? (failure.stack ?? failure.message) : String(failure)
-    this.violations.push({ law: 'I12', at: this.clocks.environment.elapsedMs, detail: `the river ended: ${detail}` })
+    this.violations.push({ law: 'I12', at: this.clocks.environment.elapsedMs, detail: `the ingest failed: ${detail}` })
   }
 
   #relayInputs(): IngestInputs {
@@ -174,7 +175,7 @@ export class Simulation {
       tape: slowTape(this.tape, activeFaults, clock),
       request: this.rpc.request,
       link: settings.hasLink ? simulatedLink({ settings, clock, activeFaults, pushes: this.#pushes }) : null,
-      onChainEvent: (received) => this.checker.rpcNotifications.receive(received),
+      onChainEvent: (event) => this.checker.rpcNotifications.receive(event),
       lists: (knownTokens) =>
         pollList({
           ...{ fetch, refreshMs: REFRESH_MS, known: knownTokens, clock: relay, random: () => random.next(), warn },

@@ -1,7 +1,7 @@
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { LogContent } from './simulated-block.ts'
 
-/** What contracts say beside movements and approvals, each with what it means for whoever reads it. */
+/** What a log means, beyond movements and approvals. */
 export type TokenEvent =
   | { readonly event: 'Memo'; readonly memo: Hex }
   | { readonly event: 'Seized'; readonly from: Hex; readonly to: Hex; readonly raw: bigint }
@@ -12,7 +12,7 @@ export type TokenEvent =
   | { readonly event: 'Paused' | 'Unpaused'; readonly features: readonly number[] }
   | { readonly event: 'Announcement'; readonly id: string; readonly description: string; readonly uri: string }
   | { readonly event: 'EndAnnouncement'; readonly id: string }
-  /** A field of the record; null where the log does not say its value. */
+  /** A field of the record; null where the log does not contain its value. */
   | { readonly event: 'FieldUpdated'; readonly field: string; readonly value: unknown }
 
 const topics = {
@@ -34,9 +34,9 @@ const topics = {
 } as const
 
 const WORD_BYTES = 32
-/** Who keeps the books of a token. */
+/** The operator of every token. */
 const OPERATOR_ADDRESS = 0xb00c
-/** What a contract says where there is no cap. */
+/** The value that a contract reports where there is no cap. */
 export const NO_CAP = 2n ** 128n - 1n
 
 type AbiValue = bigint | number | string | readonly number[]
@@ -44,7 +44,7 @@ type AbiValue = bigint | number | string | readonly number[]
 const encodeWord = (value: bigint | number): string => value.toString(16).padStart(2 * WORD_BYTES, '0')
 const encodeTopic = (value: bigint | number): Hex => `0x${encodeWord(value)}`
 
-/** As the ABI has it: numbers in their place, texts and lists after all of them, and where they begin in their place. */
+/** ABI encoding: numbers in place; texts and lists at the end, with their offset in place. */
 function encodeAbi(...parts: readonly AbiValue[]): Hex {
   const heads: string[] = []
   let tail = ''
@@ -82,7 +82,7 @@ export const seized = (address: Hex, from: Hex, to: Hex, raw: bigint): LogConten
   tokenEvent: { event: 'Seized', from, to, raw },
 })
 
-/** Known to the standard, and to nobody who reads it: told as it came. */
+/** The standard knows this event and the relay does not: it is published as a plain log. */
 export const burnedBlocked = (address: Hex, from: Hex, raw: bigint): LogContent => ({
   address,
   topics: [topics.burnedBlocked, operator, addressToWord(from)],
@@ -138,7 +138,7 @@ export const renamed = (address: Hex, field: 'name' | 'symbol', value: string): 
   tokenEvent: { event: 'FieldUpdated', field, value },
 })
 
-/** An empty value takes the entry away. */
+/** An empty value removes the entry. */
 export const metadataUpdated = (address: Hex, entry: string, value: string): LogContent => ({
   address,
   topics: [topics.extraMetadataUpdated],

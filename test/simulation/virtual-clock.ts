@@ -1,11 +1,11 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs'
 
-/** When every world begins. */
+/** When every simulation begins. */
 export const NOON = Date.parse('2026-11-20T12:00:00Z')
 
 type ActionCallback<T> = (this: SchedulerAction<T>, state?: T) => void
 
-/** Something that waits for its time; done again and again where it asks to be, without growing. */
+/** A scheduled action. It may schedule itself again, without growing. */
 class ScheduledAction<T> extends Subscription implements SchedulerAction<T> {
   readonly #clock: VirtualClock
   readonly #callback: ActionCallback<T>
@@ -28,7 +28,7 @@ class ScheduledAction<T> extends Subscription implements SchedulerAction<T> {
     return this
   }
 
-  /** Does it; answers what it threw. */
+  /** Runs the action. Returns what it threw. */
   run(): unknown {
     this.#isScheduled = false
     try {
@@ -48,15 +48,15 @@ class ScheduledAction<T> extends Subscription implements SchedulerAction<T> {
   }
 }
 
-const isDueBefore = (one: ScheduledAction<never>, other: ScheduledAction<never>): boolean =>
-  one.dueAt < other.dueAt || (one.dueAt === other.dueAt && one.order < other.order)
+const isDueBefore = (first: ScheduledAction<never>, second: ScheduledAction<never>): boolean =>
+  first.dueAt < second.dueAt || (first.dueAt === second.dueAt && first.order < second.order)
 
 /**
- * A clock that moves only when it is told to; its time of day is the world's. (The one that rxjs ships grows with every
- * tick of an interval, which no simulated day survives.)
+ * A clock that moves only when `step` is called; its time of day is the simulation's. (rxjs's own virtual scheduler grows
+ * with every tick of an interval, and does not survive a simulated day.)
  */
 export class VirtualClock implements SchedulerLike {
-  /** A heap: the first is due first. What was called off stays in it until its time. */
+  /** A heap, the earliest action first. Cancelled actions stay until their time. */
   readonly #heap: ScheduledAction<never>[] = []
   #enqueuedCount = 0
   elapsedMs = 0
@@ -66,7 +66,7 @@ export class VirtualClock implements SchedulerLike {
     return NOON + Math.floor(this.elapsedMs)
   }
 
-  /** When the next action is due, in milliseconds since the beginning; never is infinite. */
+  /** When the next action is due, in milliseconds since the beginning; infinite where there is none. */
   get nextDueAt(): number {
     while (this.#heap[0]?.closed) this.#dequeue()
     return this.#heap[0]?.dueAt ?? Number.POSITIVE_INFINITY
@@ -89,7 +89,7 @@ export class VirtualClock implements SchedulerLike {
     }
   }
 
-  /** Does one action; answers what it threw. */
+  /** Runs one action. Returns what it threw. */
   step(): unknown {
     if (this.nextDueAt === Number.POSITIVE_INFINITY) return undefined
     const scheduled = this.#dequeue()
@@ -99,7 +99,7 @@ export class VirtualClock implements SchedulerLike {
     return scheduled.run()
   }
 
-  /** Does something after a while; the answer takes it back. */
+  /** Runs a callback later. The returned function cancels it. */
   runAfter(ms: number, scheduled: () => void): () => void {
     const action = this.schedule(scheduled, ms)
     return () => action.unsubscribe()
@@ -119,12 +119,12 @@ export class VirtualClock implements SchedulerLike {
     }
   }
 
-  #isBefore(one: number, other: number): boolean {
-    const [a, b] = [this.#heap[one], this.#heap[other]]
+  #isBefore(first: number, second: number): boolean {
+    const [a, b] = [this.#heap[first], this.#heap[second]]
     return a !== undefined && b !== undefined && isDueBefore(a, b)
   }
 
-  /** Puts the earlier of two in the upper place; whether that changed anything. */
+  /** Puts the earlier of two actions into the upper place. Returns whether that changed anything. */
   #swapIfLater(upper: number, lower: number): boolean {
     const [a, b] = [this.#heap[upper], this.#heap[lower]]
     if (!a || !b || isDueBefore(a, b)) return false
@@ -134,7 +134,7 @@ export class VirtualClock implements SchedulerLike {
   }
 }
 
-/** Steps two clocks as one: the world's goes first where both are due, so that an answer meets a timeout. */
+/** Steps two clocks as one. The environment's goes first where both are due, so that an answer beats a timeout. */
 export class SimulationClocks {
   readonly environment = new VirtualClock()
   readonly relay = new VirtualClock()

@@ -3,11 +3,11 @@ import { Worker } from 'node:worker_threads'
 import type { Violation } from './laws/law.ts'
 import type { SimulationFailure } from './shrink-failure.ts'
 
-/** What a worker is to do: run a seed, twice perhaps, or look for a planted bug in so many seeds. */
+/** A task of a worker: run one seed (perhaps twice), or search a planted bug in the first seeds. */
 export type WorkerTask = {
   readonly seed?: number
   readonly twice?: boolean
-  /** How many worlds may be run to make a failing schedule short. */
+  /** How many simulations shrinking a failure may run. */
   readonly runsBound?: number
   readonly plantedBug?: string
   readonly seeds?: number
@@ -17,7 +17,7 @@ export type WorkerResult = {
   readonly task: WorkerTask
   readonly failure: SimulationFailure | null
   readonly traces: readonly string[]
-  /** Where a planted bug was found. */
+  /** The first seed that found the planted bug, and the law it broke. */
   readonly found: (Violation & { readonly seed: number }) | null
 }
 
@@ -27,7 +27,7 @@ type PoolOptions = {
   readonly onResult: (done: WorkerResult) => void
 }
 
-/** Spreads tasks over threads: whoever is free takes the next. The source runs unbuilt there, as everywhere. */
+/** Spreads tasks over threads: an idle worker takes the next one. Workers run the TypeScript source directly. */
 export async function runTasks({ tasks, workers, onResult }: PoolOptions): Promise<void> {
   const left = [...tasks]
   const work = async () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.20;
 
-/// The smallest token that says what a tokenized stock says: when it moves, and when its issuer acts.
+/// The smallest token with the events of a tokenized stock: movements and issuer actions.
 contract Stock {
     event Transfer(address indexed from, address indexed to, uint256 amount);
     event Approval(address indexed owner, address indexed spender, uint256 amount);
@@ -49,7 +49,7 @@ contract Stock {
     uint256 public effectiveAt;
     uint8[] private paused;
 
-    /// The multiplier by the block's own time: a schedule that has come of age says nothing.
+    /// The multiplier at the block's time. A schedule that takes effect emits no event.
     function uiMultiplier() public view returns (uint256) {
         return next != 0 && block.timestamp >= effectiveAt ? next : current;
     }
@@ -62,7 +62,7 @@ contract Stock {
         return paused;
     }
 
-    /// Announces a change of the multiplier and makes it, at once or at a time to come.
+    /// Announces a change of the multiplier and makes it, at once or at a later time.
     function announce(string calldata id, uint256 to, uint256 at) external {
         emit Announcement(msg.sender, id, "A split", "");
         uint256 from = uiMultiplier();

@@ -21,7 +21,7 @@ const abi = parseAbi([
 ])
 
 type Hex = `0x${string}`
-/** What a token is asked to do. */
+/** A call to the token. */
 type TokenCall =
   | { readonly functionName: 'mint' | 'transfer' | 'approve'; readonly args: readonly [Hex, bigint] }
   | { readonly functionName: 'burn'; readonly args: readonly [bigint] }
@@ -29,31 +29,31 @@ type TokenCall =
   | { readonly functionName: 'pause'; readonly args: readonly [readonly number[]] }
   | { readonly functionName: 'seizeWithMemo'; readonly args: readonly [Hex, Hex, bigint, Hex] }
 
-/** Accounts that anvil opens with plenty of ether, the same ones each time. */
+/** Accounts that anvil funds with ether, the same ones each time. */
 export const ACCOUNTS = [
   '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266',
   '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
 ] as const
 
-/** A real node, and a token on it. */
+/** A real node with a token on it. */
 export type Anvil = {
   readonly rpcUrl: string
   readonly wsUrl: string
   readonly port: number
   readonly token: Hex
-  /** Sends a transaction that the node seals into a block of its own; its hash. */
+  /** Sends a transaction, which the node seals into a block of its own. Returns its hash. */
   send(call: TokenCall): Promise<Hex>
   rpc(method: string, ...params: unknown[]): Promise<unknown>
-  /** A sealed block, as the node has it. */
+  /** A sealed block, as the node returns it. */
   block(number: number): Promise<{ readonly hash: string }>
-  /** Ends the node as a power cut does; what it had sealed is gone unless it was dumped. */
+  /** Kills the node. Its sealed blocks are lost unless they were dumped. */
   kill(): Promise<void>
 }
 
 const Receipt = z.object({ transactionHash: z.string(), contractAddress: z.string().nullish() })
 const Answer = z.object({ result: z.unknown().optional(), error: z.object({ message: z.string() }).optional() })
 
-/** Starts a node on a free loopback port, with the token on it. The same port gives the same chain up to the token. */
+/** Starts a node with the token on a free loopback port. The same port gives the same chain up to the token. */
 export async function startAnvil({ port = 0 }: { port?: number } = {}): Promise<Anvil> {
   const child = spawn(anvilBinaryPath(), ['--port', String(port), '--host', '127.0.0.1', '--chain-id', '31337'], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -106,7 +106,7 @@ async function deployToken(port: number, kill: () => Promise<void>): Promise<Anv
 
 const toLowerHex = (hex: string) => hex.toLowerCase() as Hex
 
-/** A list with one token, as the Read API gives it. */
+/** A list with one token, as the Read API returns it. */
 export async function serveList(record: Record<string, unknown>): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
     const match = request.url === '/v1/tokenized-stocks'
@@ -126,13 +126,13 @@ export async function serveList(record: Record<string, unknown>): Promise<{ url:
   }
 }
 
-/** The node's program lies in a package of its own for each platform. */
+/** The node's program is in a package of its own for each platform. */
 function anvilBinaryPath(): string {
   const platform = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   return join(dirname(require.resolve(`${platform}/package.json`)), 'bin', 'anvil')
 }
 
-/** The port that the node says it listens on. */
+/** The port that the node prints. */
 function waitForPort(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     let output = ''
@@ -154,7 +154,7 @@ const Compiled = z.object({
 
 let bytecode: Hex | undefined
 
-/** Compiles the token; about a second, once. */
+/** Compiles the token once, in about a second. */
 function stockBytecode(): Hex {
   if (bytecode) return bytecode
   const solc: { compile(input: string): string } = require('solc')

@@ -8,13 +8,13 @@ import { join } from 'node:path'
 import type { onTestFinished } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 
-/** Whoever says when a test is over. */
+/** The part of a test context that runs cleanups. */
 type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
-/** Longer than a process takes to say or do anything; reaching it is a failure, never a pause. */
+/** Longer than any wait for a process. Reaching it is a failure. */
 const WAIT_TIMEOUT_MS = 15_000
 
-/** How a program is started: where, with which environment, as whom. */
+/** How a program starts: folder, environment and user. */
 type SpawnSettings = {
   readonly cwd?: string
   readonly env: NodeJS.ProcessEnv
@@ -22,7 +22,7 @@ type SpawnSettings = {
   readonly gid?: number
 }
 
-/** A program in a process of its own, and in a group of its own, so that a signal reaches all that it started. */
+/** A program in its own process group, so that a signal reaches every process it started. */
 export class ChildProgram {
   readonly #child: ChildProcess
   readonly #watchers = new Set<() => void>()
@@ -46,12 +46,12 @@ export class ChildProgram {
     })
   }
 
-  /** Where it listens, once it says so. */
+  /** The address that the program prints once it listens. */
   async listeningUrl(): Promise<string> {
     return (await this.waitForOutput('stdout', /listens on (http:\S+),/))[1] ?? ''
   }
 
-  /** What it prints, once it is that. */
+  /** Resolves when the output matches. */
   waitForOutput(stream: 'stdout' | 'stderr', pattern: RegExp): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
       const check = () => {
@@ -61,11 +61,11 @@ export class ChildProgram {
         clearTimeout(timeout)
         this.#watchers.delete(check)
         if (found) resolve(found)
-        else reject(new Error(`ended before it said ${pattern}: ${this.stdout}${this.stderr}`))
+        else reject(new Error(`ended before it printed ${pattern}: ${this.stdout}${this.stderr}`))
       }
       const timeout = setTimeout(() => {
         this.#watchers.delete(check)
-        reject(new Error(`did not say ${pattern}: ${this.stdout}${this.stderr}`))
+        reject(new Error(`did not print ${pattern}: ${this.stdout}${this.stderr}`))
       }, WAIT_TIMEOUT_MS)
       this.#watchers.add(check)
       check()
@@ -77,12 +77,12 @@ export class ChildProgram {
     if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, name)
   }
 
-  /** Its exit code, or null where a signal ended it. */
+  /** The exit code, or null where a signal ended the program. */
   waitForExit(): Promise<number | null> {
     return this.#ended
   }
 
-  /** Ends it as a power cut does. */
+  /** Kills the whole process group. */
   async kill(): Promise<void> {
     this.signal('SIGKILL')
     await this.#ended
@@ -93,7 +93,7 @@ export class ChildProgram {
   }
 }
 
-/** How Node is told to run by `npm start`, and then what it runs. */
+/** Node's flags as in `npm start`, and the entry point. */
 const [nodeFlags, program] = parseStartScript(packageJson.scripts.start)
 export const startFlags: readonly string[] = nodeFlags
 export const startCommand = [process.execPath, ...nodeFlags, program] as const
@@ -103,7 +103,7 @@ function parseStartScript(script: string): readonly [flags: readonly string[], p
   return [words.filter((word) => word.startsWith('--')), words.at(-1) ?? '']
 }
 
-/** Starts a relay with these settings and nothing else from this process's environment; it ends with the test. */
+/** Starts a relay with only these settings in its environment. It ends with the test. */
 export function spawnRelay(
   test: TestLifecycle,
   settings: Record<string, string> = {},
@@ -115,14 +115,14 @@ export function spawnRelay(
   return relay
 }
 
-/** An empty folder that goes with the test. */
+/** An empty folder that is removed after the test. */
 export async function createTempFolder(test: TestLifecycle): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'stocktape-'))
   test.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** A port on which nobody listens now. */
+/** A free port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

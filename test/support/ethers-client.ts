@@ -2,16 +2,16 @@ import { type JsonRpcApiProvider, JsonRpcProvider, WebSocketProvider } from 'eth
 import { onTestFinished } from 'vitest'
 import { blockTagNames, callsOfAllMethods, type QuerySubject, type RpcEndpoint } from './rpc-scenarios.ts'
 
-/** The ways in which ethers asks: over HTTP, by default, several questions in one request. */
+/** How ethers sends requests: over HTTP (by default in batches) or over WebSocket. */
 export const ethersTransports = ['http', 'http one by one', 'webSocket'] as const
 type EthersTransport = (typeof ethersTransports)[number]
 
-/** So many questions are asked at once: ethers puts what is asked together into one batch. */
+/** Concurrent requests. ethers joins them into one batch. */
 const BATCH_SIZE = 50
 
-/** A provider as ethers makes it, pointed at a door; gone with the test. */
+/** An ethers provider for an endpoint. It is destroyed after the test. */
 export function ethersProviderFor({ url, wsUrl }: RpcEndpoint, transport: EthersTransport): JsonRpcApiProvider {
-  // What it remembers by itself would not be asked twice.
+  // Without its own cache, ethers sends every request.
   const options = { cacheTimeout: -1, pollingInterval: 20 }
   const provider =
     transport === 'webSocket'
@@ -24,9 +24,9 @@ export function ethersProviderFor({ url, wsUrl }: RpcEndpoint, transport: Ethers
   return provider
 }
 
-type NamedQuery = readonly [name: string, ask: () => Promise<unknown>]
+type NamedQuery = readonly [name: string, run: () => Promise<unknown>]
 
-/** What ethers reads of everything that can be asked about, at every block: values, and errors in the node's words. */
+/** Everything that ethers can read, at every block: values, and the node's errors. */
 export async function readWithEthers(
   provider: JsonRpcApiProvider,
   subject: QuerySubject,
@@ -35,7 +35,7 @@ export async function readWithEthers(
   const read: Record<string, unknown> = {}
   for (let index = 0; index < queries.length; index += BATCH_SIZE) {
     const batch = queries.slice(index, index + BATCH_SIZE)
-    const outcomes = await Promise.all(batch.map(async ([name, ask]) => [name, await outcomeOf(ask())]))
+    const outcomes = await Promise.all(batch.map(async ([name, run]) => [name, await outcomeOf(run())]))
     Object.assign(read, Object.fromEntries(outcomes))
   }
   return read
@@ -65,7 +65,7 @@ function queriesFor(provider: JsonRpcApiProvider, subject: QuerySubject): readon
   ]
 }
 
-/** What came of a question: a value, or the error that the node gave. */
+/** The result of a request: a value, or the node's error. */
 const outcomeOf = (answer: Promise<unknown>): Promise<unknown> =>
   answer.then(
     (value) => ({ value: JSON.parse(JSON.stringify(value ?? null)) }),

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { RpcCall } from './rpc-scenarios.ts'
 
 /**
- * What the results of the methods must be, as JSON Schemas. The rules are those of the Ethereum execution API
- * (github.com/ethereum/execution-apis, public domain under CC0 1.0), said again here field by field: which there are,
- * which must be there, and how each is written. Each place that goes beyond it, or asks for more, says so.
+ * JSON Schemas of the methods' results. The rules are those of the Ethereum execution API
+ * (github.com/ethereum/execution-apis, public domain under CC0 1.0), restated field by field: which fields exist, which are
+ * required, and their format. A comment marks each place that differs from it.
  */
 type Schema = z.core.JSONSchema.JSONSchema
 
@@ -23,7 +23,7 @@ const nullable = (schema: Schema): Schema => ({ oneOf: [NULL_SCHEMA, schema] })
 const listOf = (items: Schema): Schema => ({ type: 'array', items })
 const exactly = (value: string): Schema => ({ type: 'string', const: value })
 
-/** An object of these fields and no others; one whose name ends in a question mark may be missing. */
+/** An object with exactly these fields. A name that ends in a question mark is optional. */
 const strictObject = (fields: Readonly<Record<string, Schema>>): Schema => ({
   type: 'object',
   additionalProperties: false,
@@ -31,11 +31,11 @@ const strictObject = (fields: Readonly<Record<string, Schema>>): Schema => ({
   properties: Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name.replace('?', ''), schema])),
 })
 
-/** The chain's document has all of these in every log; the execution API demands no more than the transaction. */
+/** The chain's documentation has all of these in every log; the execution API requires only the transaction. */
 const log = strictObject({
   ...{ address, topics: { ...listOf(hash), maxItems: 4 }, data: bytes, removed: { type: 'boolean' } },
   ...{ blockNumber: uint, blockHash: hash, transactionHash: hash, transactionIndex: uint, logIndex: uint },
-  // Named by the chain's document as its own extension; newer editions of the execution API have it too.
+  // The chain's documentation calls this its own extension; newer editions of the execution API have it too.
   blockTimestamp: uint,
 })
 
@@ -46,7 +46,7 @@ const receipt = (extraFields: ExtraFields) =>
     ...{ cumulativeGasUsed: uint, gasUsed: uint, effectiveGasPrice: uint, logs: listOf(log), logsBloom: bloom },
     ...{ 'to?': nullable(address), 'contractAddress?': nullable(address), 'root?': hash },
     ...{ 'blobGasUsed?': uint, 'blobGasPrice?': uint },
-    // Both are named by the chain's document, so they must be there.
+    // The chain's documentation has both, so they are required.
     ...{ type: byte, status: uint },
     ...extraFields,
   })
@@ -54,7 +54,7 @@ const receipt = (extraFields: ExtraFields) =>
 const accessList = listOf(strictObject({ address, storageKeys: listOf(hash) }))
 const authorization = strictObject({ chainId: uint, nonce: uint, address, yParity: byte, r: uint, s: uint })
 
-/** Where a transaction stands, what all have, and how it is signed. */
+/** A transaction's place in a block, the common fields, and its signature. */
 const commonTransactionFields = {
   ...{ hash, from: address, blockHash: hash, blockNumber: uint, transactionIndex: uint, 'blockTimestamp?': uint },
   ...{ nonce: uint, gas: uint, value: uint, input: bytes, r: uint, s: uint },
@@ -93,28 +93,28 @@ const transaction: Schema = {
 
 const withdrawal = strictObject({ index: uint, validatorIndex: uint, address, amount: uint })
 
-/** Whether a block is still being built, and whether its transactions are given whole. */
+/** Whether a block is pending, and whether its transactions are full objects. */
 type BlockForm = { readonly pending?: boolean; readonly full?: boolean }
 
 const block = ({ pending = false, full = false }: BlockForm) =>
   strictObject({
-    // The chain's document says that both may be null while the block is being built; the execution API does not.
+    // According to the chain's documentation both may be null in the pending block; the execution API does not allow it.
     ...{ number: pending ? nullable(uint) : uint, hash: pending ? nullable(hash) : hash },
     ...{ parentHash: hash, sha3Uncles: hash, miner: address, stateRoot: hash, transactionsRoot: hash },
     ...{ receiptsRoot: hash, logsBloom: bloom, gasLimit: uint, gasUsed: uint, timestamp: uint, extraData: bytes },
     ...{ mixHash: hash, nonce: fixedBytes(8), size: uint, uncles: listOf(hash), 'totalDifficulty?': uint },
     transactions: listOf(full ? transaction : hash),
-    // These the chain's document has in every block; the execution API leaves them to the fork.
+    // The chain's documentation has these in every block; in the execution API they depend on the fork.
     ...{ difficulty: uint, baseFeePerGas: uint, withdrawalsRoot: hash, withdrawals: listOf(withdrawal) },
     ...{ blobGasUsed: uint, excessBlobGas: uint, parentBeaconBlockRoot: hash },
-    // Named by the chain's document, and not by every edition of the execution API.
+    // In the chain's documentation, and not in every edition of the execution API.
     requestsHash: hash,
   })
 
-/** What a node adds of its own to its receipts. */
+/** Fields that a node adds to its receipts. */
 type ExtraFields = Readonly<Record<string, Schema>>
 
-/** The schema of what a call is answered with. */
+/** The schema of a call's result. */
 function resultSchema({ method, params }: RpcCall, extraReceiptFields: ExtraFields): Schema {
   switch (method) {
     case 'eth_getBlockByNumber':
@@ -123,7 +123,7 @@ function resultSchema({ method, params }: RpcCall, extraReceiptFields: ExtraFiel
       return listOf(log)
     case 'eth_getBlockReceipts':
       return nullable(listOf(receipt(extraReceiptFields)))
-    // Bytes to the execution API; to the chain's document a word.
+    // Bytes in the execution API; a 32-byte word in the chain's documentation.
     case 'eth_getStorageAt':
       return hash
     case 'eth_getCode':
@@ -134,11 +134,11 @@ function resultSchema({ method, params }: RpcCall, extraReceiptFields: ExtraFiel
     case 'eth_blockNumber':
       return uint
     default:
-      throw new Error(`nobody wrote down what ${method} answers`)
+      throw new Error(`no schema for the result of ${method}`)
   }
 }
 
-/** Says what speaks against a result of a call; null where it is as its schema has it. */
+/** The schema error in a call's result; null where it fits. */
 export function resultChecker(call: RpcCall, extraReceiptFields: ExtraFields = {}): (result: unknown) => string | null {
   const schema = z.fromJSONSchema(resultSchema(call, extraReceiptFields))
   return (result) => {

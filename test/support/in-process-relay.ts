@@ -4,18 +4,18 @@ import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
 import { startRelay } from '../../src/relay.ts'
 
-/** A relay in this process, over real sockets, quick enough for tests. */
+/** A relay in this process, over real sockets, with intervals short enough for tests. */
 export type TestRelay = {
   readonly url: string
   readonly wsUrl: string
-  /** Resolves when the first list is on the board. */
+  /** Resolves when the relay has published its first list. */
   readonly listed: Promise<void>
   stop(): Promise<void>
 }
-/** What the relay needs to know of its upstream. */
+/** The upstream's addresses. */
 type Upstream = Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>
 
-/** In one process the listeners cannot read while a flood is told: what the relay may keep for them is no matter here. */
+/** Listeners in the same process cannot read while the relay publishes a flood, so the bounds of backlogs are raised. */
 const BACKLOG_BOUND_BYTES = String(64 * 2 ** 20)
 
 const fastSettings = {
@@ -28,14 +28,14 @@ const fastSettings = {
   DRAIN_MS: '1000',
 }
 
-/** Starts a relay on a devnet; resolves when its first list is on the board. */
+/** Starts a relay on a devnet. Resolves when it has published its first list. */
 export async function openRelay(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
   const relay = await openRelayBeforeList(devnet, settings)
   await relay.listed
   return relay
 }
 
-/** Starts a relay that may have to wait for its list. */
+/** Starts a relay without waiting for its list. */
 export async function openRelayBeforeList(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
   const parsed = readConfig([], {
     ...fastSettings,

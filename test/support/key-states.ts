@@ -3,7 +3,7 @@ import type { Devnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import type { Message } from './test-listener.ts'
 
-/** How each key that a listener heard of stands, as it must believe; fails where what it heard cannot be. */
+/** The state of each key according to what a listener received. Throws where the messages contradict each other. */
 export function keyStatesFrom(
   messages: readonly Message[],
 ): ReadonlyMap<string, 'preconfirmed' | 'sealed' | 'retracted'> {
@@ -21,26 +21,26 @@ export function keyStatesFrom(
     if (!('prev' in update)) continue
     if (update.type === 'retract' || update.type === 'amend') {
       const state = states.get(update.key)
-      if (!state || state === 'retracted') fail(update, 'it was not alive')
-      if (lastIds.get(update.key) !== update.was) fail(update, `was is ${lastIds.get(update.key)}`)
+      if (!state || state === 'retracted') fail(update, 'its key is not open or sealed')
+      if (lastIds.get(update.key) !== update.was) fail(update, `was should be ${lastIds.get(update.key)}`)
       if (update.type === 'retract') {
         states.set(update.key, 'retracted')
-        // What is folded into it has no retraction of its own.
+        // A part has no retract of its own.
         for (const key of [...parts]) if (transactionPart(key) === transactionPart(update.key)) forget(key)
       } else lastIds.set(update.key, update.id)
     } else if (update.type === 'seal') {
       const digest = createHash('sha256').update(update.keys.join('\n')).digest('hex').slice(0, 32)
-      if (update.digest !== digest) fail(update, `its digest is ${digest}`)
+      if (update.digest !== digest) fail(update, `its digest should be ${digest}`)
       if (update.count !== update.keys.length) fail(update, 'its count is wrong')
       for (const [at, key] of update.keys.entries()) {
         const state = states.get(key)
         if (update.types[at] === 'part') parts.add(key)
-        else if (!state || state === 'retracted') fail(update, `${key} was not alive`)
+        else if (!state || state === 'retracted') fail(update, `${key} is not open or sealed`)
         states.set(key, 'sealed')
       }
     } else if ('stage' in update && 'key' in update && update.key && update.stage) {
       const state = states.get(update.key)
-      if (state && state !== 'retracted') fail(update, `it was told as ${state}`)
+      if (state && state !== 'retracted') fail(update, `its key is already ${state}`)
       states.set(update.key, update.stage === 'sealed' ? 'sealed' : 'preconfirmed')
       lastIds.set(update.key, update.id)
     }
@@ -50,11 +50,11 @@ export function keyStatesFrom(
 
 const transactionPart = (key: string): string => key.slice(0, key.lastIndexOf('-'))
 
-/** The keys that are alive, by how they stand. */
+/** The keys that are not retracted, by state. */
 export const keysInState = (messages: readonly Message[], state: 'preconfirmed' | 'sealed'): readonly string[] =>
-  [...keyStatesFrom(messages)].flatMap(([key, now]) => (now === state ? [key] : [])).toSorted()
+  [...keyStatesFrom(messages)].flatMap(([key, current]) => (current === state ? [key] : [])).toSorted()
 
-/** The sealed logs of the listed tokens above a block, by the chain itself. */
+/** The sealed logs of the listed tokens above a block, from the chain itself. */
 export function sealedKeysOnChain({ chain, tokens }: Devnet, after: number): readonly string[] {
   const listed = new Set<string>(tokens.map(({ address }) => address.toLowerCase()))
   const keys: string[] = []

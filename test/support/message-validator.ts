@@ -2,12 +2,12 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { publishedSchemas } from '../../src/docs/schemas.ts'
 import { Request } from '../../src/protocol/requests.ts'
 
-/** Judges by the schemas that are served, with a validator that knows nothing of how they were made. */
+/** Validates with the served schemas, through a validator that is independent of how they were made. */
 
 const ajv = new Ajv2020({ strict: true, allErrors: false })
 const validators = new Map([...publishedSchemas()].map(([type, schema]) => [type, ajv.compile(schema)]))
 
-/** What the published schema of its type has against a message; null where it has nothing. */
+/** The error of a message against the published schema of its type; null where it fits. */
 export function findSchemaError(message: unknown): string | null {
   const type = typeof message === 'object' && message !== null && 'type' in message ? String(message.type) : ''
   const validate = validators.get(type)
@@ -15,14 +15,14 @@ export function findSchemaError(message: unknown): string | null {
   return validate(message) ? null : ajv.errorsText(validate.errors)
 }
 
-/** Fails where a message is not as the published schema of its type says. */
+/** Fails where a message does not fit the published schema of its type. */
 export function assertValidMessage<Message>(message: Message): Message {
   const error = findSchemaError(message)
   if (error !== null) throw new Error(`${error}: ${JSON.stringify(message)}`)
   return message
 }
 
-/** Fails where the service would take what a client says, and its published schema would not. */
+/** Fails where the service accepts a client's message that its published schema rejects. */
 export function assertValidRequest(message: unknown): void {
   if (Request.safeParse(message).success) assertValidMessage(message)
 }

@@ -1,10 +1,10 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { openApi } from '../../src/docs/openapi.ts'
 
-/** Judges plain HTTP answers by the OpenAPI document, with a validator that knows nothing of how it was made. */
+/** Validates HTTP answers by the OpenAPI document, through a validator that is independent of how it was made. */
 
 const document = JSON.parse(JSON.stringify(openApi()))
-// The document's own words are none of JSON Schema's.
+// Keywords of the document that JSON Schema does not know.
 const ajv = new Ajv2020({ strict: false })
 ajv.addSchema(document, 'openapi.json')
 
@@ -30,7 +30,7 @@ function validatorFor(schema: unknown): ValidateFunction {
   return validate
 }
 
-/** An answer as it came. */
+/** An answer as received. */
 export type Answer = {
   readonly method?: string | undefined
   readonly path: string
@@ -39,27 +39,27 @@ export type Answer = {
   readonly text: string
 }
 
-/** What the document has against an answer; null where it has nothing. */
+/** The error of an answer against the document; null where it fits. */
 export function findAnswerError({ method = 'GET', path, status, type, text }: Answer): string | null {
   if (method === 'OPTIONS') return null
   const media = type?.split(';')[0] ?? ''
   const route = paths.find(({ shape }) => shape.test(path))
   const operation = route?.methods[method === 'HEAD' ? 'get' : method.toLowerCase()]
-  // What is at no path, and what a path does not answer, is refused like everything else.
+  // Unknown paths, and methods that a path lacks, get the common error answer.
   const documented = operation?.responses[status] ?? (status >= 400 ? refusedResponse : undefined)
-  if (!documented) return `${method} ${path} is not said to answer ${status}`
+  if (!documented) return `the document has no status ${status} for ${method} ${path}`
   const response: Response = documented.$ref
     ? document.components.responses[documented.$ref.split('/').at(-1) ?? '']
     : documented
   if (text === '') return null
   const schema = response.content?.[media]?.schema
-  if (!schema) return `${method} ${path} is not said to answer ${status} as ${media || 'anything'}`
+  if (!schema) return `the document has no ${media || 'body'} for ${method} ${path} with status ${status}`
   const validate = validatorFor(schema)
   const failed = parseBodies(media, text).find((body) => !validate(body))
   return failed === undefined ? null : `${ajv.errorsText(validate.errors)}: ${JSON.stringify(failed)}`
 }
 
-/** What is judged of an answer: the JSON of it, line by line where it has lines, event by event where it has events. */
+/** The JSON values in an answer: the body, or each line, or each event. */
 function parseBodies(media: string, text: string): readonly unknown[] {
   if (media === 'application/x-ndjson')
     return text
@@ -71,7 +71,7 @@ function parseBodies(media: string, text: string): readonly unknown[] {
   return media.endsWith('json') ? [JSON.parse(text)] : [text]
 }
 
-/** Fails where an answer is not as the document says. */
+/** Fails where an answer does not fit the document. */
 export function assertDocumented(answer: Answer): void {
   const failed = findAnswerError(answer)
   if (failed !== null) throw new Error(failed)

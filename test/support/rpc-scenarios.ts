@@ -7,31 +7,31 @@ import { openDevnet, openRelayFor, type TestStack, transfer } from './test-stack
 
 type Hex = `0x${string}`
 
-/** How a condition is looked at: soon, and not for ever; reaching the end is a failure, never a pause. */
+/** How a condition is polled. Reaching the timeout is a failure. */
 export const WAIT_OPTIONS = { timeout: 10_000, interval: 5 }
 
-/** Whoever asks as fast as a test does would be asked to come back slower. */
+/** A test sends requests faster than the default rate limit allows. */
 export const highRpcRate = { RPC_RATE: '10000' }
 
-/** Where JSON-RPC is served, over both carriers: by the relay, or by the node behind it. */
+/** Where JSON-RPC is served, over HTTP and WebSocket: by the relay, or by the node behind it. */
 export type RpcEndpoint = { readonly url: string; readonly wsUrl: string }
 
-/** The relay's door. */
+/** The relay's endpoint. */
 export const relayEndpoint = ({ url }: { readonly url: string }): RpcEndpoint => ({
   url: `${url}/rpc`,
   wsUrl: `${url.replace('http', 'ws')}/rpc`,
 })
 
-/** The node's door. */
+/** The node's endpoint. */
 export const nodeEndpoint = ({ rpcUrl, wsUrl }: { readonly rpcUrl: string; readonly wsUrl: string }): RpcEndpoint => ({
   url: rpcUrl,
   wsUrl,
 })
 
-/** The tags that a block may be named by. */
+/** The block tags. */
 export const blockTagNames = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const
 
-/** What is asked about: somebody who did something, a token and where it counts its supply, a block that holds a log. */
+/** What the calls are about: an active account, a token and its storage slot of the supply, and a block with a log. */
 export type QuerySubject = {
   readonly account: Hex
   readonly token: Hex
@@ -39,14 +39,14 @@ export type QuerySubject = {
   readonly block: { readonly number: number; readonly hash: Hex }
 }
 
-/** So many accounts that never did anything. */
+/** Accounts without a transaction. */
 export const unusedAddresses = (count: number): readonly Hex[] =>
   Array.from({ length: count }, (_, at): Hex => `0x${(at + 1).toString(16).padStart(40, 'c')}`)
 
-/** A call as it stands in a request. */
+/** A call in a request. */
 export type RpcCall = { readonly method: string; readonly params: readonly unknown[] }
 
-/** The seven methods, each with every way of naming a block that it takes, and the two beside them. */
+/** The seven methods, each with every way to name a block, and two more. */
 export function callsOfAllMethods({ account, token, slot, block }: QuerySubject): readonly RpcCall[] {
   const number: Hex = `0x${block.number.toString(16)}`
   const numbersAndTags = [...blockTagNames, number]
@@ -73,7 +73,7 @@ export function callsOfAllMethods({ account, token, slot, block }: QuerySubject)
   ]
 }
 
-/** A devnet that rests, with something sealed and something pre-confirmed, a relay on it, and what to ask about. */
+/** A devnet at rest with sealed and pre-confirmed logs, a relay on it, and what the calls are about. */
 export async function openIdleStack(
   settings: Record<string, string> = {},
 ): Promise<TestStack & { subject: QuerySubject }> {
@@ -89,7 +89,7 @@ export async function openIdleStack(
   return { devnet, relay, subject: { account: devnet.custodian, token, slot: '0x2', block: { number, hash } } }
 }
 
-/** Some blocks with movements of two tokens, and one without. */
+/** Blocks with movements of two tokens, and one without. */
 export function produceBlocks(stack: Pick<TestStack, 'devnet'>): void {
   for (const times of [1, 2]) {
     transfer(stack, 'AAPLc', times)
@@ -102,9 +102,11 @@ export function produceBlocks(stack: Pick<TestStack, 'devnet'>): void {
 }
 
 const sealedBlocksAbove = ({ chain }: Devnet, after: number) =>
-  Array.from({ length: chain.head.number - after }, (_, at) => chain.block(after + 1 + at)).filter((one) => one != null)
+  Array.from({ length: chain.head.number - after }, (_, at) => chain.block(after + 1 + at)).filter(
+    (block) => block != null,
+  )
 
-/** The hashes of the sealed blocks above one. */
+/** The hashes of the sealed blocks above a number. */
 export const blockHashesAbove = (devnet: Devnet, after: number): readonly string[] =>
   sealedBlocksAbove(devnet, after).map(({ hash }) => hash)
 
@@ -114,15 +116,15 @@ export const logsAbove = (devnet: Devnet, after: number, symbol?: string): reado
     .flatMap(({ logs }) => logs)
     .filter(({ address }) => symbol === undefined || address === devnet.list.addressOf(symbol))
 
-/** Where each of them is. */
+/** The places of logs. */
 export const logPositionsAbove = (...which: Parameters<typeof logsAbove>): readonly string[] =>
   logsAbove(...which).map(logPosition)
 
-/** Where a log is, which no other is; in hex or as a number, as clients have it. */
+/** The unique place of a log. Clients have it in hex or as numbers. */
 export const logPosition = ({ blockHash, logIndex }: { readonly blockHash?: unknown; readonly logIndex?: unknown }) =>
   `${blockHash} ${Number(logIndex)}`
 
-/** Posts a call; the JSON that comes back. */
+/** Posts a call. Returns the JSON of the answer. */
 async function post({ url }: RpcEndpoint, call: RpcCall): Promise<unknown> {
   const response = await fetch(url, {
     method: 'POST',
@@ -132,22 +134,25 @@ async function post({ url }: RpcEndpoint, call: RpcCall): Promise<unknown> {
   return await response.json()
 }
 
-/** Resolves when two doors know the same chain: the newest sealed block, and what is pre-confirmed. */
-export async function waitForSameChain(one: RpcEndpoint, other: RpcEndpoint): Promise<void> {
+/** Resolves when two endpoints know the same newest sealed block and the same pre-confirmed logs. */
+export async function waitForSameChain(first: RpcEndpoint, second: RpcEndpoint): Promise<void> {
   const blocks = ['latest', 'pending'].map((at) => ({ method: 'eth_getBlockByNumber', params: [at, false] }))
   const chainSeenBy = async (endpoint: RpcEndpoint) =>
     JSON.stringify(await Promise.all(blocks.map((block) => post(endpoint, block))))
-  await until(async () => (await chainSeenBy(one)) === (await chainSeenBy(other)), 'that both know the same chain')
+  await until(
+    async () => (await chainSeenBy(first)) === (await chainSeenBy(second)),
+    'both endpoints to know the same chain',
+  )
 }
 
-/** Resolves once a condition holds. */
+/** Resolves when a condition holds. */
 export async function until(condition: () => boolean | Promise<boolean>, description: string): Promise<void> {
   await vi.waitUntil(condition, WAIT_OPTIONS).catch(() => {
-    throw new Error(`waited in vain for ${description}`)
+    throw new Error(`timed out waiting for ${description}`)
   })
 }
 
-/** A wire to a door, which can be cut; and how often somebody came over it. */
+/** A TCP proxy for an endpoint that can be cut. It counts connections. */
 export async function openCuttableProxy({
   wsUrl,
 }: RpcEndpoint): Promise<{ wsUrl: string; calls: () => number; cut: () => void }> {

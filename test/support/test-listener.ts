@@ -4,7 +4,7 @@ import { Notice } from '../../src/protocol/notices.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import { assertValidMessage, assertValidRequest } from './message-validator.ts'
 
-/** What a listener heard: the message, the text it came in, and the `id:` and `event:` lines where there are such. */
+/** A received message: the value, its text, and the `id:` and `event:` lines where there are any. */
 export type ReceivedMessage = {
   readonly message: Message
   readonly text: string
@@ -17,10 +17,10 @@ export type MessageOf<Type extends Message['type']> = Extract<Message, { type: T
 /** How a WebSocket ended. */
 export type CloseResult = { readonly code: number; readonly reason: string }
 
-/** Longer than anything that a test waits for takes; reaching it is a failure, never a pause. */
+/** Longer than any wait in a test. Reaching it is a failure. */
 const WAIT_TIMEOUT_MS = 10_000
 
-/** One who listens: everything that was heard, and the wait for what is still to come. */
+/** A listener: everything it has received, and waiting for what comes. */
 export class TestListener {
   readonly received: ReceivedMessage[] = []
   readonly closed: Promise<CloseResult>
@@ -37,7 +37,7 @@ export class TestListener {
     })
   }
 
-  /** Takes a message in, and fails the test if it is not as the contract says, field by field and in order. */
+  /** Records a message. Fails the test if it does not fit the contract, field by field and in order. */
   receive(text: string, lines: { id?: string | undefined; event?: string | undefined } = {}): void {
     this.received.push({ message: parseMessage(text), text, ...lines })
     for (const check of this.#watchers) check()
@@ -51,31 +51,33 @@ export class TestListener {
     return this.received.map(({ message }) => message)
   }
 
-  /** All messages of a type heard so far. */
+  /** All messages of a type so far. */
   messagesOf<Type extends Message['type']>(type: Type): readonly MessageOf<Type>[] {
     return this.messages.filter((message): message is MessageOf<Type> => message.type === type)
   }
 
-  /** The first message of a type that fits, heard or still to come. */
+  /** The first matching message of a type, already received or still to come. */
   async waitFor<Type extends Message['type']>(
     type: Type,
     matches: (message: MessageOf<Type>) => boolean = () => true,
   ): Promise<MessageOf<Type>> {
     const found = () => this.messagesOf(type).find(matches)
-    await this.until(() => found() !== undefined, `a fitting ${type}`)
+    await this.until(() => found() !== undefined, `a matching ${type}`)
     const message = found()
     if (!message) throw new Error('unreachable')
     return message
   }
 
-  /** Resolves once a condition over what was heard holds. */
-  until(condition: () => boolean, description = 'what was waited for'): Promise<void> {
+  /** Resolves when a condition over the received messages holds. */
+  until(condition: () => boolean, description = 'the awaited messages'): Promise<void> {
     if (condition()) return Promise.resolve()
     return new Promise((resolve, reject) => {
       const timeout = setTimeout(() => {
         this.#watchers.delete(check)
         reject(
-          new Error(`did not hear ${description}; heard ${this.messages.map((message) => message.type).join(' ')}`),
+          new Error(
+            `did not receive ${description}; received ${this.messages.map((message) => message.type).join(' ')}`,
+          ),
         )
       }, WAIT_TIMEOUT_MS)
       const check = () => {
@@ -88,7 +90,7 @@ export class TestListener {
     })
   }
 
-  /** Says something: text and bytes as they are, anything else as JSON. */
+  /** Sends text and bytes as they are, and anything else as JSON. */
   send(message: unknown): void {
     if (typeof message === 'string' || message instanceof Uint8Array) return this.#send(message)
     assertValidRequest(message)
@@ -102,13 +104,13 @@ export class TestListener {
 
 function parseMessage(text: string): Message {
   const parsed: { type: string } = JSON.parse(text)
-  const schema = [...Update.options, ...Notice.options].find((one) => one.shape.type.value === parsed.type)
-  if (!schema) throw new Error(`a message of unknown type: ${text}`)
+  const schema = [...Update.options, ...Notice.options].find((option) => option.shape.type.value === parsed.type)
+  if (!schema) throw new Error(`unknown message type: ${text}`)
   const message = schema.parse(assertValidMessage(parsed))
   const order = Object.keys(schema.shape)
   const fields = Object.keys(parsed)
   const positions = fields.map((field) => order.indexOf(field))
-  if (positions.includes(-1)) throw new Error(`a field that the contract does not name: ${text}`)
+  if (positions.includes(-1)) throw new Error(`unknown field: ${text}`)
   if (positions.some((position, index) => index > 0 && position < (positions[index - 1] ?? 0)))
     throw new Error(`fields out of order: ${text}`)
   return message
@@ -122,7 +124,7 @@ export async function listenWs(
   const socket = new WebSocket(url, options.protocols ?? [], { headers: options.headers ?? {} })
   const listener = new TestListener({ close: () => socket.terminate(), send: (data) => socket.send(data) })
   socket.on('message', (data, isBinary) => {
-    if (isBinary) throw new Error('a binary message')
+    if (isBinary) throw new Error('unexpected binary message')
     listener.receive(String(data))
   })
   socket.on('close', (code, reason) => listener.markClosed({ code, reason: String(reason) }))
@@ -133,34 +135,34 @@ export async function listenWs(
   return listener
 }
 
-/** Listens over SSE, read by an independent parser. */
+/** Listens over SSE, with an independent parser. */
 export async function listenSse(url: string, headers: Record<string, string> = {}): Promise<TestListener> {
-  const { ear, body } = await openStream(url, headers)
-  const parser = createParser({ onEvent: ({ data, id, event }) => ear.receive(data, { id, event }) })
-  void readBody(body, ear, (text) => parser.feed(text))
-  return ear
+  const { listener, body } = await openStream(url, headers)
+  const parser = createParser({ onEvent: ({ data, id, event }) => listener.receive(data, { id, event }) })
+  void readBody(body, listener, (text) => parser.feed(text))
+  return listener
 }
 
 /** Listens to NDJSON. */
 export async function listenNdjson(url: string, headers: Record<string, string> = {}): Promise<TestListener> {
-  const { ear, body } = await openStream(url, { accept: 'application/x-ndjson', ...headers })
+  const { listener, body } = await openStream(url, { accept: 'application/x-ndjson', ...headers })
   let rest = ''
-  void readBody(body, ear, (text) => {
+  void readBody(body, listener, (text) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) ear.receive(line)
+    for (const line of lines) listener.receive(line)
   })
-  return ear
+  return listener
 }
 
 async function openStream(
   url: string,
   headers: Record<string, string>,
-): Promise<{ ear: TestListener; body: ReadableStream<Uint8Array> }> {
+): Promise<{ listener: TestListener; body: ReadableStream<Uint8Array> }> {
   const abort = new AbortController()
   const response = await fetch(url, { headers, signal: abort.signal })
   if (response.status !== 200 || !response.body) throw new Error(`HTTP ${response.status}: ${await response.text()}`)
-  return { ear: new TestListener({ close: () => abort.abort() }), body: response.body }
+  return { listener: new TestListener({ close: () => abort.abort() }), body: response.body }
 }
 
 async function readBody(

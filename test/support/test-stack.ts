@@ -5,13 +5,13 @@ import { openRelay, type TestRelay } from './in-process-relay.ts'
 import { assertDocumented } from './openapi-validator.ts'
 import { listenNdjson, type Message, type ReceivedMessage, type TestListener } from './test-listener.ts'
 
-/** A chain and a relay that listens to it. */
+/** A chain and a relay that follows it. */
 export type TestStack = { readonly devnet: Devnet; readonly relay: TestRelay }
 
-/** Whatever has to be undone when a test is over: the test itself, or its context where tests run side by side. */
+/** Runs cleanups: the current test, or its context where tests run concurrently. */
 export type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
-/** A devnet where nothing happens by itself, with a relay that is pushed its logs; both end with the test. */
+/** A devnet at rest, and a relay with a live subscription to its logs. Both end with the test. */
 export async function openTestStack(
   settings: Record<string, string> = {},
   { onTestFinished: atEnd }: TestLifecycle = { onTestFinished },
@@ -22,7 +22,7 @@ export async function openTestStack(
   const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false${key}`)
   await listener.waitFor('status', ({ source }) => source === 'pendingLogs')
   listener.close()
-  // Who listened in vain must not be counted among those of the test.
+  // The listener that only waits here must not count among those of the test.
   while (!(await fetchDocumented(`${relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="ndjson"} 0'));
   return { devnet, relay }
 }
@@ -46,13 +46,13 @@ export async function openRelayFor(
   return relay
 }
 
-/** Transfers so many times in one flashblock; one unit more each time, so that each can be told from the others. */
+/** Makes transfers in one flashblock, each one unit larger than the one before, so that they differ. */
 export function transfer({ devnet }: Pick<TestStack, 'devnet'>, symbol = 'AAPLc', times = 1, raw = 100_000_000n): void {
   for (let time = 0; time < times; time += 1) devnet.transfer({ symbol, raw: raw + BigInt(time) })
   devnet.makeFlashblock()
 }
 
-/** One who hears everything there is, of every token. */
+/** A listener that selects everything. */
 export async function listenToAll({ relay }: Pick<TestStack, 'relay'>, since = 'now'): Promise<TestListener> {
   const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=*&snapshot=false&since=${since}`)
   onTestFinished(() => listener.close())
@@ -60,11 +60,11 @@ export async function listenToAll({ relay }: Pick<TestStack, 'relay'>, since = '
   return listener
 }
 
-/** What a listener heard of the tape, leaving out what its connection said of itself. */
+/** The updates that a listener received, without messages about the connection. */
 export const tapeUpdatesOf = (listener: TestListener): readonly Update[] =>
   listener.messages.filter((message): message is Update => 'prev' in message)
 
-/** The keys of what moved, in the order in which it was heard. */
+/** The keys of movements, in the order received. */
 export const movementKeysOf = (listener: TestListener): readonly string[] =>
   tapeUpdatesOf(listener).flatMap((update) =>
     update.type === 'transfer' || update.type === 'mint' || update.type === 'burn' ? [update.key] : [],
@@ -73,10 +73,10 @@ export const movementKeysOf = (listener: TestListener): readonly string[] =>
 export const messageTypesOf = (received: readonly ReceivedMessage[]): readonly Message['type'][] =>
   received.map(({ message }) => message.type)
 
-/** The number in a position. Only tests look into it; to a client it is opaque. */
+/** The number in a position. Only tests read it; for a client it is opaque. */
 export const sequenceOf = (position: string | null | undefined): number => Number(position?.split('.')[1] ?? Number.NaN)
 
-/** Asks over plain HTTP; the status, the headers and the JSON that came. It must be as the OpenAPI document says. */
+/** Sends an HTTP request. Returns status, headers and JSON, after validation by the OpenAPI document. */
 export async function fetchDocumented(url: string, init: RequestInit = {}) {
   const response = await fetch(url, init)
   const text = await response.text()

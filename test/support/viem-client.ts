@@ -10,14 +10,14 @@ import {
 import { onTestFinished } from 'vitest'
 import { blockTagNames, callsOfAllMethods, type QuerySubject, type RpcEndpoint, until } from './rpc-scenarios.ts'
 
-/** The ways in which viem asks. */
+/** How viem sends requests. */
 export const viemTransports = ['http', 'http in batches', 'webSocket'] as const
 type ViemTransport = (typeof viemTransports)[number]
 
-/** As many as one batch may hold. */
+/** The most that one batch may contain. */
 const BATCH_SIZE = 50
 
-/** A client as viem makes it, pointed at a door; closed with the test. */
+/** A viem client for an endpoint. It is closed after the test. */
 export function viemClientFor(endpoint: RpcEndpoint, transport: ViemTransport): PublicClient {
   switch (transport) {
     case 'http':
@@ -29,7 +29,7 @@ export function viemClientFor(endpoint: RpcEndpoint, transport: ViemTransport): 
   }
 }
 
-/** A client over a WebSocket, closed with the test. */
+/** A client over a WebSocket, closed after the test. */
 export function viemWebSocketClient(
   { wsUrl }: Pick<RpcEndpoint, 'wsUrl'>,
   config: WebSocketTransportConfig = {},
@@ -39,27 +39,27 @@ export function viemWebSocketClient(
   return client
 }
 
-/** Resolves when a client has so many subscriptions, none of them among those that it had before. */
+/** Resolves when a client has this many subscriptions that it did not have before. */
 export async function waitForSubscriptions(
   client: PublicClient<WebSocketTransport>,
   count: number,
   before: readonly unknown[] = [],
 ): Promise<readonly unknown[]> {
   const { subscriptions } = await client.transport.getRpcClient()
-  const newSubscriptions = () => [...subscriptions.values()].filter((one) => !before.includes(one))
+  const newSubscriptions = () => [...subscriptions.values()].filter((subscription) => !before.includes(subscription))
   await until(() => newSubscriptions().length === count, `${count} subscriptions`)
   return newSubscriptions()
 }
 
-/** What a raw subscription brings. */
+/** A notification of a raw subscription. */
 export type ViemNotification = Readonly<Record<string, unknown>>
 
-/** Subscribes as a client does that knows of no such kind; what comes, in order. */
+/** Subscribes to a kind that viem does not know. Collects the notifications in order. */
 export async function collectNotifications(client: PublicClient<WebSocketTransport>, params: readonly unknown[]) {
   const results: ViemNotification[] = []
   const failures: unknown[] = []
   await client.transport.subscribe({
-    // To viem there are no pending logs.
+    // viem has no type for pendingLogs.
     params: params as never,
     onData: ({ result }) => results.push(result),
     onError: (failure: unknown) => failures.push(failure),
@@ -72,7 +72,7 @@ type BlockReference =
   | { blockNumber: bigint }
   | { blockHash: `0x${string}` }
 
-/** What viem reads of everything that can be asked about, at every block: values, and errors in the node's words. */
+/** Everything that viem can read, at every block: values, and the node's errors. */
 export async function readWithViem(
   client: PublicClient,
   subject: QuerySubject,
@@ -123,7 +123,7 @@ function readBlocksAt(
   }
 }
 
-/** What came of a question: a value, or the error that the node gave. */
+/** The result of a request: a value, or the node's error. */
 export const outcomeOf = (answer: Promise<unknown>): Promise<unknown> =>
   answer.then(
     (value) => ({ value }),

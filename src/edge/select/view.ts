@@ -17,6 +17,8 @@ import type { Token } from '../../tokens/token.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
+type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
+
 /** The current token table, chain head and source, read from the notes beside the tape. */
 export class View {
   readonly #tokens = new Map<string, Token>()
@@ -27,7 +29,7 @@ export class View {
   #listed: readonly Token[] | null = null
   #head: Head
   #sealedAt: number | null = null
-  #status: Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
+  #status: ReportedStatus
 
   constructor(tape: NoteReader) {
     this.#head = unknownHead

@@ -8,11 +8,11 @@ import { RetractReasons } from './retract-reasons.ts'
 
 type Seal = Extract<Update, { type: 'seal' }>
 
-/** The order in which one settled block is told. */
-const phaseOrder = { retract: 0, amend: 1, told: 2, seal: 3 } as const
+/** The order of messages within one settled block. */
+const phaseOrder = { retract: 0, amend: 1, sealed: 2, seal: 3 } as const
 type Phase = keyof typeof phaseOrder
 
-/** One block as it is settled on the tape. */
+/** One block while its settlement is on the tape. */
 type BlockInProgress = {
   readonly number: number
   readonly hash: string | null
@@ -21,13 +21,13 @@ type BlockInProgress = {
     readonly key: string
     readonly address: string
     readonly late: boolean
-    readonly place: number
+    readonly logIndex: number
   }[]
   readonly seals: Seal[]
   readonly ended: Set<string>
 }
 
-/** I4: what is told of one settled block comes whole and in order, and leaves nothing open. Keeps the lives. */
+/** I4: the messages of one settled block are complete and in order, and leave no key open. Tracks all keys. */
 export class BlockSettlement implements Law {
   readonly lifecycles: KeyLifecycles
   /** The last seal of each token and block number. */
@@ -35,7 +35,7 @@ export class BlockSettlement implements Law {
   readonly #context: LawContext
   readonly #reasons: RetractReasons
   #current: BlockInProgress | null = null
-  /** A block of this turn that others were put right after: nothing more may come of it. */
+  /** A block of this batch that a correction of another block interrupted: nothing more of it may follow. */
   #interrupted: BlockInProgress | null = null
 
   constructor(context: LawContext) {
@@ -55,15 +55,15 @@ export class BlockSettlement implements Law {
       if (update.stage === 'preconfirmed') this.#checkPreconfirmed(update.id, update.block.number)
       this.lifecycles.publish(update)
       if (update.stage === 'preconfirmed') return
-      const block = this.#blockInProgress(update.block.number, update.block.hash, 'told', update.id)
+      const block = this.#blockInProgress(update.block.number, update.block.hash, 'sealed', update.id)
       const { key, address, late } = update
-      block.published.push({ key, address, late, place: update.tx.log_index })
+      block.published.push({ key, address, late, logIndex: update.tx.log_index })
     } else if (update.type === 'retract') {
       const block = this.#blockInProgress(update.block.number, update.block.hash, 'retract', update.id)
       const ended = this.lifecycles.retract(update)
       block.ended.add(update.key)
       if (ended) this.#reasons.checkRetract(update, ended)
-      // Another block has shown that what was sealed is not so: the former one may come back, and be sealed again.
+      // The sealed content was wrong because another block took its place. The old block may return and be sealed again.
       const name = `${update.block.number} ${update.address}`
       if (this.seals.get(name)?.block.hash !== update.block.hash) this.seals.delete(name)
     } else if (update.type === 'amend') {
@@ -77,7 +77,7 @@ export class BlockSettlement implements Law {
     }
   }
 
-  /** What is sealed and stays so may be put right whenever it is known to be wrong, but not in the midst of another block. */
+  /** A sealed fact may be corrected whenever it is known to be wrong, but not between the messages of another block. */
   #isCorrection(fact: AmendedFact): boolean {
     const { key, block } = fact
     const lifecycle = this.lifecycles.all.get(key)
@@ -85,7 +85,7 @@ export class BlockSettlement implements Law {
     if (current && current.number === block.number && current.hash === block.hash) return false
     if (lifecycle?.state !== 'sealed' || lifecycle.hash !== block.hash || lifecycle.text !== publishedText(fact))
       return false
-    // One that holds nothing any more ends without a seal.
+    // A block that contains nothing any more ends without a seal.
     if (current && current.phase !== 'seal') {
       this.#finishBlock()
       this.#interrupted = current
@@ -93,7 +93,7 @@ export class BlockSettlement implements Law {
     return true
   }
 
-  /** A block that was settled as it still stands has nothing pre-confirmed any more. */
+  /** A settled block that is still canonical has no more pre-confirmed messages. */
   #checkPreconfirmed(id: string, number: number): void {
     const { violation, chain } = this.#context
     const canonicalHash = chain.block(number)?.hash
@@ -108,13 +108,13 @@ export class BlockSettlement implements Law {
     const current = this.#current
     if (current && current.number === number && current.hash === hash) {
       if (phaseOrder[phase] < phaseOrder[current.phase])
-        violation('I4', `${id}: a ${phase} after a ${current.phase} of block ${number}`)
+        violation('I4', `${id}: ${phase} after ${current.phase} in block ${number}`)
       current.phase = phase
       return current
     }
     this.#finishBlock()
     if (this.#interrupted?.number === number && this.#interrupted.hash === hash)
-      violation('I4', `${id}: others were put right in the midst of block ${number}`)
+      violation('I4', `${id}: a correction interrupts block ${number}`)
     if (hash === null) violation('I4', `${id} settles block ${number} without a hash`)
     const block: BlockInProgress = { number, hash, phase, published: [], seals: [], ended: new Set() }
     this.#current = block
@@ -127,17 +127,18 @@ export class BlockSettlement implements Law {
     const truth = this.lifecycles.blockOf(block.hash)
     if (!truth || truth.number !== block.number)
       return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
-    // A head that was pushed without a readable time leaves it unknown.
+    // A pushed head without a readable time leaves the block's time unknown.
     const time = blockTime(block)
-    if (time !== null && time !== truth.timestamp) violation('I3', `${id} is of ${block.timestamp}`)
+    if (time !== null && time !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
     const expected = truth.logs.filter((log) => log.content.address === address).map((log) => log.key)
     if (keys.join() !== expected.join())
       violation('I4', `${id} seals ${address} in block ${block.number}: ${keys.join()}, not ${expected.join()}`)
     const digest = createHash('sha256').update(expected.join('\n')).digest('hex').slice(0, 32)
     if (seal.digest !== digest) violation('I4', `${id}: digest ${seal.digest}, not ${digest}`)
     if (seal.count !== expected.length) violation('I4', `${id}: count ${seal.count}, not ${expected.length}`)
-    if (seals.some((other) => other.address === address)) violation('I4', `${id}: ${address} is sealed twice at once`)
-    const late = published.filter((one) => one.address === address && one.late).map(({ key }) => key)
+    if (seals.some((other) => other.address === address))
+      violation('I4', `${id}: ${address} has two seals in one block`)
+    const late = published.filter((fact) => fact.address === address && fact.late).map(({ key }) => key)
     if (seal.late_keys.join() !== late.join())
       violation('I4', `${id}: late ${seal.late_keys.join()}, not ${late.join()}`)
     const types = keys.map((key) => (this.#isPart(key, seal) ? 'part' : this.lifecycles.seal(key, seal)?.type))
@@ -150,13 +151,13 @@ export class BlockSettlement implements Law {
     seals.push(seal)
   }
 
-  /** Whether the block folds a log into another: then nothing is told of it any more. */
+  /** Whether the block folds this log into another: then it is not published by itself. */
   #isPart(key: string, { id, block }: Seal): boolean {
     const { violation } = this.#context
     if (!this.lifecycles.expectedLogOf(block.hash, key)?.isPart) return false
     const lifecycle = this.lifecycles.all.get(key)
     if (lifecycle && lifecycle.state !== 'retracted')
-      violation('I17', `${id}: ${key} is part of another and ${lifecycle.state}`)
+      violation('I17', `${id}: ${key} is part of another log and ${lifecycle.state}`)
     return true
   }
 
@@ -166,9 +167,10 @@ export class BlockSettlement implements Law {
     this.#current = null
     const { violation } = this.#context
     const { number, hash, published, seals } = block
-    for (const [nth, { key, place }] of published.entries()) {
-      if (place <= (published[nth - 1]?.place ?? -1)) violation('I4', `${key} is told out of log order`)
-      if (!seals.some((seal) => seal.keys.includes(key))) violation('I4', `${key} is told as sealed without a seal`)
+    for (const [nth, { key, logIndex }] of published.entries()) {
+      if (logIndex <= (published[nth - 1]?.logIndex ?? -1)) violation('I4', `${key} is published out of log order`)
+      if (!seals.some((seal) => seal.keys.includes(key)))
+        violation('I4', `${key} is published as sealed without a seal`)
     }
     for (const lifecycle of this.lifecycles.aliveInBlock(number)) {
       if (lifecycle.state === 'open') violation('I4', `${lifecycle.key} stays open after block ${number} was settled`)

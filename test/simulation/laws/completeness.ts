@@ -11,20 +11,20 @@ import type { ListedTokens } from './listed-tokens.ts'
 
 type Hole = Extract<Update, { type: 'hole' }>
 
-/** P2: what could be read is told within this. */
+/** P2: the relay publishes what it can read within this time. */
 const PUBLISH_TIMEOUT_MS = 5_000
-/** After trouble it may take so long until all is well. */
+/** How long recovery may take after the last fault. */
 const RECOVERY_MS = 60_000
-/** A hole for age may be told so much later than the bound would have it, in chain time. */
+/** How much later than its bound a hole for age may be published, in chain time. */
 const HOLE_AGE_SLACK_MS = 15_000
 
-/** I5 and I6: while all is well, and once it is well again, the tape says of every sealed log what the chain says, and no key is open. */
+/** I5 and I6: without faults, and after recovery, the tape matches every sealed log of the chain, and no key is open. */
 export class Completeness implements Law {
   readonly #context: LawContext
   readonly #settlement: BlockSettlement
   readonly #tokens: ListedTokens
   readonly holes: Hole[] = []
-  /** Up to here blocks have been looked at. */
+  /** The last block that was checked. */
   #checkedUpTo: number
 
   constructor(context: LawContext, settlement: BlockSettlement, tokens: ListedTokens) {
@@ -42,7 +42,7 @@ export class Completeness implements Law {
     }
   }
 
-  /** While nothing has gone wrong for a while, no block waits. */
+  /** Without recent faults no block waits. */
   onTick(): void {
     const { chain, clock, activeFaults } = this.#context
     if (!activeFaults.isQuietFor(RECOVERY_MS)) {
@@ -73,7 +73,7 @@ export class Completeness implements Law {
       if (lifecycle.state === 'open') open += 1
     }
     const noted = tape().notes(anyOpenKeyNotes).size
-    if (noted !== open) violation('I9', `${noted} open keys are kept beside the tape, ${open} are open`)
+    if (noted !== open) violation('I9', `${noted} open keys are noted beside the tape, ${open} are open`)
   }
 
   #checkBlock(block: SimulatedBlock): void {
@@ -86,10 +86,10 @@ export class Completeness implements Law {
       if (since === undefined || block.number <= since || isPart) continue
       const lifecycle = lifecycles.all.get(key)
       if (lifecycle?.state !== 'sealed')
-        violation('I5', `${key} is sealed on the chain and ${lifecycle?.state ?? 'never told'}`)
+        violation('I5', `${key} is sealed on the chain and ${lifecycle?.state ?? 'never published'}`)
       else if (lifecycle.hash !== block.hash)
         violation('I5', `${key} is sealed by ${lifecycle.hash}, not ${block.hash}`)
-      else if (lifecycle.text !== text) violation('I5', `${key} says ${lifecycle.text}`)
+      else if (lifecycle.text !== text) violation('I5', `${key} contains ${lifecycle.text}`)
       const seal = seals.get(`${block.number} ${content.address}`)
       if (seal?.block.hash !== block.hash) violation('I5', `block ${block.number} has no seal of ${content.address}`)
     }
@@ -105,25 +105,26 @@ export class Completeness implements Law {
     if (hash !== block.hash && !this.#isUnreadable(number)) violation('I6', `${key} stays sealed by ${hash}`)
   }
 
-  /** Whether a hole was told where a block is. */
+  /** Whether a hole covers the block. */
   isInHole(number: number): boolean {
     return this.holes.some(({ blocks }) => blocks.first <= number && number <= blocks.last)
   }
 
-  /** What nobody keeps any more cannot be settled. */
+  /** The node no longer has the block, so the relay cannot settle it. */
   #isUnreadable(number: number): boolean {
     return this.holes.some(
       ({ blocks, reason }) => blocks.first <= number && number <= blocks.last && reason !== 'backfill_bound',
     )
   }
 
-  /** A hole is told only where something could not be read, or lies too far back. */
+  /** A hole is allowed only where blocks could not be read, or are older than the bound. */
   #checkHole({ id, blocks, reason }: Hole): void {
     const { violation, chain, clock, settings, activeFaults } = this.#context
     const last = chain.blocksByNumber.get(blocks.last)?.at(-1)
     const oldest = NOON + clock.elapsedMs - settings.backfillBoundMs + HOLE_AGE_SLACK_MS
     const tooOld = last !== undefined && last.timestamp * 1_000 <= oldest
-    const unreadable = activeFaults.wasActiveWithin('gone', 60_000) || activeFaults.wasActiveWithin('crowded', 60_000)
+    const unreadable =
+      activeFaults.wasActiveWithin('historyPruned', 60_000) || activeFaults.wasActiveWithin('fewResults', 60_000)
     if (blocks.first > blocks.last) violation('I5', `${id} is a hole from ${blocks.first} to ${blocks.last}`)
     if (!tooOld && !unreadable)
       violation('I5', `${id}: blocks ${blocks.first} to ${blocks.last} could be read (${reason})`)

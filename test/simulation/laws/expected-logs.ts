@@ -1,12 +1,12 @@
 import { APPROVAL, TRANSFER } from '../random-transactions.ts'
 import type { PlacedLog } from '../simulated-block.ts'
 
-/** What one log of a block says once the block is read whole; of a part, what it would say by itself. */
+/** The content of one log, given its whole block. For a part: its content if it stood alone. */
 export type ExpectedLog = {
   readonly log: PlacedLog
   readonly text: string
   readonly isPart: boolean
-  /** Of an announcement: whether its end is there, and the keys inside. */
+  /** For an announcement: whether its end exists, and the keys between. */
   readonly isClosed: boolean
   readonly keys: readonly string[] | null
 }
@@ -17,7 +17,7 @@ const WORD_CHARS = 66
 
 export type MovementContent = { readonly from: string; readonly to: string; readonly raw: bigint }
 
-/** A movement, if a log is one. */
+/** The movement that a log describes, if any. */
 export function movementOf({ content: { topics, data } }: PlacedLog): MovementContent | null {
   const [name, from = '', to = ''] = topics
   if (name !== TRANSFER || topics.length !== 3 || data.length !== WORD_CHARS) return null
@@ -26,13 +26,13 @@ export function movementOf({ content: { topics, data } }: PlacedLog): MovementCo
 
 const isoOf = (second: number): string => new Date(second * 1_000).toISOString()
 
-/** An exact number as it is told, of one that the chain keeps with 18 decimals. */
+/** An exact decimal as published, from a number with 18 decimals. */
 export function wadText(wad: bigint): string {
   const digits = wad.toString().padStart(19, '0')
   return `${digits.slice(0, -18)}.${digits.slice(-18)}`.replace(/\.?0+$/, '')
 }
 
-/** What a log says, written so that two that say the same are the same text. Read here once more, by other means. */
+/** A log's content as text: equal content gives equal text. This reads logs independently of the relay. */
 export function expectedText(
   log: PlacedLog,
   { memo = null, seized = false }: { memo?: string | null; seized?: boolean } = {},
@@ -44,9 +44,9 @@ export function expectedText(
     const type = seized ? 'seize' : moved.from === ZERO ? 'mint' : moved.to === ZERO ? 'burn' : 'transfer'
     return `${address} ${type} ${moved.from} ${moved.to} ${moved.raw} ${memo}`
   }
-  const [name, one = '', other = ''] = topics
+  const [name, owner = '', spender = ''] = topics
   if (name === APPROVAL && topics.length === 3 && data.length === WORD_CHARS)
-    return `${address} approval ${addressOf(one)} ${addressOf(other)} ${BigInt(data)}`
+    return `${address} approval ${addressOf(owner)} ${addressOf(spender)} ${BigInt(data)}`
   switch (tokenEvent?.event) {
     case 'MultiplierUpdated':
       return `${address} multiplier effective ${wadText(tokenEvent.to)} ${isoOf(timestamp)}`
@@ -70,18 +70,20 @@ export function expectedText(
 
 const cachedLogs = new WeakMap<readonly PlacedLog[], ReadonlyMap<string, ExpectedLog>>()
 
-/** Every log of a block by its key, as the token standard has them belong together. */
+/** Every log of a block by its key, with logs joined as the token standard prescribes. */
 export function expectedLogsOf(logs: readonly PlacedLog[]): ReadonlyMap<string, ExpectedLog> {
   const known = cachedLogs.get(logs)
   if (known) return known
   const logsByContract = Map.groupBy(logs, ({ tx, content }) => `${tx} ${content.address}`)
   const read = [...logsByContract.values()].flatMap(readContractLogs)
-  const all = new Map(read.toSorted((a, b) => a.log.logIndex - b.log.logIndex).map((one) => [one.log.key, one]))
+  const all = new Map(
+    read.toSorted((a, b) => a.log.logIndex - b.log.logIndex).map((expected) => [expected.log.key, expected]),
+  )
   cachedLogs.set(logs, all)
   return all
 }
 
-/** What one contract says in one transaction. */
+/** The logs of one contract in one transaction. */
 function readContractLogs(contractLogs: readonly PlacedLog[]): readonly ExpectedLog[] {
   const memos = new Map(contractLogs.flatMap((log, nth) => findMemo(contractLogs, nth, log)))
   const seizures = findSeizures(contractLogs)
@@ -93,7 +95,7 @@ function readContractLogs(contractLogs: readonly PlacedLog[]): readonly Expected
     const note = [...memos].find(([, movement]) => movement === log)?.[0].content.tokenEvent
     const seized = [...seizures.values()].includes(log)
     const announcement = announcements.find(({ from }) => from === nth)
-    const inside = contractLogs.slice(nth + 1, announcement?.to ?? nth + 1).filter((one) => standalone.has(one))
+    const inside = contractLogs.slice(nth + 1, announcement?.to ?? nth + 1).filter((log) => standalone.has(log))
     return {
       log,
       text: expectedText(log, { memo: note?.event === 'Memo' ? note.memo : null, seized }),
@@ -111,16 +113,16 @@ function findMemo(contractLogs: readonly PlacedLog[], nth: number, log: PlacedLo
   return movementOf(before) ? [[log, before]] : []
 }
 
-/** Each seizure with its movement: the nearest before it that no other has taken, else the first after it. */
+/** Each seizure with its movement: the nearest before it that no other seizure has, else the first after it. */
 function findSeizures(contractLogs: readonly PlacedLog[]): ReadonlyMap<PlacedLog, PlacedLog> {
   const taken = new Map<PlacedLog, PlacedLog>()
   for (const [nth, log] of contractLogs.entries()) {
     const { tokenEvent } = log.content
     if (tokenEvent?.event !== 'Seized') continue
-    const isFree = (one: PlacedLog) => {
-      const moved = movementOf(one)
+    const isFree = (candidate: PlacedLog) => {
+      const moved = movementOf(candidate)
       const same = moved?.from === tokenEvent.from && moved.to === tokenEvent.to && moved.raw === tokenEvent.raw
-      return same && ![...taken.values()].includes(one)
+      return same && ![...taken.values()].includes(candidate)
     }
     const found = contractLogs.slice(0, nth).findLast(isFree) ?? contractLogs.slice(nth).find(isFree)
     if (found) taken.set(log, found)
@@ -128,7 +130,7 @@ function findSeizures(contractLogs: readonly PlacedLog[]): ReadonlyMap<PlacedLog
   return taken
 }
 
-/** Where announcements begin and end: an end belongs to the last of its name that is still open. */
+/** Where announcements begin and end. An end belongs to the last open announcement with its id. */
 function findAnnouncements(
   contractLogs: readonly PlacedLog[],
 ): readonly { readonly from: number; readonly to: number }[] {
@@ -147,7 +149,7 @@ function findAnnouncements(
   return announcements
 }
 
-/** An old event whose new one says the same after it, with no other old one between. */
+/** Whether a new-style event later in the transaction repeats this old-style one, with no other old one between. */
 function isRestated(contractLogs: readonly PlacedLog[], nth: number): boolean {
   const means = contractLogs[nth]?.content.tokenEvent
   if (means?.event !== 'MultiplierUpdated') return false

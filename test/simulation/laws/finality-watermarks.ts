@@ -1,10 +1,10 @@
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { Law, LawContext } from './law.ts'
 
-/** Watermarks are polled; then they take a moment. */
+/** Finality is polled every 10 s, and the answer takes a moment. */
 const PUBLISH_TIMEOUT_MS = 20_000
 
-/** What is told of safety and finality is so, and only grows. */
+/** Published safe and finalized blocks are true, and only grow. */
 export class FinalityWatermarks implements Law {
   readonly #context: LawContext
   readonly #published = { safe: -1, finalized: -1 }
@@ -18,8 +18,8 @@ export class FinalityWatermarks implements Law {
     for (const { update } of entries) {
       if (update.type !== 'finality') continue
       const { id, stage, block } = update
-      const now = chain.watermarks.at(-1)
-      if (block.number > (now?.[stage] ?? 0)) violation('I3', `${id}: block ${block.number} is not ${stage}`)
+      const current = chain.watermarks.at(-1)
+      if (block.number > (current?.[stage] ?? 0)) violation('I3', `${id}: block ${block.number} is not ${stage}`)
       if (chain.block(block.number)?.hash !== block.hash)
         violation('I3', `${id}: block ${block.number} is not ${block.hash}`)
       if (block.number <= this.#published[stage]) violation('I1', `${id}: ${stage} goes back to ${block.number}`)
@@ -30,10 +30,10 @@ export class FinalityWatermarks implements Law {
   onEnd(recovered: boolean): void {
     const { violation, chain, clock } = this.#context
     if (!recovered) return
-    const then = chain.watermarks.findLast(({ at }) => at <= clock.elapsedMs - PUBLISH_TIMEOUT_MS)
+    const dueMark = chain.watermarks.findLast(({ at }) => at <= clock.elapsedMs - PUBLISH_TIMEOUT_MS)
     for (const stage of ['safe', 'finalized'] as const) {
-      const due = then?.[stage] ?? 0
-      if (this.#published[stage] < due) violation('I5', `${stage} is ${due}, told was ${this.#published[stage]}`)
+      const due = dueMark?.[stage] ?? 0
+      if (this.#published[stage] < due) violation('I5', `${stage} is ${due}, published is ${this.#published[stage]}`)
     }
   }
 }

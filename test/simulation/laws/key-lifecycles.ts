@@ -15,7 +15,7 @@ import {
 
 type UpdateOf<Type extends Update['type']> = Extract<Update, { type: Type }>
 
-/** What the tape says of one key so far. */
+/** What the tape contains about one key so far. */
 export type KeyLifecycle = {
   readonly key: string
   readonly number: number
@@ -23,26 +23,26 @@ export type KeyLifecycle = {
   readonly tx: string
   state: 'open' | 'sealed' | 'retracted'
   type: string
-  /** What it says now, and all that was told of it last. */
+  /** Its current content as text, and the last published fact. */
   text: string
   lastPublished: AmendedFact
-  /** The last message that told or amended it. */
+  /** The last message that published or amended it. */
   position: string
   wasLate: boolean
-  /** Whether it was ever told as pre-confirmed; when it was told last (ms since the beginning). */
+  /** Whether it was ever published as pre-confirmed; when it was last published (ms since the beginning). */
   wasPreconfirmed: boolean
   publishedAt: number
-  /** Whether this life was sealed, and by which block. */
+  /** The hash of the block that sealed it; null where none did. */
   hash: string | null
 }
 
 const isSealedSource = ({ ingest }: Extract<Fact, { ingest: unknown }>): boolean =>
   ingest.source === 'sealed' || ingest.source === 'backfill'
 
-/** Every key that was told, and how its life goes on: I2, I3, I4 and the false retractions of I6. */
+/** Every published key and its state: I2, I3, I4 and the false retractions of I6. */
 export class KeyLifecycles {
   readonly all = new Map<string, KeyLifecycle>()
-  /** The keys of a block number, so that a settling can look at what is open. */
+  /** The keys of each block number, so that settling can find open ones. */
   readonly byNumber = new Map<number, Set<string>>()
   readonly #context: LawContext
 
@@ -50,7 +50,7 @@ export class KeyLifecycles {
     this.#context = context
   }
 
-  /** Those of a block that live now. */
+  /** Keys of a block that are open or sealed. */
   aliveInBlock(number: number): readonly KeyLifecycle[] {
     return [...(this.byNumber.get(number) ?? [])].flatMap((key) => {
       const lifecycle = this.all.get(key)
@@ -63,15 +63,16 @@ export class KeyLifecycles {
     const { key, id, address, type, stage, late } = fact
     const before = this.all.get(key)
     if (before && before.state !== 'retracted')
-      violation('I2', `${id} ${key} is told again while it is ${before.state}`)
+      violation('I2', `${id} ${key} is published again while it is ${before.state}`)
     const text = publishedText(fact)
     const reorganised =
       chain.blocksByNumber.get(fact.block.number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ??
       false
     if (before?.state === 'retracted' && before.text === text && !reorganised)
-      violation('I6', `${id} ${key} is told again as it was, though nothing was reorganised`)
-    if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`) violation('I3', `${id} is not of ${key}`)
-    if (!tokenAt(address)) violation('I3', `${id} ${key} is of ${address}, which nobody listed`)
+      violation('I6', `${id} ${key} is published again unchanged, though there was no reorganisation`)
+    if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`)
+      violation('I3', `${id} does not match its key ${key}`)
+    if (!tokenAt(address)) violation('I3', `${id} ${key} is of ${address}, which is not listed`)
     if (stage === 'sealed') this.#checkSealed(fact.block.hash, key, fact, id)
     else this.#checkAnnounced(key, fact, id)
     if (stage === 'preconfirmed' && late) violation('I4', `${id} ${key} is late though it is pre-confirmed`)
@@ -109,7 +110,7 @@ export class KeyLifecycles {
     if (update.key !== key) violation('I4', `${id} amends ${key} with ${update.key}`)
     const text = publishedText(update)
     if (text === lifecycle.text && publishedDetail(update) === publishedDetail(lifecycle.lastPublished))
-      violation('I4', `${id} amends ${key} though it says the same`)
+      violation('I4', `${id} amends ${key} without a change`)
     if (amend.changed.length === 0) violation('I4', `${id} names nothing that changed`)
     if (update.stage === 'sealed') {
       this.#checkSealed(update.block.hash, key, update, id)
@@ -124,7 +125,7 @@ export class KeyLifecycles {
     lifecycle.position = id
   }
 
-  /** Ends a life; answers it as it was. */
+  /** Marks a key as retracted. Returns its state before. */
   retract(retract: UpdateOf<'retract'>): KeyLifecycle | null {
     const { violation } = this.#context
     const { id, key, block } = retract
@@ -142,7 +143,7 @@ export class KeyLifecycles {
     const { violation } = this.#context
     const lifecycle = this.all.get(key)
     if (!lifecycle || lifecycle.state === 'retracted') {
-      violation('I4', `${seal.id} seals ${key}, which ${lifecycle ? 'was retracted' : 'was never told'}`)
+      violation('I4', `${seal.id} seals ${key}, which ${lifecycle ? 'was retracted' : 'was never published'}`)
       return null
     }
     const read = this.expectedLogOf(seal.block.hash, key)
@@ -159,7 +160,7 @@ export class KeyLifecycles {
     const { id, key, type } = update
     const lifecycle = this.all.get(key)
     if (!lifecycle || lifecycle.state === 'retracted') {
-      violation('I4', `${id} is a ${type} of ${key}, which ${lifecycle ? 'was retracted before' : 'was never told'}`)
+      violation('I4', `${id} is a ${type} of ${key}, which ${lifecycle ? 'was retracted' : 'was never published'}`)
       return null
     }
     if (update.was !== lifecycle.position) violation('I4', `${id} ${key}: was ${update.was}, not ${lifecycle.position}`)
@@ -169,7 +170,7 @@ export class KeyLifecycles {
     return lifecycle
   }
 
-  /** Some block under this hash has been canonical, and holds this. */
+  /** A block with this hash was canonical at some time, and contains the fact. */
   #checkSealed(hash: string | null, key: string, fact: AmendedFact, id: string): void {
     const { violation } = this.#context
     const read = this.expectedLogOf(hash, key)
@@ -177,7 +178,7 @@ export class KeyLifecycles {
     if (error) violation('I3', `${id} ${key} ${error}`)
   }
 
-  /** It was shown as pre-confirmed, or sealed: an answer about pending logs holds the newest sealed ones as well. */
+  /** The fact was shown as pre-confirmed, or sealed: answers about pending logs contain the newest sealed ones as well. */
   #checkAnnounced(key: string, fact: AmendedFact, id: string): void {
     const { violation, chain, settings } = this.#context
     if (fact.block.hash !== null) violation('I4', `${id} ${key} is pre-confirmed and has a hash`)
@@ -185,9 +186,11 @@ export class KeyLifecycles {
     const sealed =
       chain.blocksByNumber.get(number)?.flatMap(({ logs }) => logs.filter(({ tx }) => tx === fact.tx.hash)) ?? []
     const beside = [...(chain.announcedByTransaction.get(`${number} ${fact.tx.hash}`) ?? []), ...sealed]
-    const shown = beside.filter((log) => log.key === key)
+    const candidates = beside.filter((log) => log.key === key)
     const timeless = settings.traits.includes('timeless')
-    const errors = shown.map((log) => findFactError(fact, log, acceptableTexts(log, beside, fact, timeless), timeless))
+    const errors = candidates.map((log) =>
+      findFactError(fact, log, acceptableTexts(log, beside, fact, timeless), timeless),
+    )
     if (!errors.includes(null)) violation('I3', `${id} ${key} ${errors[0] ?? 'was never shown'}`)
   }
 

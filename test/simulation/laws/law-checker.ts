@@ -11,7 +11,7 @@ import { RpcNotifications } from './rpc-notifications.ts'
 import { SourceStatusLaw } from './source-status.ts'
 import { UpdateNumbering } from './update-numbering.ts'
 
-/** Holds what is written against the truth, turn by turn and at the end. */
+/** Compares what the relay writes with the truth, after each batch and at the end. */
 export class LawChecker implements Law {
   readonly settlement: BlockSettlement
   readonly tokens: ListedTokens
@@ -30,7 +30,7 @@ export class LawChecker implements Law {
     this.rpcNotifications = new RpcNotifications(context, this.tokens, this.completeness)
     this.#laws = [
       new UpdateNumbering(context),
-      // Asks what was known of a key before the turn, so it stands before the lives.
+      // Needs the state of a key before the batch, so it comes before the settlement.
       this.sourceStatus,
       this.settlement,
       this.tokens,

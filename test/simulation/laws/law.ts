@@ -5,28 +5,28 @@ import type { SimulatedList } from '../simulated-list.ts'
 import type { Settings } from '../simulation-settings.ts'
 import type { VirtualClock } from '../virtual-clock.ts'
 
-/** A law that was broken, and how. */
+/** A broken law, and how it was broken. */
 export type Violation = { readonly law: string; readonly at: number; readonly detail: string }
 
-/** What a law may look at: the truth, and nothing of what the relay believes. */
+/** What a law may read: the truth, and nothing that the relay believes. */
 export type LawContext = {
   readonly settings: Settings
   readonly chain: SimulatedChain
   readonly list: SimulatedList
   readonly activeFaults: ActiveFaults
   readonly clock: VirtualClock
-  /** The tape as it lies now. */
+  /** The current tape. */
   readonly tape: () => Tape
-  readonly violation: (law: string, said: string) => void
+  readonly violation: (law: string, detail: string) => void
 }
 
-/** Something that must hold: of every turn that is written, at every moment, and at the end. */
+/** A rule that must hold for every batch, at every moment, and at the end. */
 export interface Law {
   onBatch?(entries: readonly Entry[]): void
-  /** A moment passes; called at least every virtual second. */
+  /** Called at least once per virtual second. */
   onTick?(): void
-  /** The relay begins a new life on the same tape. */
+  /** The relay starts a new run on the same tape. */
   onRelayStart?(): void
-  /** `recovered`: all faults stopped a minute ago. */
+  /** `recovered`: all faults ended a minute ago. */
   onEnd?(recovered: boolean): void
 }

@@ -1,13 +1,13 @@
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { Law, LawContext } from './law.ts'
 
-/** Told as delisted only after so many equal answers. */
+/** A token is delisted after this many equal answers. */
 const CONFIRMATIONS = 3
 
-/** I5's other half: which tokens are listed on the tape, since which block, and whether the list agrees. */
+/** The other half of I5: which tokens the tape lists, since which block, and whether the list agrees. */
 export class ListedTokens implements Law {
   readonly #context: LawContext
-  /** The head when each listed token was told as listed: all that is sealed above it has to be told. */
+  /** The head when each token was published as listed: everything sealed above it has to be published. */
   readonly listedSince = new Map<string, number>()
 
   constructor(context: LawContext) {
@@ -42,7 +42,7 @@ export class ListedTokens implements Law {
     const { violation, list } = this.#context
     if (!recovered) return
     for (const { contract_address: address } of list.records()) {
-      if (!this.listedSince.has(address)) violation('I5', `${address} is not listed at last`)
+      if (!this.listedSince.has(address)) violation('I5', `${address} is not listed at the end`)
     }
   }
 }

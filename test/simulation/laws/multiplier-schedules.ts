@@ -9,12 +9,12 @@ import { type AmendedFact, type Fact, isFact, isMovement } from './published-fac
 
 type MultiplierUpdate = Extract<Update, { type: 'multiplier' }>
 
-/** A change to come as it stands on the tape. */
+/** A scheduled change as the tape has it. */
 type Schedule = {
   readonly address: string
   readonly to: string
   readonly at: string
-  /** Whether a change that stands after it in the chain was told before it, or the list said something meanwhile. */
+  /** Whether a change later in the chain was published before it, or the list reported a change meanwhile. */
   isOvertaken: boolean
   isPublished: boolean
 }
@@ -22,20 +22,20 @@ type Schedule = {
 const PUBLISH_TIMEOUT_MS = 5_000
 
 /**
- * I16: what was scheduled is told as effective once, when the chain's own time has reached it, and before any movement that
- * uses it. I18: whoever takes back what was said of a multiplier, a pause or a record says what holds again.
+ * I16: a scheduled change is published as effective once, when the chain's time has reached it, and before any movement
+ * that uses it. I18: a retract of a multiplier, a pause or a record contains the value that holds again.
  */
 export class MultiplierSchedules implements Law {
   readonly #context: LawContext
   readonly #tokens: ListedTokens
   readonly #completeness: Completeness
   readonly #schedules = new Map<string, Schedule>()
-  /** Where each change by a log stands, in the chain's order; kept when it is taken back. */
+  /** The chain position of each change by a log. It stays after a retract. */
   readonly #changePositions = new Map<
     string,
     { readonly address: string; readonly block: number; readonly logIndex: number }
   >()
-  /** What has been in force of each token, by whoever's word. */
+  /** Every multiplier of a token that was in force according to any source. */
   readonly #effectiveValues = new Map<string, Set<string>>()
   #chainTime = 0
 
@@ -59,7 +59,7 @@ export class MultiplierSchedules implements Law {
 
   onEnd(recovered: boolean): void {
     const { chain, clock, settings } = this.#context
-    // Where a node does not say when a block that is being built will be, a change may be heard before its time.
+    // Where a node does not send the time of the pending block, the relay may receive a change before its time.
     if (!recovered || settings.traits.includes('timeless')) return
     for (const [address, listedAt] of this.#tokens.listedSince) {
       let waiting: PlacedLog | null = null
@@ -81,29 +81,30 @@ export class MultiplierSchedules implements Law {
     }
   }
 
-  /** A schedule that has matured on the sealed chain was told so, unless somebody had said the same before. */
+  /** A schedule that came due on the sealed chain was published as effective, unless its value was in force before. */
   #checkMatured({ key, content }: PlacedLog): void {
     const { violation } = this.#context
     const schedule = this.#schedules.get(key)
     if (!schedule || schedule.isPublished || schedule.isOvertaken) return
-    const listed = [...(this.#effectiveValues.get(content.address) ?? [])].some(
+    const wasInForce = [...(this.#effectiveValues.get(content.address) ?? [])].some(
       (value) => Number(value) === Number(schedule.to),
     )
-    if (!listed) violation('I16', `${key} took effect at ${schedule.at}, and nobody said so`)
+    if (!wasInForce) violation('I16', `${key} took effect at ${schedule.at}, which was not published`)
   }
 
   #checkEffective({ id, address, from, to, effective_at, source }: MultiplierUpdate): void {
     const { violation } = this.#context
     this.#addEffective(address, from, to)
     if (source === 'list') {
-      for (const one of this.#schedules.values()) if (one.address === address) one.isOvertaken = true
+      for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
     if (source !== 'clock') return
-    const matches = (one: Schedule) => one.address === address && one.to === to && one.at === effective_at
+    const matches = (schedule: Schedule) =>
+      schedule.address === address && schedule.to === to && schedule.at === effective_at
     const found = [...this.#schedules.values()].filter(matches)
     const schedule = found.find(({ isPublished }) => !isPublished)
     if (schedule) schedule.isPublished = true
-    else violation('I16', `${id}: ${to} is effective ${found.length > 0 ? 'again' : 'though nobody scheduled it'}`)
+    else violation('I16', `${id}: ${to} is effective ${found.length > 0 ? 'again' : 'without a schedule'}`)
     const at = Date.parse(effective_at ?? '') / 1_000
     if (!(at <= this.#chainTime))
       violation('I16', `${id} is effective at ${at}, and the chain is at ${this.#chainTime}`)
@@ -115,7 +116,7 @@ export class MultiplierSchedules implements Law {
     if (isMovement(published)) {
       const { multiplier, address, key } = published
       if (multiplier === null || !this.#isFuture(address, multiplier)) return
-      return violation('I16', `${id}: ${key} has multiplier ${multiplier} before anybody said that it is in force`)
+      return violation('I16', `${id}: ${key} has multiplier ${multiplier} before it is in force`)
     }
     if (published.type !== 'multiplier') return
     const { key, address, phase, from, to, effective_at } = published
@@ -126,7 +127,7 @@ export class MultiplierSchedules implements Law {
       const known = this.#schedules.get(key)
       const same = known?.to === to && known?.at === effective_at
       const isOvertaken = [...this.#changePositions.values()].some(
-        (one) => one.address === address && isAfter(one, position),
+        (change) => change.address === address && isAfter(change, position),
       )
       if (!same)
         this.#schedules.set(key, { address, to: to ?? '', at: effective_at ?? '', isOvertaken, isPublished: false })
@@ -141,11 +142,11 @@ export class MultiplierSchedules implements Law {
     if (multiplier !== null) this.#addEffective(address, multiplier, null)
     const field = { multiplier: 'multiplier', pause: 'paused', token: 'token' }[of as string] ?? null
     if (field === null) {
-      if (now !== null) violation('I18', `${id} says what holds again of a ${of}`)
+      if (now !== null) violation('I18', `${id} has a current value for a ${of}`)
       return
     }
     if (now === null || !(field in now) || (of === 'multiplier' && multiplier === null))
-      return violation('I18', `${id} takes back a ${of} and does not say what holds again`)
+      return violation('I18', `${id} retracts a ${of} without the value that holds again`)
     if (of !== 'multiplier' || by !== null) return
     const all = [
       ...chain.announced.values(),
@@ -154,9 +155,9 @@ export class MultiplierSchedules implements Law {
     const others = all
       .flat()
       .some((log) => log.key !== key && log.content.address === address && namedMultiplier(log) === multiplier)
-    const its = all.flat().some((log) => log.key === key && namedMultiplier(log) === multiplier)
-    if (its && !others && !this.#isListed(address, String(multiplier)))
-      violation('I18', `${id} says that ${multiplier} holds, which it takes back`)
+    const own = all.flat().some((log) => log.key === key && namedMultiplier(log) === multiplier)
+    if (own && !others && !this.#isListed(address, String(multiplier)))
+      violation('I18', `${id} names ${multiplier} as the value that holds again, which it retracts`)
   }
 
   #addEffective(address: string, ...values: readonly (string | null)[]): void {
@@ -165,7 +166,7 @@ export class MultiplierSchedules implements Law {
     this.#effectiveValues.set(address, effective)
   }
 
-  /** Whether a value has been scheduled, and nobody said yet that it is in force. */
+  /** Whether a value is scheduled and not yet published as being in force. */
   #isFuture(address: string, multiplier: string): boolean {
     const scheduled = [...this.#schedules.values()].some((one) => one.address === address && one.to === multiplier)
     return scheduled && !this.#effectiveValues.get(address)?.has(multiplier) && !this.#isListed(address, multiplier)
@@ -180,14 +181,14 @@ export class MultiplierSchedules implements Law {
 }
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
-const isAfter = (one: LogPosition, other: LogPosition): boolean =>
-  one.block > other.block || (one.block === other.block && one.logIndex > other.logIndex)
+const isAfter = (first: LogPosition, second: LogPosition): boolean =>
+  first.block > second.block || (first.block === second.block && first.logIndex > second.logIndex)
 
 function maturityOf({ content: { tokenEvent } }: PlacedLog): number {
   return tokenEvent?.event === 'UIMultiplierUpdated' ? tokenEvent.at : Number.POSITIVE_INFINITY
 }
 
-/** The multiplier that a log names. */
+/** The multiplier that a log sets. */
 function namedMultiplier({ content: { tokenEvent } }: PlacedLog): string | null {
   return tokenEvent?.event === 'UIMultiplierUpdated' || tokenEvent?.event === 'MultiplierUpdated'
     ? wadText(tokenEvent.to)

@@ -11,7 +11,7 @@ import { isFact, isMovement } from './published-facts.ts'
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
 
-/** The list said another multiplier; what the relay had heard by then lies between these two. */
+/** The list reported another multiplier. The chain position at which the relay learned it lies between these two. */
 type ListChange = {
   readonly address: string
   readonly to: string | null
@@ -19,27 +19,32 @@ type ListChange = {
   readonly until: LogPosition
 }
 
-/** What the chain's logs say the multiplier of a token is at a place; `since`: of which log, if any, that follows. */
+/** A token's multiplier according to the chain's logs; `since`: the position of the log that set it. */
 type MultiplierState = {
   value: bigint
-  schedule: { readonly to: bigint; readonly at: number; readonly since: LogPosition; readonly heard: boolean } | null
+  schedule: {
+    readonly to: bigint
+    readonly at: number
+    readonly since: LogPosition
+    readonly isReceived: boolean
+  } | null
   since: LogPosition
-  /** Whether the relay can know it by logs. */
+  /** Whether the relay can know it from logs. */
   isKnown: boolean
 }
 
 const WHOLE_BLOCK = Number.MAX_SAFE_INTEGER
 const BEGINNING: LogPosition = { block: -1, logIndex: 0 }
-/** What was sealed just now is not looked at yet. */
+/** Blocks sealed more recently are not checked yet. */
 const PUBLISH_TIMEOUT_MS = 5_000
 
-const isBefore = (one: LogPosition, other: LogPosition): boolean =>
-  one.block < other.block || (one.block === other.block && one.logIndex < other.logIndex)
+const isBefore = (first: LogPosition, second: LogPosition): boolean =>
+  first.block < second.block || (first.block === second.block && first.logIndex < second.logIndex)
 
 /**
- * I15: at last every movement stands on the tape with the multiplier that the logs before it in the sealed chain make, and
- * with its shares. Not looked at: what no log that could be heard determines (before the first of them where the chain
- * was not quiet until then, and after one in a hole), and what follows a place at which the list said something else.
+ * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and the
+ * matching shares. Not checked: movements whose multiplier no readable log determines (before the first such log where the
+ * chain was not quiet until then, and after one in a hole), and movements after the list reported another multiplier.
  */
 export class MultiplierValues implements Law {
   readonly #context: LawContext
@@ -49,7 +54,7 @@ export class MultiplierValues implements Law {
   readonly #listChanges: ListChange[] = []
   #lastPublished: LogPosition = BEGINNING
   #highest = 0
-  /** How many movements were held against the chain, and how many could not be. */
+  /** How many movements were compared with the chain, and how many could not be. */
   readonly count = { checked: 0, passed: 0 }
 
   constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens, completeness: Completeness) {
@@ -91,7 +96,7 @@ export class MultiplierValues implements Law {
       ...{ value: first, schedule: null, since: BEGINNING },
       isKnown: !this.#hasChangeUntil(address, listedAt + 1),
     }
-    const listChanges = this.#listChanges.filter((one) => one.address === address && !this.#wasAhead(one))
+    const listChanges = this.#listChanges.filter((change) => change.address === address && !this.#wasAhead(change))
     for (let number = Math.min(...chain.blocksByNumber.keys()); number <= chain.head; number += 1) {
       const block = chain.block(number)
       if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
@@ -119,10 +124,10 @@ export class MultiplierValues implements Law {
     if (!isMovement(lifecycle.lastPublished)) return
     const { multiplier } = lifecycle.lastPublished
     if (multiplier !== wadText(value))
-      violation('I15', `${log.key} stands with multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)
+      violation('I15', `${log.key} has multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)
   }
 
-  /** Whether any chain there ever was said something of a token's multiplier up to a block. */
+  /** Whether any chain there ever was contains a multiplier log of the token up to a block. */
   #hasChangeUntil(address: string, last: number): boolean {
     const { chain } = this.#context
     const isMultiplierLog = ({ content }: ExpectedLog['log']) =>
@@ -133,7 +138,7 @@ export class MultiplierValues implements Law {
     return sealed || [...chain.announced.values()].flat().some((log) => log.block <= last && isMultiplierLog(log))
   }
 
-  /** Whether the first log after it said the same: then it was only early, and is taken back. */
+  /** Whether the first log after the list's change sets the same value: then the list was only early. */
   #wasAhead({ address, to, from }: ListChange): boolean {
     const { chain } = this.#context
     for (let number = from.block; number <= chain.head; number += 1) {
@@ -151,11 +156,13 @@ export class MultiplierValues implements Law {
   }
 }
 
-/** A schedule counts from the block whose own time has reached it. */
+const assign = (state: MultiplierState, changes: Partial<MultiplierState>): void => void Object.assign(state, changes)
+
+/** A schedule takes effect in the first block whose time has reached it. */
 function applyDueSchedule(state: MultiplierState, timestamp: number): void {
   const { schedule } = state
   if (!schedule || schedule.at > timestamp) return
-  Object.assign(state, { value: schedule.to, since: schedule.since, known: schedule.heard, schedule: null })
+  assign(state, { value: schedule.to, since: schedule.since, isKnown: schedule.isReceived, schedule: null })
 }
 
 function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: boolean): void {
@@ -163,16 +170,16 @@ function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: b
   const since = { block: log.block, logIndex: log.logIndex }
   switch (tokenEvent?.event) {
     case 'MultiplierUpdated':
-      return void Object.assign(state, { value: tokenEvent.to, since, known: isReceived, schedule: null })
+      return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
     case 'UIMultiplierUpdated':
       if (tokenEvent.at <= log.timestamp)
-        return void Object.assign(state, { value: tokenEvent.to, since, known: isReceived, schedule: null })
-      return void Object.assign(state, {
-        schedule: { to: tokenEvent.to, at: tokenEvent.at, since, heard: isReceived },
-        known: state.isKnown && isReceived,
+        return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
+      return assign(state, {
+        schedule: { to: tokenEvent.to, at: tokenEvent.at, since, isReceived },
+        isKnown: state.isKnown && isReceived,
       })
     case 'UIMultiplierUpdateCancelled':
-      return void Object.assign(state, { schedule: null, known: state.isKnown && isReceived })
+      return assign(state, { schedule: null, isKnown: state.isKnown && isReceived })
     default:
   }
 }

@@ -5,10 +5,10 @@ import type { Law, LawContext } from './law.ts'
 import { isFact, isMovement } from './published-facts.ts'
 
 const AHEAD_BOUND_MS = 120_000
-/** A list that was read is told by then, and a NAV that grew old at the next refresh. */
+/** By then the relay has published a list that it read, and a NAV that became stale at the next refresh. */
 const PUBLISH_TIMEOUT_MS = 20_000
 
-/** What a served record's NAV is worth at a time, worked out once more by other means. */
+/** The NAV of a served record at a time, computed independently of the relay. */
 function navOf(record: ServedRecord, now: number, staleMs: number): Nav {
   const { nav_price: price, nav_price_updated_at: time } = record
   const bound_s = Math.floor(staleMs / 1_000)
@@ -25,7 +25,7 @@ function navOf(record: ServedRecord, now: number, staleMs: number): Nav {
 
 const navText = ({ price, updated_at, state }: Nav): string => `${price} ${updated_at} ${state}`
 
-/** I10: every NAV is one that the list served, valued at the time of its message; `was` is what was told before. */
+/** I10: the list served every published NAV, and its state fits the message's time; `was` is the NAV published before. */
 export class NavValues implements Law {
   readonly #context: LawContext
   readonly #published = new Map<string, Nav>()
@@ -46,20 +46,20 @@ export class NavValues implements Law {
           (before && update.before && navText(before) !== navText(update.before))
         )
           violation('I10', `${id}: was ${update.before && navText(update.before)}, not ${before && navText(before)}`)
-        if (before && navText(before) === navText(update.nav)) violation('I10', `${id} tells the same NAV again`)
+        if (before && navText(before) === navText(update.nav)) violation('I10', `${id} publishes the same NAV again`)
         const held = before?.state === 'fresh' || before?.state === 'stale' ? (before.updated_at ?? '') : ''
         if (update.nav.updated_at !== null && update.nav.updated_at < held)
           violation('I10', `${id} goes back from ${held} to ${update.nav.updated_at}`)
         this.#published.set(address, update.nav)
       } else if (isFact(update) && isMovement(update)) {
-        // What is caught up may be older than any NAV that is known.
+        // Backfilled movements may be older than every known NAV.
         const unknown = update.ingest.source === 'backfill' && update.nav.state === 'missing'
         if (!unknown) this.#check(update.nav, update)
       } else if (type === 'token' && update.change === 'delisted') this.#published.delete(address)
     }
   }
 
-  /** What was told last is what the list says, or is about to be. */
+  /** The last published NAV is what the list serves, or served a moment ago. */
   onEnd(recovered: boolean): void {
     const { violation, clock, list, settings } = this.#context
     if (!recovered) return
@@ -71,18 +71,19 @@ export class NavValues implements Law {
       const ok = served.some((record) =>
         times.some((time) => navText(navOf(record, time, settings.staleMs)) === navText(published)),
       )
-      if (served.length > 0 && !ok) violation('I10', `${address}: the NAV told last is ${navText(published)}`)
+      if (served.length > 0 && !ok) violation('I10', `${address}: the last published NAV is ${navText(published)}`)
     }
   }
 
   #check(nav: Nav, { id, address, time }: { id: string; address: string | null; time: string }): void {
     const { violation, list, settings } = this.#context
     const now = Date.parse(time)
-    const same = (one: Nav) => navText(one) === navText(nav) && one.age_s === nav.age_s && one.bound_s === nav.bound_s
+    const same = (other: Nav) =>
+      navText(other) === navText(nav) && other.age_s === nav.age_s && other.bound_s === nav.bound_s
     for (let nth = list.served.length - 1; nth >= 0; nth -= 1) {
-      const record = list.served[nth]?.records.find((one) => one.contract_address === address)
+      const record = list.served[nth]?.records.find((entry) => entry.contract_address === address)
       if (record && same(navOf(record, now, settings.staleMs))) return
     }
-    violation('I10', `${id}: nobody served ${JSON.stringify(nav)} for ${address}`)
+    violation('I10', `${id}: the list never served ${JSON.stringify(nav)} for ${address}`)
   }
 }

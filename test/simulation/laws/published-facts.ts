@@ -1,19 +1,19 @@
-import type { Block as ToldBlock } from '../../../src/protocol/fields.ts'
+import type { Block as PublishedBlock } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { PlacedLog } from '../simulated-block.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { type ExpectedLog, expectedText, movementOf, wadText } from './expected-logs.ts'
 
-/** What is told of one on-chain fact. */
+/** The types of messages about one on-chain fact. */
 const factTypes = [
   ...(['transfer', 'mint', 'burn', 'seize', 'approval'] as const),
   ...(['multiplier', 'pause', 'action', 'token', 'log'] as const),
 ] as const
-type WithKey<One> = One extends unknown
-  ? One & Pick<Extract<Update, { type: 'transfer' }>, 'key' | 'stage' | 'late' | 'block' | 'tx'>
+type WithKey<Type> = Type extends unknown
+  ? Type & Pick<Extract<Update, { type: 'transfer' }>, 'key' | 'stage' | 'late' | 'block' | 'tx'>
   : never
 export type Fact = WithKey<Extract<Update, { type: (typeof factTypes)[number] }>>
-/** A fact as an amendment carries it. */
+/** A fact inside an amend. */
 export type AmendedFact = Omit<Fact, 'id' | 'prev' | 'time'> & Pick<Fact, 'type'>
 export type MovementFact = Extract<Fact, { type: 'transfer' | 'mint' | 'burn' | 'seize' }>
 
@@ -22,7 +22,7 @@ export const isFact = (update: Update): update is Fact =>
 
 export const isMovement = (fact: AmendedFact | Fact): fact is MovementFact => 'shares' in fact
 
-/** What was told, in the words of `sayingOf`. */
+/** A published fact in the form of `expectedText`. */
 export function publishedText(fact: AmendedFact | Fact): string {
   const published = fact as Fact
   const { address } = published
@@ -44,7 +44,7 @@ export function publishedText(fact: AmendedFact | Fact): string {
   }
 }
 
-/** What else is told under a key, and follows from what was said elsewhere. */
+/** Published fields of a fact that follow from other logs. */
 export function publishedDetail(fact: AmendedFact | Fact): string {
   const published = fact as Fact
   if (isMovement(published)) return `${published.multiplier} ${published.shares}`
@@ -52,7 +52,7 @@ export function publishedDetail(fact: AmendedFact | Fact): string {
   return published.type === 'multiplier' ? `${published.from}` : ''
 }
 
-/** All that may be said of a log before its block is whole: what belongs to it may be there already, or not yet. */
+/** All texts that are correct for a log before its block is complete: its parts may have arrived or not. */
 export function acceptableTexts(
   log: PlacedLog,
   beside: readonly PlacedLog[],
@@ -79,7 +79,7 @@ export function acceptableTexts(
       other?.event === 'EndAnnouncement' && other.id === tokenEvent.id
     return sameTokenLogs.some(closes) ? [expectedText(log)] : []
   }
-  // Where the time of a block that is being built is not said, it is not known what is to come.
+  // Without the pending block's time the relay cannot know whether a change lies in the future.
   if (timeless && tokenEvent?.event === 'UIMultiplierUpdated')
     return [log.timestamp, tokenEvent.at, tokenEvent.at - 1].map((timestamp) => expectedText({ ...log, timestamp }))
   if (timeless && tokenEvent?.event === 'MultiplierUpdated' && published.type === 'multiplier') {
@@ -89,51 +89,51 @@ export function acceptableTexts(
   return [expectedText(log)]
 }
 
-/** What is wrong with a fact that claims to be this log, which may say any of these; null where nothing is. */
+/** What is wrong with a fact that claims to be this log, which may have any of these texts; null if nothing is. */
 export function findFactError(fact: AmendedFact | Fact, log: PlacedLog, texts: readonly string[], timeless = false) {
   const published = fact as Fact
   const text = publishedText(published)
-  if (!texts.includes(text)) return `says ${text}, not ${texts.join(' or ')}`
+  if (!texts.includes(text)) return `contains ${text}, not ${texts.join(' or ')}`
   const { hash, index, log_index } = published.tx
   if (hash !== log.tx || index !== log.txIndex || log_index !== log.logIndex)
-    return `stands at ${hash} ${index} ${log_index}, not ${log.tx} ${log.txIndex} ${log.logIndex}`
+    return `is at ${hash} ${index} ${log_index}, not ${log.tx} ${log.txIndex} ${log.logIndex}`
   if (published.block.number !== log.block) return `is of block ${published.block.number}, not ${log.block}`
   const time = blockTime(published.block)
-  // Some nodes do not say when a block that is being built will be.
+  // Some nodes do not send the time of the pending block.
   const unknown = time === null && published.stage === 'preconfirmed' && timeless
-  return unknown || time === log.timestamp ? findAmountError(published) : `is of ${time}, not ${log.timestamp}`
+  return unknown || time === log.timestamp ? findAmountError(published) : `has the time ${time}, not ${log.timestamp}`
 }
 
-/** What is wrong with what was told last of a log that is sealed now, beside what it says itself. */
+/** What is wrong with the last published form of a sealed log, apart from its own content. */
 export function findDetailError(fact: AmendedFact | Fact, { log, keys }: ExpectedLog): string | null {
   const published = fact as Fact
   const { tokenEvent } = log.content
   if (published.type === 'action' && published.keys.join() !== keys?.join())
-    return `holds ${published.keys.join()}, not ${keys?.join()}`
+    return `contains ${published.keys.join()}, not ${keys?.join()}`
   if (published.type !== 'multiplier' || tokenEvent?.event !== 'UIMultiplierUpdated') return null
   return published.from === wadText(tokenEvent.from)
     ? null
     : `is from ${published.from}, not ${wadText(tokenEvent.from)}`
 }
 
-export const blockTime = ({ timestamp }: ToldBlock): number | null =>
+export const blockTime = ({ timestamp }: PublishedBlock): number | null =>
   timestamp === null ? null : Date.parse(timestamp) / 1_000
 
 function findAmountError(published: Fact): string | null {
   if (!isMovement(published) && published.type !== 'approval') return null
-  const stock = tokenAt(published.address)
-  if (!stock) return `is of ${published.address}, which was never listed`
-  const amount = formatDecimal(BigInt(published.raw), stock.decimals)
-  if (published.amount !== amount) return `amounts to ${published.amount}, not ${amount}`
+  const token = tokenAt(published.address)
+  if (!token) return `is of ${published.address}, which was never listed`
+  const amount = formatDecimal(BigInt(published.raw), token.decimals)
+  if (published.amount !== amount) return `has the amount ${published.amount}, not ${amount}`
   if (published.type === 'approval') return null
-  const shares = published.multiplier === null ? null : sharesOf(published.raw, published.multiplier, stock.decimals)
+  const shares = published.multiplier === null ? null : sharesOf(published.raw, published.multiplier, token.decimals)
   if (published.shares !== shares) return `is ${published.shares} shares at ${published.multiplier}, not ${shares}`
   const value =
-    published.nav.price === null ? null : formatMoney(BigInt(published.raw), stock.decimals, published.nav.price)
+    published.nav.price === null ? null : formatMoney(BigInt(published.raw), token.decimals, published.nav.price)
   return published.reference_value === value ? null : `is worth ${published.reference_value}, not ${value}`
 }
 
-/** What a multiplier makes of a raw amount, rounded down. */
+/** The shares of a raw amount at a multiplier, rounded down. */
 export function sharesOf(raw: string, multiplier: string, decimals: number): string {
   const [whole = '', fraction = ''] = multiplier.split('.')
   return formatDecimal((BigInt(raw) * BigInt(whole + fraction)) / 10n ** BigInt(fraction.length), decimals)
@@ -142,8 +142,8 @@ export function sharesOf(raw: string, multiplier: string, decimals: number): str
 /** Two decimals, half up. */
 function formatMoney(raw: bigint, decimals: number, price: string): string {
   const [whole = '', fraction = ''] = price.split('.')
-  const one = 10n ** BigInt(decimals + fraction.length)
-  const cents = ((raw * BigInt(whole + fraction) * 200n + one) / (2n * one)).toString().padStart(3, '0')
+  const unit = 10n ** BigInt(decimals + fraction.length)
+  const cents = ((raw * BigInt(whole + fraction) * 200n + unit) / (2n * unit)).toString().padStart(3, '0')
   return `${cents.slice(0, -2)}.${cents.slice(-2)}`
 }
 

@@ -8,7 +8,7 @@ import type { Completeness } from './completeness.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
 
-/** What is sealed is said to subscribers within this. */
+/** Subscribers receive sealed logs within this time. */
 const PUBLISH_TIMEOUT_MS = 5_000
 const ZERO = `0x${'0'.repeat(64)}`
 
@@ -31,13 +31,13 @@ type NotificationSchema = z.infer<typeof NotificationSchema>['params']['result']
 const kinds = ['pendingLogs', 'logs'] as const
 type SubscriptionKind = (typeof kinds)[number]
 
-/** I19: whoever subscribes hears each log once, what was not so is taken back as it was said, and in the end what stands is the chain. */
+/** I19: a subscriber receives each log once and a removal with the same content for each wrong one; at the end it has what the chain has. */
 export class RpcNotifications implements Law {
   readonly #context: LawContext
   readonly #tokens: ListedTokens
   readonly #completeness: Completeness
   #logFeed: LogFeed | null = null
-  /** What was said in this life and not taken back, of each kind. */
+  /** What was sent in this run and not removed, for each kind of subscription. */
   #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = {
     pendingLogs: new Map(),
     logs: new Map(),
@@ -67,9 +67,9 @@ export class RpcNotifications implements Law {
     }
   }
 
-  receive(heard: ChainEvent): void {
-    if (heard.type === 'head' && heard.sealed !== null) this.#firstBlock ??= heard.sealed
-    this.#logFeed?.receive(heard)
+  receive(event: ChainEvent): void {
+    if (event.type === 'head' && event.sealed !== null) this.#firstBlock ??= event.sealed
+    this.#logFeed?.receive(event)
   }
 
   onEnd(recovered: boolean): void {
@@ -83,21 +83,21 @@ export class RpcNotifications implements Law {
     const current = this.#currentLogs[kind]
     const before = current.get(key)
     if (removed) {
-      if (!before) violation('I19', `${kind}: ${key} is taken back and was not said`)
+      if (!before) violation('I19', `${kind}: ${key} is removed and was never sent`)
       else if (JSON.stringify({ ...before, removed }) !== JSON.stringify(notified))
-        violation('I19', `${kind}: ${key} is taken back otherwise than it was said`)
+        violation('I19', `${kind}: ${key} is removed with another content than it was sent with`)
       current.delete(key)
       return
     }
-    if (before) violation('I19', `${kind}: ${key} is said twice`)
+    if (before) violation('I19', `${kind}: ${key} is sent twice`)
     const isSealed = blockHash !== ZERO
-    const holds = chain.blocksByHash.get(blockHash as Hex)?.logs.some((log) => log.key === key)
-    if (isSealed && !holds) violation('I19', `${kind}: ${key} is in no block ${blockHash}`)
-    if (!isSealed && kind === 'logs') violation('I19', `${key} is said to be sealed by nothing`)
+    const isInBlock = chain.blocksByHash.get(blockHash as Hex)?.logs.some((log) => log.key === key)
+    if (isSealed && !isInBlock) violation('I19', `${kind}: ${key} is in no block ${blockHash}`)
+    if (!isSealed && kind === 'logs') violation('I19', `${key} is sent as sealed without a block hash`)
     current.set(key, notified)
   }
 
-  /** Of every settled block the subscribers hold what the chain holds, and nothing else. */
+  /** For every settled block the subscribers have exactly the chain's logs. */
   #compareWithChain(kind: SubscriptionKind, first: number): void {
     const { violation, chain, clock } = this.#context
     const current = Map.groupBy(this.#currentLogs[kind].values(), ({ blockNumber }) => blockNumber)
@@ -116,18 +116,18 @@ export class RpcNotifications implements Law {
           notified.data !== content.data ||
           notified.topics.join() !== content.topics.join()
         )
-          violation('I19', `${kind}: ${key} is sealed and ${notified ? 'was said otherwise' : 'was never said'}`)
-        else if (kind === 'logs' && notified.blockHash !== block.hash)
-          violation('I19', `${kind}: ${key} is said to be of ${notified.blockHash}`)
-      }
-      for (const { logIndex, transactionHash, address } of notifiedByIndex.values()) {
-        const stands = block.logs.some((log) => log.logIndex === logIndex && log.tx === transactionHash)
-        // Of a contract that is listed no more nobody asks what became of its logs.
-        if (!stands && this.#tokens.isListed(address))
           violation(
             'I19',
-            `${kind}: ${number}-${transactionHash}-${logIndex} was said, is not so and was not taken back`,
+            `${kind}: ${key} is sealed and ${notified ? 'was sent with another content' : 'was never sent'}`,
           )
+        else if (kind === 'logs' && notified.blockHash !== block.hash)
+          violation('I19', `${kind}: ${key} is sent with the block ${notified.blockHash}`)
+      }
+      for (const { logIndex, transactionHash, address } of notifiedByIndex.values()) {
+        const isOnChain = block.logs.some((log) => log.logIndex === logIndex && log.tx === transactionHash)
+        // The relay no longer follows the logs of a delisted contract.
+        if (!isOnChain && this.#tokens.isListed(address))
+          violation('I19', `${kind}: ${number}-${transactionHash}-${logIndex} was sent, is wrong and was not removed`)
       }
     }
   }

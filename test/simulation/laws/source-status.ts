@@ -9,47 +9,81 @@ import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
 import { type Fact, isFact } from './published-facts.ts'
 
-/** A log that was sealed and not pre-confirmed before. */
+/** A sealed log that was not pre-confirmed before. */
 type MissedLog = { readonly at: number; readonly block: SimulatedBlock }
 
 type PublishedStatus = { readonly source: SourceName; readonly reason: SourceReason; readonly at: number }
 
-/** A source that says it is well must have pre-confirmed something of so many sealed logs, or of so long. */
+/** A source that reports `ok` must have pre-confirmed one of this many sealed logs, or something within this time. */
 const SEALED_BOUND = 3
 const QUIET_BOUND_MS = 10_000
-/** A block that is half over, and one before it that is not known yet. */
+/** A block that was partly over, and one before it that is not known yet. */
 const HALF_OVER_MS = 4_000
-/** What it may take to read what is needed to notice. */
+/** How long it may take to read the evidence. */
 const NOTICE_MS = 6_000
-/** What is shown for less may escape a poll. */
+/** A poll may miss what is shown for less time. */
 const POLL_GAP_MS = 1_000
-/** Evidence lasts so long. */
+/** How long evidence counts. */
 const EVIDENCE_MS = 120_000
 
-/** Faults after which nothing pre-confirmed may be seen though the chain pre-confirms. */
+/** Faults that may hide all pre-confirmations although the chain has them. */
 const hidingFaults: readonly FaultKind[] = [
-  ...(['dark', 'gap', 'pendingNull', 'pendingLatest', 'pendingBehind', 'pendingNumberless', 'pendingHashed'] as const),
-  ...(['uneven', 'lagging', 'slow', 'stop', 'restart', 'reorg', 'deepReorg', 'rewind', 'slowTape'] as const),
+  ...([
+    'nothingShown',
+    'flashblocksLost',
+    'pendingNull',
+    'pendingLatest',
+    'pendingBehind',
+    'pendingNumberless',
+    'pendingHashed',
+  ] as const),
+  ...([
+    'halfTheNodesLag',
+    'nodeLags',
+    'slowAnswers',
+    'chainStops',
+    'builderRestarts',
+    'reorg',
+    'deepReorg',
+    'rewind',
+    'slowTape',
+  ] as const),
 ]
-const failingFaults: readonly FaultKind[] = ['unreachable', 'flaky', 'busy', 'html', 'slow', 'stalled']
+const failingFaults: readonly FaultKind[] = [
+  'unreachable',
+  'flaky',
+  'rateLimited',
+  'htmlAnswers',
+  'slowAnswers',
+  'hangingAnswers',
+]
 
-/** Faults under which nothing, or too little, can be known in time. */
+/** Faults under which the relay learns too little, or too late. */
 const slowingFaults: readonly FaultKind[] = [
   ...failingFaults,
-  ...(['uneven', 'lagging', 'pendingBehind', 'narrow', 'crowded', 'slowTape', 'unindexed', 'gone'] as const),
+  ...([
+    'halfTheNodesLag',
+    'nodeLags',
+    'pendingBehind',
+    'narrowRanges',
+    'fewResults',
+    'slowTape',
+    'lateIndexing',
+    'historyPruned',
+  ] as const),
 ]
 
-/** I13: the source never claims to be well while it misses what is sealed, and is never called dead for being quiet. */
+/** I13: the source never reports `ok` while it misses sealed logs, and is never called silent when the market is quiet. */
 export class SourceStatusLaw implements Law {
   readonly #context: LawContext
   readonly #lifecycles: KeyLifecycles
   #status: PublishedStatus | null = null
-  /** When something pre-confirmed was told last, or might have been begun to be. */
+  /** When the relay last published something pre-confirmed, or began to listen. */
   #receivedAt = 0
-  /** When each log of a listed token was sealed that was not pre-confirmed before. */
+  /** When each log of a listed token was sealed without a pre-confirmation. */
   readonly #missed: MissedLog[] = []
   #pushingSince = 0
-  /** When anything was sealed last that had not been told before: evidence against whoever should have told it. */
+  /** When a log was last sealed without having been published before: evidence against the source. */
   #evidenceAt = Number.NEGATIVE_INFINITY
 
   constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens) {
@@ -63,13 +97,13 @@ export class SourceStatusLaw implements Law {
         const unannounced = [...expectedLogsOf(logs).values()].filter(
           ({ log, isPart }) => tokenAt(log.content.address) && !isPart && !lifecycles.all.get(log.key)?.wasPreconfirmed,
         )
-        // An announcement that is never said to be over is not told before its block is sealed.
+        // An announcement without an end is not published before its block is sealed.
         const announceable = unannounced.filter(({ isClosed, keys }) => isClosed || keys === null).map(({ log }) => log)
         const missed = announceable.filter((log) => tokens.isListed(log.content.address) && !this.#isMissedByPoll(log))
         if (unannounced.length > 0) this.#evidenceAt = context.clock.elapsedMs
-        // What takes the place of a sealed block is no news to whoever thinks that block sealed.
-        // And who polls sees a block begin, and cannot tell what is lost of it.
-        const lost = (context.activeFaults.isActive('gap') && this.#isPolled) || this.#isSlowed(NOTICE_MS)
+        // A replacement of a sealed block is not new to a relay that considers the block sealed.
+        // And a polling relay sees a block begin, and cannot know what is lost of it.
+        const lost = (context.activeFaults.isActive('flashblocksLost') && this.#isPolled) || this.#isSlowed(NOTICE_MS)
         if (number > highest && event.type === 'sealed' && !lost)
           this.#missed.push(...missed.map(() => ({ at: context.clock.elapsedMs, block })))
         highest = Math.max(highest, number)
@@ -100,13 +134,13 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'retract' && update.by?.startsWith(`${update.block.number}-`)) replacing.add(update.by)
       if (isFact(update) && update.stage === 'preconfirmed') this.#receivedAt = clock.elapsedMs
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
-      // Who listens to one more begins anew, and so does what is known of it.
+      // The relay subscribes anew for one more token, so its evidence starts anew.
       if (update.type === 'token' && update.change === 'listed') this.#receivedAt = clock.elapsedMs
       if (update.type !== 'status') continue
       const { id, source, reason, since, time } = update
       if (this.#status?.source === source && this.#status.reason === reason)
-        violation('I13', `${id} says the same again`)
-      if (since > time) violation('I13', `${id} is since ${since}`)
+        violation('I13', `${id} repeats the status`)
+      if (since > time) violation('I13', `${id} begins in the future, at ${since}`)
       this.#checkReason(id, source, reason)
       if (source === 'pendingLogs' && this.#status?.source !== source) this.#pushingSince = clock.elapsedMs
       this.#status = { source, reason, at: clock.elapsedMs }
@@ -122,9 +156,9 @@ export class SourceStatusLaw implements Law {
     const { violation, clock } = this.#context
     const status = this.#status
     if (status?.reason !== 'ok' || (status.source !== 'pendingLogs' && status.source !== 'poll')) return
-    // Who asks a node that hardly answers hears little, and cannot know how much.
+    // With a node that hardly answers the relay receives little, and cannot know how much it misses.
     if (this.#isSlowed(QUIET_BOUND_MS + NOTICE_MS)) return
-    // What was half over when the source began to be well may have been missed.
+    // The source may have missed part of a block that had begun when it became `ok`.
     const since = Math.max(this.#receivedAt, status.at) + HALF_OVER_MS
     const missed = this.#missed
       .slice(this.#missed.findLastIndex(({ at }) => at <= since) + 1)
@@ -135,26 +169,26 @@ export class SourceStatusLaw implements Law {
     if (clock.elapsedMs <= due) return
     violation(
       'I13',
-      `${status.source} says ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`,
+      `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`,
     )
     this.#receivedAt = clock.elapsedMs
   }
 
-  /** I4: `late` is what was first told when sealed though something might have told it before. */
+  /** I4: `late` marks a fact that was first published when sealed, although it could have been pre-confirmed. */
   #checkLate(fact: Fact, replaces: boolean): void {
     const { violation } = this.#context
     const { id, late, type } = fact
-    // Its content had been told under another index.
+    // Its content was published before under another index.
     if (replaces && late) violation('I4', `${id} replaces another key and is late`)
     if (replaces || type === 'log') return
-    // What says nothing of how it came may have been caught up.
+    // A message without `ingest` may have been backfilled.
     const backfilled = 'ingest' in fact ? fact.ingest.source === 'backfill' : late
-    const known = this.#lifecycles.all.has(fact.key)
+    const wasPublished = this.#lifecycles.all.has(fact.key)
     const source = this.#status?.source
     if (late && !backfilled && (source === 'sealed' || source === 'down'))
       violation('I4', `${id} is late though the source is ${source}`)
-    if (!late && backfilled && !known) violation('I4', `${id} is backfilled and not late`)
-    if (!late && !backfilled && (source === 'pendingLogs' || source === 'poll') && !known)
+    if (!late && backfilled && !wasPublished) violation('I4', `${id} is backfilled and not late`)
+    if (!late && !backfilled && (source === 'pendingLogs' || source === 'poll') && !wasPublished)
       violation('I4', `${id} is not late though the source is ${source}`)
   }
 
@@ -163,10 +197,10 @@ export class SourceStatusLaw implements Law {
     const lately = (kinds: readonly FaultKind[]) =>
       kinds.some((kind) => activeFaults.wasActiveWithin(kind, EVIDENCE_MS))
     if (reason === 'silent' && this.#evidenceAt < this.#pushingSince && !lately(hidingFaults))
-      violation('I13', `${id} calls a quiet market silent`)
+      violation('I13', `${id} reports a quiet market as silent`)
     if (reason === 'no_pending' && settings.mode === 'flash' && !lately(hidingFaults))
-      violation('I13', `${id} sees nothing pre-confirmed`)
-    if (source === 'down' && !lately(failingFaults)) violation('I13', `${id} is down for no reason`)
+      violation('I13', `${id} reports no_pending although the chain pre-confirms`)
+    if (source === 'down' && !lately(failingFaults)) violation('I13', `${id} reports down without a reason`)
   }
 
   onEnd(recovered: boolean): void {
@@ -174,6 +208,6 @@ export class SourceStatusLaw implements Law {
     if (!recovered) return
     const { source, reason } = this.#status ?? {}
     const wrong = settings.mode === 'flash' ? ['sealed', 'down'] : ['down', 'poll']
-    if (!source || wrong.includes(source)) violation('I13', `recovered, and the source is ${source} ${reason}`)
+    if (!source || wrong.includes(source)) violation('I13', `after recovery the source is ${source} ${reason}`)
   }
 }

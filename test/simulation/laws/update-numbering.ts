@@ -3,7 +3,7 @@ import type { Entry } from '../../../src/tape/tape.ts'
 import { findSchemaError } from '../../support/message-validator.ts'
 import type { Law, LawContext } from './law.ts'
 
-/** I1: numbers grow, `prev` is the message before of the same token and type, and every message keeps the contract. */
+/** I1: numbers grow, `prev` is the previous message of the same token and type, and every message fits the contract. */
 export class UpdateNumbering implements Law {
   readonly #context: LawContext
   readonly #heads = new Map<string, string>()
@@ -29,7 +29,7 @@ export class UpdateNumbering implements Law {
       const read = Update.safeParse(update)
       if (!read.success) violation('I1', `${id} breaks the contract: ${read.error.message.replaceAll(/\s+/g, ' ')}`)
       const error = findSchemaError(update)
-      if (error !== null) violation('I1', `${id} is not as published: ${error}`)
+      if (error !== null) violation('I1', `${id} does not fit the published schema: ${error}`)
     }
   }
 }

@@ -1,0 +1,5 @@
+/**
+ * The long form of a test repeats more and waits longer than the short one, and proves the same.
+ * `npm run nightly` sets the variable; every other command runs the short form.
+ */
+export const isNightly = process.env.STOCKTAPE_NIGHTLY === '1'

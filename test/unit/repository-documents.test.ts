@@ -1,0 +1,93 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+import { settings } from '../../src/config.ts'
+import { quickStartLines } from '../../src/docs/snippets.ts'
+import { Update } from '../../src/protocol/updates.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'src/**/*.md', 'test/**/*.md'], { cwd: root })
+const readme = read('README.md')
+
+describe('the README', () => {
+  it('lists every setting with its default and meaning, and no other', () => {
+    const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \| (.+?) \| (.+) \|$/gm)].map(([, name, value, meaning]) => [
+      name,
+      value === '–' ? null : value,
+      meaning,
+    ])
+    expect(rows).toEqual(
+      Object.entries(settings).map(([name, setting]) => [name, setting.default, setting.description]),
+    )
+  })
+
+  it('gives the lines that a start prints', () => {
+    for (const line of quickStartLines('127.0.0.1:8080', 'AAPLc')) expect(readme).toContain(line)
+  })
+
+  it('shows an excerpt of a message that the contract allows', () => {
+    const [, text = ''] = /```json\n([\s\S]+?)\n```/.exec(readme) ?? []
+    const excerpt = JSON.parse(text)
+    const schema = Update.options.find((option) => option.shape.type.safeParse(excerpt.type).success)
+    expect(schema?.partial().parse(excerpt)).toEqual(excerpt)
+  })
+})
+
+describe('the documents', () => {
+  it('name only scripts that exist', () => {
+    const known = [...Object.keys(packageJson.scripts), 'ci']
+    const named = documents.flatMap((path) =>
+      [...read(path).matchAll(/`?npm (?:run )?([a-z]+)/g)].map(([, script = '']) => `${path}: ${script}`),
+    )
+    expect(named.filter((name) => !known.includes(name.split(': ')[1] ?? ''))).toEqual([])
+    expect(named.length).toBeGreaterThan(10)
+  })
+
+  it('link only to files and headings that exist', () => {
+    expect(documents.flatMap((path) => brokenLinks(path))).toEqual([])
+  })
+
+  it('name only source and test files that exist', () => {
+    const missing = documents.flatMap((path) =>
+      [...read(path).matchAll(/`((?:src|test|docs)\/[\w/.-]+\.(?:ts|md|ndjson|c))`/g)]
+        .map(([, file = '']) => file)
+        .filter((file) => !existsSync(join(root, file)))
+        .map((file) => `${path}: ${file}`),
+    )
+    expect(missing).toEqual([])
+  })
+
+  it('explain at most forty words in the glossary', () => {
+    const rows = [...read('docs/glossary.md').matchAll(/^\| (?!word|---)/gm)]
+    expect(rows.length).toBeGreaterThan(20)
+    expect(rows.length).toBeLessThanOrEqual(40)
+  })
+})
+
+/** The links of a document that lead nowhere in this repository. */
+function brokenLinks(path: string): string[] {
+  const links = [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
+  return links
+    .filter((link) => !/^(https?|wss?|mailto):/.test(link) && !resolves(path, link))
+    .map((link) => `${path}: ${link}`)
+}
+
+function resolves(path: string, link: string): boolean {
+  const [file = '', heading] = link.split('#')
+  const target = file === '' ? path : join(dirname(path), file)
+  if (!existsSync(join(root, target))) return false
+  return heading === undefined || headingsOf(target).includes(heading)
+}
+
+/** The anchors that a Markdown renderer gives the headings. */
+const headingsOf = (path: string): string[] =>
+  [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  )
