@@ -1,6 +1,7 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import { describe, expect, it } from 'vitest'
+import { listenSse, listenWs } from '../support/test-listener.ts'
 import { fetchDocumented, messageTypesOf, openTestStack, type TestStack } from '../support/test-stack.ts'
+import { closeAfterTest } from './listeners.ts'
 
 /** The headers of a request. */
 type Headers = Record<string, string>
@@ -8,11 +9,6 @@ type Headers = Record<string, string>
 const page = 'https://trade.example'
 const key = 'k-0123456789abcdef'
 
-const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListener> => {
-  const listener = await opening
-  onTestFinished(() => listener.close())
-  return listener
-}
 const listenWithHeaders = ({ relay }: TestStack, headers: Headers = {}, query = '') =>
   closeAfterTest(listenWs(`${relay.wsUrl}?symbols=AAPLc${query}`, { headers }))
 

@@ -2,17 +2,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, messageTypesOf, openTestStack } from '../support/test-stack.ts'
+import { closeAfterTest, waitUntilLive } from './listeners.ts'
 
-const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListener> => {
-  const listener = await opening
-  onTestFinished(() => listener.close())
-  return listener
-}
-const waitUntilLive = async (opening: Promise<TestListener>): Promise<TestListener> => {
-  const listener = await closeAfterTest(opening)
-  await listener.waitFor('live')
-  return listener
-}
 const forwardedFor = (address: string) => ({ 'x-forwarded-for': address })
 /** All clients here are on this machine, so the proxy is this machine too. */
 const behindProxy = { CLIENTS_PER_ADDRESS_BOUND: '2', TRUSTED_PROXIES: '127.0.0.0/8' }

@@ -3,6 +3,7 @@ import type { Devnet } from '../../src/devnet/devnet.ts'
 import { keyStatesFrom } from '../support/key-states.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 import { listenToAll, openDevnet, openRelayFor, openTestStack, tapeUpdatesOf } from '../support/test-stack.ts'
+import { openStackWithListener, waitForSealAt } from './listeners.ts'
 
 const ONE_TOKEN = 100_000_000n
 /** The relay does not read the list again, so multipliers come from the chain alone. */
@@ -25,9 +26,6 @@ const lastMovementOf = (listener: TestListener, hash: string) => {
 }
 const waitForMovement = (listener: TestListener, hash: string) =>
   listener.until(() => lastMovementOf(listener, hash) !== undefined, `the movement in ${hash.slice(0, 10)}`)
-const waitForSealAt = (listener: TestListener, number: number) =>
-  listener.waitFor('seal', ({ block }) => block.number === number)
-
 describe.each([
   ['pushed', {}],
   ['polled', { UPSTREAM_WS_URL: '' }],
@@ -100,9 +98,7 @@ describe.each([
 })
 
 it('a split that was never pushed is found in its block, and later movements are amended', async () => {
-  const stack = await openTestStack(withoutListRefresh)
-  const { devnet } = stack
-  const listener = await listenToAll(stack)
+  const { devnet, listener } = await openStackWithListener(withoutListRefresh)
   devnet.faults.lostFlashes = 1
   devnet.issuer.split({ symbol: 'TSLAc', to: '2' })
   devnet.makeFlashblock()
@@ -144,9 +140,7 @@ it('a split that happens during an outage is published between the movements bef
 })
 
 it('a dividend, a seizure, a pause and a rename are published, and the old name finds the new one', async () => {
-  const stack = await openTestStack({ STOCKS_REFRESH_MS: '100' })
-  const { devnet, relay } = stack
-  const listener = await listenToAll(stack)
+  const { devnet, relay, listener } = await openStackWithListener({ STOCKS_REFRESH_MS: '100' })
   const memo = `0x${'4d'.repeat(32)}` as const
   devnet.issuer.dividend({ symbol: 'NVDAc', to: '1.25', id: 'div-1', description: 'a dividend' })
   devnet.issuer.seize({ symbol: 'TSLAc', raw: ONE_TOKEN, memo })

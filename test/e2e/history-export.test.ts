@@ -4,6 +4,7 @@ import { ServiceStatus } from '../../src/protocol/status.ts'
 import { listenNdjson } from '../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestStack, transfer } from '../support/test-stack.ts'
 import { readLines, tapeTexts } from './history-reader.ts'
+import { closeAfterTest } from './listeners.ts'
 
 const ndjson = { accept: 'application/x-ndjson' }
 
@@ -12,8 +13,9 @@ async function openStackWithTape(
   settings: Record<string, string> = {},
 ): Promise<TestStack & { readonly published: readonly string[] }> {
   const stack = await openTestStack(settings)
-  const listener = await listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&since=start&snapshot=false`)
-  onTestFinished(() => listener.close())
+  const listener = await closeAfterTest(
+    listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&since=start&snapshot=false`),
+  )
   transfer(stack, 'AAPLc', 3)
   await listener.until(() => listener.messagesOf('transfer').length === 3)
   return { ...stack, published: tapeTexts(listener) }
@@ -62,8 +64,7 @@ describe('history as NDJSON', () => {
       return headers.get('x-kept-since') ?? ''
     }
     expect(await keptSince()).toMatch(/^[0-9a-z]+\.0$/)
-    const listener = await listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?types=transfer`)
-    onTestFinished(() => listener.close())
+    const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?types=transfer`))
     await listener.waitFor('live')
     transfer(stack, 'AAPLc', 150)
     await listener.until(() => listener.messagesOf('transfer').length === 150)
@@ -137,8 +138,7 @@ describe('history as NDJSON', () => {
 
   it('is refused where CLIENTS_BOUND is reached', async () => {
     const { relay } = await openTestStack({ CLIENTS_BOUND: '1' })
-    const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
-    onTestFinished(() => listener.close())
+    await closeAfterTest(listenNdjson(`${relay.url}/v1/stream/AAPLc`))
     const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events`, { headers: ndjson })
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([503, true])
     expect(json).toMatchObject({ code: 503, details: [{ '@type': 'stocktape/full' }] })

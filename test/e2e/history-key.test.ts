@@ -12,6 +12,7 @@ import {
   transfer,
 } from '../support/test-stack.ts'
 import { tapeTexts } from './history-reader.ts'
+import { openStackWithListener } from './listeners.ts'
 
 const memo = `0x${'4d'.repeat(32)}` as const
 
@@ -109,9 +110,7 @@ describe('one fact', () => {
   })
 
   it('that is folded into another is found in the seal of its block, and before that a 404 explains it', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack)
+    const { stack, devnet, listener } = await openStackWithListener()
     devnet.issuer.transferWithMemo({ symbol: 'TSLAc', raw: 100_000_000n, memo })
     devnet.makeFlashblock()
     const { key } = await listener.waitFor('transfer', (message) => message.memo === memo)

@@ -1,7 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { listenNdjson } from '../support/test-listener.ts'
 import { openDevnet, openRelayFor } from '../support/test-stack.ts'
 import { readAllPages, readLines, tapeTexts } from './history-reader.ts'
+import { closeAfterTest } from './listeners.ts'
 
 /** Updates on the tape before the first page is read, and waitForUpdates between two pages. */
 const UPDATES_BEFORE = 40
@@ -12,8 +13,9 @@ const LIMITS = [7, 1, 20, 2, 100, 3, 1_000]
 async function openBusyRelay(query: string) {
   const devnet = await openDevnet({ blockMs: 100, flashblockMs: 20, transactionsPerFlashblock: 4, safeDepth: 2 })
   const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
-  const listener = await listenNdjson(`${relay.url}/v1/stream?${query}&since=start&format=ndjson&snapshot=false`)
-  onTestFinished(() => listener.close())
+  const listener = await closeAfterTest(
+    listenNdjson(`${relay.url}/v1/stream?${query}&since=start&format=ndjson&snapshot=false`),
+  )
   const waitForUpdates = async (count: number) => {
     const goal = tapeTexts(listener).length + count
     await listener.until(() => tapeTexts(listener).length >= goal)

@@ -1,18 +1,13 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { EventsPage, OneFact } from '../../src/protocol/history.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestStack, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 import { pageTexts, readAllPages, readLines, tapeTexts } from './history-reader.ts'
+import { closeAfterTest } from './listeners.ts'
 
 /** Longer replays than this become a gap. */
 const REPLAY_BOUND = 3
 
-const closeAfterTest = async (opening: Promise<TestListener>): Promise<TestListener> => {
-  const listener = await opening
-  onTestFinished(() => listener.close())
-  await listener.waitFor('live')
-  return listener
-}
 describe('history', () => {
   it('has the bytes of the stream page by page, in both views', async () => {
     const stack = await openTestStack()

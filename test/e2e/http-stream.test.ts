@@ -14,21 +14,16 @@ import {
   tapeUpdatesOf,
   transfer,
 } from '../support/test-stack.ts'
+import { closeAfterTest } from './listeners.ts'
 
 const PARTY = `0x${'ab'.repeat(20)}`
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
 /** Opens a listener that closes with the test. */
-const sse = async (stack: TestStack, path: string, headers: Record<string, string> = {}): Promise<TestListener> => {
-  const listener = await listenSse(`${stack.relay.url}${path}`, headers)
-  onTestFinished(() => listener.close())
-  return listener
-}
-const ndjson = async (stack: TestStack, path: string): Promise<TestListener> => {
-  const listener = await listenNdjson(`${stack.relay.url}${path}`)
-  onTestFinished(() => listener.close())
-  return listener
-}
+const sse = (stack: TestStack, path: string, headers: Record<string, string> = {}): Promise<TestListener> =>
+  closeAfterTest(listenSse(`${stack.relay.url}${path}`, headers))
+const ndjson = (stack: TestStack, path: string): Promise<TestListener> =>
+  closeAfterTest(listenNdjson(`${stack.relay.url}${path}`))
 
 /** The first text of a stream, up to the chunk that matches. */
 const firstText = async (url: string, pattern: RegExp, headers: Record<string, string> = {}) => {

@@ -4,6 +4,7 @@ import type { Devnet } from '../../src/devnet/devnet.ts'
 import { keyStatesFrom, keysInState, sealedKeysOnChain } from '../support/key-states.ts'
 import { listenSse, type Message, type TestListener } from '../support/test-listener.ts'
 import { listenToAll, openDevnet, openRelayFor, openTestStack, transfer } from '../support/test-stack.ts'
+import { closeAfterTest, openStackWithListener } from './listeners.ts'
 
 /** Resolves when a listener has received every seal above a block, and no key is open. */
 const waitForAllSealed = (
@@ -20,9 +21,7 @@ const waitForAllSealed = (
 
 describe('a pre-confirmation', () => {
   it('ends sealed or retracted, and a log that was never pushed is published as late', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack)
+    const { devnet, listener } = await openStackWithListener()
     const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 1n })
     devnet.transfer({ symbol: 'AAPLc', raw: 2n })
     devnet.makeFlashblock()
@@ -52,9 +51,7 @@ describe('a pre-confirmation', () => {
     ['a node that has the block before its logs', { emptyLogs: 1 }],
     ['a node that lags', { lagBlocks: 2, lagEvery: 2 }],
   ])('is not retracted because of %s', async (_, faults) => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack)
+    const { stack, devnet, listener } = await openStackWithListener()
     const begin = devnet.chain.head.number
     transfer(stack, 'AAPLc', 2)
     await listener.until(() => listener.messagesOf('transfer').length === 2)
@@ -70,9 +67,7 @@ describe('a pre-confirmation', () => {
   })
 
   it('with other content in its sealed block is amended', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack)
+    const { devnet, listener } = await openStackWithListener()
     const hash = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     const [log] = devnet.makeFlashblock()
     if (!log) throw new Error('no log')
@@ -88,9 +83,7 @@ describe('a pre-confirmation', () => {
   it.each([1, 3, 30, 100])(
     'that a reorganisation of %i blocks removes is retracted, and the others are sealed again',
     async (depth) => {
-      const stack = await openTestStack()
-      const { devnet } = stack
-      const listener = await listenToAll(stack)
+      const { devnet, listener } = await openStackWithListener()
       const begin = devnet.chain.head.number
       const removed: `0x${string}`[] = []
       for (let block = 0; block < depth; block += 1) {
@@ -126,8 +119,7 @@ describe('finality', () => {
     )
     expect(safe.block.hash).toBe(devnet.chain.block(number - 2)?.hash)
     await listener.waitFor('finality', ({ stage, block }) => stage === 'finalized' && block.number === number - 4)
-    const late = await listenSse(`${relay.url}/v1/stream?symbols=*`)
-    onTestFinished(() => late.close())
+    const late = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*`))
     expect((await late.waitFor('hello')).head).toMatchObject({
       sealed: number,
       safe: number - 2,

@@ -4,6 +4,7 @@ import { openRelay } from '../support/in-process-relay.ts'
 import { keysInState } from '../support/key-states.ts'
 import { listenSse, type TestListener } from '../support/test-listener.ts'
 import { movementKeysOf, sequenceOf } from '../support/test-stack.ts'
+import { closeAfterTest } from './listeners.ts'
 
 const ZERO = `0x${'0'.repeat(40)}`
 const [ALICE, BOB] = ACCOUNTS
@@ -32,8 +33,7 @@ async function openRealNode(hasSocket: boolean, record: Record<string, unknown> 
     hasSocket ? {} : { UPSTREAM_WS_URL: '' },
   )
   onTestFinished(() => relay.stop())
-  const listener = await listenSse(`${relay.url}/v1/stream?symbols=*&types=*&since=start`)
-  onTestFinished(() => listener.close())
+  const listener = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*&types=*&since=start`))
   await listener.waitFor('status', ({ source }) => source !== 'down')
   await listener.waitFor('token', ({ change }) => change === 'listed')
   return { anvil, relay, listener }
@@ -156,8 +156,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2', source: 'clock' })
     await sealed(anvil, 'mint', ALICE, 100_000_000n)
     expect(await listener.waitFor('mint')).toMatchObject({ multiplier: '2', shares: '2' })
-    const other = await listenSse(`${relay.url}/v1/stream?symbols=TESTc`)
-    onTestFinished(() => other.close())
+    const other = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=TESTc`))
     expect(await other.waitFor('snapshot')).toMatchObject({ multiplier: '2', multiplier_source: 'call' })
   })
 

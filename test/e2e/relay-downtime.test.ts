@@ -5,11 +5,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openRelay } from '../support/in-process-relay.ts'
 import { keyStatesFrom, keysInState, sealedKeysOnChain } from '../support/key-states.ts'
-import type { MessageOf, TestListener } from '../support/test-listener.ts'
+import type { MessageOf } from '../support/test-listener.ts'
 import { listenToAll, openDevnet, transfer } from '../support/test-stack.ts'
-
-const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name)
+import { waitForSealAt, waitForSource } from './listeners.ts'
 
 /** A relay that publishes two transfers and stops; then blocks are sealed, every seventh with a transfer, and it restarts. */
 async function restartAfterDowntime(devnet: Devnet, missedBlocks: number, settings: Record<string, string> = {}) {
@@ -32,9 +30,6 @@ async function restartAfterDowntime(devnet: Devnet, missedBlocks: number, settin
   onTestFinished(() => relay.stop())
   return { begin, relay, listener: await listenToAll({ relay }, 'start') }
 }
-
-const waitForSealAt = (listener: TestListener, number: number) =>
-  listener.waitFor('seal', ({ block }) => block.number >= number)
 
 describe('blocks that were sealed while the relay was stopped', () => {
   it.each([

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { openDevnet, openRelayFor, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
+import { closeAfterTest } from './listeners.ts'
 
 /** How many updates the uninterrupted listener receives before the others may stop. */
 const UPDATE_COUNT = 800
@@ -20,8 +21,7 @@ describe('a listener that reconnects again and again', () => {
     const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
     const { url, wsUrl } = await openRelayFor(devnet)
     const query = 'symbols=*&types=*&snapshot=false'
-    const uninterrupted = await listenSse(`${url}/v1/stream?${query}&since=start`)
-    onTestFinished(() => uninterrupted.close())
+    const uninterrupted = await closeAfterTest(listenSse(`${url}/v1/stream?${query}&since=start`))
     const { id: start } = await uninterrupted.waitFor('hello')
     const enough = uninterrupted.until(
       () => uninterrupted.received.length >= UPDATE_COUNT + 2 * NOTICES,
@@ -96,8 +96,7 @@ describe('a listener that joins while the tape grows', () => {
     const devnet = await openDevnet({ pace: 'manual' })
     const { url, wsUrl } = await openRelayFor(devnet)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const uninterrupted = await listenSse(`${url}/v1/stream?symbols=*&types=transfer`)
-    onTestFinished(() => uninterrupted.close())
+    const uninterrupted = await closeAfterTest(listenSse(`${url}/v1/stream?symbols=*&types=transfer`))
     await uninterrupted.waitFor('live')
     const joined: Promise<TestListener>[] = []
     for (let round = 1; round <= 60; round += 1) {

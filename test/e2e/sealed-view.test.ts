@@ -9,6 +9,7 @@ import { messageTypesOf, sequenceOf, tapeUpdatesOf } from '../support/test-stack
 import { openTestEdge } from '../unit/edge/edge-fixture.ts'
 import { amendOf, approvalAt, retractOf, sealedAt, sealOf, transferAt } from '../unit/edge/fact-drafts.ts'
 import { apple, notesOfTokens, tesla } from '../unit/tape/update-drafts.ts'
+import { waitUntilLive } from './listeners.ts'
 
 const first = transferAt({ index: 1 }, { reference_value: '5.00' })
 const second = transferAt({ index: 2 }, { reference_value: '5000.00' })
@@ -53,12 +54,6 @@ async function openRelayOnWrittenTape() {
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }
 }
 
-const waitUntilLive = async (opening: Promise<TestListener>): Promise<TestListener> => {
-  const listener = await opening
-  onTestFinished(() => listener.close())
-  await listener.waitFor('live')
-  return listener
-}
 const typesAndPositions = (listener: TestListener) =>
   tapeUpdatesOf(listener).map(({ type, id }) => `${type} ${id.slice(id.indexOf('.') + 1)}`)
 

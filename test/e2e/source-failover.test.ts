@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
-import type { TestListener } from '../support/test-listener.ts'
-import { listenToAll, openDevnet, openRelayFor, openTestStack, transfer } from '../support/test-stack.ts'
-
-const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `that the source is ${name}`)
+import { listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
+import { openStackWithListener, waitForSource } from './listeners.ts'
 
 const blockOf = (key: string): number => Number(key.split('-')[0])
 
 describe('a subscription that is silent', () => {
   it('is detected by three sealed logs that were never pushed, and polling loses nothing', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack)
+    const { stack, devnet, listener } = await openStackWithListener()
     const begin = devnet.chain.head.number
     devnet.faults.silent = ['pendingLogs']
     for (let block = 0; block < 3; block += 1) {
@@ -36,9 +31,7 @@ describe('a subscription that is silent', () => {
   })
 
   it('is never suspected in a quiet market', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack)
+    const { stack, devnet, listener } = await openStackWithListener()
     devnet.faults.silent = ['pendingLogs']
     for (let block = 0; block < 80; block += 1) devnet.seal()
     devnet.faults.silent = []

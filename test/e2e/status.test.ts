@@ -20,6 +20,7 @@ import {
 } from '../support/test-stack.ts'
 import { transferAt } from '../unit/edge/fact-drafts.ts'
 import { RpcTestClient } from './gateway/rpc-test-client.ts'
+import { openStackWithListener, waitForSource } from './listeners.ts'
 
 const HOUR_MS = 3_600_000
 /** How many digits of a time name its hour. */
@@ -56,9 +57,6 @@ async function until(
   }
   throw new Error('waited in vain for a status')
 }
-
-const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `the source ${name}`)
 
 /** The score without its seconds, which the tape alone determines. */
 const countsOf = ({ score }: ServiceStatus) => score?.map(({ seconds: _, ...counts }) => counts)
@@ -127,9 +125,7 @@ function createTempFolder(): string {
 
 describe('the status of the service', () => {
   it('has every field', async () => {
-    const stack = await openTestStack()
-    const { devnet, relay } = stack
-    const listener = await listenToAll(stack, 'start')
+    const { stack, devnet, relay, listener } = await openStackWithListener({}, 'start')
     transfer(stack)
     devnet.seal()
     await listener.waitFor('seal')
@@ -231,9 +227,7 @@ describe('the status of the service', () => {
 
 describe('the score', () => {
   it('is the count of a client that received everything', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     for (let block = 1; block <= 3; block += 1) {
       transfer(stack, 'AAPLc', 2)
       transfer(stack, 'TSLAc', block)
@@ -246,9 +240,7 @@ describe('the score', () => {
   })
 
   it('separates retracted, amended and late updates from the others, also in a reorganisation', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     const changed = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     const gone = devnet.transfer({ symbol: 'AAPLc', raw: 2n })
     const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 3n })
@@ -273,9 +265,7 @@ describe('the score', () => {
 
   it('has the seconds in each source', async () => {
     const from = performance.now()
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     /** Once a source is published, its seconds grow and no others. */
     const expectGrowth = async (name: SourceName) => {
       await waitForSource(listener, name)

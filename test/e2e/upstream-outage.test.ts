@@ -6,14 +6,10 @@ import {
   movementKeysOf,
   openDevnet,
   openRelayFor,
-  openTestStack,
   type TestStack,
   transfer,
 } from '../support/test-stack.ts'
-
-/** Resolves when the newest status has this source. */
-const waitForSource = (listener: TestListener, name: string) =>
-  listener.until(() => listener.messagesOf('status').at(-1)?.source === name, `the source ${name}`)
+import { closeAfterTest, openStackWithListener, waitForSource } from './listeners.ts'
 
 const waitForMovements = (listener: TestListener, count: number) =>
   listener.until(() => movementKeysOf(listener).length >= count, `${count} movements`)
@@ -27,10 +23,7 @@ const expectEachOnce = (listener: TestListener, raws: readonly bigint[]) => {
 
 describe('an upstream socket that is lost', () => {
   it('is replaced by polling within SILENCE_MS, and used again when it is back', async () => {
-    const stack = await openTestStack({ SILENCE_MS: '3000' })
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
-    await waitForSource(listener, 'pendingLogs')
+    const { stack, devnet, listener } = await openStackWithListener({ SILENCE_MS: '3000' }, 'start')
     transfer(stack, 'AAPLc', 1, 1n)
     await waitForMovements(listener, 1)
     const lostAt = Date.now()
@@ -61,10 +54,7 @@ describe('an upstream socket that is lost', () => {
   })
 
   it('that is closed and reopened loses no log in between', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
-    await waitForSource(listener, 'pendingLogs')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     const raws: bigint[] = []
     for (let round = 1; round <= 4; round += 1) {
       devnet.faults.cutSockets()
@@ -81,10 +71,7 @@ describe('an upstream socket that is lost', () => {
 
 describe('an upstream outage', () => {
   it('is published as down, and its movements are published after it', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
-    await waitForSource(listener, 'pendingLogs')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     transfer(stack, 'AAPLc', 1, 1n)
     await waitForMovements(listener, 1)
     devnet.faults.rpc = { status: 503 }
@@ -195,17 +182,13 @@ describe('an unreadable list', () => {
     ['is cut short', (stack: TestStack) => stack.devnet.list.corrupt((body) => body.slice(0, 300))],
     ['has one bad record', (stack: TestStack) => stack.devnet.list.add({ symbol: 'BADc', decimals: 8 })],
   ])('that %s leaves the last readable one', async (_, spoil) => {
-    const stack = await openTestStack()
-    const { devnet, relay } = stack
-    const listener = await listenToAll(stack, 'start')
-    await waitForSource(listener, 'pendingLogs')
+    const { stack, devnet, relay, listener } = await openStackWithListener({}, 'start')
     spoil(stack)
     const requestsBefore = devnet.requests.list
     await devnet.until(() => devnet.requests.list >= requestsBefore + 3)
     transfer(stack, 'TSLAc')
     await listener.waitFor('transfer')
-    const late = await listenSse(`${relay.url}/v1/stream?symbols=*&types=token&since=start`)
-    onTestFinished(() => late.close())
+    const late = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*&types=token&since=start`))
     await late.waitFor('live')
     expect(late.messagesOf('snapshot').length).toBe(devnet.tokens.length)
     expect(late.messagesOf('token').map(({ change }) => change)).toEqual(Array(devnet.tokens.length).fill('listed'))
@@ -214,9 +197,7 @@ describe('an unreadable list', () => {
 
 describe('a list that loses tokens', () => {
   it('updates the remaining tokens at once, and delists none before it is confirmed', async () => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
+    const { devnet, listener } = await openStackWithListener({}, 'start')
     devnet.list.change('AAPLc', { nav_price: 400.5, nav_price_updated_at: new Date().toISOString() })
     const address = devnet.list.addressOf('TSLAc')
     devnet.list.remove('TSLAc')
@@ -271,10 +252,7 @@ describe('a new listing', () => {
 
 describe('a repeated log', () => {
   it.each(['one', 'all'] as const)('is published once, five times in the shape of %s', async (shape) => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
-    await waitForSource(listener, 'pendingLogs')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     devnet.faults.shape = shape
     devnet.faults.repeats = 5
     for (const raw of [1n, 2n, 3n]) transfer(stack, 'AAPLc', 1, raw)
@@ -285,10 +263,7 @@ describe('a repeated log', () => {
   })
 
   it.each(['one', 'all'] as const)('is published once, in the shape of %s and from both sources', async (shape) => {
-    const stack = await openTestStack()
-    const { devnet } = stack
-    const listener = await listenToAll(stack, 'start')
-    await waitForSource(listener, 'pendingLogs')
+    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
     devnet.faults.shape = shape
     devnet.faults.repeats = 5
     transfer(stack, 'AAPLc', 2, 1n)

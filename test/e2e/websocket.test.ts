@@ -14,19 +14,16 @@ import {
   tapeUpdatesOf,
   transfer,
 } from '../support/test-stack.ts'
+import { closeAfterTest } from './listeners.ts'
 
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
 /** Opens a listener that closes with the test. */
-const connectTo = async (
+const connectTo = (
   { relay }: TestStack,
   query = '',
   options: Parameters<typeof listenWs>[1] = {},
-): Promise<TestListener> => {
-  const listener = await listenWs(`${relay.wsUrl}${query}`, options)
-  onTestFinished(() => listener.close())
-  return listener
-}
+): Promise<TestListener> => closeAfterTest(listenWs(`${relay.wsUrl}${query}`, options))
 
 /** Resolves once every earlier message was answered. */
 const waitForAnswers = async (listener: TestListener): Promise<void> => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
 import {
   ALICE,
   BlockSchema,
@@ -13,17 +14,18 @@ import {
 } from '../../unit/devnet/devnet-client.ts'
 import { openGatewayForTest, quantity } from './node-and-gateway.ts'
 
+const NEW_CONTRACT = `0xb2${'0'.repeat(36)}99`
+type IsExpected = (after: string, before: string) => boolean
+
 /** Longer than the relay caches anything about the pending or latest block. */
 const WAIT_OPTIONS = { timeout: 5_000, interval: 20 }
 
 /** A node with a chain of its own, read through the relay until an answer is as expected. */
 async function open() {
   const { devnet, node } = await openGatewayForTest()
-  const poll = (method: string, ...params: unknown[]) =>
-    expect.poll(() => rpcResult(node, method, ...params), WAIT_OPTIONS)
   const block = async (tag: string) => BlockSchema.parse(await rpcResult(node, 'eth_getBlockByNumber', tag, false))
   const pollBlock = (tag: string, field: string) => expect.poll(async () => (await block(tag))[field], WAIT_OPTIONS)
-  return { devnet, node, poll, block, pollBlock }
+  return { devnet, node, block, pollBlock }
 }
 
 describe('the pending and the latest block', () => {
@@ -89,56 +91,50 @@ describe('at pending', () => {
     await expect.poll(hashesAt('pending'), WAIT_OPTIONS).toEqual([])
   })
 
-  it('eth_getTransactionCount counts pre-confirmed transactions, so a fast sender leaves no gap', async () => {
-    const { devnet, node, poll } = await open()
-    for (const count of [1, 2, 3]) {
-      devnet.transfer({ symbol: 'AAPLc', from: ALICE, to: BOB, raw: 1n })
-      devnet.makeFlashblock()
-      await poll('eth_getTransactionCount', ALICE, 'pending').toBe(quantity(count))
-    }
-    expect(await rpcResult(node, 'eth_getTransactionCount', ALICE, 'latest')).toBe('0x0')
-    devnet.seal()
-    await poll('eth_getTransactionCount', ALICE, 'latest').toBe('0x3')
-  })
-
-  it('eth_getCode has a new contract before its block is sealed', async () => {
-    const { devnet, node, poll } = await open()
-    const contract = `0xb2${'0'.repeat(36)}99`
-    expect(await rpcResult(node, 'eth_getCode', contract, 'pending')).toBe('0x')
-    devnet.transfer({ address: contract, from: ZERO, to: ALICE, raw: 1n })
-    devnet.makeFlashblock()
-    await poll('eth_getCode', contract, 'pending').toBe('0xef')
-    expect(await rpcResult(node, 'eth_getCode', contract, 'latest')).toBe('0x')
-    devnet.seal()
-    await poll('eth_getCode', contract, 'latest').toBe('0xef')
-  })
-
-  it('eth_getStorageAt has the pre-confirmed value of a slot', async () => {
-    const { devnet, node, poll } = await open()
-    const token = devnet.list.addressOf('AAPLc')
-    const before = z.string().parse(await rpcResult(node, 'eth_getStorageAt', token, '0x2', 'latest'))
-    const after = `0x${(BigInt(before) + 70n).toString(16).padStart(64, '0')}`
-    devnet.transfer({ symbol: 'AAPLc', from: ZERO, raw: 70n })
-    devnet.makeFlashblock()
-    await poll('eth_getStorageAt', token, '0x2', 'pending').toBe(after)
-    expect(await rpcResult(node, 'eth_getStorageAt', token, '0x2', 'latest')).toBe(before)
-    devnet.seal()
-    await poll('eth_getStorageAt', token, '0x2', 'latest').toBe(after)
-  })
-
-  it('eth_getBalance is reduced by the cost of a pre-confirmed transaction', async () => {
-    const { devnet, node } = await open()
-    const balanceAt = async (tag: string) =>
-      BigInt(z.string().parse(await rpcResult(node, 'eth_getBalance', devnet.custodian, tag)))
-    const before = await balanceAt('latest')
-    devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw: 1n })
-    devnet.makeFlashblock()
-    await expect.poll(() => balanceAt('pending'), WAIT_OPTIONS).toBeLessThan(before)
-    const after = await balanceAt('pending')
-    expect(await balanceAt('latest')).toBe(before)
-    devnet.seal()
-    await expect.poll(() => balanceAt('latest'), WAIT_OPTIONS).toBe(after)
-  })
+  it.each<[string, (devnet: Devnet) => readonly unknown[], (devnet: Devnet) => unknown, IsExpected]>([
+    [
+      'eth_getTransactionCount',
+      () => [ALICE],
+      (devnet) => devnet.transfer({ symbol: 'AAPLc', from: ALICE, to: BOB, raw: 1n }),
+      (after, before) => BigInt(after) === BigInt(before) + 1n,
+    ],
+    [
+      'eth_getCode',
+      () => [NEW_CONTRACT],
+      (devnet) => devnet.transfer({ address: NEW_CONTRACT, from: ZERO, to: ALICE, raw: 1n }),
+      (after, before) => after === '0xef' && ['0x', '0xef'].includes(before),
+    ],
+    [
+      'eth_getStorageAt',
+      ({ list }) => [list.addressOf('AAPLc'), '0x2'],
+      (devnet) => devnet.transfer({ symbol: 'AAPLc', from: ZERO, raw: 70n }),
+      (after, before) => after === `0x${(BigInt(before) + 70n).toString(16).padStart(64, '0')}`,
+    ],
+    [
+      'eth_getBalance',
+      ({ custodian }) => [custodian],
+      (devnet) => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw: 1n }),
+      (after, before) => BigInt(after) < BigInt(before),
+    ],
+  ])(
+    '%s has each pre-confirmed change, and at latest once it is sealed',
+    async (method, paramsOf, change, isExpected) => {
+      const { devnet, node } = await open()
+      const read = async (tag: string) => z.string().parse(await rpcResult(node, method, ...paramsOf(devnet), tag))
+      const latest = await read('latest')
+      let before = await read('pending')
+      expect(before).toBe(latest)
+      for (let round = 1; round <= 3; round += 1) {
+        change(devnet)
+        devnet.makeFlashblock()
+        await expect.poll(async () => isExpected(await read('pending'), before), WAIT_OPTIONS).toBe(true)
+        before = await read('pending')
+        expect(await read('latest')).toBe(latest)
+      }
+      devnet.seal()
+      await expect.poll(() => read('latest'), WAIT_OPTIONS).toBe(before)
+    },
+  )
 
   it('an answer is at most 200 ms old, though the relay is pushed no change', async () => {
     const { devnet, node } = await open()
