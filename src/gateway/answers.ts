@@ -29,7 +29,10 @@ const EMPTY_RESULT_BOUND_BYTES = 68
 /** The status with which a public endpoint refuses a method. */
 const FORBIDDEN_STATUS = 403
 
-const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is asked too much now; come back in a moment')
+const upstreamBusy = new RpcError(
+  errorCodes.limitExceeded,
+  'the upstream is over its rate limit now; come back in a moment',
+)
 
 type Options = {
   readonly forward: RawRequestFn

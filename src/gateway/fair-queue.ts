@@ -5,7 +5,7 @@ const WAIT_BOUND_MS = 10_000
 
 const queueFull = new RpcError(
   errorCodes.limitExceeded,
-  'too many questions wait for the upstream; come back in a moment',
+  'too many calls wait for the upstream; come back in a moment',
   503,
 )
 

@@ -43,7 +43,7 @@ const OPEN_BRACKET = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE_BRACKET = Buffer.from(']')
 const CLOSE_BRACE = Buffer.from('}')
-const rateLimited = new RpcError(errorCodes.limitExceeded, 'too many requests; come back slower', 429)
+const rateLimited = new RpcError(errorCodes.limitExceeded, 'too many requests; slow down', 429)
 const batchTooLarge = new RpcError(
   errorCodes.serverError,
   `the answers to this batch are longer than ${ANSWER_BOUND_BYTES} bytes in all`,
@@ -153,7 +153,7 @@ const NULL_RESULT = Buffer.from('null')
 
 function runLocalCall(request: ClientRequest | InvalidRequest, caller: Caller): Result {
   if (isInvalidRequest(request) || !caller.isLocal(request.method)) return NULL_RESULT
-  // A notification never returns the id, so nobody could end the subscription.
+  // A notification never returns the id, so the client could not end the subscription.
   if (request.id === null && request.method === 'eth_subscribe') return NULL_RESULT
   try {
     return Buffer.from(caller.runLocal(request.method, request.params))

@@ -174,7 +174,7 @@ export class RpcSession {
       if (!filterBudget.reserve(newWeight, this.address))
         throw new RpcError(
           errorCodes.limitExceeded,
-          'the subscriptions of your address name too much; end some, or name less',
+          'the filters of your address name too many addresses and topics; end some, or name fewer',
         )
       weight = newWeight
     }

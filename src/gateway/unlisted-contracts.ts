@@ -31,10 +31,7 @@ export class UnlistedContracts {
   watch(addresses: readonly Hex[]): () => void {
     const added = addresses.filter((address) => !this.#refCounts.has(address))
     if (this.#refCounts.size + added.length > CONTRACTS_BOUND)
-      throw new RpcError(
-        errorCodes.limitExceeded,
-        'too many contracts that are not listed are listened to now; come back later',
-      )
+      throw new RpcError(errorCodes.limitExceeded, 'too many unlisted contracts are followed now; come back later')
     for (const address of addresses) this.#refCounts.set(address, (this.#refCounts.get(address) ?? 0) + 1)
     this.#publishContracts()
     return () => {

@@ -38,7 +38,7 @@ type ExportRequest = {
 
 /**
  * Sends the whole requested range as NDJSON, at the reader's pace. A failed export is cut off without a proper end, so
- * the client can tell that it is incomplete. A refusal is thrown before the first byte.
+ * the client sees that it is incomplete. A refusal is thrown before the first byte.
  */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,

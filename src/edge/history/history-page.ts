@@ -52,7 +52,7 @@ export async function readPage(context: ReadContext, query: HistoryQuery): Promi
 
 /**
  * Reads a chunk from one end of the range. It returns exactly what a stream of the selection would send between the two
- * positions, so consecutive chunks form that stream, whatever is appended in between.
+ * positions, so consecutive chunks form that stream, even if updates are appended in between.
  */
 export async function readChunk(
   { tape, workQueue, isGone }: ReadContext,

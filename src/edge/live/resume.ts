@@ -39,7 +39,7 @@ type ResumeContext = {
   readonly isGone: () => boolean
 }
 
-/** Finds where a stream with this `since` starts. Whatever cannot be continued becomes a gap with its reason. */
+/** Finds where a stream with this `since` starts. What cannot be continued becomes a gap with its reason. */
 export async function findResumePoint(
   since: StartPoint,
   selection: Selection,

@@ -86,7 +86,7 @@ describe('a failure without an error of the upstream', () => {
   })
 
   it.each([
-    ['is busy', 429, -32005, 200, 'the upstream is asked too much now; come back in a moment'],
+    ['is busy', 429, -32005, 200, 'the upstream is over its rate limit now; come back in a moment'],
     ['does not answer a method', 403, -32601, 403, 'the upstream does not answer this method'],
   ])('gets a message of ours if the upstream %s', async (_, errorBody, code, status, message) => {
     expect(await rpcErrorFor(upstreamErrorFor(null, errorBody))).toMatchObject({ code, status, message })

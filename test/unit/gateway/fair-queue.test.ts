@@ -62,7 +62,7 @@ describe('a fair queue', () => {
     running[0]?.resolve('one')
     await nextTick()
     running[1]?.resolve('three')
-    expect(await Promise.all(answers)).toEqual(['one', expect.stringContaining('too many questions'), 'three'])
+    expect(await Promise.all(answers)).toEqual(['one', expect.stringContaining('too many calls'), 'three'])
   })
 
   it('lets clients take turns, however many calls one has', async () => {
@@ -83,7 +83,7 @@ describe('a fair queue', () => {
     const { running, call } = openQueue(1, 3)
     const much = Array.from({ length: 4 }, () => call('much').catch((error: Error) => error.message))
     const little = call('little')
-    expect(await much[3]).toContain('too many questions')
+    expect(await much[3]).toContain('too many calls')
     await expect(call('much')).rejects.toMatchObject({ code: -32005 })
     for (let n = 0; n < 4; n += 1) {
       await nextTick()

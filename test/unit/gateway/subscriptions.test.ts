@@ -159,7 +159,7 @@ describe('unlisted contracts, where they are allowed', () => {
     const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ unlisted })
     const { end } = open('logs', { address: manyAddresses(250) })
     expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(257)] }])).toMatch(
-      /^-32005 too many contracts/,
+      /^-32005 too many unlisted contracts/,
     )
     const { subscriber } = open('pendingLogs')
     subscriptions.receive(transferEvent(apple))
