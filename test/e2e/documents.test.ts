@@ -1,21 +1,14 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { documents } from '../../src/docs/documents.ts'
-import { fetchDocumented, openTestStack, type TestStack } from '../support/test-stack.ts'
+import { fetchDocumented, openTestStack } from '../support/test-stack.ts'
+import { openedOnce } from './gateway/node-and-gateway.ts'
 
 /** One relay for all tests: documents never change. */
-let stack: TestStack
-
-beforeAll(async () => {
-  const ends: (() => unknown)[] = []
-  stack = await openTestStack({}, { onTestFinished: (end) => void ends.push(() => end({} as never)) })
-  return async () => {
-    for (const end of ends.reverse()) await end()
-  }
-})
+const stack = openedOnce((lifecycle) => openTestStack({}, lifecycle))
 
 describe('a document', () => {
   it.each([...documents.keys()])('is served at %s unchanged, with an ETag and HEAD', async (path) => {
-    const url = `${stack.relay.url}${path}`
+    const url = `${stack().relay.url}${path}`
     const { status, headers, text } = await fetchDocumented(url)
     expect([status, text]).toEqual([200, documents.get(path)?.body])
     expect(headers.get('content-type')).toBe(documents.get(path)?.type)
@@ -29,15 +22,15 @@ describe('a document', () => {
   })
 
   it('that is a page has a content security policy', async () => {
-    const { headers } = await fetchDocumented(`${stack.relay.url}/docs`)
+    const { headers } = await fetchDocumented(`${stack().relay.url}/docs`)
     expect(headers.get('content-security-policy')).toBe(documents.get('/docs')?.contentSecurityPolicy)
-    const { headers: plain } = await fetchDocumented(`${stack.relay.url}/llms.txt`)
+    const { headers: plain } = await fetchDocumented(`${stack().relay.url}/llms.txt`)
     expect(plain.get('content-security-policy')).toBeNull()
   })
 
   it('refuses other methods than GET', async () => {
     for (const path of ['/docs', '/openapi.json', '/schemas/transfer.json', '/schemas/dividend.json']) {
-      const { status, headers } = await fetchDocumented(`${stack.relay.url}${path}`, { method: 'POST' })
+      const { status, headers } = await fetchDocumented(`${stack().relay.url}${path}`, { method: 'POST' })
       expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
     }
   })
@@ -45,7 +38,7 @@ describe('a document', () => {
   it.each(['dividend.json', 'transfer', 'toString.json', '%00.json', `${'x'.repeat(500)}.json`])(
     'that does not exist, /schemas/%s, is a 404 with an existing path',
     async (name) => {
-      const { status, json } = await fetchDocumented(`${stack.relay.url}/schemas/${name}`)
+      const { status, json } = await fetchDocumented(`${stack().relay.url}/schemas/${name}`)
       expect(status).toBe(404)
       expect(json).toMatchObject({ message: expect.stringContaining('/schemas/transfer.json') })
       expect(JSON.stringify(json).length).toBeLessThan(500)
@@ -54,6 +47,6 @@ describe('a document', () => {
 })
 
 it('the root path redirects to the page', async () => {
-  const response = await fetch(stack.relay.url, { redirect: 'manual' })
+  const response = await fetch(stack().relay.url, { redirect: 'manual' })
   expect([response.status, response.headers.get('location')]).toEqual([302, '/docs'])
 })

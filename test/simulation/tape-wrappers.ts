@@ -1,4 +1,4 @@
-import type { SearchableTape, Tape } from '../../src/tape/tape.ts'
+import type { SearchableTape } from '../../src/tape/tape.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
