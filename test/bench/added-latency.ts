@@ -13,8 +13,8 @@ import { startRelay } from '../../src/relay.ts'
 import type { LatencyCommand, LatencyReply } from './latency-process.ts'
 
 /**
- * The latency that the relay adds: from the moment that the upstream socket delivers a log's bytes to the moment that the
- * update is written to a listener's socket. Both are observed on the sockets, not in our own code.
+ * The latency that the relay adds: from the moment that the upstream socket delivers a log's bytes until the update is
+ * written to a listener's socket. Both are observed on the sockets, not in our own code.
  */
 
 const LISTENERS = 100

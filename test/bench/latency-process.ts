@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { WebSocket } from 'ws'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 
-/** The upstream and the listeners of a measured relay, in a process of their own that takes commands from its parent. */
+/** The upstream and the listeners of a measured relay, in a process that takes commands from its parent. */
 
 export type LatencyCommand =
   | { readonly do: 'upstream' }

@@ -4,8 +4,8 @@ import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './mess
 import { serveCommands } from './pinned-processes.ts'
 
 /**
- * A live listener and a client that polls the relay's health, in a process of their own: both notice when the relay's event
- * loop is blocked.
+ * A live listener and a client that polls the relay's health, in a process of their own: both notice when the relay's
+ * event loop is blocked.
  */
 
 export type ProbeCommand =

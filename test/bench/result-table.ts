@@ -10,7 +10,7 @@ export function median(values: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
 }
 
-/** Below this a server was behind: waiting messages were sent together, so they cost less than the same work in time. */
+/** Below this a server was behind: it sent waiting messages together, so they cost less than the same work in time. */
 const KEEPING_UP_PACE = 0.95
 const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
 

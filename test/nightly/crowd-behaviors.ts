@@ -55,7 +55,7 @@ const untilStopped = ({ stopSignal }: ClientContext): Promise<void> =>
     else stopSignal.addEventListener('abort', () => resolve())
   })
 
-/** Stays connected for this time, or until the relay ends the connection. Returns how it ended; null while it is open. */
+/** Stays connected for this time, or until the relay disconnects. Returns how it ended; null while it is open. */
 async function stayFor(
   connection: CrowdConnection,
   ms: number | null,

@@ -11,7 +11,7 @@ import { MonitoredRelay } from './monitored-relay.ts'
 vi.setConfig({ testTimeout: 600_000 })
 
 const CLIENTS = isNightly ? 1_000 : 400
-/** The first crowd fills whatever grows once and stays. Only what the second leaves behind is measured. */
+/** The first crowd fills what grows once and stays. Only what the second leaves behind is measured. */
 const WARM_UP_MS = isNightly ? 20_000 : 7_000
 const CROWD_MS = isNightly ? 120_000 : 15_000
 const SUMMARY_MS = isNightly ? 20_000 : 15_000
@@ -22,8 +22,8 @@ const FLASH_INTERVAL_MS = 10
 /** How long stopping may take: the default. */
 const DRAIN_MS = 10_000
 /**
- * What a crowd may leave behind, beyond what the same traffic leaves without listeners: heap, and resident memory, which
- * the garbage collector returns when it likes.
+ * What a crowd may leave behind, beyond what the same traffic leaves without listeners: heap, and resident memory,
+ * which the garbage collector returns when it likes.
  */
 const RETAINED_MARGIN_BYTES = 24 * 2 ** 20
 const RESIDENT_MARGIN_BYTES = 96 * 2 ** 20

@@ -16,7 +16,7 @@ export type TrafficSettings = {
 
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
-/** Keeps the chain busy. Each transfer contains the time it was made at; each flashblock ends with logs of unknown events. */
+/** Keeps the chain busy. Each transfer contains its creation time; each flashblock ends with logs of unknown events. */
 export class DevnetTraffic {
   readonly #devnet: Devnet
   readonly #settings: TrafficSettings

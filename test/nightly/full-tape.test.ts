@@ -11,8 +11,8 @@ const QUERY_MS = isNightly ? 150 : 50
 const ANSWER_BOUND_MS = 250
 const DELAY_BOUND_MS = 100
 /**
- * Requests until a hundred messages have come, or there are no more. The sealed view looks up what was retracted, and on a
- * larger tape retracts are further apart.
+ * Requests until a hundred messages have come, or there are no more. The sealed view looks up what was retracted, and
+ * on a larger tape retracts are further apart.
  */
 const RETRACT_REQUESTS = isNightly ? 3 : 2
 const allowedRequests = (query: string): number => (/^types=retract, .*sealed$/.test(query) ? RETRACT_REQUESTS : 1)

@@ -71,8 +71,8 @@ export class MonitoredRelay {
   }
 
   /**
-   * Heap and sockets that remain after garbage collection. A closed connection that something still references counts as
-   * a socket. The values come from the inspector, which listens only during the request.
+   * Heap and sockets that remain after garbage collection. A closed connection that something still references counts
+   * as a socket. The values come from the inspector, which listens only during the request.
    */
   async retained(): Promise<{ readonly bytes: number; readonly sockets: number }> {
     process.kill(this.#pid, 'SIGUSR1')

@@ -22,7 +22,7 @@ const BACKLOG_BOUND = 262_144
 const SPARE_BYTES = 65_536
 /** Readers may be slower by at most this share, in the median flashblock. */
 const SLOWER_BOUND = 0.2
-/** How many times as long the flashblock may take in which all non-readers are disconnected. Few of those are measured. */
+/** How many times as long a flashblock may take that disconnects all non-readers. Few of those are measured. */
 const DISCONNECT_SLOWDOWN_BOUND = 2
 
 const TRAFFIC: TrafficSettings = {
@@ -66,7 +66,7 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
     await clients.command({ do: 'addNonReaders', port: relay.port, listeners, query: everything })
     await relay.until(async () => (await listenerCount()) === READERS + listeners)
   }
-  /** Publishes this many bytes, at the relay's pace, or until this many are disconnected. Returns the bytes published. */
+  /** Publishes this many bytes at the relay's pace, or until so many are disconnected. Returns the bytes published. */
   const fill = async (bytes: number, until = Number.POSITIVE_INFINITY) => {
     let sent = 0
     for (; sent < bytes && (await disconnectedCount()) < until; sent += FILLING_BYTES) filler.produceFlashblock()

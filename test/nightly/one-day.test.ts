@@ -29,7 +29,7 @@ const GROWTH_BOUND_BYTES = 4 * 2 ** 20
 
 const address = APPLE as Hex
 
-/** A uniform chain: three flashblocks per block with one log each; every seventh log is missing from its sealed block. */
+/** A uniform chain: three flashblocks per block with one log each. The sealed blocks lack every seventh log. */
 class DayTraffic {
   readonly signals = new Subject<LinkSignal>()
   readonly #clock: VirtualClock

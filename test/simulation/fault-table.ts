@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { SeededRandom } from './seeded-random.ts'
 
-/** What can go wrong. Each row: target, shortest and longest duration (ms), meaning of the amount, least and largest amount. */
+/** What can go wrong. A row: target, shortest and longest duration (ms), meaning, least and most of the amount. */
 export const faultTable = {
   // The upstream socket.
   disconnect: ['socket', 0, 0, 'nothing', 0, 0],

@@ -25,7 +25,7 @@ export function sealTransactions({ random, activeFaults, transactionMix, shown, 
   const deferred: { tx: SimulatedTx; shown: boolean }[] = []
   const txs: SimulatedTx[] = []
   for (const tx of shown) {
-    // Every fault draws its number whether or not it is active, so that removing one fault leaves the others as they were.
+    // Every fault draws its number even if it is inactive, so that removing one fault leaves the others as they were.
     const [inserted, dropped, moved, movedSilently] = [
       isStruck('txInserted'),
       isStruck('txDropped'),

@@ -136,7 +136,7 @@ export class SimulatedChain {
     })
   }
 
-  /** Begins the next block. `keptTxs` were shown before in the same places; with `dark` nothing of the block is shown. */
+  /** Begins the next block. `keptTxs` were shown before in the same places; if `dark`, nothing of it is shown. */
   beginBlock(keptTxs: readonly SimulatedTx[], dark: boolean): void {
     const parent = this.block(this.head)
     if (!parent) throw new Error('a head without a block')

@@ -52,8 +52,8 @@ const isDueBefore = (first: ScheduledAction<never>, second: ScheduledAction<neve
   first.dueAt < second.dueAt || (first.dueAt === second.dueAt && first.order < second.order)
 
 /**
- * A clock that moves only when `step` is called; its time of day is the simulation's. (rxjs's own virtual scheduler grows
- * with every tick of an interval, and does not survive a simulated day.)
+ * A clock that moves only when `step` is called; its time of day is the simulation's. (rxjs's own virtual scheduler
+ * grows with every tick of an interval, and does not survive a simulated day.)
  */
 export class VirtualClock implements SchedulerLike {
   /** A heap, the earliest action first. Cancelled actions stay until their time. */

@@ -3,8 +3,8 @@ import type { RpcCall } from './rpc-scenarios.ts'
 
 /**
  * JSON Schemas of the methods' results. The rules are those of the Ethereum execution API
- * (github.com/ethereum/execution-apis, public domain under CC0 1.0), restated field by field: which fields exist, which are
- * required, and their format. A comment marks each place that differs from it.
+ * (github.com/ethereum/execution-apis, public domain under CC0 1.0), restated field by field: which fields exist, which
+ * are required, and their format. A comment marks each place that differs from it.
  */
 type Schema = z.core.JSONSchema.JSONSchema
 
@@ -98,7 +98,7 @@ type BlockForm = { readonly pending?: boolean; readonly full?: boolean }
 
 const block = ({ pending = false, full = false }: BlockForm) =>
   strictObject({
-    // According to the chain's documentation both may be null in the pending block; the execution API does not allow it.
+    // In the chain's documentation both may be null in the pending block; the execution API does not allow it.
     ...{ number: pending ? nullable(uint) : uint, hash: pending ? nullable(hash) : hash },
     ...{ parentHash: hash, sha3Uncles: hash, miner: address, stateRoot: hash, transactionsRoot: hash },
     ...{ receiptsRoot: hash, logsBloom: bloom, gasLimit: uint, gasUsed: uint, timestamp: uint, extraData: bytes },

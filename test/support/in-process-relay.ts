@@ -15,7 +15,7 @@ export type TestRelay = {
 /** The upstream's addresses. */
 type Upstream = Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>
 
-/** Listeners in the same process cannot read while the relay publishes a flood, so the bounds of backlogs are raised. */
+/** Listeners in the same process cannot read while the relay publishes a flood, so the backlog bound is raised. */
 const BACKLOG_BOUND_BYTES = String(64 * 2 ** 20)
 
 const fastSettings = {

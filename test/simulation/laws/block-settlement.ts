@@ -63,7 +63,7 @@ export class BlockSettlement implements Law {
       const ended = this.lifecycles.retract(update)
       block.ended.add(update.key)
       if (ended) this.#reasons.checkRetract(update, ended)
-      // The sealed content was wrong because another block took its place. The old block may return and be sealed again.
+      // Another block took the place of the sealed one. The old block may return and be sealed again.
       const name = `${update.block.number} ${update.address}`
       if (this.seals.get(name)?.block.hash !== update.block.hash) this.seals.delete(name)
     } else if (update.type === 'amend') {

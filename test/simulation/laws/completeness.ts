@@ -18,7 +18,7 @@ const RECOVERY_MS = 60_000
 /** How much later than its bound a hole for age may be published, in chain time. */
 const HOLE_AGE_SLACK_MS = 15_000
 
-/** I5 and I6: without faults, and after recovery, the tape matches every sealed log of the chain, and no key is open. */
+/** I5 and I6: without faults and after recovery, the tape matches every sealed log of the chain; no key is open. */
 export class Completeness implements Law {
   readonly #context: LawContext
   readonly #settlement: BlockSettlement

@@ -176,7 +176,7 @@ export class KeyLifecycles {
     if (error) violation('I3', `${id} ${key} ${error}`)
   }
 
-  /** The fact was shown as pre-confirmed, or sealed: answers about pending logs contain the newest sealed ones as well. */
+  /** The fact was shown as pre-confirmed, or sealed: answers about pending logs also contain the newest sealed ones. */
   #checkAnnounced(key: string, fact: AmendedFact, id: string): void {
     const { violation, chain, settings } = this.#context
     if (fact.block.hash !== null) violation('I4', `${id} ${key} is pre-confirmed and has a hash`)

@@ -42,9 +42,10 @@ const isBefore = (first: LogPosition, second: LogPosition): boolean =>
   first.block < second.block || (first.block === second.block && first.logIndex < second.logIndex)
 
 /**
- * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and the
- * matching shares. Not checked: movements whose multiplier no readable log determines (before the first such log where the
- * chain was not quiet until then, and after one in a hole), and movements after the list reported another multiplier.
+ * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and
+ * the matching shares. Not checked: movements whose multiplier no readable log determines (before the first such log
+ * where the chain was not quiet until then, and after one in a hole), and movements after the list reported another
+ * multiplier.
  */
 export class MultiplierValues implements Law {
   readonly #context: LawContext

@@ -25,7 +25,7 @@ function navOf(record: ServedRecord, now: number, staleMs: number): Nav {
 
 const navText = ({ price, updated_at, state }: Nav): string => `${price} ${updated_at} ${state}`
 
-/** I10: the list served every published NAV, and its state fits the message's time; `was` is the NAV published before. */
+/** I10: the list served every published NAV, and its state fits the message's time; `was` is the previous NAV. */
 export class NavValues implements Law {
   readonly #context: LawContext
   readonly #published = new Map<string, Nav>()

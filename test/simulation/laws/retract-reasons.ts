@@ -49,7 +49,7 @@ export class RetractReasons {
     const { violation } = this.#context
     const lifecycle = this.#lifecycles.all.get(key)
     if (!lifecycle || update.stage !== 'sealed') return
-    // A fact that is still under its own key has not moved, even if another log has the same content. Only details changed.
+    // A fact that is still under its own key has not moved, even if an equal log exists. Only details changed.
     const own = expectedLogsOf(this.#lifecycles.blockOf(update.block?.hash ?? null)?.logs ?? []).get(key)
     if (own && this.#isSame(own, lifecycle)) return
     // Where the content was there twice, one of the two may have moved to this key.
@@ -59,7 +59,7 @@ export class RetractReasons {
     if (other) violation('I4', `${id} amends ${key} though its content is now ${other}`)
   }
 
-  /** The block is complete. A retract without a key is right if there was none, or another retract named each of them. */
+  /** The block is complete. A retract without a key is right if there was none, or other retracts named them all. */
   onBlockSettled(): void {
     const { violation } = this.#context
     for (const { id, key, others } of this.#withoutReplacement) {

@@ -31,7 +31,10 @@ type NotificationSchema = z.infer<typeof NotificationSchema>['params']['result']
 const kinds = ['pendingLogs', 'logs'] as const
 type SubscriptionKind = (typeof kinds)[number]
 
-/** I19: a subscriber receives each log once and a removal with the same content for each wrong one; at the end it has what the chain has. */
+/**
+ * I19: a subscriber receives each log once, and a removal with the same content for each wrong one. At the end it has
+ * exactly the chain's logs.
+ */
 export class RpcNotifications implements Law {
   readonly #context: LawContext
   readonly #tokens: ListedTokens

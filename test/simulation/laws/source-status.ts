@@ -67,7 +67,7 @@ const slowingFaults: readonly FaultKind[] = [
   'historyPruned',
 ]
 
-/** I13: the source never reports `ok` while it misses sealed logs, and is never called silent when the market is quiet. */
+/** I13: the source never reports `ok` while it misses sealed logs, nor `silent` because the market is quiet. */
 export class SourceStatusLaw implements Law {
   readonly #context: LawContext
   readonly #lifecycles: KeyLifecycles
