@@ -1,16 +1,16 @@
 import type { StateValues } from './chain/account-state.ts'
+import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
 import type {
   DevnetBlock,
   DevnetLog,
   DevnetTransaction,
   TransactionOutcome,
   UnsignedTransaction,
-} from './chain/block.ts'
-import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
+} from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
-import { type DeferredTransaction, resolveTransaction } from './chain/deferred-tx.ts'
 import { digest, type HexString } from './chain/hex.ts'
-import { createCalendar } from './life/calendar.ts'
+import { type DeferredTransaction, resolveTransaction } from './chain/state-dependent-transaction.ts'
+import { createCalendar } from './life/action-cycle.ts'
 import { mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
 import { createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
 import { createNavCurve, withFeedFaults } from './life/nav-curve.ts'

@@ -46,7 +46,7 @@ export class ChainState {
         this.isDisconnected = event.source === 'down' || event.reason === 'unreachable'
         if (this.isDisconnected) this.headCount += 1
         return
-      case 'doubted':
+      case 'reorg':
         return this.#rollBack(event.from)
       case 'sealed':
         for (const { number, hash } of event.blocks) this.#recordBlock(number, hash)

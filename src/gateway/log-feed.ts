@@ -89,7 +89,7 @@ export class LogFeed implements OpenKeys {
       case 'cursor':
         this.#newestSettled = event.cursor.number
         return
-      case 'doubted':
+      case 'reorg':
         this.#doubtCount += 1
         this.#doubtedFrom.push(event.from)
         if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()

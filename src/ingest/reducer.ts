@@ -105,7 +105,7 @@ export class Reducer {
         return
       case 'feed':
         return tokenState.applyFeedAnswer(event)
-      case 'hearing':
+      case 'subscribed':
         return tokenState.markSubscribed(event.addresses)
       case 'head':
         this.#context.observeBlockTime({ ...event, number: event.pending ?? event.sealed ?? 0 })
@@ -128,7 +128,7 @@ export class Reducer {
           reason: event.reason,
         })
         return this.#noteRestartPoint(event.cursor)
-      case 'doubted':
+      case 'reorg':
         // Until the block is settled again, its published facts stand.
         return
       case 'unreadable':

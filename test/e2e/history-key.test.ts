@@ -116,7 +116,7 @@ describe('one fact', () => {
     const { key } = await listener.waitFor('transfer', (message) => message.memo === memo)
     const own = key.replace(/\d+$/, (index) => String(Number(index) + 1))
     const { status, json } = await fetchDocumented(`${stack.relay.url}/v1/events/${own}`)
-    expect([status, json]).toMatchObject([404, { message: expect.stringContaining('stands in the seal of its block') }])
+    expect([status, json]).toMatchObject([404, { message: expect.stringContaining('listed in the seal of its block') }])
     devnet.seal()
     const seal = await listener.waitFor('seal', ({ keys }) => keys.includes(key))
     expect(seal.types[seal.keys.indexOf(own)]).toBe('part')

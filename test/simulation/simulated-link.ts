@@ -1,5 +1,5 @@
 import { Observable, Subscription } from 'rxjs'
-import type { LinkSignal } from '../../src/chain/link/socket.ts'
+import type { LinkSignal } from '../../src/chain/link/subscription-socket.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'

@@ -15,7 +15,7 @@ import { retryWithBackoff } from '../../backoff.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { hostOf } from '../rpc/client.ts'
-import { LinkError, type LinkSignal, LinkSocket } from './socket.ts'
+import { LinkError, type LinkSignal, LinkSocket } from './subscription-socket.ts'
 
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 

@@ -49,7 +49,7 @@ export type SettlementEvent =
       readonly cursor: Cursor
     }
   /** A reorganisation may have removed this block and all above it. */
-  | { readonly type: 'doubted'; readonly from: number }
+  | { readonly type: 'reorg'; readonly from: number }
   | { readonly type: 'unreadable'; readonly count: number }
 
 /** The answer lacks logs of a transaction that the block may contain. */

@@ -365,7 +365,7 @@ export class SealedBlocks {
         this.#heads.resetAfterReorg()
         this.#blocksToResettle.clear()
         this.#settled = to
-        return of<SettlementEvent>({ type: 'doubted', from: to.number + 1 })
+        return of<SettlementEvent>({ type: 'reorg', from: to.number + 1 })
       }),
     )
   }

@@ -24,7 +24,7 @@ import {
   timer,
 } from 'rxjs'
 import type { Head, Hex, Ingest, SourceName, SourceReason } from '../../protocol/fields.ts'
-import type { LinkSignal } from '../link/socket.ts'
+import type { LinkSignal } from '../link/subscription-socket.ts'
 import { Header, isSealed, type Log, type Logs, readLogs, type SealedHeader } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/client.ts'
@@ -56,7 +56,7 @@ export type ChainEvent =
   /** The start: blocks after this one are settled. */
   | { readonly type: 'cursor'; readonly cursor: Cursor }
   /** Logs of these addresses are received from now on. */
-  | { readonly type: 'hearing'; readonly addresses: readonly Hex[] }
+  | { readonly type: 'subscribed'; readonly addresses: readonly Hex[] }
   | { readonly type: 'status'; readonly source: SourceName; readonly reason: SourceReason }
 
 const SILENCE_CHECK_MS = 250
@@ -163,7 +163,7 @@ class ChainSource {
     return merge(
       this.#sealed.follow().pipe(
         concatMap((event) => {
-          if (event.type === 'unreadable' || event.type === 'doubted') return of(event)
+          if (event.type === 'unreadable' || event.type === 'reorg') return of(event)
           if (event.type === 'sealed') {
             for (const block of event.blocks) {
               // The link cannot miss logs that it was not subscribed to.
@@ -313,7 +313,7 @@ class ChainSource {
   /** A settled block is disputed: reported at once, since finding out who is right takes a request. */
   #reportDisputed(): Observable<ChainEvent> {
     const { disputed } = this.#sealed
-    return disputed === null ? EMPTY : of({ type: 'doubted', from: disputed })
+    return disputed === null ? EMPTY : of({ type: 'reorg', from: disputed })
   }
 
   #handlePushedHead(header: Header | null): Observable<ChainEvent> {
@@ -399,7 +399,7 @@ class ChainSource {
   #reportAddresses(addresses: readonly Hex[]): Observable<ChainEvent> {
     if (addresses === this.#reportedAddresses) return EMPTY
     this.#reportedAddresses = addresses
-    return of({ type: 'hearing', addresses })
+    return of({ type: 'subscribed', addresses })
   }
 
   #status(): Observable<ChainEvent> {

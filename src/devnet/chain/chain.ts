@@ -6,10 +6,10 @@ import type {
   PendingDevnetBlock,
   TransactionOutcome,
   UnsignedTransaction,
-} from './block.ts'
-import { type DeferredTransaction, resolveTransaction } from './deferred-tx.ts'
+} from './block-types.ts'
 import { ChainHashes } from './hashes.ts'
 import { type HexString, quantity, ZERO_WORD } from './hex.ts'
+import { type DeferredTransaction, resolveTransaction } from './state-dependent-transaction.ts'
 
 /** Time of block 0. Block n is n block times later, so a restarted chain has the same head as one that kept running. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)

@@ -1,4 +1,4 @@
-import type { DevnetTransaction, UnsignedTransaction } from './block.ts'
+import type { DevnetTransaction, UnsignedTransaction } from './block-types.ts'
 import { digest, type HexString } from './hex.ts'
 
 /** Hashes of transactions and blocks. The seed determines them until something happens that it does not determine. */

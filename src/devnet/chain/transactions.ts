@@ -1,7 +1,7 @@
 import { encodeFunctionData, toEventSelector, toFunctionSelector } from 'viem/utils'
 import { tokenAbi, tokenLog } from '../tokens/abi.ts'
 import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
-import type { EmittedLog, UnsignedTransaction } from './block.ts'
+import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
 import { type HexString, toWord, ZERO_ADDRESS } from './hex.ts'
 
 // Storage layout of a token: balances at slot 0, allowances at slot 1 (both mappings), the total supply at slot 2.

@@ -1,4 +1,4 @@
-import type { TransactionOutcome } from '../chain/block.ts'
+import type { TransactionOutcome } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
 import { type Faults, noFaults } from './faults.ts'
 

@@ -1,4 +1,4 @@
-import type { EmittedLog } from '../chain/block.ts'
+import type { EmittedLog } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
 
 /** The supported subscriptions. */

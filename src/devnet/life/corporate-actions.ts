@@ -1,6 +1,6 @@
 import { parseUnits, stringToHex } from 'viem/utils'
-import type { DeferredTransaction } from '../chain/deferred-tx.ts'
 import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
 import {
   changeContractUri,

@@ -1,8 +1,8 @@
 import { parseUnits } from 'viem/utils'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import type { DeferredTransaction } from '../chain/deferred-tx.ts'
 import type { HexString } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import {
   buildRoundTransaction,
   type DevnetFeed,

@@ -1,6 +1,6 @@
 import { parseUnits } from 'viem/utils'
-import type { DeferredTransaction } from '../chain/deferred-tx.ts'
 import { type HexString, toLowerHex } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from '../chain/transactions.ts'
 import {
   changeContractUri,

@@ -1,5 +1,5 @@
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import type { UnsignedTransaction } from '../chain/block.ts'
+import type { UnsignedTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest, type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
 import {

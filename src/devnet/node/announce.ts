@@ -4,9 +4,9 @@ import type {
   DevnetTransaction,
   TransactionOutcome,
   UnsignedTransaction,
-} from '../chain/block.ts'
-import type { DeferredTransaction } from '../chain/deferred-tx.ts'
+} from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import type { FaultController } from '../faults/apply.ts'
 import type { World } from '../world.ts'
 import type { DevnetSockets } from './node-sockets.ts'

@@ -1,9 +1,9 @@
 import { decodeFunctionData, encodeAbiParameters, parseAbi, parseAbiParameters } from 'viem/utils'
 import { z } from 'zod'
-import { blockTags } from '../../chain/rpc/methods.ts'
+import { blockTags } from '../../chain/rpc/method-schemas.ts'
 import { codeKey } from '../chain/account-state.ts'
-import type { ExecutionContext } from '../chain/deferred-tx.ts'
 import { type HexString, toLowerHex } from '../chain/hex.ts'
+import type { ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { TOKEN_CODE } from '../chain/transactions.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
 import {

@@ -1,5 +1,5 @@
-import { logMatcher, type Params } from '../../chain/rpc/methods.ts'
-import type { DevnetLog } from '../chain/block.ts'
+import { logMatcher, type Params } from '../../chain/rpc/method-schemas.ts'
+import type { DevnetLog } from '../chain/block-types.ts'
 import { type HexString, toLowerHex } from '../chain/hex.ts'
 import { CallError } from './json-rpc.ts'
 import { type DevnetNode, resolveBlockNumber } from './node.ts'

@@ -1,5 +1,5 @@
 import { keccak256 } from 'viem/utils'
-import type { DevnetBlock, DevnetLog, DevnetTransaction, UnsignedTransaction } from '../chain/block.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction, UnsignedTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest, type HexString, quantity, toWord, ZERO_WORD } from '../chain/hex.ts'
 

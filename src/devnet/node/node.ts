@@ -1,5 +1,5 @@
-import type { AnyBlock, blockTags } from '../../chain/rpc/methods.ts'
-import type { DevnetBlock } from '../chain/block.ts'
+import type { AnyBlock, blockTags } from '../../chain/rpc/method-schemas.ts'
+import type { DevnetBlock } from '../chain/block-types.ts'
 import { quantity, toLowerHex } from '../chain/hex.ts'
 import type { FaultController } from '../faults/apply.ts'
 import { CallError } from './json-rpc.ts'

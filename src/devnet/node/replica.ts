@@ -1,4 +1,4 @@
-import type { DevnetBlock } from '../chain/block.ts'
+import type { DevnetBlock } from '../chain/block-types.ts'
 import type { Chain } from '../chain/chain.ts'
 import { digest, type HexString, ZERO_WORD } from '../chain/hex.ts'
 import type { Faults } from '../faults/faults.ts'

@@ -1,6 +1,6 @@
 import type { Abi, ContractEventName } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, getAbiItem, parseAbi } from 'viem/utils'
-import type { EmittedLog } from '../chain/block.ts'
+import type { EmittedLog } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
 
 /** Functions and events of a token. */

@@ -1,7 +1,7 @@
 import { encodeFunctionData } from 'viem/utils'
 import { codeKey, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/deferred-tx.ts'
 import { digest, type HexString, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { aggregatorAbi, aggregatorLog } from './abi.ts'
 import { type DevnetToken, tokens } from './listed.ts'

@@ -1,8 +1,8 @@
 import { encodeFunctionData } from 'viem/utils'
 import type { StateWrite } from '../chain/account-state.ts'
-import type { EmittedLog } from '../chain/block.ts'
-import { afterWrites, type DeferredTransaction, type ExecutionContext } from '../chain/deferred-tx.ts'
+import type { EmittedLog } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
+import { afterWrites, type DeferredTransaction, type ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
 

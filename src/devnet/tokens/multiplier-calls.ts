@@ -1,6 +1,6 @@
 import { encodeFunctionData } from 'viem/utils'
 import { type ReadState, writeValue } from '../chain/account-state.ts'
-import type { EmittedLog } from '../chain/block.ts'
+import type { EmittedLog } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
 import { tokenAbi, tokenLog } from './abi.ts'
 import { refusedEffects, type TokenCall } from './issuer-call.ts'

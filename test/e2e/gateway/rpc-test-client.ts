@@ -136,7 +136,7 @@ export class RpcTestClient {
 }
 
 /** A log in short: its amount, whether it has a block, and whether it is removed. */
-export const logSummary = ({ data, blockHash, removed }: NotifiedLog): string =>
+const logSummary = ({ data, blockHash, removed }: NotifiedLog): string =>
   `${removed ? '-' : '+'}${BigInt(data)}${/[^0x]/.test(blockHash) ? ' sealed' : ''}`
 
 export const logSummaries = ({ logs }: TestSubscription): string[] => logs.map(logSummary)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { etherKey, nonceKey, storageKey } from '../../../src/devnet/chain/account-state.ts'
-import type { DevnetLog } from '../../../src/devnet/chain/block.ts'
+import type { DevnetLog } from '../../../src/devnet/chain/block-types.ts'
 import { GENESIS_MS } from '../../../src/devnet/chain/chain.ts'
 import { type HexString, toLowerHex, ZERO_ADDRESS } from '../../../src/devnet/chain/hex.ts'
 import { supplyKey, tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'

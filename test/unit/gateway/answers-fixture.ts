@@ -21,7 +21,7 @@ export const chainEvents = {
   },
   connected: { type: 'status', source: 'pendingLogs', reason: 'ok' } as ChainEvent,
   disconnected: { type: 'status', source: 'down', reason: 'unreachable' } as ChainEvent,
-  doubted: (from: number): ChainEvent => ({ type: 'doubted', from }),
+  reorg: (from: number): ChainEvent => ({ type: 'reorg', from }),
   finality: (stage: 'safe' | 'finalized', number: number): ChainEvent => ({
     type: 'finality',
     stage,

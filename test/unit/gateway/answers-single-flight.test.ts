@@ -82,11 +82,11 @@ describe('a call that is under way', () => {
     ['a number near the head, after a head', block(NEAR), chainEvents.head(HEAD + 1)],
     ['a number above the head, after a head', block('0x3e9'), chainEvents.head(HEAD + 1)],
     ['a hash, after a head', logs({ blockHash: blockHash(999) }), chainEvents.head(HEAD + 1)],
-    ['the pending state, after a reorganisation', balance('pending'), chainEvents.doubted(HEAD)],
-    ['the latest block, after a reorganisation', block('latest'), chainEvents.doubted(HEAD)],
-    ['a number, after a reorganisation', block(NEAR), chainEvents.doubted(HEAD)],
-    ['a number deep down, after a reorganisation', block(DEEP), chainEvents.doubted(HEAD)],
-    ['a hash, after a reorganisation', balance(blockHash(999)), chainEvents.doubted(HEAD)],
+    ['the pending state, after a reorganisation', balance('pending'), chainEvents.reorg(HEAD)],
+    ['the latest block, after a reorganisation', block('latest'), chainEvents.reorg(HEAD)],
+    ['a number, after a reorganisation', block(NEAR), chainEvents.reorg(HEAD)],
+    ['a number deep down, after a reorganisation', block(DEEP), chainEvents.reorg(HEAD)],
+    ['a hash, after a reorganisation', balance(blockHash(999)), chainEvents.reorg(HEAD)],
   ] as const)('is made again about %s', async (_, call, event) => {
     expect(await countUpstreamCalls(call, call, ({ chainState }) => chainState.receive(event))).toBe(2)
   })

@@ -275,11 +275,11 @@ describe('an answer about a number above the head', () => {
 
 describe('a reorganisation', () => {
   const all = [...pendingCalls, ...headCalls, ...sealedCalls]
-  const doubts = [chainEvents.doubted(HEAD), chainEvents.sealed(HEAD, word(7))]
+  const doubts = [chainEvents.reorg(HEAD), chainEvents.sealed(HEAD, word(7))]
   const otherHash = [chainEvents.sealed(HEAD), chainEvents.sealed(HEAD, word(7))]
 
   it.each([
-    ['doubted', doubts],
+    ['reorg', doubts],
     ['found when a block is settled anew', otherHash],
   ])('invalidates all earlier answers when it is %s', async (_, events) => {
     for (const call of all) {
@@ -292,7 +292,7 @@ describe('a reorganisation', () => {
 
   it('makes the removed blocks shallow again: a premature answer is not kept for long', async () => {
     const { callsUpstream, chainState } = openAnswers({ head: HEAD })
-    chainState.receive(chainEvents.doubted(900))
+    chainState.receive(chainEvents.reorg(900))
     expect(await callsUpstream(balance(hex(920)), '0x0')).toBe(true)
     chainState.receive(chainEvents.head(901))
     expect(await callsUpstream(balance(hex(920)), '0x0')).toBe(true)
@@ -303,7 +303,7 @@ describe('a reorganisation', () => {
       const { request, callsUpstream, upstreamCalls, chainState } = openAnswers({ head: HEAD })
       const answer = request(...call)
       await yieldToEventLoop()
-      chainState.receive(chainEvents.doubted(HEAD))
+      chainState.receive(chainEvents.reorg(HEAD))
       await upstreamCalls[0]?.succeed({ of: 'a chain that is no more' })
       await answer
       expect(await callsUpstream(call, { of: 'the chain' }), JSON.stringify(call)).toBe(true)

@@ -67,7 +67,7 @@ describe('the counts of moves', () => {
     ['a head that is new', [chainEvents.head(5), chainEvents.head(6)], [0, 2, 0]],
     [
       'a number that is the head again, since the chain had gone back',
-      [chainEvents.head(5), chainEvents.doubted(5), chainEvents.head(5)],
+      [chainEvents.head(5), chainEvents.reorg(5), chainEvents.head(5)],
       [1, 2, 0],
     ],
     ['a lost connection', [chainEvents.head(5), chainEvents.disconnected], [0, 2, 0]],
@@ -80,7 +80,7 @@ describe('the counts of moves', () => {
       [chainEvents.finality('safe', 3), chainEvents.finality('finalized', 2)],
       [0, 2, 0],
     ],
-    ['a doubt', [chainEvents.doubted(5)], [1, 0, 0]],
+    ['a doubt', [chainEvents.reorg(5)], [1, 0, 0]],
     ['blocks that are settled', [chainEvents.sealed(5), chainEvents.sealed(6)], [0, 0, 0]],
     ['a block that is settled twice', [chainEvents.sealed(5), chainEvents.sealed(5)], [0, 0, 0]],
     ['a block that is settled under another hash', [chainEvents.sealed(5), chainEvents.sealed(5, word(1))], [1, 0, 0]],
@@ -96,7 +96,7 @@ describe('the counts of moves', () => {
   it('ignore events that move nothing', () => {
     const others: ChainEvent[] = [
       { type: 'cursor', cursor: { number: 5, hash: blockHash(5) } },
-      { type: 'hearing', addresses: [] },
+      { type: 'subscribed', addresses: [] },
       { type: 'unreadable', count: 1 },
       { type: 'status', source: 'sealed', reason: 'no_pending' },
       { type: 'hole', blocks: { from: 1, to: 2 }, reason: 'gone', cursor: { number: 5, hash: null } },
@@ -109,7 +109,7 @@ describe('the counts of moves', () => {
     const chainState = stateAfter(
       chainEvents.sealed(5),
       chainEvents.sealed(6),
-      chainEvents.doubted(6),
+      chainEvents.reorg(6),
       chainEvents.sealed(6, word(1)),
     )
     expect(chainState.reorgCount).toBe(1)

@@ -138,7 +138,7 @@ describe('after a reorganisation', () => {
     for (const number of [10, 11, 12]) await receive(headEvent(number), sealedEvent({ number }))
     node.forkBlock = 11
     await receive(
-      { type: 'doubted', from: 11 },
+      { type: 'reorg', from: 11 },
       sealedEvent({ number: 11, fork: 'b' }),
       sealedEvent({ number: 12, fork: 'b' }),
     )

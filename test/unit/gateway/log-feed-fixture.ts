@@ -1,5 +1,5 @@
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
-import type { LogFilter } from '../../../src/chain/rpc/methods.ts'
+import type { LogFilter } from '../../../src/chain/rpc/method-schemas.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { LogFeed } from '../../../src/gateway/log-feed.ts'
 import {

@@ -12,7 +12,7 @@ describe('a reorganisation', () => {
     const subscriber = subscribe()
     const [kept, gone, late] = [at(11, 1n), at(11, 2n, 1), at(11, 3n, 2)]
     receive(pendingLogEvent(kept), pendingLogEvent(gone), sealedEvent({ number: 11, logs: [kept, gone, late] }))
-    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs: [kept] }))
+    receive({ type: 'reorg', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs: [kept] }))
     expect(subscriber.summaries.slice(2)).toEqual(['+11.2=3 a', '-11.1=2 pending', '-11.2=3 a'])
     receive(sealedEvent({ number: 11, fork: 'a', logs: [kept, gone] }))
     expect(subscriber.summaries.slice(5)).toEqual(['+11.1=2 a'])
@@ -24,7 +24,7 @@ describe('a reorganisation', () => {
     const subscriber = subscribe('logs')
     const logs = [at(11, 1n), at(11, 2n, 1)]
     receive(sealedEvent({ number: 11, logs }), sealedEvent({ number: 12, logs: [at(12, 9n)] }))
-    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs }))
+    receive({ type: 'reorg', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs }))
     expect(subscriber.summaries.slice(3)).toEqual(['-11.0=1 a', '-11.1=2 a', '-12.0=9 a', '+11.0=1 b', '+11.1=2 b'])
     receive(sealedEvent({ number: 12, fork: 'b' }), sealedEvent({ number: 13, fork: 'b', logs: [at(13, 9n)] }))
     expect(subscriber.summaries.slice(8)).toEqual(['+13.0=9 b'])
@@ -35,7 +35,7 @@ describe('a reorganisation', () => {
     receive(headEvent(10))
     const subscriber = subscribe('logs')
     for (const fork of ['a', 'b', 'a'] as const) {
-      receive({ type: 'doubted', from: 11 })
+      receive({ type: 'reorg', from: 11 })
       for (const number of [11, 12]) receive(sealedEvent({ number, fork, logs: [at(number, 1n)] }))
     }
     expect(subscriber.summaries).toEqual([
@@ -48,7 +48,7 @@ describe('a reorganisation', () => {
     const { receive, subscribe } = openLogFeed()
     receive(headEvent(11), sealedEvent({ number: 11, logs: [at(11, 1n)] }))
     const [pending, logs] = [subscribe(), subscribe('logs')]
-    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b' }))
+    receive({ type: 'reorg', from: 11 }, sealedEvent({ number: 11, fork: 'b' }))
     expect([...pending.summaries, ...logs.summaries]).toEqual([])
   })
 
@@ -56,16 +56,16 @@ describe('a reorganisation', () => {
     const { receive, subscribe } = openLogFeed()
     receive(headEvent(10), headEvent(11), sealedEvent({ number: 11, logs: before === 'held logs' ? [at(11, 1n)] : [] }))
     const [pending, logs] = [subscribe(), subscribe('logs')]
-    receive({ type: 'doubted', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs: [at(11, 2n, 1)] }))
+    receive({ type: 'reorg', from: 11 }, sealedEvent({ number: 11, fork: 'b', logs: [at(11, 2n, 1)] }))
     expect(logs.summaries).toEqual(['+11.1=2 b'])
     expect(pending.summaries).toEqual(['+11.1=2 b'])
   })
 })
 
-describe('a doubted chain', () => {
+describe('a chain in reorg', () => {
   it('is sent as it is settled to a subscription that opened meanwhile', () => {
     const { receive, subscribe } = openLogFeed()
-    receive(headEvent(12), { type: 'doubted', from: 11 })
+    receive(headEvent(12), { type: 'reorg', from: 11 })
     const subscriber = subscribe('logs')
     for (const number of [11, 12]) receive(sealedEvent({ number, fork: 'b', logs: [at(number, 1n)] }))
     expect(subscriber.summaries).toEqual(['+11.0=1 b', '+12.0=1 b'])
@@ -77,7 +77,7 @@ describe('a log from before a subscription', () => {
     const { receive, subscribe } = openLogFeed()
     receive(headEvent(15))
     const subscriber = subscribe('logs')
-    receive(sealedEvent({ number: 15, logs: [at(15, 1n)] }), { type: 'doubted', from: 15 })
+    receive(sealedEvent({ number: 15, logs: [at(15, 1n)] }), { type: 'reorg', from: 15 })
     receive(sealedEvent({ number: 15, fork: 'b', logs: [at(15, 2n)] }))
     expect(subscriber.summaries).toEqual(['+15.0=2 b'])
   })
@@ -88,8 +88,8 @@ describe('blocks of a backfill', () => {
     const { receive, subscribe } = openLogFeed()
     receive(headEvent(10))
     const subscriber = subscribe('logs')
-    receive(sealedEvent({ number: 11, logs: [at(11, 1n)] }), { type: 'doubted', from: 11 })
-    receive(sealedEvent({ number: 200, fork: 'b', logs: [at(200, 2n)] }), { type: 'doubted', from: 201 })
+    receive(sealedEvent({ number: 11, logs: [at(11, 1n)] }), { type: 'reorg', from: 11 })
+    receive(sealedEvent({ number: 200, fork: 'b', logs: [at(200, 2n)] }), { type: 'reorg', from: 201 })
     receive(sealedEvent({ number: 11, fork: 'b', logs: [at(11, 1n)], newest: 200 }))
     expect(subscriber.summaries).toEqual(['+11.0=1 a', '+200.0=2 b', '-11.0=1 a', '+11.0=1 b'])
   })
@@ -99,7 +99,7 @@ describe('blocks of a backfill', () => {
     receive(headEvent(10))
     const subscriber = subscribe('logs')
     const blocks = [11, 12, 13, 14].map((number) => ({ number, logs: [at(number, 1n)] }))
-    receive(...blocks.map(sealedEvent), { type: 'doubted', from: 11 })
+    receive(...blocks.map(sealedEvent), { type: 'reorg', from: 11 })
     for (const number of [13, 14, 11, 12])
       receive(sealedEvent({ number, fork: 'b', logs: [at(number, 1n)], newest: 14 }))
     expect(subscriber.summaries.slice(4).toSorted()).toEqual(

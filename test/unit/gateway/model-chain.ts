@@ -79,7 +79,7 @@ export class ModelChain {
     const replacements = Array.from({ length: replacementCount }, () => this.#newHash())
     this.#pushState({ blocks: [...this.#current.blocks.slice(0, from), ...replacements], buildCount: 0 })
     this.#announcedHead = Math.min(this.#announcedHead, this.#head)
-    this.#emit(chainEvents.doubted(from), ...this.#headEvents(), ...this.#sealedEvents(from))
+    this.#emit(chainEvents.reorg(from), ...this.#headEvents(), ...this.#sealedEvents(from))
   }
 
   /** The source loses the chain, or is connected again. */

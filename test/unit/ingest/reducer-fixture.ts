@@ -102,7 +102,7 @@ export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
   type: 'list',
   tokens: parsedList(...records),
 })
-export const subscribedEvent: IngestEvent = { type: 'hearing', addresses: [APPLE as Hex, TESLA as Hex] }
+export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }
 export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({
   type: 'status',
   source,

@@ -327,7 +327,7 @@ it('the reducer accepts a list longer than a call can have arguments', async () 
   const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
   const { drafts } = reducer.reduce([
     { type: 'list', tokens },
-    { type: 'hearing', addresses },
+    { type: 'subscribed', addresses },
   ])
   expect(drafts.length).toBe(2 * addresses.length)
 })

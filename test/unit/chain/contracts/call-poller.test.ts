@@ -1,7 +1,7 @@
 import { BehaviorSubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ContractAnswer, pollContracts } from '../../../../src/chain/contracts/call-poller.ts'
-import type { BlockRef } from '../../../../src/chain/contracts/reads.ts'
+import type { BlockRef } from '../../../../src/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { behindError } from '../fake-chain.ts'

@@ -1,6 +1,6 @@
 import { lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { readFeed, readToken } from '../../../../src/chain/contracts/reads.ts'
+import { readFeed, readToken } from '../../../../src/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, bob, header, timestampOf, word, words } from '../node-json.ts'

@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
-import type { LinkSignal } from '../../../../src/chain/link/socket.ts'
+import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.ts'
 import type { Cursor } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { type ChainEvent, type LinkInputs, source } from '../../../../src/chain/source/source.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'

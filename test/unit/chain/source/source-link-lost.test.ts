@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { LinkSignal } from '../../../../src/chain/link/socket.ts'
+import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { apple, keyOf, pendingLog, word } from '../node-json.ts'
 import {

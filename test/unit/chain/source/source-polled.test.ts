@@ -17,7 +17,7 @@ describe('a source without a link', () => {
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: chain.hashOf(HEAD) } }])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(statuses()).toEqual(['poll ok'])
-    expect(ofType('hearing')).toEqual([{ type: 'hearing', addresses: [apple] }])
+    expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple] }])
     expect(ofType('head')).toEqual([
       {
         ...{ type: 'head', sealed: HEAD, pending: null, timestamp: timestampOf(HEAD) },
@@ -44,7 +44,7 @@ describe('a source without a link', () => {
     chain.addLog(HEAD + 1)
     advance(2_000)
     expect(pendingLogs()).toEqual([])
-    expect(ofType('hearing')).toEqual([])
+    expect(ofType('subscribed')).toEqual([])
     expect(chain.requestedAddresses()).toEqual([])
   })
 
@@ -75,7 +75,7 @@ describe('a source without a link', () => {
     addresses.next([tesla])
     advance(POLL_MS)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('hearing').map((event) => event.addresses)).toEqual([[apple], [tesla]])
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [tesla]])
   })
 
   it('reports new tokens only after an answer', () => {
@@ -85,10 +85,10 @@ describe('a source without a link', () => {
     chain.failure = new UpstreamError('busy', 'over rate limit')
     addresses.next([apple, tesla])
     advance(2_000)
-    expect(ofType('hearing')).toHaveLength(1)
+    expect(ofType('subscribed')).toHaveLength(1)
     chain.failure = null
     advance(POLL_MS)
-    expect(ofType('hearing')).toHaveLength(2)
+    expect(ofType('subscribed')).toHaveLength(2)
   })
 
   it('never repeats a request before it is answered', () => {

@@ -1,6 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { LinkSignal } from '../../../../src/chain/link/socket.ts'
+import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla } from '../node-json.ts'
@@ -96,7 +96,7 @@ describe('a live link', () => {
     expect(pendingLogs()).toEqual([])
     emit(liveSignal([apple, tesla]))
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('hearing').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
   it('completes that poll while sealed logs are subscribed to', () => {
@@ -128,19 +128,19 @@ describe('the addresses event', () => {
     const { emit, head, ofType, chain } = openSource()
     chain.delayMs = 1_000
     emit(liveSignal([apple, tesla]))
-    expect(ofType('hearing')).toEqual([])
+    expect(ofType('subscribed')).toEqual([])
     emit(head())
-    expect(ofType('hearing')).toEqual([{ type: 'hearing', addresses: [apple, tesla] }])
+    expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple, tesla] }])
     emit(liveSignal([tesla]))
-    expect(ofType('hearing').at(-1)).toEqual({ type: 'hearing', addresses: [tesla] })
+    expect(ofType('subscribed').at(-1)).toEqual({ type: 'subscribed', addresses: [tesla] })
   })
 
   it('comes before the first log', () => {
     const { emit, head, received } = openSource()
     emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), head())
     const types = received.map(({ type }) => type)
-    expect(types.indexOf('hearing')).toBeLessThan(types.indexOf('log'))
-    expect(types.indexOf('cursor')).toBeLessThan(types.indexOf('hearing'))
+    expect(types.indexOf('subscribed')).toBeLessThan(types.indexOf('log'))
+    expect(types.indexOf('cursor')).toBeLessThan(types.indexOf('subscribed'))
   })
 
   it('comes from polling while the link pushes no pre-confirmed logs', () => {
@@ -150,16 +150,16 @@ describe('the addresses event', () => {
     advance(POLL_MS)
     addresses.next([apple, tesla])
     advance(POLL_MS)
-    expect(ofType('hearing').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
   it('is not repeated', () => {
     const { emit, advance, head, ofType } = openSource({ addresses: new BehaviorSubject<readonly Hex[]>([apple]) })
     advance(POLL_MS)
-    const listed = ofType('hearing')[0]?.addresses ?? []
+    const listed = ofType('subscribed')[0]?.addresses ?? []
     emit(liveSignal(listed), head(), liveSignal(listed), downSignal)
     advance(1_000)
-    expect(ofType('hearing')).toHaveLength(1)
+    expect(ofType('subscribed')).toHaveLength(1)
   })
 })
 

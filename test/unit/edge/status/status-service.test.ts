@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../src/edge/status/hourly-score.ts'
 import { SourceUptime } from '../../../../src/edge/status/source-uptime.ts'
-import { StatusService } from '../../../../src/edge/status/status-answer.ts'
+import { StatusService } from '../../../../src/edge/status/status-service.ts'
 import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'

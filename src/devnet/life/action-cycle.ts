@@ -1,7 +1,7 @@
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import { type DeferredTransaction, resolveTransaction } from '../chain/deferred-tx.ts'
 import type { HexString } from '../chain/hex.ts'
+import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
 import { supplyKey, TOKEN_CODE } from '../chain/transactions.ts'
 import { type DevnetToken, lateToken } from '../tokens/listed.ts'
 import { initialTokenValues } from '../tokens/storage.ts'

@@ -1,5 +1,5 @@
 import type { ReadState, StateWrite } from './account-state.ts'
-import type { UnsignedTransaction } from './block.ts'
+import type { UnsignedTransaction } from './block-types.ts'
 
 /** State and block time (in seconds) when a transaction executes. */
 export type ExecutionContext = { readState: ReadState; timestamp: number }
