@@ -60,6 +60,13 @@ describe('the documents', () => {
     expect(missing).toEqual([])
   })
 
+  it('name only tests that exist', () => {
+    const named = [...read('docs/laws.md').matchAll(/`(test\/[\w/.-]+)` › (.+?)(?=; `test|\s\|)/g)]
+    const missing = named.filter(([, file = '', name = '']) => !read(file).includes(name))
+    expect(missing.map(([text]) => text)).toEqual([])
+    expect(named.length).toBeGreaterThan(20)
+  })
+
   it('explain at most forty words in the glossary', () => {
     const rows = [...read('docs/glossary.md').matchAll(/^\| (?!word|---)/gm)]
     expect(rows.length).toBeGreaterThan(20)
