@@ -5,10 +5,10 @@ import { parseArgs } from 'node:util'
 
 const usage = `npm run tail -- SYMBOL [SYMBOL ...] [--url http://127.0.0.1:8080] [--since 5m] [--types transfer,nav] [--json]
 
-  SYMBOL   a symbol in any case, an address, isin:..., or * for all
+  SYMBOL   a symbol in upper or lower case, an address, isin:..., or * for all
   --url    the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)
   --since  a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time (default: now)
-  --types  a comma list of message types, or *
+  --types  message types separated by commas, or *
   --json   NDJSON messages as on the wire, instead of readable lines
 `
 

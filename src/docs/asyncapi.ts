@@ -56,7 +56,7 @@ const rpcMessages = {
   },
 } as const
 
-export const closeCodesText = `The close code says whether to reconnect: 40xx not unchanged, 41xx with backoff, 42xx with your last position after bye.retry_ms (${Object.entries(
+export const closeCodesText = `The close code says whether to reconnect: 40xx: do not reconnect before you have changed the request; 41xx: reconnect with backoff; 42xx: reconnect with your last position after bye.retry_ms (${Object.entries(
   closeCodes,
 )
   .map(([reason, code]) => `${code} ${reason}`)

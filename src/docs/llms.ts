@@ -18,14 +18,14 @@ Every message is one JSON object with a \`type\`; its bytes are the same over We
 
 ## Rules
 
-- A contract address is the identity of a token; its symbol may change. \`symbols\` takes symbols in any case, addresses, \`isin:…\`, or \`*\`.
+- A contract address is the identity of a token; its symbol may change. \`symbols\` takes symbols in upper or lower case, addresses, \`isin:…\`, or \`*\`.
 - \`id\` is a position on the tape. Keep the last one and reconnect with \`since=<id>\` (or \`Last-Event-ID\`): no message is lost or repeated. If that is not possible, a \`gap\` says so.
-- \`key\` is the permanent name of an on-chain fact. A message with \`stage\` \`preconfirmed\` is open: either a \`seal\` lists its key or a \`retract\` withdraws it; one of the two always follows. An \`amend\` corrects its content.
+- \`key\` is the permanent name of an on-chain fact. A message with \`stage\` \`preconfirmed\` is open until a \`seal\` lists its key or a \`retract\` says that it did not happen; one of the two always comes. An \`amend\` corrects its content.
 - For sealed facts only, use \`stage=sealed\`.
 - Amounts are exact decimal strings: do not parse them as floats. \`null\` means unknown, never 0.
 - \`amount\` is in tokens, \`shares\` are tokens × \`multiplier\`, \`reference_value\` is \`amount\` × \`nav.price\` in USD; the NAV already includes the multiplier, so never multiply shares by it.
 - A NAV has an age and a state: \`fresh\`, \`stale\` (older than \`bound_s\`), \`missing\` or \`invalid\` (both without a price).
-- Without \`types\` you receive ${defaultTypes.length} of ${updates.length} types: all but \`approval\` and \`log\`.
+- Without \`types\` you receive ${defaultTypes.length} of ${updates.length} types: all except \`approval\` and \`log\`.
 - ${closeCodesText}
 
 ## Start here

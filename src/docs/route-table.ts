@@ -99,7 +99,7 @@ const record = snapshot?.token
 
 const symbolParameter = {
   symbol: {
-    description: 'A symbol in any case, an address, or isin:…; several separated by commas, or * for all.',
+    description: 'A symbol in upper or lower case, an address, or isin:…; several separated by commas, or * for all.',
     example: 'AAPLc',
   },
 }
@@ -108,7 +108,7 @@ const streamDescription =
   'The stream begins with hello, subscribed, a gap if messages are missing, a snapshot of each token and the replay; after live come live messages. Reconnect with the last id, as Last-Event-ID or since, and no message is lost or repeated.'
 
 const resumeHeaders = {
-  'Last-Event-ID': 'The last id received, which a browser sends by itself. It wins over since.',
+  'Last-Event-ID': 'The last id received, which a browser sends by itself. If it is given, since is ignored.',
 }
 const etagRequestHeaders = { 'If-None-Match': 'The ETag of the copy that the client has.' }
 const notModified: RouteResponse = {
@@ -117,7 +117,7 @@ const notModified: RouteResponse = {
 }
 const keptSinceHeader = {
   'X-Kept-Since':
-    'The position after which nothing was gone. A client that continues from an earlier one has missed messages.',
+    'The position after which all messages were still stored. A client that continues from an earlier one may have missed messages.',
 }
 
 const streamResponse: RouteResponse = {
@@ -166,7 +166,7 @@ export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/stream', id: 'stream', tag: 'Listen' },
     summary: 'The messages of several tokens, or of all, as server-sent events or NDJSON',
-    description: `${streamDescription} If there is no room, a browser gets 200, a retry and an error, because it would never reconnect after another status.`,
+    description: `${streamDescription} If there is no room, a browser gets 200, a retry and an error, because EventSource never reconnects after another status.`,
     query: StreamQuery,
     requestHeaders: resumeHeaders,
     responses: [streamResponse],
@@ -191,7 +191,7 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/v1/events', id: 'events', tag: 'History' },
     summary: 'Past messages, page by page or all at once',
     description:
-      'The same objects as the stream, matched by the same rules, in either view. To continue, pass next as after (with desc as before) in place of the one in the query; it is null when there are no more messages. A short or empty page is not necessarily the last. NDJSON returns the whole range instead of a page; it is complete if the answer ends normally.',
+      'The same objects as the stream, matched by the same rules, with either stage. For the next page, repeat the query and set after to next; with order=desc, set before to next. next is null when there are no more messages. A short or empty page is not necessarily the last. NDJSON returns the whole range instead of a page; it is complete if the answer ends normally.',
     query: EventsQuery,
     responses: [
       {
@@ -210,12 +210,13 @@ export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/events/{key}', id: 'fact', tag: 'History' },
     summary: 'All messages about one on-chain fact',
-    description: 'Every kept message about it, oldest first, including the seals that list it, and its current stage.',
+    description:
+      'Every stored message about it, oldest first, including the seals that list it, and its current stage.',
     pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
     responses: [
       {
         status: 200,
-        description: 'Every kept message about it.',
+        description: 'Every stored message about it.',
         content: jsonContent(OneFact, { key: transfer?.key, updates: [transfer, seal], stage: 'sealed' }),
       },
     ],

@@ -1,6 +1,6 @@
 /**
- * Why the relay closes a connection. The hundreds carry the rule: 40xx do not reconnect unchanged, 41xx reconnect with
- * backoff, 42xx reconnect with your last position.
+ * Why the relay closes a connection. The first two digits are the rule: 40xx do not reconnect unchanged, 41xx reconnect
+ * with backoff, 42xx reconnect with your last position.
  */
 export const closeCodes = {
   protocol: 4000,

@@ -98,7 +98,9 @@ export const Ingest = registerSchema(
   'Ingest',
   'How the log reached the relay.',
   z.object({
-    source: z.enum(['pendingLogs', 'poll', 'sealed', 'backfill']).describe('The path by which the log arrived.'),
+    source: z
+      .enum(['pendingLogs', 'poll', 'sealed', 'backfill'])
+      .describe('The way by which the log came. backfill: read after an interruption.'),
     received_at: Time.describe('When the relay received the log.'),
     published_at: Time.describe('When it was written to the tape.'),
   }),
@@ -111,8 +113,16 @@ export const Nav = registerSchema(
   z.object({
     price: DecimalText.nullable().describe('In USD; null when missing or invalid.'),
     updated_at: Time.nullable().describe('When it was last published.'),
-    age_s: z.int().nonnegative().nullable().describe("Whole seconds from updated_at to the message's own time."),
-    state: z.enum(['fresh', 'stale', 'missing', 'invalid']).describe('stale: older than bound_s.'),
+    age_s: z
+      .int()
+      .nonnegative()
+      .nullable()
+      .describe("Whole seconds from updated_at to the message's own time, rounded down."),
+    state: z
+      .enum(['fresh', 'stale', 'missing', 'invalid'])
+      .describe(
+        'stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable.',
+      ),
     bound_s: z.int().nonnegative().describe('The age above which the value is stale.'),
   }),
 )

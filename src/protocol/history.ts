@@ -27,10 +27,10 @@ export const EventsQuery = SelectionQuery.extend({
     'Where to begin: start, a position (exclusive), a duration back from now (90s, 5m, 2h), or an RFC 3339 time: the first message written at that time or later. Default: start.',
   ),
   until: SinceParameter.describe(
-    'Where to end, in the same forms, exclusive: a time or a duration leaves out messages written at that time or later. Default: now.',
+    'Where to end, written like since, or now. The end is not included: with a time or a duration, messages written at that time or later are left out. Default: now.',
   ),
-  after: PositionParameter.optional().describe('Begin after this position. Wins over since.'),
-  before: PositionParameter.optional().describe('End before this position. Wins over until.'),
+  after: PositionParameter.optional().describe('Begin after this position; since is then ignored.'),
+  before: PositionParameter.optional().describe('End before this position; until is then ignored.'),
   limit: z
     .string()
     .meta({ type: 'integer', minimum: 1, maximum: LIMIT_BOUND })
@@ -38,7 +38,7 @@ export const EventsQuery = SelectionQuery.extend({
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= LIMIT_BOUND, limitMessage)
     .optional()
-    .describe(`The most messages to return, 1 to ${LIMIT_BOUND}. Default: ${LIMIT_DEFAULT}, as NDJSON all of them.`),
+    .describe(`The most messages to return, 1 to ${LIMIT_BOUND}. Default: ${LIMIT_DEFAULT}, with NDJSON no limit.`),
   order: oneOf(['asc', 'desc']).default('asc').describe('desc returns the newest first.'),
   format: oneOf(['json', 'ndjson'])
     .optional()
@@ -57,7 +57,7 @@ export const EventsPage = registerSchema(
   z.object({
     events: z.array(Update),
     next: PositionText.nullable().describe(
-      'Pass it as after (with order=desc as before); null when there are no more messages.',
+      'For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages.',
     ),
   }),
 )
@@ -68,7 +68,7 @@ export type FactStage = z.infer<typeof FactStage>
 
 export const OneFact = registerSchema(
   'OneFact',
-  'Every kept message about one on-chain fact.',
+  'Every stored message about one on-chain fact.',
   z.object({
     key: Key,
     updates: z.array(Update).describe('Oldest first, including the seals that list the key.'),

@@ -22,14 +22,14 @@ const resumePosition = PositionText.describe('The position to resume from.')
 
 const Hello = registerSchema(
   'hello',
-  'The first message of every connection: the server, the extent of the tape and the limits.',
+  'The first message of every connection: the server, the oldest and the newest position of the tape, and the limits.',
   z.object({
     type: z.literal('hello'),
     id: resumePosition
       .nullable()
       .describe('Where this stream starts; null when a gap follows or nothing is selected yet.'),
     end: PositionText.describe('The end of the tape.'),
-    oldest: PositionText.describe('The position after which nothing has been evicted.'),
+    oldest: PositionText.describe('The position after which no message has been deleted.'),
     protocol: z.literal('stocktape.v1'),
     server: z.string(),
     connection: z.string().describe('The name of this connection, for bug reports.'),
@@ -38,16 +38,16 @@ const Hello = registerSchema(
     limits: z
       .object({
         symbols_max: z.int().positive().describe('Symbols in one connection.'),
-        selections_max: z.int().positive().describe('Distinct selections with value filters, of all clients.'),
-        replay_max: z.int().positive().describe('Messages in one replay; a longer one becomes a gap.'),
-        backlog_bytes: z.int().positive().describe('Unsent bytes above which a listener is disconnected as slow.'),
+        selections_max: z.int().positive().describe('Different selections with value filters, of all clients.'),
+        replay_max: z.int().positive().describe('Messages in one replay; if there are more, a gap comes instead.'),
+        backlog_bytes: z.int().positive().describe('Unsent bytes above which a client is disconnected as too slow.'),
         message_bytes: z.int().positive().describe('Bytes in one client message.'),
-        retention_ms: z.int().positive().describe('How long the tape is kept.'),
+        retention_ms: z.int().positive().describe('How long a message stays on the tape.'),
       })
       .describe('The limits of a connection.'),
     source: SourceName,
     head: Head,
-    demo: z.boolean().describe('True when the upstream is the built-in chain: nothing on it is real.'),
+    demo: z.boolean().describe('True when the upstream is the built-in chain: its data is not real.'),
   }),
 )
 
@@ -70,7 +70,7 @@ const Subscribed = registerSchema(
     resume: z
       .enum(['none', 'full', 'gap'])
       .describe(
-        'full: the stream resumes at the given position, without snapshots; gap: it cannot, and a gap follows.',
+        'none: no position was given; full: the stream continues from it, without snapshots; gap: a gap follows.',
       ),
   }),
 )
@@ -87,12 +87,17 @@ export const tokenStateFields = {
   address: Address,
   as_of: PositionText.describe('The state includes every message up to this position.'),
   token: TokenRecord,
-  multiplier: DecimalText.nullable().describe('The multiplier from tokens to shares; 1 is none, null is unknown.'),
-  multiplier_source: z.enum(['log', 'call', 'list']).nullable().describe('Where the multiplier comes from.'),
+  multiplier: DecimalText.nullable().describe(
+    'The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown.',
+  ),
+  multiplier_source: z
+    .enum(['log', 'call', 'list'])
+    .nullable()
+    .describe('Where the multiplier comes from; call is a read of the token contract.'),
   scheduled: z
     .object({ to: DecimalText, effective_at: Time })
     .nullable()
-    .describe('The next multiplier, which takes effect by chain time.'),
+    .describe('The next multiplier, which takes effect when chain time reaches effective_at.'),
   paused: z.array(z.string()).describe('The names of the paused features.'),
   supply: z.object({ tokens: DecimalText.nullable(), shares: DecimalText.nullable() }),
   nav: Nav,
@@ -116,7 +121,7 @@ const Live = registerSchema(
 
 const Heartbeat = registerSchema(
   'heartbeat',
-  'Sent at a steady interval: the connection is alive, and this is how far it is.',
+  'Sent at a steady interval: the connection is alive, and id says up to which position this client is complete.',
   z.object({
     type: z.literal('heartbeat'),
     id: resumePosition.describe('The last position that was sent to this listener or did not match its selection.'),
@@ -138,7 +143,7 @@ const Gap = registerSchema(
     reason: z
       .enum(['expired', 'epoch', 'ahead', 'long'])
       .describe(
-        'expired: before the oldest kept message; epoch: from another tape; ahead: beyond the end; long: too many messages for one replay.',
+        'expired: the position is before oldest; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay.',
       ),
     from: z.string().nullable().describe('The position given by the client.'),
     to: PositionText,

@@ -13,7 +13,7 @@ const req = RequestId.nullish().transform((given) => given ?? undefined)
 export const Request = z.discriminatedUnion('type', [
   registerSchema(
     'subscribe',
-    'Adds symbols to the selection. Its options replace the current ones; null clears one.',
+    'Adds symbols to the selection. An option replaces the current value; null sets the default.',
     z.object({ type: z.literal('subscribe'), req, symbols: Symbols.optional(), ...SelectionPatch.shape }),
   ),
   registerSchema(

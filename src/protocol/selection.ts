@@ -111,7 +111,9 @@ const SymbolName = z
 export const Symbols = z
   .array(SymbolName)
   .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
-  .describe('Symbols in any case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.')
+  .describe(
+    'Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.',
+  )
 
 const StartPointText = z.string().transform((text, context): StartPoint => {
   const startPoint = parseStartPoint(text)
@@ -121,13 +123,14 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
 })
 
 const descriptions = {
-  types: 'Message types, or * for all. Default: all but approval and log.',
-  stage: 'sealed: a fact comes when its block is sealed, never before. Default: preconfirmed.',
+  types: 'Message types, or * for all. Default: all except approval and log.',
+  stage: 'sealed: a fact comes only when its block is sealed. Default: preconfirmed.',
   since:
     'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
-  snapshot: 'Whether a snapshot of each token comes first. Default: true.',
-  min_value: 'Only movements whose reference_value is at least this; an unknown value never passes.',
-  min_shares: 'Only movements whose shares are at least this; an unknown value never passes.',
+  snapshot:
+    'Whether a snapshot of each token comes first; none comes after a position that the relay can continue from. Default: true.',
+  min_value: 'Only movements whose reference_value is at least this; a null value does not pass.',
+  min_shares: 'Only movements whose shares are at least this; a null value does not pass.',
   party: 'Only movements from or to this address.',
 } as const
 
@@ -210,9 +213,13 @@ export const SelectionQuery = z.object({
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
   snapshot: Flag.optional().describe(descriptions.snapshot),
-  heartbeat: HeartbeatSeconds.optional().describe('Seconds between two heartbeats, 1 to 60. Default: 15.'),
+  heartbeat: HeartbeatSeconds.optional().describe(
+    'Seconds between two heartbeats, 1 to 60. Default: 15; NDJSON has none unless this is given.',
+  ),
   format: oneOf(['sse', 'ndjson', 'text']).optional().describe('Default: ndjson if Accept names it, else sse.'),
-  events: oneOf(['named']).optional().describe('named: every SSE event names its type; otherwise only heartbeats do.'),
+  events: oneOf(['named'])
+    .optional()
+    .describe('named: every SSE message has its type as event:; otherwise only heartbeats have an event: line.'),
 })
 export type StreamQuery = z.infer<typeof StreamQuery>
 

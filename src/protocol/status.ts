@@ -13,7 +13,7 @@ export const HourScore = registerSchema(
     hour: Time.describe('When this UTC hour begins. A message counts in the hour of its own time.'),
     told: Count.describe('Messages that published a key as preconfirmed.'),
     sealed: Count.describe('Open keys that a seal listed, each counted once.'),
-    late: Count.describe('Messages with late: true, first published when sealed.'),
+    late: Count.describe('Messages with late: true.'),
     retracted: Count.describe('retract messages.'),
     amended: Count.describe('amend messages.'),
     lead_ms: z
@@ -29,7 +29,7 @@ export const HourScore = registerSchema(
         sealed: Seconds.describe('Nothing was pre-confirmed.'),
         down: Seconds.describe('The chain could not be read.'),
       })
-      .describe('Seconds of the hour in each source. None of them grows while the service is not running.'),
+      .describe('Seconds of the hour in each source. Time during which the service did not run is not counted.'),
   }),
 )
 export type HourScore = z.infer<typeof HourScore>
@@ -41,10 +41,12 @@ export const ServiceStatus = registerSchema(
     chain_id: Count.nullable().describe('The id of the chain; null until it is known.'),
     source: SourceName.describe('Where events come from now.'),
     reason: SourceReason.describe('Why this is the source.'),
-    since: Time.nullable().describe('Since when this source and reason hold; null before the first status message.'),
+    since: Time.nullable().describe(
+      'Since when this source and reason are valid; null before the first status message.',
+    ),
     head: Head.describe('The newest known block numbers.'),
     lag_ms: Count.nullable().describe(
-      'Milliseconds from the timestamp of the newest sealed block to the clock; null before the first.',
+      'How many milliseconds ago the timestamp of the newest sealed block is; null before the first.',
     ),
     stocks: z
       .object({
@@ -59,10 +61,10 @@ export const ServiceStatus = registerSchema(
           .string()
           .regex(/^[0-9a-z]+$/)
           .describe('The name of this tape: the part of a position before the dot.'),
-        oldest: PositionText.describe('The position after which nothing has been evicted.'),
+        oldest: PositionText.describe('The position after which no message has been deleted.'),
         end: PositionText.describe('The end of the tape.'),
       })
-      .describe('The extent of the tape.'),
+      .describe('The oldest and the newest position of the tape.'),
     clients: z
       .object({
         ws: Count.describe('WebSockets at /v1/ws.'),

@@ -13,7 +13,7 @@ export const TokenDetails = registerSchema(
   'The current state of one token. Presence of a record does not imply trading availability or eligibility.',
   z.object({
     ...tokenStateFields,
-    last: PositionText.nullable().describe('The position of the newest kept message about it.'),
+    last: PositionText.nullable().describe('The position of the newest stored message about it.'),
   }),
 )
 export type TokenDetails = z.infer<typeof TokenDetails>

@@ -39,7 +39,7 @@ const globalUpdateFields = <Type extends string>(type: Type) => ({
   address: z.null(),
 })
 
-const Late = z.boolean().describe('First published when sealed, although it could have been published earlier.')
+const Late = z.boolean().describe('First published when its block was already sealed; not new.')
 const factFields = { key: Key, stage: Stage, late: Late }
 const locationFields = { block: Block, tx: Tx }
 /** Present when `source` is `log`, not `list` or `clock`. */
@@ -65,13 +65,13 @@ const movementSchema = <Type extends string>(type: Type, description: string) =>
       raw: scalars.RawText,
       amount: Amount,
       multiplier: DecimalText.nullable().describe(
-        "The multiplier as of the log's position in the chain; 1 is none, null is unknown.",
+        "The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown.",
       ),
       shares: DecimalText.nullable().describe(
         'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does.',
       ),
       reference_value: scalars.MoneyText.nullable().describe(
-        'amount × nav.price, rounded half up. The NAV already includes the multiplier. Not a price to trade at.',
+        'amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at.',
       ),
       nav: Nav,
       memo: Bytes32.nullable().describe('The memo of the movement; null if there is none.'),
@@ -102,13 +102,13 @@ const Approval = registerSchema(
 
 const Multiplier = registerSchema(
   'multiplier',
-  'A corporate action on the multiplier. A scheduled one takes effect by chain time; its effective message precedes the first movement that uses it.',
+  'A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it.',
   z.object({
     ...updateFields('multiplier'),
     phase: z.enum(['scheduled', 'effective', 'cancelled']),
     from: DecimalText.nullable().describe('The former multiplier.'),
     to: DecimalText.nullable().describe('The multiplier from effective_at on.'),
-    effective_at: Time.nullable().describe('The block time from which the new multiplier holds.'),
+    effective_at: Time.nullable().describe('The block time from which the new multiplier is used.'),
     source: z.enum(['log', 'clock', 'list']).describe('Where the change comes from; clock is chain time.'),
     ...optionalLogFields,
   }),
@@ -123,8 +123,8 @@ const Pause = registerSchema(
     features: z
       .array(z.string())
       .describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
-    feature_ids: z.array(z.int()).describe('Their ordinals.'),
-    paused: z.array(z.string()).describe('The names of all features that are paused now.'),
+    feature_ids: z.array(z.int()).describe('Their numbers in the contract.'),
+    paused: z.array(z.string()).describe('The names of all features that are paused after this change.'),
     source: z.enum(['log', 'list']).describe('Where the change comes from.'),
     ...optionalLogFields,
   }),
@@ -137,9 +137,9 @@ const Action = registerSchema(
     ...updateFields('action'),
     ...factFields,
     action_id: z.string(),
-    description: z.string().describe("The issuer's text, never markup."),
-    uri: z.string().describe("The issuer's text, never markup."),
-    keys: z.array(Key).describe('The facts inside the announcement; each has its own message.'),
+    description: z.string().describe("The issuer's own text; show it as plain text."),
+    uri: z.string().describe("The issuer's own text; show it as plain text."),
+    keys: z.array(Key).describe('The facts between the start log and the end log; each has its own message.'),
     ...locationFields,
   }),
 )
@@ -198,7 +198,7 @@ const Retract = registerSchema(
     reason: z
       .enum(['reorg', 'replaced', 'not_sealed'])
       .describe(
-        'reorg: the fact had been sealed; replaced: the same content is sealed under the key in by; not_sealed: neither.',
+        'replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither.',
       ),
     by: Key.nullable(),
     now: z
@@ -208,8 +208,8 @@ const Retract = registerSchema(
         z.object({ token: TokenRecord }),
       ])
       .nullable()
-      .describe('The value that holds again, for multiplier, pause and token; else null.'),
-    block: Block.describe('The sealed block that proves it.'),
+      .describe('The value that is valid again, for multiplier, pause and token; else null.'),
+    block: Block.describe('The sealed block that proves the retract.'),
   }),
 )
 
@@ -236,7 +236,7 @@ const AmendedMessage = z
 
 const Amend = registerSchema(
   'amend',
-  'A published fact has other content. Its type may change too.',
+  'The content of a published fact changed. Its type may change too.',
   z.object({
     ...updateFields('amend'),
     key: Key,
@@ -253,11 +253,13 @@ const Seal = registerSchema(
   z.object({
     ...updateFields('seal'),
     block: Block,
-    keys: z.array(Key).describe('Every sealed log of the token in this block, in log order.'),
+    keys: z.array(Key).describe('The keys of all logs of the token in this block, in log order.'),
     types: z
       .array(z.enum([...FactType.options, 'part']))
-      .describe('For each key the type under which it was published, or part if it was folded into another.'),
-    late_keys: z.array(Key).describe('The keys that were first published now, with late: true.'),
+      .describe(
+        'For each key the type under which it was published, or part if the message of another key contains the log.',
+      ),
+    late_keys: z.array(Key).describe('The keys that are first published now with late: true.'),
     count: z.int().nonnegative().describe('The number of keys.'),
     digest: z
       .string()
@@ -273,7 +275,7 @@ const Hole = registerSchema(
     ...globalUpdateFields('hole'),
     blocks: z
       .object({ first: BlockNumber, last: BlockNumber })
-      .describe('The first and the last block that are missing.'),
+      .describe('The first and the last block that could not be read, both included.'),
     reason: z.string(),
   }),
 )
@@ -294,7 +296,7 @@ const Status = registerSchema(
   z.object({
     ...globalUpdateFields('status'),
     source: SourceName,
-    since: Time.describe('Since when this holds.'),
+    since: Time.describe('Since when this source and reason are valid.'),
     reason: SourceReason,
     head: Head,
   }),
