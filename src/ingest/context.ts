@@ -32,7 +32,7 @@ export class IngestContext {
   readonly ledger: Ledger
   readonly tokenState: TokenState
   readonly count: IngestOptions['count']
-  /** All blocks up to this one are settled; null until the first cursor. */
+  /** Every block up to this one is settled; null until the first cursor. */
   #settledBlock: number | null
   /** The highest block whose time is known while blocks before it are not settled. */
   #aheadBlock: BlockTime | null = null
@@ -102,7 +102,7 @@ export class IngestContext {
     this.ledger.amend(published, fact.type, contentOf(fact), detailOf(fact))
   }
 
-  /** All blocks up to this one are settled. */
+  /** Every block up to this one is settled, without exception. */
   advanceSettled(settled: number): void {
     this.#settledBlock = settled
     const aheadBlock = this.#aheadBlock

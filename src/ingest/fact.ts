@@ -36,7 +36,7 @@ export const contentOf = (fact: FactDraft): string => {
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }
 
-/** The part of a fact that follows from other logs and must be correct too. */
+/** What a fact derives from other logs, such as its multiplier. If it changes, the fact is amended. */
 export const detailOf = (fact: FactDraft): string | null => {
   if ('shares' in fact) return JSON.stringify([fact.multiplier, fact.shares])
   if (fact.type === 'multiplier') return fact.from

@@ -187,8 +187,8 @@ export class Ledger implements OpenKeys {
   }
 
   /**
-   * All blocks up to this one are settled; the number goes back after a reorganisation. Nothing above `keepFrom` is
-   * forgotten, because those blocks are still being caught up.
+   * Settling has reached this block; the number goes back after a reorganisation. Blocks above `keepFrom` may still be
+   * backfilled, so the ledger keeps their keys.
    */
   setSettled(block: number, keepFrom: number = block): void {
     this.#settled = block

@@ -1,4 +1,4 @@
-import { type DecodedLog, decodeLogs } from '../chain/logs/fold-transaction.ts'
+import { type DecodedLog, decodeLogs } from '../chain/logs/decode-logs.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { IngestContext } from './context.ts'
 import { enrich, type PublishContext } from './enrich.ts'
@@ -6,8 +6,8 @@ import { contentOf, detailOf, factLocation } from './fact.ts'
 import type { PublishedFact } from './ledger.ts'
 import { PendingLogs, type ReceivedLog } from './pending-logs.ts'
 
-/** The last blocks before are often sealed but not settled yet, and their logs were pre-confirmed too. */
-const LIVE_BLOCKS = 2
+/** How many blocks before a pre-confirmed one may be unsettled: sealed, but not read yet. */
+const UNSETTLED_BLOCKS_BOUND = 2
 
 /** Publishes pre-confirmed logs at once, folded with the logs received before of the same transaction. */
 export class PreconfirmedHandler {
@@ -31,7 +31,7 @@ export class PreconfirmedHandler {
     )
     const [first] = newLogs
     if (!first) return false
-    for (const { log } of newLogs) this.#context.observeBlockTime(blockTimeOf(log), LIVE_BLOCKS)
+    for (const { log } of newLogs) this.#context.observeBlockTime(blockTimeOf(log), UNSETTLED_BLOCKS_BOUND)
     const knownKeys = new Set(this.#pendingLogs.ofTransaction(first.log).keys())
     for (const received of newLogs) this.#pendingLogs.add(received)
     const transaction = this.#pendingLogs.ofTransaction(first.log)
@@ -43,7 +43,7 @@ export class PreconfirmedHandler {
       const isChanged = tokenState.applyLog(decodedLog)
       const publishContext = this.#context.publishContext({ via, sealed: false, late: false, receivedAt })
       if (this.#publish(decodedLog, publishContext, knownKeys.has(log.key))) hasPublished = true
-      this.#context.observeBlockTime(blockTimeOf(log), LIVE_BLOCKS)
+      this.#context.observeBlockTime(blockTimeOf(log), UNSETTLED_BLOCKS_BOUND)
       if (isChanged) this.#context.correctMultipliers(log.address, () => true)
       tokenState.advancePosition({ block: log.blockNumber, logIndex: log.logIndex })
     }
@@ -65,7 +65,7 @@ export class PreconfirmedHandler {
       return false
     }
     const before = this.#pendingLogs.ofTransaction(log).get(log.key)
-    // The first poll wins: several nodes may answer for one endpoint, and each would undo what the other returned.
+    // A poll never changes a log that was received before: two nodes behind one URL would amend each other's logs forever.
     const isRepeat = before !== undefined && (via !== 'pendingLogs' || isSameLog(before.log, log))
     const published = ledger.find(log.blockNumber, log.key)
     const isOpen = published
@@ -86,7 +86,7 @@ export class PreconfirmedHandler {
     return isPart && this.#context.ledger.hasOtherKeys(log.transactionHash, transaction)
   }
 
-  /** `isKnownLog`: the log was received before, and only the logs with it are new. Returns whether its key is new. */
+  /** `isKnownLog`: only other logs of its transaction are new. Returns whether the key is new. */
   #publish(decodedLog: DecodedLog, publishContext: PublishContext, isKnownLog: boolean): boolean {
     const { count, ledger, outbox } = this.#context
     const { log } = decodedLog

@@ -14,7 +14,7 @@ import type { BatchOutput } from './outbox.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import { PreconfirmedHandler } from './preconfirmed.ts'
 import { cursorOf, restartPointNote, restoreLedger } from './restore.ts'
-import { blockFieldOf, settleBlock } from './sealed-block.ts'
+import { blockFieldOf, settleBlock } from './settle-block.ts'
 
 /** The answer of a token or feed contract. */
 export type TokenOrFeedAnswer =
@@ -121,7 +121,7 @@ export class Reducer {
       case 'status':
         return this.#applyStatus(event)
       case 'hole':
-        tokenState.markGap(event.blocks.to)
+        tokenState.markHole(event.blocks.to)
         this.#broadcast({
           type: 'hole',
           blocks: { first: event.blocks.from, last: event.blocks.to },
@@ -141,8 +141,8 @@ export class Reducer {
     const isPreconfirming = this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
     ledger.setSettled(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
     for (const block of blocks) {
-      const isNext = block.number <= cursor.number
-      settleBlock(this.#context, block, { late: isPreconfirming || block.via === 'backfill', newest, isNext })
+      const settlesAllBefore = block.number <= cursor.number
+      settleBlock(this.#context, block, { late: isPreconfirming || block.via === 'backfill', newest, settlesAllBefore })
     }
     this.#preconfirmed.forgetSettled(newest)
     tokenState.advancePosition({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })

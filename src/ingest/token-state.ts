@@ -22,7 +22,7 @@ import {
 } from '../tokens/list-diff.ts'
 import type { ListedToken } from '../tokens/list-parser.ts'
 import { featureName, multiplierDraft } from '../tokens/messages.ts'
-import { addUnreadGap, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
+import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import type { NavTiming } from '../tokens/nav.ts'
 import { addRound, applySealedRounds } from '../tokens/nav-history.ts'
 import {
@@ -127,9 +127,9 @@ export class TokenState {
   }
 
   /** Blocks up to this one could not be read, so changes in them are missing. */
-  markGap(block: number): void {
+  markHole(block: number): void {
     for (const token of this.#tokens.values())
-      this.#setToken({ ...token, multiplierHistory: addUnreadGap(token.multiplierHistory, block) })
+      this.#setToken({ ...token, multiplierHistory: addHole(token.multiplierHistory, block) })
   }
 
   /** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */

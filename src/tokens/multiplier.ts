@@ -129,7 +129,7 @@ function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange
 }
 
 /** Marks blocks up to this one as unread; later logs no longer refine the initial value. */
-export function addUnreadGap(history: MultiplierHistory, block: number): MultiplierHistory {
+export function addHole(history: MultiplierHistory, block: number): MultiplierHistory {
   const { value } = initialState(history)
   return {
     ...history,

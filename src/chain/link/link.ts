@@ -15,7 +15,7 @@ import { retryWithBackoff } from '../../backoff.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { hostOf } from '../rpc/client.ts'
-import { LinkError, type LinkSignal, LinkSocket } from './subscription-socket.ts'
+import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 
@@ -41,9 +41,9 @@ export const link = (options: Options): Observable<LinkSignal> =>
       const url = urls[attempts % urls.length] ?? ''
       attempts += 1
       const connection = using(
-        () => new LinkSocket(url, { chain, now: () => clock.now(), warn }),
+        () => new SubscriptionSocket(url, { chain, now: () => clock.now(), warn }),
         (socket) =>
-          socket instanceof LinkSocket
+          socket instanceof SubscriptionSocket
             ? merge(
                 socket.signals,
                 addresses.pipe(

@@ -74,7 +74,7 @@ type RequestFailure = { readonly code: number | null; readonly message: string }
 const UNKNOWN_METHOD_CODE = -32601
 
 /** One socket from opening to close: checks the chain, subscribes, resubscribes when the tokens change, and pings. */
-export class LinkSocket {
+export class SubscriptionSocket {
   readonly signals = new Subject<LinkSignal>()
   readonly #options: Options
   readonly #socket: WebSocket

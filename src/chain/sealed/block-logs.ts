@@ -11,7 +11,7 @@ export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx
 
 /** The ledger's open keys, as settling reads them. */
 export interface OpenKeys {
-  /** The open keys of a block, as far as the ledger still has them. */
+  /** The open keys of a block, and those of sealed ones that the ledger still has. */
   at(block: number): readonly OpenKey[]
   /** The blocks of a range with published keys: open ones, or sealed ones that a reorganisation may have removed. */
   publishedBlocksBetween(from: number, to: number): readonly number[]

@@ -5,8 +5,8 @@ import type { Transport } from '../transport/encode.ts'
 const BUFFER_BYTES = 262_144
 
 /**
- * Holds the joined bytes of one audience during the writes. Where all listeners keep up, the kernel takes the bytes at
- * once and the next audience reuses the space. Bytes that a socket still needs are kept, and the next join goes behind.
+ * Holds the joined bytes of one audience during its writes. If the kernel takes all bytes at once, the next audience
+ * reuses the space. Otherwise the bytes stay, and the next audience's bytes follow them.
  */
 export class WriteBuffer {
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)

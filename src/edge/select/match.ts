@@ -21,7 +21,7 @@ export function createMatcher(selection: Selection): Matcher {
       .filter(matches)
 }
 
-/** A seal, retract or amend matches a selection that its key matched before, or that names its type. */
+/** A seal, retract or amend matches if the selection names its type, or if an earlier update of its key matched. */
 function createFrameMatcher(selection: Selection): (frame: Frame) => boolean {
   const types: ReadonlySet<UpdateType> = new Set(selection.options.types)
   const isFiltered = hasValueFilter(selection.options)

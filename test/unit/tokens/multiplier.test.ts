@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  addHole,
   addLogChange,
   addReportedChange,
-  addUnreadGap,
   currentMultiplier,
   dropUnsealedMultiplierChanges,
   isSameDouble,
@@ -107,10 +107,10 @@ describe('a multiplier', () => {
   })
 
   it('keeps its value before unread blocks, in spite of a log after them', () => {
-    const gap = addUnreadGap(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), 10)
+    const gap = addHole(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), 10)
     const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
     expect([2, 9, 10, 11, 13].map((block) => valueAt(history, block))).toEqual(['1', '1.5', '1.5', '3', '4'])
-    const first = addLogChange(addUnreadGap(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
+    const first = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
     expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
     expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
   })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type DecodedLog, decodeLogs } from '../chain/logs/fold-transaction.ts'
+import { type DecodedLog, decodeLogs } from '../chain/logs/decode-logs.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Block, Hex } from '../protocol/fields.ts'
@@ -14,20 +14,24 @@ import { openKeyNotes } from './restore.ts'
 const DIGEST_BYTES = 16
 
 /**
- * `late`: a fact that this block publishes first counts as late. `newest`: the newest sealed block. `isNext`: all blocks
+ * `late`: a fact that this block publishes first counts as late. `newest`: the newest sealed block. `settlesAllBefore`: all blocks
  * before this one are settled, so no unread log can have cancelled a schedule that is due.
  */
-type SettleOptions = { readonly late: boolean; readonly newest: number; readonly isNext: boolean }
+type SettleOptions = { readonly late: boolean; readonly newest: number; readonly settlesAllBefore: boolean }
 
 /** Reconciles what was published with a sealed block: publishes, amends, retracts and seals. */
-export function settleBlock(context: IngestContext, block: SealedBlock, { late, newest, isNext }: SettleOptions): void {
-  const time = isNext ? block.timestamp : null
-  if (isNext) context.advanceTime(time)
+export function settleBlock(
+  context: IngestContext,
+  block: SealedBlock,
+  { late, newest, settlesAllBefore }: SettleOptions,
+): void {
+  const time = settlesAllBefore ? block.timestamp : null
+  if (settlesAllBefore) context.advanceTime(time)
   else context.observeBlockTime(block)
   const correctedAddresses = settleFacts(context, block, { late, time })
-  if (isNext) context.advanceTime(time)
-  // Sealed facts above the newest block are of a replaced chain and are settled again. A block that is caught up later
-  // corrects the facts above it here, because nothing else visits them.
+  if (settlesAllBefore) context.advanceTime(time)
+  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
+  // also corrects the facts above it, because their blocks are not settled again.
   const isAffected = (number: number, { state }: PublishedFact) =>
     state === 'open' || number < block.number || newest > block.number
   for (const address of correctedAddresses) context.correctMultipliers(address, isAffected)
