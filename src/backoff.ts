@@ -33,9 +33,7 @@ export const retryWithBackoff =
     })
 
 /** The delay after the n-th failure in a row: doubled with each one. */
-export const backoffMs = ({ minMs, maxMs }: BackoffBounds, failures: number): number =>
-  Math.min(maxMs, minMs * 2 ** (failures - 1))
+export const backoffMs = ({ minMs, maxMs }: BackoffBounds, failures: number): number => Math.min(maxMs, minMs * 2 ** (failures - 1))
 
 /** Where `drawn` is from 0 to 1. */
-export const withJitter = (ms: number, [least, most]: Jitter, drawn: number): number =>
-  ms * (least + (most - least) * drawn)
+export const withJitter = (ms: number, [least, most]: Jitter, drawn: number): number => ms * (least + (most - least) * drawn)

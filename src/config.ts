@@ -45,11 +45,7 @@ export const settings = {
   ),
   DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
   TAPE_RETENTION_MS: setting('86400000', 'how long a message stays on the tape', integer(1, 366 * dayMs)),
-  TAPE_BOUND: setting(
-    '1000000',
-    'how many messages the tape holds before it deletes old ones',
-    integer(1, 100_000_000),
-  ),
+  TAPE_BOUND: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
   STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
   NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
   PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
@@ -88,16 +84,8 @@ export const settings = {
     'how many different selections with min_value, min_shares or party may be in use at the same time',
     integer(1, 1_000_000),
   ),
-  REPLAY_BOUND: setting(
-    '100000',
-    'messages in one replay; if there are more, a gap comes instead',
-    integer(1, 100_000_000),
-  ),
-  API_KEYS: setting(
-    null,
-    'API keys separated by commas; a client must send one of them; without it no key is needed',
-    keys,
-  ),
+  REPLAY_BOUND: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
+  API_KEYS: setting(null, 'API keys separated by commas; a client must send one of them; without it no key is needed', keys),
   ORIGINS: setting(
     null,
     'origins whose web pages may connect, such as https://example.com, separated by commas; without it pages of every origin may connect',
@@ -153,9 +141,7 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
       values[name] = settings[name].read(given)
     } catch (mistake) {
       if (!(mistake instanceof SettingError)) throw mistake
-      lines.push(
-        `${name} ${mistake.message}${mistake instanceof SecretSettingError ? '' : `; it is ${redacted(given)}`}`,
-      )
+      lines.push(`${name} ${mistake.message}${mistake instanceof SecretSettingError ? '' : `; it is ${redacted(given)}`}`)
     }
   }
   const config = values as Config
@@ -165,9 +151,7 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
 
 /** A value that is safe to print: a URL without its user and its path, which may contain a key. */
 const redacted = (given: string): string =>
-  JSON.stringify(
-    given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`),
-  )
+  JSON.stringify(given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`))
 
 type Flags = {
   readonly flags: ReadonlyMap<string, string>
@@ -188,8 +172,7 @@ function readFlags(args: readonly string[]): Flags {
     const name = settingNames.find((one) => flagOf(one) === token.name)
     if (token.name === 'help' || token.name === 'version') requestedInfo ??= token.name
     else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting. Try --help.`)
-    else if (token.value === undefined || token.value.startsWith('--'))
-      lines.push(`'${token.rawName}' needs a value. Try --help.`)
+    else if (token.value === undefined || token.value.startsWith('--')) lines.push(`'${token.rawName}' needs a value. Try --help.`)
     else flags.set(name, token.value)
   }
   return { flags, requestedInfo, lines }
@@ -202,12 +185,10 @@ function contradictions(config: Config): string[] {
   if (config.NETWORK !== undefined) return []
   const lines: string[] = []
   if (config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined) {
-    if (config.STOCKS_API_URL !== undefined)
-      lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
+    if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }
-  if (config.UPSTREAM_RPC_URL === undefined)
-    lines.push('UPSTREAM_RPC_URL is missing: UPSTREAM_WS_URL alone cannot be polled')
+  if (config.UPSTREAM_RPC_URL === undefined) lines.push('UPSTREAM_RPC_URL is missing: UPSTREAM_WS_URL alone cannot be polled')
   if (config.STOCKS_API_URL === undefined)
     lines.push('STOCKS_API_URL is missing: the relay learns from the list which tokens to follow')
   return lines

@@ -70,13 +70,7 @@ async function openDevnet(): Promise<Devnet> {
 
 function resolveUpstream(config: Config, devnet: Devnet | null): UpstreamEndpoints {
   if (devnet)
-    return {
-      rpcUrls: [devnet.rpcUrl],
-      wsUrls: [devnet.wsUrl],
-      stocksUrl: devnet.url,
-      feeds: devnetFeeds(devnet),
-      demo: true,
-    }
+    return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, feeds: devnetFeeds(devnet), demo: true }
   const network = config.NETWORK && networks[config.NETWORK]
   return {
     rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? [],
@@ -93,8 +87,7 @@ const devnetFeeds = ({ feeds }: Devnet): UpstreamEndpoints['feeds'] =>
 function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
   const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`
   print(`stocktape listens on http://${host}, the tape is in ${config.DATA_DIR}`)
-  if (demo)
-    print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
+  if (demo) print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
   print('')
   for (const line of quickStartLines(host, 'AAPLc')) print(`  ${line}`)
   print('')

@@ -7,18 +7,10 @@ export function openMetrics() {
   const counter = (name: string, help: string) => new Counter({ name: `stocktape_${name}`, help, registers })
   return {
     text: () => registry.metrics(),
-    upstreamUnreadable: counter(
-      'upstream_unreadable_total',
-      'Upstream messages and list records that could not be read',
-    ),
+    upstreamUnreadable: counter('upstream_unreadable_total', 'Upstream messages and list records that could not be read'),
     logsRepeated: counter('logs_repeated_total', 'Logs that were already published'),
     logsUnlisted: counter('logs_foreign_total', 'Logs of addresses that are not listed'),
-    updates: new Counter({
-      name: 'stocktape_updates_total',
-      help: 'Updates written to the tape',
-      labelNames: ['type'],
-      registers,
-    }),
+    updates: new Counter({ name: 'stocktape_updates_total', help: 'Updates written to the tape', labelNames: ['type'], registers }),
     requestsForwarded: new Counter({
       name: 'stocktape_rpc_passed_total',
       help: 'JSON-RPC requests that went to the upstream, not answered from the cache or a shared request',
@@ -26,12 +18,7 @@ export function openMetrics() {
       registers,
     }),
     disconnectedAsSlow: counter('shown_out_total', 'Listeners disconnected as slow'),
-    listeners: new Gauge({
-      name: 'stocktape_listeners',
-      help: 'Listeners connected now',
-      labelNames: ['carrier'],
-      registers,
-    }),
+    listeners: new Gauge({ name: 'stocktape_listeners', help: 'Listeners connected now', labelNames: ['carrier'], registers }),
   }
 }
 

@@ -42,10 +42,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
 }
 
 /** Wires the parts: the ingest writes the tape, everything else reads it. */
-async function openRelay(
-  tape: SearchableTape,
-  { openParts = [openGateway], log, ...options }: RelayOptions,
-): Promise<Relay> {
+async function openRelay(tape: SearchableTape, { openParts = [openGateway], log, ...options }: RelayOptions): Promise<Relay> {
   const chain = openTapeChain(options.config, tape)
   const context = { ...options, ...ports, tape, chain, warn: rateLimitedWarn(log, now) }
   const upstream = openUpstream(context)

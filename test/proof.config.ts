@@ -24,12 +24,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: 'one by one',
-          include: ['test/nightly/**/*.test.ts', alone],
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
-        },
+        test: { name: 'one by one', include: ['test/nightly/**/*.test.ts', alone], maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],
   },

@@ -120,11 +120,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const { inject, takeQueued } = createTransactionQueue(settings.seed, chain)
   const makeFlashblock = () => blockProducer.makeFlashblock(takeQueued())
 
-  const server = await openServer(
-    { readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest },
-    host,
-    port,
-  )
+  const server = await openServer({ readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest }, host, port)
   const stopTimer = isManual
     ? () => {}
     : runOnSchedule(now, world.nextStepDueMs, () => (world.isSealNext() ? blockProducer.seal() : makeFlashblock()))

@@ -126,8 +126,7 @@ const print = (text: string): void => {
 
 /** One line that explains what to change. */
 const errorLine = (error: unknown): string => {
-  if (error instanceof z.ZodError)
-    return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
+  if (error instanceof z.ZodError) return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
   if (!(error instanceof Error)) return String(error)
   if ('code' in error && error.code === 'EADDRINUSE') return 'the port is in use: choose another with --port'
   return error.message.split('\n')[0] ?? error.message

@@ -1,12 +1,6 @@
 import type { StateValues } from './chain/account-state.ts'
 import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
-import type {
-  DevnetBlock,
-  DevnetLog,
-  DevnetTransaction,
-  TransactionOutcome,
-  UnsignedTransaction,
-} from './chain/block-types.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
 import { digest, type HexString } from './chain/hex.ts'
 import { type DeferredTransaction, resolveTransaction } from './chain/state-dependent-transaction.ts'
@@ -64,10 +58,7 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
 
   let flashblocksMade = 0
   const makeFlashblock = (injectedTransactions: readonly (UnsignedTransaction | DeferredTransaction)[] = []) => {
-    const logs = chain.makeFlashblock([
-      ...script.transactionsOf(chain.pending.number, flashblocksMade),
-      ...injectedTransactions,
-    ])
+    const logs = chain.makeFlashblock([...script.transactionsOf(chain.pending.number, flashblocksMade), ...injectedTransactions])
     flashblocksMade += 1
     return logs
   }
@@ -131,9 +122,9 @@ const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock:
   const number = firstCycle * CYCLE_BLOCKS
   const initialState = initialStateOf(firstCycle)
   const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
-  const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) =>
-    transactionsOf(number, flashblock),
-  ).flatMap((flashblock) => flashblock.map((transaction) => resolveTransaction(transaction, context)))
+  const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
+    (flashblock) => flashblock.map((transaction) => resolveTransaction(transaction, context)),
+  )
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }
 
@@ -149,18 +140,12 @@ const createEvents = ({ seed, blockMs }: WorldSettings, custodian: HexString, op
   return {
     isListed: calendar.isListed,
     nameDelayBlocks: NAME_DELAY_BLOCKS,
-    stateAtStart: (cycle) =>
-      new Map([...calendar.stateAtStart(cycle), ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS)]),
+    stateAtStart: (cycle) => new Map([...calendar.stateAtStart(cycle), ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS)]),
     transactions: (block) => [...feedPublisher.transactions(block), ...calendar.transactions(block)],
   }
 }
 
 const createQuietEvents = (seed: string, nowMs: number): ScheduledEvents => {
   const feedValues = feedValuesAt(createNavCurve(seed), nowMs)
-  return {
-    isListed: (token) => tokens.includes(token),
-    nameDelayBlocks: 0,
-    stateAtStart: () => feedValues,
-    transactions: () => [],
-  }
+  return { isListed: (token) => tokens.includes(token), nameDelayBlocks: 0, stateAtStart: () => feedValues, transactions: () => [] }
 }

@@ -160,13 +160,7 @@ const components = (schemas: ReturnType<typeof namedSchemas>) => ({
     ]),
     ...Object.entries(rpcMessages).map(([name, { summary, example }]) => [
       name,
-      {
-        name,
-        title: name,
-        summary,
-        payload: { $ref: SCHEMA_REF_PREFIX + name },
-        examples: [{ name, payload: example }],
-      },
+      { name, title: name, summary, payload: { $ref: SCHEMA_REF_PREFIX + name }, examples: [{ name, payload: example }] },
     ]),
   ]) as Readonly<Record<string, AsyncApiMessage>>,
   schemas: {

@@ -6,14 +6,13 @@ export type Example = { readonly type: string } & Readonly<Record<string, unknow
 export const readme = readFileSync(new URL('../protocol/README.md', import.meta.url), 'utf8')
 
 /** Every message in the page's json blocks: a block is one message, or one per line. */
-export const examples: readonly Example[] = [...readme.matchAll(/^```json\n([\s\S]*?)^```$/gm)].flatMap(
-  ([, codeBlock = '']) =>
-    codeBlock.startsWith('{\n')
-      ? [JSON.parse(codeBlock)]
-      : codeBlock
-          .trim()
-          .split('\n')
-          .map((line) => JSON.parse(line)),
+export const examples: readonly Example[] = [...readme.matchAll(/^```json\n([\s\S]*?)^```$/gm)].flatMap(([, codeBlock = '']) =>
+  codeBlock.startsWith('{\n')
+    ? [JSON.parse(codeBlock)]
+    : codeBlock
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
 )
 
 export const examplesOf = (type: string): readonly Example[] => examples.filter((example) => example.type === type)

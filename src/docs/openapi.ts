@@ -16,9 +16,7 @@ export const serviceDescription = `A real-time feed of tokenized stocks: every o
 export function openApi() {
   const { updates, notices } = messageTypes
   const schemas: Readonly<Record<string, JsonSchema>> = {
-    ...Object.fromEntries(
-      Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => [id, withExamples(id, schema)]),
-    ),
+    ...Object.fromEntries(Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => [id, withExamples(id, schema)])),
     update: oneOf('A message of the tape.', updates),
     message: oneOf('Any message that a listener can receive.', [...updates, ...notices]),
   }
@@ -46,12 +44,7 @@ export function openApi() {
       ),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'A key, if this relay requires one.' },
-        key: {
-          type: 'apiKey',
-          in: 'query',
-          name: 'key',
-          description: 'The same for clients that cannot send a header.',
-        },
+        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The same for clients that cannot send a header.' },
       },
     },
   }
@@ -66,26 +59,11 @@ function withExamples(id: string, schema: JsonSchema): JsonSchema {
 const oneOf = (description: string, types: readonly string[]) => ({
   description,
   oneOf: types.map((type) => ({ $ref: SCHEMA_REF_PREFIX + type })),
-  discriminator: {
-    propertyName: 'type',
-    mapping: Object.fromEntries(types.map((type) => [type, SCHEMA_REF_PREFIX + type])),
-  },
+  discriminator: { propertyName: 'type', mapping: Object.fromEntries(types.map((type) => [type, SCHEMA_REF_PREFIX + type])) },
 })
 
 function operationOf(route: Route) {
-  const {
-    id,
-    tag,
-    summary,
-    description,
-    pathParameters = {},
-    requestHeaders = {},
-    query,
-    body,
-    responses,
-    refusals,
-    curl,
-  } = route
+  const { id, tag, summary, description, pathParameters = {}, requestHeaders = {}, query, body, responses, refusals, curl } = route
   const parameters = [
     ...Object.entries(pathParameters).map(([name, { description, example }]) => ({
       ...{ name, in: 'path', required: true, description, schema: { type: 'string' }, example },
@@ -104,9 +82,7 @@ function operationOf(route: Route) {
     ...(body ? { requestBody: { required: true, content: body } } : {}),
     responses: Object.fromEntries<OpenApiResponse>([
       ...responses.map((answer) => [answer.status, responseOf(answer)] as const),
-      ...[...refusals, ''].map(
-        (status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const,
-      ),
+      ...[...refusals, ''].map((status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const),
     ]),
     'x-codeSamples': [{ lang: 'Shell', source: curl }],
   }
@@ -131,9 +107,7 @@ function parametersOf(query: z.ZodObject) {
   const { properties = {} } = querySchema(query)
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     ...{ name, in: 'query', ...(description ? { description } : {}) },
-    ...(listParameters[name]
-      ? { schema: listParameters[name], style: 'form', explode: false }
-      : { schema: withoutNull(schema) }),
+    ...(listParameters[name] ? { schema: listParameters[name], style: 'form', explode: false } : { schema: withoutNull(schema) }),
   }))
 }
 

@@ -3,16 +3,7 @@ import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
 import { scriptFor, style } from './page-style.ts'
-import {
-  anchorOf,
-  channels,
-  copyBlock,
-  type Markup,
-  messages,
-  operations,
-  parts,
-  refusalRows,
-} from './reference-html.ts'
+import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { messageTypes } from './schemas.ts'
 import { ORIGIN, snippets } from './snippets.ts'
 

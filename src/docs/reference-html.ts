@@ -64,8 +64,7 @@ function refusalRow(responses: NonNullable<Operation>['responses']): Markup {
 
 export const refusalRows = ({ components }: OpenApi): Markup =>
   html`<div class="scroll"><table>${Object.entries(components.responses).map(
-    ([name, { description }]) =>
-      html`<tr><td>${name.replace('Refused', '') || 'others'}</td><td>${description}</td></tr>`,
+    ([name, { description }]) => html`<tr><td>${name.replace('Refused', '') || 'others'}</td><td>${description}</td></tr>`,
   )}</table></div>`
 
 /** Every channel with its messages and who sends them. */
@@ -147,8 +146,6 @@ function typeOf(schema: JsonSchema): Markup {
 const ALTERNATIVES_BOUND = 4
 
 const linkTo = (name: string): Markup =>
-  /^[A-Z]/.test(name)
-    ? html`<a href="#part-${name}">${name}</a>`
-    : html`<a href="#message-${name}"><code>${name}</code></a>`
+  /^[A-Z]/.test(name) ? html`<a href="#part-${name}">${name}</a>` : html`<a href="#message-${name}"><code>${name}</code></a>`
 
 const lastSegment = (ref: string): string => ref.split('/').at(-1) ?? ''

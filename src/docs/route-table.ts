@@ -82,9 +82,7 @@ const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
 /** A JSON answer with a registered schema. */
 export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   const { id } = schemaRegistry.get(schema) ?? { id: '' }
-  return {
-    'application/json': { schema: { $ref: SCHEMA_REF_PREFIX + id }, ...(example === undefined ? {} : { example }) },
-  }
+  return { 'application/json': { schema: { $ref: SCHEMA_REF_PREFIX + id }, ...(example === undefined ? {} : { example }) } }
 }
 const textContent = { schema: { type: 'string' } }
 /** JSON-RPC has its own contract. */
@@ -111,10 +109,7 @@ const resumeHeaders = {
   'Last-Event-ID': 'The last id received, which a browser sends by itself. If it is given, since is ignored.',
 }
 const etagRequestHeaders = { 'If-None-Match': 'The ETag of the copy that the client has.' }
-const notModified: RouteResponse = {
-  status: 304,
-  description: 'Not modified: If-None-Match names the current version.',
-}
+const notModified: RouteResponse = { status: 304, description: 'Not modified: If-None-Match names the current version.' }
 const keptSinceHeader = {
   'X-Kept-Since':
     'The position after which all messages were still stored. A client that continues from an earlier one may have missed messages.',
@@ -124,10 +119,7 @@ const streamResponse: RouteResponse = {
   status: 200,
   description: 'Messages for as long as the connection lasts.',
   content: {
-    'text/event-stream': {
-      schema: message,
-      example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n`,
-    },
+    'text/event-stream': { schema: message, example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n` },
     'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
     'text/plain': textContent,
   },
@@ -142,13 +134,7 @@ export const routes: readonly Route[] = [
     pathParameters: symbolParameter,
     query: StreamQuery.omit({ symbols: true, format: true, events: true }),
     requestHeaders: resumeHeaders,
-    responses: [
-      {
-        status: 200,
-        description: 'Lines for as long as the connection lasts.',
-        content: { 'text/plain': textContent },
-      },
-    ],
+    responses: [{ status: 200, description: 'Lines for as long as the connection lasts.', content: { 'text/plain': textContent } }],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N ${ORIGIN}/v1/tail/AAPLc`,
   },
@@ -179,10 +165,7 @@ export const routes: readonly Route[] = [
     description: `${streamDescription} The query has the same options as a subscribe message; without symbols the relay waits for one.`,
     query: StreamQuery.omit({ format: true, events: true }),
     responses: [
-      {
-        status: 101,
-        description: 'The connection is now a WebSocket. A mistake in the query becomes an error message on it.',
-      },
+      { status: 101, description: 'The connection is now a WebSocket. A mistake in the query becomes an error message on it.' },
     ],
     refusals: [400, 426, 503],
     curl: `npx wscat -c '${ORIGIN.replace('http', 'ws')}/v1/ws?symbols=AAPLc'`,
@@ -210,8 +193,7 @@ export const routes: readonly Route[] = [
   {
     ...{ method: 'get', path: '/v1/events/{key}', id: 'fact', tag: 'History' },
     summary: 'All messages about one on-chain fact',
-    description:
-      'Every stored message about it, oldest first, including the seals that list it, and its current stage.',
+    description: 'Every stored message about it, oldest first, including the seals that list it, and its current stage.',
     pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
     responses: [
       {
@@ -246,11 +228,7 @@ export const routes: readonly Route[] = [
     description: 'The fields of a snapshot, and the position of the newest message about the token.',
     pathParameters: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
     responses: [
-      {
-        status: 200,
-        description: 'The token.',
-        content: jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }),
-      },
+      { status: 200, description: 'The token.', content: jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }) },
     ],
     refusals: [401, 403, 404, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
@@ -268,17 +246,9 @@ export const routes: readonly Route[] = [
         content: rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' }),
       },
       { status: 204, description: 'The request had only notifications.' },
-      {
-        status: 403,
-        description: 'The upstream refuses this method, or the origin is not allowed.',
-        content: rpcContent(),
-      },
+      { status: 403, description: 'The upstream refuses this method, or the origin is not allowed.', content: rpcContent() },
       { status: 413, description: 'The body is too large.', content: rpcContent() },
-      {
-        status: 429,
-        description: 'Too many requests from your address: -32005, and Retry-After.',
-        content: rpcContent(),
-      },
+      { status: 429, description: 'Too many requests from your address: -32005, and Retry-After.', content: rpcContent() },
       { status: 503, description: 'No room now.', content: rpcContent() },
     ],
     refusals: [401],

@@ -9,11 +9,7 @@ const OVERHEAD_BYTES = 512
 export type Validity = 'pending' | 'head' | 'sealed'
 
 /** How long after its request an answer may be reused, even if the chain did not move. */
-export const maxAgeMs: Readonly<Record<Validity, number>> = {
-  pending: 200,
-  head: 60_000,
-  sealed: 3_600_000,
-}
+export const maxAgeMs: Readonly<Record<Validity, number>> = { pending: 200, head: 60_000, sealed: 3_600_000 }
 
 /** How often the chain had moved when a call was made. */
 export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendingCount'>
@@ -21,8 +17,7 @@ export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendin
 /** Whether nothing happened between two versions that invalidates such an answer. */
 export const isStillValid = (validity: Validity, one: ChainVersion, other: ChainVersion): boolean =>
   one.reorgCount === other.reorgCount &&
-  (validity === 'sealed' ||
-    (one.headCount === other.headCount && (validity === 'head' || one.pendingCount === other.pendingCount)))
+  (validity === 'sealed' || (one.headCount === other.headCount && (validity === 'head' || one.pendingCount === other.pendingCount)))
 
 type CacheEntry = {
   readonly result: Buffer

@@ -29,10 +29,7 @@ const EMPTY_RESULT_BOUND_BYTES = 68
 /** The status with which a public endpoint refuses a method. */
 const FORBIDDEN_STATUS = 403
 
-const upstreamBusy = new RpcError(
-  errorCodes.limitExceeded,
-  'the upstream is over its rate limit now; come back in a moment',
-)
+const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is over its rate limit now; come back in a moment')
 
 type Options = {
   readonly forward: RawRequestFn
@@ -98,11 +95,7 @@ export class Answers {
       return inFlight.answer
     const { head } = chainState
     const requestedAt = uptime()
-    const version = {
-      reorgCount: chainState.reorgCount,
-      headCount: chainState.headCount,
-      pendingCount: chainState.pendingCount,
-    }
+    const version = { reorgCount: chainState.reorgCount, headCount: chainState.headCount, pendingCount: chainState.pendingCount }
     const answer = request().then((result) => {
       const likelyValidity = this.#validityOf(call, result, head)
       // While no head is received, a new head would not invalidate the answer.

@@ -26,20 +26,13 @@ type LogsRange = Pick<Params<'eth_getLogs'>[0], 'fromBlock' | 'toBlock'>
 /** Validates a call against the method table; throws what is wrong with it. */
 export function readCall(name: string, params: unknown, chainState: ChainState): ValidatedCall {
   if (name === 'eth_subscribe' || name === 'eth_unsubscribe')
-    throw new RpcError(
-      errorCodes.methodNotFound,
-      'subscriptions need a WebSocket: connect to this path with ws:// or wss://',
-    )
+    throw new RpcError(errorCodes.methodNotFound, 'subscriptions need a WebSocket: connect to this path with ws:// or wss://')
   if (!isMethod(name))
     throw new RpcError(errorCodes.methodNotFound, `the method ${quoted(name)} does not exist or is not served here`)
-  if (!Array.isArray(params))
-    throw new RpcError(errorCodes.invalidParams, 'invalid params: they go by position, in an array')
+  if (!Array.isArray(params)) throw new RpcError(errorCodes.invalidParams, 'invalid params: they go by position, in an array')
   const parsed = methods[name].params.safeParse(params)
   if (!parsed.success)
-    throw new RpcError(
-      errorCodes.invalidParams,
-      `invalid params: ${describeIssue(name, params, parsed.error.issues[0])}`,
-    )
+    throw new RpcError(errorCodes.invalidParams, `invalid params: ${describeIssue(name, params, parsed.error.issues[0])}`)
   const checkedParams =
     name === 'eth_getLogs' ? [upstreamFilter((parsed.data as Params<'eth_getLogs'>)[0], chainState)] : parsed.data
   return {

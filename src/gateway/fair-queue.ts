@@ -3,11 +3,7 @@ import { errorCodes, RpcError } from './rpc-error.ts'
 /** A call that waited longer is refused: its client has given up, or should. */
 const WAIT_BOUND_MS = 10_000
 
-const queueFull = new RpcError(
-  errorCodes.limitExceeded,
-  'too many calls wait for the upstream; come back in a moment',
-  503,
-)
+const queueFull = new RpcError(errorCodes.limitExceeded, 'too many calls wait for the upstream; come back in a moment', 503)
 
 type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: RpcError) => void }
 

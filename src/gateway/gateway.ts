@@ -135,11 +135,7 @@ function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayIn
 
 function openSubscriptions(
   { view }: GatewayInputs,
-  parts: {
-    readonly answers: Answers
-    readonly chainState: ChainState
-    readonly unlistedContracts: UnlistedContracts | null
-  },
+  parts: { readonly answers: Answers; readonly chainState: ChainState; readonly unlistedContracts: UnlistedContracts | null },
 ): Subscriptions {
   const { answers, chainState, unlistedContracts } = parts
   return new Subscriptions({

@@ -119,9 +119,7 @@ export class HeadFeed {
     this.#lastSent = number
     for (const later of this.#sentHashes.keys()) if (later > number) this.#sentHashes.delete(later)
     this.#sentHashes.set(number, header.data.hash)
-    this.#options.publish(
-      JSON.stringify(Object.fromEntries(Object.entries(header.data).filter(([name]) => !bodyFields.has(name)))),
-    )
+    this.#options.publish(JSON.stringify(Object.fromEntries(Object.entries(header.data).filter(([name]) => !bodyFields.has(name)))))
     return true
   }
 }

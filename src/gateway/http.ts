@@ -17,16 +17,8 @@ const RETRY_AFTER_S = '01'
 /** Stands for a body that is not text. It is no JSON either, so the client gets a parse error. */
 const NO_TEXT = ''
 
-const tooLarge = new RpcError(
-  errorCodes.invalidRequest,
-  `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`,
-  413,
-)
-const noCapacity = new RpcError(
-  errorCodes.limitExceeded,
-  'too many requests are being read at once; come back in a moment',
-  503,
-)
+const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
+const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many requests are being read at once; come back in a moment', 503)
 const HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',

@@ -126,8 +126,7 @@ export class LogFeed implements OpenKeys {
     }
     for (const log of listedLogs) {
       for (const kind of ['pending', 'sealed'] as const) {
-        if (!this.#blocks.get(number)?.[kind].has(log.key))
-          this.#publish(kind, number, { log, index: this.#sentCount, hash })
+        if (!this.#blocks.get(number)?.[kind].has(log.key)) this.#publish(kind, number, { log, index: this.#sentCount, hash })
       }
     }
     const settledBlock = this.#blocks.get(number)
@@ -143,8 +142,7 @@ export class LogFeed implements OpenKeys {
     const later = [...this.#blocks]
       .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
       .sort(([a], [b]) => a - b)
-    for (const [number, { sealed }] of later)
-      for (const sentLog of sealed.values()) this.#remove('sealed', number, sentLog)
+    for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) this.#remove('sealed', number, sentLog)
   }
 
   /** Whether a reorganisation reached a block after the first `sinceCount`. Forgotten ones count as reaching it. */
@@ -176,8 +174,7 @@ export class LogFeed implements OpenKeys {
       log,
       notice,
       (subscription) =>
-        subscription.firstIndex <= index &&
-        (hash === null || number > (headAt(subscription, index) ?? this.#firstHead ?? -1)),
+        subscription.firstIndex <= index && (hash === null || number > (headAt(subscription, index) ?? this.#firstHead ?? -1)),
     )
   }
 

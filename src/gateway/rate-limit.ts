@@ -33,9 +33,6 @@ export class RateLimiter {
 
   #createBuckets(now: number): Buckets {
     const logsPerSecond = Math.max(1, Math.floor(this.#perSecond * LOGS_SHARE))
-    return {
-      all: new TokenBucket(this.#perSecond, this.#perSecond, now),
-      logs: new TokenBucket(logsPerSecond, logsPerSecond, now),
-    }
+    return { all: new TokenBucket(this.#perSecond, this.#perSecond, now), logs: new TokenBucket(logsPerSecond, logsPerSecond, now) }
   }
 }

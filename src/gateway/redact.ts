@@ -34,12 +34,7 @@ function secretsIn(text: string): readonly string[] {
 /** Each part in every encoding. */
 const spellings = (parts: readonly string[], minChars: number): readonly string[] =>
   parts
-    .flatMap((part) => [
-      part,
-      decodeSafely(part),
-      decodeSafely(part.replaceAll('+', ' ')),
-      encodeURIComponent(decodeSafely(part)),
-    ])
+    .flatMap((part) => [part, decodeSafely(part), decodeSafely(part.replaceAll('+', ' ')), encodeURIComponent(decodeSafely(part))])
     .filter(({ length }) => length >= minChars)
 
 function decodeSafely(part: string): string {

@@ -19,26 +19,18 @@ const NULL_ID = 'null'
 export function readRpcBody(text: string): RpcBody {
   const body = parse(text)
   if (!Array.isArray(body)) return { isBatch: false, requests: [readRequest(body, readIdTexts([body], text)[0])] }
-  if (body.length === 0)
-    throw new RpcError(errorCodes.invalidRequest, 'invalid request: a batch holds at least one request')
+  if (body.length === 0) throw new RpcError(errorCodes.invalidRequest, 'invalid request: a batch holds at least one request')
   const batchError = body.length > BATCH_BOUND ? batchTooLong(body.length) : null
   if (batchError && body.length > REFUSED_BATCH_BOUND) throw batchError
   const idTexts = readIdTexts(body, text)
   const requests = body.map((item, index) => readRequest(item, idTexts[index]))
-  return {
-    isBatch: true,
-    requests: batchError ? requests.map(({ id }) => ({ id: id ?? NULL_ID, error: batchError })) : requests,
-  }
+  return { isBatch: true, requests: batchError ? requests.map(({ id }) => ({ id: id ?? NULL_ID, error: batchError })) : requests }
 }
 
 const batchTooLong = (count: number): RpcError =>
-  new RpcError(
-    errorCodes.invalidRequest,
-    `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${count}`,
-  )
+  new RpcError(errorCodes.invalidRequest, `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${count}`)
 
-export const isInvalidRequest = (request: ClientRequest | InvalidRequest): request is InvalidRequest =>
-  'error' in request
+export const isInvalidRequest = (request: ClientRequest | InvalidRequest): request is InvalidRequest => 'error' in request
 
 function parse(text: string): unknown {
   try {
@@ -65,8 +57,7 @@ function readRequest(body: unknown, idText: string | undefined): ClientRequest |
   return { id, method, params: params ?? [] }
 }
 
-const idIn = (body: unknown): unknown =>
-  typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined
+const idIn = (body: unknown): unknown => (typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined)
 
 /** Matches a body with an id that a double may not keep as written: a fraction, an exponent, an escaped key. */
 const mayLosePrecision = /"id"\s*:\s*-?\d*[.eE]|\\u00/

@@ -48,22 +48,13 @@ const batchTooLarge = new RpcError(
   errorCodes.serverError,
   `the answers to this batch are longer than ${ANSWER_BOUND_BYTES} bytes in all`,
 )
-const noCapacity = new RpcError(
-  errorCodes.limitExceeded,
-  'too many long answers are under way; come back in a moment',
-  503,
-)
+const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many long answers are under way; come back in a moment', 503)
 
 /**
  * Answers a body. Local calls run in the same synchronous step that calls `write`, so no notification of a new
  * subscription precedes the answer with its id.
  */
-export async function answerBody(
-  text: string,
-  backend: RpcBackend,
-  caller: Caller,
-  write: (reply: Reply) => void,
-): Promise<void> {
+export async function answerBody(text: string, backend: RpcBackend, caller: Caller, write: (reply: Reply) => void): Promise<void> {
   const extraRequests = Math.floor(text.length / CHARS_PER_REQUEST)
   if (extraRequests > 0 && caller.takeRate(Array.from({ length: extraRequests }, () => '')).includes(false))
     return write(errorReply(rateLimited))
@@ -121,8 +112,7 @@ class BatchBudget {
 const reserveFor = (result: Result, caller: Caller): Result =>
   !isLong(result) || caller.reserve(result.length) ? result : noCapacity
 
-const isLong = (result: Result | null): result is Buffer =>
-  result instanceof Buffer && result.length > SMALL_BOUND_BYTES
+const isLong = (result: Result | null): result is Buffer => result instanceof Buffer && result.length > SMALL_BOUND_BYTES
 
 /** Which requests are allowed. A batch of invalid requests counts as one. */
 function allowedRequests(requests: RpcBody['requests'], caller: Caller): readonly boolean[] {
@@ -163,15 +153,9 @@ function runLocalCall(request: ClientRequest | InvalidRequest, caller: Caller): 
 }
 
 const errorFrom = (failure: unknown): RpcError =>
-  failure instanceof RpcError
-    ? failure
-    : new RpcError(errorCodes.internalError, 'something failed on this side; try again')
+  failure instanceof RpcError ? failure : new RpcError(errorCodes.internalError, 'something failed on this side; try again')
 
-function encodeResponse(
-  { id }: ClientRequest | InvalidRequest,
-  result: Result,
-  hasNoStatus: boolean,
-): readonly Buffer[] {
+function encodeResponse({ id }: ClientRequest | InvalidRequest, result: Result, hasNoStatus: boolean): readonly Buffer[] {
   if (result instanceof RpcError) return [encodeError(id, hasNoStatus ? withoutStatus(result) : result)]
   return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, CLOSE_BRACE]
 }

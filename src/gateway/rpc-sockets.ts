@@ -14,11 +14,7 @@ export const RPC_CHUNKS_BOUND = 1_024
 const HEARTBEATS_PER_TICK = 250
 
 const serverFull = new Refusal(503, 'full', 'Too many are connected; come back later.')
-const tooManyConnections = new Refusal(
-  429,
-  'too_many_connections',
-  'Too many connections come from your address; close some.',
-)
+const tooManyConnections = new Refusal(429, 'too_many_connections', 'Too many connections come from your address; close some.')
 
 type Options = RpcSessionContext & {
   readonly connections: ConnectionLimits

@@ -8,9 +8,7 @@ import { errorCodes, RpcError } from './rpc-error.ts'
 import type { SubscriptionNotice } from './subscriber-index.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
-/**
- * Messages of one connection being answered at once, and characters of those that wait. While any wait, reading pauses.
- */
+/** Messages of one connection being answered at once, and characters of those that wait. While any wait, reading pauses. */
 const IN_PROGRESS_BOUND = 16
 const QUEUE_BOUND_CHARS = 524_288
 /** Subscriptions of one connection. */
@@ -73,8 +71,7 @@ export class RpcSession {
       client: address,
       takeRate: (methods) => methods.map((method) => this.#takeRate(method)),
       isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
-      runLocal: (method, params) =>
-        method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params)),
+      runLocal: (method, params) => (method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params))),
       reserve: (bytes) => !this.#isClosed && this.#context.unsentBudget.reserve(bytes, this.address),
       hasHttpStatus: false,
     }
@@ -160,10 +157,7 @@ export class RpcSession {
   #subscribe(params: unknown): string {
     if (this.#isClosed) return 'null'
     if (this.#closeById.size >= SUBSCRIPTIONS_BOUND)
-      throw new RpcError(
-        errorCodes.limitExceeded,
-        `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`,
-      )
+      throw new RpcError(errorCodes.limitExceeded, `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
     this.#lastId += 1
     const id = this.#context.idPrefix + this.#lastId.toString(16).padStart(8, '0')
     const { subscriptions, filterBudget } = this.#context
@@ -237,8 +231,7 @@ export class RpcSession {
   }
 
   #write({ chunks, reservedBytes }: Reply): void {
-    if (reservedBytes > 0)
-      void this.#allSent.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
+    if (reservedBytes > 0) void this.#allSent.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
     if (this.#isClosed || chunks.length === 0) return
     this.#outlet.cork()
     this.#outlet.write(wsHeader(chunks.reduce((sum, { length }) => sum + length, 0)))

@@ -29,9 +29,7 @@ export class SubscriptionNotice {
   bytes(id: string, encode: (text: string) => Buffer): Buffer {
     const cached = this.#bytes.get(id)
     if (cached) return cached
-    const bytes = encode(
-      `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${this.#text}}}`,
-    )
+    const bytes = encode(`{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${this.#text}}}`)
     if (this.#bytes.size < SHARED_IDS_BOUND) this.#bytes.set(id, bytes)
     return bytes
   }
@@ -89,12 +87,7 @@ export class SubscriberIndex {
   }
 
   /** Sends a log to every subscription that matches it and passes `isFor`. */
-  publishLog(
-    kind: SubscriptionName,
-    log: Log,
-    notice: SubscriptionNotice,
-    isFor: (subscription: Subscription) => boolean,
-  ): void {
+  publishLog(kind: SubscriptionName, log: Log, notice: SubscriptionNotice, isFor: (subscription: Subscription) => boolean): void {
     for (const group of this.#groups.values()) {
       if (group.kind !== kind || !group.matches(log)) continue
       for (const subscription of group.members) if (isFor(subscription)) subscription.subscriber.notify(notice)
@@ -122,10 +115,7 @@ export class SubscriberIndex {
     const termCount = countTerms(filter)
     // The empty filter is one group for all clients, so it is always accepted.
     if (termCount > 0 && (this.#groups.size >= FILTERS_BOUND || this.#termCount + termCount > TERMS_BOUND))
-      throw new RpcError(
-        errorCodes.limitExceeded,
-        'too many different filters are in use now; come back later, or ask for less',
-      )
+      throw new RpcError(errorCodes.limitExceeded, 'too many different filters are in use now; come back later, or ask for less')
     const group = { kind, termCount, matches: logMatcher(filter), members: new Set<Subscription>() }
     this.#groups.set(groupKey, group)
     this.#termCount += termCount

@@ -62,12 +62,8 @@ export class Subscriptions {
     const [name, filterParam, ...others] = Array.isArray(params) ? params : []
     const kind = subscriptionNames.find((candidate) => candidate === name)
     if (!kind)
-      throw new RpcError(
-        errorCodes.invalidParams,
-        `invalid params: params[0] must be one of ${subscriptionNames.join(', ')}`,
-      )
-    if (others.length > 0)
-      throw new RpcError(errorCodes.invalidParams, 'invalid params: a kind and a filter, and nothing else')
+      throw new RpcError(errorCodes.invalidParams, `invalid params: params[0] must be one of ${subscriptionNames.join(', ')}`)
+    if (others.length > 0) throw new RpcError(errorCodes.invalidParams, 'invalid params: a kind and a filter, and nothing else')
     if (kind === 'newHeads') return this.#add(this.#subscribers, this.#logFeed, { kind, subscriber }, {})
     const filter = readFilter(filterParam)
     charge(countTerms(filter))
@@ -117,10 +113,7 @@ export class Subscriptions {
 
   #unlistedError(unlisted: readonly Hex[]): RpcError {
     if (!this.#options.hasList())
-      return new RpcError(
-        errorCodes.serverError,
-        'the list of tokenized stocks has not been read yet; try again in a moment',
-      )
+      return new RpcError(errorCodes.serverError, 'the list of tokenized stocks has not been read yet; try again in a moment')
     const named = unlisted.slice(0, NAMED_BOUND).join(', ') + (unlisted.length > NAMED_BOUND ? ', …' : '')
     return new RpcError(
       errorCodes.invalidParams,

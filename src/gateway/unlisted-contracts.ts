@@ -17,9 +17,7 @@ export class UnlistedContracts {
   readonly #contracts = new BehaviorSubject<readonly Hex[]>([])
 
   /** The events of these contracts, from a source that is open only while there are any. */
-  events(
-    source: (addresses: Observable<readonly Hex[]>, openKeys: OpenKeys) => Observable<ChainEvent>,
-  ): Observable<ChainEvent> {
+  events(source: (addresses: Observable<readonly Hex[]>, openKeys: OpenKeys) => Observable<ChainEvent>): Observable<ChainEvent> {
     return this.#contracts.pipe(
       map((contracts) => contracts.length > 0),
       distinctUntilChanged(),

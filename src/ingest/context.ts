@@ -16,11 +16,7 @@ export type IngestOptions = {
   readonly staleMs: number
   readonly feeds: readonly FeedSetting[]
   readonly now: () => number
-  readonly count: {
-    readonly repeated: () => void
-    readonly unlisted: () => void
-    readonly unreadable: (n: number) => void
-  }
+  readonly count: { readonly repeated: () => void; readonly unlisted: () => void; readonly unreadable: (n: number) => void }
 }
 
 /** A block and its time, in seconds. */
@@ -44,11 +40,7 @@ export class IngestContext {
     this.#settledBlock = settled
     this.outbox = new Outbox(options.tape)
     this.ledger = ledger
-    this.tokenState = new TokenState({
-      ...options,
-      outbox: this.outbox,
-      headBlock: Math.max(sealed ?? 0, pending ?? 0),
-    })
+    this.tokenState = new TokenState({ ...options, outbox: this.outbox, headBlock: Math.max(sealed ?? 0, pending ?? 0) })
   }
 
   /** The end of the tape before this batch. */
@@ -128,19 +120,13 @@ export class IngestContext {
     if (!token) return
     for (const { published, number, sealed } of this.ledger.publishedFrom(0, address)) {
       const before =
-        published.detail === null || !isAffected(number, published)
-          ? null
-          : this.#publishedDraft(published.seq, published.key)
+        published.detail === null || !isAffected(number, published) ? null : this.#publishedDraft(published.seq, published.key)
       if (!before || !isFact(before)) continue
       const { timestamp } = before.block
       const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? timestamp } : { ...before.block, hash: null }
       const tx = { ...before.tx, index: published.txIndex }
       const stage = sealed ? 'sealed' : 'preconfirmed'
-      const fact = correctMultiplier(
-        { ...before, stage, block, tx, time: this.nowIso },
-        token,
-        this.tokenState.chainTime,
-      )
+      const fact = correctMultiplier({ ...before, stage, block, tx, time: this.nowIso }, token, this.tokenState.chainTime)
       if (!fact) continue
       this.amend(published, published.type, fact)
       if (!sealed) this.noteOpenKey(published, number)

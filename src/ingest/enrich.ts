@@ -70,14 +70,7 @@ export function enrich(decodedLog: DecodedLog, token: Token, context: PublishCon
     case 'SupplyCapUpdated':
       return buildTokenChange(decodedLog, token, fields)
     default:
-      return {
-        type: 'log',
-        ...fields.common,
-        ...fields.keyFields,
-        topics: [...log.topics],
-        data: log.data,
-        ...fields.location,
-      }
+      return { type: 'log', ...fields.common, ...fields.keyFields, topics: [...log.topics], data: log.data, ...fields.location }
   }
 }
 
@@ -130,11 +123,7 @@ function buildApproval(
   return { type: 'approval', ...common, ...keyFields, owner, spender, raw: raw.toString(), amount, ...location, ingest }
 }
 
-function buildMultiplier(
-  decodedLog: DecodedLog,
-  token: Token,
-  { common, keyFields, location, context }: FactFields,
-): FactDraft {
+function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFields, location, context }: FactFields): FactDraft {
   const { log } = decodedLog
   const change = multiplierChangeIn(decodedLog, context.chainTime)
   const phase = change?.phase ?? 'effective'
@@ -182,16 +171,7 @@ function buildAction(
   { common, keyFields, location }: FactFields,
 ): FactDraft {
   const { id, description, uri } = decoded
-  return {
-    type: 'action',
-    ...common,
-    ...keyFields,
-    action_id: id,
-    description,
-    uri,
-    keys: [...enclosedKeys],
-    ...location,
-  }
+  return { type: 'action', ...common, ...keyFields, action_id: id, description, uri, keys: [...enclosedKeys], ...location }
 }
 
 /** A changed field of the record, with the record just before and just after this log. */
@@ -205,11 +185,7 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
   const before = applyRecordChanges(token.lastListed.record, earlierChanges)
   const record = field ? applyRecordChanges(before, [field]) : before
   const previousFields =
-    decoded.event === 'SupplyCapUpdated'
-      ? { supply_cap: formatCap(decoded.from) }
-      : name in before
-        ? { [name]: before[name] }
-        : {}
+    decoded.event === 'SupplyCapUpdated' ? { supply_cap: formatCap(decoded.from) } : name in before ? { [name]: before[name] } : {}
   return {
     type: 'token',
     ...common,
@@ -232,8 +208,7 @@ const ingestOf = ({ context, common }: FactFields): Ingest => ({
 /** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made. */
 function navFor(token: Token, log: Log, { via, now, staleMs }: PublishContext): Nav {
   const blockTime = log.blockTimestamp
-  const reading =
-    via === 'backfill' && blockTime !== null ? navReadingAt(token.navHistory, blockTime * 1_000) : token.navReading
+  const reading = via === 'backfill' && blockTime !== null ? navReadingAt(token.navHistory, blockTime * 1_000) : token.navReading
   return navAt(reading, now, staleMs)
 }
 
@@ -259,8 +234,6 @@ export function correctMultiplier(
   if (multiplier === published.multiplier) return null
   const parsedMultiplier = multiplier === null ? null : parseDecimal(multiplier)
   const shares =
-    token.decimals === null || !parsedMultiplier
-      ? null
-      : sharesOf(BigInt(published.raw), parsedMultiplier, token.decimals)
+    token.decimals === null || !parsedMultiplier ? null : sharesOf(BigInt(published.raw), parsedMultiplier, token.decimals)
   return { ...published, multiplier, shares }
 }

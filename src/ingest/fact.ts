@@ -25,8 +25,7 @@ type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
 const isFactType = (type: UpdateType): type is FactType => type in contentFields
-export const isFact = (draft: Draft): draft is FactDraft =>
-  isFactType(draft.type) && 'key' in draft && draft.key !== undefined
+export const isFact = (draft: Draft): draft is FactDraft => isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 
 /** The same on-chain content gives the same text, at any log index of its transaction. */
 export const contentOf = (fact: FactDraft): string => {
@@ -44,17 +43,7 @@ export const detailOf = (fact: FactDraft): string | null => {
 }
 
 /** Fields that may differ between two updates of the same fact. */
-const volatileFields: ReadonlySet<string> = new Set([
-  'id',
-  'prev',
-  'time',
-  'stage',
-  'late',
-  'nav',
-  'block',
-  'ingest',
-  'symbol',
-])
+const volatileFields: ReadonlySet<string> = new Set(['id', 'prev', 'time', 'stage', 'late', 'nav', 'block', 'ingest', 'symbol'])
 
 /** The names of the fields in which two updates of a key differ. */
 export function changedFields(before: object, now: object): string[] {

@@ -1,15 +1,4 @@
-import {
-  concat,
-  defer,
-  EMPTY,
-  mergeMap,
-  type Observable,
-  of,
-  type SchedulerLike,
-  Subject,
-  takeUntil,
-  timer,
-} from 'rxjs'
+import { concat, defer, EMPTY, mergeMap, type Observable, of, type SchedulerLike, Subject, takeUntil, timer } from 'rxjs'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import type { IngestEvent } from './reducer.ts'

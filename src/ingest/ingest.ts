@@ -39,13 +39,7 @@ export type IngestInputs = {
 /** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, onChainEvent, lists, clock, tickScheduler, settings, warn, count } = inputs
-  const reducer = await Reducer.restore({
-    tape,
-    staleMs: settings.staleMs,
-    feeds: settings.feeds,
-    now: () => clock.now(),
-    count,
-  })
+  const reducer = await Reducer.restore({ tape, staleMs: settings.staleMs, feeds: settings.feeds, now: () => clock.now(), count })
   const holes = new Subject<void>()
   return buildPipeline({
     tape,

@@ -25,11 +25,7 @@ export type PublishedFact = Omit<FactLocation, 'txIndex'> & {
 }
 
 /** A fact of a sealed block. */
-export type SealedFact = FactLocation & {
-  readonly content: string
-  readonly detail: string | null
-  readonly draft: FactDraft
-}
+export type SealedFact = FactLocation & { readonly content: string; readonly detail: string | null; readonly draft: FactDraft }
 
 /** The facts of a sealed block, and the locations of the logs that are folded into them. */
 export type BlockContents = { readonly facts: readonly SealedFact[]; readonly parts: readonly FactLocation[] }
@@ -46,23 +42,11 @@ type Retraction = {
 export type Settlement = {
   readonly retractions: readonly Retraction[]
   /** The same key with other content. `of` is the type before. */
-  readonly amendments: readonly {
-    readonly published: PublishedFact
-    readonly of: FactType
-    readonly fact: SealedFact
-  }[]
+  readonly amendments: readonly { readonly published: PublishedFact; readonly of: FactType; readonly fact: SealedFact }[]
   /** Published only now. `isMoved`: the same content was published under another log index of its transaction. */
-  readonly additions: readonly {
-    readonly published: PublishedFact
-    readonly fact: SealedFact
-    readonly isMoved: boolean
-  }[]
+  readonly additions: readonly { readonly published: PublishedFact; readonly fact: SealedFact; readonly isMoved: boolean }[]
   /** One per token whose logs in the block no seal lists yet. */
-  readonly seals: readonly {
-    readonly address: Hex
-    readonly symbol: string | null
-    readonly logs: readonly SealedLogRef[]
-  }[]
+  readonly seals: readonly { readonly address: Hex; readonly symbol: string | null; readonly logs: readonly SealedLogRef[] }[]
 }
 
 type SealedBlockRef = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
@@ -105,9 +89,7 @@ export class Ledger implements OpenKeys {
   }
 
   publishedBlocksBetween(from: number, to: number): readonly number[] {
-    const published = [...this.#blocks].filter(
-      ([number, block]) => number >= from && number <= to && block.facts.size > 0,
-    )
+    const published = [...this.#blocks].filter(([number, block]) => number >= from && number <= to && block.facts.size > 0)
     return published.map(([number]) => number).sort((a, b) => a - b)
   }
 
@@ -124,13 +106,7 @@ export class Ledger implements OpenKeys {
 
   /** `end` is the end of the tape before this fact. */
   add(block: number, published: PublishedFact, end: number): void {
-    const ledgerBlock = this.#blocks.get(block) ?? {
-      facts: new Map(),
-      seals: new Map(),
-      restartSeq: end,
-      sealed: null,
-      open: 0,
-    }
+    const ledgerBlock = this.#blocks.get(block) ?? { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0 }
     this.#blocks.set(block, ledgerBlock)
     this.#remove(ledgerBlock, published.key)
     ledgerBlock.facts.set(published.key, published)
@@ -214,9 +190,7 @@ export class Ledger implements OpenKeys {
   settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
     const { facts } = contents
     const ledgerBlock = this.#blocks.get(block.number)
-    const publishedFacts = [...(ledgerBlock?.facts.values() ?? [])]
-      .filter(({ address }) => addresses.has(address))
-      .sort(byLogIndex)
+    const publishedFacts = [...(ledgerBlock?.facts.values() ?? [])].filter(({ address }) => addresses.has(address)).sort(byLogIndex)
     const unmatched = new Map(facts.map((fact) => [fact.key, fact]))
     const amendments: { published: PublishedFact; of: FactType; fact: SealedFact }[] = []
     const missing = publishedFacts.filter((published) => {
@@ -271,11 +245,7 @@ export class Ledger implements OpenKeys {
       if (ledgerBlock.seals.get(address) === signature) continue
       ledgerBlock.seals.set(address, signature)
       const symbol = published.find((fact) => fact)?.symbol ?? null
-      seals.push({
-        address,
-        symbol,
-        logs: tokenLogs.map(({ key }, index) => ({ key, type: published[index]?.type ?? 'part' })),
-      })
+      seals.push({ address, symbol, logs: tokenLogs.map(({ key }, index) => ({ key, type: published[index]?.type ?? 'part' })) })
     }
     for (const address of ledgerBlock.seals.keys()) if (!byAddress.has(address)) ledgerBlock.seals.delete(address)
     return seals
@@ -284,12 +254,8 @@ export class Ledger implements OpenKeys {
   /** The sealed keys of the same transactions in other blocks, by content. */
   #sealedElsewhere(missing: readonly PublishedFact[], block: number): ReadonlyMap<string, string[]> {
     const blockFacts = this.#blocks.get(block)?.facts
-    const sameTransactions = [...new Set(missing.map(({ tx }) => tx))].flatMap((tx) => [
-      ...(this.#factsByTx.get(tx) ?? []),
-    ])
-    return keysByContent(
-      sameTransactions.filter((fact) => fact.state === 'sealed' && blockFacts?.get(fact.key) !== fact),
-    )
+    const sameTransactions = [...new Set(missing.map(({ tx }) => tx))].flatMap((tx) => [...(this.#factsByTx.get(tx) ?? [])])
+    return keysByContent(sameTransactions.filter((fact) => fact.state === 'sealed' && blockFacts?.get(fact.key) !== fact))
   }
 
   #markSealed(block: LedgerBlock, published: PublishedFact | undefined): void {
@@ -325,8 +291,7 @@ export class Ledger implements OpenKeys {
     const settled = this.#settled ?? 0
     const finalBlock = Math.min(this.#safe ?? settled, settled - RECENT_BLOCKS_BOUND)
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
-    for (const [number, block] of this.#blocks)
-      if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
+    for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
   }
 
   #forgetBlock(number: number, block: LedgerBlock): void {

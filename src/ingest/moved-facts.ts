@@ -3,8 +3,7 @@ import type { FactLocation } from './fact.ts'
 /** A fact that was published or that a sealed block contains. */
 type LocatedContent = FactLocation & { readonly content: string }
 
-export const byLogIndex = (a: Pick<FactLocation, 'logIndex'>, b: Pick<FactLocation, 'logIndex'>): number =>
-  a.logIndex - b.logIndex
+export const byLogIndex = (a: Pick<FactLocation, 'logIndex'>, b: Pick<FactLocation, 'logIndex'>): number => a.logIndex - b.logIndex
 
 const contentKey = ({ tx, content }: Pick<LocatedContent, 'tx' | 'content'>): string => `${tx} ${content}`
 

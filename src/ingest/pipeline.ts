@@ -45,9 +45,7 @@ export const buildPipeline = (options: Options): Observable<readonly Entry[]> =>
           merge(
             sharedLists.pipe(map((list): UngroupedEvent => ({ type: 'list', tokens: null, ...list }))),
             sharedAnswers,
-            source(
-              combineLatest([tokens, feedAddresses(reducer.feeds, sharedAnswers)], (...addresses) => addresses.flat()),
-            ),
+            source(combineLatest([tokens, feedAddresses(reducer.feeds, sharedAnswers)], (...addresses) => addresses.flat())),
           ),
         ),
       )
@@ -78,10 +76,7 @@ function listedAddressesIn(lists: Observable<PolledList | null>, reducer: Reduce
 }
 
 /** The aggregators whose logs are feed rounds. A proxy may replace its aggregator. */
-const feedAddresses = (
-  known: readonly PriceFeed[],
-  answered: Observable<TokenOrFeedAnswer>,
-): Observable<readonly Hex[]> =>
+const feedAddresses = (known: readonly PriceFeed[], answered: Observable<TokenOrFeedAnswer>): Observable<readonly Hex[]> =>
   answered.pipe(
     filter((answer) => answer.type === 'feed'),
     scan(applyFeedCall, known),

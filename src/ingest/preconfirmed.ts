@@ -26,9 +26,7 @@ export class PreconfirmedHandler {
   publish(logs: readonly ReceivedLog[]): boolean {
     const { tokenState } = this.#context
     for (const { log } of logs) this.#applyRound(log)
-    const newLogs = logs.filter(
-      (received) => !tokenState.isFeedAddress(received.log.address) && this.#isNewLog(received),
-    )
+    const newLogs = logs.filter((received) => !tokenState.isFeedAddress(received.log.address) && this.#isNewLog(received))
     const [first] = newLogs
     if (!first) return false
     for (const { log } of newLogs) this.#context.observeBlockTime(blockTimeOf(log), UNSETTLED_BLOCKS_BOUND)
@@ -68,9 +66,7 @@ export class PreconfirmedHandler {
     // A poll never changes a log that was received before: two nodes behind one URL would amend each other's logs forever.
     const isRepeat = before !== undefined && (via !== 'pendingLogs' || isSameLog(before.log, log))
     const published = ledger.find(log.blockNumber, log.key)
-    const isOpen = published
-      ? published.state === 'open'
-      : before !== undefined || ledger.canPublish(log.blockNumber, log.key)
+    const isOpen = published ? published.state === 'open' : before !== undefined || ledger.canPublish(log.blockNumber, log.key)
     if (!isRepeat && isOpen) return true
     count.repeated()
     return false
@@ -97,15 +93,7 @@ export class PreconfirmedHandler {
     const before = ledger.find(log.blockNumber, log.key)
     if (!before) {
       const { symbol, type } = draft
-      const published: PublishedFact = {
-        ...factLocation(draft),
-        symbol,
-        type,
-        content,
-        detail,
-        state: 'open',
-        seq: outbox.nextSeq,
-      }
+      const published: PublishedFact = { ...factLocation(draft), symbol, type, content, detail, state: 'open', seq: outbox.nextSeq }
       outbox.publish(draft)
       ledger.add(log.blockNumber, published, this.#context.tapeEnd)
       this.#context.noteOpenKey(published, log.blockNumber)
@@ -123,5 +111,4 @@ export class PreconfirmedHandler {
 
 const blockTimeOf = ({ blockNumber, blockTimestamp }: Log) => ({ number: blockNumber, timestamp: blockTimestamp })
 
-const isSameLog = (a: Log, b: Log): boolean =>
-  a.address === b.address && a.data === b.data && a.topics.join() === b.topics.join()
+const isSameLog = (a: Log, b: Log): boolean => a.address === b.address && a.data === b.data && a.topics.join() === b.topics.join()

@@ -17,9 +17,7 @@ import { cursorOf, restartPointNote, restoreLedger } from './restore.ts'
 import { blockFieldOf, settleBlock } from './settle-block.ts'
 
 /** The answer of a token or feed contract. */
-export type TokenOrFeedAnswer =
-  | ({ readonly type: 'token' } & TokenContractState)
-  | ({ readonly type: 'feed' } & FeedContractState)
+export type TokenOrFeedAnswer = ({ readonly type: 'token' } & TokenContractState) | ({ readonly type: 'feed' } & FeedContractState)
 
 /** An event of the pipeline. The tokens of a list are null if the last good list stays and only time passed. */
 export type IngestEvent =
@@ -122,11 +120,7 @@ export class Reducer {
         return this.#applyStatus(event)
       case 'hole':
         tokenState.markHole(event.blocks.to)
-        this.#broadcast({
-          type: 'hole',
-          blocks: { first: event.blocks.from, last: event.blocks.to },
-          reason: event.reason,
-        })
+        this.#broadcast({ type: 'hole', blocks: { first: event.blocks.from, last: event.blocks.to }, reason: event.reason })
         return this.#noteRestartPoint(event.cursor)
       case 'reorg':
         // Until the block is settled again, its published facts stand.
@@ -154,8 +148,7 @@ export class Reducer {
     const highestPending = higher(this.#head.pending, pending)
     const head = {
       // A sealed block is not pending any more, and the next pending number is not known yet.
-      pending:
-        highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
+      pending: highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
       sealed: highestSealed,
       safe: higher(this.#head.safe, safe),
       finalized: higher(this.#head.finalized, finalized),

@@ -35,8 +35,7 @@ export async function restoreLedger(tape: Tape): Promise<Ledger> {
     seq = last.seq
   }
   // Also the open keys whose updates are evicted.
-  for (const [key, { published, block }] of openKeys)
-    if (!ledger.find(block, key)) ledger.add(block, { ...published }, tape.end())
+  for (const [key, { published, block }] of openKeys) if (!ledger.find(block, key)) ledger.add(block, { ...published }, tape.end())
   if (restartPoint) ledger.setSettled(restartPoint.block)
   return ledger
 }

@@ -20,11 +20,7 @@ const DIGEST_BYTES = 16
 type SettleOptions = { readonly late: boolean; readonly newest: number; readonly settlesAllBefore: boolean }
 
 /** Reconciles what was published with a sealed block: publishes, amends, retracts and seals. */
-export function settleBlock(
-  context: IngestContext,
-  block: SealedBlock,
-  { late, newest, settlesAllBefore }: SettleOptions,
-): void {
+export function settleBlock(context: IngestContext, block: SealedBlock, { late, newest, settlesAllBefore }: SettleOptions): void {
   const time = settlesAllBefore ? block.timestamp : null
   if (settlesAllBefore) context.advanceTime(time)
   else context.observeBlockTime(block)
@@ -124,11 +120,7 @@ function sealDraft(
   }
 }
 
-export const blockFieldOf = ({
-  number,
-  hash,
-  timestamp,
-}: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
+export const blockFieldOf = ({ number, hash, timestamp }: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
   number,
   hash,
   timestamp: timestamp === null ? null : new Date(timestamp * 1_000).toISOString(),

@@ -141,10 +141,7 @@ export class TokenState {
   /** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
   applySealedBlock(block: number, address: Hex, decodedLogs: readonly TokenLog[]): boolean {
     const token = this.#tokens.get(address)
-    return (
-      token !== undefined &&
-      this.#setToken(applySealedBlock(token, block, decodedLogs, this.#chainTime, this.#navTiming()))
-    )
+    return token !== undefined && this.#setToken(applySealedBlock(token, block, decodedLogs, this.#chainTime, this.#navTiming()))
   }
 
   /** Applies the answer of a token contract. Returns whether it changes the multiplier history. */
@@ -181,9 +178,7 @@ export class TokenState {
 
   /** Applies all rounds of a sealed block, for the feeds whose logs were read. */
   applySealedRounds({ number, logs, addresses }: Pick<SealedBlock, 'number' | 'logs' | 'addresses'>): void {
-    for (const feed of this.#feeds.filter(({ aggregators }) =>
-      aggregators.some(({ address }) => addresses.includes(address)),
-    )) {
+    for (const feed of this.#feeds.filter(({ aggregators }) => aggregators.some(({ address }) => addresses.includes(address)))) {
       const token = this.#tokenOfFeed(feed)
       if (!token) continue
       const rounds = logs.flatMap((log) => {
@@ -231,9 +226,7 @@ export class TokenState {
   #applyDue(address: Hex, time: number): boolean {
     const token = this.#tokens.get(address)
     const due = token
-      ? pendingSchedules(token.multiplierHistory).filter(
-          ({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time,
-        )
+      ? pendingSchedules(token.multiplierHistory).filter(({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time)
       : []
     for (const schedule of due) this.#applySchedule(address, schedule)
     return due.length > 0
@@ -243,10 +236,7 @@ export class TokenState {
     const token = this.#tokens.get(address)
     if (!token) return
     const timing = this.#navTiming()
-    const after = withDerivedState(
-      { ...token, multiplierHistory: markScheduleApplied(token.multiplierHistory, schedule) },
-      timing,
-    )
+    const after = withDerivedState({ ...token, multiplierHistory: markScheduleApplied(token.multiplierHistory, schedule) }, timing)
     const { to, effectiveAt } = schedule
     // Another multiplier may be in force already.
     const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier

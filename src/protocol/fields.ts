@@ -29,11 +29,7 @@ const RawText = registerSchema(
   "An amount in the token's smallest unit, as on the chain.",
   z.string().regex(/^(0|[1-9]\d*)$/),
 )
-const MoneyText = registerSchema(
-  'Money',
-  'Money, always with two decimals.',
-  z.string().regex(/^-?(0|[1-9]\d*)\.\d{2}$/),
-)
+const MoneyText = registerSchema('Money', 'Money, always with two decimals.', z.string().regex(/^-?(0|[1-9]\d*)\.\d{2}$/))
 
 export const Time = registerSchema(
   'Time',
@@ -113,16 +109,10 @@ export const Nav = registerSchema(
   z.object({
     price: DecimalText.nullable().describe('In USD; null when missing or invalid.'),
     updated_at: Time.nullable().describe('When it was last published.'),
-    age_s: z
-      .int()
-      .nonnegative()
-      .nullable()
-      .describe("Whole seconds from updated_at to the message's own time, rounded down."),
+    age_s: z.int().nonnegative().nullable().describe("Whole seconds from updated_at to the message's own time, rounded down."),
     state: z
       .enum(['fresh', 'stale', 'missing', 'invalid'])
-      .describe(
-        'stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable.',
-      ),
+      .describe('stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable.'),
     bound_s: z.int().nonnegative().describe('The age above which the value is stale.'),
   }),
 )

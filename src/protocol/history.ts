@@ -42,9 +42,7 @@ export const EventsQuery = SelectionQuery.extend({
   order: oneOf(['asc', 'desc']).default('asc').describe('desc returns the newest first.'),
   format: oneOf(['json', 'ndjson'])
     .optional()
-    .describe(
-      'json is one page; ndjson is the whole range, one message a line. Default: what Accept names, else json.',
-    ),
+    .describe('json is one page; ndjson is the whole range, one message a line. Default: what Accept names, else json.'),
 })
 export type EventsQuery = z.infer<typeof EventsQuery>
 

@@ -1,15 +1,5 @@
 import { z } from 'zod'
-import {
-  Address,
-  DecimalText,
-  Head,
-  Nav,
-  PositionText,
-  registerSchema,
-  SourceName,
-  Time,
-  TokenRecord,
-} from './fields.ts'
+import { Address, DecimalText, Head, Nav, PositionText, registerSchema, SourceName, Time, TokenRecord } from './fields.ts'
 import type { Update } from './updates.ts'
 
 /** Messages about the connection itself; they are not on the tape. An `id` is the position to resume from. */
@@ -25,9 +15,7 @@ const Hello = registerSchema(
   'The first message of every connection: the server, the oldest and the newest position of the tape, and the limits.',
   z.object({
     type: z.literal('hello'),
-    id: resumePosition
-      .nullable()
-      .describe('Where this stream starts; null when a gap follows or nothing is selected yet.'),
+    id: resumePosition.nullable().describe('Where this stream starts; null when a gap follows or nothing is selected yet.'),
     end: PositionText.describe('The end of the tape.'),
     oldest: PositionText.describe('The position after which no message has been deleted.'),
     protocol: z.literal('stocktape.v1'),
@@ -69,9 +57,7 @@ const Subscribed = registerSchema(
     rejected: z.array(RejectedSymbol),
     resume: z
       .enum(['none', 'full', 'gap'])
-      .describe(
-        'none: no position was given; full: the stream continues from it, without snapshots; gap: a gap follows.',
-      ),
+      .describe('none: no position was given; full: the stream continues from it, without snapshots; gap: a gap follows.'),
   }),
 )
 
@@ -147,10 +133,7 @@ const Gap = registerSchema(
       ),
     from: z.string().nullable().describe('The position given by the client.'),
     to: PositionText,
-    backfill: z
-      .string()
-      .nullable()
-      .describe('A path on this server whose pages hold exactly the messages that were left out.'),
+    backfill: z.string().nullable().describe('A path on this server whose pages hold exactly the messages that were left out.'),
   }),
 )
 

@@ -27,10 +27,6 @@ export class Refusal extends Error {
   }
 
   get record(): ErrorRecord {
-    return {
-      code: this.code,
-      message: this.message,
-      details: [{ '@type': `stocktape/${this.reason}`, ...this.details }],
-    }
+    return { code: this.code, message: this.message, details: [{ '@type': `stocktape/${this.reason}`, ...this.details }] }
   }
 }

@@ -103,17 +103,12 @@ const Party = z
   .transform((text) => text.toLowerCase())
   .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
 
-const SymbolName = z
-  .string()
-  .min(1, 'is empty')
-  .max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
+const SymbolName = z.string().min(1, 'is empty').max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
 
 export const Symbols = z
   .array(SymbolName)
   .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
-  .describe(
-    'Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.',
-  )
+  .describe('Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.')
 
 const StartPointText = z.string().transform((text, context): StartPoint => {
   const startPoint = parseStartPoint(text)
@@ -125,8 +120,7 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
 const descriptions = {
   types: 'Message types, or * for all. Default: all except approval and log.',
   stage: 'sealed: a fact comes only when its block is sealed. Default: preconfirmed.',
-  since:
-    'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
+  since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
   snapshot:
     'Whether a snapshot of each token comes first; none comes after a position that the relay can continue from. Default: true.',
   min_value: 'Only movements whose reference_value is at least this; a null value does not pass.',
@@ -231,9 +225,7 @@ export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<
   for (const name of Object.keys(schema.shape)) {
     const values = query.getAll(name)
     if (values.length > 1) {
-      throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, {
-        parameter: name,
-      })
+      throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, { parameter: name })
     }
     if (values[0] !== undefined) given[name] = values[0]
   }
@@ -246,7 +238,5 @@ export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unkno
   if (read.success) return read.data
   const issue = read.error.issues[0]
   const parameter = String(issue?.path[0] ?? '')
-  throw new Refusal(400, 'bad_parameter', `${parameter ? `${parameter}: ` : ''}${issue?.message ?? 'not readable'}.`, {
-    parameter,
-  })
+  throw new Refusal(400, 'bad_parameter', `${parameter ? `${parameter}: ` : ''}${issue?.message ?? 'not readable'}.`, { parameter })
 }

@@ -41,9 +41,7 @@ export const ServiceStatus = registerSchema(
     chain_id: Count.nullable().describe('The id of the chain; null until it is known.'),
     source: SourceName.describe('Where events come from now.'),
     reason: SourceReason.describe('Why this is the source.'),
-    since: Time.nullable().describe(
-      'Since when this source and reason are valid; null before the first status message.',
-    ),
+    since: Time.nullable().describe('Since when this source and reason are valid; null before the first status message.'),
     head: Head.describe('The newest known block numbers.'),
     lag_ms: Count.nullable().describe(
       'How many milliseconds ago the timestamp of the newest sealed block is; null before the first.',

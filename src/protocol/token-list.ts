@@ -11,9 +11,6 @@ export const TokenList = registerSchema(
 export const TokenDetails = registerSchema(
   'TokenStanding',
   'The current state of one token. Presence of a record does not imply trading availability or eligibility.',
-  z.object({
-    ...tokenStateFields,
-    last: PositionText.nullable().describe('The position of the newest stored message about it.'),
-  }),
+  z.object({ ...tokenStateFields, last: PositionText.nullable().describe('The position of the newest stored message about it.') }),
 )
 export type TokenDetails = z.infer<typeof TokenDetails>

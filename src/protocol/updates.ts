@@ -120,9 +120,7 @@ const Pause = registerSchema(
   z.object({
     ...updateFields('pause'),
     change: z.enum(['paused', 'unpaused']),
-    features: z
-      .array(z.string())
-      .describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
+    features: z.array(z.string()).describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
     feature_ids: z.array(z.int()).describe('Their numbers in the contract.'),
     paused: z.array(z.string()).describe('The names of all features that are paused after this change.'),
     source: z.enum(['log', 'list']).describe('Where the change comes from.'),
@@ -150,9 +148,7 @@ const Token = registerSchema(
   z.object({
     ...updateFields('token'),
     change: z.enum(['listed', 'delisted', 'changed']),
-    changed: z
-      .array(z.string())
-      .describe('The names of the changed fields, without those that have their own message type.'),
+    changed: z.array(z.string()).describe('The names of the changed fields, without those that have their own message type.'),
     token: TokenRecord,
     before: TokenRecord.nullable().describe('The former values of the changed fields.'),
     source: z.enum(['list', 'log']).describe('Where the change comes from.'),
@@ -174,13 +170,7 @@ const NavChange = registerSchema(
 const OtherLog = registerSchema(
   'log',
   'A log of a listed token that has no message type of its own. Sent only if types names it.',
-  z.object({
-    ...updateFields('log'),
-    ...factFields,
-    topics: z.array(Bytes32).max(4),
-    data: scalars.Data,
-    ...locationFields,
-  }),
+  z.object({ ...updateFields('log'), ...factFields, topics: z.array(Bytes32).max(4), data: scalars.Data, ...locationFields }),
 )
 
 /** The messages about one on-chain fact, which a `retract` or an `amend` can follow. */
@@ -197,9 +187,7 @@ const Retract = registerSchema(
     was: PositionText.describe('The position of the last message that published or amended it.'),
     reason: z
       .enum(['reorg', 'replaced', 'not_sealed'])
-      .describe(
-        'replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither.',
-      ),
+      .describe('replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither.'),
     by: Key.nullable(),
     now: z
       .union([
@@ -256,9 +244,7 @@ const Seal = registerSchema(
     keys: z.array(Key).describe('The keys of all logs of the token in this block, in log order.'),
     types: z
       .array(z.enum([...FactType.options, 'part']))
-      .describe(
-        'For each key the type under which it was published, or part if the message of another key contains the log.',
-      ),
+      .describe('For each key the type under which it was published, or part if the message of another key contains the log.'),
     late_keys: z.array(Key).describe('The keys that are first published now with late: true.'),
     count: z.int().nonnegative().describe('The number of keys.'),
     digest: z

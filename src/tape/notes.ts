@@ -10,10 +10,7 @@ export type NoteFamily<Value> = { readonly prefix: string; readonly at: (key: st
 /** The schema version vouches for the shape of a stored note: an older tape is refused when it is opened. */
 export const defineNote = <Value>(name: string): Note<Value> => ({ name, read: (stored) => stored as Value })
 
-export const defineNotes = <Value>(prefix: string): NoteFamily<Value> => ({
-  prefix,
-  at: (key) => defineNote(prefix + key),
-})
+export const defineNotes = <Value>(prefix: string): NoteFamily<Value> => ({ prefix, at: (key) => defineNote(prefix + key) })
 
 export interface NoteReader {
   note<Value>(note: Note<Value>): Value | undefined

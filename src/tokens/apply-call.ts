@@ -3,13 +3,7 @@ import type { Draft } from '../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore } from './chain-position.ts'
 import { multiplierDraft, pauseDrafts } from './messages.ts'
-import {
-  addReportedChange,
-  isSameDouble,
-  type MultiplierChange,
-  type MultiplierHistory,
-  multiplierAt,
-} from './multiplier.ts'
+import { addReportedChange, isSameDouble, type MultiplierChange, type MultiplierHistory, multiplierAt } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
@@ -57,8 +51,7 @@ function pausesAfterCall(
   if (paused === null) return pauseHistory
   const features = pauseHistory.changes
     .filter(
-      (change) =>
-        change.kind !== 'all' && isAfterGap(change, multiplierHistory.lastUnreadBlock) && isBefore(change, position),
+      (change) => change.kind !== 'all' && isAfterGap(change, multiplierHistory.lastUnreadBlock) && isBefore(change, position),
     )
     .reduce(applyPauseChange, paused)
   if (features.join() === pausedAt(pauseHistory, position).join()) return pauseHistory
@@ -66,8 +59,7 @@ function pausesAfterCall(
 }
 
 /** Whether all blocks since that position were read. */
-const isAfterGap = ({ block }: ChainPosition, lastUnreadBlock: number | null): boolean =>
-  block > (lastUnreadBlock ?? -1)
+const isAfterGap = ({ block }: ChainPosition, lastUnreadBlock: number | null): boolean => block > (lastUnreadBlock ?? -1)
 
 function multiplierAfterCall(
   history: MultiplierHistory,
@@ -75,8 +67,7 @@ function multiplierAfterCall(
   position: ChainPosition,
 ): MultiplierHistory {
   const lastChange = history.changes.findLast((change) => change.source !== 'list' && isBefore(change, position))
-  if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock)))
-    return history
+  if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock))) return history
   const before = multiplierAt(history, { ...position, timestamp: null })
   const commonFields = { ...position, key: null, source: 'call', timestamp: null, isApplied: false } as const
   const callChange = (change: Pick<MultiplierChange, 'phase' | 'to' | 'effectiveAt'>): MultiplierChange => ({
@@ -86,18 +77,14 @@ function multiplierAfterCall(
   })
   const value = formatMultiplier(multiplier)
   const isKnown = before.value === value && before.source !== 'list' && before.source !== null
-  const updated = isKnown
-    ? history
-    : addReportedChange(history, callChange({ phase: 'effective', to: value, effectiveAt: null }))
+  const updated = isKnown ? history : addReportedChange(history, callChange({ phase: 'effective', to: value, effectiveAt: null }))
   const schedule = scheduled && { to: formatMultiplier(scheduled.to), effectiveAt: clampSeconds(scheduled.effectiveAt) }
   const { scheduled: currentSchedule } = before
   if (schedule?.to === currentSchedule?.to && schedule?.effectiveAt === currentSchedule?.effectiveAt) return updated
   return addReportedChange(
     updated,
     callChange(
-      schedule
-        ? { phase: 'scheduled', ...schedule }
-        : { phase: 'cancelled', to: currentSchedule?.to ?? null, effectiveAt: null },
+      schedule ? { phase: 'scheduled', ...schedule } : { phase: 'cancelled', to: currentSchedule?.to ?? null, effectiveAt: null },
     ),
   )
 }

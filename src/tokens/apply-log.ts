@@ -2,12 +2,7 @@ import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
 import { dropUnsealed } from './chain-position.ts'
-import {
-  addLogChange,
-  dropUnsealedMultiplierChanges,
-  MULTIPLIER_DECIMALS,
-  type MultiplierChange,
-} from './multiplier.ts'
+import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type MultiplierChange } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
 import { addRecordChange, type RecordChange } from './record.ts'
@@ -24,8 +19,7 @@ const NO_CAP = 2n ** 128n - 1n
 export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
 /** Chain time in seconds, at most the last that can be written. */
-export const clampSeconds = (second: bigint): number =>
-  second > BigInt(LATEST_SECONDS) ? LATEST_SECONDS : Number(second)
+export const clampSeconds = (second: bigint): number => (second > BigInt(LATEST_SECONDS) ? LATEST_SECONDS : Number(second))
 
 /** The meaning of a multiplier event at its block's time; `chainTime` where the log has no time. */
 export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {
@@ -36,23 +30,11 @@ export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number
     case 'UIMultiplierUpdated': {
       const effectiveAt = clampSeconds(decoded.effectiveAt)
       const phase = timestamp !== null && effectiveAt <= timestamp ? 'effective' : 'scheduled'
-      return {
-        ...commonFields,
-        phase,
-        from: formatMultiplier(decoded.from),
-        to: formatMultiplier(decoded.to),
-        effectiveAt,
-      }
+      return { ...commonFields, phase, from: formatMultiplier(decoded.from), to: formatMultiplier(decoded.to), effectiveAt }
     }
     // This event does not contain the previous value.
     case 'MultiplierUpdated':
-      return {
-        ...commonFields,
-        phase: 'effective',
-        from: null,
-        to: formatMultiplier(decoded.to),
-        effectiveAt: timestamp,
-      }
+      return { ...commonFields, phase: 'effective', from: null, to: formatMultiplier(decoded.to), effectiveAt: timestamp }
     case 'UIMultiplierUpdateCancelled': {
       const effectiveAt = clampSeconds(decoded.effectiveAt)
       return { ...commonFields, phase: 'cancelled', from: null, to: formatMultiplier(decoded.to), effectiveAt }
@@ -85,22 +67,12 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   const { log, decoded } = tokenLog
   const multiplierChange = multiplierChangeIn(tokenLog, chainTime)
   if (multiplierChange)
-    return withDerivedState(
-      { ...token, multiplierHistory: addLogChange(token.multiplierHistory, multiplierChange) },
-      timing,
-    )
+    return withDerivedState({ ...token, multiplierHistory: addLogChange(token.multiplierHistory, multiplierChange) }, timing)
   const recordChange = recordChangeIn(tokenLog)
-  if (recordChange)
-    return withDerivedState({ ...token, recordChanges: addRecordChange(token.recordChanges, recordChange) }, timing)
+  if (recordChange) return withDerivedState({ ...token, recordChanges: addRecordChange(token.recordChanges, recordChange) }, timing)
   if (decoded.event !== 'Paused' && decoded.event !== 'Unpaused') return token
   const kind = decoded.event === 'Paused' ? 'paused' : 'unpaused'
-  const change = {
-    block: log.blockNumber,
-    logIndex: log.logIndex,
-    key: log.key,
-    kind,
-    features: decoded.features,
-  } as const
+  const change = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, kind, features: decoded.features } as const
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
@@ -113,8 +85,7 @@ export function applySealedBlock(
   timing: NavTiming,
 ) {
   // A key may now stand for another event, so each history keeps only the keys of its own events.
-  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) =>
-    new Set(tokenLogs.filter(isRelevant).map(({ log }) => log.key))
+  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) => new Set(tokenLogs.filter(isRelevant).map(({ log }) => log.key))
   const multiplierHistory = dropUnsealedMultiplierChanges(
     token.multiplierHistory,
     block,
@@ -131,11 +102,7 @@ export function applySealedBlock(
     keysOf((tokenLog) => recordChangeIn(tokenLog) !== null),
   )
   const isUnchanged =
-    multiplierHistory === token.multiplierHistory &&
-    pauseHistory === token.pauseHistory &&
-    recordChanges === token.recordChanges
-  const kept = isUnchanged
-    ? token
-    : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
+    multiplierHistory === token.multiplierHistory && pauseHistory === token.pauseHistory && recordChanges === token.recordChanges
+  const kept = isUnchanged ? token : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
   return tokenLogs.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
 }

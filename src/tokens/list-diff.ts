@@ -4,13 +4,7 @@ import type { Draft } from '../protocol/updates.ts'
 import type { ChainPosition } from './chain-position.ts'
 import type { ListedToken } from './list-parser.ts'
 import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from './messages.ts'
-import {
-  addReportedChange,
-  isSameDouble,
-  isSupersededByLog,
-  type MultiplierHistory,
-  newMultiplierHistory,
-} from './multiplier.ts'
+import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from './multiplier.ts'
 import { isSameNav, type NavReading, type NavTiming, navAt } from './nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from './nav-history.ts'
 import { addPauseChange, type PauseHistory } from './pauses.ts'
@@ -38,9 +32,7 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
 export function diffFullList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
   const listedChanges = diffPartialList(table, list, timing)
   const listedAddressSet = new Set(list.map((listed) => listed.address))
-  const missing = [...table.values()].filter(
-    (token) => token.state !== 'delisted' && !listedAddressSet.has(token.address),
-  )
+  const missing = [...table.values()].filter((token) => token.state !== 'delisted' && !listedAddressSet.has(token.address))
   return mergeChanges([listedChanges, ...missing.map((token) => delistToken(token, timing))])
 }
 
@@ -61,10 +53,7 @@ export function markListed(table: TokenTable, addresses: readonly Hex[], timing:
     return token?.state === 'awaited' ? [{ ...token, state: 'listed' as const }] : []
   })
   const listings = awaited.map(
-    (token): TokenChanges => ({
-      drafts: [tokenDraft(token, timing, { change: 'listed', changed: [], before: null })],
-      tokens: [],
-    }),
+    (token): TokenChanges => ({ drafts: [tokenDraft(token, timing, { change: 'listed', changed: [], before: null })], tokens: [] }),
   )
   return mergeChanges([...listings, ...awaited.map((token) => updateNav(token, timing))])
 }
@@ -76,15 +65,13 @@ const mergeChanges = (changes: readonly TokenChanges[]): TokenChanges => ({
 
 function delistToken(token: Token, timing: NavTiming): TokenChanges {
   const after: Token = { ...token, state: 'delisted', publishedNav: null }
-  const drafts =
-    token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], before: null })] : []
+  const drafts = token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], before: null })] : []
   return { drafts, tokens: [after] }
 }
 
 function diffToken(before: Token | undefined, listed: ListedToken, timing: ListTiming): TokenChanges {
   const after = mergeListed(before, listed, timing)
-  if (!before || after.state === 'awaited')
-    return { drafts: [], tokens: before && isDeepStrictEqual(before, after) ? [] : [after] }
+  if (!before || after.state === 'awaited') return { drafts: [], tokens: before && isDeepStrictEqual(before, after) ? [] : [after] }
   const navChanges = updateNav(after, timing)
   const drafts = [
     ...recordDrafts(before, after, timing),
@@ -100,9 +87,7 @@ function diffToken(before: Token | undefined, listed: ListedToken, timing: ListT
 
 function mergeListed(before: Token | undefined, listed: ListedToken, timing: ListTiming): Token {
   const { address, isin, decimals, supply, record } = listed
-  const recordChanges = before
-    ? dropChangesOverriddenByList(before.recordChanges, before.lastListed.record, record)
-    : []
+  const recordChanges = before ? dropChangesOverriddenByList(before.recordChanges, before.lastListed.record, record) : []
   const token = {
     ...before,
     address,
@@ -130,19 +115,12 @@ function multiplierAfterList(before: Token, { multiplier }: ListedToken, { at }:
   const isForgotten = multiplier === null && before.multiplierSource !== 'list'
   if (isRepeated || isAhead || isForgotten || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
   const change = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
-  return addReportedChange(multiplierHistory, {
-    ...at,
-    ...change,
-    effectiveAt: null,
-    timestamp: null,
-    isApplied: false,
-  })
+  return addReportedChange(multiplierHistory, { ...at, ...change, effectiveAt: null, timestamp: null, isApplied: false })
 }
 
 function pausesAfterList(before: Token, { paused }: ListedToken, { at }: ListTiming): PauseHistory {
   const { pauseHistory } = before
-  if (isDeepStrictEqual(paused, before.lastListed.paused) || isDeepStrictEqual(paused, before.paused))
-    return pauseHistory
+  if (isDeepStrictEqual(paused, before.lastListed.paused) || isDeepStrictEqual(paused, before.paused)) return pauseHistory
   return addPauseChange(pauseHistory, { ...at, key: null, kind: 'all', features: paused })
 }
 
@@ -152,9 +130,7 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
     (name) => !SEPARATELY_PUBLISHED_FIELDS.has(name) && !isDeepStrictEqual(before.record[name], after.record[name]),
   )
   if (names.length === 0) return []
-  const formerFields = Object.fromEntries(
-    names.flatMap((name) => (name in before.record ? [[name, before.record[name]]] : [])),
-  )
+  const formerFields = Object.fromEntries(names.flatMap((name) => (name in before.record ? [[name, before.record[name]]] : [])))
   return [tokenDraft(after, timing, { change: 'changed', changed: names, before: formerFields })]
 }
 
@@ -166,10 +142,7 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing'
   const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
   if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
-  return {
-    drafts: [navDraft(token, timing, { nav, before: publishedNav, source })],
-    tokens: [{ ...updated, publishedNav: nav }],
-  }
+  return { drafts: [navDraft(token, timing, { nav, before: publishedNav, source })], tokens: [{ ...updated, publishedNav: nav }] }
 }
 
 const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt

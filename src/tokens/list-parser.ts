@@ -65,8 +65,7 @@ class ExactNumber {
 }
 
 /** A number beyond the doubles is infinite for every other reader of the list, so it does not count. */
-const isFiniteNumber = (value: unknown): value is ExactNumber =>
-  value instanceof ExactNumber && Number.isFinite(value.value)
+const isFiniteNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
 
 function parseExact(text: string): unknown {
   try {
@@ -104,10 +103,7 @@ function withoutBadIcon(item: object): object {
 }
 
 const isIcon = (value: unknown): boolean =>
-  typeof value === 'string' &&
-  Buffer.byteLength(value) <= ICON_BOUND_BYTES &&
-  /^https:\/\//i.test(value) &&
-  URL.canParse(value)
+  typeof value === 'string' && Buffer.byteLength(value) <= ICON_BOUND_BYTES && /^https:\/\//i.test(value) && URL.canParse(value)
 
 /** The record with plain JSON types. */
 function toPlainJson(value: unknown): unknown {
@@ -151,9 +147,7 @@ function parseMultiplier(value: unknown): string | null {
 
 function parseOrdinals(value: unknown): readonly number[] {
   const items: readonly unknown[] = Array.isArray(value) ? value : []
-  const ordinals = items.flatMap((item) =>
-    isFiniteNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : [],
-  )
+  const ordinals = items.flatMap((item) => (isFiniteNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : []))
   return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
 }
 

@@ -14,8 +14,7 @@ const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
 export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
 
 export const isoFromSeconds = (second: number): string => new Date(second * 1_000).toISOString()
-export const isoFromSecondsOrNull = (second: number | null): string | null =>
-  second === null ? null : isoFromSeconds(second)
+export const isoFromSecondsOrNull = (second: number | null): string | null => (second === null ? null : isoFromSeconds(second))
 
 export function tokenDraft(
   token: Token,

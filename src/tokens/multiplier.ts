@@ -84,10 +84,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   const others = history.changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
     ...history,
-    changes: insertInOrder(
-      others,
-      known ? { ...change, isApplied: known.isApplied && isSameSchedule(known, change) } : change,
-    ),
+    changes: insertInOrder(others, known ? { ...change, isApplied: known.isApplied && isSameSchedule(known, change) } : change),
   })
 }
 
@@ -95,18 +92,14 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
 export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistory, value: string | null): boolean {
   const last = changes.at(-1)
   return (
-    last?.source === 'log' &&
-    last.phase === 'effective' &&
-    last.block > (lastUnreadBlock ?? -1) &&
-    isSameDouble(last.from, value)
+    last?.source === 'log' && last.phase === 'effective' && last.block > (lastUnreadBlock ?? -1) && isSameDouble(last.from, value)
   )
 }
 
 /** The change within unread blocks, derived from the previous value of the first log after them. */
 function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange): MultiplierChange | null {
   const { lastUnreadBlock, changes } = history
-  if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock)
-    return null
+  if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock) return null
   const isAfterGap = (earlier: MultiplierChange) =>
     earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterGap)) return null
@@ -117,15 +110,7 @@ function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange
   }).value
   if (lastKnown === change.from) return null
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER, key: null, timestamp: null }
-  return {
-    ...position,
-    source: 'call',
-    phase: 'effective',
-    from: null,
-    to: change.from,
-    effectiveAt: null,
-    isApplied: false,
-  }
+  return { ...position, source: 'call', phase: 'effective', from: null, to: change.from, effectiveAt: null, isApplied: false }
 }
 
 /** Marks blocks up to this one as unread; later logs no longer refine the initial value. */
@@ -187,10 +172,8 @@ export const markScheduleApplied = (history: MultiplierHistory, schedule: Multip
 /** The first log or call refines the list's initial value to the last digit. */
 function initialState({ initial, lastUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
   const reachesStart = lastUnreadBlock === null || (first !== undefined && first.block <= lastUnreadBlock)
-  if (reachesStart && first?.source === 'log' && first.from !== null)
-    return { value: first.from, source: 'log', scheduled: null }
-  const isRefined =
-    reachesStart && first?.source === 'call' && first.phase === 'effective' && isSameDouble(initial, first.to)
+  if (reachesStart && first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
+  const isRefined = reachesStart && first?.source === 'call' && first.phase === 'effective' && isSameDouble(initial, first.to)
   if (isRefined) return { value: first.to, source: 'call', scheduled: null }
   return { value: initial, source: initial === null ? null : 'list', scheduled: null }
 }
@@ -199,8 +182,7 @@ function applyChange(state: MultiplierState, change: MultiplierChange): Multipli
   const { phase, source, to } = change
   if (phase === 'scheduled') return { ...state, scheduled: change }
   if (phase === 'cancelled') return { ...state, scheduled: null }
-  if (source === 'list')
-    return isSameDouble(state.value, to) ? state : { ...state, value: to, source: to === null ? null : source }
+  if (source === 'list') return isSameDouble(state.value, to) ? state : { ...state, value: to, source: to === null ? null : source }
   if (source === 'call') return state.value === to ? state : { ...state, value: to, source }
   // There is one schedule at a time, and an immediate change ends it.
   return { value: to, source, scheduled: null }
@@ -214,8 +196,7 @@ function applyDueSchedule(state: MultiplierState, timestamp: number | null): Mul
   return isDue ? { value: scheduled.to, source: scheduled.source, scheduled: null } : state
 }
 
-const isSameSchedule = (a: MultiplierChange, b: MultiplierChange): boolean =>
-  a.to === b.to && a.effectiveAt === b.effectiveAt
+const isSameSchedule = (a: MultiplierChange, b: MultiplierChange): boolean => a.to === b.to && a.effectiveAt === b.effectiveAt
 
 function boundChanges(history: MultiplierHistory): MultiplierHistory {
   const [oldest, ...rest] = history.changes
@@ -225,8 +206,4 @@ function boundChanges(history: MultiplierHistory): MultiplierHistory {
 }
 
 /** Starts with the list's value. */
-export const newMultiplierHistory = (initial: string | null): MultiplierHistory => ({
-  initial,
-  lastUnreadBlock: null,
-  changes: [],
-})
+export const newMultiplierHistory = (initial: string | null): MultiplierHistory => ({ initial, lastUnreadBlock: null, changes: [] })

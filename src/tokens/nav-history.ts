@@ -38,8 +38,7 @@ export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav 
   const newest = history.feed.at(-1)
   const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
   if (!newest) return { reading: listed, source: 'list', missed: false }
-  const missed =
-    isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
+  const missed = isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
   return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
 }
 
@@ -48,11 +47,7 @@ export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   let latest: NavReading | null = null
   const listed = history.list.filter((reading) => isUsable(reading, history, timeMs))
   for (const reading of [...listed, ...history.feed]) {
-    if (
-      reading.updatedAt !== null &&
-      reading.updatedAt <= timeMs &&
-      !isLater(latest?.updatedAt ?? null, reading.updatedAt)
-    )
+    if (reading.updatedAt !== null && reading.updatedAt <= timeMs && !isLater(latest?.updatedAt ?? null, reading.updatedAt))
       latest = reading
   }
   return latest ? toReading(latest) : NO_READING
@@ -90,9 +85,8 @@ export function addRound(history: NavHistory, round: Round): NavHistory {
 }
 
 /**
- * Removes the rounds of these logs, so that the previous value is current again, although older than the published one.
- * A call's answer for such a round is removed too, since it may include that log; a valid one comes again with the next
- * call.
+ * Removes the rounds of these logs, so that the previous value is current again, although older than the published one. A call's
+ * answer for such a round is removed too, since it may include that log; a valid one comes again with the next call.
  */
 export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
   const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
@@ -119,8 +113,7 @@ export const priceOf = (answer: bigint, decimals: number): string => formatDecim
  * Without a feed, every reading of the list counts, even an invalid one; beside a feed, only valid prices do. A time in
  * the future is checked on every call, since the clock may reach it or be set.
  */
-const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean =>
-  feed.length === 0 || hasValidPrice(listed, now)
+const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean => feed.length === 0 || hasValidPrice(listed, now)
 
 /** Its age does not matter here. */
 const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0).price !== null

@@ -31,5 +31,4 @@ export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: nu
 }
 
 /** Compares NAVs without their age, which changes all the time. */
-export const isSameNav = (a: Nav, b: Nav): boolean =>
-  a.price === b.price && a.updated_at === b.updated_at && a.state === b.state
+export const isSameNav = (a: Nav, b: Nav): boolean => a.price === b.price && a.updated_at === b.updated_at && a.state === b.state

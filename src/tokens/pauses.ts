@@ -1,10 +1,7 @@
 import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
 
 /** A log pauses or unpauses some features; the list and a contract call report all paused features. */
-export type PauseChange = KeyedPosition & {
-  readonly kind: 'paused' | 'unpaused' | 'all'
-  readonly features: readonly number[]
-}
+export type PauseChange = KeyedPosition & { readonly kind: 'paused' | 'unpaused' | 'all'; readonly features: readonly number[] }
 
 /** A token's paused features: the initial ones, and the changes since in chain order. */
 export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
@@ -31,22 +28,14 @@ export function addPauseChange(pauses: PauseHistory, change: PauseChange): Pause
 }
 
 /** Drops the log changes of a block whose keys the sealed block does not contain. */
-export function dropUnsealedPauseChanges(
-  pauses: PauseHistory,
-  block: number,
-  sealedKeys: ReadonlySet<string>,
-): PauseHistory {
+export function dropUnsealedPauseChanges(pauses: PauseHistory, block: number, sealedKeys: ReadonlySet<string>): PauseHistory {
   const changes = dropUnsealed(pauses.changes, block, sealedKeys)
   return changes === pauses.changes ? pauses : { ...pauses, changes }
 }
 
 /** An event repeats the features of its call, which may already be paused. */
-export function applyPauseChange(
-  paused: readonly number[],
-  { kind, features }: Pick<PauseChange, 'kind' | 'features'>,
-) {
-  const kept =
-    kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
+export function applyPauseChange(paused: readonly number[], { kind, features }: Pick<PauseChange, 'kind' | 'features'>) {
+  const kept = kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
   const now = kind === 'unpaused' ? kept : [...new Set([...kept, ...features])]
   return now.toSorted((a, b) => a - b).slice(0, FEATURES_BOUND)
 }

@@ -42,19 +42,14 @@ export const openFeeds = (settings: readonly FeedSetting[], before: readonly Pri
 
 /** Applies a proxy's answer. */
 export const applyFeedCall = (feeds: readonly PriceFeed[], result: FeedContractState): readonly PriceFeed[] =>
-  feeds.map((feed) =>
-    feed.proxy === result.proxy ? { ...feed, aggregators: withAggregator(feed.aggregators, result) } : feed,
-  )
+  feeds.map((feed) => (feed.proxy === result.proxy ? { ...feed, aggregators: withAggregator(feed.aggregators, result) } : feed))
 
 /** The addresses whose logs the feeds need. */
 export const aggregatorAddresses = (feeds: readonly PriceFeed[]): readonly Hex[] =>
   feeds.flatMap(({ aggregators }) => aggregators.map(({ address }) => address))
 
 /** The feed and aggregator of an address. */
-export function findFeed(
-  feeds: readonly PriceFeed[],
-  address: Hex,
-): { feed: PriceFeed; aggregator: Aggregator } | null {
+export function findFeed(feeds: readonly PriceFeed[], address: Hex): { feed: PriceFeed; aggregator: Aggregator } | null {
   for (const feed of feeds) {
     const aggregator = feed.aggregators.findLast((candidate) => candidate.address === address)
     if (aggregator) return { feed, aggregator }
@@ -63,19 +58,10 @@ export function findFeed(
 }
 
 /** The round in an aggregator's log; null for other events. */
-export function roundFromLog(
-  log: Log,
-  aggregator: Pick<Aggregator, 'phase' | 'decimals'>,
-  sealed: boolean,
-): Round | null {
+export function roundFromLog(log: Log, aggregator: Pick<Aggregator, 'phase' | 'decimals'>, sealed: boolean): Round | null {
   const decoded = decodeLog(log)
   if (decoded.event !== 'AnswerUpdated') return null
-  return {
-    ...roundFields(decoded, aggregator),
-    position: { block: log.blockNumber, logIndex: log.logIndex },
-    key: log.key,
-    sealed,
-  }
+  return { ...roundFields(decoded, aggregator), position: { block: log.blockNumber, logIndex: log.logIndex }, key: log.key, sealed }
 }
 
 /** The newest round in a proxy's answer. */

@@ -18,8 +18,7 @@ const RECORD_CHANGES_BOUND = 64
 export function applyRecordChanges(listed: TokenRecord, changes: readonly RecordChange[]): TokenRecord {
   if (changes.length === 0) return listed
   const record: { [name: string]: unknown } = { ...listed }
-  for (const { field, entry, value } of changes)
-    record[field] = entry === null ? value : withEntry(record[field], entry, value)
+  for (const { field, entry, value } of changes) record[field] = entry === null ? value : withEntry(record[field], entry, value)
   return record
 }
 

@@ -27,11 +27,7 @@ export type Token = DerivedState & {
   readonly decimals: number | null
   readonly supply: string | null
   /** The list's last values, so that a repeated old value is not taken for a change. */
-  readonly lastListed: {
-    readonly multiplier: string | null
-    readonly paused: readonly number[]
-    readonly record: TokenRecord
-  }
+  readonly lastListed: { readonly multiplier: string | null; readonly paused: readonly number[]; readonly record: TokenRecord }
   readonly multiplierHistory: MultiplierHistory
   readonly pauseHistory: PauseHistory
   readonly recordChanges: readonly RecordChange[]
@@ -46,10 +42,7 @@ export type Token = DerivedState & {
 const FORMER_SYMBOLS_BOUND = 8
 
 /** Adds the state that follows from a token's histories. */
-export function withDerivedState(
-  token: Omit<Token, keyof DerivedState> & { readonly symbol?: string },
-  timing: NavTiming,
-): Token {
+export function withDerivedState(token: Omit<Token, keyof DerivedState> & { readonly symbol?: string }, timing: NavTiming): Token {
   const { value, source, scheduled } = currentMultiplier(token.multiplierHistory)
   const record = applyRecordChanges(token.lastListed.record, token.recordChanges)
   const symbol = parseSymbol(record.symbol) ?? token.address

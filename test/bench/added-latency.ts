@@ -92,9 +92,7 @@ for (let round = -WARM_UP; round < ROUNDS; round += 1) {
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 }
 
-print(
-  `${ROUNDS} lone transfers to ${LISTENERS} WebSocket listeners; the tape on disk; upstream and listeners in one other process`,
-)
+print(`${ROUNDS} lone transfers to ${LISTENERS} WebSocket listeners; the tape on disk; upstream and listeners in one other process`)
 print(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`)
 print('')
 print('                                             p50 ms   p99 ms   max ms')

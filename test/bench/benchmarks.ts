@@ -1,12 +1,5 @@
 import { seededRandom } from '../../src/devnet/life/random.ts'
-import {
-  type Figures,
-  type Joined,
-  type ListenerGroup,
-  ListenerLoad,
-  settledBytes,
-  type Work,
-} from './listener-load.ts'
+import { type Figures, type Joined, type ListenerGroup, ListenerLoad, settledBytes, type Work } from './listener-load.ts'
 import type { Selection, StreamKind } from './listeners-process.ts'
 import { type MeasuredServer, openPeer, openRelay, type ServerName } from './measured-servers.ts'
 import { filesBound, RESERVED_FILES } from './pinned-processes.ts'
@@ -14,11 +7,7 @@ import type { Sample } from './sample-messages.ts'
 
 /** The benchmarks, one round of each part. */
 
-export type BenchmarkSettings = {
-  readonly listeners: number
-  readonly sample: Sample
-  readonly peers: ReadonlySet<ServerName>
-}
+export type BenchmarkSettings = { readonly listeners: number; readonly sample: Sample; readonly peers: ReadonlySet<ServerName> }
 /** A server and its work, under a name that all rounds share. */
 export type ReportFigures = (name: string, figures: Figures) => void
 
@@ -55,11 +44,7 @@ const allMessages = (kind: StreamKind, { sendsLive }: MeasuredServer): readonly 
 const openServer = (name: ServerName, kind: StreamKind, sample: Sample): Promise<MeasuredServer> =>
   name === 'relay' ? openRelay(1) : openPeer(name, kind, sample)
 
-async function withListeners<T>(
-  server: MeasuredServer,
-  group: ListenerGroup,
-  act: (load: ListenerLoad) => Promise<T>,
-): Promise<T> {
+async function withListeners<T>(server: MeasuredServer, group: ListenerGroup, act: (load: ListenerLoad) => Promise<T>): Promise<T> {
   const load = new ListenerLoad(server)
   try {
     const { live } = await load.join(group)
@@ -77,8 +62,7 @@ export async function benchmarkFanOut(
   { listeners, sample, peers }: BenchmarkSettings,
   report: ReportFigures,
 ): Promise<void> {
-  const names: readonly ServerName[] =
-    kind === 'ws' ? ['relay', 'C floor', 'naive ws'] : ['relay', 'C floor', 'hono streamSSE']
+  const names: readonly ServerName[] = kind === 'ws' ? ['relay', 'C floor', 'naive ws'] : ['relay', 'C floor', 'hono streamSSE']
   for (const name of names.filter((peer) => peers.has(peer))) {
     const server = await openServer(name, kind, sample)
     const { warmUp = WARM_UP_BURSTS, bursts = BURSTS.bursts } = peerLimits[name] ?? {}
@@ -99,10 +83,7 @@ export async function benchmarkMixed({ listeners }: BenchmarkSettings, report: R
   for (const [name, sets] of [['same', [same]] as const, ['own', own] as const]) {
     const server = await openRelay(TOKENS)
     const selections = sets.map(
-      (receives): Selection => ({
-        receives,
-        path: pathOf('ws', receives.map((at) => server.symbols[at]).join(',')),
-      }),
+      (receives): Selection => ({ receives, path: pathOf('ws', receives.map((at) => server.symbols[at]).join(',')) }),
     )
     const group: ListenerGroup = { kind: 'ws', listeners, selections, every: TOKENS, atOnce: CONCURRENT_JOINS }
     await withListeners(server, group, async (load) => {
@@ -151,13 +132,7 @@ const QUIET_SELECTION: Selection = { path: pathOf('ws', 'MSFTc'), receives: [] }
 export async function benchmarkJoining({ listeners }: BenchmarkSettings): Promise<JoiningFigures> {
   const server = await openRelay(1)
   const selections = allMessages('ws', server)
-  const steady: ListenerGroup = {
-    kind: 'ws',
-    listeners: STEADY_LISTENERS,
-    selections,
-    every: 1,
-    atOnce: CONCURRENT_JOINS,
-  }
+  const steady: ListenerGroup = { kind: 'ws', listeners: STEADY_LISTENERS, selections, every: 1, atOnce: CONCURRENT_JOINS }
   const newcomers = new ListenerLoad(server)
   let joined: Joined = { live: 0, seconds: 0, cpuSeconds: 0 }
   return withListeners(server, steady, async (load) => {
@@ -172,11 +147,7 @@ export async function benchmarkJoining({ listeners }: BenchmarkSettings): Promis
   })
 }
 
-export type CapacityFigures = Joined & {
-  readonly filesBound: number
-  readonly bytesPerListener: number
-  readonly figures: Figures
-}
+export type CapacityFigures = Joined & { readonly filesBound: number; readonly bytesPerListener: number; readonly figures: Figures }
 
 /** As many listeners as the machine's file limit allows, and a transfer to all of them. */
 export async function benchmarkCapacity(): Promise<CapacityFigures> {

@@ -53,13 +53,7 @@ type FactDraft = MovementDraft | DraftOf<'approval' | 'log' | 'pause' | 'multipl
 /** Writes a tape as after a busy day, batch by batch as the ingest does. Returns what is on it. */
 export async function generateFullTape(settings: TapeSettings): Promise<GeneratedTape> {
   const { dir, updates, now, head } = settings
-  const tape = openSqliteTape({
-    dir,
-    retentionMs: DAY_MS,
-    bound: updates + 10_000,
-    now: () => now,
-    random: Math.random,
-  })
+  const tape = openSqliteTape({ dir, retentionMs: DAY_MS, bound: updates + 10_000, now: () => now, random: Math.random })
   try {
     const counts: Partial<Record<UpdateType, number>> = {}
     const [keys, times]: [string[], string[]] = [[], []]
@@ -89,11 +83,7 @@ export function* batchesOfDay({ tokens, updates, now, head }: Omit<TapeSettings,
   for (let nth = 0; publishedCount < updates; nth += 1) {
     const at = now - SPAN_MS + nth * BLOCK_MS
     const share = (updates * (nth + 1)) / blocks
-    for (const batch of market.batchesOfBlock(
-      head - blocks + nth,
-      at,
-      Math.max(1, Math.round(share - publishedCount)),
-    )) {
+    for (const batch of market.batchesOfBlock(head - blocks + nth, at, Math.max(1, Math.round(share - publishedCount)))) {
       const kept = batch.slice(0, updates - publishedCount)
       if (kept.length === 0) return
       publishedCount += kept.length
@@ -116,10 +106,8 @@ class GeneratedMarket {
   *batchesOfBlock(block: number, at: number, updates: number): Generator<readonly Draft[]> {
     const sealed = this.#seal(at)
     if (sealed.length > 0) yield sealed
-    if (at % NAV_EVERY_MS < BLOCK_MS)
-      yield Array.from({ length: NAV_TOKENS }, () => navOf(this.#token(), at, this.#below(900)))
-    if (at % FINALITY_EVERY_MS < BLOCK_MS)
-      yield [finalityOf('safe', block - 30, at), finalityOf('finalized', block - 400, at)]
+    if (at % NAV_EVERY_MS < BLOCK_MS) yield Array.from({ length: NAV_TOKENS }, () => navOf(this.#token(), at, this.#below(900)))
+    if (at % FINALITY_EVERY_MS < BLOCK_MS) yield [finalityOf('safe', block - 30, at), finalityOf('finalized', block - 400, at)]
     if (this.#oneIn(ONE_IN.token)) yield [changeOf(this.#token(), at)]
     for (let publishedCount = sealed.length; publishedCount < updates; ) {
       const size = Math.min(1 + this.#below(BATCH_BOUND), updates - publishedCount)
@@ -146,8 +134,7 @@ class GeneratedMarket {
     let drawn = this.#below(100)
     for (const type of ['approval', 'log', 'mint', 'burn'] as const) {
       drawn -= PERCENT[type]
-      if (drawn < 0)
-        return type === 'approval' ? approvalOf(input) : type === 'log' ? logOf(input) : moveOf(type, input)
+      if (drawn < 0) return type === 'approval' ? approvalOf(input) : type === 'log' ? logOf(input) : moveOf(type, input)
     }
     return moveOf('transfer', input)
   }
@@ -181,12 +168,7 @@ class GeneratedMarket {
   }
 }
 
-type FactInput = TokenName & {
-  readonly block: number
-  readonly index: number
-  readonly at: number
-  readonly raw: number
-}
+type FactInput = TokenName & { readonly block: number; readonly index: number; readonly at: number; readonly raw: number }
 
 const hash = (text: string): Hex => `0x${createHash('sha256').update(text).digest('hex')}`
 const holder = (nth: number): Hex => `0x${(nth % 5_000).toString(16).padStart(40, 'a')}`
@@ -204,11 +186,7 @@ function positionOf({ block, index, at }: FactInput) {
 }
 
 const factFields = { stage: 'preconfirmed' as const, late: false }
-const ingestFields = (at: number) => ({
-  source: 'pendingLogs' as const,
-  received_at: iso(at - 3),
-  published_at: iso(at),
-})
+const ingestFields = (at: number) => ({ source: 'pendingLogs' as const, received_at: iso(at - 3), published_at: iso(at) })
 const navValue = (at: number, price: number) => ({
   price: `${100 + price}.25`,
   updated_at: iso(at - 60_000),
@@ -219,10 +197,7 @@ const navValue = (at: number, price: number) => ({
 
 function moveOf(type: MovementDraft['type'], input: FactInput): MovementDraft {
   const { key, block, tx } = positionOf(input)
-  const [from, to] = [
-    type === 'mint' ? ZERO : holder(input.raw),
-    type === 'burn' ? ZERO : holder(input.raw + input.index + 1),
-  ]
+  const [from, to] = [type === 'mint' ? ZERO : holder(input.raw), type === 'burn' ? ZERO : holder(input.raw + input.index + 1)]
   const amount = `${input.raw / 100_000_000}`
   return {
     type,
@@ -263,16 +238,7 @@ function approvalOf(input: FactInput): DraftOf<'approval'> {
 
 function logOf(input: FactInput): DraftOf<'log'> {
   const { key, block, tx } = positionOf(input)
-  return {
-    type: 'log',
-    ...commonFields(input, input.at),
-    key,
-    ...factFields,
-    topics: [tx.hash],
-    data: tx.hash,
-    block,
-    tx,
-  }
+  return { type: 'log', ...commonFields(input, input.at), key, ...factFields, topics: [tx.hash], data: tx.hash, block, tx }
 }
 
 function pauseOf(input: FactInput): DraftOf<'pause'> {
@@ -284,13 +250,7 @@ function pauseOf(input: FactInput): DraftOf<'pause'> {
 
 function multiplierOf(input: FactInput): DraftOf<'multiplier'> {
   const { key, block, tx } = positionOf(input)
-  const fields = {
-    phase: 'scheduled' as const,
-    from: '1',
-    to: '2',
-    effective_at: iso(input.at),
-    source: 'log' as const,
-  }
+  const fields = { phase: 'scheduled' as const, from: '1', to: '2', effective_at: iso(input.at), source: 'log' as const }
   return { type: 'multiplier', ...commonFields(input, input.at), ...fields, key, ...factFields, block, tx }
 }
 
@@ -349,15 +309,7 @@ const retractOf = (fact: FactDraft, at: number): DraftOf<'retract'> => ({
 function amendOf(fact: MovementDraft, at: number): DraftOf<'amend'> {
   const { time: _time, ...content } = fact
   const update = { ...content, memo: hash(fact.key), stage: 'sealed' as const, block: sealedBlock(fact) }
-  return {
-    type: 'amend',
-    ...commonFields(fact, at),
-    key: fact.key,
-    of: fact.type,
-    was: 'k.1',
-    changed: ['memo'],
-    update,
-  }
+  return { type: 'amend', ...commonFields(fact, at), key: fact.key, of: fact.type, was: 'k.1', changed: ['memo'], update }
 }
 
 function sealOf([first, ...more]: readonly FactDraft[], at: number): DraftOf<'seal'> {

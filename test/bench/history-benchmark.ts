@@ -20,9 +20,7 @@ export async function benchmarkHistory(updates: number): Promise<void> {
     print(row({ ...noQuery, ...(await load.measureIdle(ALONE_MS)) }))
     for (const query of load.queries) print(row(await load.measureQuery(query, QUERY_MS)))
     print(row({ ...noQuery, ...(await load.measureIdle(ALONE_MS)) }))
-    print(
-      'messages: on the first page; requests: until a hundred have come, there are no more, or the bound is reached',
-    )
+    print('messages: on the first page; requests: until a hundred have come, there are no more, or the bound is reached')
     print('live: from the upstream to a listener; held: how long /healthz took, polled all the while')
     for (const path of ['/v1/events?format=ndjson', '/v1/events?format=ndjson&stage=sealed']) {
       const { lines, bytes, seconds, liveP99Ms, stallP99Ms } = await load.measureRead(path)
@@ -48,11 +46,7 @@ const noQuery = {
 
 const NAME_CHARS = 40
 const COLUMN_CHARS = 11
-const columns: readonly {
-  readonly name: string
-  readonly of: (figures: QueryFigures) => number
-  readonly digits: number
-}[] = [
+const columns: readonly { readonly name: string; readonly of: (figures: QueryFigures) => number; readonly digits: number }[] = [
   { name: 'answers', of: (figures) => figures.answers, digits: 0 },
   { name: 'median ms', of: (figures) => figures.medianMs, digits: 1 },
   { name: 'p99 ms', of: (figures) => figures.p99Ms, digits: 1 },

@@ -34,8 +34,7 @@ export function historyQueriesFor(
   const pages = selections.flatMap(([what, query]) =>
     (['asc', 'desc'] as const).flatMap((order) =>
       (['preconfirmed', 'sealed'] as const).map((stage): HistoryQuery => {
-        const [from, cursorParameter] =
-          order === 'asc' ? (['after', 'after'] as const) : (['before', 'before'] as const)
+        const [from, cursorParameter] = order === 'asc' ? (['after', 'after'] as const) : (['before', 'before'] as const)
         const parameters = query.replace('MIDDLE', `${from}=${epoch}.${middle}`)
         const path = `/v1/events?${parameters}&order=${order}&stage=${stage}`
         // The relay refuses a second `after`, so a query from the middle is not continued.
@@ -54,10 +53,6 @@ export function historyQueriesFor(
     { name: 'a key', paths: keys.map((key) => `/v1/events/${key}`), cursorParameter: null },
     { name: 'a token', paths: tokens.map(({ symbol }) => `/v1/tokenized-stocks/${symbol}`), cursorParameter: null },
     { name: 'one party', paths: [`/v1/events?types=transfer&party=${HOLDER}`], cursorParameter: 'after' },
-    {
-      name: 'a value that no update has',
-      paths: ['/v1/events?types=transfer&min_value=1000000000'],
-      cursorParameter: 'after',
-    },
+    { name: 'a value that no update has', paths: ['/v1/events?types=transfer&min_value=1000000000'], cursorParameter: 'after' },
   ]
 }

@@ -28,12 +28,7 @@ export type QueryResult = {
   readonly wrong: number
 }
 
-export type ReadResult = {
-  readonly done: 'read'
-  readonly lines: number
-  readonly bytes: number
-  readonly seconds: number
-}
+export type ReadResult = { readonly done: 'read'; readonly lines: number; readonly bytes: number; readonly seconds: number }
 
 /** The size of a page without a limit. */
 const MESSAGES_WANTED = 100

@@ -59,8 +59,7 @@ export class HistoryUnderLoad {
   /** Generates a tape with this many updates and starts a relay on it. Resolves when the relay is at rest. */
   static async open(updates: number): Promise<HistoryUnderLoad> {
     const began = performance.now()
-    let generated: { readonly tape: GeneratedTape; readonly tokens: readonly TokenName[]; readonly ms: number } | null =
-      null
+    let generated: { readonly tape: GeneratedTape; readonly tokens: readonly TokenName[]; readonly ms: number } | null = null
     const server = await openRelay(TOKENS, { TAPE_BOUND: String(updates) }, async (dir, { tokens: listed, head }) => {
       const from = performance.now()
       const tokens = listed.slice(0, TOKENS)

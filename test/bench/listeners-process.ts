@@ -173,12 +173,7 @@ const request = (kind: StreamKind, path: string): string => {
   const lines =
     kind === 'sse'
       ? ['accept: text/event-stream']
-      : [
-          'upgrade: websocket',
-          'connection: upgrade',
-          'sec-websocket-version: 13',
-          'sec-websocket-key: c3RvY2t0YXBlIGJlbmNoLg==',
-        ]
+      : ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: c3RvY2t0YXBlIGJlbmNoLg==']
   return `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines.join('\r\n')}\r\n\r\n`
 }
 

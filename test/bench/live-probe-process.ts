@@ -82,6 +82,4 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-serveCommands<ProbeCommand, ProbeReply>(async (command) =>
-  command.do === 'listen' ? listen(command.port) : summarize(),
-)
+serveCommands<ProbeCommand, ProbeReply>(async (command) => (command.do === 'listen' ? listen(command.port) : summarize()))

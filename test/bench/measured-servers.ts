@@ -37,17 +37,10 @@ const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta
 const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
 
 /** Puts a tape into the relay's data folder before it starts. */
-type FillTape = (
-  dir: string,
-  upstream: { readonly tokens: readonly TokenName[]; readonly head: number },
-) => Promise<void>
+type FillTape = (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>
 
 /** The relay with a chain behind it whose transfers are spread over this many tokens. */
-export async function openRelay(
-  tokens: number,
-  settings: NodeJS.ProcessEnv = {},
-  fill?: FillTape,
-): Promise<MeasuredServer> {
+export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}, fill?: FillTape): Promise<MeasuredServer> {
   const traffic = openTraffic()
   const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens })
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
@@ -83,21 +76,13 @@ async function fetchTokenNames(url: string): Promise<readonly TokenName[]> {
 /** The newest block of a chain. */
 async function fetchHead(rpcUrl: string): Promise<number> {
   const request = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] }
-  const requestOptions = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(request),
-  }
+  const requestOptions = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request) }
   const { result } = (await (await fetch(rpcUrl, requestOptions)).json()) as { result: { number: string } }
   return Number(result.number)
 }
 
 /** A peer that sends messages recorded from the relay. */
-export async function openPeer(
-  name: Exclude<ServerName, 'relay'>,
-  kind: StreamKind,
-  sample: Sample,
-): Promise<MeasuredServer> {
+export async function openPeer(name: Exclude<ServerName, 'relay'>, kind: StreamKind, sample: Sample): Promise<MeasuredServer> {
   const traffic = openTraffic()
   const server = new PinnedProcess('server', commandOf(name, kind, sample))
   const [, port, fed] = await server.waitForOutput(/listens on (\d+), is fed on (\d+)/)
@@ -122,9 +107,8 @@ const fanOutPath = (): string => join(fanOutDir ?? '', 'floor')
 export async function buildMinimalFanOut(): Promise<boolean> {
   fanOutDir = await mkdtemp(join(tmpdir(), 'stocktape-floor-'))
   return (
-    spawnSync('cc', ['-O2', '-o', fanOutPath(), pathOf('minimal-fan-out.c')], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    }).status === 0
+    spawnSync('cc', ['-O2', '-o', fanOutPath(), pathOf('minimal-fan-out.c')], { stdio: ['ignore', 'ignore', 'inherit'] }).status ===
+    0
   )
 }
 

@@ -30,11 +30,7 @@ export function stampAt(bytes: Buffer, from: number, to: number, guess: number):
 
 /** Compares enough bytes to tell a stamp from anything else in a message. */
 const isStamp = (bytes: Buffer, at: number): boolean =>
-  bytes[at] === 0x22 &&
-  bytes[at + 1] === 0x74 &&
-  bytes[at + 2] === 0x6f &&
-  bytes[at + 3] === 0x22 &&
-  bytes[at + 31] === 0x30
+  bytes[at] === 0x22 && bytes[at + 1] === 0x74 && bytes[at + 2] === 0x6f && bytes[at + 3] === 0x22 && bytes[at + 31] === 0x30
 
 export const stampTime = (bytes: Buffer, at: number): number => parseDigits(bytes, at + TIME_AT, TIME_DIGITS)
 

@@ -52,8 +52,7 @@ export class PinnedProcess {
     for (;;) {
       const found = pattern.exec(this.#output)
       if (found) return found
-      if (this.#child.exitCode !== null)
-        throw new Error(`${this.#child.spawnargs.join(' ')} ended early: ${this.#output}`)
+      if (this.#child.exitCode !== null) throw new Error(`${this.#child.spawnargs.join(' ')} ended early: ${this.#output}`)
       await Promise.race([once(this.#child.stdout ?? this.#child, 'data'), this.#ended])
     }
   }
@@ -80,17 +79,9 @@ export class PinnedProcess {
 }
 
 /** A script that runs one command after the other and reports on each. */
-export class PinnedWorker<
-  Order extends { readonly do: string },
-  Report extends { readonly done: string },
-> extends PinnedProcess {
+export class PinnedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> extends PinnedProcess {
   constructor(script: string) {
-    super('world', [process.execPath, fileURLToPath(new URL(script, import.meta.url))], {}, [
-      'ignore',
-      'inherit',
-      'inherit',
-      'ipc',
-    ])
+    super('world', [process.execPath, fileURLToPath(new URL(script, import.meta.url))], {}, ['ignore', 'inherit', 'inherit', 'ipc'])
   }
 
   async command<Name extends Order['do'] & Report['done']>(

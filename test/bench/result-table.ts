@@ -32,11 +32,7 @@ export function ratioOf(
   const spread = ratios.length > 1 ? `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})` : ''
   const skippedRounds = rounds.length - inTime.length
   const note =
-    skippedRounds === rounds.length
-      ? ' *'
-      : skippedRounds > 0
-        ? ` without ${skippedRounds} of ${rounds.length} rounds`
-        : ''
+    skippedRounds === rounds.length ? ' *' : skippedRounds > 0 ? ` without ${skippedRounds} of ${rounds.length} rounds` : ''
   return `${median(ratios).toFixed(2).padStart(6)} ${spread}${note}`
 }
 
@@ -58,8 +54,7 @@ const columns: readonly Column[] = [
 const NAME_CHARS = 24
 const COLUMN_CHARS = 13
 
-export const head = (): string =>
-  ''.padEnd(NAME_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join('')
+export const head = (): string => ''.padEnd(NAME_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join('')
 
 /** One line: the medians of these rounds. */
 export const row = (name: string, rounds: readonly Figures[]): string =>

@@ -78,9 +78,7 @@ print(
     : 'Processes are not pinned to cores: taskset or a second core is missing.',
 )
 
-print(
-  `Load of the machine before: ${formatNumber(loadavg()[0] ?? 0, 1)}. Other programs that run now affect the results.`,
-)
+print(`Load of the machine before: ${formatNumber(loadavg()[0] ?? 0, 1)}. Other programs that run now affect the results.`)
 if (listeners + RESERVED_FILES > filesBound()) {
   print(`Only ${filesBound()} files may be open: raise the limit (ulimit -n), or use fewer --listeners.`)
   process.exit(2)

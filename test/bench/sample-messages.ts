@@ -1,12 +1,7 @@
 import { nowMicros, timeAsAddress } from './message-stamp.ts'
 
 /** A transfer and a seal as the relay sent them, and whether its streams are chunked: peers send the same. */
-export type Sample = {
-  readonly transfer: string
-  readonly seal: string
-  readonly id: string
-  readonly isChunked: boolean
-}
+export type Sample = { readonly transfer: string; readonly seal: string; readonly id: string; readonly isChunked: boolean }
 /** How a peer is fed: JSON lines that it frames itself, or the exact bytes to send. */
 export type FeedFormat = 'lines' | 'ws' | 'sse'
 

@@ -15,11 +15,7 @@ const long = `{"type":"long","text":"${'x'.repeat(70_000)}"}`
 const messages = [sample.transfer, '{}', sealMessage(sample, 20), long, sample.transfer]
 
 /** The messages found when the bytes come in two pieces, or one by one. */
-function readMessages(
-  bytes: Buffer,
-  cuts: readonly number[],
-  readerOf: (onMessage: OnMessage) => BufferReader,
-): readonly string[] {
+function readMessages(bytes: Buffer, cuts: readonly number[], readerOf: (onMessage: OnMessage) => BufferReader): readonly string[] {
   const received: string[] = []
   const reader = readerOf((lent, from, to) => received.push(lent.toString('utf8', from, to)))
   const lent = Buffer.alloc(bytes.length + 1)
@@ -35,9 +31,7 @@ function readMessages(
 
 /** Every offset near the beginning and the end, and some between. */
 const cutPositions = (bytes: Buffer): readonly number[] =>
-  Array.from({ length: bytes.length + 1 }, (_, at) => at).filter(
-    (at) => at < 1_500 || at > bytes.length - 200 || at % 997 === 0,
-  )
+  Array.from({ length: bytes.length + 1 }, (_, at) => at).filter((at) => at < 1_500 || at > bytes.length - 200 || at % 997 === 0)
 const everyPosition = (bytes: Buffer): readonly number[] => Array.from({ length: bytes.length }, (_, at) => at)
 
 const asEvents = (events: readonly string[]) => events.map((message) => `id: ${sample.id}\ndata: ${message}\n\n`)

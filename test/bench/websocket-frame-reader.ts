@@ -53,8 +53,7 @@ export class LentFrameReader implements BufferReader {
     while (at < to) {
       const size = frameBytes(this.#buffered, 0, this.#bufferedBytes)
       const wanted = Number.isFinite(size) ? size : this.#bufferedBytes + 1
-      if (this.#buffered.length < wanted)
-        this.#buffered = Buffer.concat([this.#buffered.subarray(0, this.#bufferedBytes)], wanted)
+      if (this.#buffered.length < wanted) this.#buffered = Buffer.concat([this.#buffered.subarray(0, this.#bufferedBytes)], wanted)
       const taken = bytes.copy(this.#buffered, this.#bufferedBytes, at, Math.min(to, at + wanted - this.#bufferedBytes))
       at += taken
       this.#bufferedBytes += taken

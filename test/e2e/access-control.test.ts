@@ -45,10 +45,7 @@ describe('a list of API keys', () => {
     for (const headers of wrong) {
       const answer = await fetchDocumented(url, { headers })
       expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-      expect(answer).toMatchObject({
-        status: 401,
-        json: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] },
-      })
+      expect(answer).toMatchObject({ status: 401, json: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] } })
       expect((await (await listenWithHeaders(stack, headers)).closed).code).toBe(4003)
     }
     expect((await fetchDocumented(`${stack.relay.url}/healthz`)).status).toBe(200)

@@ -18,18 +18,13 @@ describe('listeners of one address', () => {
     expect(await third.closed).toEqual({ code: 4102, reason: 'too_many_connections' })
     expect(messageTypesOf(third.received)).toEqual(['bye'])
     const other = await fetchDocumented(url)
-    expect(other).toMatchObject({
-      status: 429,
-      json: { code: 429, details: [{ '@type': 'stocktape/too_many_connections' }] },
-    })
+    expect(other).toMatchObject({ status: 429, json: { code: 429, details: [{ '@type': 'stocktape/too_many_connections' }] } })
     expect(Number(other.headers.get('retry-after'))).toBeGreaterThan(0)
     const browser = await fetchDocumented(url, { headers: { accept: 'text/event-stream' } })
     expect(browser.status).toBe(200)
     expect(browser.text).toMatch(/^retry: 30000$/m)
     first.close()
-    while (
-      !(await fetchDocumented(`${stack.relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="sse"} 0')
-    );
+    while (!(await fetchDocumented(`${stack.relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="sse"} 0'));
     await waitUntilLive(listenNdjson(url))
   })
 

@@ -49,12 +49,7 @@ describe.each([
     devnet.seal()
     const after = transferToken(devnet)
     await waitForMovement(listener, after)
-    expect([before, first, second, after].map((hash) => lastMovementOf(listener, hash))).toEqual([
-      '1 1',
-      '1 1',
-      '2 2',
-      '2 2',
-    ])
+    expect([before, first, second, after].map((hash) => lastMovementOf(listener, hash))).toEqual(['1 1', '1 1', '2 2', '2 2'])
     const { number } = devnet.seal()
     await waitForSealAt(listener, number)
     devnet.reorg(2, [split], [split])
@@ -87,11 +82,7 @@ describe.each([
     }
     expect(moves.map((hash) => lastMovementOf(listener, hash))).toEqual(['1 1', '1 1', '2 2', '2 2'])
     const published = tapeUpdatesOf(listener).flatMap((update) =>
-      update.type === 'multiplier'
-        ? [`${update.phase} by ${update.source}`]
-        : 'shares' in update
-          ? [update.shares]
-          : [],
+      update.type === 'multiplier' ? [`${update.phase} by ${update.source}`] : 'shares' in update ? [update.shares] : [],
     )
     expect(published).toEqual(['scheduled by log', '1', '1', 'effective by clock', '2', '2'])
   })
@@ -108,9 +99,7 @@ it('a split that was never pushed is found in its block, and later movements are
   devnet.seal()
   await listener.until(() => lastMovementOf(listener, moved) === '2 2', 'the amended movement')
   expect(listener.messagesOf('multiplier')).toMatchObject([{ late: true, stage: 'sealed', to: '2' }])
-  expect(listener.messagesOf('amend')).toMatchObject([
-    { changed: ['multiplier', 'shares'], update: { stage: 'sealed' } },
-  ])
+  expect(listener.messagesOf('amend')).toMatchObject([{ changed: ['multiplier', 'shares'], update: { stage: 'sealed' } }])
 })
 
 it('a split that happens during an outage is published between the movements before and after it', async () => {
@@ -148,18 +137,11 @@ it('a dividend, a seizure, a pause and a rename are published, and the old name 
   devnet.issuer.rename({ symbol: 'TSLAc', to: 'TSLXc' })
   devnet.makeFlashblock()
   devnet.seal()
-  expect(await listener.waitFor('action')).toMatchObject({
-    action_id: 'div-1',
-    keys: [listener.messagesOf('multiplier')[0]?.key],
-  })
+  expect(await listener.waitFor('action')).toMatchObject({ action_id: 'div-1', keys: [listener.messagesOf('multiplier')[0]?.key] })
   expect(listener.messagesOf('multiplier')).toMatchObject([{ to: '1.25', source: 'log' }])
   expect(await listener.waitFor('seize')).toMatchObject({ memo, amount: '1' })
   expect(await listener.waitFor('pause')).toMatchObject({ paused: ['TRANSFER'], source: 'log' })
-  expect(await listener.waitFor('token')).toMatchObject({
-    symbol: 'TSLXc',
-    changed: ['symbol'],
-    before: { symbol: 'TSLAc' },
-  })
+  expect(await listener.waitFor('token')).toMatchObject({ symbol: 'TSLXc', changed: ['symbol'], before: { symbol: 'TSLAc' } })
   await listener.waitFor('seal', ({ types }) => types.includes('seize'))
   const other = await listenNdjson(`${relay.url}/v1/stream?symbols=tsla`)
   expect(await other.waitFor('snapshot')).toMatchObject({ symbol: 'TSLXc', paused: ['TRANSFER'] })

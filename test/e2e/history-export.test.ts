@@ -13,9 +13,7 @@ async function openStackWithTape(
   settings: Record<string, string> = {},
 ): Promise<TestStack & { readonly published: readonly string[] }> {
   const stack = await openTestStack(settings)
-  const listener = await closeAfterTest(
-    listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&since=start&snapshot=false`),
-  )
+  const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&since=start&snapshot=false`))
   transfer(stack, 'AAPLc', 3)
   await listener.until(() => listener.messagesOf('transfer').length === 3)
   return { ...stack, published: tapeTexts(listener) }
@@ -108,10 +106,7 @@ describe('history as NDJSON', () => {
   ])('is refused with the error of a page: %s', async (query, code, reason) => {
     const { relay } = await openTestStack()
     for (const method of ['GET', 'HEAD']) {
-      const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events?${query}`, {
-        method,
-        headers: ndjson,
-      })
+      const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events?${query}`, { method, headers: ndjson })
       expect([status, headers.get('content-type')]).toEqual([code, 'application/json'])
       expect(headers.get('access-control-allow-origin')).toBe('*')
       if (method === 'GET') expect(json).toMatchObject({ code, details: [{ '@type': `stocktape/${reason}` }] })

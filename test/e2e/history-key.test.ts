@@ -96,9 +96,7 @@ describe('one fact', () => {
     devnet.makeFlashblock()
     devnet.seal()
     await listener.waitFor('retract', ({ key, reason }) => key === removed && reason === 'reorg')
-    const { keys: later } = await listener.waitFor('seal', (seal) =>
-      seal.keys.some((key) => key.includes(hash) && key !== removed),
-    )
+    const { keys: later } = await listener.waitFor('seal', (seal) => seal.keys.some((key) => key.includes(hash) && key !== removed))
     expect(await fetchFact(stack, removed)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, removed) })
     const again = later.find((key) => key.includes(hash)) ?? ''
     expect(await fetchFact(stack, again)).toMatchObject({ stage: 'sealed', texts: textsAbout(listener, again) })
@@ -144,9 +142,7 @@ describe('one fact', () => {
   it('that was never published is unknown, however large its numbers are', async () => {
     const { relay } = await openTestStack()
     for (const block of ['0', '7', '9'.repeat(40)]) {
-      const { status, json } = await fetchDocumented(
-        `${relay.url}/v1/events/${block}-0x${'a'.repeat(64)}-${'9'.repeat(20)}`,
-      )
+      const { status, json } = await fetchDocumented(`${relay.url}/v1/events/${block}-0x${'a'.repeat(64)}-${'9'.repeat(20)}`)
       expect(status).toBe(404)
       expect(json).toMatchObject({ code: 404, details: [{ '@type': 'stocktape/unknown_key' }] })
     }

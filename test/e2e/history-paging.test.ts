@@ -13,9 +13,7 @@ const LIMITS = [7, 1, 20, 2, 100, 3, 1_000]
 async function openBusyRelay(query: string) {
   const devnet = await openDevnet({ blockMs: 100, flashblockMs: 20, transactionsPerFlashblock: 4, safeDepth: 2 })
   const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
-  const listener = await closeAfterTest(
-    listenNdjson(`${relay.url}/v1/stream?${query}&since=start&format=ndjson&snapshot=false`),
-  )
+  const listener = await closeAfterTest(listenNdjson(`${relay.url}/v1/stream?${query}&since=start&format=ndjson&snapshot=false`))
   const waitForUpdates = async (count: number) => {
     const goal = tapeTexts(listener).length + count
     await listener.until(() => tapeTexts(listener).length >= goal)
@@ -24,44 +22,33 @@ async function openBusyRelay(query: string) {
   return { relay, listener, waitForUpdates }
 }
 
-const queries = [
-  'symbols=*&types=*',
-  'symbols=*&stage=sealed',
-  'symbols=AAPLc,TSLAc,NVDAc&types=transfer,mint,burn&min_value=500',
-]
+const queries = ['symbols=*&types=*', 'symbols=*&stage=sealed', 'symbols=AAPLc,TSLAc,NVDAc&types=transfer,mint,burn&min_value=500']
 
 describe('history that is read while the tape grows', () => {
-  it.each(queries)(
-    'has each message exactly once, in pages of any size, as NDJSON and as a stream: %s',
-    async (query) => {
-      const { relay, listener, waitForUpdates } = await openBusyRelay(query)
-      let pageCount = 0
-      const path = `/v1/events?${query}`
-      const pages = await readAllPages({ relay }, `${path}&limit=5`, async (url) => {
-        url.searchParams.set('limit', String(LIMITS[pageCount % LIMITS.length]))
-        pageCount += 1
-        await waitForUpdates(UPDATES_BETWEEN_PAGES)
-      })
-      expect([pageCount > 2, pages.length > UPDATES_BEFORE]).toEqual([true, true])
-      const { length } = pages
-      await listener.until(() => tapeTexts(listener).length >= length)
-      const published = tapeTexts(listener).slice(0, length)
-      expect(pages).toEqual(published)
-      expect((await readLines({ relay }, `${path}&format=ndjson`)).slice(0, length)).toEqual(published)
-      const end = JSON.parse(published.at(-1) ?? '').id
-      expect(await readLines({ relay }, `${path}&format=ndjson&before=${end}`)).toEqual(published.slice(0, -1))
-      expect(await readLines({ relay }, `${path}&format=ndjson&order=desc&until=${end}`)).toEqual(
-        published.slice(0, -1).toReversed(),
-      )
-      const back = await readAllPages({ relay }, `${path}&order=desc&limit=30`, () =>
-        waitForUpdates(UPDATES_BETWEEN_PAGES),
-      )
-      const newest = back[0] ?? ''
-      await listener.until(() => tapeTexts(listener).includes(newest))
-      const known = tapeTexts(listener)
-      expect(back).toEqual(known.slice(0, known.indexOf(newest) + 1).toReversed())
-    },
-  )
+  it.each(queries)('has each message exactly once, in pages of any size, as NDJSON and as a stream: %s', async (query) => {
+    const { relay, listener, waitForUpdates } = await openBusyRelay(query)
+    let pageCount = 0
+    const path = `/v1/events?${query}`
+    const pages = await readAllPages({ relay }, `${path}&limit=5`, async (url) => {
+      url.searchParams.set('limit', String(LIMITS[pageCount % LIMITS.length]))
+      pageCount += 1
+      await waitForUpdates(UPDATES_BETWEEN_PAGES)
+    })
+    expect([pageCount > 2, pages.length > UPDATES_BEFORE]).toEqual([true, true])
+    const { length } = pages
+    await listener.until(() => tapeTexts(listener).length >= length)
+    const published = tapeTexts(listener).slice(0, length)
+    expect(pages).toEqual(published)
+    expect((await readLines({ relay }, `${path}&format=ndjson`)).slice(0, length)).toEqual(published)
+    const end = JSON.parse(published.at(-1) ?? '').id
+    expect(await readLines({ relay }, `${path}&format=ndjson&before=${end}`)).toEqual(published.slice(0, -1))
+    expect(await readLines({ relay }, `${path}&format=ndjson&order=desc&until=${end}`)).toEqual(published.slice(0, -1).toReversed())
+    const back = await readAllPages({ relay }, `${path}&order=desc&limit=30`, () => waitForUpdates(UPDATES_BETWEEN_PAGES))
+    const newest = back[0] ?? ''
+    await listener.until(() => tapeTexts(listener).includes(newest))
+    const known = tapeTexts(listener)
+    expect(back).toEqual(known.slice(0, known.indexOf(newest) + 1).toReversed())
+  })
 
   it('continues after the last line, and can be split by time', async () => {
     const { relay, listener } = await openBusyRelay('symbols=*&types=*')

@@ -12,9 +12,7 @@ describe('history', () => {
   it('has the bytes of the stream page by page, in both views', async () => {
     const stack = await openTestStack()
     for (const query of ['symbols=*&types=*', 'symbols=AAPLc,TSLAc', 'symbols=*&stage=sealed']) {
-      const listener = await closeAfterTest(
-        listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false&since=start`),
-      )
+      const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false&since=start`))
       const before = listener.messagesOf('seal').length
       transfer(stack, 'AAPLc', 3)
       transfer(stack, 'TSLAc', 2)
@@ -35,9 +33,7 @@ describe('history', () => {
     const { text, json } = await fetchDocumented(`${stack.relay.url}/v1/events?types=transfer&order=desc&limit=2`)
     const page = EventsPage.parse(json)
     expect(pageTexts(text, page)).toEqual(tapeTexts(listener).slice(1).toReversed())
-    const rest = await fetchDocumented(
-      `${stack.relay.url}/v1/events?types=transfer&order=desc&limit=2&before=${page.next}`,
-    )
+    const rest = await fetchDocumented(`${stack.relay.url}/v1/events?types=transfer&order=desc&limit=2&before=${page.next}`)
     expect(rest.json).toMatchObject({ events: [tapeUpdatesOf(listener)[0]], next: null })
   })
 
@@ -115,54 +111,55 @@ describe('a gap after a too long replay', () => {
     'symbols=AAPLc&stage=sealed&types=transfer&min_value=1000',
   ]
 
-  it.each(
-    Object.entries(transports).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)),
-  )('has a backfill link whose pages and lines complete the live updates: %s, %s', async (_, query, open) => {
-    const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
-    const all = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
-    const uninterrupted = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false`))
-    const { id: start } = await uninterrupted.waitFor('live')
-    const transfers = () => all.messagesOf('transfer').length
-    /** Transfers of two tokens and sizes in one sealed block; resolves once all seals are published. */
-    const round = async () => {
-      const before = all.messagesOf('seal').length
-      for (const symbol of ['AAPLc', 'TSLAc']) {
-        transfer(stack, symbol, 3)
-        transfer(stack, symbol, 3, 500_000_000n)
+  it.each(Object.entries(transports).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)))(
+    'has a backfill link whose pages and lines complete the live updates: %s, %s',
+    async (_, query, open) => {
+      const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
+      const all = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
+      const uninterrupted = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false`))
+      const { id: start } = await uninterrupted.waitFor('live')
+      const transfers = () => all.messagesOf('transfer').length
+      /** Transfers of two tokens and sizes in one sealed block; resolves once all seals are published. */
+      const round = async () => {
+        const before = all.messagesOf('seal').length
+        for (const symbol of ['AAPLc', 'TSLAc']) {
+          transfer(stack, symbol, 3)
+          transfer(stack, symbol, 3, 500_000_000n)
+        }
+        stack.devnet.seal()
+        await all.until(() => all.messagesOf('seal').length >= before + 2)
       }
-      stack.devnet.seal()
-      await all.until(() => all.messagesOf('seal').length >= before + 2)
-    }
-    await round()
-    // In the sealed view these are unsealed where the stream continues, so they arrive live.
-    transfer(stack, 'AAPLc', 2, 900_000_000n)
-    await all.until(() => transfers() === 14)
-    const back = await closeAfterTest(open(stack, `${query}&snapshot=false&since=${start}`))
-    const gap = await back.waitFor('gap')
-    expect(gap).toMatchObject({ reason: 'long', from: start })
-    expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.to })
-    // The tape grows while the gap is read, with a seal and with more transfers.
-    let readPages = 0
-    const between = async () => {
-      readPages += 1
-      const before = transfers()
-      if (readPages === 2) stack.devnet.seal()
-      transfer(stack, 'AAPLc', 1, 700_000_000n)
-      await all.until(() => transfers() > before)
-    }
-    const missed = await readAllPages(stack, `${gap.backfill}&limit=3`, between)
-    expect([readPages > 0, missed.length > REPLAY_BOUND]).toEqual([true, true])
-    expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
-    await round()
-    expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
-    // Every selection receives the seal of what it received.
-    const last = all.messagesOf('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
-    const updatesOf = async (listener: TestListener) => {
-      await listener.waitFor('seal', ({ id }) => id === last)
-      return tapeTexts(listener).slice(0, tapeUpdatesOf(listener).findIndex(({ id }) => id === last) + 1)
-    }
-    expect([...missed, ...(await updatesOf(back))]).toEqual(await updatesOf(uninterrupted))
-  })
+      await round()
+      // In the sealed view these are unsealed where the stream continues, so they arrive live.
+      transfer(stack, 'AAPLc', 2, 900_000_000n)
+      await all.until(() => transfers() === 14)
+      const back = await closeAfterTest(open(stack, `${query}&snapshot=false&since=${start}`))
+      const gap = await back.waitFor('gap')
+      expect(gap).toMatchObject({ reason: 'long', from: start })
+      expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.to })
+      // The tape grows while the gap is read, with a seal and with more transfers.
+      let readPages = 0
+      const between = async () => {
+        readPages += 1
+        const before = transfers()
+        if (readPages === 2) stack.devnet.seal()
+        transfer(stack, 'AAPLc', 1, 700_000_000n)
+        await all.until(() => transfers() > before)
+      }
+      const missed = await readAllPages(stack, `${gap.backfill}&limit=3`, between)
+      expect([readPages > 0, missed.length > REPLAY_BOUND]).toEqual([true, true])
+      expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
+      await round()
+      expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
+      // Every selection receives the seal of what it received.
+      const last = all.messagesOf('seal').findLast(({ symbol }) => symbol === 'AAPLc')?.id
+      const updatesOf = async (listener: TestListener) => {
+        await listener.waitFor('seal', ({ id }) => id === last)
+        return tapeTexts(listener).slice(0, tapeUpdatesOf(listener).findIndex(({ id }) => id === last) + 1)
+      }
+      expect([...missed, ...(await updatesOf(back))]).toEqual(await updatesOf(uninterrupted))
+    },
+  )
 
   it('is backfilled by address, since a token may be renamed meanwhile', async () => {
     const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })

@@ -22,8 +22,7 @@ const TOPIC = `0x${'77'.repeat(32)}` as const
 /** Opens a listener that closes with the test. */
 const sse = (stack: TestStack, path: string, headers: Record<string, string> = {}): Promise<TestListener> =>
   closeAfterTest(listenSse(`${stack.relay.url}${path}`, headers))
-const ndjson = (stack: TestStack, path: string): Promise<TestListener> =>
-  closeAfterTest(listenNdjson(`${stack.relay.url}${path}`))
+const ndjson = (stack: TestStack, path: string): Promise<TestListener> => closeAfterTest(listenNdjson(`${stack.relay.url}${path}`))
 
 /** The first text of a stream, up to the chunk that matches. */
 const firstText = async (url: string, pattern: RegExp, headers: Record<string, string> = {}) => {
@@ -69,16 +68,8 @@ describe('a stream', () => {
       'transfer',
       'transfer',
     ])
-    expect(listener.messagesOf('hello')[0]).toMatchObject({
-      protocol: 'stocktape.v1',
-      chain_id: stack.devnet.chainId,
-      demo: false,
-    })
-    expect(listener.messagesOf('subscribed')[0]).toMatchObject({
-      symbols: ['AAPLc', 'TSLAc'],
-      rejected: [],
-      resume: 'none',
-    })
+    expect(listener.messagesOf('hello')[0]).toMatchObject({ protocol: 'stocktape.v1', chain_id: stack.devnet.chainId, demo: false })
+    expect(listener.messagesOf('subscribed')[0]).toMatchObject({ symbols: ['AAPLc', 'TSLAc'], rejected: [], resume: 'none' })
     expect(last.id).toBe(published.at(-1)?.id)
   })
 
@@ -94,9 +85,7 @@ describe('a stream', () => {
       expect(event).toBeUndefined()
     }
     expect(listener.messagesOf('subscribed')[0]?.id).toBe(hello.id)
-    expect(listener.messagesOf('snapshot').map(({ id }) => id)).toEqual(
-      listener.messagesOf('snapshot').map(() => hello.id),
-    )
+    expect(listener.messagesOf('snapshot').map(({ id }) => id)).toEqual(listener.messagesOf('snapshot').map(() => hello.id))
     expect(listener.messagesOf('snapshot').length).toBe(stack.devnet.tokens.length)
     expect(tapeUpdatesOf(listener).map(({ id }) => sequenceOf(id))).toEqual(
       tapeUpdatesOf(listener)
@@ -157,15 +146,9 @@ describe('a stream', () => {
       for (const line of text.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('type')
     }
     const accepts = async (accept: string) =>
-      (await fetchDocumented(`${url}/v1/stream/AAPLc`, { method: 'HEAD', headers: { accept } })).headers.get(
-        'content-type',
-      )
+      (await fetchDocumented(`${url}/v1/stream/AAPLc`, { method: 'HEAD', headers: { accept } })).headers.get('content-type')
     expect(await accepts('application/X-NDJSON')).toMatch(/ndjson/)
-    for (const other of [
-      'text/html, application/x-ndjson;q=0',
-      'text/event-stream, application/x-ndjson;q=0.1',
-      '*/*',
-    ]) {
+    for (const other of ['text/html, application/x-ndjson;q=0', 'text/event-stream, application/x-ndjson;q=0.1', '*/*']) {
       expect(await accepts(other)).toMatch(/event-stream/)
     }
     transfer(stack)
@@ -222,8 +205,7 @@ describe('the selection of a stream', () => {
     )
     for (const listener of listeners) await listener.waitFor('live')
     const share = 100_000_000n
-    const give = (symbol: string, raw: bigint, to?: string) =>
-      stack.devnet.transfer({ symbol, raw, ...(to ? { to } : {}) })
+    const give = (symbol: string, raw: bigint, to?: string) => stack.devnet.transfer({ symbol, raw, ...(to ? { to } : {}) })
     give('AAPLc', 1n * share)
     give('AAPLc', 1n * share, PARTY)
     give('AAPLc', (105n * share) / 10n)
@@ -248,10 +230,7 @@ describe('the selection of a stream', () => {
 
   it('rejects an unknown symbol and serves the others', async () => {
     const stack = await openTestStack()
-    const listener = await sse(
-      stack,
-      '/v1/stream?symbols=APPL,isin:us88160r1014,0xB200000000000000000000C2E324D24D7EECD1FB',
-    )
+    const listener = await sse(stack, '/v1/stream?symbols=APPL,isin:us88160r1014,0xB200000000000000000000C2E324D24D7EECD1FB')
     expect(await listener.waitFor('subscribed')).toMatchObject({
       symbols: ['AAPLc', 'TSLAc'],
       rejected: [{ symbol: 'APPL', reason: 'unknown_symbol', suggest: ['AAPLc'] }],
@@ -451,10 +430,7 @@ describe('a stream route', () => {
     const head = await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })
     expect(head).toMatchObject({ status: 200, text: '' })
     expect(head.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-    expect(await fetchDocumented(`${relay.url}/v1/stream/APPL`, { method: 'HEAD' })).toMatchObject({
-      status: 404,
-      text: '',
-    })
+    expect(await fetchDocumented(`${relay.url}/v1/stream/APPL`, { method: 'HEAD' })).toMatchObject({ status: 404, text: '' })
   })
 
   it('is a 503 before the first list', async () => {
@@ -494,10 +470,7 @@ describe('a selection over SELECTIONS_BOUND', () => {
     await listener.waitFor('live')
     const url = `${stack.relay.url}/v1/stream/AAPLc?min_value=2`
     const other = await fetchDocumented(url)
-    expect(other).toMatchObject({
-      status: 429,
-      json: { code: 429, details: [{ '@type': 'stocktape/too_many_selections' }] },
-    })
+    expect(other).toMatchObject({ status: 429, json: { code: 429, details: [{ '@type': 'stocktape/too_many_selections' }] } })
     expect(Number(other.headers.get('retry-after'))).toBeGreaterThan(0)
     const browser = await fetchDocumented(url, { headers: { accept: 'text/event-stream' } })
     expect(browser.text).toMatch(/^retry: 30000$/m)
@@ -533,9 +506,7 @@ describe('a listener that reads too slowly', () => {
     expect(bye).toMatchObject({ reason: 'too_slow', id: expect.any(String), retry_ms: expect.any(Number) })
     const resumed = await sse(stack, `/v1/stream/AAPLc?types=log&since=${bye.id}`)
     await resumed.waitFor('live')
-    expect([...published, ...tapeUpdatesOf(resumed).map(({ id }) => id)]).toEqual(
-      tapeUpdatesOf(other).map(({ id }) => id),
-    )
+    expect([...published, ...tapeUpdatesOf(resumed).map(({ id }) => id)]).toEqual(tapeUpdatesOf(other).map(({ id }) => id))
     expect(tapeUpdatesOf(resumed).length).toBeGreaterThan(0)
   })
 })

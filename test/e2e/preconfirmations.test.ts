@@ -36,9 +36,7 @@ describe('a pre-confirmation', () => {
       { symbol: 'TSLAc', reason: 'not_sealed', block: { hash: block.hash } },
       {},
     ])
-    expect(listener.messagesOf('transfer').filter(({ late }) => late)).toMatchObject([
-      { symbol: 'NVDAc', stage: 'sealed' },
-    ])
+    expect(listener.messagesOf('transfer').filter(({ late }) => late)).toMatchObject([{ symbol: 'NVDAc', stage: 'sealed' }])
     expect(listener.messagesOf('seal').map(({ symbol, late_keys }) => [symbol, late_keys.length])).toEqual([
       ['AAPLc', 0],
       ['NVDAc', 1],
@@ -94,9 +92,7 @@ describe('a pre-confirmation', () => {
       }
       await waitForAllSealed(listener, devnet, begin)
       devnet.reorg(depth, removed)
-      await listener.until(
-        () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
-      )
+      await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
       await waitForAllSealed(listener, devnet, begin)
       const retracted = listener.messagesOf('retract').filter(({ reason }) => reason === 'reorg')
       expect(new Set(retracted.map(({ key }) => key.split('-')[1]))).toEqual(new Set(removed))
@@ -113,18 +109,11 @@ describe('finality', () => {
     devnet.seal()
     devnet.seal()
     const { number } = devnet.seal()
-    const safe = await listener.waitFor(
-      'finality',
-      ({ stage, block }) => stage === 'safe' && block.number === number - 2,
-    )
+    const safe = await listener.waitFor('finality', ({ stage, block }) => stage === 'safe' && block.number === number - 2)
     expect(safe.block.hash).toBe(devnet.chain.block(number - 2)?.hash)
     await listener.waitFor('finality', ({ stage, block }) => stage === 'finalized' && block.number === number - 4)
     const late = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*`))
-    expect((await late.waitFor('hello')).head).toMatchObject({
-      sealed: number,
-      safe: number - 2,
-      finalized: number - 4,
-    })
+    expect((await late.waitFor('hello')).head).toMatchObject({ sealed: number, safe: number - 2, finalized: number - 4 })
   })
 })
 
@@ -209,10 +198,7 @@ describe('an upstream with every fault', () => {
       [reconnecting, () => [...pieces, ...reconnecting.messages]],
     ] as const) {
       await waitForAllSealed(listener, devnet, begin, received)
-      await listener.until(
-        () => keysInState(received(), 'sealed').join() === sealedKeys.join(),
-        'exactly what is sealed',
-      )
+      await listener.until(() => keysInState(received(), 'sealed').join() === sealedKeys.join(), 'exactly what is sealed')
       expect(keysInState(received(), 'preconfirmed')).toEqual([])
       expect(listener.messagesOf('hole')).toEqual([])
     }

@@ -39,12 +39,8 @@ async function openRealNode(hasSocket: boolean, record: Record<string, unknown> 
   return { anvil, relay, listener }
 }
 
-const sealed = (
-  anvil: Anvil,
-  functionName: 'mint' | 'transfer' | 'approve',
-  to: typeof ALICE | typeof BOB,
-  raw: bigint,
-) => anvil.send({ functionName, args: [to, raw] })
+const sealed = (anvil: Anvil, functionName: 'mint' | 'transfer' | 'approve', to: typeof ALICE | typeof BOB, raw: bigint) =>
+  anvil.send({ functionName, args: [to, raw] })
 
 /** The newest movement of a type as last published: a poll may bring it before earlier blocks are settled. */
 const lastMovementOf = (listener: TestListener, type: 'mint' | 'transfer' | 'seize') => {
@@ -78,20 +74,10 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     expect(movementKeysOf(listener).length).toBe(4)
     expect(new Set(movementKeysOf(listener)).size).toBe(4)
     expect(listener.messagesOf('mint')).toMatchObject([
-      {
-        from: ZERO,
-        to: ALICE,
-        raw: '1000000000',
-        amount: '10',
-        multiplier: '2',
-        shares: '20',
-        reference_value: '105.00',
-      },
+      { from: ZERO, to: ALICE, raw: '1000000000', amount: '10', multiplier: '2', shares: '20', reference_value: '105.00' },
     ])
     expect(listener.messagesOf('transfer')[0]).toMatchObject({ from: ALICE, to: BOB, amount: '1.5', shares: '3' })
-    expect(listener.messagesOf('burn')).toMatchObject([
-      { from: ALICE, to: ZERO, amount: '0.00000001', reference_value: '0.00' },
-    ])
+    expect(listener.messagesOf('burn')).toMatchObject([{ from: ALICE, to: ZERO, amount: '0.00000001', reference_value: '0.00' }])
     expect(listener.messagesOf('approval')).toMatchObject([{ owner: ALICE, spender: BOB, amount: '3' }])
     const published = [
       ...listener.messagesOf('mint'),
@@ -123,19 +109,12 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
     expect(lastMovementOf(listener, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
     expect(lastMovementOf(listener, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
     expect(listener.messagesOf('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
-    expect(listener.messagesOf('action')).toMatchObject([
-      { action_id: 'spt-1', keys: [listener.messagesOf('multiplier')[0]?.key] },
-    ])
+    expect(listener.messagesOf('action')).toMatchObject([{ action_id: 'spt-1', keys: [listener.messagesOf('multiplier')[0]?.key] }])
     expect(listener.messagesOf('pause')).toMatchObject([
       { change: 'paused', features: ['TRANSFER', 'BURN'], paused: ['TRANSFER', 'BURN'] },
     ])
     expect(listener.messagesOf('seal').map(({ types }) => types)).toContainEqual(['seize', 'part', 'part'])
-    expect(listener.messagesOf('seal').map(({ types }) => types)).toContainEqual([
-      'action',
-      'part',
-      'multiplier',
-      'part',
-    ])
+    expect(listener.messagesOf('seal').map(({ types }) => types)).toContainEqual(['action', 'part', 'multiplier', 'part'])
 
     const soon = BigInt(Math.floor(Date.now() / 1_000) + 1_000)
     await anvil.send({ functionName: 'announce', args: ['spt-2', 8n * WAD, soon] })

@@ -43,9 +43,7 @@ describe('blocks that were sealed while the relay was stopped', () => {
     const devnet = await openDevnet()
     Object.assign(devnet.faults, faults)
     const { begin, listener } = await restartAfterDowntime(devnet, missedBlocks)
-    await listener.until(
-      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
-    )
+    await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
     expect(keysInState(listener.messages, 'preconfirmed')).toEqual([])
     expect([...keyStatesFrom(listener.messages).values()].filter((state) => state === 'retracted')).toHaveLength(2)
     const missed = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'NVDAc')
@@ -66,9 +64,7 @@ describe('blocks that were sealed while the relay was stopped', () => {
     expect(first).toMatchObject({ stage: 'preconfirmed', late: false })
     const published = listener.messagesOf('transfer').length
     devnet.seal()
-    await listener.until(
-      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
-    )
+    await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
     expect(listener.messagesOf('transfer').length).toBeGreaterThan(published)
   })
 
@@ -123,9 +119,7 @@ describe('blocks that were sealed while the relay was stopped', () => {
     const listener = await listenToAll({ relay: second }, 'start')
     devnet.seal()
     if (!meanwhile) devnet.reorg(5, removed.slice(2))
-    await listener.until(
-      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
-    )
+    await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
     const retracted = listener.messagesOf('retract').filter(({ reason }) => reason === 'reorg')
     expect(retracted.map(({ key }) => key.split('-')[1])).toEqual(removed.slice(2))
     expect(listener.messagesOf('hole')).toEqual([])

@@ -6,14 +6,7 @@ import { describe, expect, it, type TestContext } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { createTempFolder, freePort, spawnRelay } from '../support/child-program.ts'
 import { listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
-import {
-  fetchDocumented,
-  movementKeysOf,
-  openDevnet,
-  sequenceOf,
-  tapeUpdatesOf,
-  transfer,
-} from '../support/test-stack.ts'
+import { fetchDocumented, movementKeysOf, openDevnet, sequenceOf, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 
 /** Settings of a relay on a devnet. */
 const relaySettings = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, dataDir: string) => ({
@@ -29,9 +22,7 @@ const relaySettings = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' |
 })
 
 const listen = async (test: TestContext, url: string, query: string, lastEventId = ''): Promise<TestListener> => {
-  const listener = await listenSse(`${url}/v1/stream?symbols=*&snapshot=false${query}`, {
-    'last-event-id': lastEventId,
-  })
+  const listener = await listenSse(`${url}/v1/stream?symbols=*&snapshot=false${query}`, { 'last-event-id': lastEventId })
   test.onTestFinished(() => listener.close())
   await listener.waitFor('live')
   return listener
@@ -83,8 +74,7 @@ describe.concurrent('a relay that restarts on its tape', () => {
     expect(after.messagesOf('token')).toEqual([])
     // A client that resumes from further back gets the same bytes as before the end.
     const again = await listen(test, url, '', middle)
-    const texts = (listener: TestListener) =>
-      listener.received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
+    const texts = (listener: TestListener) => listener.received.flatMap(({ message, text }) => ('prev' in message ? [text] : []))
     const since = texts(before).slice(tapeUpdatesOf(before).findIndex(({ id }) => id === middle) + 1)
     await again.until(() => movementKeysOf(again).length === 6)
     expect(texts(again).slice(0, since.length)).toEqual(since)

@@ -23,10 +23,7 @@ describe('a listener that reconnects again and again', () => {
     const query = 'symbols=*&types=*&snapshot=false'
     const uninterrupted = await closeAfterTest(listenSse(`${url}/v1/stream?${query}&since=start`))
     const { id: start } = await uninterrupted.waitFor('hello')
-    const enough = uninterrupted.until(
-      () => uninterrupted.received.length >= UPDATE_COUNT + 2 * NOTICES,
-      `${UPDATE_COUNT} updates`,
-    )
+    const enough = uninterrupted.until(() => uninterrupted.received.length >= UPDATE_COUNT + 2 * NOTICES, `${UPDATE_COUNT} updates`)
     let isEnough = false
     void enough.then(() => {
       isEnough = true
@@ -101,9 +98,7 @@ describe('a listener that joins while the tape grows', () => {
     const joined: Promise<TestListener>[] = []
     for (let round = 1; round <= 60; round += 1) {
       const open =
-        round % 2 === 0
-          ? listenSse(`${url}/v1/stream?symbols=*&types=transfer`)
-          : listenWs(`${wsUrl}?symbols=*&types=transfer`)
+        round % 2 === 0 ? listenSse(`${url}/v1/stream?symbols=*&types=transfer`) : listenWs(`${wsUrl}?symbols=*&types=transfer`)
       joined.push(open)
       for (let flash = 0; flash < 3; flash += 1) {
         devnet.transfer({ symbol: 'AAPLc', raw: BigInt(round) })

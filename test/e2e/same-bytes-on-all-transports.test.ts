@@ -29,9 +29,7 @@ describe('a transfer', () => {
     devnet.transfer({ symbol: 'AAPLc', raw: 150_000_000n })
     devnet.makeFlashblock()
     for (const listener of listeners) await listener.waitFor('transfer')
-    const texts = listeners.map(
-      (listener) => listener.received.find(({ message }) => message.type === 'transfer')?.text,
-    )
+    const texts = listeners.map((listener) => listener.received.find(({ message }) => message.type === 'transfer')?.text)
     expect(new Set(texts).size).toBe(1)
     expect(await listeners[0]?.waitFor('transfer')).toMatchObject({
       amount: '1.5',

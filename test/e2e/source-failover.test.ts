@@ -21,9 +21,7 @@ describe('a subscription that is silent', () => {
     const polled = await listener.waitFor('transfer', ({ symbol }) => symbol === 'TSLAc')
     expect(polled).toMatchObject({ stage: 'preconfirmed', ingest: { source: 'poll' } })
     devnet.seal()
-    await listener.until(
-      () => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join(),
-    )
+    await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
     devnet.faults.clear()
     transfer(stack, 'NVDAc')
     await waitForSource(listener, 'pendingLogs')
@@ -56,9 +54,7 @@ describe('an upstream that pre-confirms nothing', () => {
     await waitForSource(listener, 'sealed')
     const begin = devnet.chain.head.number
     await listener.until(() => listener.messagesOf('seal').some(({ block }) => block.number > begin + 8), 'nine blocks')
-    const published = listener
-      .messagesOf('transfer')
-      .filter(({ block }) => block.number > begin && block.number <= begin + 8)
+    const published = listener.messagesOf('transfer').filter(({ block }) => block.number > begin && block.number <= begin + 8)
     const ways = published.map(({ stage, late, ingest }) => `${stage} ${late} ${ingest.source}`)
     expect(new Set(ways)).toEqual(new Set(['sealed false sealed']))
     expect(listener.messagesOf('transfer').filter(({ stage }) => stage === 'preconfirmed')).toEqual([])

@@ -47,10 +47,7 @@ async function fetchHello({ relay }: HasRelay) {
 }
 
 /** Reads the status until a condition holds. */
-async function until(
-  stack: HasRelay,
-  holds: (status: ServiceStatus) => boolean | Promise<boolean>,
-): Promise<ServiceStatus> {
+async function until(stack: HasRelay, holds: (status: ServiceStatus) => boolean | Promise<boolean>): Promise<ServiceStatus> {
   for (let attempts = 0; attempts < ATTEMPTS_BOUND; attempts += 1) {
     const status = await statusOf(stack)
     if (await holds(status)) return status
@@ -100,8 +97,7 @@ function countHour(hour: string, received: readonly Update[]) {
   }
 }
 
-const nearest = (leads: readonly number[], percent: number) =>
-  leads[Math.ceil((percent * leads.length) / 100) - 1] ?? null
+const nearest = (leads: readonly number[], percent: number) => leads[Math.ceil((percent * leads.length) / 100) - 1] ?? null
 
 /** For each key that a seal is the first to list, how long before it was published. */
 function leadsOf(seal: Update, received: readonly Update[]): readonly number[] {

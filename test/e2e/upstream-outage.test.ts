@@ -1,14 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openRelayBeforeList } from '../support/in-process-relay.ts'
 import { listenSse, type TestListener } from '../support/test-listener.ts'
-import {
-  listenToAll,
-  movementKeysOf,
-  openDevnet,
-  openRelayFor,
-  type TestStack,
-  transfer,
-} from '../support/test-stack.ts'
+import { listenToAll, movementKeysOf, openDevnet, openRelayFor, type TestStack, transfer } from '../support/test-stack.ts'
 import { closeAfterTest, openStackWithListener, waitForSource } from './listeners.ts'
 
 const waitForMovements = (listener: TestListener, count: number) =>
@@ -31,11 +24,7 @@ describe('an upstream socket that is lost', () => {
     transfer(stack, 'AAPLc', 1, 2n)
     await waitForSource(listener, 'poll')
     await waitForMovements(listener, 2)
-    expect(listener.messagesOf('transfer')[1]).toMatchObject({
-      stage: 'preconfirmed',
-      late: false,
-      ingest: { source: 'poll' },
-    })
+    expect(listener.messagesOf('transfer')[1]).toMatchObject({ stage: 'preconfirmed', late: false, ingest: { source: 'poll' } })
     expect(Date.now() - lostAt).toBeLessThan(3_000)
     devnet.seal()
     transfer(stack, 'AAPLc', 1, 3n)
@@ -95,8 +84,7 @@ describe('an upstream outage', () => {
         .map(({ raw, stage }) => `${raw} ${stage}`)
         .toSorted(),
     ).toEqual(['1 preconfirmed', '2 sealed', '3 sealed', '4 preconfirmed'])
-    for (const { stage, block } of listener.messagesOf('transfer'))
-      expect(block.hash === null).toBe(stage === 'preconfirmed')
+    for (const { stage, block } of listener.messagesOf('transfer')) expect(block.hash === null).toBe(stage === 'preconfirmed')
     expect((await fetch(`${stack.relay.url}/readyz`)).status).toBe(200)
   })
 
@@ -113,8 +101,7 @@ describe('an upstream outage', () => {
     await waitForMovements(listener, 3)
     expectEachOnce(listener, [1n, 2n, 3n])
     expect(devnet.requests.socket).toBe(0)
-    for (const update of listener.messagesOf('transfer'))
-      expect(update).toMatchObject({ stage: 'preconfirmed', late: false })
+    for (const update of listener.messagesOf('transfer')) expect(update).toMatchObject({ stage: 'preconfirmed', late: false })
   })
 })
 
@@ -135,8 +122,7 @@ describe('a subscription that is refused', () => {
     transfer({ devnet }, 'AAPLc', 1, 4n)
     await waitForMovements(listener, 4)
     expectEachOnce(listener, [1n, 2n, 3n, 4n])
-    for (const update of listener.messagesOf('transfer'))
-      expect(update).toMatchObject({ stage: 'preconfirmed', late: false })
+    for (const update of listener.messagesOf('transfer')) expect(update).toMatchObject({ stage: 'preconfirmed', late: false })
   })
 })
 
@@ -215,39 +201,31 @@ describe('a new listing', () => {
   it.each([
     ['pushed', {}],
     ['polled', { UPSTREAM_WS_URL: '' }],
-  ])(
-    'is published within one refresh and its logs follow, without losing others, where logs are %s',
-    async (_, settings) => {
-      const devnet = await openDevnet()
-      const relay = await openRelayFor(devnet, settings)
-      const listener = await listenToAll({ relay }, 'start')
-      await waitForSource(listener, Object.keys(settings).length > 0 ? 'poll' : 'pendingLogs')
-      devnet.list.add({ contract_address: NEW, symbol: 'NEWc', name: 'New', decimals: 6, multiplier: 1 })
-      const requestsBefore = devnet.requests.list
-      let sent = 0
-      const isListed = () => listener.messagesOf('token').some(({ symbol }) => symbol === 'NEWc')
-      while (!isListed()) {
-        sent += 1
-        transfer({ devnet }, 'AAPLc', 1, BigInt(sent))
-        if (sent % 20 === 0) devnet.seal()
-        await listener.until(() => listener.messagesOf('transfer').length === sent)
-      }
-      expect(devnet.requests.list - requestsBefore).toBeLessThanOrEqual(2)
-      expect(listener.messagesOf('token').at(-1)).toMatchObject({
-        change: 'listed',
-        symbol: 'NEWc',
-        address: NEW,
-        before: null,
-      })
-      devnet.transfer({ address: NEW, raw: 1_500_000n })
-      devnet.makeFlashblock()
-      const first = await listener.waitFor('transfer', ({ symbol }) => symbol === 'NEWc')
-      expect(first).toMatchObject({ amount: '1.5', shares: '1.5', reference_value: null })
-      expect(listener.messages.findIndex(({ type }) => type === 'transfer')).toBeGreaterThan(0)
-      const others = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'AAPLc')
-      expect(others.map(({ raw }) => Number(raw))).toEqual(Array.from({ length: sent }, (_, at) => at + 1))
-    },
-  )
+  ])('is published within one refresh and its logs follow, without losing others, where logs are %s', async (_, settings) => {
+    const devnet = await openDevnet()
+    const relay = await openRelayFor(devnet, settings)
+    const listener = await listenToAll({ relay }, 'start')
+    await waitForSource(listener, Object.keys(settings).length > 0 ? 'poll' : 'pendingLogs')
+    devnet.list.add({ contract_address: NEW, symbol: 'NEWc', name: 'New', decimals: 6, multiplier: 1 })
+    const requestsBefore = devnet.requests.list
+    let sent = 0
+    const isListed = () => listener.messagesOf('token').some(({ symbol }) => symbol === 'NEWc')
+    while (!isListed()) {
+      sent += 1
+      transfer({ devnet }, 'AAPLc', 1, BigInt(sent))
+      if (sent % 20 === 0) devnet.seal()
+      await listener.until(() => listener.messagesOf('transfer').length === sent)
+    }
+    expect(devnet.requests.list - requestsBefore).toBeLessThanOrEqual(2)
+    expect(listener.messagesOf('token').at(-1)).toMatchObject({ change: 'listed', symbol: 'NEWc', address: NEW, before: null })
+    devnet.transfer({ address: NEW, raw: 1_500_000n })
+    devnet.makeFlashblock()
+    const first = await listener.waitFor('transfer', ({ symbol }) => symbol === 'NEWc')
+    expect(first).toMatchObject({ amount: '1.5', shares: '1.5', reference_value: null })
+    expect(listener.messages.findIndex(({ type }) => type === 'transfer')).toBeGreaterThan(0)
+    const others = listener.messagesOf('transfer').filter(({ symbol }) => symbol === 'AAPLc')
+    expect(others.map(({ raw }) => Number(raw))).toEqual(Array.from({ length: sent }, (_, at) => at + 1))
+  })
 })
 
 describe('a repeated log', () => {

@@ -19,11 +19,8 @@ import { closeAfterTest } from './listeners.ts'
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
 /** Opens a listener that closes with the test. */
-const connectTo = (
-  { relay }: TestStack,
-  query = '',
-  options: Parameters<typeof listenWs>[1] = {},
-): Promise<TestListener> => closeAfterTest(listenWs(`${relay.wsUrl}${query}`, options))
+const connectTo = ({ relay }: TestStack, query = '', options: Parameters<typeof listenWs>[1] = {}): Promise<TestListener> =>
+  closeAfterTest(listenWs(`${relay.wsUrl}${query}`, options))
 
 /** Resolves once every earlier message was answered. */
 const waitForAnswers = async (listener: TestListener): Promise<void> => {
@@ -158,9 +155,14 @@ describe('a session', () => {
     move(4n)
     move(5n)
     await heardAs('5')
-    expect(tapeUpdatesOf(listener).map((update) => (update.type === 'transfer' ? update.amount : update.type))).toEqual(
-      ['11', '3', 'log', '1', '4', '5'],
-    )
+    expect(tapeUpdatesOf(listener).map((update) => (update.type === 'transfer' ? update.amount : update.type))).toEqual([
+      '11',
+      '3',
+      'log',
+      '1',
+      '4',
+      '5',
+    ])
     expect(listener.messagesOf('subscribed').map(({ symbols }) => symbols)).toEqual(Array(4).fill(['AAPLc']))
     expect(listener.messagesOf('snapshot').length).toBe(1)
   })
@@ -170,15 +172,9 @@ describe('a session', () => {
     const listener = await connectTo(stack, '?symbols=AAPLc&types=transfer')
     await listener.waitFor('live')
     listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], since: 'start' })
-    expect(await listener.waitFor('error', ({ req }) => req === 1)).toMatchObject({
-      code: 400,
-      reason: 'since_not_first',
-    })
+    expect(await listener.waitFor('error', ({ req }) => req === 1)).toMatchObject({ code: 400, reason: 'since_not_first' })
     listener.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'], stage: 'sealed' })
-    expect(await listener.waitFor('error', ({ req }) => req === 2)).toMatchObject({
-      code: 400,
-      reason: 'stage_not_first',
-    })
+    expect(await listener.waitFor('error', ({ req }) => req === 2)).toMatchObject({ code: 400, reason: 'stage_not_first' })
     listener.send({ type: 'list', req: 3 })
     expect(await listener.waitFor('subscribed', ({ req }) => req === 3)).toMatchObject({ symbols: ['AAPLc'] })
   })
@@ -219,10 +215,7 @@ describe('a session', () => {
     transfer(stack, 'AAPLc')
     transfer(stack, 'TSLAc')
     expect(
-      await listener.waitFor(
-        'transfer',
-        (update) => sequenceOf(update.id) > sequenceOf(first.messagesOf('transfer')[299]?.id),
-      ),
+      await listener.waitFor('transfer', (update) => sequenceOf(update.id) > sequenceOf(first.messagesOf('transfer')[299]?.id)),
     ).toMatchObject({ symbol: 'TSLAc' })
   })
 })
@@ -326,9 +319,7 @@ describe('the handshake', () => {
     })
     expect(head).toMatch(/^HTTP\/1.1 400 /)
     const body = await ended
-    expect(JSON.parse(body.slice(body.indexOf('{')))).toMatchObject({
-      details: [{ '@type': 'stocktape/bad_handshake' }],
-    })
+    expect(JSON.parse(body.slice(body.indexOf('{')))).toMatchObject({ details: [{ '@type': 'stocktape/bad_handshake' }] })
   })
 
   it('that is not HTTP is refused with 400', async () => {
@@ -342,9 +333,7 @@ describe('the handshake', () => {
     await once(socket, 'close')
     expect(received).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
     expect(received).toMatch(/^access-control-allow-origin: \*\r$/m)
-    expect(JSON.parse(received.slice(received.indexOf('{')))).toMatchObject({
-      details: [{ '@type': 'stocktape/bad_request' }],
-    })
+    expect(JSON.parse(received.slice(received.indexOf('{')))).toMatchObject({ details: [{ '@type': 'stocktape/bad_request' }] })
   })
 
   it('that is a plain request is refused with 426', async () => {
@@ -436,12 +425,7 @@ describe('a close', () => {
     const { id } = await listener.waitFor('transfer')
     await stack.relay.stop()
     expect(await listener.closed).toEqual({ code: 4200, reason: `going_away ${id}` })
-    expect(listener.messages.at(-1)).toMatchObject({
-      type: 'bye',
-      id,
-      reason: 'going_away',
-      retry_ms: expect.any(Number),
-    })
+    expect(listener.messages.at(-1)).toMatchObject({ type: 'bye', id, reason: 'going_away', retry_ms: expect.any(Number) })
     expect(await unsubscribed.closed).toMatchObject({ code: 4200 })
     expect(unsubscribed.messages.at(-1)).toMatchObject({ type: 'bye' })
   })
@@ -451,10 +435,7 @@ describe('a close', () => {
     const socket = new WebSocket(`${stack.relay.wsUrl}?symbols=AAPLc&heartbeat=1`, { autoPong: false })
     onTestFinished(() => socket.terminate())
     const [code, reason] = await once(socket, 'close')
-    expect({ code, reason: String(reason) }).toEqual({
-      code: 4201,
-      reason: expect.stringMatching(/^no_pong \w+\.\d+$/),
-    })
+    expect({ code, reason: String(reason) }).toEqual({ code: 4201, reason: expect.stringMatching(/^no_pong \w+\.\d+$/) })
   })
 
   it('of a slow reader has its position, and affects no other listener', async () => {
@@ -490,9 +471,7 @@ describe('a close', () => {
     expect({ code, word }).toEqual({ code: 4202, word: 'too_slow' })
     const resumed = await connectTo(stack, `?symbols=AAPLc&types=log&since=${position}`)
     await resumed.waitFor('live')
-    expect([...published, ...tapeUpdatesOf(resumed).map(({ id }) => id)]).toEqual(
-      tapeUpdatesOf(other).map(({ id }) => id),
-    )
+    expect([...published, ...tapeUpdatesOf(resumed).map(({ id }) => id)]).toEqual(tapeUpdatesOf(other).map(({ id }) => id))
   })
 })
 

@@ -4,13 +4,7 @@ import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 import { type ConnectionEnd, CrowdConnection } from './crowd-connection.ts'
 import { CHANGING_SYMBOL_COUNT, EVERYTHING_QUERY, pickFrom, type SelectionChoices } from './crowd-selections.ts'
-import {
-  type CrowdTransport,
-  connectToRelay,
-  FramesReader,
-  type RelayAddress,
-  ResponseReader,
-} from './crowd-stream-readers.ts'
+import { type CrowdTransport, connectToRelay, FramesReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
 import { hostileRequests } from './hostile-requests.ts'
 import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, type ReceivedHistory } from './received-history.ts'
@@ -56,11 +50,7 @@ const untilStopped = ({ stopSignal }: ClientContext): Promise<void> =>
   })
 
 /** Stays connected for this time, or until the relay disconnects. Returns how it ended; null while it is open. */
-async function stayFor(
-  connection: CrowdConnection,
-  ms: number | null,
-  context: ClientContext,
-): Promise<ConnectionEnd | null> {
+async function stayFor(connection: CrowdConnection, ms: number | null, context: ClientContext): Promise<ConnectionEnd | null> {
   const waiting = ms === null ? untilStopped(context) : pause(ms, context)
   const end = await Promise.race([connection.ended, waiting.then(() => null)])
   if (end) checkEnding(end, context)
@@ -71,15 +61,11 @@ async function stayFor(
  * The relay ends a connection only because the client read too slowly or did not answer a ping, and says so. A client
  * that reads nothing for longer than the relay waits for `bye` may lose the connection without it.
  */
-function checkEnding(
-  { bye, code }: ConnectionEnd,
-  { history, countEnding, stopSignal, isStaller }: ClientContext,
-): void {
+function checkEnding({ bye, code }: ConnectionEnd, { history, countEnding, stopSignal, isStaller }: ClientContext): void {
   if (stopSignal.aborted) return
   const reason = bye?.reason
   if (reason === undefined && code === null && isStaller) return countEnding('cut')
-  if (reason !== 'too_slow' && reason !== 'no_pong')
-    return history.addFault(`ended with code ${code} and ${JSON.stringify(bye)}`)
+  if (reason !== 'too_slow' && reason !== 'no_pong') return history.addFault(`ended with code ${code} and ${JSON.stringify(bye)}`)
   if (code !== null && code !== closeCodes[reason]) history.addFault(`got bye ${reason} and close code ${code}`)
   countEnding(`${reason} ${code ?? 'without a code'}`)
 }
@@ -140,9 +126,7 @@ async function nonReader(context: ClientContext): Promise<void> {
   while (!stopSignal.aborted) {
     const socket = connectToRelay(address)
     socket.on('error', () => socket.destroy())
-    socket.write(
-      transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`),
-    )
+    socket.write(transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`))
     await pause(random.int(40_000, 90_000), context)
     socket.destroy()
   }
@@ -156,16 +140,10 @@ async function floodingClient(context: ClientContext): Promise<void> {
     const connection = new CrowdConnection(address, history, { transport: 'ws', query, heartbeatS: 15 })
     await Promise.race([connection.live, connection.ended])
     if (await stayFor(connection, random.int(500, 8_000), context)) continue
-    for (let sent = 0; sent < FLOOD_MESSAGES && !stopSignal.aborted; sent += 1)
-      connection.sendJson({ type: 'ping', req: sent })
-    const ended = stopSignal.aborted
-      ? null
-      : await Promise.race([connection.ended, untilStopped(context).then(() => null)])
+    for (let sent = 0; sent < FLOOD_MESSAGES && !stopSignal.aborted; sent += 1) connection.sendJson({ type: 'ping', req: sent })
+    const ended = stopSignal.aborted ? null : await Promise.race([connection.ended, untilStopped(context).then(() => null)])
     if (!ended) await connection.leave('close')
-    else if (
-      ended.bye?.reason !== 'too_many_messages' ||
-      (ended.code !== null && ended.code !== closeCodes.too_many_messages)
-    )
+    else if (ended.bye?.reason !== 'too_many_messages' || (ended.code !== null && ended.code !== closeCodes.too_many_messages))
       history.addFault(
         `sent ${FLOOD_MESSAGES} messages at once, and ended with code ${ended.code} and ${JSON.stringify(ended.bye)}`,
       )
@@ -190,11 +168,7 @@ async function selectionChanger(context: ClientContext): Promise<void> {
   }
   let req = 0
   while (!stopSignal.aborted) {
-    const connection = new CrowdConnection(address, history, {
-      transport: 'ws',
-      query: queryOf(),
-      heartbeatS: random.int(1, 15),
-    })
+    const connection = new CrowdConnection(address, history, { transport: 'ws', query: queryOf(), heartbeatS: random.int(1, 15) })
     await Promise.race([connection.live, connection.ended, untilStopped(context)])
     const changes = random.int(3, 20)
     let ended: ConnectionEnd | null = null
@@ -214,9 +188,7 @@ async function selectionChanger(context: ClientContext): Promise<void> {
         const changesFilters = action === 2
         const nextTypes = changesFilters ? random.pick([null, '*', 'transfer']) : types
         const nextValue = changesFilters ? random.pick([null, '1000']) : minValue
-        const options = changesFilters
-          ? { types: nextTypes?.split(',') ?? null, min_value: nextValue }
-          : { symbols: [symbol] }
+        const options = changesFilters ? { types: nextTypes?.split(',') ?? null, min_value: nextValue } : { symbols: [symbol] }
         await connection.sendRequest(
           { type: 'subscribe', snapshot: random.chance(10), ...options, req },
           'subscribed',
@@ -266,11 +238,7 @@ async function hostileClient(context: ClientContext): Promise<void> {
   }
 }
 
-type ClientBehavior = {
-  readonly name: string
-  readonly percent: number
-  readonly run: (context: ClientContext) => Promise<void>
-}
+type ClientBehavior = { readonly name: string; readonly percent: number; readonly run: (context: ClientContext) => Promise<void> }
 
 /** Percentages of the crowd. */
 const behaviors: readonly ClientBehavior[] = [

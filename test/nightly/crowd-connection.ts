@@ -26,11 +26,7 @@ export type ConnectionNotice = {
 }
 
 /** How a connection ended: the WebSocket's close code, and `bye` where it came. */
-export type ConnectionEnd = {
-  readonly code: number | null
-  readonly bye: ConnectionNotice | null
-  readonly closedByUs: boolean
-}
+export type ConnectionEnd = { readonly code: number | null; readonly bye: ConnectionNotice | null; readonly closedByUs: boolean }
 
 type ConnectionOptions = {
   readonly transport: CrowdTransport
@@ -70,9 +66,7 @@ export class CrowdConnection {
       options.transport === 'ws'
         ? new FramesReader({ text: this.#receive, ping: this.#sendPong, close: this.#handleClose })
         : new LineReader(this.#receive, options.transport)
-    const answer = new ResponseReader(body, (head) =>
-      this.#history.addFault(`got the response ${head.split('\r\n')[0]}`),
-    )
+    const answer = new ResponseReader(body, (head) => this.#history.addFault(`got the response ${head.split('\r\n')[0]}`))
     this.socket.on('data', (bytes: Buffer) => {
       if (!this.#closedByUs) answer.read(bytes)
     })
@@ -115,8 +109,7 @@ export class CrowdConnection {
     if (mode === 'reset') this.socket.resetAndDestroy()
     else if (mode === 'close') this.socket.destroy()
     else if (mode === 'close frame' && this.#options.transport === 'ws') {
-      if (this.socket.writable)
-        this.socket.write(encodeFrame({ opcode: opcodes.close, payload: Buffer.of(0x03, 0xe8) }))
+      if (this.socket.writable) this.socket.write(encodeFrame({ opcode: opcodes.close, payload: Buffer.of(0x03, 0xe8) }))
     } else this.socket.end()
     return this.ended
   }
@@ -156,11 +149,7 @@ export class CrowdConnection {
     if (!this.#options.recordLatency || !this.#hasGoneLive) return
     const at = message.indexOf(STAMP_MARK)
     if (at < 0) return
-    this.#options.recordLatency({
-      number: stampNumber(message, at),
-      order,
-      micros: nowMicros() - stampTime(message, at),
-    })
+    this.#options.recordLatency({ number: stampNumber(message, at), order, micros: nowMicros() - stampTime(message, at) })
   }
 
   #receiveNotice(notice: ConnectionNotice): void {
@@ -189,8 +178,7 @@ export class CrowdConnection {
     this.#code = payload.length < 2 ? 1_005 : payload.readUInt16BE(0)
     const reason = payload.toString('utf8', 2)
     const bye = this.#bye
-    if (bye && reason !== `${bye.reason} ${bye.id}`)
-      this.#history.addFault(`got bye at ${bye.id} and the close reason ${reason}`)
+    if (bye && reason !== `${bye.reason} ${bye.id}`) this.#history.addFault(`got bye at ${bye.id} and the close reason ${reason}`)
     if (this.socket.writable) this.socket.end(encodeFrame({ opcode: opcodes.close, payload }))
   }
 }

@@ -91,10 +91,7 @@ function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { 
       },
     }
     const entered = new Promise<void>((resolve) => setTimeout(resolve, clientRandom.int(0, ENTRY_SPREAD_MS)))
-    return {
-      history,
-      run: entered.then(() => run(context)).catch((failure) => history.addFault(String(failure?.stack))),
-    }
+    return { history, run: entered.then(() => run(context)).catch((failure) => history.addFault(String(failure?.stack))) }
   })
   histories = clients.map(({ history }) => history)
   running = clients.map(({ run }) => run)

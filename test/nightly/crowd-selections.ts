@@ -27,10 +27,7 @@ export const EVERYTHING_QUERY = 'symbols=*&types=*'
 export const CHANGING_SYMBOL_COUNT = 4
 
 /** The selections of one crowd. */
-export function randomSelections(
-  random: SeededRandom,
-  { symbols, party }: SelectionChoices,
-): readonly [string, ...string[]] {
+export function randomSelections(random: SeededRandom, { symbols, party }: SelectionChoices): readonly [string, ...string[]] {
   const randomQuery = (): string => {
     const query = new URLSearchParams()
     const chosen = Array.from({ length: random.int(1, MAX_SYMBOLS) }, () => pickFrom(random, symbols))
@@ -47,5 +44,4 @@ export function randomSelections(
   return [randomQuery(), ...Array.from({ length: SELECTION_COUNT - 1 }, randomQuery)]
 }
 
-export const pickFrom = (random: SeededRandom, items: readonly string[]): string =>
-  items[random.int(0, items.length - 1)] ?? ''
+export const pickFrom = (random: SeededRandom, items: readonly string[]): string => items[random.int(0, items.length - 1)] ?? ''

@@ -100,9 +100,7 @@ it(`${CLIENTS} random listeners receive exactly the tape for ${CROWD_MS / 1_000}
   const withoutListeners = await measure()
   const { faults, faultCount, ...comparison } = await crowd.command({ do: 'compare' })
   const leftBehind = (of: 'held' | 'resident') => after[of] - before[of] - Math.max(0, withoutListeners[of] - after[of])
-  process.stdout.write(
-    `${JSON.stringify({ ...comparison, faultCount, before, after, withoutListeners, descriptors })}\n`,
-  )
+  process.stdout.write(`${JSON.stringify({ ...comparison, faultCount, before, after, withoutListeners, descriptors })}\n`)
 
   expect(faults).toEqual([])
   expect(comparison.compared).toBeGreaterThan(CLIENTS)

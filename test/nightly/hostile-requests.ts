@@ -7,10 +7,7 @@ import type { SeededRandom } from '../simulation/seeded-random.ts'
 type HostileRequest = { readonly bytesFor: (random: SeededRandom) => readonly Uint8Array[]; readonly code?: number }
 
 const bytes = (text: string): Buffer => Buffer.from(text)
-const afterHandshake = (...frames: readonly Uint8Array[]) => [
-  bytes(handshakeRequest('/v1/ws?symbols=AAPLc')),
-  ...frames,
-]
+const afterHandshake = (...frames: readonly Uint8Array[]) => [bytes(handshakeRequest('/v1/ws?symbols=AAPLc')), ...frames]
 
 export const hostileRequests: readonly [HostileRequest, ...HostileRequest[]] = [
   { bytesFor: (random) => [Uint8Array.from({ length: random.int(1, 4_000) }, () => random.int(0, 255))] },
@@ -29,8 +26,5 @@ export const hostileRequests: readonly [HostileRequest, ...HostileRequest[]] = [
   { bytesFor: () => afterHandshake(encodeFrame({ payload: Buffer.alloc(5_000, 'x') })), code: 1_009 },
   { bytesFor: () => afterHandshake(encodeFrame({ payload: Buffer.of(0xff, 0xfe) })), code: 1_007 },
   { bytesFor: () => afterHandshake(...Array<Buffer>(10).fill(encodeFrame({ payload: '{' }))), code: 4_000 },
-  {
-    bytesFor: () => afterHandshake(encodeFrame({ opcode: opcodes.binary, payload: 'x' }), closeFrame(1_000)),
-    code: 1_000,
-  },
+  { bytesFor: () => afterHandshake(encodeFrame({ opcode: opcodes.binary, payload: 'x' }), closeFrame(1_000)), code: 1_000 },
 ]

@@ -1,17 +1,8 @@
 /** How long transfers took from the chain to the listeners. */
-export type LatencySummary = {
-  readonly transfers: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly maxMs: number
-}
+export type LatencySummary = { readonly transfers: number; readonly p50Ms: number; readonly p99Ms: number; readonly maxMs: number }
 
 /** Records how long one transfer took: its number, its order on the tape, and the time. */
-export type RecordLatency = (latency: {
-  readonly number: number
-  readonly order: number
-  readonly micros: number
-}) => void
+export type RecordLatency = (latency: { readonly number: number; readonly order: number; readonly micros: number }) => void
 
 /** Collects latencies between two summaries. */
 export class LatencyRecorder {

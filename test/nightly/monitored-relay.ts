@@ -18,11 +18,7 @@ export class MonitoredRelay {
   readonly url: string
   readonly #pid: number
 
-  static async open(
-    test: TestLifecycle,
-    devnet: Devnet,
-    settings: Record<string, string> = {},
-  ): Promise<MonitoredRelay> {
+  static async open(test: TestLifecycle, devnet: Devnet, settings: Record<string, string> = {}): Promise<MonitoredRelay> {
     const env = {
       PATH: process.env.PATH,
       PORT: '0',

@@ -55,21 +55,13 @@ const latency = new LatencyRecorder()
 const readers: { readonly history: ReceivedHistory; readonly connection: CrowdConnection }[] = []
 let nonReaders: { readonly transport: CrowdTransport; readonly socket: Socket }[] = []
 
-async function listen({
-  port,
-  listeners,
-  query,
-}: Extract<NonReaderCommand, { do: 'listen' }>): Promise<NonReaderReply> {
+async function listen({ port, listeners, query }: Extract<NonReaderCommand, { do: 'listen' }>): Promise<NonReaderReply> {
   for (let nth = 0; nth < listeners; nth += 1) {
     const history = new ReceivedHistory(`reader ${nth}`)
     const transport = transportOf(nth)
     readers.push({
       history,
-      connection: new CrowdConnection(relayAddressOf(port, nth), history, {
-        transport,
-        query,
-        recordLatency: latency.record,
-      }),
+      connection: new CrowdConnection(relayAddressOf(port, nth), history, { transport, query, recordLatency: latency.record }),
     })
   }
   await Promise.all(readers.map(({ connection }) => connection.live))
@@ -86,9 +78,7 @@ async function addNonReaders({
     const socket = connectToRelay(relayAddressOf(port, nth)).pause()
     socket.on('error', () => socket.destroy())
     socket.write(
-      transport === 'ws'
-        ? handshakeRequest(`/v1/ws?${query}`)
-        : formatRequest(`GET /v1/stream?${query}&format=${transport}`),
+      transport === 'ws' ? handshakeRequest(`/v1/ws?${query}`) : formatRequest(`GET /v1/stream?${query}&format=${transport}`),
     )
     return { transport, socket }
   })

@@ -53,15 +53,11 @@ const transfers = 'symbols=*&types=transfer'
 it(`${NON_READERS} clients that never read are disconnected as slow, and ${READERS} readers do not notice`, async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await MonitoredRelay.open(test, devnet)
-  const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(
-    test,
-    new URL('./non-readers-process.ts', import.meta.url),
-  )
+  const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
   const filler = new DevnetTraffic(test, devnet, FILLING)
   const disconnectedCount = async () => (await relay.metric('shown_out_total')).get('') ?? 0
-  const listenerCount = async () =>
-    [...(await relay.metric('listeners')).values()].reduce((sum, count) => sum + count, 0)
+  const listenerCount = async () => [...(await relay.metric('listeners')).values()].reduce((sum, count) => sum + count, 0)
   const addNonReaders = async (listeners: number) => {
     await clients.command({ do: 'addNonReaders', port: relay.port, listeners, query: everything })
     await relay.until(async () => (await listenerCount()) === READERS + listeners)
@@ -150,11 +146,9 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
 })
 
 /** The slower of the two flashblocks in which the relay disconnects the non-readers. */
-const slowestDisconnectOf = (p99sMs: readonly number[]): number =>
-  Math.max(...p99sMs.slice(DISCONNECT_FLASH, DISCONNECT_FLASH + 2))
+const slowestDisconnectOf = (p99sMs: readonly number[]): number => Math.max(...p99sMs.slice(DISCONNECT_FLASH, DISCONNECT_FLASH + 2))
 
 const formatPhase = (p99sMs: readonly number[] = []): string =>
   `${median(p99sMs).toFixed(1)} ms (at most ${Math.max(...p99sMs).toFixed(1)} ms)`
 
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN

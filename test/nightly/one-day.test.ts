@@ -50,8 +50,7 @@ class DayTraffic {
         const [query] = params as readonly [unknown]
         if (method === 'eth_getBlockByNumber') return this.#block(query)
         const { blockHash: hash, fromBlock, toBlock } = query as Record<string, string | undefined>
-        if (hash === undefined)
-          return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
+        if (hash === undefined) return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
         const found = [...this.#kept.keys()].find((number) => blockHash(number) === hash)
         if (found === undefined) throw new UpstreamError('behind', `block not found: hash ${hash}`)
         return this.#kept.get(found)
@@ -163,7 +162,5 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
   expect(grownBytes).toBeLessThan(GROWTH_BOUND_BYTES)
   await tape.close()
   const kib = Math.round(grownBytes / 1_024)
-  process.stdout.write(
-    `${traffic.flashes} logs in ${HOURS} hours; ${kib} KiB more at the end than after ${FULL_AFTER_HOURS}\n`,
-  )
+  process.stdout.write(`${traffic.flashes} logs in ${HOURS} hours; ${kib} KiB more at the end than after ${FULL_AFTER_HOURS}\n`)
 })

@@ -99,12 +99,10 @@ export class ReceivedHistory {
     if (!segment) return this.addFault(`got ${position} before it selected anything`)
     this.messageCount += 1
     const previousOrder = segment.orders.at(-1) ?? segment.from
-    if (previousOrder !== null && order <= previousOrder)
-      this.addFault(`got ${position} after ${formatOrder(previousOrder)}`)
+    if (previousOrder !== null && order <= previousOrder) this.addFault(`got ${position} after ${formatOrder(previousOrder)}`)
     if (this.#chainedTypes.has(type)) {
       const head = this.#heads.get(chainName)
-      if (head !== undefined && head !== prev)
-        this.addFault(`${position} names ${prev} as prev, not ${head} (${chainName})`)
+      if (head !== undefined && head !== prev) this.addFault(`${position} names ${prev} as prev, not ${head} (${chainName})`)
       this.#heads.set(chainName, seqOfOrder(order))
     }
     segment.orders.push(order)

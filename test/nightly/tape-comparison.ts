@@ -1,14 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { formatRequest } from '../integration/http/raw-connection.ts'
 import { connectToRelay, LineReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
-import {
-  formatOrder,
-  isComment,
-  parseTapeMessage,
-  type ReceivedSegment,
-  seqOfOrder,
-  type TapeOrder,
-} from './received-history.ts'
+import { formatOrder, isComment, parseTapeMessage, type ReceivedSegment, seqOfOrder, type TapeOrder } from './received-history.ts'
 
 /** Concurrent reads of the tape. */
 const CONCURRENT_READS = 6
@@ -55,11 +48,7 @@ export class TapeComparison {
   comparedCount = 0
 
   /** Reads the tape once for each selection. */
-  async readTapes(
-    segments: readonly ReceivedSegment[],
-    addresses: readonly RelayAddress[],
-    epoch: string,
-  ): Promise<void> {
+  async readTapes(segments: readonly ReceivedSegment[], addresses: readonly RelayAddress[], epoch: string): Promise<void> {
     const orders = segments.flatMap(({ query, from, to }) => (query.endsWith('format=text') ? [] : [from, to]))
     const published = orders.filter((order) => order !== null)
     const since = `${epoch}.${seqOfOrder(published.reduce((least, order) => Math.min(least, order), Number.MAX_SAFE_INTEGER))}`

@@ -70,9 +70,7 @@ function executeCall(
     case 'setMultiplierOldStyle': {
       const oldStyle = multiplierUpdated(address, call.to)
       const contents =
-        call.call === 'setMultiplier'
-          ? [...ended, oldStyle, uiMultiplierUpdated(address, multiplier, call.to, second)]
-          : [oldStyle]
+        call.call === 'setMultiplier' ? [...ended, oldStyle, uiMultiplierUpdated(address, multiplier, call.to, second)] : [oldStyle]
       return { state: { ...state, multiplier: call.to, schedule: null }, contents }
     }
     case 'schedule': {

@@ -120,10 +120,7 @@ function faultKindsFor(seed: number): readonly FaultKind[] {
 /** The schedules that a seed can produce. */
 export const scheduleArbitrary = (seed: number, spanMs: number): fc.Arbitrary<readonly Fault[]> =>
   fc.noBias(
-    fc.array(fc.oneof(...faultKindsFor(seed).map((kind) => faultArbitrary(kind, spanMs))), {
-      minLength: 1,
-      maxLength: MAX_FAULTS,
-    }),
+    fc.array(fc.oneof(...faultKindsFor(seed).map((kind) => faultArbitrary(kind, spanMs))), { minLength: 1, maxLength: MAX_FAULTS }),
   )
 
 /** The schedule of a seed. */

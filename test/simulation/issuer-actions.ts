@@ -85,11 +85,7 @@ function announcedActions(input: ActionInput): ActionLogs {
   const { random, address, name } = input
   const id = `${name.slice(-8)}-${random.int(0, 999)}`
   const nested = Array.from({ length: random.int(0, MAX_NESTED_ACTIONS) }, () => randomAction(input, random.chance(90)))
-  return [
-    announcement(address, id, 'a split — and more', `ipfs://${id}`),
-    ...nested.flat(),
-    endAnnouncement(address, id),
-  ]
+  return [announcement(address, id, 'a split — and more', `ipfs://${id}`), ...nested.flat(), endAnnouncement(address, id)]
 }
 
 function randomAction(input: ActionInput, plain = false): ActionLogs {

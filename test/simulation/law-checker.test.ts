@@ -68,13 +68,12 @@ describe('the law checker', () => {
     expect(await lawsBrokenBy('a multiplier takes effect after its block')).toContain('I15')
   })
 
-  it.each([
-    'a schedule takes effect by the wall clock',
-    'a schedule takes effect one block late',
-    'a schedule never takes effect',
-  ])('finds that %s', async (bug) => {
-    expect(await lawsBrokenBy(bug)).toContain('I16')
-  })
+  it.each(['a schedule takes effect by the wall clock', 'a schedule takes effect one block late', 'a schedule never takes effect'])(
+    'finds that %s',
+    async (bug) => {
+      expect(await lawsBrokenBy(bug)).toContain('I16')
+    },
+  )
 
   it('finds an action without keys', async () => {
     expect(await lawsBrokenBy('an action has no keys')).toContain('I17')
@@ -85,9 +84,7 @@ describe('the law checker', () => {
   })
 
   it('finds a retract without the value that holds again', async () => {
-    expect(
-      await lawsBrokenBy('a retract lacks the value that holds again', fault('txDropped', 2_000, 30_000, 60)),
-    ).toContain('I18')
+    expect(await lawsBrokenBy('a retract lacks the value that holds again', fault('txDropped', 2_000, 30_000, 60))).toContain('I18')
   })
 
   it('finds subscribers that miss logs', async () => {
@@ -96,9 +93,7 @@ describe('the law checker', () => {
 
   it('finds an open key that a restart forgot', async () => {
     const bug = 'a restart forgets open keys'
-    expect(
-      await lawsBrokenBy(bug, fault('relayKilled', 9_500, 5_000, 0), fault('txDropped', 2_000, 9_000, 60)),
-    ).not.toEqual([])
+    expect(await lawsBrokenBy(bug, fault('relayKilled', 9_500, 5_000, 0), fault('txDropped', 2_000, 9_000, 60))).not.toEqual([])
   })
 })
 

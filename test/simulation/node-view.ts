@@ -35,9 +35,7 @@ export class NodeView {
     if (number > this.head) return undefined
     return this.#chain.blocksByNumber
       .get(number)
-      ?.findLast(
-        ({ canonicalFrom, canonicalUntil }) => canonicalFrom <= this.#sealedAtMs && this.#sealedAtMs < canonicalUntil,
-      )
+      ?.findLast(({ canonicalFrom, canonicalUntil }) => canonicalFrom <= this.#sealedAtMs && this.#sealedAtMs < canonicalUntil)
   }
 
   blockByHash(hash: Hex): SimulatedBlock | undefined {

@@ -24,22 +24,15 @@ const alterWrites =
   (alter: AlterDrafts): ModifyInputs =>
   (inputs) => ({
     ...inputs,
-    tape: wrapTape(inputs.tape, {
-      append: (drafts, notes) => inputs.tape.append(alter(drafts, inputs.tape), notes),
-    }),
+    tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts, inputs.tape), notes) }),
   })
 
 const dropDrafts = (isLost: (draft: Draft) => boolean): ModifyInputs =>
   alterWrites((drafts) => drafts.filter((draft) => !isLost(draft)))
 
 /** Changes every draft of a type. */
-const alterDrafts = <Type extends Draft['type']>(
-  type: Type,
-  change: (draft: DraftOf<Type>, tape: Tape) => Draft,
-): ModifyInputs =>
-  alterWrites((drafts, tape) =>
-    drafts.map((draft) => (draft.type === type ? change(draft as DraftOf<Type>, tape) : draft)),
-  )
+const alterDrafts = <Type extends Draft['type']>(type: Type, change: (draft: DraftOf<Type>, tape: Tape) => Draft): ModifyInputs =>
+  alterWrites((drafts, tape) => drafts.map((draft) => (draft.type === type ? change(draft as DraftOf<Type>, tape) : draft)))
 
 const alterRequests =
   (change: (request: RequestFn, simulation: Simulation) => RequestFn): ModifyInputs =>
@@ -81,11 +74,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   ]),
   '`late` is always false': alterWrites((drafts) =>
     drafts.map((draft) =>
-      draft.type === 'seal'
-        ? { ...draft, late_keys: [] }
-        : isSealedFact(draft)
-          ? ({ ...draft, late: false } as Draft)
-          : draft,
+      draft.type === 'seal' ? { ...draft, late_keys: [] } : isSealedFact(draft) ? ({ ...draft, late: false } as Draft) : draft,
     ),
   ),
   'a replaced fact is retracted as not_sealed': alterDrafts('retract', (draft) =>
@@ -94,18 +83,12 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   'a reorganised fact is retracted as not_sealed': alterDrafts('retract', (draft) =>
     draft.reason === 'reorg' ? { ...draft, reason: 'not_sealed' } : draft,
   ),
-  '`was` names the end of the tape': alterDrafts('retract', (draft, tape) => ({
-    ...draft,
-    was: `${tape.epoch}.${tape.end()}`,
-  })),
+  '`was` names the end of the tape': alterDrafts('retract', (draft, tape) => ({ ...draft, was: `${tape.epoch}.${tape.end()}` })),
   'the digest is over another order': alterDrafts('seal', (draft) => ({
     ...draft,
     digest: createHash('sha256').update(draft.keys.toReversed().join('\n')).digest('hex').slice(0, 32),
   })),
-  'the age of a NAV is always zero': alterDrafts('transfer', (draft) => ({
-    ...draft,
-    nav: { ...draft.nav, age_s: 0 },
-  })),
+  'the age of a NAV is always zero': alterDrafts('transfer', (draft) => ({ ...draft, nav: { ...draft.nav, age_s: 0 } })),
   'equal logs of a transaction are published once': alterWrites((drafts) => {
     const seen = new Set<string>()
     return drafts.filter((draft) => {
@@ -128,8 +111,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   'a restart forgets open keys': afterRestart((inputs) => ({
     ...inputs,
     tape: wrapTape(inputs.tape, {
-      readAfter: async (seq, limit) =>
-        (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
+      readAfter: async (seq, limit) => (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
       notes: (family) => (family.prefix === anyOpenKeyNotes.prefix ? new Map() : inputs.tape.notes(family)),
     }),
   })),
@@ -170,16 +152,13 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       link:
         link &&
         ((inputs) =>
-          link(inputs).pipe(
-            map((signal) => (signal.type === 'head' ? { ...signal, header: frozen(signal.header) } : signal)),
-          )),
+          link(inputs).pipe(map((signal) => (signal.type === 'head' ? { ...signal, header: frozen(signal.header) } : signal)))),
     }
   },
   'a poll that returns less retracts': (inputs, { chain }) => {
     const publishedUpdates = new Map<string, Update>()
     let shown = new Set<string>()
-    const keyOf = (log: Record<string, string>) =>
-      `${Number(log.blockNumber)}-${log.transactionHash}-${Number(log.logIndex)}`
+    const keyOf = (log: Record<string, string>) => `${Number(log.blockNumber)}-${log.transactionHash}-${Number(log.logIndex)}`
     const request: RequestFn = (method, params) =>
       inputs.request(method, params).pipe(
         tap((answer) => {
@@ -205,7 +184,6 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     return { ...inputs, request, tape: wrapTape(inputs.tape, { append }) }
   },
   'the newest block is published as safe': alterRequests(
-    (request) => (method, params) =>
-      request(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params),
+    (request) => (method, params) => request(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params),
   ),
 }

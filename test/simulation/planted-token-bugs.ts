@@ -18,10 +18,7 @@ const alterWrites =
   (begin: (now: () => number) => (drafts: readonly Draft[]) => readonly Draft[]): ModifyInputs =>
   (inputs) => {
     const alter = begin(() => inputs.clock.now())
-    return {
-      ...inputs,
-      tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts), notes) }),
-    }
+    return { ...inputs, tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts), notes) }) }
   }
 
 const alterDrafts = (change: (draft: Draft) => Draft): ModifyInputs => alterWrites(() => (drafts) => drafts.map(change))
@@ -100,8 +97,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
       })
   }),
   'a wrong multiplier is not corrected': alterWrites(
-    () => (drafts) =>
-      drafts.filter((draft) => draft.type !== 'amend' || !draft.changed.every((name) => SHARE_FIELDS.has(name))),
+    () => (drafts) => drafts.filter((draft) => draft.type !== 'amend' || !draft.changed.every((name) => SHARE_FIELDS.has(name))),
   ),
   'a retract lacks the value that holds again': alterDrafts((draft) =>
     draft.type === 'retract' ? { ...draft, now: null } : draft,

@@ -34,21 +34,14 @@ export function randomMovement(random: SeededRandom, address: Hex): LogContent {
 /** One log of a token: a movement, an approval, or a log that the relay cannot decode. */
 export function randomLog(random: SeededRandom, address: Hex = random.pick(addresses)): LogContent {
   const kind = random.int(0, 99)
-  if (kind < 55)
-    return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
+  if (kind < 55) return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
   if (kind < 65) return { address, topics: [TRANSFER, ZERO_WORD, randomHolder(random)], data: randomAmount(random) }
   if (kind < 75) return { address, topics: [TRANSFER, randomHolder(random), ZERO_WORD], data: randomAmount(random) }
-  if (kind < 87)
-    return { address, topics: [APPROVAL, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
+  if (kind < 87) return { address, topics: [APPROVAL, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
   // A known event with another layout is not a movement.
-  if (kind < 90)
-    return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random), ZERO_WORD], data: '0x' }
+  if (kind < 90) return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random), ZERO_WORD], data: '0x' }
   if (kind < 92) return { address, topics: [], data: randomAmount(random) }
-  return {
-    address,
-    topics: [hex(64, 0xe000 + random.int(0, 3)), randomHolder(random)],
-    data: random.chance(50) ? '0x' : '0xab',
-  }
+  return { address, topics: [hex(64, 0xe000 + random.int(0, 3)), randomHolder(random)], data: random.chance(50) ? '0x' : '0xab' }
 }
 
 /** A transaction with logs of listed and unlisted tokens. Sometimes the same log occurs twice. */
@@ -60,12 +53,7 @@ export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): 
   const [first] = logs
   if (first && random.chance(15)) logs.splice(random.int(0, logs.length), 0, first)
   if (!actionRandom.chance(mix.issuerPercent)) return { hash, logs }
-  const actions = randomActions({
-    random: actionRandom,
-    address: actionRandom.pick(addresses),
-    second: mix.second,
-    name: hash,
-  })
+  const actions = randomActions({ random: actionRandom, address: actionRandom.pick(addresses), second: mix.second, name: hash })
   return { hash, logs: actionRandom.chance(80) ? actions : [...logs, ...actions] }
 }
 

@@ -11,11 +11,7 @@ const SHM = '/dev/shm'
 const RETENTION_MS = 86_400_000
 const UPDATES_BOUND = 1_000_000
 
-type Options = {
-  readonly survivesRestart: boolean
-  readonly now: () => number
-  readonly random: () => number
-}
+type Options = { readonly survivesRestart: boolean; readonly now: () => number; readonly random: () => number }
 
 /** A real tape that survives when the relay stops or is killed. */
 export class RestartableTape {
@@ -28,9 +24,7 @@ export class RestartableTape {
   /** The tape stays in memory where the relay never restarts, because that is faster. */
   constructor(options: Options) {
     this.#options = options
-    this.#root = options.survivesRestart
-      ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-simulation-'))
-      : null
+    this.#root = options.survivesRestart ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-simulation-')) : null
     this.tape = this.#open()
   }
 

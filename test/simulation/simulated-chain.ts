@@ -18,19 +18,10 @@ import { NOON, type VirtualClock } from './virtual-clock.ts'
 export type ChainEvent =
   | { readonly type: 'shown'; readonly pendingBlock: PendingBlock; readonly logs: readonly PlacedLog[] }
   | { readonly type: 'sealed'; readonly block: SimulatedBlock }
-  | {
-      readonly type: 'reorganised'
-      readonly removed: readonly SimulatedBlock[]
-      readonly added: readonly SimulatedBlock[]
-    }
+  | { readonly type: 'reorganised'; readonly removed: readonly SimulatedBlock[]; readonly added: readonly SimulatedBlock[] }
 
 /** The chain's heads at one moment. */
-export type Watermarks = {
-  readonly at: number
-  readonly number: number
-  readonly safe: number
-  readonly finalized: number
-}
+export type Watermarks = { readonly at: number; readonly number: number; readonly safe: number; readonly finalized: number }
 
 export const SLOT_MS = 200
 export const SLOTS_PER_BLOCK = 10

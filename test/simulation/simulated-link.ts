@@ -67,8 +67,7 @@ class SimulatedLink {
     this.#quietSince = null
     if (activeFaults.isActive('handshakeHangs'))
       return this.#after(HANDSHAKE_BOUND_MS, () => this.#disconnect('the handshake hangs'))
-    if (activeFaults.isActive('connectionRefused'))
-      return this.#after(settings.latencyMs, () => this.#disconnect('refused'))
+    if (activeFaults.isActive('connectionRefused')) return this.#after(settings.latencyMs, () => this.#disconnect('refused'))
     this.#after(settings.latencyMs * 3, () => this.#start())
   }
 

@@ -70,9 +70,7 @@ export class SimulatedList {
     const all = this.#isLaterTokenListed ? [...listedTokens, laterToken] : listedTokens
     const delistedIndex = activeFaults.amount('tokenDelisted')
     const remainingCount = activeFaults.amount('listShrinks') ?? all.length
-    return all
-      .filter((_, index) => index !== delistedIndex && index < remainingCount)
-      .map((token) => this.#record(token, nth))
+    return all.filter((_, index) => index !== delistedIndex && index < remainingCount).map((token) => this.#record(token, nth))
   }
 
   #record(token: SimulatedToken, nth: number): ServedRecord {
@@ -98,10 +96,7 @@ export class SimulatedList {
     const { chain, settings } = this.#options
     if (settings.listLagMs < 0) {
       const { pendingBlock } = chain
-      return {
-        state: executeTransactions(pendingBlock, pendingBlock.txs).after.get(address),
-        second: pendingBlock.timestamp,
-      }
+      return { state: executeTransactions(pendingBlock, pendingBlock.txs).after.get(address), second: pendingBlock.timestamp }
     }
     const view = chain.viewBehind(settings.listLagMs)
     const head = view.block(view.head)

@@ -75,9 +75,7 @@ export class SimulatedNode {
       return settings.withoutPending === 'null' || !latest ? null : headerJson(latest)
     }
     const txs = (behind === null ? view : chain.viewBehind(behind)).shownTransactionsOf(pendingBlock)
-    const partial = activeFaults.isActive('pendingHashed')
-      ? hex(64, 0xf1a5_0000n * 2n ** 64n + BigInt(txs.length))
-      : undefined
+    const partial = activeFaults.isActive('pendingHashed') ? hex(64, 0xf1a5_0000n * 2n ** 64n + BigInt(txs.length)) : undefined
     const shown = pendingHeaderJson(pendingBlock, txs, partial)
     return activeFaults.isActive('pendingNumberless') ? { ...shown, number: null, hash: null } : shown
   }
@@ -90,9 +88,7 @@ export class SimulatedNode {
     const all = address.length === 0 || traits.includes('unfiltered')
     const matches = (log: PlacedLog) => all || address.includes(log.content.address)
     const found =
-      filter.blockHash === undefined
-        ? this.#range(view, filter, matches)
-        : this.#byHash(view, filter.blockHash, matches)
+      filter.blockHash === undefined ? this.#range(view, filter, matches) : this.#byHash(view, filter.blockHash, matches)
     const bound = activeFaults.amount('fewResults') ?? RESULTS_BOUND
     if (found.length > bound) throw new UpstreamError('too_large', `-32602 query exceeds max results ${bound}`)
     const formatted = found.map((log) => applyNodeTraits(traits, log))
@@ -125,8 +121,7 @@ export class SimulatedNode {
     const found: JsonObject[] = []
     for (let number = from; number <= Math.min(to, view.head); number += 1) {
       const block = view.block(number)
-      for (const log of block ? this.#indexed(block) : [])
-        if (block && matches(log)) found.push(logJson(log, block.hash))
+      for (const log of block ? this.#indexed(block) : []) if (block && matches(log)) found.push(logJson(log, block.hash))
     }
     if (!pending || activeFaults.isActive('pendingNull') || activeFaults.isActive('pendingLatest')) return found
     const behind = activeFaults.amount('pendingBehind')
@@ -139,8 +134,7 @@ export class SimulatedNode {
     const { aboveHead } = this.#options.settings
     if (aboveHead === 'behind')
       throw new UpstreamError('behind', '-32602 block range extends beyond current head block', null, true)
-    if (aboveHead === 'invalid' && from > view.head)
-      throw new UpstreamError('invalid', '-32602 invalid block range params')
+    if (aboveHead === 'invalid' && from > view.head) throw new UpstreamError('invalid', '-32602 invalid block range params')
   }
 
   #assertHistoryKept(view: NodeView, number: number): void {

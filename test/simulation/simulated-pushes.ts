@@ -41,11 +41,7 @@ export class SimulatedPushes {
 
   #pushesOf(event: ChainEvent, subscriptions: Subscriptions): readonly PushedSignal[] {
     const { settings, activeFaults } = this.#options
-    const push = (signal: LinkSignal, afterMs = settings.sealedLagMs): PushedSignal => ({
-      signal,
-      afterMs,
-      ordered: true,
-    })
+    const push = (signal: LinkSignal, afterMs = settings.sealedLagMs): PushedSignal => ({ signal, afterMs, ordered: true })
     const matcherFor = (kind: LogsKind) => {
       const addresses = subscriptions.get(kind) ?? []
       const all = subscriptions.has(kind) && settings.traits.includes('unfiltered')
@@ -60,20 +56,14 @@ export class SimulatedPushes {
     }
     const [removed, added] = event.type === 'sealed' ? [[], [event.block]] : [event.removed, event.added]
     const sealed = (kind: LogsKind) =>
-      added.flatMap(({ hash, logs }) =>
-        logs.filter(matcherFor(kind)).map((log) => this.#signal(kind, logJson(log, hash))),
-      )
-    const gone = removed.flatMap(({ hash, logs }) =>
-      logs.filter(matcherFor('logs')).map((log) => logJson(log, hash, true)),
-    )
+      added.flatMap(({ hash, logs }) => logs.filter(matcherFor(kind)).map((log) => this.#signal(kind, logJson(log, hash))))
+    const gone = removed.flatMap(({ hash, logs }) => logs.filter(matcherFor('logs')).map((log) => logJson(log, hash, true)))
     const falselyRemoved = this.#falseRemovals(added, matcherFor('logs'))
     return [
       ...(subscriptions.has('newHeads') && !activeFaults.isActive('noHeadPushes')
         ? added.map((block) => push({ type: 'head', header: headerJson(block) }))
         : []),
-      ...(activeFaults.isActive('pendingPushesWhenSealed') && !silent
-        ? sealed('pendingLogs').map((signal) => push(signal))
-        : []),
+      ...(activeFaults.isActive('pendingPushesWhenSealed') && !silent ? sealed('pendingLogs').map((signal) => push(signal)) : []),
       ...(activeFaults.isActive('noLogPushes')
         ? []
         : [
@@ -129,9 +119,7 @@ export class SimulatedPushes {
     const [garbage, foreign, badHead] = [isStruck('garbageLogs'), isStruck('unlistedLogs'), isStruck('badHeads')]
     const delayed = { ...push, afterMs: push.afterMs + (activeFaults.amount('pushesLate') ?? 0) }
     const shown =
-      shuffled === null
-        ? delayed
-        : { ...delayed, afterMs: delayed.afterMs + Math.floor(random.next() * shuffled), ordered: false }
+      shuffled === null ? delayed : { ...delayed, afterMs: delayed.afterMs + Math.floor(random.next() * shuffled), ordered: false }
     const extraSignals: LinkSignal[] = []
     if (malformed) extraSignals.push({ type: 'unreadable' })
     if (isLog && garbage) extraSignals.push(logSignal('pendingLogs', garbageLog(random)))
@@ -147,14 +135,7 @@ export class SimulatedPushes {
   #unlistedLog(random: SeededRandom): unknown {
     const { chain } = this.#options
     const content = randomLog(random, random.pick(unlistedAddresses))
-    const at = {
-      block: chain.head + 1,
-      timestamp: 0,
-      txIndex: 0,
-      logIndex: 0,
-      key: '',
-      tx: hex(64, random.int(1, 2 ** 30)),
-    }
+    const at = { block: chain.head + 1, timestamp: 0, txIndex: 0, logIndex: 0, key: '', tx: hex(64, random.int(1, 2 ** 30)) }
     return logJson({ ...at, content })
   }
 
@@ -176,12 +157,7 @@ export class SimulatedPushes {
   }
 }
 
-const logSignal = (subscription: LogsKind, log: unknown): LinkSignal => ({
-  type: 'log',
-  subscription,
-  log,
-  receivedAt: 0,
-})
+const logSignal = (subscription: LogsKind, log: unknown): LinkSignal => ({ type: 'log', subscription, log, receivedAt: 0 })
 
 /** A value that is no log, or a log with an unreadable field. */
 function garbageLog(random: SeededRandom): unknown {

@@ -88,8 +88,7 @@ export class SimulatedRpc {
     const fails = (failure: UpstreamError, afterMs = 0): RequestOutcome => ({ afterMs, answer: null, failure })
     if (activeFaults.isActive('unreachable')) return fails(new UpstreamError('unreachable', 'connection refused'))
     if (rolls[0] < (activeFaults.amount('flaky') ?? 0)) return fails(new UpstreamError('unreachable', 'HTTP 502'))
-    if (rolls[1] < (activeFaults.amount('htmlAnswers') ?? 0))
-      return fails(new UpstreamError('unreadable', 'not JSON-RPC'))
+    if (rolls[1] < (activeFaults.amount('htmlAnswers') ?? 0)) return fails(new UpstreamError('unreadable', 'not JSON-RPC'))
     const backoffMs = activeFaults.amount('rateLimited')
     if (backoffMs !== null) return fails(new UpstreamError('busy', 'HTTP 429', backoffMs * SECOND_MS))
     if (rolls[2] < (activeFaults.amount('hangingAnswers') ?? 0))
@@ -106,8 +105,7 @@ export class SimulatedRpc {
   #backOff(failure: unknown, random: SeededRandom): void {
     if (!(failure instanceof UpstreamError) || !failure.isRetryable || failure.isRequestSpecific) return
     const { clock } = this.#options
-    const backoffMs =
-      Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(this.#failures, 16)) * (0.5 + random.next())
+    const backoffMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(this.#failures, 16)) * (0.5 + random.next())
     this.#failures += 1
     this.#backoffUntil = clock.elapsedMs + Math.max(backoffMs, failure.retryAfterMs ?? 0)
   }

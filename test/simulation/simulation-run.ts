@@ -44,11 +44,7 @@ export async function runSimulation({ settings, faults, ...rest }: SimulationInp
     while (simulation.violations.length === 0 && simulation.clocks.nextDueAt <= end) {
       const thrown = simulation.clocks.step()
       if (thrown !== undefined)
-        simulation.violations.push({
-          law: 'I12',
-          at: simulation.clocks.environment.elapsedMs,
-          detail: `thrown: ${thrown}`,
-        })
+        simulation.violations.push({ law: 'I12', at: simulation.clocks.environment.elapsedMs, detail: `thrown: ${thrown}` })
       // Let all promises settle before the clock moves on.
       await new Promise(setImmediate)
       steps += 1
@@ -60,11 +56,5 @@ export async function runSimulation({ settings, faults, ...rest }: SimulationInp
     simulation.close()
   }
   const { violations, trace, writtenCount } = simulation
-  return {
-    violations,
-    trace,
-    writtenCount,
-    requestCount: simulation.rpc.requestCount,
-    peaks: simulation.resourceBounds.peaks,
-  }
+  return { violations, trace, writtenCount, requestCount: simulation.rpc.requestCount, peaks: simulation.resourceBounds.peaks }
 }

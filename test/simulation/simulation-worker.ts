@@ -19,8 +19,7 @@ type TaskResult = Omit<WorkerResult, 'task'>
 async function runSeed({ seed = 1, twice = false, runsBound }: WorkerTask): Promise<TaskResult> {
   const first = await runSimulation(inputFor(seed))
   const again = twice && first.violations.length === 0 ? [await runSimulation(inputFor(seed))] : []
-  const failure: SimulationFailure | null =
-    first.violations.length > 0 ? await shrinkFailure(seed, undefined, runsBound) : null
+  const failure: SimulationFailure | null = first.violations.length > 0 ? await shrinkFailure(seed, undefined, runsBound) : null
   return { failure, traces: [first, ...again].map(({ trace }) => trace), found: null }
 }
 

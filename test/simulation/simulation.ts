@@ -79,17 +79,9 @@ export class Simulation {
     this.resourceBounds = new ResourceBounds(context, { rpc: this.rpc, relay: this.clocks.relay })
     const random = new SeededRandom(settings.seed, 'tape')
     const survivesRestart = faults.some(({ target }) => target === 'relay')
-    this.#restartableTape = new RestartableTape({
-      survivesRestart,
-      now: () => clock.now(),
-      random: () => random.next(),
-    })
-    this.activeFaults
-      .onsets('relayKilled')
-      .subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
-    this.activeFaults
-      .onsets('relayStopped')
-      .subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
+    this.#restartableTape = new RestartableTape({ survivesRestart, now: () => clock.now(), random: () => random.next() })
+    this.activeFaults.onsets('relayKilled').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
+    this.activeFaults.onsets('relayStopped').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
     const everySecond = () => {
       if (this.#relayRun) {
         this.checker.onTick()
@@ -144,8 +136,7 @@ export class Simulation {
     const { environment } = this.clocks
     // A second fault may hit while the relay is down. The one that ends last starts the relay.
     environment.runAfter(downtimeMs, () => {
-      if (this.#relayRun || this.activeFaults.isActive('relayKilled') || this.activeFaults.isActive('relayStopped'))
-        return
+      if (this.#relayRun || this.activeFaults.isActive('relayKilled') || this.activeFaults.isActive('relayStopped')) return
       this.#restartableTape.reopen()
       this.#startRelay()
     })

@@ -12,17 +12,14 @@ export const wrapTape = <Wrapped extends object>(tape: Wrapped, changes: Partial
   })
 
 /**
- * A tape that is slow to write while the fault is active, as one over a network is. It stays fast while new blocks seem
- * empty or a token is delisted: settling does not know what waits to be written, and cannot doubt the node because of
- * it.
+ * A tape that is slow to write while the fault is active, as one over a network is. It stays fast while new blocks seem empty or a
+ * token is delisted: settling does not know what waits to be written, and cannot doubt the node because of it.
  */
 export const slowTape = (tape: SearchableTape, activeFaults: ActiveFaults, clock: VirtualClock): SearchableTape =>
   wrapTape(tape, {
     append: async (drafts, notes) => {
       const ms =
-        activeFaults.isActive('lateIndexing') || activeFaults.isActive('tokenDelisted')
-          ? null
-          : activeFaults.amount('slowTape')
+        activeFaults.isActive('lateIndexing') || activeFaults.isActive('tokenDelisted') ? null : activeFaults.amount('slowTape')
       if (ms !== null) await new Promise<void>((resolve) => clock.runAfter(ms, resolve))
       return tape.append(drafts, notes)
     },

@@ -145,9 +145,7 @@ export class SimulationClocks {
 
   step(): unknown {
     const [next, other] =
-      this.environment.nextDueAt <= this.relay.nextDueAt
-        ? [this.environment, this.relay]
-        : [this.relay, this.environment]
+      this.environment.nextDueAt <= this.relay.nextDueAt ? [this.environment, this.relay] : [this.relay, this.environment]
     other.elapsedMs = next.nextDueAt
     return next.step()
   }

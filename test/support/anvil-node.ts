@@ -30,10 +30,7 @@ type TokenCall =
   | { readonly functionName: 'seizeWithMemo'; readonly args: readonly [Hex, Hex, bigint, Hex] }
 
 /** Accounts that anvil funds with ether, the same ones each time. */
-export const ACCOUNTS = [
-  '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266',
-  '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
-] as const
+export const ACCOUNTS = ['0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266', '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'] as const
 
 /** A real node with a token on it. */
 export type Anvil = {

@@ -15,12 +15,7 @@ type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 const WAIT_TIMEOUT_MS = 15_000
 
 /** How a program starts: folder, environment and user. */
-type SpawnSettings = {
-  readonly cwd?: string
-  readonly env: NodeJS.ProcessEnv
-  readonly uid?: number
-  readonly gid?: number
-}
+type SpawnSettings = { readonly cwd?: string; readonly env: NodeJS.ProcessEnv; readonly uid?: number; readonly gid?: number }
 
 /** A program in its own process group, so that a signal reaches every process it started. */
 export class ChildProgram {

@@ -16,10 +16,7 @@ export function ethersProviderFor({ url, wsUrl }: RpcEndpoint, transport: Ethers
   const provider =
     transport === 'webSocket'
       ? new WebSocketProvider(wsUrl, undefined, options)
-      : new JsonRpcProvider(url, undefined, {
-          ...options,
-          ...(transport === 'http one by one' && { batchMaxCount: 1 }),
-        })
+      : new JsonRpcProvider(url, undefined, { ...options, ...(transport === 'http one by one' && { batchMaxCount: 1 }) })
   onTestFinished(() => provider.destroy())
   return provider
 }

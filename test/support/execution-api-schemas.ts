@@ -73,13 +73,7 @@ const transaction: Schema = {
       'chainId?': uint,
     }),
     strictObject({ type: exactly('0x1'), ...typedTransactionFields, 'to?': nullable(address), gasPrice: uint }),
-    strictObject({
-      type: exactly('0x2'),
-      ...typedTransactionFields,
-      ...feeFields,
-      'to?': nullable(address),
-      gasPrice: uint,
-    }),
+    strictObject({ type: exactly('0x2'), ...typedTransactionFields, ...feeFields, 'to?': nullable(address), gasPrice: uint }),
     strictObject({
       ...{ type: exactly('0x3'), ...typedTransactionFields, ...feeFields, to: address, 'gasPrice?': uint },
       ...{ maxFeePerBlobGas: uint, blobVersionedHashes: listOf(hash) },

@@ -4,9 +4,7 @@ import type { Update } from '../../src/protocol/updates.ts'
 import type { Message } from './test-listener.ts'
 
 /** The state of each key according to what a listener received. Throws where the messages contradict each other. */
-export function keyStatesFrom(
-  messages: readonly Message[],
-): ReadonlyMap<string, 'preconfirmed' | 'sealed' | 'retracted'> {
+export function keyStatesFrom(messages: readonly Message[]): ReadonlyMap<string, 'preconfirmed' | 'sealed' | 'retracted'> {
   const states = new Map<string, 'preconfirmed' | 'sealed' | 'retracted'>()
   const lastIds = new Map<string, string>()
   const parts = new Set<string>()

@@ -48,9 +48,7 @@ export function findAnswerError({ method = 'GET', path, status, type, text }: An
   // Unknown paths, and methods that a path lacks, get the common error answer.
   const documented = operation?.responses[status] ?? (status >= 400 ? refusedResponse : undefined)
   if (!documented) return `the document has no status ${status} for ${method} ${path}`
-  const response: Response = documented.$ref
-    ? document.components.responses[documented.$ref.split('/').at(-1) ?? '']
-    : documented
+  const response: Response = documented.$ref ? document.components.responses[documented.$ref.split('/').at(-1) ?? ''] : documented
   if (text === '') return null
   const schema = response.content?.[media]?.schema
   if (!schema) return `the document has no ${media || 'body'} for ${method} ${path} with status ${status}`
@@ -66,8 +64,7 @@ function parseBodies(media: string, text: string): readonly unknown[] {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
-  if (media === 'text/event-stream')
-    return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
+  if (media === 'text/event-stream') return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
   return media.endsWith('json') ? [JSON.parse(text)] : [text]
 }
 

@@ -52,13 +52,8 @@ export function callsOfAllMethods({ account, token, slot, block }: QuerySubject)
   const numbersAndTags = [...blockTagNames, number]
   const allBlockReferences = [...numbersAndTags, block.hash, { blockHash: block.hash }]
   return [
-    ...numbersAndTags.flatMap((at) =>
-      [true, false].map((full) => ({ method: 'eth_getBlockByNumber', params: [at, full] })),
-    ),
-    ...numbersAndTags.map((at) => ({
-      method: 'eth_getLogs',
-      params: [{ fromBlock: at, toBlock: at, address: token }],
-    })),
+    ...numbersAndTags.flatMap((at) => [true, false].map((full) => ({ method: 'eth_getBlockByNumber', params: [at, full] }))),
+    ...numbersAndTags.map((at) => ({ method: 'eth_getLogs', params: [{ fromBlock: at, toBlock: at, address: token }] })),
     ...['latest', 'pending'].map((toBlock) => ({ method: 'eth_getLogs', params: [{ fromBlock: number, toBlock }] })),
     { method: 'eth_getLogs', params: [{ blockHash: block.hash }] },
     ...allBlockReferences.flatMap((at) => [
@@ -74,9 +69,7 @@ export function callsOfAllMethods({ account, token, slot, block }: QuerySubject)
 }
 
 /** A devnet at rest with sealed and pre-confirmed logs, a relay on it, and what the calls are about. */
-export async function openIdleStack(
-  settings: Record<string, string> = {},
-): Promise<TestStack & { subject: QuerySubject }> {
+export async function openIdleStack(settings: Record<string, string> = {}): Promise<TestStack & { subject: QuerySubject }> {
   const devnet = await openDevnet({ pace: 'manual', receipts: true })
   transfer({ devnet }, 'AAPLc', 2)
   transfer({ devnet }, 'TSLAc')
@@ -102,9 +95,7 @@ export function produceBlocks(stack: Pick<TestStack, 'devnet'>): void {
 }
 
 const sealedBlocksAbove = ({ chain }: Devnet, after: number) =>
-  Array.from({ length: chain.head.number - after }, (_, at) => chain.block(after + 1 + at)).filter(
-    (block) => block != null,
-  )
+  Array.from({ length: chain.head.number - after }, (_, at) => chain.block(after + 1 + at)).filter((block) => block != null)
 
 /** The hashes of the sealed blocks above a number. */
 export const blockHashesAbove = (devnet: Devnet, after: number): readonly string[] =>
@@ -117,8 +108,7 @@ export const logsAbove = (devnet: Devnet, after: number, symbol?: string): reado
     .filter(({ address }) => symbol === undefined || address === devnet.list.addressOf(symbol))
 
 /** The places of logs. */
-export const logPositionsAbove = (...which: Parameters<typeof logsAbove>): readonly string[] =>
-  logsAbove(...which).map(logPosition)
+export const logPositionsAbove = (...which: Parameters<typeof logsAbove>): readonly string[] => logsAbove(...which).map(logPosition)
 
 /** The unique place of a log. Clients have it in hex or as numbers. */
 export const logPosition = ({ blockHash, logIndex }: { readonly blockHash?: unknown; readonly logIndex?: unknown }) =>
@@ -139,10 +129,7 @@ export async function waitForSameChain(first: RpcEndpoint, second: RpcEndpoint):
   const blocks = ['latest', 'pending'].map((at) => ({ method: 'eth_getBlockByNumber', params: [at, false] }))
   const chainSeenBy = async (endpoint: RpcEndpoint) =>
     JSON.stringify(await Promise.all(blocks.map((block) => post(endpoint, block))))
-  await until(
-    async () => (await chainSeenBy(first)) === (await chainSeenBy(second)),
-    'both endpoints to know the same chain',
-  )
+  await until(async () => (await chainSeenBy(first)) === (await chainSeenBy(second)), 'both endpoints to know the same chain')
 }
 
 /** Resolves when a condition holds. */
@@ -153,9 +140,7 @@ export async function until(condition: () => boolean | Promise<boolean>, descrip
 }
 
 /** A TCP proxy for an endpoint that can be cut. It counts connections. */
-export async function openCuttableProxy({
-  wsUrl,
-}: RpcEndpoint): Promise<{ wsUrl: string; calls: () => number; cut: () => void }> {
+export async function openCuttableProxy({ wsUrl }: RpcEndpoint): Promise<{ wsUrl: string; calls: () => number; cut: () => void }> {
   const { hostname, port, pathname } = new URL(wsUrl)
   const sockets = new Set<Socket>()
   let calls = 0

@@ -74,11 +74,7 @@ export class TestListener {
     return new Promise((resolve, reject) => {
       const timeout = setTimeout(() => {
         this.#watchers.delete(check)
-        reject(
-          new Error(
-            `did not receive ${description}; received ${this.messages.map((message) => message.type).join(' ')}`,
-          ),
-        )
+        reject(new Error(`did not receive ${description}; received ${this.messages.map((message) => message.type).join(' ')}`))
       }, WAIT_TIMEOUT_MS)
       const check = () => {
         if (!condition()) return
@@ -165,11 +161,7 @@ async function openStream(
   return { listener: new TestListener({ close: () => abort.abort() }), body: response.body }
 }
 
-async function readBody(
-  body: ReadableStream<Uint8Array>,
-  listener: TestListener,
-  feed: (text: string) => void,
-): Promise<void> {
+async function readBody(body: ReadableStream<Uint8Array>, listener: TestListener, feed: (text: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   try {
     for await (const chunk of body) feed(decoder.decode(chunk, { stream: true }))

@@ -81,13 +81,7 @@ export async function fetchDocumented(url: string, init: RequestInit = {}) {
   const response = await fetch(url, init)
   const text = await response.text()
   const { pathname: path } = new URL(response.url)
-  assertDocumented({
-    method: init.method,
-    path,
-    status: response.status,
-    type: response.headers.get('content-type'),
-    text,
-  })
+  assertDocumented({ method: init.method, path, status: response.status, type: response.headers.get('content-type'), text })
   const json: unknown = text.startsWith('{') ? JSON.parse(text) : null
   return { status: response.status, headers: response.headers, text, json }
 }

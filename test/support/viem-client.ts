@@ -67,16 +67,10 @@ export async function collectNotifications(client: PublicClient<WebSocketTranspo
   return { results, failures }
 }
 
-type BlockReference =
-  | { blockTag: (typeof blockTagNames)[number] }
-  | { blockNumber: bigint }
-  | { blockHash: `0x${string}` }
+type BlockReference = { blockTag: (typeof blockTagNames)[number] } | { blockNumber: bigint } | { blockHash: `0x${string}` }
 
 /** Everything that viem can read, at every block: values, and the node's errors. */
-export async function readWithViem(
-  client: PublicClient,
-  subject: QuerySubject,
-): Promise<Readonly<Record<string, unknown>>> {
+export async function readWithViem(client: PublicClient, subject: QuerySubject): Promise<Readonly<Record<string, unknown>>> {
   const { number, hash } = subject.block
   const blockReferences: BlockReference[] = [
     ...blockTagNames.map((blockTag) => ({ blockTag })),
@@ -103,18 +97,11 @@ function readStateAt(
     getBalance: client.getBalance({ address: account, ...at }),
   }
   const blocks = 'blockHash' in at ? { getLogs: client.getLogs(at) } : readBlocksAt(client, token, at)
-  const named = Object.entries({ ...state, ...blocks }).map(([name, answer]) => [
-    `${name} ${Object.values(at)}`,
-    answer,
-  ])
+  const named = Object.entries({ ...state, ...blocks }).map(([name, answer]) => [`${name} ${Object.values(at)}`, answer])
   return Object.fromEntries(named)
 }
 
-function readBlocksAt(
-  client: PublicClient,
-  address: QuerySubject['token'],
-  at: Exclude<BlockReference, { blockHash: unknown }>,
-) {
+function readBlocksAt(client: PublicClient, address: QuerySubject['token'], at: Exclude<BlockReference, { blockHash: unknown }>) {
   const boundary = 'blockTag' in at ? at.blockTag : at.blockNumber
   return {
     getBlock: client.getBlock(at),

@@ -98,12 +98,7 @@ describe('a setting', () => {
   it('may be a list of addresses and ranges', () => {
     const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).TRUSTED_PROXIES
     const contains = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
-    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => contains(one))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ])
+    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => contains(one))).toEqual([true, true, false, false])
     expect(['fd12::1', 'fe80::1'].map((one) => contains(one, 'ipv6'))).toEqual([true, false])
   })
 
@@ -191,16 +186,12 @@ describe('a bad value', () => {
 
   it('is reported in one line for any text', () => {
     fc.assert(
-      fc.property(
-        fc.constantFrom(...names),
-        fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
-        (name, value) => {
-          for (const line of configErrorsOf([], { [name]: value })) {
-            expect(line).toMatch(/^[A-Z_]+ (must|is missing)/)
-            expect(line.split(/[\n\r]/)).toHaveLength(1)
-          }
-        },
-      ),
+      fc.property(fc.constantFrom(...names), fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), (name, value) => {
+        for (const line of configErrorsOf([], { [name]: value })) {
+          expect(line).toMatch(/^[A-Z_]+ (must|is missing)/)
+          expect(line.split(/[\n\r]/)).toHaveLength(1)
+        }
+      }),
       { numRuns: 200 },
     )
   })
@@ -273,12 +264,8 @@ describe('a check of several settings', () => {
   })
 
   it('reports a chain without a list, and a list without a chain', () => {
-    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([
-      expect.stringMatching(/^STOCKS_API_URL is missing/),
-    ])
-    expect(configErrorsOf([], { STOCKS_API_URL: 'https://x' })).toEqual([
-      expect.stringMatching(/^UPSTREAM_RPC_URL is missing/),
-    ])
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([expect.stringMatching(/^STOCKS_API_URL is missing/)])
+    expect(configErrorsOf([], { STOCKS_API_URL: 'https://x' })).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing/)])
   })
 })
 

@@ -3,9 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 type Manifest = Readonly<Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>>>
 type Lock = {
-  readonly packages: Readonly<
-    Record<string, { version?: string; resolved?: string; integrity?: string; optional?: boolean }>
-  >
+  readonly packages: Readonly<Record<string, { version?: string; resolved?: string; integrity?: string; optional?: boolean }>>
 }
 
 const readJson = (name: string) => JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'))
@@ -20,9 +18,7 @@ const versionsOf = (name: string): string[] =>
 
 function atLeast(version: string, least: string): boolean {
   const [a, b] = [version, least].map((text) => text.split('.').map(Number))
-  const firstDifference = [0, 1, 2]
-    .map((place) => (a?.[place] ?? 0) - (b?.[place] ?? 0))
-    .find((difference) => difference !== 0)
+  const firstDifference = [0, 1, 2].map((place) => (a?.[place] ?? 0) - (b?.[place] ?? 0)).find((difference) => difference !== 0)
   return (firstDifference ?? 0) >= 0
 }
 

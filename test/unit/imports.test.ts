@@ -104,8 +104,7 @@ const filesWith = (files: Files, pattern: RegExp, allowed: readonly string[]): s
     .filter(([path, text]) => !allowed.some((room) => contains(room, path)) && pattern.test(withoutComments(text)))
     .map(([path]) => path)
 
-const withoutComments = (text: string): string =>
-  text.replace(/^\s*\/\*[\s\S]*?\*\//gm, '').replace(/^\s*\/\/.*$/gm, '')
+const withoutComments = (text: string): string => text.replace(/^\s*\/\*[\s\S]*?\*\//gm, '').replace(/^\s*\/\/.*$/gm, '')
 const subscribing = /\.subscribe\(/
 const readingEnvironment = /\bprocess\s*\.\s*env\b|\benv\b[^\n]*from\s+['"](?:node:)?process['"]/
 
@@ -230,10 +229,7 @@ describe('a check of the imports', () => {
 
   it.each([
     ['devnet/a.ts', "import { methods } from '../chain/rpc/method-schemas.ts'"],
-    [
-      'edge/live/a.ts',
-      "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'",
-    ],
+    ['edge/live/a.ts', "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'"],
     ['relay.ts', "import json from '../package.json' with { type: 'json' }"],
     ['edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],
   ])('accepts %s: %s', (path, text) => {

@@ -19,9 +19,7 @@ describe('the README', () => {
       value === '–' ? null : value,
       meaning,
     ])
-    expect(rows).toEqual(
-      Object.entries(settings).map(([name, setting]) => [name, setting.default, setting.description]),
-    )
+    expect(rows).toEqual(Object.entries(settings).map(([name, setting]) => [name, setting.default, setting.description]))
   })
 
   it('gives the lines that a start prints', () => {
@@ -77,9 +75,7 @@ describe('the documents', () => {
 /** The links of a document that lead nowhere in this repository. */
 function brokenLinks(path: string): string[] {
   const links = [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
-  return links
-    .filter((link) => !/^(https?|wss?|mailto):/.test(link) && !resolves(path, link))
-    .map((link) => `${path}: ${link}`)
+  return links.filter((link) => !/^(https?|wss?|mailto):/.test(link) && !resolves(path, link)).map((link) => `${path}: ${link}`)
 }
 
 function resolves(path: string, link: string): boolean {

@@ -108,9 +108,7 @@ class ContractPoller {
   /** Reads every due contract, the longest due first. */
   pollDue(): Observable<ContractAnswer> {
     const due = [...this.#contracts].filter((contract) => this.#isDue(contract)).sort((a, b) => a.dueAt - b.dueAt)
-    return from(due).pipe(
-      mergeMap((contract) => defer(() => (this.#isDue(contract) ? this.#poll(contract) : EMPTY)), CONCURRENCY),
-    )
+    return from(due).pipe(mergeMap((contract) => defer(() => (this.#isDue(contract) ? this.#poll(contract) : EMPTY)), CONCURRENCY))
   }
 
   #isDue(contract: PolledContract): boolean {
@@ -168,11 +166,7 @@ class ContractPoller {
     if (!isBehind && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
     // A general refusal was logged when it was found.
     if (failure !== this.#refusedError)
-      this.#options.warn('contract read failed', {
-        type: contract.type,
-        address: contract.address,
-        reason: failure.message,
-      })
+      this.#options.warn('contract read failed', { type: contract.type, address: contract.address, reason: failure.message })
   }
 
   #scheduleIn(contract: PolledContract, ms: number): void {

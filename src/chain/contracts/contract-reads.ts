@@ -83,35 +83,21 @@ const feedMethods = {
   }),
   phaseId: contractMethod('phaseId()', firstValue(abiDecoder(parseAbiParameters('uint16')))),
   decimals: contractMethod('decimals()', firstValue(abiDecoder(parseAbiParameters('uint8')))),
-  latestRoundData: contractMethod(
-    'latestRoundData()',
-    abiDecoder(parseAbiParameters('uint80, int256, uint256, uint256, uint80')),
-  ),
+  latestRoundData: contractMethod('latestRoundData()', abiDecoder(parseAbiParameters('uint80, int256, uint256, uint256, uint80'))),
 }
 
 /** Reads a token's state at a block, one call after the other. */
 export function readToken(request: RequestFn, address: Hex, asOf: BlockRef): Observable<TokenCallResult> {
   const block: Hex = `0x${asOf.number.toString(16)}`
   return tokenMethods.uiMultiplier(request, address, block).pipe(
-    concatMap((multiplier) =>
-      multiplier === null ? tokenMethods.multiplier(request, address, block) : of(multiplier),
-    ),
-    concatMap((multiplier) =>
-      readScheduled(request, address, asOf, block).pipe(map((scheduled) => ({ multiplier, scheduled }))),
-    ),
-    concatMap((token) =>
-      tokenMethods.pausedFeatures(request, address, block).pipe(map((paused) => ({ ...token, paused }))),
-    ),
+    concatMap((multiplier) => (multiplier === null ? tokenMethods.multiplier(request, address, block) : of(multiplier))),
+    concatMap((multiplier) => readScheduled(request, address, asOf, block).pipe(map((scheduled) => ({ multiplier, scheduled })))),
+    concatMap((token) => tokenMethods.pausedFeatures(request, address, block).pipe(map((paused) => ({ ...token, paused })))),
   )
 }
 
 /** The scheduled multiplier. A token keeps returning the last schedule after it took effect. */
-function readScheduled(
-  request: RequestFn,
-  address: Hex,
-  asOf: BlockRef,
-  block: Hex,
-): Observable<TokenCallResult['scheduled']> {
+function readScheduled(request: RequestFn, address: Hex, asOf: BlockRef, block: Hex): Observable<TokenCallResult['scheduled']> {
   return tokenMethods.effectiveAt(request, address, block).pipe(
     concatMap((effectiveAt) => {
       if (!effectiveAt) return of(null)
@@ -139,13 +125,9 @@ function readBlockTime(request: RequestFn, { timestamp }: BlockRef, block: Hex):
 /** Reads a feed's proxy by calls; if these are refused or return no aggregator, from its storage. */
 export function readFeed(request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> {
   return feedMethods.aggregator(request, proxy, 'latest').pipe(
-    concatMap((aggregator) =>
-      aggregator ? readRounds(request, proxy, aggregator) : readStoredPhaseOrNull(request, proxy),
-    ),
+    concatMap((aggregator) => (aggregator ? readRounds(request, proxy, aggregator) : readStoredPhaseOrNull(request, proxy))),
     catchError((failure: unknown) =>
-      failure instanceof UpstreamError && failure.isRefused
-        ? readStoredPhase(request, proxy)
-        : throwError(() => failure),
+      failure instanceof UpstreamError && failure.isRefused ? readStoredPhase(request, proxy) : throwError(() => failure),
     ),
   )
 }

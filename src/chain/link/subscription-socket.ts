@@ -10,12 +10,7 @@ import { parseJson } from '../rpc/client.ts'
 export type LinkSignal =
   /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
-  | {
-      readonly type: 'log'
-      readonly subscription: 'pendingLogs' | 'logs'
-      readonly log: unknown
-      readonly receivedAt: number
-    }
+  | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
   | { readonly type: 'head'; readonly header: unknown }
   /** A message that is not JSON-RPC. */
   | { readonly type: 'unreadable' }
@@ -52,10 +47,7 @@ export class LinkError extends Error {
 }
 
 const Message = z.union([
-  z.object({
-    method: z.literal('eth_subscription'),
-    params: z.object({ subscription: z.string(), result: z.unknown() }),
-  }),
+  z.object({ method: z.literal('eth_subscription'), params: z.object({ subscription: z.string(), result: z.unknown() }) }),
   z.object({ id: z.int(), error: z.object({ code: z.number(), message: z.string() }) }),
   z.object({ id: z.int(), result: z.unknown() }),
 ])
@@ -63,10 +55,7 @@ const Message = z.union([
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
 
-type PendingRequest = {
-  readonly onResult: (result: unknown) => void
-  readonly onError: (failure: RequestFailure) => void
-}
+type PendingRequest = { readonly onResult: (result: unknown) => void; readonly onError: (failure: RequestFailure) => void }
 
 /** Why a request failed. The code is null after a timeout. */
 type RequestFailure = { readonly code: number | null; readonly message: string }
@@ -128,8 +117,7 @@ export class SubscriptionSocket {
     this.#request('eth_chainId', [], {
       onResult: (result) => {
         const chainId = HexQuantity.safeParse(result).data
-        const mismatch =
-          chainId === undefined ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
+        const mismatch = chainId === undefined ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
         if (mismatch) this.#end(`wrong chain: ${mismatch}`)
         else this.#start()
       },
@@ -164,8 +152,7 @@ export class SubscriptionSocket {
         this.#logSubscriptions.set(kind, typeof id === 'string' ? id : null)
         this.signals.next({ type: 'live', subscription: kind, addresses })
         this.#addSubscription(id, kind)
-        if (previousId !== null)
-          this.#request('eth_unsubscribe', [previousId], { onResult: () => {}, onError: () => {} })
+        if (previousId !== null) this.#request('eth_unsubscribe', [previousId], { onResult: () => {}, onError: () => {} })
       },
       onError: (failure) => {
         if (failure.code === null) return this.#end(`${kind} refused: ${failure.message}`)
@@ -186,8 +173,7 @@ export class SubscriptionSocket {
     const oldest = [...this.#kindBySubscription.keys()].find(
       (subscription) => this.#kindBySubscription.get(subscription) !== 'newHeads',
     )
-    if (this.#kindBySubscription.size > SUBSCRIPTIONS_BOUND && oldest !== undefined)
-      this.#kindBySubscription.delete(oldest)
+    if (this.#kindBySubscription.size > SUBSCRIPTIONS_BOUND && oldest !== undefined) this.#kindBySubscription.delete(oldest)
     const notifications = this.#earlyNotifications.filter(({ subscription }) => subscription === id)
     this.#earlyNotifications = this.#earlyNotifications.filter(({ subscription }) => subscription !== id)
     for (const { result, receivedAt } of notifications) this.#emit(kind, result, receivedAt)
@@ -225,8 +211,7 @@ export class SubscriptionSocket {
     const id = this.#lastId
     this.#requests.set(id, request)
     this.#schedule(ANSWER_BOUND_MS, () => {
-      if (this.#requests.delete(id))
-        request.onError({ code: null, message: `not answered within ${ANSWER_BOUND_MS} ms` })
+      if (this.#requests.delete(id)) request.onError({ code: null, message: `not answered within ${ANSWER_BOUND_MS} ms` })
     })
     this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
   }

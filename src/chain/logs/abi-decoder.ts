@@ -8,10 +8,7 @@ const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
 /** A uint8 has no more values than this, so a longer list repeats some. */
 const LIST_BOUND = 256
 /** The longest data of a type. A list takes an offset, a length, and its elements. */
-const BOUNDS_BYTES: Readonly<Record<string, number>> = {
-  string: TEXT_DATA_BOUND_BYTES,
-  'uint8[]': (2 + LIST_BOUND) * WORD_BYTES,
-}
+const BOUNDS_BYTES: Readonly<Record<string, number>> = { string: TEXT_DATA_BOUND_BYTES, 'uint8[]': (2 + LIST_BOUND) * WORD_BYTES }
 /** The decoder does not check the range of small integers. */
 const MAX_VALUE: Readonly<Record<string, number>> = { uint8: 0xff, 'uint8[]': 0xff, uint16: 0xffff }
 

@@ -40,8 +40,7 @@ export function decodeLogs(logs: readonly Log[]): FoldedLogs {
     )
   const folded = new Set<MutableDecodedLog>()
   for (const transaction of Map.groupBy(drafts, ({ log }) => log.transactionHash).values())
-    for (const contractLogs of Map.groupBy(transaction, ({ log }) => log.address).values())
-      foldContractLogs(contractLogs, folded)
+    for (const contractLogs of Map.groupBy(transaction, ({ log }) => log.address).values()) foldContractLogs(contractLogs, folded)
   return {
     decodedLogs: drafts.filter((draft) => !folded.has(draft)),
     foldedLogs: drafts.filter((draft) => folded.has(draft)).map(({ log }) => log),

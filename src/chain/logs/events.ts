@@ -82,43 +82,30 @@ const layouts: ReadonlyMap<string, EventLayout> = new Map([
   defineEvent('Paused', ['address'], features, (_, [list]) => ({ event: 'Paused', features: list })),
   defineEvent('Unpaused', ['address'], features, (_, [list]) => ({ event: 'Unpaused', features: list })),
   defineEvent('MultiplierUpdated', [], uint, (_, [to]) => ({ event: 'MultiplierUpdated', to })),
-  defineEvent(
-    'UIMultiplierUpdated',
-    [],
-    parseAbiParameters('uint256, uint256, uint256'),
-    (_, [from, to, effectiveAt]) => ({
-      event: 'UIMultiplierUpdated',
-      from,
-      to,
-      effectiveAt,
-    }),
-  ),
+  defineEvent('UIMultiplierUpdated', [], parseAbiParameters('uint256, uint256, uint256'), (_, [from, to, effectiveAt]) => ({
+    event: 'UIMultiplierUpdated',
+    from,
+    to,
+    effectiveAt,
+  })),
   defineEvent('UIMultiplierUpdateCancelled', [], uints, (_, [to, effectiveAt]) => ({
     event: 'UIMultiplierUpdateCancelled',
     to,
     effectiveAt,
   })),
-  defineEvent(
-    'Announcement',
-    ['address'],
-    parseAbiParameters('string, string, string'),
-    (_, [id, description, uri]) => ({
-      event: 'Announcement',
-      id: truncate(id, ID_BOUND),
-      description: truncate(description, TEXT_BOUND),
-      uri: truncate(uri, TEXT_BOUND),
-    }),
-  ),
+  defineEvent('Announcement', ['address'], parseAbiParameters('string, string, string'), (_, [id, description, uri]) => ({
+    event: 'Announcement',
+    id: truncate(id, ID_BOUND),
+    description: truncate(description, TEXT_BOUND),
+    uri: truncate(uri, TEXT_BOUND),
+  })),
   defineEvent('EndAnnouncement', [], text, (_, [id]) => ({ event: 'EndAnnouncement', id: truncate(id, ID_BOUND) })),
   defineEvent('ExtraMetadataUpdated', [], texts, (_, [name, value]) => ({
     event: 'ExtraMetadataUpdated',
     name: truncate(name, METADATA_NAME_BOUND),
     value: truncate(value, TEXT_BOUND),
   })),
-  defineEvent('NameUpdated', ['address'], text, (_, [name]) => ({
-    event: 'NameUpdated',
-    name: truncate(name, NAME_BOUND),
-  })),
+  defineEvent('NameUpdated', ['address'], text, (_, [name]) => ({ event: 'NameUpdated', name: truncate(name, NAME_BOUND) })),
   defineEvent('SymbolUpdated', ['address'], text, (_, [symbol]) => ({
     event: 'SymbolUpdated',
     symbol: truncate(symbol, NAME_BOUND),

@@ -114,5 +114,4 @@ export type Header = z.infer<typeof Header>
 
 export type SealedHeader = Header & { readonly number: number; readonly hash: Hex }
 
-export const isSealed = (header: Header | null): header is SealedHeader =>
-  header?.number != null && header.hash !== null
+export const isSealed = (header: Header | null): header is SealedHeader => header?.number != null && header.hash !== null

@@ -25,10 +25,7 @@ export class BlockReader {
 
   /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
   header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number): Observable<Header | null> {
-    const request = this.#request('eth_getBlockByNumber', [
-      typeof block === 'number' ? toHexQuantity(block) : block,
-      false,
-    ]).pipe(
+    const request = this.#request('eth_getBlockByNumber', [typeof block === 'number' ? toHexQuantity(block) : block, false]).pipe(
       map((answer) => {
         if (answer === null) return null
         const header = Header.safeParse(answer).data
@@ -53,10 +50,7 @@ export class BlockReader {
         if (!isTooLarge || addresses.length < 2) return throwError(() => failure)
         // A block cannot be split, so its contracts are.
         const half = Math.ceil(addresses.length / 2)
-        return concat(
-          this.logsByHash(hash, addresses.slice(0, half)),
-          this.logsByHash(hash, addresses.slice(half)),
-        ).pipe(
+        return concat(this.logsByHash(hash, addresses.slice(0, half)), this.logsByHash(hash, addresses.slice(half))).pipe(
           reduce((first, second) => ({
             logs: sortLogs([...first.logs, ...second.logs]),
             unreadable: first.unreadable + second.unreadable,
@@ -68,10 +62,7 @@ export class BlockReader {
 
   /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones. */
   logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[]): Observable<Logs> {
-    return this.#logs(addresses, {
-      fromBlock: toHexQuantity(from),
-      toBlock: to === 'pending' ? to : toHexQuantity(to),
-    }).pipe(
+    return this.#logs(addresses, { fromBlock: toHexQuantity(from), toBlock: to === 'pending' ? to : toHexQuantity(to) }).pipe(
       map((answer) => {
         if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
           throw new UpstreamError('unreadable', 'the answer has logs of other blocks')

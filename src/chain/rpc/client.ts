@@ -42,11 +42,7 @@ const Answer = z.union([
 
 /** Reads an answer; throws an `UpstreamError` if it is unusable. */
 type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
-type RpcRequest<T> = {
-  readonly method: NodeMethod
-  readonly params: readonly unknown[]
-  readonly parse: ParseAnswer<T>
-}
+type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
 type Endpoint = { readonly url: string; failures: number; backoffUntil: number; isChainChecked: boolean }
 
@@ -74,14 +70,12 @@ export class Rpc {
 
   readonly request: RequestFn = (method, params) => this.#requestFrom(0, { method, params, parse: parseResult }, null)
 
-  readonly requestRaw: RawRequestFn = (method, params) =>
-    this.#requestFrom(0, { method, params, parse: parseRawResult }, null)
+  readonly requestRaw: RawRequestFn = (method, params) => this.#requestFrom(0, { method, params, parse: parseRawResult }, null)
 
   /** Tries the endpoints from this index on; fails with the error of the last one tried. */
   #requestFrom<T>(index: number, request: RpcRequest<T>, lastError: UpstreamError | null): Observable<T> {
     const endpoint = this.#endpoints[index]
-    if (!endpoint)
-      return throwError(() => lastError ?? new UpstreamError('unreachable', 'every endpoint failed recently'))
+    if (!endpoint) return throwError(() => lastError ?? new UpstreamError('unreachable', 'every endpoint failed recently'))
     if (this.#options.now() < endpoint.backoffUntil) return this.#requestFrom(index + 1, request, lastError)
     return this.#checkChain(endpoint).pipe(
       catchError((failure: unknown) => {
@@ -143,9 +137,7 @@ export class Rpc {
     return defer(() => {
       this.#lastId += 1
       return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, parse))
-    }).pipe(
-      catchError((failure: unknown) => throwError(() => (isCallMethod(method) ? asRequestSpecific(failure) : failure))),
-    )
+    }).pipe(catchError((failure: unknown) => throwError(() => (isCallMethod(method) ? asRequestSpecific(failure) : failure))))
   }
 }
 

@@ -37,9 +37,7 @@ const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
 export const LogFilter = z.object(
   {
     address: z
-      .union([Address, z.array(Address).max(FILTER_BOUND)], {
-        error: `a 20-byte address, or a list of at most ${FILTER_BOUND}`,
-      })
+      .union([Address, z.array(Address).max(FILTER_BOUND)], { error: `a 20-byte address, or a list of at most ${FILTER_BOUND}` })
       .nullish(),
     topics: z.array(Topic, { error: 'a list of topics' }).max(4, 'at most 4 topics').nullish(),
   },
@@ -65,11 +63,10 @@ type MatchableLog = { readonly address: string; readonly topics: readonly string
 const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>
   new Set([values ?? []].flat().map((value) => value.toLowerCase()))
 
-const RangeFilter = LogFilter.extend({
-  fromBlock: Block.nullish(),
-  toBlock: Block.nullish(),
-  blockHash: Word.nullish(),
-}).refine((filter) => Object.values(filter).some((value) => value != null), 'a filter with at least one criterion')
+const RangeFilter = LogFilter.extend({ fromBlock: Block.nullish(), toBlock: Block.nullish(), blockHash: Word.nullish() }).refine(
+  (filter) => Object.values(filter).some((value) => value != null),
+  'a filter with at least one criterion',
+)
 
 /** The methods that the relay serves: the schema of their parameters, and whether public endpoints serve them. */
 export const methods = {
@@ -90,9 +87,7 @@ export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
 /** Optional reads of the relay itself, not served to clients. The relay has to work without their results. */
-const callMethods = {
-  eth_call: { params: z.tuple([z.object({ to: Address, data: Calldata }), Block]) },
-} as const
+const callMethods = { eth_call: { params: z.tuple([z.object({ to: Address, data: Calldata }), Block]) } } as const
 
 type CallMethod = keyof typeof callMethods
 

@@ -81,8 +81,7 @@ export class Backfill {
     const last = this.#ranges.at(-1)
     const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
     if (last && isAdjacent) this.#ranges.splice(-1, 1, { ...last, to: range.to })
-    else if (last && this.#ranges.length >= RANGES_BOUND)
-      this.#ranges.splice(-1, 1, { ...last, to: range.to, missingReason: null })
+    else if (last && this.#ranges.length >= RANGES_BOUND) this.#ranges.splice(-1, 1, { ...last, to: range.to, missingReason: null })
     else this.#ranges.push(range)
     this.#wakeUps.next()
   }
@@ -108,17 +107,11 @@ export class Backfill {
   #readNext(newest: () => Cursor): Observable<SettlementEvent> {
     const [range] = this.#ranges
     if (!range) return EMPTY
-    return range.missingReason === null
-      ? this.#readPage(range, newest)
-      : this.#reportMissing(range, range.missingReason, newest)
+    return range.missingReason === null ? this.#readPage(range, newest) : this.#reportMissing(range, range.missingReason, newest)
   }
 
   /** Reports the missing blocks. Those with published keys are still read, each by itself, if the node has them. */
-  #reportMissing(
-    { from: first, to }: BackfillRange,
-    reason: string,
-    newest: () => Cursor,
-  ): Observable<SettlementEvent> {
+  #reportMissing({ from: first, to }: BackfillRange, reason: string, newest: () => Cursor): Observable<SettlementEvent> {
     return from(this.#options.openKeys.publishedBlocksBetween(first, to)).pipe(
       concatMap((number) =>
         this.#readBlock(number).pipe(
@@ -171,11 +164,7 @@ export class Backfill {
   }
 
   /** The logs of a page by block. Blocks with published keys are read by themselves, since that is reliable. */
-  #groupByBlock(
-    { logs }: Logs,
-    publishedBlocks: readonly number[],
-    addresses: readonly Hex[],
-  ): Observable<readonly SealedBlock[]> {
+  #groupByBlock({ logs }: Logs, publishedBlocks: readonly number[], addresses: readonly Hex[]): Observable<readonly SealedBlock[]> {
     const byBlock = Map.groupBy(logs, (log) => log.blockNumber)
     const numbers = [...new Set([...byBlock.keys(), ...publishedBlocks])].sort((a, b) => a - b)
     return from(numbers).pipe(
@@ -248,8 +237,7 @@ export class Backfill {
     if (failure.kind === 'gone') return this.#findFirstAvailable(page.from, failure)
     if (failure.kind !== 'too_large') return throwError(() => failure)
     // A single block that is too large is read contract by contract.
-    if (size === 1)
-      return this.#readBlock(page.from).pipe(mergeMap((block) => this.#emitBatches([block], page.to, newest)))
+    if (size === 1) return this.#readBlock(page.from).pipe(mergeMap((block) => this.#emitBatches([block], page.to, newest)))
     this.#shrinkPage(size, suggestedSize(failure.message, page.from) ?? size)
     return EMPTY
   }

@@ -71,8 +71,7 @@ const MISSING_LOGS_RETRIES_BOUND = 2
 const UNREADABLE_RETRIES_BOUND = 5
 
 /**
- * Counts the failures of one step by error kind, and missing logs by block. The counts decide how long to wait and when
- * to give up.
+ * Counts the failures of one step by error kind, and missing logs by block. The counts decide how long to wait and when to give up.
  */
 export class RetryCounter {
   readonly #failures = new Map<UpstreamErrorKind | number, number>()
@@ -97,9 +96,7 @@ export class RetryCounter {
     const kind = isMissingLogs ? failure.block : failure.kind
     const failures = this.failuresOf(kind) + 1
     this.#failures.set(kind, failures)
-    const delayMs = isMissingLogs
-      ? backoffMs(MISSING_LOGS_BACKOFF, failures)
-      : backoffMs(STEP_BACKOFF, this.totalFailures)
+    const delayMs = isMissingLogs ? backoffMs(MISSING_LOGS_BACKOFF, failures) : backoffMs(STEP_BACKOFF, this.totalFailures)
     return timer(delayMs, clock)
   }
 
@@ -110,20 +107,12 @@ export class RetryCounter {
 
   /** Whether the node refused this often enough to give up. Failed connections do not count. */
   isExhausted(failure: unknown): failure is UpstreamError {
-    return (
-      failure instanceof UpstreamError &&
-      !failure.isRetryable &&
-      this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
-    )
+    return failure instanceof UpstreamError && !failure.isRetryable && this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
   }
 
   /** Whether an old block counts as pruned. Unlike `isExhausted` this includes `behind`: no node lags that far. */
   isPruned(failure: unknown): boolean {
-    return (
-      failure instanceof UpstreamError &&
-      failure.isAnswered &&
-      this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
-    )
+    return failure instanceof UpstreamError && failure.isAnswered && this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
   }
 }
 
@@ -176,11 +165,7 @@ export function readBlockLogs(
 }
 
 /** A lagging node returns no logs for a number it lacks, so it must also return the header with our hash. */
-function readLogsByNumber(
-  node: BlockReader,
-  { number, hash }: SealedHeader,
-  addresses: readonly Hex[],
-): Observable<Logs> {
+function readLogsByNumber(node: BlockReader, { number, hash }: SealedHeader, addresses: readonly Hex[]): Observable<Logs> {
   return node.logsInRange(number, number, addresses).pipe(
     catchError((failure: unknown) => {
       // A range of one block is only invalid above the head of a lagging node.

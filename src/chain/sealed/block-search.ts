@@ -5,11 +5,7 @@ import { UpstreamError } from '../rpc/error.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
 /** The lowest number of a range where a monotonic predicate holds; it is assumed to hold for `high`. */
-export function binarySearch(
-  low: number,
-  high: number,
-  holds: (number: number) => Observable<boolean>,
-): Observable<number> {
+export function binarySearch(low: number, high: number, holds: (number: number) => Observable<boolean>): Observable<number> {
   if (low >= high) return of(high)
   const middle = Math.floor((low + high) / 2)
   return holds(middle).pipe(
@@ -45,27 +41,18 @@ export const firstAvailable = (node: BlockReader, from: number, to: number): Obs
     .header(from)
     .pipe(
       mergeMap((header) =>
-        header
-          ? of(from)
-          : binarySearch(from, to, (number) => node.header(number).pipe(map((candidate) => candidate !== null))),
+        header ? of(from) : binarySearch(from, to, (number) => node.header(number).pipe(map((candidate) => candidate !== null))),
       ),
     )
 
 /** The first block from `from` on that is no older than the bound, in chain time before `head`. */
-export function firstWithinAge(
-  node: BlockReader,
-  from: number,
-  head: SealedHeader,
-  boundMs: number,
-): Observable<number> {
+export function firstWithinAge(node: BlockReader, from: number, head: SealedHeader, boundMs: number): Observable<number> {
   if (head.timestamp === null) return of(from)
   const since = head.timestamp - Math.floor(boundMs / 1_000)
   const isWithin = (number: number, ifUnknown: boolean) =>
     node.header(number).pipe(map((header) => (header?.timestamp == null ? ifUnknown : header.timestamp >= since)))
   // Without the first block the node is pruned or lags behind. Reading that block will show which.
   return isWithin(from, true).pipe(
-    mergeMap((isFirstWithin) =>
-      isFirstWithin ? of(from) : binarySearch(from, head.number, (number) => isWithin(number, false)),
-    ),
+    mergeMap((isFirstWithin) => (isFirstWithin ? of(from) : binarySearch(from, head.number, (number) => isWithin(number, false)))),
   )
 }

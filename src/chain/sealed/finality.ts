@@ -3,11 +3,7 @@ import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 
 /** The newest safe or finalized block. */
-export type FinalityEvent = {
-  readonly type: 'finality'
-  readonly stage: 'safe' | 'finalized'
-  readonly block: SealedHeader
-}
+export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
 
 type Options = {
   readonly node: BlockReader

@@ -73,9 +73,7 @@ function findIncomplete(
         const blockLogs = logs.filter((log) => log.blockNumber === block && log.blockHash === recent.hash)
         // Logs of tokens that were listed later do not count.
         const comparable =
-          recent.addresses === addresses
-            ? blockLogs
-            : blockLogs.filter(({ address }) => recent.addresses.includes(address))
+          recent.addresses === addresses ? blockLogs : blockLogs.filter(({ address }) => recent.addresses.includes(address))
         return comparable.length > recent.logCount
       }),
     ),

@@ -95,8 +95,7 @@ export class SealedBlocks {
     this.#safe = safe ?? 0
     this.#outage = new Outage(cursor !== null, options.silenceMs)
     // A reorganisation may have replaced blocks below the cursor during the outage.
-    for (const sealed of options.openKeys.sealedInPreviousRun)
-      if (cursor && sealed.number < cursor.number) this.#remember(sealed)
+    for (const sealed of options.openKeys.sealedInPreviousRun) if (cursor && sealed.number < cursor.number) this.#remember(sealed)
     if (cursor) this.#remember(cursor)
     this.#backfill = new Backfill(options)
   }
@@ -314,9 +313,7 @@ export class SealedBlocks {
       mergeMap((header) => {
         const isUnchanged = this.#recentBlocks.get(number)?.hash === header.hash
         if (!isUnchanged) this.#heads.compare(number, header.hash)
-        const resettled = isUnchanged
-          ? this.#readBlock(header, this.#retries).pipe(mergeMap(({ settle }) => settle()))
-          : EMPTY
+        const resettled = isUnchanged ? this.#readBlock(header, this.#retries).pipe(mergeMap(({ settle }) => settle())) : EMPTY
         return resettled.pipe(tap({ complete: () => this.#blocksToResettle.delete(number) }))
       }),
     )
@@ -331,9 +328,7 @@ export class SealedBlocks {
         mergeMap((header) =>
           isSealed(header) && header.hash !== hash
             ? this.#rollBack(number)
-            : throwError(
-                () => new UpstreamError('behind', `the next block has another parent than our block ${number}`),
-              ),
+            : throwError(() => new UpstreamError('behind', `the next block has another parent than our block ${number}`)),
         ),
       )
   }
@@ -381,9 +376,7 @@ export class SealedBlocks {
   /** Continues if the settled block is still canonical, and rolls back if not. */
   #ifStillCanonical(settled: Cursor, next: () => Observable<SettlementEvent>): Observable<SettlementEvent> {
     return (settled.hash ? this.#options.node.header(settled.number) : of(null)).pipe(
-      mergeMap((header) =>
-        isSealed(header) && header.hash !== settled.hash ? this.#rollBack(settled.number) : next(),
-      ),
+      mergeMap((header) => (isSealed(header) && header.hash !== settled.hash ? this.#rollBack(settled.number) : next())),
     )
   }
 

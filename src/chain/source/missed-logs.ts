@@ -96,9 +96,7 @@ export class MissedLogCounter {
 
   /** The first block that is evidence. */
   get #firstCountedBlock(): number {
-    return this.#partialBlock === null
-      ? Number.POSITIVE_INFINITY
-      : this.#partialBlock + (this.#isPartialBlockRead ? 0 : 1)
+    return this.#partialBlock === null ? Number.POSITIVE_INFINITY : this.#partialBlock + (this.#isPartialBlockRead ? 0 : 1)
   }
 
   /** The health of the stream by the evidence so far. */

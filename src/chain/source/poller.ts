@@ -1,15 +1,4 @@
-import {
-  catchError,
-  concat,
-  defer,
-  EMPTY,
-  map,
-  mergeMap,
-  type Observable,
-  of,
-  type SchedulerLike,
-  throwError,
-} from 'rxjs'
+import { catchError, concat, defer, EMPTY, map, mergeMap, type Observable, of, type SchedulerLike, throwError } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
 import { type Header, isSealed, type Logs, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
@@ -144,8 +133,7 @@ export class ChainPoller {
         const isUnchanged =
           withLogs && pending !== null && fingerprint === this.#lastFingerprint && this.#polledAddresses === addresses
         const isQuiet = isUnchanged && !state.isSealedOnly && clock.now() - this.#headPolledAt < silenceMs
-        if (isQuiet)
-          return of<PollResult>({ type: 'pending', status: this.#lastStatus, block: pendingBlockOf(pending) })
+        if (isQuiet) return of<PollResult>({ type: 'pending', status: this.#lastStatus, block: pendingBlockOf(pending) })
         this.#headPolledAt = clock.now()
         return this.#readLatest().pipe(
           mergeMap((header) => {
@@ -188,11 +176,9 @@ export class ChainPoller {
       return 'latest'
     }
     // A block without a hash, or with a changing one, is being built. Any other may be sealed on a node that is ahead.
-    if (!hash || !/[^0x]/.test(hash) || (previous?.number === number && previous.hash !== hash))
-      this.#repeatsSealed = false
+    if (!hash || !/[^0x]/.test(hash) || (previous?.number === number && previous.hash !== hash)) this.#repeatsSealed = false
     // A block that was sealed between the two reads was being built at the first one.
-    if (number === null)
-      return parentHash === latest.hash || parentHash === latest.parentHash ? 'preconfirmed' : 'latest'
+    if (number === null) return parentHash === latest.hash || parentHash === latest.parentHash ? 'preconfirmed' : 'latest'
     if (number >= latest.number) return this.#repeatsSealed ? 'latest' : 'preconfirmed'
     // Compared with the head at the time of the request: the chain may have moved on before the answer.
     return number < (knownHead || latest.number) - BEHIND_BLOCKS ? 'behind' : 'latest'

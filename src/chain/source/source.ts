@@ -99,9 +99,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
               ignoreElements(),
             ),
             link
-              ? link({ addresses: shared, probes: chainSource.probes }).pipe(
-                  connect((signals) => chainSource.linkEvents(signals)),
-                )
+              ? link({ addresses: shared, probes: chainSource.probes }).pipe(connect((signals) => chainSource.linkEvents(signals)))
               : EMPTY,
             chainSource.polledEvents(),
           ),
@@ -137,19 +135,8 @@ class ChainSource {
     const { request, clock, silenceMs } = options
     this.#state = new SourceState({ hasLink: options.link !== null, silenceMs, now: () => clock.now() })
     this.#node = new BlockReader(this.#trackAnswers(request))
-    this.#poller = new ChainPoller({
-      node: this.#node,
-      state: this.#state,
-      addresses: () => this.#addresses,
-      silenceMs,
-      clock,
-    })
-    this.#sealed = new SealedBlocks({
-      ...options,
-      node: this.#node,
-      safe: options.head.safe,
-      addresses: () => this.#addresses,
-    })
+    this.#poller = new ChainPoller({ node: this.#node, state: this.#state, addresses: () => this.#addresses, silenceMs, clock })
+    this.#sealed = new SealedBlocks({ ...options, node: this.#node, safe: options.head.safe, addresses: () => this.#addresses })
   }
 
   setAddresses(addresses: readonly Hex[]): void {
@@ -304,10 +291,7 @@ class ChainSource {
       if (log.removed) this.#sealed.retract(log.blockNumber, log.blockHash)
       else if (log.blockNumber > (this.#sealed.head?.number ?? 0)) this.#poller.pollHeadSoon()
     }
-    return concat(
-      this.#reportDisputed(),
-      unreadable > 0 ? of<ChainEvent>({ type: 'unreadable', count: unreadable }) : EMPTY,
-    )
+    return concat(this.#reportDisputed(), unreadable > 0 ? of<ChainEvent>({ type: 'unreadable', count: unreadable }) : EMPTY)
   }
 
   /** A settled block is disputed: reported at once, since finding out who is right takes a request. */
@@ -331,20 +315,14 @@ class ChainSource {
       if (header.number <= previousHead) return this.#reportDisputed()
       const { number: sealed, hash, parentHash, timestamp } = header
       this.#state.headReceived()
-      return concat(
-        of<ChainEvent>({ type: 'head', sealed, pending: null, timestamp, hash, parentHash }),
-        started,
-        this.#status(),
-      )
+      return concat(of<ChainEvent>({ type: 'head', sealed, pending: null, timestamp, hash, parentHash }), started, this.#status())
     })
   }
 
   /** The first head sets the start of settling, lowered to include the logs that were pushed before it. */
   #start({ number, hash }: SealedHeader): Observable<ChainEvent> {
     const earlyLogs = this.#earlyLogs.splice(0)
-    const blocks = earlyLogs
-      .map(({ log }) => log.blockNumber)
-      .filter((block) => number - block < EARLY_LOGS_MAX_DEPTH_BLOCKS)
+    const blocks = earlyLogs.map(({ log }) => log.blockNumber).filter((block) => number - block < EARLY_LOGS_MAX_DEPTH_BLOCKS)
     const startBlock = Math.max(0, Math.min(number, ...blocks.map((block) => block - 1)))
     const cursor: Cursor = { number: startBlock, hash: startBlock === number ? hash : null }
     if (!this.#sealed.begin(cursor)) return EMPTY

@@ -14,16 +14,10 @@ type UpstreamInputs = {
 }
 
 /** What every source of this process shares: how it opens the upstream socket, and its intervals. */
-export type Upstream = Pick<
-  SourceOptions,
-  'link' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
->
+export type Upstream = Pick<SourceOptions, 'link' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'>
 
 export const openUpstream = ({ config, endpoints, chain, clock, random, warn }: UpstreamInputs): Upstream => ({
-  link:
-    endpoints.wsUrls.length === 0
-      ? null
-      : (inputs) => link({ ...inputs, urls: endpoints.wsUrls, chain, clock, random, warn }),
+  link: endpoints.wsUrls.length === 0 ? null : (inputs) => link({ ...inputs, urls: endpoints.wsUrls, chain, clock, random, warn }),
   pendingPollMs: config.PENDING_POLL_MS,
   silenceMs: config.SILENCE_MS,
   finalityPollMs: config.FINALITY_POLL_MS,

@@ -14,9 +14,7 @@ export const nextStepDueMs = (
   { blockNumber, flashblocksMade }: NextStep,
 ): number =>
   GENESIS_MS +
-  (flashblocksMade < flashblocksPerBlock
-    ? (blockNumber - 1) * blockMs + flashblocksMade * flashblockMs
-    : blockNumber * blockMs)
+  (flashblocksMade < flashblocksPerBlock ? (blockNumber - 1) * blockMs + flashblocksMade * flashblockMs : blockNumber * blockMs)
 
 /** Runs each step when it is due. Returns the function that stops it. */
 export const runOnSchedule = (now: () => number, nextDueMs: () => number, step: () => void): (() => void) => {

@@ -103,8 +103,7 @@ export class Chain {
   seal(outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept'): DevnetBlock {
     const preconfirmed = this.#pending.transactions
     const kept = this.#applyOutcomes(preconfirmed, outcomeOf)
-    const isUnchanged =
-      kept.length === preconfirmed.length && kept.every((transaction, at) => transaction === preconfirmed[at])
+    const isUnchanged = kept.length === preconfirmed.length && kept.every((transaction, at) => transaction === preconfirmed[at])
     if (!isUnchanged) this.#pending = this.#reexecute(this.#createPending(), kept)
     if (!isUnchanged || kept.some((transaction) => transaction.injectedHash)) this.#hashes.diverge(kept)
     return this.#sealPending()
@@ -228,9 +227,7 @@ export class Chain {
   }
 
   #createAnchorBlock(number: number, transactions: readonly UnsignedTransaction[]): DevnetBlock {
-    const hashes = transactions.map((transaction, index) => ({
-      hash: this.#hashes.transactionHash(number, index, transaction),
-    }))
+    const hashes = transactions.map((transaction, index) => ({ hash: this.#hashes.transactionHash(number, index, transaction) }))
     const hash = this.#hashes.blockHash(number, hashes)
     return { number, ...this.#timestampsOf(number), hash, parentHash: ZERO_WORD, transactions: [], logs: [] }
   }

@@ -21,10 +21,6 @@ export class ChainHashes {
 
   /** From here on every hash differs from the seed's chain, and depends on what made this one differ. */
   diverge(transactions: readonly DevnetTransaction[], reason = 'injected'): void {
-    this.#divergence = digest(
-      this.#divergence,
-      reason,
-      ...transactions.flatMap(({ hash, logs }) => [hash, JSON.stringify(logs)]),
-    )
+    this.#divergence = digest(this.#divergence, reason, ...transactions.flatMap(({ hash, logs }) => [hash, JSON.stringify(logs)]))
   }
 }

@@ -13,10 +13,7 @@ export const resolveTransaction = (
 ): UnsignedTransaction => (typeof transaction === 'function' ? transaction(context) : transaction)
 
 /** The context after some writes. */
-export const afterWrites = (
-  { readState, timestamp }: ExecutionContext,
-  writes: readonly StateWrite[],
-): ExecutionContext => {
+export const afterWrites = ({ readState, timestamp }: ExecutionContext, writes: readonly StateWrite[]): ExecutionContext => {
   const written = new Map<string, bigint>()
   for (const { key, change } of writes) written.set(key, change(written.get(key) ?? readState(key)))
   return { readState: (key) => written.get(key) ?? readState(key), timestamp }

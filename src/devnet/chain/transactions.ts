@@ -24,8 +24,7 @@ const selectors = {
 /** Gas used by each kind of transaction. */
 export const gasByKind = { transfer: 46_109, mint: 51_240, burn: 33_872, approval: 46_343, other: 60_000 } as const
 
-export const tokenBalanceKey = (token: HexString, account: HexString): string =>
-  storageKey(token, mappingSlot(account, BALANCES))
+export const tokenBalanceKey = (token: HexString, account: HexString): string => storageKey(token, mappingSlot(account, BALANCES))
 
 const allowanceKey = (token: HexString, owner: HexString, spender: HexString): string =>
   storageKey(token, mappingSlot(spender, mappingSlot(owner, ALLOWANCES)))
@@ -62,11 +61,7 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
 }
 
 /** The same transfer with a memo. */
-export const addMemo = (
-  transfer: UnsignedTransaction,
-  { to, raw }: TokenTransfer,
-  memo: HexString,
-): UnsignedTransaction => ({
+export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: HexString): UnsignedTransaction => ({
   ...transfer,
   input: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [to, raw, memo] }),
   logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
@@ -88,8 +83,7 @@ export const addSeizure = (
 })
 
 /** The sender of a transfer: its holder, or the custodian for a mint. */
-export const senderOf = ({ from }: TokenTransfer, custodian: HexString): HexString =>
-  from === ZERO_ADDRESS ? custodian : from
+export const senderOf = ({ from }: TokenTransfer, custodian: HexString): HexString => (from === ZERO_ADDRESS ? custodian : from)
 
 export const buildApproval = ({ token, from, to, raw }: TokenTransfer): UnsignedTransaction => ({
   from,

@@ -23,14 +23,10 @@ export const createCalendar = (seed: string, blockMs: number, custodian: HexStri
   const byBlock = Map.groupBy(script, ([at]) => at)
   const cycleAt = (number: number): Cycle => ({
     number,
-    timestampOf: (blockInCycle) =>
-      Math.floor((GENESIS_MS + (number * CYCLE_BLOCKS + 1 + blockInCycle) * blockMs) / 1_000),
+    timestampOf: (blockInCycle) => Math.floor((GENESIS_MS + (number * CYCLE_BLOCKS + 1 + blockInCycle) * blockMs) / 1_000),
   })
   const emptyContext = { readState: () => 0n, timestamp: 0 }
-  const gasPerCycle = script.reduce(
-    (sum, [, deferred]) => sum + resolveTransaction(deferred(cycleAt(0)), emptyContext).gasUsed,
-    0,
-  )
+  const gasPerCycle = script.reduce((sum, [, deferred]) => sum + resolveTransaction(deferred(cycleAt(0)), emptyContext).gasUsed, 0)
   return {
     stateAtStart: (cycle) =>
       new Map([

@@ -2,15 +2,7 @@ import { parseUnits, stringToHex } from 'viem/utils'
 import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
-import {
-  changeContractUri,
-  changeMetadata,
-  changeName,
-  changeSupplyCap,
-  changeSymbol,
-  pause,
-  unpause,
-} from '../tokens/admin.ts'
+import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
 import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
 import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
@@ -63,10 +55,9 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
   const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction =>
     callToken(
       'GOOGLc',
-      announce(
-        { id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' },
-        [changeMultiplier(parseMultiplier(to))],
-      ),
+      announce({ id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' }, [
+        changeMultiplier(parseMultiplier(to)),
+      ]),
     )
 
   return [

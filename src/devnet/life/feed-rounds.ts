@@ -33,18 +33,13 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
         feeds.flatMap((feed) => {
           const newest = readNav(feed.token, blockStartMs(block))
           if (!newest) return []
-          return [
-            ...feedValues(feed, toFeedRound(newest)),
-            [nonceKey(transmitterOf(feed)), nonceAfter(newest)] as const,
-          ]
+          return [...feedValues(feed, toFeedRound(newest)), [nonceKey(transmitterOf(feed)), nonceAfter(newest)] as const]
         }),
       ),
     transactions: (block) =>
       feeds.flatMap((feed) => {
         const newest = readNav(feed.token, blockStartMs(block))
-        return newest && newest.updatedAtMs > blockStartMs(block - 1)
-          ? [buildTransmission(feed, transmitterOf(feed), newest)]
-          : []
+        return newest && newest.updatedAtMs > blockStartMs(block - 1) ? [buildTransmission(feed, transmitterOf(feed), newest)] : []
       }),
   }
 }

@@ -2,15 +2,7 @@ import { parseUnits } from 'viem/utils'
 import { type HexString, toLowerHex } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from '../chain/transactions.ts'
-import {
-  changeContractUri,
-  changeMetadata,
-  changeName,
-  changeSupplyCap,
-  changeSymbol,
-  pause,
-  unpause,
-} from '../tokens/admin.ts'
+import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from '../tokens/feeds.ts'
 import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
@@ -88,11 +80,7 @@ const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
     pause: ({ symbol, features }) => submit(symbol, pause(features)),
     unpause: ({ symbol, features }) => submit(symbol, unpause(features)),
     rename: ({ symbol, to, name }) =>
-      submit(
-        symbol,
-        ...(name === undefined ? [] : [changeName(name)]),
-        ...(to === undefined ? [] : [changeSymbol(to)]),
-      ),
+      submit(symbol, ...(name === undefined ? [] : [changeName(name)]), ...(to === undefined ? [] : [changeSymbol(to)])),
     updateDetails: ({ symbol, uri, metadata = {}, supplyCap }) =>
       submit(
         symbol,

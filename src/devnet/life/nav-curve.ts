@@ -64,8 +64,7 @@ export const createNavCurve = (seed: string): ReadNav => {
 export const withFeedFaults =
   (readNav: ReadNav): ReadNav =>
   (token, now) => {
-    if (token.symbol === STOPPING_SYMBOL)
-      return readNav(token, Math.min(now, cycleStartMs(now, STOP_CYCLE_MS) + PUBLISHING_MS))
+    if (token.symbol === STOPPING_SYMBOL) return readNav(token, Math.min(now, cycleStartMs(now, STOP_CYCLE_MS) + PUBLISHING_MS))
     const round = readNav(token, now)
     if (token.symbol !== ZEROING_SYMBOL || !round) return round
     const zeroAtMs = cycleStartMs(now - ZERO_AFTER_MS, ZERO_CYCLE_MS) + ZERO_AFTER_MS
@@ -79,8 +78,7 @@ const cycleStartMs = (atMs: number, cycleMs: number): number => Math.floor(atMs 
 const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound => {
   const openMs = lastOpenMs(atMs)
   const deviation = waves.reduce(
-    (sum, [amplitude, periodMs], wave) =>
-      sum + amplitude * Math.sin((2 * Math.PI * openMs) / periodMs + (phases[wave] ?? 0)),
+    (sum, [amplitude, periodMs], wave) => sum + amplitude * Math.sin((2 * Math.PI * openMs) / periodMs + (phases[wave] ?? 0)),
     0,
   )
   return { price: Math.round(nav * (1 + deviation) * 10_000) / 10_000, updatedAtMs: atMs }

@@ -26,8 +26,7 @@ export const pick = <T>(random: RandomSource, from: readonly T[]): T => {
 }
 
 /** A random count with this average, from zero to twice the average. */
-export const drawCount = (random: RandomSource, average: number): number =>
-  Math.floor(random() * 2 * average + random())
+export const drawCount = (random: RandomSource, average: number): number => Math.floor(random() * 2 * average + random())
 
 /** A shuffled list in which no element keeps its index, unless it is the only one: a random cyclic permutation. */
 export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {

@@ -2,14 +2,7 @@ import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-
 import type { UnsignedTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest, type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
-import {
-  buildApproval,
-  buildTransfer,
-  gasByKind,
-  supplyKey,
-  TOKEN_CODE,
-  tokenBalanceKey,
-} from '../chain/transactions.ts'
+import { buildApproval, buildTransfer, gasByKind, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
 import type { DevnetToken } from '../tokens/listed.ts'
 import { initialTokenValues } from '../tokens/storage.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './random.ts'
@@ -37,11 +30,7 @@ export type Market = {
 }
 
 /** How much is traded, and which tokens are neither minted nor burned. */
-type TradingSettings = {
-  flashblocksPerBlock: number
-  transactionsPerFlashblock: number
-  transferOnlySymbols: readonly string[]
-}
+type TradingSettings = { flashblocksPerBlock: number; transactionsPerFlashblock: number; transferOnlySymbols: readonly string[] }
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
 /** A trade that every cycle repeats. Only the amounts differ, so that nonces and fees are the same in every cycle. */
@@ -126,10 +115,7 @@ const dealSupply = (seed: string, tokens: readonly DevnetToken[], [custodian, ..
     const weights = others.map(() => 0.1 + random())
     const totalWeight = weights.reduce((sum, weight) => sum + weight, 0) * 1.5
     const balances = new Map(
-      others.map((account, index) => [
-        account,
-        Math.floor((Number(token.supply) * (weights[index] ?? 0)) / totalWeight),
-      ]),
+      others.map((account, index) => [account, Math.floor((Number(token.supply) * (weights[index] ?? 0)) / totalWeight)]),
     )
     const remainder = Number(token.supply) - [...balances.values()].reduce((sum, raw) => sum + raw, 0)
     if (custodian) balances.set(custodian, remainder)

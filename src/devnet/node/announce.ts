@@ -1,10 +1,4 @@
-import type {
-  DevnetBlock,
-  DevnetLog,
-  DevnetTransaction,
-  TransactionOutcome,
-  UnsignedTransaction,
-} from '../chain/block-types.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import type { FaultController } from '../faults/apply.ts'
@@ -45,11 +39,7 @@ export const createBlockProducer = ({ world, replica, faultController, sockets, 
     // A stuck pending state adds nothing.
     if (!isLost && shownBlock?.number === chain.pending.number) {
       const pendingLogs = [...shownBlock.logs]
-      delayed.push({
-        blockNumber: shownBlock.number,
-        newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length),
-        pendingLogs,
-      })
+      delayed.push({ blockNumber: shownBlock.number, newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length), pendingLogs })
       if (delayed.length > DELAYED_BOUND) delayed.shift()
     }
     pushDueFlashblocks()

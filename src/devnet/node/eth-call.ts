@@ -51,10 +51,7 @@ const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint
 const PHASE_SHIFT = 64n
 
 /** Calls a token or the proxy of a feed; an address without code answers `0x`. */
-export const answerEthCall = (
-  node: DevnetNode,
-  [{ to, data, input }, blockId]: z.infer<typeof CallParams>,
-): HexString => {
+export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): HexString => {
   if (!node.calls) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
   const context = contextAt(node, blockId)
   const callee = toLowerHex(to)

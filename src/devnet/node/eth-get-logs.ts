@@ -39,11 +39,7 @@ const logsOfRange = (node: DevnetNode, from: BlockPosition, to: BlockPosition): 
   return [...sealed, ...pending.filter((log) => !sealedIds.has(logIdOf(log)))]
 }
 
-const sealedLogsOfRange = (
-  { replica, faultController }: DevnetNode,
-  from: number,
-  to: number,
-): readonly DevnetLog[] => {
+const sealedLogsOfRange = ({ replica, faultController }: DevnetNode, from: number, to: number): readonly DevnetLog[] => {
   if (from > replica.head.number) return []
   if (from > to) throw new CallError(-32602, 'invalid block range params')
   const { rangeBound } = faultController.faults

@@ -22,12 +22,7 @@ export type RpcHandler = (method: string, params: unknown) => unknown
 export type RpcReply = { status: number; text: string }
 
 const Id = z.union([z.int(), z.string(), z.null()])
-const RpcRequest = z.object({
-  jsonrpc: z.literal('2.0'),
-  id: Id,
-  method: z.string(),
-  params: z.array(z.unknown()).default([]),
-})
+const RpcRequest = z.object({ jsonrpc: z.literal('2.0'), id: Id, method: z.string(), params: z.array(z.unknown()).default([]) })
 
 type RpcAnswer = { status: number; body: { jsonrpc: '2.0'; id: z.infer<typeof Id>; result?: unknown; error?: unknown } }
 
@@ -36,8 +31,7 @@ export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   const request = parseJson(text)
   if (request === undefined) return serialize(errorAnswer(null, new CallError(-32700, 'parse error', 400)))
   if (!Array.isArray(request)) return serialize(answerRequest(request, call))
-  if (request.length === 0)
-    return serialize(errorAnswer(null, new CallError(-32600, 'must specify at least one batch call', 400)))
+  if (request.length === 0) return serialize(errorAnswer(null, new CallError(-32600, 'must specify at least one batch call', 400)))
   if (request.length > BATCH_BOUND) {
     return serialize(errorAnswer(null, new CallError(-32014, 'too many RPC calls in batch request', 413)))
   }

@@ -103,11 +103,9 @@ const transactionJson = (block: DevnetBlock, transaction: DevnetTransaction, ind
 const rootOf = (block: DevnetBlock, rootName: string): HexString =>
   digest(rootName, block.number, ...block.transactions.map(({ hash }) => hash))
 
-const totalGasUsed = (transactions: readonly UnsignedTransaction[]) =>
-  transactions.reduce((sum, { gasUsed }) => sum + gasUsed, 0)
+const totalGasUsed = (transactions: readonly UnsignedTransaction[]) => transactions.reduce((sum, { gasUsed }) => sum + gasUsed, 0)
 
-const dataSizeOf = (block: DevnetBlock) =>
-  block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
+const dataSizeOf = (block: DevnetBlock) => block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
 
 /** How many bloom filter bits are cached. */
 const BLOOM_CACHE_BOUND = 10_000

@@ -48,12 +48,7 @@ export const closeServer = async (server: Server): Promise<void> => {
   await closed
 }
 
-const createApp = ({
-  readListBody,
-  selectNode,
-  faults,
-  onRequest,
-}: DevnetServerInputs): Hono<{ Bindings: HttpBindings }> => {
+const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServerInputs): Hono<{ Bindings: HttpBindings }> => {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.use(async (c, next) => {
     if (faults.delayMs > 0) await wait(faults.delayMs, undefined, { ref: false })

@@ -51,8 +51,7 @@ export class DevnetSockets {
   /** The number of open subscriptions of each kind. */
   countSubscriptions(): Record<DevnetSubscriptionKind, number> {
     const subscriptions = [...this.#sessions].flatMap(({ subscriptions }) => [...subscriptions.values()])
-    const count = (kind: DevnetSubscriptionKind) =>
-      subscriptions.filter((subscription) => subscription.kind === kind).length
+    const count = (kind: DevnetSubscriptionKind) => subscriptions.filter((subscription) => subscription.kind === kind).length
     return { pendingLogs: count('pendingLogs'), logs: count('logs'), newHeads: count('newHeads') }
   }
 
@@ -157,8 +156,7 @@ export class DevnetSockets {
     const kind = subscriptionKinds.find((known) => known === name)
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
     if (this.#faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
-    if (subscriptions.size >= SUBSCRIPTIONS_BOUND)
-      throw new CallError(-32006, 'too many subscriptions on the connection')
+    if (subscriptions.size >= SUBSCRIPTIONS_BOUND) throw new CallError(-32006, 'too many subscriptions on the connection')
     // As on the real node, anything but an object is no filter and matches every log.
     const parsed = typeof filter === 'object' && filter !== null ? parseParams(LogFilter, filter) : {}
     const id: HexString = `0x${randomBytes(16).toString('hex')}`

@@ -4,16 +4,7 @@ import type { RequestKind } from './node-server.ts'
 /** Counted are each method, over HTTP or a socket, and each kind of request, also when it is refused. */
 export type CountedRequest = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | RequestKind
 
-const countedNames = [
-  ...Object.keys(methods),
-  'eth_call',
-  'eth_subscribe',
-  'eth_unsubscribe',
-  'unknown',
-  'list',
-  'post',
-  'socket',
-]
+const countedNames = [...Object.keys(methods), 'eth_call', 'eth_subscribe', 'eth_unsubscribe', 'unknown', 'list', 'post', 'socket']
 
 const isCountedRequest = (name: string): name is CountedRequest => countedNames.includes(name)
 

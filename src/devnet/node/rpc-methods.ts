@@ -17,9 +17,7 @@ export const createMethods = (node: DevnetNode): RpcHandler => {
       replica.valueAt(keyOf(toLowerHex(address)), resolveStateBlock(node, resolveBlockHash(node, blockId)))
 
   const handlers: Record<AnsweredMethod, (params: unknown) => unknown> = {
-    eth_chainId: defineMethod(methods.eth_chainId.params, () =>
-      quantity(faultController.faults.chainId ?? node.chainId),
-    ),
+    eth_chainId: defineMethod(methods.eth_chainId.params, () => quantity(faultController.faults.chainId ?? node.chainId)),
     eth_blockNumber: defineMethod(methods.eth_blockNumber.params, () => quantity(replica.head.number)),
     eth_getBlockByNumber: defineMethod(methods.eth_getBlockByNumber.params, ([blockId, withTransactions]) =>
       readBlock(node, blockId, withTransactions),
@@ -38,9 +36,7 @@ export const createMethods = (node: DevnetNode): RpcHandler => {
       quantity(readAccountValue(nonceKey)(params)),
     ),
     eth_getCode: defineMethod(methods.eth_getCode.params, (params) => codeToBytes(readAccountValue(codeKey)(params))),
-    eth_getBalance: defineMethod(methods.eth_getBalance.params, (params) =>
-      quantity(readAccountValue(etherKey)(params)),
-    ),
+    eth_getBalance: defineMethod(methods.eth_getBalance.params, (params) => quantity(readAccountValue(etherKey)(params))),
     eth_call: defineMethod(CallParams, (params) => answerEthCall(node, params)),
   }
   return (method, params) => {

@@ -101,10 +101,7 @@ export const createStockList = (
   }
 }
 
-const toRecord = (
-  token: DevnetToken,
-  { name, symbol, supply, multiplier, paused, round }: TokenListing,
-): StockRecord => ({
+const toRecord = (token: DevnetToken, { name, symbol, supply, multiplier, paused, round }: TokenListing): StockRecord => ({
   contract_address: token.contractAddress,
   symbol,
   name,
@@ -114,10 +111,7 @@ const toRecord = (
   isin: token.isin,
   multiplier,
   paused_features: paused,
-  ...(round && {
-    nav_price: round.price,
-    nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z'),
-  }),
+  ...(round && { nav_price: round.price, nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z') }),
 })
 
 /** A double cannot hold the multiplier's eighteen decimals, so its digits are written unchanged. */

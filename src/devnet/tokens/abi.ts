@@ -47,17 +47,11 @@ export const aggregatorAbi = parseAbi([
 /** The values of an event, by the names in its signature. */
 type EventArgs = Readonly<Record<string, unknown>>
 
-export const tokenLog = (
-  address: HexString,
-  event: ContractEventName<typeof tokenAbi>,
-  args: EventArgs = {},
-): EmittedLog => encodeLog(tokenAbi, address, event, args)
+export const tokenLog = (address: HexString, event: ContractEventName<typeof tokenAbi>, args: EventArgs = {}): EmittedLog =>
+  encodeLog(tokenAbi, address, event, args)
 
-export const aggregatorLog = (
-  address: HexString,
-  event: ContractEventName<typeof aggregatorAbi>,
-  args: EventArgs,
-): EmittedLog => encodeLog(aggregatorAbi, address, event, args)
+export const aggregatorLog = (address: HexString, event: ContractEventName<typeof aggregatorAbi>, args: EventArgs): EmittedLog =>
+  encodeLog(aggregatorAbi, address, event, args)
 
 const encodeLog = (abi: Abi, address: HexString, eventName: string, args: EventArgs): EmittedLog => {
   const topics = encodeEventTopics({ abi, eventName, args }).flatMap((topic) => topic ?? [])

@@ -62,11 +62,7 @@ export const changeSupplyCap =
   ({ token, sender }, { readState }) => ({
     input: encodeFunctionData({ abi: tokenAbi, functionName: 'updateSupplyCap', args: [to] }),
     logs: [
-      tokenLog(token, 'SupplyCapUpdated', {
-        updater: sender,
-        oldSupplyCap: readState(supplyCapKey(token)),
-        newSupplyCap: to,
-      }),
+      tokenLog(token, 'SupplyCapUpdated', { updater: sender, oldSupplyCap: readState(supplyCapKey(token)), newSupplyCap: to }),
     ],
     writes: [writeValue(supplyCapKey(token), to)],
   })

@@ -56,11 +56,7 @@ const [roundKey, answerKey, startedAtKey, updatedAtKey] = [keyOfSlot(0n), keyOfS
 
 export const readFeedState = (readState: ReadState, proxy: HexString): FeedState => {
   const packedState = readState(feedStateKey(proxy))
-  return {
-    proxy,
-    aggregator: addressFromWord(packedState >> PHASE_BITS),
-    phase: Number(BigInt.asUintN(16, packedState)),
-  }
+  return { proxy, aggregator: addressFromWord(packedState >> PHASE_BITS), phase: Number(BigInt.asUintN(16, packedState)) }
 }
 
 export const readNewestRound = (readState: ReadState, aggregator: HexString): FeedRound => ({
@@ -83,8 +79,7 @@ export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: Fee
 export type RoundInput = { answer: bigint; round?: bigint; updatedAt?: bigint }
 
 /** When a round with this update time was observed. */
-export const observedAt = (updatedAt: bigint): bigint =>
-  updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n
+export const observedAt = (updatedAt: bigint): bigint => (updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n)
 
 export const buildRoundTransaction =
   (feed: DevnetFeed, sender: HexString, { answer, ...requested }: RoundInput): DeferredTransaction =>
@@ -111,11 +106,7 @@ export const buildRoundTransaction =
           configDigest: ZERO_WORD,
           epochAndRound: Number(round),
         }),
-        aggregatorLog(aggregator, 'NewRound', {
-          roundId: round,
-          startedBy: ZERO_ADDRESS,
-          startedAt,
-        }),
+        aggregatorLog(aggregator, 'NewRound', { roundId: round, startedBy: ZERO_ADDRESS, startedAt }),
         aggregatorLog(aggregator, 'AnswerUpdated', { current: answer, roundId: round, updatedAt }),
       ],
       writes: [...values].map(([key, value]) => writeValue(key, value)),
@@ -134,15 +125,11 @@ export const buildAggregatorSwap =
       input: '0x',
       gasUsed: gasByKind.other,
       logs: [],
-      writes: [
-        writeValue(feedStateKey(feed.proxy), packFeedState(aggregator, phase)),
-        writeValue(codeKey(aggregator), FEED_CODE),
-      ],
+      writes: [writeValue(feedStateKey(feed.proxy), packFeedState(aggregator, phase)), writeValue(codeKey(aggregator), FEED_CODE)],
     }
   }
 
-const packFeedState = (aggregator: HexString, phase: number): bigint =>
-  (BigInt(aggregator) << PHASE_BITS) | BigInt(phase)
+const packFeedState = (aggregator: HexString, phase: number): bigint => (BigInt(aggregator) << PHASE_BITS) | BigInt(phase)
 
 const addressFromWord = (value: bigint): HexString => `0x${toWord(BigInt.asUintN(160, value)).slice(26)}`
 

@@ -43,11 +43,7 @@ export const multicall =
   (calls: readonly TokenCall[]): TokenCall =>
   (parties, context) => {
     const { inputs, logs, writes } = executeInOrder(calls, parties, context)
-    return {
-      input: encodeFunctionData({ abi: tokenAbi, functionName: 'multicall', args: [inputs] }),
-      logs,
-      writes,
-    }
+    return { input: encodeFunctionData({ abi: tokenAbi, functionName: 'multicall', args: [inputs] }), logs, writes }
   }
 
 /** Each call sees the writes of those before it. */

@@ -31,11 +31,7 @@ export const changeMultiplier =
 export const scheduleMultiplier =
   (to: bigint, effectiveAt: number): TokenCall =>
   ({ token }, { readState, timestamp }) => {
-    const input = encodeFunctionData({
-      abi: tokenAbi,
-      functionName: 'updateUIMultiplier',
-      args: [to, BigInt(effectiveAt)],
-    })
+    const input = encodeFunctionData({ abi: tokenAbi, functionName: 'updateUIMultiplier', args: [to, BigInt(effectiveAt)] })
     if (effectiveAt <= timestamp || isScheduled(readState, token, timestamp)) return { input, ...refusedEffects }
     const current = multiplierAt(readState, token, timestamp)
     return {

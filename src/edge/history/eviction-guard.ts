@@ -11,9 +11,8 @@ const BEFORE_ALL_TIME_MS = 0
 const READ_KEYS_BOUND = 65_536
 
 /**
- * A tape for one long read. It throws where eviction removed updates that existed when the read began and that the read
- * had still to return. A newest-first read without a lower bound that is still kept does not fail: it ends where the
- * tape begins by then.
+ * A tape for one long read. It throws where eviction removed updates that existed when the read began and that the read had still
+ * to return. A newest-first read without a lower bound that is still kept does not fail: it ends where the tape begins by then.
  */
 export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
@@ -51,9 +50,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
   }
 }
 
-/**
- * The highest evicted number, and the number up to which nothing is left. Eviction spares some updates between the two.
- */
+/** The highest evicted number, and the number up to which nothing is left. Eviction spares some updates between the two. */
 const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
   await tape.seqBefore(BEFORE_ALL_TIME_MS),

@@ -14,9 +14,7 @@ import { type HistoryQuery, justBefore } from './query.ts'
 
 /** One chunk; about all that is held in memory for a client that does not read. */
 const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
-/**
- * A larger first chunk at the oldest position: eviction takes it next, while older spared updates are still being sent.
- */
+/** A larger first chunk at the oldest position: eviction takes it next, while older spared updates are still being sent. */
 const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
@@ -30,11 +28,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
 
 const pipelined = new Refusal(400, 'pipelined', 'Request lines after the earlier answers have arrived.')
 
-type ExportRequest = {
-  readonly incoming: IncomingMessage
-  readonly outgoing: ServerResponse
-  readonly query: HistoryQuery
-}
+type ExportRequest = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly query: HistoryQuery }
 
 /**
  * Sends the whole requested range as NDJSON, at the reader's pace. A failed export is cut off without a proper end, so
@@ -92,10 +86,7 @@ export async function* readAll(context: ExportContext, query: HistoryQuery): Asy
   }
 }
 
-async function* readKept(
-  { tape, workQueue, isGone }: ExportContext,
-  query: HistoryQuery,
-): AsyncGenerator<readonly string[]> {
+async function* readKept({ tape, workQueue, isGone }: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
   await workQueue.nextSlice()
   const oldest = tape.oldest()
   const context = { tape: await guardEviction(tape, query.selection.options.stage), workQueue, isGone }

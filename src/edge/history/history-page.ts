@@ -19,10 +19,7 @@ const READ_BOUND = 100
 /** Text of a page, exceeded by at most one update: a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/**
- * Names the position after which the tape is complete. A client that reads from before it knows that updates may be
- * missing.
- */
+/** Names the position after which the tape is complete. A client that reads from before it knows that updates may be missing. */
 export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
   'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),

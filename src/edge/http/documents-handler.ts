@@ -16,9 +16,7 @@ function sendDocument(c: Context<Env>): Response {
     etag: etag,
     'cache-control': `public, max-age=${MAX_AGE_S}`,
     'x-content-type-options': 'nosniff',
-    ...(contentSecurityPolicy
-      ? { 'content-security-policy': contentSecurityPolicy, 'referrer-policy': 'no-referrer' }
-      : {}),
+    ...(contentSecurityPolicy ? { 'content-security-policy': contentSecurityPolicy, 'referrer-policy': 'no-referrer' } : {}),
   }
   return matchesEtag(c.req.header('if-none-match'), etag)
     ? c.body(null, 304, headers)

@@ -10,10 +10,7 @@ type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
   readonly config: Config
   readonly streams: StreamServices
   /** The parts of the relay that serve routes of their own. */
-  readonly parts: readonly {
-    readonly routes: readonly NodeRoute[]
-    readonly webSocketRoutes: readonly WebSocketRoute[]
-  }[]
+  readonly parts: readonly { readonly routes: readonly NodeRoute[]; readonly webSocketRoutes: readonly WebSocketRoute[] }[]
   readonly metrics: Metrics
 }
 

@@ -17,22 +17,14 @@ const WEBSOCKET_VERSIONS = '13, 8'
 const NAME_BOUND_CHARS = 40
 
 export const unknownPath = new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')
-export const upgradeRequired = new Refusal(
-  426,
-  'upgrade_required',
-  'This is a WebSocket: connect with ws:// and an upgrade.',
-)
+export const upgradeRequired = new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
 export const metricsForbidden = new Refusal(
   403,
   'forbidden',
   'Metrics are served to this machine, and to others with METRICS_TOKEN as their bearer token.',
 )
 export const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
-export const unreadableAddress = new Refusal(
-  400,
-  'bad_request',
-  'The address or the host of this request cannot be read.',
-)
+export const unreadableAddress = new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
 export const notWebSocket = new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
 export const wrongHttpVersion = new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
 

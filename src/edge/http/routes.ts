@@ -32,11 +32,7 @@ type Options = ServiceReports & {
 export function openApp({ streams, nodeRoutes, listCacheControl, ...reports }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
-  const rawHandlers = {
-    ...streamHandlers(streams),
-    ...exportHandlers(streams, workQueue),
-    ...nodeHandlers(streams, nodeRoutes),
-  }
+  const rawHandlers = { ...streamHandlers(streams), ...exportHandlers(streams, workQueue), ...nodeHandlers(streams, nodeRoutes) }
   const handlers = {
     ...serviceHandlers(reports),
     ...historyHandlers(streams, workQueue),

@@ -7,14 +7,7 @@ import type { Hono } from 'hono'
 import { IdleSockets } from '../limits/idle-sockets.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { detach, isTaken } from '../transport/takeover.ts'
-import {
-  HEADERS_BOUND,
-  refusalHeaders,
-  refusalResponse,
-  sendRawRefusal,
-  tooManyHeaders,
-  unreadableRequest,
-} from './refusals.ts'
+import { HEADERS_BOUND, refusalHeaders, refusalResponse, sendRawRefusal, tooManyHeaders, unreadableRequest } from './refusals.ts'
 import { serveWebSockets, type WebSocketRoute } from './upgrade.ts'
 
 /** How long a client may take. */
@@ -39,10 +32,7 @@ const IDLE_CHECK_MS = 50
 const plainHttpPaths = /^\/(rpc|v1\/tokenized-stocks)(?![^/?])/
 
 /** The statuses of the errors of Node's HTTP parser. */
-const parserErrorStatuses: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-}
+const parserErrorStatuses: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
 /** The port cannot be listened on; the message says which and why. */
 export class ListenError extends Error {}

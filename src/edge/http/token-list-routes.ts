@@ -50,9 +50,7 @@ function renderList(listed: readonly Token[]): Pick<TokenListAnswer, 'body' | 'e
 
 /** Whether `If-None-Match` names this ETag. A weak one matches too, since equal lists have equal bytes. */
 export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  (ifNoneMatch ?? '')
-    .split(',')
-    .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
+  (ifNoneMatch ?? '').split(',').some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
 export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cacheControl: string): Handlers {
   const tokenLists = new TokenListCache(edge.view, edge.now)
@@ -81,16 +79,7 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
   const seq = await newestSeqOf(address, tape, workQueue)
   const token = view.tokens.find((one) => one.address === address)
   if (!token) throw unknownSymbol(rejected)
-  const {
-    type: _type,
-    id: _id,
-    ...snapshot
-  } = snapshotOf(token, {
-    id: null,
-    asOf: hub.position(tape.end()),
-    now: now(),
-    staleMs,
-  })
+  const { type: _type, id: _id, ...snapshot } = snapshotOf(token, { id: null, asOf: hub.position(tape.end()), now: now(), staleMs })
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 

@@ -30,8 +30,7 @@ export function createAuthorizer({ origins, keys }: AuthSettings): Authorizer {
 export const hasBearerToken = ({ headers }: IncomingMessage, token: string): boolean =>
   timingSafeEqual(digestOf(bearerTokenOf(headers.authorization) ?? ''), digestOf(token))
 
-const bearerTokenOf = (header: string | undefined): string | null =>
-  /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null
+const bearerTokenOf = (header: string | undefined): string | null => /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null
 
 /** Digests have equal lengths, so a comparison takes the same time for every input. */
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()

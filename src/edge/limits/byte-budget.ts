@@ -1,7 +1,4 @@
-/**
- * Bounds the bytes that are held at once, in total and per client. Without a client name, all callers count as one
- * client.
- */
+/** Bounds the bytes that are held at once, in total and per client. Without a client name, all callers count as one client. */
 export class ByteBudget {
   readonly #perClientBytes: number
   readonly #heldByClient = new Map<string, number>()

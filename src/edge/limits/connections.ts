@@ -7,11 +7,7 @@ type ConnectionBounds = { readonly clientsBound: number; readonly perAddressBoun
 /** A connected client and the address that it counts for. */
 type ConnectedClient = { readonly address: string }
 /** The usage of one address. A waiting client is called back with true for a slot, with false if it disconnected. */
-type AddressUsage = {
-  listeners: number
-  replays: number
-  readonly waiting: Map<ConnectedClient, (isGranted: boolean) => void>
-}
+type AddressUsage = { listeners: number; replays: number; readonly waiting: Map<ConnectedClient, (isGranted: boolean) => void> }
 
 const noop = (): void => {}
 

@@ -44,12 +44,7 @@ export class Audience {
   }
 
   /** Builds one buffer per transport and makes one write per listener that keeps up. */
-  deliver(
-    batch: MatchedBatch,
-    endSeq: number,
-    mayWrite: (listener: Listener) => boolean,
-    writeBuffer: WriteBuffer,
-  ): void {
+  deliver(batch: MatchedBatch, endSeq: number, mayWrite: (listener: Listener) => boolean, writeBuffer: WriteBuffer): void {
     const frames = batch.framesFor(this.#tokens)
     if (frames.length === 0) return
     for (const [transport, listeners] of this.#byTransport) {

@@ -9,17 +9,11 @@ import type { Selection } from '../select/compiled-selection.ts'
 /** A proxy may refuse a longer request line. Our own server accepts 8 KiB, headers included. */
 const SYMBOLS_BOUND_CHARS = 4_096
 
-/**
- * What a replay skipped: everything that its selection matches after a position, up to and including a sequence number.
- */
+/** What a replay skipped: everything that its selection matches after a position, up to and including a sequence number. */
 type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
 
 /** The history URL of a skipped range; its pages, followed by `next`, hold exactly that range. */
-export function backfillUrlOf(
-  { tokens, options }: Selection,
-  { epoch, after, upTo }: SkippedRange,
-  directory: Directory,
-): string {
+export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
   const next = upTo + 1
   const parameters: readonly (readonly [string, string | null | undefined])[] = [
     ['symbols', tokens && symbolsOf(tokens, directory)],
@@ -39,9 +33,7 @@ export function backfillUrlOf(
 function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
   const addresses = [...tokens].sort()
   const text = addresses.join(',')
-  return text.length <= SYMBOLS_BOUND_CHARS
-    ? text
-    : addresses.map((address) => shortestSelector(address, directory)).join(',')
+  return text.length <= SYMBOLS_BOUND_CHARS ? text : addresses.map((address) => shortestSelector(address, directory)).join(',')
 }
 
 function shortestSelector(address: Hex, directory: Directory): string {

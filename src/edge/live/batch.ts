@@ -18,9 +18,7 @@ export class UpdateBatch {
   }
 }
 
-/**
- * The frames of a batch that match one set of options. Each token is matched once, and only if an audience needs it.
- */
+/** The frames of a batch that match one set of options. Each token is matched once, and only if an audience needs it. */
 export class MatchedBatch {
   readonly #batch: UpdateBatch
   readonly #match: Matcher

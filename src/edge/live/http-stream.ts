@@ -102,9 +102,7 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
   socket.write(`${responseHeadOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
   edge.hub.add(listener)
   removeOnClose(edge.hub, listener, socket)
-  startSession(edge, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() =>
-    socket.destroy(),
-  )
+  startSession(edge, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() => socket.destroy())
 }
 
 function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Socket): void {

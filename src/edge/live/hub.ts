@@ -28,11 +28,7 @@ const RETRY_SPREAD_MS = 4_500
 
 const limitRefusals = {
   full: new Refusal(503, 'full', 'Too many listeners are connected; come back later.'),
-  too_many_connections: new Refusal(
-    429,
-    'too_many_connections',
-    'Too many listeners come from your address; close some.',
-  ),
+  too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners come from your address; close some.'),
 } as const
 
 type Options = {
@@ -48,11 +44,7 @@ type Options = {
   /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
   /** Metrics of connections. */
-  readonly counters: {
-    connected(transport: Transport): void
-    disconnected(transport: Transport): void
-    disconnectedAsSlow(): void
-  }
+  readonly counters: { connected(transport: Transport): void; disconnected(transport: Transport): void; disconnectedAsSlow(): void }
 }
 
 /** Follows the tape and delivers each batch to all listeners. */
@@ -142,10 +134,7 @@ export class Hub {
     return this.#recent.after(seq)
   }
 
-  /**
-   * Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are
-   * bounded.
-   */
+  /** Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are bounded. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
     if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.selectionsBound) return null
     const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'

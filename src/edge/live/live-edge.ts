@@ -83,11 +83,7 @@ const openHub = ({ config, metrics, tape, now, uptime, random }: LiveInputs, vie
     },
   })
 
-const openContext = (
-  { config, tape, now, uptime, chain, endpoints }: LiveInputs,
-  view: View,
-  hub: Hub,
-): EdgeContext => ({
+const openContext = ({ config, tape, now, uptime, chain, endpoints }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
   ...{ hub, view, tape, now, uptime },
   chainId: () => chain.id,
   demo: endpoints.demo,

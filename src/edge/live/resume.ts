@@ -40,11 +40,7 @@ type ResumeContext = {
 }
 
 /** Finds where a stream with this `since` starts. What cannot be continued becomes a gap with its reason. */
-export async function findResumePoint(
-  since: StartPoint,
-  selection: Selection,
-  context: ResumeContext,
-): Promise<ResumePoint> {
+export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
   const { tape, now } = context
   const found = await locate(since, selection.options.stage, tape, now)
   if (!(await isTooLong(found.after, selection, context))) return found
@@ -55,8 +51,7 @@ export async function findResumePoint(
   return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
 }
 
-const positionTextOf = (since: StartPoint): string | null =>
-  since.from === 'position' && since.position ? since.text : null
+const positionTextOf = (since: StartPoint): string | null => (since.from === 'position' && since.position ? since.text : null)
 
 const positionAt = (seq: number): TapePosition => ({ seq, n: null })
 
@@ -127,5 +122,4 @@ async function isTooLong(
 const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> =>
   new Set(options.types.filter((type) => isUnfiltered(options) || unconditionalTypes.has(type)))
 
-const isUnfiltered = (options: SelectionOptions): boolean =>
-  options.stage === 'preconfirmed' && !hasValueFilter(options)
+const isUnfiltered = (options: SelectionOptions): boolean => options.stage === 'preconfirmed' && !hasValueFilter(options)

@@ -31,12 +31,7 @@ export type EdgeContext = {
   readonly demo: boolean
   readonly heartbeatMs: number
   readonly staleMs: number
-  readonly limits: {
-    readonly selections: number
-    readonly replay: number
-    readonly backlog: number
-    readonly retentionMs: number
-  }
+  readonly limits: { readonly selections: number; readonly replay: number; readonly backlog: number; readonly retentionMs: number }
 }
 
 /** A first subscription with its symbols resolved. */
@@ -81,11 +76,7 @@ export function sendHello(
  * Sends everything from `hello` to `live`, in the order of the contract. Replay pages go at the reader's pace. The last
  * page and the join to live are one synchronous step, so no update is lost or sent twice between them.
  */
-export async function startSession(
-  edge: EdgeContext,
-  listener: Listener,
-  subscription: FirstSubscription,
-): Promise<void> {
+export async function startSession(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
   if (isRecent(edge, subscription.since)) return startStream(edge, listener, subscription)
   const releaseSlot = await edge.hub.acquireReplaySlot(listener)
   try {
@@ -98,9 +89,7 @@ export async function startSession(
 /** Whether all missed updates are in memory. Such a replay does not read the tape, so it needs no replay slot. */
 const isRecent = ({ hub, tape }: EdgeContext, since: StartPoint): boolean =>
   since.from === 'now' ||
-  (since.from === 'position' &&
-    since.position?.epoch === tape.epoch &&
-    resumeAfter(since.position) >= hub.recentSinceSeq)
+  (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.recentSinceSeq)
 
 async function startStream(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
   const { hub, tape, now, limits } = edge
@@ -132,9 +121,7 @@ async function sendInitialState(
 ): Promise<void> {
   const position = edge.hub.position(after.seq, after.n)
   const id = gaps.length > 0 ? null : position
-  listener.sendNotice(
-    subscribedNotice(edge, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }),
-  )
+  listener.sendNotice(subscribedNotice(edge, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
   for (const gap of gaps) sendGap(edge, listener, gap)
   if (subscription.snapshot && resume !== 'full') await sendSnapshots(edge, listener, position)
 }
@@ -157,28 +144,15 @@ export function subscribedNotice(
   },
 ): NoticeOf<'subscribed'> {
   const { tokens } = listener
-  const symbols =
-    tokens === null ? ['*'] : view.tokens.filter((token) => tokens.has(token.address)).map((token) => token.symbol)
-  return {
-    type: 'subscribed',
-    req: answer.req,
-    id: answer.id,
-    symbols,
-    rejected: [...answer.rejected],
-    resume: answer.resume,
-  }
+  const symbols = tokens === null ? ['*'] : view.tokens.filter((token) => tokens.has(token.address)).map((token) => token.symbol)
+  return { type: 'subscribed', req: answer.req, id: answer.id, symbols, rejected: [...answer.rejected], resume: answer.resume }
 }
 
 /** The tokens that a listener selected; with `*` all listed ones. */
 export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
   view.tokens.filter((token) => (tokens === null ? token.state !== 'delisted' : tokens.has(token.address)))
 
-export function sendSnapshot(
-  { hub, tape, now, staleMs }: EdgeContext,
-  listener: Listener,
-  id: string,
-  token: Token,
-): void {
+export function sendSnapshot({ hub, tape, now, staleMs }: EdgeContext, listener: Listener, id: string, token: Token): void {
   listener.sendNotice(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: now(), staleMs }))
 }
 

@@ -54,9 +54,7 @@ export class WebSocketSession {
     this.#idleTimer = setTimeout(() => edge.hub.disconnect(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
   }
 
-  /**
-   * Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays.
-   */
+  /** Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays. */
   open(query: URLSearchParams, forbidden: Refusal | null): void {
     const { edge } = this.#streams
     if (forbidden) {
@@ -127,12 +125,7 @@ export class WebSocketSession {
         return this.#unsubscribe(request)
       case 'list':
         return this.#listener.sendNotice(
-          subscribedNotice(edge, this.#listener, {
-            req,
-            id: edge.hub.positionOf(this.#listener),
-            resume: 'none',
-            rejected: [],
-          }),
+          subscribedNotice(edge, this.#listener, { req, id: edge.hub.positionOf(this.#listener), resume: 'none', rejected: [] }),
         )
       case 'ping':
         return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.now()).toISOString() })
@@ -211,8 +204,7 @@ export class WebSocketSession {
       throw new Refusal(400, 'wildcard', 'Single symbols cannot be taken out of *; unsubscribe from * first.')
     }
     const namedTokens = tokens === null ? [] : tokensOf(edge, tokens)
-    const removed =
-      current === null ? ['*'] : namedTokens.flatMap(({ address, symbol }) => (current.has(address) ? [symbol] : []))
+    const removed = current === null ? ['*'] : namedTokens.flatMap(({ address, symbol }) => (current.has(address) ? [symbol] : []))
     listener.tokens = current === null ? new Set() : new Set([...current].filter((address) => !tokens?.has(address)))
     if (this.#phase === 'live') edge.hub.join(listener)
     listener.sendNotice({ type: 'unsubscribed', req, symbols: removed })

@@ -55,9 +55,7 @@ export class KeyHistories {
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq
-    return (
-      this.#sealsOf(published.address, blockOf(key)).find((seal) => seal.seq > seq && seal.keys.has(key))?.seq ?? null
-    )
+    return this.#sealsOf(published.address, blockOf(key)).find((seal) => seal.seq > seq && seal.keys.has(key))?.seq ?? null
   }
 
   #sealsOf(address: Hex, block: number): readonly SealKeys[] {
@@ -66,9 +64,7 @@ export class KeyHistories {
     if (!seals) {
       seals = this.#tape
         .sealsOfToken(address, block)
-        .flatMap(({ seq, update }) =>
-          seq < this.beforeSeq && update.type === 'seal' ? [{ seq, keys: new Set(update.keys) }] : [],
-        )
+        .flatMap(({ seq, update }) => (seq < this.beforeSeq && update.type === 'seal' ? [{ seq, keys: new Set(update.keys) }] : []))
       this.#sealsByBlock.set(blockKey, seals)
     }
     return seals

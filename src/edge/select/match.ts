@@ -31,10 +31,7 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean {
     const { update } = frame.entry
     switch (update.type) {
       case 'seal':
-        return (
-          includesToken(selection, update.address) &&
-          (types.has('seal') || matchedEarlier(frame, publishedKeysOf(update)))
-        )
+        return includesToken(selection, update.address) && (types.has('seal') || matchedEarlier(frame, publishedKeysOf(update)))
       case 'retract':
       case 'amend':
         return (

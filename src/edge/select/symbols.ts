@@ -44,11 +44,8 @@ export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
   const suggest = first?.suggest ?? []
   const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
   return first?.reason === 'ambiguous_symbol'
-    ? new Refusal(
-        404,
-        'ambiguous_symbol',
-        `Several tokenized stocks are called ${quoted}: name one by its address.${hint}`,
-        { suggest },
-      )
+    ? new Refusal(404, 'ambiguous_symbol', `Several tokenized stocks are called ${quoted}: name one by its address.${hint}`, {
+        suggest,
+      })
     : new Refusal(404, 'unknown_symbol', `No tokenized stock ${quoted}.${hint}`, { suggest })
 }

@@ -121,10 +121,7 @@ export function snapshotOf(
     token: token.record,
     multiplier: token.multiplier,
     multiplier_source: token.multiplierSource,
-    scheduled: token.scheduled && {
-      to: token.scheduled.to,
-      effective_at: isoFromSeconds(token.scheduled.effectiveAt),
-    },
+    scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSeconds(token.scheduled.effectiveAt) },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
     nav: navAt(token.navReading, context.now, context.staleMs),

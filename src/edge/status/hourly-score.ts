@@ -4,10 +4,7 @@ import type { Entry } from '../../tape/tape.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
 
 export const HOUR_MS = 3_600_000
-/**
- * Hours shown at most, the current one included. One more is read: if the tape holds some of it, it holds all of the
- * next.
- */
+/** Hours shown at most, the current one included. One more is read: if the tape holds some of it, it holds all of the next. */
 export const SHOWN_HOURS_BOUND = 25
 /** Hours kept: those shown, and some more for a clock that was set wrong. */
 const KEPT_HOURS_BOUND = 32
@@ -58,9 +55,7 @@ export class HourlyScore {
 
   #firstShown(current: number, oldest: number): number {
     const lookbackStart = current - SHOWN_HOURS_BOUND * HOUR_MS
-    const heldHours = [...this.#hours.values()].filter(
-      ({ start, lastSeq }) => start >= lookbackStart && lastSeq > oldest,
-    )
+    const heldHours = [...this.#hours.values()].filter(({ start, lastSeq }) => start >= lookbackStart && lastSeq > oldest)
     const earliest = Math.min(current, ...heldHours.map(({ start }) => start))
     const firstWhole = oldest === 0 ? earliest : earliest + HOUR_MS
     return Math.min(current, Math.max(firstWhole, lookbackStart + HOUR_MS))

@@ -15,9 +15,7 @@ export const sourceUptimeNote = defineNote<SourceUptimeNote>('source-uptime')
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 
-/**
- * How long each source was in use, hour by hour. The tape cannot answer that: it has no update for an unchanged source.
- */
+/** How long each source was in use, hour by hour. The tape cannot answer that: it has no update for an unchanged source. */
 export class SourceUptime {
   readonly #hours: Map<number, MsPerSource>
   #source: SourceName

@@ -8,11 +8,7 @@ import { SourceUptime, sourceUptimeNote } from './source-uptime.ts'
 const UPTIME_SAVE_MS = 10_000
 
 /** The status of the service, saved every few seconds while it is open. */
-export async function openStatus(
-  context: EdgeContext,
-  rpcClientCount: () => number,
-  onFailure: (failure: unknown) => void,
-) {
+export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
   const status = await StatusService.open(context, rpcClientCount)
   const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
   status.catchUp().catch(onFailure)

@@ -92,24 +92,14 @@ function movementOf(update: Pick<Movement, MovementField>): string {
 
 type MovementField = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
 
-const locationOf = ({
-  stage,
-  late,
-  block,
-  tx,
-}: {
-  stage: Stage
-  late: boolean
-  block: Block
-  tx: { hash: string }
-}): string => `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
+const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; block: Block; tx: { hash: string } }): string =>
+  `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
 /** The place of the log; updates from the list and the clock have none. */
 const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
   stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 
-const navOf = (nav: Nav): string =>
-  nav.price === null ? nav.state : `${nav.price} (${nav.state}, ${nav.age_s ?? '?'} s old)`
+const navOf = (nav: Nav): string => (nav.price === null ? nav.state : `${nav.price} (${nav.state}, ${nav.age_s ?? '?'} s old)`)
 
 const headOf = (head: Head): string => `sealed ${head.sealed ?? 'unknown'}, pending ${head.pending ?? 'unknown'}`
 

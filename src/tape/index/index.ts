@@ -9,11 +9,7 @@ import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
 /** A page holds at most this much text, and one update more. */
 const TEXT_BOUND_CHARS = 1_048_576
 
-type OpenedTape = {
-  readonly oldest: number
-  readonly end: number
-  readonly readKey: (key: string) => readonly Entry[]
-}
+type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
 
 /** Indexes updates by token and type, so that a history query reads only what it may match. */
 export class TapeIndex {

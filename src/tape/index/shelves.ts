@@ -106,8 +106,7 @@ export class ShelfIndex {
     for (let index = this.#firstIndex(order, after, before); ; index += step) {
       const shelf = this.#sortedShelves[index]
       const start = shelf ? shelf.number * SHELF_SIZE : 0
-      if (!shelf || (order === 'asc' ? start >= before : start + SHELF_SIZE <= after + 1))
-        return { seqs, reached: null }
+      if (!shelf || (order === 'asc' ? start >= before : start + SHELF_SIZE <= after + 1)) return { seqs, reached: null }
       if (workLeft <= 0) return { seqs, reached: order === 'asc' ? start - 1 : start + SHELF_SIZE }
       workLeft -= 1
       let { channels } = shelf
@@ -167,12 +166,7 @@ export class ShelfIndex {
     const last = this.#sortedShelves.at(-1)
     if (last?.number === number) return last
     if (last?.channels) this.#full.push(last)
-    return this.#addShelf({
-      number,
-      channels: new Uint16Array(SHELF_SIZE),
-      count: 0,
-      followsFrom: Number.MAX_SAFE_INTEGER,
-    })
+    return this.#addShelf({ number, channels: new Uint16Array(SHELF_SIZE), count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
   }
 
   #addShelf(shelf: Shelf): Shelf {
@@ -203,11 +197,7 @@ export class ShelfIndex {
   }
 
   /** Loads a written shelf without what was evicted later. */
-  #loadShelf(
-    { shelf: number, channels: bytes, follows_from: followsFrom }: ShelfRow,
-    firstKept: number,
-    oldest: number,
-  ): void {
+  #loadShelf({ shelf: number, channels: bytes, follows_from: followsFrom }: ShelfRow, firstKept: number, oldest: number): void {
     const start = number * SHELF_SIZE
     const channels = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
     let count = 0
@@ -237,12 +227,7 @@ export class ShelfIndex {
 }
 
 type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
-type UnindexedRow = {
-  readonly seq: number
-  readonly evictable: number
-  readonly type: UpdateType
-  readonly address: Hex | null
-}
+type UnindexedRow = { readonly seq: number; readonly evictable: number; readonly type: UpdateType; readonly address: Hex | null }
 
 /** The least relevance at which a channel of a shelf is read. */
 const minRelevanceOf = ({ followsFrom }: Shelf, oldest: number): number =>

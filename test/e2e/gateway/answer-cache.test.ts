@@ -4,14 +4,7 @@ import { digest } from '../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import type { Faults } from '../../../src/devnet/faults/faults.ts'
 import { nodeEndpoint, relayEndpoint, waitForSameChain } from '../../support/rpc-scenarios.ts'
-import {
-  listenToAll,
-  openDevnet,
-  openRelayFor,
-  openTestStack,
-  type TestStack,
-  transfer,
-} from '../../support/test-stack.ts'
+import { listenToAll, openDevnet, openRelayFor, openTestStack, type TestStack, transfer } from '../../support/test-stack.ts'
 import { rpcCall } from '../../unit/devnet/devnet-client.ts'
 import { highLimits, quantity, throughRelay } from './node-and-gateway.ts'
 import { RpcTestClient } from './rpc-test-client.ts'

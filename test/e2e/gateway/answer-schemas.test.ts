@@ -44,17 +44,14 @@ describe.each(rpcTransports)('over %s', (_, open) => {
   it.each([
     ['the devnet', openDevnetStack, {}, TRANSFERS],
     ['anvil', openAnvilGateway, anvilReceipts, 0],
-  ] as const)(
-    '%s answers every method at every tag as the execution API specifies',
-    async (__, openNode, extras, least) => {
-      const { relay, subject } = await openNode()
-      const answered = await callAll(await open({ relay }), callsOfAllMethods(subject))
-      expect(schemaErrors(answered, extras)).toEqual([])
-      expect(resultCount(answered, 'eth_getBlockByNumber')).toBe(12)
-      expect(resultCount(answered, 'eth_getLogs')).toBeGreaterThan(least)
-      expect(resultCount(answered, 'eth_getBlockReceipts')).toBeGreaterThan(least)
-    },
-  )
+  ] as const)('%s answers every method at every tag as the execution API specifies', async (__, openNode, extras, least) => {
+    const { relay, subject } = await openNode()
+    const answered = await callAll(await open({ relay }), callsOfAllMethods(subject))
+    expect(schemaErrors(answered, extras)).toEqual([])
+    expect(resultCount(answered, 'eth_getBlockByNumber')).toBe(12)
+    expect(resultCount(answered, 'eth_getLogs')).toBeGreaterThan(least)
+    expect(resultCount(answered, 'eth_getBlockReceipts')).toBeGreaterThan(least)
+  })
 
   it('only a pending block may have neither number nor hash', async () => {
     const devnet = await openDevnet()
@@ -142,7 +139,6 @@ describe('the schemas', () => {
     ['eth_blockNumber', ['latest', 7, null]],
     ['eth_getLogs', [null, {}, [null]]],
   ])('refuse invalid results of %s', (method, results) => {
-    for (const result of results)
-      expect(resultChecker({ method, params: [] })(result), JSON.stringify(result)).not.toBeNull()
+    for (const result of results) expect(resultChecker({ method, params: [] })(result), JSON.stringify(result)).not.toBeNull()
   })
 })

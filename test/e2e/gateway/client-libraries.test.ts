@@ -120,10 +120,7 @@ describe.each(viemTransports)('viem over %s', (transport) => {
 
   it.each<[string, (client: PublicClient, subject: QuerySubject) => Promise<unknown>]>([
     ['state above the head', (client, { account: address }) => client.getBalance({ address, blockNumber: 9_999n })],
-    [
-      'state of an unknown block',
-      (client, { account }) => client.getBalance({ address: account, blockHash: NO_BLOCK }),
-    ],
+    ['state of an unknown block', (client, { account }) => client.getBalance({ address: account, blockHash: NO_BLOCK })],
     ['logs of an unknown block', (client) => client.getLogs({ blockHash: NO_BLOCK })],
     ['logs above the head', (client) => client.getLogs({ fromBlock: 9_998n, toBlock: 9_999n })],
     ['an impossible number', (client, { account: address }) => client.getCode({ address, blockNumber: 2n ** 70n })],
@@ -134,8 +131,7 @@ describe.each(viemTransports)('viem over %s', (transport) => {
     expect(expected).toMatchObject({ code: expect.any(Number) })
     expect(await outcomeOf(ask(viemClientFor(relayEndpoint(relay), transport), subject))).toEqual(expected)
     const other = viemClientFor(relayEndpoint(relay), 'http')
-    for (const address of unusedAddresses(3))
-      expect(await outcomeOf(other.getBalance({ address }))).toEqual({ value: 0n })
+    for (const address of unusedAddresses(3)) expect(await outcomeOf(other.getBalance({ address }))).toEqual({ value: 0n })
   })
 
   it('gets all answers in the end when it exceeds the rate', async () => {
@@ -187,10 +183,7 @@ describe('subscriptions to a real node', () => {
     await listener.waitFor('status', ({ source }) => source !== 'down')
     const filter = { address: anvil.token }
     const [client, direct] = [viemWebSocketClient(relayEndpoint(relay)), viemWebSocketClient(nodeEndpoint(anvil))]
-    const [logs, heads] = [
-      await collectNotifications(client, ['logs', filter]),
-      await collectNotifications(client, ['newHeads']),
-    ]
+    const [logs, heads] = [await collectNotifications(client, ['logs', filter]), await collectNotifications(client, ['newHeads'])]
     const [directLogs, directHeads] = [
       await collectNotifications(direct, ['logs', filter]),
       await collectNotifications(direct, ['newHeads']),
@@ -211,11 +204,8 @@ describe('subscriptions to a real node', () => {
     await provider.send('eth_chainId', [])
     const begin = Number(await anvil.rpc('eth_blockNumber'))
     const hashes: string[] = []
-    for (const raw of [1n, 2n, 3n, 4n, 5n])
-      hashes.push(await anvil.send({ functionName: 'transfer', args: [BOB, raw] }))
-    await expect
-      .poll(() => [directLogs, directHeads].map(({ results }) => results.length), WAIT_OPTIONS)
-      .toEqual([5, 5])
+    for (const raw of [1n, 2n, 3n, 4n, 5n]) hashes.push(await anvil.send({ functionName: 'transfer', args: [BOB, raw] }))
+    await expect.poll(() => [directLogs, directHeads].map(({ results }) => results.length), WAIT_OPTIONS).toEqual([5, 5])
     await expect.poll(() => logs.results, WAIT_OPTIONS).toEqual(directLogs.results)
     const headers = ({ results }: typeof heads) => results.map(headerFieldsOf)
     await expect.poll(() => headers(heads), WAIT_OPTIONS).toEqual(headers(directHeads))
@@ -230,5 +220,4 @@ describe('subscriptions to a real node', () => {
 })
 
 /** Anvil sends whole blocks where other nodes send headers. */
-const headerFieldsOf = ({ transactions: _, uncles: __, withdrawals: ___, size: ____, ...header }: ViemNotification) =>
-  header
+const headerFieldsOf = ({ transactions: _, uncles: __, withdrawals: ___, size: ____, ...header }: ViemNotification) => header

@@ -24,12 +24,7 @@ const logPositionOf = ({ blockHash, index, removed }: Log) =>
 /** Subscribes to all that ethers offers; what it receives, and how often a method was answered. */
 async function subscribeToAll(endpoint: RpcEndpoint, devnet: Devnet, transport: 'http' | 'webSocket' = 'webSocket') {
   const provider = ethersProviderFor(endpoint, transport)
-  const received = {
-    blocks: [] as number[],
-    transfers: [] as string[],
-    ofToken: [] as string[],
-    errors: [] as unknown[],
-  }
+  const received = { blocks: [] as number[], transfers: [] as string[], ofToken: [] as string[], errors: [] as unknown[] }
   const methodById = new Map<unknown, string>()
   const answered: string[] = []
   await provider.on('debug', ({ action, payload, result }) => {

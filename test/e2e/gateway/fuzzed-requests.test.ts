@@ -19,9 +19,7 @@ expectNoUpstreamRequests(stack)
 const RUNS = 400
 const knownErrorCodes = new Set([-32700, -32600, -32601, -32602])
 /** Methods whose parameters are never valid by chance. */
-const knownMethods = Object.keys(methods).filter(
-  (name) => name !== 'eth_blockNumber' && name !== 'eth_getBlockReceipts',
-)
+const knownMethods = Object.keys(methods).filter((name) => name !== 'eth_blockNumber' && name !== 'eth_getBlockReceipts')
 
 const nearlyValidRequests = fc.record(
   {

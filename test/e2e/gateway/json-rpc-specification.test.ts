@@ -87,28 +87,12 @@ const sameText = (received: string, id: string) => received === id
 const sameString = (received: string, id: string) => JSON.parse(received) === JSON.parse(id)
 const sameNumber = (received: string, id: string) => received !== 'null' && new Big(received).eq(id)
 const ids: readonly (readonly [id: string, isSame: (received: string, id: string) => boolean])[] = [
-  ...[
-    '""',
-    '"a"',
-    '"seven"',
-    '"\\u00e9\\ud83d\\ude00"',
-    '"é😀"',
-    '"\\n\\"\\\\\\/\\u2028\\u0000"',
-    '"\\ud800"',
-    '"null"',
-  ].map((id) => [id, sameString] as const),
-  ...[
-    '0',
-    '7',
-    '-1',
-    '1.5',
-    '0.1',
-    '9007199254740991',
-    '9007199254740993',
-    '12345678901234567890',
-    '1e400',
-    'null',
-  ].map((id) => [id, sameText] as const),
+  ...['""', '"a"', '"seven"', '"\\u00e9\\ud83d\\ude00"', '"é😀"', '"\\n\\"\\\\\\/\\u2028\\u0000"', '"\\ud800"', '"null"'].map(
+    (id) => [id, sameString] as const,
+  ),
+  ...['0', '7', '-1', '1.5', '0.1', '9007199254740991', '9007199254740993', '12345678901234567890', '1e400', 'null'].map(
+    (id) => [id, sameText] as const,
+  ),
   // The relay may write the same number in another way.
   ...['-0', '1.0', '1.50', '1e2', '1E+2', '1e21', '1e-400', '1.00000000000000000001', '0.10000000000000000001'].map(
     (id) => [id, sameNumber] as const,
@@ -128,8 +112,7 @@ describe.each(rpcTransports)('over %s', (_, open) => {
     const [, body, expected] = exchange
     expectExchange(await (expected === null ? replyTo(bodyText(body)) : answer(bodyText(body))), exchange)
     // A late answer to a notification would arrive before this one.
-    if (expected === null)
-      expect(answerSummary(await answer(bodyText({ ...balance, id: 'next' })))).toEqual(['next', 'result'])
+    if (expected === null) expect(answerSummary(await answer(bodyText({ ...balance, id: 'next' })))).toEqual(['next', 'result'])
   })
 
   it.each(ids)('returns the id %s with every kind of answer', async (id, isSame) => {
@@ -165,10 +148,7 @@ describe('over HTTP', () => {
         request('eth_getBalance', [ADDRESS, 'pending'], 3),
       ],
     ],
-    [
-      'a batch of 50',
-      Array.from({ length: 50 }, (_, id) => request('eth_getTransactionCount', [ADDRESS, 'latest'], id)),
-    ],
+    ['a batch of 50', Array.from({ length: 50 }, (_, id) => request('eth_getTransactionCount', [ADDRESS, 'latest'], id))],
   ])('answers %s with the JSON of the node', async (_, body) => {
     const [ours, direct] = [await postJson(gateway().node, body), await postJson(gateway().devnet, body)]
     expect(ours.json).toEqual(direct.json)
@@ -192,15 +172,12 @@ describe('over HTTP', () => {
     expect({ status, json }).toMatchObject({ status: 200, json: { id: 1, error: { code: -32601 } } })
   })
 
-  it.each(['GET', 'PUT', 'DELETE'])(
-    'refuses %s with the error record and the methods that it allows',
-    async (method) => {
-      const response = await fetchRpc({ method })
-      expect(response.status).toBe(405)
-      expect(response.headers.get('allow')).toContain('POST')
-      expect(await response.json()).toMatchObject({ code: 405, message: expect.any(String), details: [{}] })
-    },
-  )
+  it.each(['GET', 'PUT', 'DELETE'])('refuses %s with the error record and the methods that it allows', async (method) => {
+    const response = await fetchRpc({ method })
+    expect(response.status).toBe(405)
+    expect(response.headers.get('allow')).toContain('POST')
+    expect(await response.json()).toMatchObject({ code: 405, message: expect.any(String), details: [{}] })
+  })
 
   it('allows the pages of every origin', async () => {
     const headers = { origin: 'https://wallet.example', 'access-control-request-method': 'POST' }

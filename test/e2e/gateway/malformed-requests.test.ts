@@ -76,21 +76,7 @@ const unknownMethods = [
 ]
 
 const invalidBlocks: readonly unknown[] = [
-  ...[
-    '',
-    'newest',
-    'LATEST',
-    ' latest',
-    '1',
-    '12',
-    '0x',
-    '0X1',
-    '0x0g',
-    '0x01',
-    '-0x1',
-    '0x1.0',
-    `0x${'1'.repeat(65)}`,
-  ],
+  ...['', 'newest', 'LATEST', ' latest', '1', '12', '0x', '0X1', '0x0g', '0x01', '-0x1', '0x1.0', `0x${'1'.repeat(65)}`],
   ...[1, 12, null, {}, ['latest'], { blockHash: WORD }],
 ]
 const invalidAddresses: readonly unknown[] = [
@@ -152,11 +138,7 @@ const exchanges: readonly RpcExchange[] = [
   ...unreadable.map(([name, body]): RpcExchange => [`parse error: ${name}`, body, [null, -32700]]),
   ...invalid.map(([name, body, id = null]): RpcExchange => [`invalid request: ${name}`, body, [id, -32600]]),
   ...['[1]', '[1,2,3]', '[null,"eth_chainId",[],{}]', `[${invalidIds.join()}]`].map(
-    (batch): RpcExchange => [
-      `invalid elements: ${batch}`,
-      batch,
-      repeat(JSON.parse(batch).length, () => invalidElement),
-    ],
+    (batch): RpcExchange => [`invalid elements: ${batch}`, batch, repeat(JSON.parse(batch).length, () => invalidElement)],
   ),
   ['invalid elements: fifty lists', repeat(50, (at) => [at]), repeat(50, () => invalidElement)],
   [
@@ -166,12 +148,7 @@ const exchanges: readonly RpcExchange[] = [
   ],
   ['a batch of 50', repeat(50, (id) => request('eth_chainId', [], id)), repeat(50, (id) => [id, 'result'])],
   ...[51, 1_000].map(
-    (count): RpcExchange => [
-      `a batch of ${count}`,
-      repeat(count, getBalance),
-      repeat(count, (id) => [id, -32600]),
-      '50',
-    ],
+    (count): RpcExchange => [`a batch of ${count}`, repeat(count, getBalance), repeat(count, (id) => [id, -32600]), '50'],
   ),
   ['50 notifications', repeat(50, () => notification), null],
   ...unknownMethods.map((method): RpcExchange => [`unknown method: "${method}"`, request(method), [1, -32601]]),

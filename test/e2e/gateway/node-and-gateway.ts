@@ -16,10 +16,7 @@ type NodeAndGateway = { readonly devnet: Devnet; readonly node: Devnet }
 export const highLimits = { RPC_RATE: '1000000', CLIENTS_PER_ADDRESS_BOUND: '5000' }
 
 /** The devnet with the relay's `/rpc` as its address. */
-export const throughRelay = (devnet: Devnet, { url }: Pick<TestRelay, 'url'>): Devnet => ({
-  ...devnet,
-  rpcUrl: `${url}/rpc`,
-})
+export const throughRelay = (devnet: Devnet, { url }: Pick<TestRelay, 'url'>): Devnet => ({ ...devnet, rpcUrl: `${url}/rpc` })
 
 /** Opens something before the tests of a file and closes it after them. */
 export function openedOnce<T>(open: (lifecycle: TestLifecycle) => Promise<T>): () => T {
@@ -114,10 +111,9 @@ export async function openGatewayWithOverrides(
   settingsFor = (upstreamUrl: string, _: Devnet): Record<string, string> => ({ UPSTREAM_RPC_URL: upstreamUrl }),
 ) {
   const devnet = await startManualDevnet()
-  const upstream = await openEndpoint(
-    (request, response) => (override(request) ?? forwardTo(devnet))(request, response),
-    { chain: devnet.chainId },
-  )
+  const upstream = await openEndpoint((request, response) => (override(request) ?? forwardTo(devnet))(request, response), {
+    chain: devnet.chainId,
+  })
   const relay = await openRelayFor(devnet, { ...highLimits, ...settingsFor(upstream.url, devnet) })
   return { devnet, upstream, relay, node: throughRelay(devnet, relay) }
 }

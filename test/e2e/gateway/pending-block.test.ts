@@ -116,25 +116,22 @@ describe('at pending', () => {
       (devnet) => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw: 1n }),
       (after, before) => BigInt(after) < BigInt(before),
     ],
-  ])(
-    '%s has each pre-confirmed change, and at latest once it is sealed',
-    async (method, paramsOf, change, isExpected) => {
-      const { devnet, node } = await open()
-      const read = async (tag: string) => z.string().parse(await rpcResult(node, method, ...paramsOf(devnet), tag))
-      const latest = await read('latest')
-      let before = await read('pending')
-      expect(before).toBe(latest)
-      for (let round = 1; round <= 3; round += 1) {
-        change(devnet)
-        devnet.makeFlashblock()
-        await expect.poll(async () => isExpected(await read('pending'), before), WAIT_OPTIONS).toBe(true)
-        before = await read('pending')
-        expect(await read('latest')).toBe(latest)
-      }
-      devnet.seal()
-      await expect.poll(() => read('latest'), WAIT_OPTIONS).toBe(before)
-    },
-  )
+  ])('%s has each pre-confirmed change, and at latest once it is sealed', async (method, paramsOf, change, isExpected) => {
+    const { devnet, node } = await open()
+    const read = async (tag: string) => z.string().parse(await rpcResult(node, method, ...paramsOf(devnet), tag))
+    const latest = await read('latest')
+    let before = await read('pending')
+    expect(before).toBe(latest)
+    for (let round = 1; round <= 3; round += 1) {
+      change(devnet)
+      devnet.makeFlashblock()
+      await expect.poll(async () => isExpected(await read('pending'), before), WAIT_OPTIONS).toBe(true)
+      before = await read('pending')
+      expect(await read('latest')).toBe(latest)
+    }
+    devnet.seal()
+    await expect.poll(() => read('latest'), WAIT_OPTIONS).toBe(before)
+  })
 
   it('an answer is at most 200 ms old, though the relay is pushed no change', async () => {
     const { devnet, node } = await open()

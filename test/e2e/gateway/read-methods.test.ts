@@ -43,13 +43,7 @@ const missingBlocks: readonly (readonly [string, () => string, number])[] = [
 
 type Results = Record<(typeof blockTags)[number], RegExp>
 type StateRead = readonly [method: string, params: () => readonly string[], results: Results]
-const always = (result: RegExp) => ({
-  earliest: result,
-  finalized: result,
-  safe: result,
-  latest: result,
-  pending: result,
-})
+const always = (result: RegExp) => ({ earliest: result, finalized: result, safe: result, latest: result, pending: result })
 const stateReads: readonly StateRead[] = [
   ['eth_getTransactionCount', () => [ALICE], { ...always(/^0x0$/), latest: /^0x1$/, pending: /^0x2$/ }],
   ['eth_getStorageAt', () => [BOB, '0x7'], always(/^0x0{64}$/)],
@@ -60,18 +54,12 @@ const stateReads: readonly StateRead[] = [
 ]
 
 const reads: readonly Read[] = [
-  ...['0x5', `0x${'f'.repeat(64)}`].map(
-    (at): Read => [`no block ${at}`, () => ['eth_getBlockByNumber', at, false], null],
-  ),
+  ...['0x5', `0x${'f'.repeat(64)}`].map((at): Read => [`no block ${at}`, () => ['eth_getBlockByNumber', at, false], null]),
   ['no block above the pending one', () => ['eth_getBlockByNumber', quantity(head().number + 2), false], null],
   ['no receipts above the pending block', () => ['eth_getBlockReceipts', quantity(head().number + 9)], null],
   ...stateReads.flatMap(([method, params, results], row) =>
     blockTags.map(
-      (tag): Read => [
-        `${method} (${row}) at ${tag}`,
-        () => [method, ...params(), tag],
-        expect.stringMatching(results[tag]),
-      ],
+      (tag): Read => [`${method} (${row}) at ${tag}`, () => [method, ...params(), tag], expect.stringMatching(results[tag])],
     ),
   ),
   ...stateReads.flatMap(([method, params, results], row) => [
@@ -100,11 +88,7 @@ const reads: readonly Read[] = [
 const refusals: readonly Refusal[] = [
   ['receipts of an unknown hash', () => ['eth_getBlockReceipts', ZERO_HASH], -32001],
   ['logs of an unknown hash', () => ['eth_getLogs', { blockHash: ZERO_HASH }], -32001],
-  [
-    'logs of a range that ends before it begins',
-    () => ['eth_getLogs', { fromBlock: 'latest', toBlock: 'safe' }],
-    -32602,
-  ],
+  ['logs of a range that ends before it begins', () => ['eth_getLogs', { fromBlock: 'latest', toBlock: 'safe' }], -32602],
   ['logs that are pruned', () => ['eth_getLogs', { fromBlock: '0x5', toBlock: '0x6' }], -32000],
   ...stateReads.flatMap(([method, params], row) =>
     missingBlocks.map(
@@ -128,8 +112,7 @@ describe('the relay passes on the answer of the node', () => {
   })
 
   it('a slot that pending transactions change', async () => {
-    const supplyAt = async (tag: string) =>
-      (await expectSameAnswer(gateway(), 'eth_getStorageAt', token(), '0x2', tag)).result
+    const supplyAt = async (tag: string) => (await expectSameAnswer(gateway(), 'eth_getStorageAt', token(), '0x2', tag)).result
     expect(await supplyAt('latest')).not.toBe(await supplyAt('safe'))
   })
 })
@@ -144,13 +127,10 @@ describe('a block', () => {
     expect(await block(tag)).toEqual({ ...wholeBlock, number: quantity(blockNumberAt[tag]()) })
   })
 
-  it.each([(hex: string) => hex, upperCase])(
-    'is found by its number, in small letters or capitals (%#)',
-    async (write) => {
-      const { number, hash } = head()
-      expect(await block(write(quantity(number)))).toMatchObject({ number: quantity(number), hash })
-    },
-  )
+  it.each([(hex: string) => hex, upperCase])('is found by its number, in small letters or capitals (%#)', async (write) => {
+    const { number, hash } = head()
+    expect(await block(write(quantity(number)))).toMatchObject({ number: quantity(number), hash })
+  })
 
   it.each([
     ['latest', 2],

@@ -53,10 +53,7 @@ const errorTexts: readonly [string, (urls: Urls) => string][] = [
 
 describe('an error of an upstream that repeats a secret', () => {
   it.each(errorTexts)('reaches the client without it in the message: %s', async (_, textFor) => {
-    const { node, expectNoSecrets } = await openWithKeys((urls) => ({
-      code: 3,
-      message: `sorry: ${textFor(urls)}, really`,
-    }))
+    const { node, expectNoSecrets } = await openWithKeys((urls) => ({ code: 3, message: `sorry: ${textFor(urls)}, really` }))
     for (const call of [balance, request('eth_getBlockReceipts', ['latest'])]) {
       const [single, batch] = [await post(node, call), await post(node, [call])]
       const error = { code: 3, message: expect.stringMatching(/^sorry: .+ really$/) }

@@ -33,8 +33,7 @@ const connect = async (url = stack().relay.url) => {
   return raw
 }
 /** A request of exactly this many bytes. */
-const paddedRequest = (bytes: number): string =>
-  validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
+const paddedRequest = (bytes: number): string => validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
 const requestHead = (bytes: number): string => formatRequest('POST /rpc', [`content-length: ${bytes}`])
 const chunkedHead = formatRequest('POST /rpc', ['transfer-encoding: chunked'])
 const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
@@ -140,19 +139,16 @@ describe('a body in pieces', () => {
     expect(answerSummary((await raw.response()).body)).toEqual([null, -32700])
   })
 
-  it.each(['reset', 'finish'] as const)(
-    'that breaks off with a %s reaches no node and frees its memory',
-    async (way) => {
-      // Together more than the relay may hold at a time.
-      for (let round = 0; round < 160; round += 1) {
-        const raw = await openRawConnection(stack().relay.url)
-        await raw.sendSlowly([requestHead(BODY_BOUND_BYTES), paddedRequest(BODY_BOUND_BYTES - 1)])
-        raw[way]()
-        if (way === 'finish') await raw.ended()
-      }
-      expect((await post(stack(), paddedRequest(BODY_BOUND_BYTES))).status).toBe(200)
-    },
-  )
+  it.each(['reset', 'finish'] as const)('that breaks off with a %s reaches no node and frees its memory', async (way) => {
+    // Together more than the relay may hold at a time.
+    for (let round = 0; round < 160; round += 1) {
+      const raw = await openRawConnection(stack().relay.url)
+      await raw.sendSlowly([requestHead(BODY_BOUND_BYTES), paddedRequest(BODY_BOUND_BYTES - 1)])
+      raw[way]()
+      if (way === 'finish') await raw.ended()
+    }
+    expect((await post(stack(), paddedRequest(BODY_BOUND_BYTES))).status).toBe(200)
+  })
 })
 
 describe('a slow body', () => {

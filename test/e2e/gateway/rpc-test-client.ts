@@ -49,10 +49,7 @@ export class RpcTestClient {
   readonly #results = new Map<string, unknown[]>()
   #lastId = 0
 
-  static async open(
-    at: string | Pick<TestStack, 'relay'>,
-    { query = '', ...options }: OpenOptions = {},
-  ): Promise<RpcTestClient> {
+  static async open(at: string | Pick<TestStack, 'relay'>, { query = '', ...options }: OpenOptions = {}): Promise<RpcTestClient> {
     const url = typeof at === 'string' ? at : `${at.relay.url.replace('http', 'ws')}/rpc${query}`
     const client = new RpcTestClient(new WebSocket(url, options))
     onTestFinished(() => client.rawSocket.socket.terminate())

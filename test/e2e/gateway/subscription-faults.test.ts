@@ -9,8 +9,7 @@ import { logSummaries, RpcTestClient, type TestSubscription, transferAmounts } f
 /** The relay follows a node without a socket. */
 const polling = { UPSTREAM_WS_URL: '' }
 
-const byAmount = (one: string, other: string) =>
-  Math.abs(Number.parseInt(one, 10)) - Math.abs(Number.parseInt(other, 10))
+const byAmount = (one: string, other: string) => Math.abs(Number.parseInt(one, 10)) - Math.abs(Number.parseInt(other, 10))
 const headHashes = ({ results }: TestSubscription) => results.map((head) => (head as { hash: string }).hash)
 
 /** A client with three subscriptions; the relay is pushed its logs unless the settings say that it polls. */

@@ -24,13 +24,7 @@ describe.each([2_000, 200])('a subscription, with blocks of %i ms,', (blockMs) =
     const kinds = [['pendingLogs', { address }], ['logs', { address }], ['newHeads']]
     const ours = await (await RpcTestClient.open({ relay })).subscribeAll(...kinds)
     const direct = await (await RpcTestClient.open(devnet.wsUrl)).subscribeAll(...kinds)
-    const topicLists = [
-      [],
-      [TRANSFER],
-      [TRANSFER, topic1],
-      [TRANSFER, topic1, topic2],
-      [TRANSFER, topic1, topic2, topic1],
-    ]
+    const topicLists = [[], [TRANSFER], [TRANSFER, topic1], [TRANSFER, topic1, topic2], [TRANSFER, topic1, topic2, topic1]]
     for (const block of [1, 2, 3]) {
       transferAmounts({ devnet }, block, block + 10)
       for (const topics of topicLists) devnet.emit({ address: devnet.list.addressOf('AAPLc'), topics, data: '0x' })
@@ -49,12 +43,7 @@ describe('subscriptions on one connection', () => {
   it('bring what each filter matches under its own id, and end one by one', async () => {
     const { stack, devnet, client } = await open()
     const [apple, tesla] = ['AAPLc', 'TSLAc'].map((symbol) => devnet.list.addressOf(symbol))
-    const filters = [
-      {},
-      { address: apple },
-      { address: [tesla], topics: [[TRANSFER]] },
-      { topics: [null, null, null, TRANSFER] },
-    ]
+    const filters = [{}, { address: apple }, { address: [tesla], topics: [[TRANSFER]] }, { topics: [null, null, null, TRANSFER] }]
     const all = await client.subscribeAll(...filters.map((filter) => ['pendingLogs', filter]))
     const ids = all.map(({ id }) => id)
     expect(new Set(ids).size).toBe(4)
@@ -76,8 +65,7 @@ describe('subscriptions on one connection', () => {
     const { stack, client } = await open()
     const other = await RpcTestClient.open(stack)
     const [pending, , heads] = await client.subscribeAll(['pendingLogs'], ['logs'], ['newHeads'])
-    for (const id of [heads?.id, '0x0'])
-      expect(await other.call('eth_unsubscribe', id)).toMatchObject({ result: false })
+    for (const id of [heads?.id, '0x0']) expect(await other.call('eth_unsubscribe', id)).toMatchObject({ result: false })
     for (const params of [[], [7]])
       expect(await other.call('eth_unsubscribe', ...params)).toMatchObject({ error: { code: -32602 } })
     transferAmounts(stack, 1)

@@ -115,11 +115,7 @@ describe('the token list', () => {
     const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */)
     expect(exposed).toEqual(expect.arrayContaining(['etag', 'age', 'retry-after']))
     expect(headers.has('access-control-allow-credentials')).toBe(false)
-    const preflightHeaders = {
-      ...origin,
-      'access-control-request-method': 'GET',
-      'access-control-request-headers': 'content-type',
-    }
+    const preflightHeaders = { ...origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'content-type' }
     const preflight = await fetchList({ method: 'OPTIONS', headers: preflightHeaders })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*')

@@ -4,13 +4,7 @@ import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { freePort } from '../../support/child-program.ts'
 import { until } from '../../support/rpc-scenarios.ts'
 import { listenToAll, openRelayFor, type TestStack, transfer } from '../../support/test-stack.ts'
-import {
-  errorResponder,
-  type Responder,
-  rawResponder,
-  resultResponder,
-  sendJson,
-} from '../../unit/chain/rpc/fake-endpoint.ts'
+import { errorResponder, type Responder, rawResponder, resultResponder, sendJson } from '../../unit/chain/rpc/fake-endpoint.ts'
 import { BOB, post, rpcCall, rpcResult, startManualDevnet } from '../../unit/devnet/devnet-client.ts'
 import {
   expectSameAnswer,
@@ -34,8 +28,7 @@ const respondWithError =
     sendJson(response, { jsonrpc: '2.0', id, error }, status)
 const neverResponds: Responder = () => {}
 const resetsConnection: Responder = (_, response) => response.destroy()
-const respondsByHalf: Responder = (_, response) =>
-  void response.writeHead(200, { 'content-length': 99 }).end('{"jsonrpc":')
+const respondsByHalf: Responder = (_, response) => void response.writeHead(200, { 'content-length': 99 }).end('{"jsonrpc":')
 
 /** A relay whose first upstream answers `eth_getBalance` as given, and that asks the devnet second with `failover`. */
 const openFailing = (respond: Responder, { failover = false } = {}) =>
@@ -152,9 +145,7 @@ describe('the second URL of UPSTREAM_RPC_URL', () => {
   ])('serves where the first %s, and the source stays', async (_, respond) => {
     const { devnet, node, relay } = await openFailing(respond, { failover: true })
     const received = await listenToSource({ relay })
-    expect(
-      (await expectSameAnswer({ devnet, node }, 'eth_getBalance', devnet.custodian, 'latest')).error,
-    ).toBeUndefined()
+    expect((await expectSameAnswer({ devnet, node }, 'eth_getBalance', devnet.custodian, 'latest')).error).toBeUndefined()
     expect(sourcesOf(received)).toEqual(['pendingLogs ok'])
   })
 
@@ -162,9 +153,7 @@ describe('the second URL of UPSTREAM_RPC_URL', () => {
     const devnet = await startManualDevnet()
     const rpcUrl = `http://127.0.0.1:${await freePort()},${devnet.rpcUrl}`
     const node = throughRelay(devnet, await openRelayFor({ ...devnet, rpcUrl }, highLimits))
-    expect(
-      (await expectSameAnswer({ devnet, node }, 'eth_getBalance', devnet.custodian, 'latest')).error,
-    ).toBeUndefined()
+    expect((await expectSameAnswer({ devnet, node }, 'eth_getBalance', devnet.custodian, 'latest')).error).toBeUndefined()
   })
 })
 
@@ -208,20 +197,14 @@ describe('an upstream that does not answer', () => {
     }
     for (const [index, slot] of ['0x1', '0x2', '0x1', '0x3'].entries())
       failing[`slot ${slot} (${index})`] = rpcCall(node, 'eth_getStorageAt', token, slot, 'latest')
-    const batch = post(node, [
-      request('eth_getLogs', [{ fromBlock: 'safe', address: BOB }]),
-      request('eth_chainId', []),
-    ])
+    const batch = post(node, [request('eth_getLogs', [{ fromBlock: 'safe', address: BOB }]), request('eth_chainId', [])])
     const custodian = ['eth_getBalance', second.devnet.custodian, 'latest'] as const
     const served = rpcCall(second.node, ...custodian)
     const end = Promise.all([...Object.values(failing), batch, served])
     expect(await expectProgress({ devnet, node }, received, end)).toBeGreaterThan(1)
     for (const [name, answer] of Object.entries(failing))
       expect(await answer, name).toMatchObject({ status: 200, error: { code: -32000 } })
-    expect(await batch).toMatchObject({
-      status: 200,
-      json: [{ error: { code: -32000 } }, { result: expect.any(String) }],
-    })
+    expect(await batch).toMatchObject({ status: 200, json: [{ error: { code: -32000 } }, { result: expect.any(String) }] })
     expect(await served).toEqual(await rpcCall(second.devnet, ...custodian))
     for (const listener of [received, receivedBySecond]) expect(sourcesOf(listener)).toEqual(['pendingLogs ok'])
     expect((await fetch(`${relay.url}/readyz`)).status).toBe(200)
@@ -272,11 +255,7 @@ describe('a long answer', () => {
 
   it('that takes a batch over 16 MiB is refused alone', async () => {
     const { node } = await openFailing(respondAtLength(9 * MIB))
-    const batch = [
-      balanceRequest(1),
-      request('eth_getBalance', [BOB, 'pending'], 2),
-      request('eth_getCode', [BOB, 'latest'], 3),
-    ]
+    const batch = [balanceRequest(1), request('eth_getBalance', [BOB, 'pending'], 2), request('eth_getCode', [BOB, 'latest'], 3)]
     const { status, json } = await post(node, batch)
     expect(status).toBe(200)
     const outcomes = [{ result: expect.any(String) }, { error: { code: -32000 } }]

@@ -53,34 +53,31 @@ async function open() {
 }
 
 describe('viem that watches', () => {
-  it.each(['webSocket', 'http'] as const)(
-    'receives every event and block once and in order, over %s',
-    async (transport) => {
-      const { stack, devnet, head, endpoint } = await open()
-      const begin = head()
-      const watch = {
-        async webSocket() {
-          const client = viemWebSocketClient(endpoint)
-          const received = watchAll(client, devnet)
-          await waitForSubscriptions(client, 4)
-          return { client, received }
-        },
-        // Over HTTP viem polls, since the relay refuses its filters.
-        async http() {
-          const client = createPublicClient({ transport: http(endpoint.url), pollingInterval: 20 })
-          return { client, received: watchAll(client, devnet, BigInt(begin + 1)) }
-        },
-      }
-      const { client, received } = await watch[transport]()
-      await expect.poll(() => received.blocks, WAIT_OPTIONS).toHaveLength(1)
-      for (let round = 0; round < 2; round += 1) {
-        produceBlocks(stack)
-        await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
-      }
-      await client.getChainId()
-      expect(received).toEqual(expectedEvents(devnet, begin))
-    },
-  )
+  it.each(['webSocket', 'http'] as const)('receives every event and block once and in order, over %s', async (transport) => {
+    const { stack, devnet, head, endpoint } = await open()
+    const begin = head()
+    const watch = {
+      async webSocket() {
+        const client = viemWebSocketClient(endpoint)
+        const received = watchAll(client, devnet)
+        await waitForSubscriptions(client, 4)
+        return { client, received }
+      },
+      // Over HTTP viem polls, since the relay refuses its filters.
+      async http() {
+        const client = createPublicClient({ transport: http(endpoint.url), pollingInterval: 20 })
+        return { client, received: watchAll(client, devnet, BigInt(begin + 1)) }
+      },
+    }
+    const { client, received } = await watch[transport]()
+    await expect.poll(() => received.blocks, WAIT_OPTIONS).toHaveLength(1)
+    for (let round = 0; round < 2; round += 1) {
+      produceBlocks(stack)
+      await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+    }
+    await client.getChainId()
+    expect(received).toEqual(expectedEvents(devnet, begin))
+  })
 })
 
 describe('viem that subscribes', () => {

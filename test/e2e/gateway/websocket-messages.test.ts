@@ -12,8 +12,7 @@ afterEach(async () => {
 
 const validRequest = '{"jsonrpc":"2.0","id":"good","method":"eth_chainId"}'
 /** A request of exactly this many bytes. */
-const paddedRequest = (bytes: number): string =>
-  validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
+const paddedRequest = (bytes: number): string => validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
 const half = ' '.repeat(MESSAGE_BOUND_BYTES / 2)
 const withBytes = (hex: string) => Buffer.concat([Buffer.from('{"id":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')])
 

@@ -67,9 +67,7 @@ it('every reader continues after each restart, without gaps or repetitions', asy
   expect(await relay.restart('SIGKILL')).toBeNull()
   const last = await relay.waitForNewPosition()
   await Promise.all(
-    readers.map((reader) =>
-      reader.until(() => allReceivedUpdates(reader).some(({ update }) => update.id === last), last),
-    ),
+    readers.map((reader) => reader.until(() => allReceivedUpdates(reader).some(({ update }) => update.id === last), last)),
   )
 
   const tape = await relay.readTape(last)
@@ -103,40 +101,30 @@ it.for<RefusedReader>([
     settings: { CLIENTS_PER_ADDRESS_BOUND: '1' },
     error: { code: 429, reason: 'too_many_connections' },
   },
-])(
-  'a browser that is refused $what retries after thirty seconds and does not give up',
-  async ({ settings, error }, test) => {
-    const devnet = await startDevnet({ pace: 'manual' })
-    test.onTestFinished(() => devnet.stop())
-    const relay = await DeployedRelay.open(test, devnet, settings)
-    const only = await listenNdjson(`${relay.url}/v1/stream?symbols=*`)
-    await only.waitFor('live')
-    const reader = await readEventSourceInPage(test, browser, devnet.stocksUrl, `${relay.url}/v1/stream/AAPLc`)
-    const [listener] = reader.connections
-    const errors = () => listener?.messagesOf('error') ?? []
-    await reader.until(() => errors().length === 1, 'the first refusal')
-    await reader.advanceWhenIdle(RETRY_MS - MARGIN_MS)
-    expect(listener?.messages.map(({ type }) => type)).toEqual(['error'])
-    await reader.advanceNow(2 * MARGIN_MS)
-    await reader.until(() => errors().length === 2, 'the second refusal')
-    only.close()
-    await only.closed
-    await relay.waitForResponse('/metrics', (text) => text.includes('stocktape_listeners{carrier="ndjson"} 0'))
-    await reader.advanceNow(RETRY_MS + MARGIN_MS)
-    await reader.until(() => listener?.messages.at(-1)?.type === 'live', 'live')
-    expect(listener?.messages.map(({ type }) => type)).toEqual([
-      'error',
-      'error',
-      'hello',
-      'subscribed',
-      'snapshot',
-      'live',
-    ])
-    expect(errors()).toEqual(Array(2).fill(expect.objectContaining(error)))
-    expect(reader.states).toEqual([CONNECTING, CONNECTING])
-    process.stdout.write(`a browser that was refused twice, as ${error.reason}, connected at the third attempt\n`)
-  },
-)
+])('a browser that is refused $what retries after thirty seconds and does not give up', async ({ settings, error }, test) => {
+  const devnet = await startDevnet({ pace: 'manual' })
+  test.onTestFinished(() => devnet.stop())
+  const relay = await DeployedRelay.open(test, devnet, settings)
+  const only = await listenNdjson(`${relay.url}/v1/stream?symbols=*`)
+  await only.waitFor('live')
+  const reader = await readEventSourceInPage(test, browser, devnet.stocksUrl, `${relay.url}/v1/stream/AAPLc`)
+  const [listener] = reader.connections
+  const errors = () => listener?.messagesOf('error') ?? []
+  await reader.until(() => errors().length === 1, 'the first refusal')
+  await reader.advanceWhenIdle(RETRY_MS - MARGIN_MS)
+  expect(listener?.messages.map(({ type }) => type)).toEqual(['error'])
+  await reader.advanceNow(2 * MARGIN_MS)
+  await reader.until(() => errors().length === 2, 'the second refusal')
+  only.close()
+  await only.closed
+  await relay.waitForResponse('/metrics', (text) => text.includes('stocktape_listeners{carrier="ndjson"} 0'))
+  await reader.advanceNow(RETRY_MS + MARGIN_MS)
+  await reader.until(() => listener?.messages.at(-1)?.type === 'live', 'live')
+  expect(listener?.messages.map(({ type }) => type)).toEqual(['error', 'error', 'hello', 'subscribed', 'snapshot', 'live'])
+  expect(errors()).toEqual(Array(2).fill(expect.objectContaining(error)))
+  expect(reader.states).toEqual([CONNECTING, CONNECTING])
+  process.stdout.write(`a browser that was refused twice, as ${error.reason}, connected at the third attempt\n`)
+})
 
 const liveCountOf = ({ connections }: ReconnectingReader): number =>
   connections.flatMap((listener) => listener.messagesOf('live')).length

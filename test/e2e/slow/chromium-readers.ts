@@ -45,9 +45,7 @@ async function readInPage(
   test.onTestFinished(() => page.close())
   const listener = new TestListener({ close: () => void page.close() })
   const states: number[] = []
-  await page.exposeFunction('take', (data: string, id?: string, event?: string) =>
-    listener.receive(data, { id, event }),
-  )
+  await page.exposeFunction('take', (data: string, id?: string, event?: string) => listener.receive(data, { id, event }))
   await page.exposeFunction('state', (state: number) => void states.push(state))
   await page.goto(pageUrl)
   await page.evaluate(script)
@@ -67,12 +65,7 @@ async function readInPage(
 }
 
 /** The `EventSource` of the browser, in a page of the given origin. */
-export const readEventSourceInPage = (
-  test: TestLifecycle,
-  browser: Browser,
-  page: string,
-  url: string,
-): Promise<PageReader> =>
+export const readEventSourceInPage = (test: TestLifecycle, browser: Browser, page: string, url: string): Promise<PageReader> =>
   readInPage(test, browser, {
     name: `Chromium's EventSource on ${page}`,
     page,
@@ -85,12 +78,7 @@ export const readEventSourceInPage = (
   })
 
 /** The WebSocket of the browser, with a few lines that reconnect it. */
-export const readWebSocketInPage = (
-  test: TestLifecycle,
-  browser: Browser,
-  page: string,
-  url: string,
-): Promise<PageReader> =>
+export const readWebSocketInPage = (test: TestLifecycle, browser: Browser, page: string, url: string): Promise<PageReader> =>
   readInPage(test, browser, {
     name: `Chromium's WebSocket on ${page}`,
     page,

@@ -74,9 +74,7 @@ it(`${CLIENTS} clients have no gap and no repetition over ${DEPLOYS} deploys und
   const clients = openClients(test, relay, devnet)
   const readers = clients.map(({ reader }) => reader)
   const live = (run: number) =>
-    Promise.all(
-      readers.map((reader) => reader.until(() => reader.connections[run]?.messagesOf('live').length === 1, 'live')),
-    )
+    Promise.all(readers.map((reader) => reader.until(() => reader.connections[run]?.messagesOf('live').length === 1, 'live')))
 
   await live(0)
   for (let deploy = 1; deploy <= DEPLOYS; deploy += 1) {
@@ -115,9 +113,7 @@ it(`${CLIENTS} clients have no gap and no repetition over ${DEPLOYS} deploys und
     }
   }
   const received = readers.reduce((sum, reader) => sum + allReceivedUpdates(reader).length, 0)
-  process.stdout.write(
-    `${CLIENTS} clients received ${received} updates, ${tape.length} on the tape, over ${DEPLOYS} deploys\n`,
-  )
+  process.stdout.write(`${CLIENTS} clients received ${received} updates, ${tape.length} on the tape, over ${DEPLOYS} deploys\n`)
 })
 
 /** The updates on the tape for a client, from the start of its first stream on. */
@@ -128,7 +124,6 @@ function expectedUpdatesOf(
 ): readonly ReceivedUpdate[] {
   const start = sequenceOf(connections[0]?.messagesOf('subscribed')[0]?.id)
   return tape.filter(
-    ({ update }) =>
-      sequenceOf(update.id) > start && (address === null || update.address === null || update.address === address),
+    ({ update }) => sequenceOf(update.id) > start && (address === null || update.address === null || update.address === address),
   )
 }

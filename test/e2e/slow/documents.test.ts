@@ -55,9 +55,7 @@ const snippetsOn = async (page: Page): Promise<ReadonlyMap<string, string>> =>
   new Map(
     await page
       .locator('pre[data-line]')
-      .evaluateAll((lines) =>
-        lines.map((line) => [line.getAttribute('data-line') ?? '', line.textContent ?? ''] as const),
-      ),
+      .evaluateAll((lines) => lines.map((line) => [line.getAttribute('data-line') ?? '', line.textContent ?? ''] as const)),
   )
 
 /** A program with a minimal environment; it ends with the test. */
@@ -97,9 +95,7 @@ it('the page has both documents, requests nothing from elsewhere, and its policy
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(line)
   // The policy forbids requests and scripts.
   await expect(page.evaluate("fetch('http://127.0.0.2:1/')")).rejects.toThrow()
-  await page.evaluate(
-    "document.body.append(Object.assign(document.createElement('script'), { text: 'globalThis.ran = 1' }))",
-  )
+  await page.evaluate("document.body.append(Object.assign(document.createElement('script'), { text: 'globalThis.ran = 1' }))")
   expect(await page.evaluate('globalThis.ran')).toBeUndefined()
   expect(pageErrors.filter((text) => text.includes('Content Security Policy'))).toHaveLength(pageErrors.length)
   expect(pageErrors.length).toBeGreaterThan(1)
@@ -114,11 +110,7 @@ it('the snippet for a console works in the console of the page', async (test) =>
 })
 
 /** What a shell snippet prints: while it runs, or until it ends. */
-const shellSnippets: readonly {
-  readonly name: string
-  readonly prints?: RegExp
-  readonly ends?: (text: string) => void
-}[] = [
+const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp; readonly ends?: (text: string) => void }[] = [
   { name: 'listen-curl', prints: /AAPLc +transfer +[\d.]+ = / },
   { name: 'listen-wscat', prints: /\{"type":"transfer","id":/ },
   { name: 'tail', prints: /AAPLc +transfer +[\d.]+ = / },
@@ -206,9 +198,7 @@ it('each program continues after a restart, with every transfer once', async (te
     .trimEnd()
     .split('\n')
     .map((line) => Update.parse(JSON.parse(line)))
-    .flatMap((update) =>
-      update.type === 'transfer' ? [`${update.time} AAPLc ${update.amount} ${update.reference_value}`] : [],
-    )
+    .flatMap((update) => (update.type === 'transfer' ? [`${update.time} AAPLc ${update.amount} ${update.reference_value}`] : []))
   for (const [name, { stdout }] of named) {
     const received = stdout.slice(0, stdout.lastIndexOf('\n')).split('\n')
     const from = published.indexOf(received[0] ?? '')

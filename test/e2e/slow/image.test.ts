@@ -37,8 +37,7 @@ beforeAll(() => {
   mkdirSync(app)
   mkdirSync(data)
   for (const { from, paths } of image.copies) {
-    if (from === null)
-      for (const path of paths) cpSync(join(clone, path), join(app, basename(path)), { recursive: true })
+    if (from === null) for (const path of paths) cpSync(join(clone, path), join(app, basename(path)), { recursive: true })
   }
   const [install = ''] = image.runs
   execFileSync('sh', ['-c', install], { cwd: app, stdio: 'pipe' })
@@ -86,8 +85,7 @@ it('the tape is on the volume of the platform, whose kill timeout exceeds DRAIN_
 
 function readImage(dockerfile: string): Image {
   const lines = dockerfile.split('\n').map((line) => line.trim())
-  const all = (word: string) =>
-    lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
+  const all = (word: string) => lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
   const pairs = all('ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('=')))
   const [health = ''] = all('HEALTHCHECK')
   return {

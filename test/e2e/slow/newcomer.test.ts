@@ -39,9 +39,7 @@ it('after two commands transfers arrive within ten seconds, with the same bytes 
   const [sse, ndjson, ws] = listeners
   if (!sse || !ndjson || !ws) throw new Error('three listeners were opened')
   for (const listener of listeners) await listener.waitFor('live')
-  const transfer = await sse.waitFor('transfer', ({ id }) =>
-    [ndjson, ws].every((listener) => textOf(listener, id) !== undefined),
-  )
+  const transfer = await sse.waitFor('transfer', ({ id }) => [ndjson, ws].every((listener) => textOf(listener, id) !== undefined))
   expect(performance.now() - startedAt).toBeLessThan(WITHIN_MS)
   expect(sse.messages.slice(0, 4).map(({ type }) => type)).toEqual(['hello', 'subscribed', 'snapshot', 'live'])
   expect(await sse.waitFor('hello')).toMatchObject({ demo: true, protocol: 'stocktape.v1' })

@@ -7,11 +7,7 @@ import type { TestLifecycle } from './deployed-relay.ts'
 const NGINX = '/usr/sbin/nginx'
 
 /** The addresses of a proxy, and its errors. */
-export type NginxProxy = {
-  readonly url: string
-  readonly wsUrl: string
-  readonly waitForError: (of: RegExp) => Promise<unknown>
-}
+export type NginxProxy = { readonly url: string; readonly wsUrl: string; readonly waitForError: (of: RegExp) => Promise<unknown> }
 
 /** Nginx of Debian before a relay: `proxy_pass`, the usual three lines for WebSockets, and settings of the test. */
 export async function openNginx(test: TestLifecycle, upstream: string, more = ''): Promise<NginxProxy> {
@@ -30,12 +26,7 @@ export async function openNginx(test: TestLifecycle, upstream: string, more = ''
   }
 }
 
-type NginxSettings = {
-  readonly port: number
-  readonly folder: string
-  readonly upstream: string
-  readonly more: string
-}
+type NginxSettings = { readonly port: number; readonly folder: string; readonly upstream: string; readonly more: string }
 
 /** Defaults, except what keeps nginx in its folder and in the foreground. */
 const configuration = ({ port, folder, upstream, more }: NginxSettings): string => `

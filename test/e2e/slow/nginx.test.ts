@@ -109,38 +109,25 @@ it('heartbeats keep silent streams open', async (test) => {
 })
 
 it('the last id and the bye pass, over restarts of the relay', async (test) => {
-  const devnet = await openDevnet(test, {
-    blockMs: 400,
-    flashblockMs: 40,
-    transactionsPerFlashblock: 1,
-    calendar: true,
-  })
+  const devnet = await openDevnet(test, { blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true })
   const relay = await DeployedRelay.open(test, devnet)
   const { url, wsUrl } = await openNginx(test, relay.url)
   const query = 'symbols=*&types=*&snapshot=false'
   const sse = new ReturningReader(test, 'SSE', (last) =>
     listenSse(`${url}/v1/stream?${query}&since=start`, last ? { 'last-event-id': last } : {}),
   )
-  const ndjson = new ReturningReader(test, 'NDJSON', (last) =>
-    listenNdjson(`${url}/v1/stream?${query}&since=${last ?? 'start'}`),
-  )
-  const ws = new ReturningReader(test, 'WebSocket', (last) =>
-    listenWs(`${wsUrl}/v1/ws?${query}&since=${last ?? 'start'}`),
-  )
+  const ndjson = new ReturningReader(test, 'NDJSON', (last) => listenNdjson(`${url}/v1/stream?${query}&since=${last ?? 'start'}`))
+  const ws = new ReturningReader(test, 'WebSocket', (last) => listenWs(`${wsUrl}/v1/ws?${query}&since=${last ?? 'start'}`))
   const readers: readonly ReturningReader[] = [sse, ndjson, ws]
   const live = (times: number) =>
-    Promise.all(
-      readers.map((reader) => reader.until(() => reader.connections[times]?.messagesOf('live').length === 1, 'live')),
-    )
+    Promise.all(readers.map((reader) => reader.until(() => reader.connections[times]?.messagesOf('live').length === 1, 'live')))
   await live(0)
   expect(await relay.restart('SIGTERM')).toBe(0)
   await live(1)
   expect(await relay.restart('SIGKILL')).toBeNull()
   const last = await relay.waitForNewPosition()
   await Promise.all(
-    readers.map((reader) =>
-      reader.until(() => allReceivedUpdates(reader).some(({ update }) => update.id === last), last),
-    ),
+    readers.map((reader) => reader.until(() => allReceivedUpdates(reader).some(({ update }) => update.id === last), last)),
   )
   const tape = await relay.readTape(last)
   for (const reader of readers) {
@@ -160,8 +147,7 @@ it('one more rule lets a browser survive a downtime after which it would give up
   const [bare, patient] = await Promise.all([openNginx(test, relay.url), openNginx(test, relay.url, RETRY_CONFIG)])
   const browser = await openChromium()
   test.onTestFinished(() => browser.close())
-  const listen = ({ url }: NginxProxy) =>
-    readEventSourceInPage(test, browser, devnet.stocksUrl, `${url}/v1/stream/AAPLc`)
+  const listen = ({ url }: NginxProxy) => readEventSourceInPage(test, browser, devnet.stocksUrl, `${url}/v1/stream/AAPLc`)
   const [lost, kept] = await Promise.all([listen(bare), listen(patient)])
   const lives = ({ connections: [listener] }: ReconnectingReader) => listener?.messagesOf('live').length ?? 0
   await Promise.all([lost, kept].map((reader) => reader.until(() => lives(reader) === 1, 'live')))
@@ -184,8 +170,7 @@ it('JSON-RPC requests and subscriptions pass', async (test) => {
   const pushed = webSocket(`${proxy.wsUrl}/rpc`)({})
   const received: unknown[] = []
   const params = ['pendingLogs', {}] as never
-  const { unsubscribe } =
-    (await pushed.value?.subscribe({ params, onData: (data) => received.push(data.result) })) ?? {}
+  const { unsubscribe } = (await pushed.value?.subscribe({ params, onData: (data) => received.push(data.result) })) ?? {}
   transfer({ devnet }, 'AAPLc', 1, 7n)
   await vi.waitUntil(() => received.length > 0, TEST_TIMEOUT_MS)
   const [number, pending] = await Promise.all([client.getBlockNumber(), client.getBlock({ blockTag: 'pending' })])

@@ -34,10 +34,7 @@ export function upTo(last: string, updates: readonly ReceivedUpdate[]): readonly
 }
 
 /** How updates differ from the tape, byte for byte. */
-export function differencesFromTape(
-  updates: readonly ReceivedUpdate[],
-  tape: readonly ReceivedUpdate[],
-): readonly string[] {
+export function differencesFromTape(updates: readonly ReceivedUpdate[], tape: readonly ReceivedUpdate[]): readonly string[] {
   const texts = new Map(tape.map(({ update, text }) => [update.id, text]))
   const received = new Set<string>()
   const errors = updates.flatMap(({ update: { id }, text }) => {
@@ -80,9 +77,7 @@ export function readEventSource(test: TestLifecycle, url: string): ReconnectingR
   const listener = new TestListener({ close: () => source.close() })
   test.onTestFinished(() => listener.close())
   source.onmessage = ({ data, lastEventId: id }) => listener.receive(data, { id })
-  source.addEventListener('heartbeat', ({ data, lastEventId: id }) =>
-    listener.receive(data, { id, event: 'heartbeat' }),
-  )
+  source.addEventListener('heartbeat', ({ data, lastEventId: id }) => listener.receive(data, { id, event: 'heartbeat' }))
   return selfReconnecting('the package eventsource', listener)
 }
 
@@ -109,9 +104,7 @@ export class ReturningReader implements ReconnectingReader {
     while (!condition()) {
       const next = this.#nextConnection.promise
       const listener = this.connections[this.closeResults.length]
-      await (listener
-        ? Promise.race([listener.until(condition, `${description}, as ${this.name}`), listener.closed])
-        : next)
+      await (listener ? Promise.race([listener.until(condition, `${description}, as ${this.name}`), listener.closed]) : next)
     }
   }
 

@@ -5,10 +5,7 @@ import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { DeployedRelay } from './deployed-relay.ts'
 
 /** A relay that stops after half of a request; the test sends the rest. */
-async function openHalfSentRequest(
-  test: TestContext,
-  lines: string,
-): Promise<{ relay: DeployedRelay; socket: Socket }> {
+async function openHalfSentRequest(test: TestContext, lines: string): Promise<{ relay: DeployedRelay; socket: Socket }> {
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
   const relay = await DeployedRelay.open(test, devnet)

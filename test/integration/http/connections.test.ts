@@ -25,9 +25,7 @@ describe('a kept-alive connection', () => {
 
   it('serves two hundred pipelined requests in order', async () => {
     const raw = await sharedRelay.connect()
-    const paths = Array.from({ length: 200 }, (_, at) =>
-      at % 3 === 0 ? '/healthz' : at % 3 === 1 ? `/nothing${at}` : '/v1/ws',
-    )
+    const paths = Array.from({ length: 200 }, (_, at) => (at % 3 === 0 ? '/healthz' : at % 3 === 1 ? `/nothing${at}` : '/v1/ws'))
     raw.send(paths.map((path) => formatRequest(`GET ${path}`)).join(''))
     for (const path of paths) {
       const { status } = await raw.response()
@@ -81,20 +79,14 @@ describe('a kept-alive connection', () => {
     raw.send(formatRequest('POST /healthz', ['content-length: 100000']), 'x'.repeat(100_000), HEALTHZ)
     expect((await raw.response()).status).toBe(405)
     expect((await raw.response()).body).toBe(OK)
-    raw.send(
-      formatRequest('POST /healthz', ['transfer-encoding: chunked']),
-      '5\r\nabcde\r\n0\r\nx-trailer: 1\r\n\r\n',
-      HEALTHZ,
-    )
+    raw.send(formatRequest('POST /healthz', ['transfer-encoding: chunked']), '5\r\nabcde\r\n0\r\nx-trailer: 1\r\n\r\n', HEALTHZ)
     expect((await raw.response()).status).toBe(405)
     expect((await raw.response()).body).toBe(OK)
   })
 
   it('serves a stream to a request with a body, which is not read as a request', async () => {
     const raw = await sharedRelay.connect()
-    raw.send(
-      formatRequest('GET /v1/stream?symbols=AAPLc&format=ndjson', [`content-length: ${HEALTHZ.length}`], HEALTHZ),
-    )
+    raw.send(formatRequest('GET /v1/stream?symbols=AAPLc&format=ndjson', [`content-length: ${HEALTHZ.length}`], HEALTHZ))
     expect((await raw.responseHead()).status).toBe(200)
     await raw.streamedText(/"type":"live"/)
     expect(raw.bytes.toString()).not.toContain(OK)
@@ -134,16 +126,13 @@ describe('a stream', () => {
     await raw.streamedText(/"type":"live"/)
   })
 
-  it.each(['connection: close', 'connection: keep-alive', 'te: trailers'])(
-    'is served to a client that sends %s',
-    async (line) => {
-      const raw = await sharedRelay.connect()
-      raw.send(stream('symbols=AAPLc', [line]))
-      const { status, headers } = await raw.responseHead()
-      expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
-      await raw.streamedText(/"type":"live"/)
-    },
-  )
+  it.each(['connection: close', 'connection: keep-alive', 'te: trailers'])('is served to a client that sends %s', async (line) => {
+    const raw = await sharedRelay.connect()
+    raw.send(stream('symbols=AAPLc', [line]))
+    const { status, headers } = await raw.responseHead()
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+    await raw.streamedText(/"type":"live"/)
+  })
 
   it('that was pipelined behind another ends with it', async () => {
     const raw = await sharedRelay.connect()

@@ -13,15 +13,12 @@ const pongPayloadsOf = ({ frames }: RawWebSocketClient): readonly string[] =>
   frames.flatMap((frame) => (frame.kind === 'pong' ? [frame.payload.toString()] : []))
 
 describe('a ping', () => {
-  it.each([0, 1, CONTROL_BOUND_BYTES - 1, CONTROL_BOUND_BYTES])(
-    'of %i bytes is answered with the same bytes',
-    async (length) => {
-      const client = await sharedRelay.openWebSocket()
-      const payload = Buffer.from(Array.from({ length }, (_, at) => 255 - at))
-      client.sendFrames({ opcode: opcodes.ping, payload })
-      expect((await client.waitForFrame('pong')).payload).toEqual(payload)
-    },
-  )
+  it.each([0, 1, CONTROL_BOUND_BYTES - 1, CONTROL_BOUND_BYTES])('of %i bytes is answered with the same bytes', async (length) => {
+    const client = await sharedRelay.openWebSocket()
+    const payload = Buffer.from(Array.from({ length }, (_, at) => 255 - at))
+    client.sendFrames({ opcode: opcodes.ping, payload })
+    expect((await client.waitForFrame('pong')).payload).toEqual(payload)
+  })
 
   it('is answered before, during and after a subscription', async () => {
     const client = await sharedRelay.openWebSocket()
@@ -51,8 +48,7 @@ describe('a ping', () => {
 describe('a pong', () => {
   it('without a ping has no effect, with or without payload', async () => {
     const client = await sharedRelay.openWebSocket()
-    for (const payload of ['', 'unasked', Buffer.alloc(CONTROL_BOUND_BYTES)])
-      client.sendFrames({ opcode: opcodes.pong, payload })
+    for (const payload of ['', 'unasked', Buffer.alloc(CONTROL_BOUND_BYTES)]) client.sendFrames({ opcode: opcodes.pong, payload })
     await client.waitForPong()
     expect(client.frames.map(({ kind }) => kind)).toEqual(['text', 'pong'])
   })
@@ -161,8 +157,7 @@ describe('a close frame', () => {
 
   it('of the relay follows a bye and ends the connection, answered or not', async () => {
     const clients = await Promise.all(Array.from({ length: 2 }, () => sharedRelay.openWebSocket()))
-    for (const client of clients)
-      for (let mistake = 0; mistake < 10; mistake += 1) client.sendFrames({ payload: 'nonsense' })
+    for (const client of clients) for (let mistake = 0; mistake < 10; mistake += 1) client.sendFrames({ payload: 'nonsense' })
     const [answering] = clients
     await answering?.waitForFrame('close')
     answering?.connection.send(closeFrame(4000))

@@ -15,12 +15,7 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(
-    app,
-    { streams, webSocketRoutes: [] },
-    { host: '127.0.0.1', port: 0, clientsBound: 1 },
-    boundsMs,
-  )
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
   onTestFinished(() => server.close(0))
   const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())
@@ -29,8 +24,7 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
 
 /** Sends a small piece again and again until the server answers or closes. */
 async function sendForever(raw: RawConnection, piece: string): Promise<void> {
-  for (let sent = 0; sent < 3_000 && raw.closeState === 'no' && raw.bytes.length === 0; sent += 1)
-    await raw.sendSlowly([piece])
+  for (let sent = 0; sent < 3_000 && raw.closeState === 'no' && raw.bytes.length === 0; sent += 1) await raw.sendSlowly([piece])
 }
 
 describe('a connection', () => {

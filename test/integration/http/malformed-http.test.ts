@@ -7,14 +7,7 @@ const sharedRelay = sharedRelayForFile()
 
 const HEALTHZ = formatRequest('GET /healthz')
 const CLIENT_HELLO = Buffer.from(
-  '16030100c1010000bd0303' +
-    '5a'.repeat(32) +
-    '20' +
-    'a5'.repeat(32) +
-    '0026' +
-    '1301'.repeat(19) +
-    '0100004e' +
-    '00'.repeat(78),
+  '16030100c1010000bd0303' + '5a'.repeat(32) + '20' + 'a5'.repeat(32) + '0026' + '1301'.repeat(19) + '0100004e' + '00'.repeat(78),
   'hex',
 )
 
@@ -151,15 +144,12 @@ describe('a request that is too large', () => {
     expect([200, 431]).toContain(status)
   })
 
-  it.each([200, 500])(
-    'in its number of symbols is refused with a sentence, at the bound it is served: %i',
-    async (count) => {
-      const raw = await sharedRelay.connect()
-      raw.send(formatRequest(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
-      const { status } = await raw.responseHead()
-      expect(status).toBe(count > 200 ? 400 : 200)
-    },
-  )
+  it.each([200, 500])('in its number of symbols is refused with a sentence, at the bound it is served: %i', async (count) => {
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest(`GET /v1/stream?symbols=${Array(count).fill('AAPLc').join(',')}`, ['connection: close']))
+    const { status } = await raw.responseHead()
+    expect(status).toBe(count > 200 ? 400 : 200)
+  })
 
   it('in repetitions of one parameter is refused with a sentence', async () => {
     const raw = await sharedRelay.connect()

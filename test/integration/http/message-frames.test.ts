@@ -22,9 +22,7 @@ type IllegalFrame = readonly [what: string, code: number, ...frames: readonly Cl
 const illegalFrames: readonly IllegalFrame[] = [
   ['an unmasked message', 1002, { payload: pingMessage(1), masked: false }],
   ['an unmasked ping', 1002, { opcode: opcodes.ping, masked: false }],
-  ...[1, 2, 4, 7].map(
-    (rsv) => [`a message with the reserved bits ${rsv}`, 1002, { payload: pingMessage(1), rsv }] as const,
-  ),
+  ...[1, 2, 4, 7].map((rsv) => [`a message with the reserved bits ${rsv}`, 1002, { payload: pingMessage(1), rsv }] as const),
   ['a ping with a reserved bit', 1002, { opcode: opcodes.ping, rsv: 4 }],
   ['a continuation with a reserved bit', 1002, { payload: '{', fin: false }, { opcode: 0, payload: '}', rsv: 4 }],
   ...[3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map((opcode) => [`the reserved opcode ${opcode}`, 1002, { opcode }] as const),
@@ -38,19 +36,8 @@ const illegalFrames: readonly IllegalFrame[] = [
   ['a continuation without a message', 1002, { opcode: opcodes.continuation, payload: pingMessage(1) }],
   ['an unfinished continuation without a message', 1002, { opcode: opcodes.continuation, payload: '{', fin: false }],
   ['a message within a message', 1002, { payload: '{', fin: false }, { payload: pingMessage(1) }],
-  [
-    'a binary message within a message',
-    1002,
-    { payload: '{', fin: false },
-    { opcode: opcodes.binary, payload: pingMessage(1) },
-  ],
-  [
-    'a continuation after the message is over',
-    1002,
-    { payload: '{', fin: false },
-    { opcode: 0, payload: '}' },
-    { opcode: 0 },
-  ],
+  ['a binary message within a message', 1002, { payload: '{', fin: false }, { opcode: opcodes.binary, payload: pingMessage(1) }],
+  ['a continuation after the message is over', 1002, { payload: '{', fin: false }, { opcode: 0, payload: '}' }, { opcode: 0 }],
   ...[
     ['that starts with a continuation byte', '80'],
     ['with an overlong form of two bytes', 'c0af'],
@@ -67,11 +54,7 @@ const illegalFrames: readonly IllegalFrame[] = [
     { opcode: 0, payload: '"}' },
   ],
   ['a message of one byte too many', 1009, { payload: pingOfSize(MESSAGE_BOUND_BYTES + 1) }],
-  [
-    'a binary message of one byte too many',
-    1009,
-    { opcode: opcodes.binary, payload: Buffer.alloc(MESSAGE_BOUND_BYTES + 1) },
-  ],
+  ['a binary message of one byte too many', 1009, { opcode: opcodes.binary, payload: Buffer.alloc(MESSAGE_BOUND_BYTES + 1) }],
   [
     'two fragments that are one byte too many together',
     1009,
@@ -95,9 +78,7 @@ describe('an illegal frame', () => {
   )
 
   it('leaves the frames behind it unread, and nothing follows its close frame', async () => {
-    const [client, other] = await Promise.all(
-      ['*', '*'].map((all) => sharedRelay.openWebSocket(`?symbols=${all}&types=transfer`)),
-    )
+    const [client, other] = await Promise.all(['*', '*'].map((all) => sharedRelay.openWebSocket(`?symbols=${all}&types=transfer`)))
     if (!client || !other) throw new Error('unreachable')
     await Promise.all([client, other].map(({ listener }) => listener.waitFor('live')))
     client.connection.send(Buffer.concat([encodeFrame({ rsv: 1 }), encodeFrame({ payload: pingMessage('too late') })]))
@@ -142,9 +123,9 @@ describe('a message', () => {
     await client.listener.waitFor('pong', ({ req }) => req === 'in pieces')
     client.connection.send(...fragmentMessage(['', pingMessage('between empty ones'), '', '']))
     await client.listener.waitFor('pong', ({ req }) => req === 'between empty ones')
-    expect(
-      client.frames.filter(({ kind }) => kind === 'pong').map((one) => 'payload' in one && one.payload.toString()),
-    ).toEqual(pieces.map((_, at) => `${at}`))
+    expect(client.frames.filter(({ kind }) => kind === 'pong').map((one) => 'payload' in one && one.payload.toString())).toEqual(
+      pieces.map((_, at) => `${at}`),
+    )
   })
 
   it.each([

@@ -19,19 +19,16 @@ describe('a stream request behind another request in the same packet', () => {
     },
   )
 
-  it.each([HEALTHZ, STREAM, 'nonsense\r\n\r\n'])(
-    'and before a third one does not disconnect other clients: %j',
-    async (behind) => {
-      const other = await sharedRelay.openWebSocket('?symbols=AAPLc&types=transfer')
-      await other.listener.waitFor('live')
-      const raw = await sharedRelay.connect()
-      raw.send(formatRequest('GET /metrics') + STREAM + behind)
-      raw.finish()
-      await raw.ended()
-      transfer(sharedRelay.stack)
-      await other.listener.waitFor('transfer')
-    },
-  )
+  it.each([HEALTHZ, STREAM, 'nonsense\r\n\r\n'])('and before a third one does not disconnect other clients: %j', async (behind) => {
+    const other = await sharedRelay.openWebSocket('?symbols=AAPLc&types=transfer')
+    await other.listener.waitFor('live')
+    const raw = await sharedRelay.connect()
+    raw.send(formatRequest('GET /metrics') + STREAM + behind)
+    raw.finish()
+    await raw.ended()
+    transfer(sharedRelay.stack)
+    await other.listener.waitFor('transfer')
+  })
 })
 
 describe('a stream', () => {

@@ -1,12 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import {
-  type HttpResponse,
-  parseChunks,
-  parseResponse,
-  parseResponseHead,
-  type ResponseHead,
-} from './http-response-parser.ts'
+import { type HttpResponse, parseChunks, parseResponse, parseResponseHead, type ResponseHead } from './http-response-parser.ts'
 
 /** Longer than any expected wait; reaching it fails the test. */
 const WAIT_TIMEOUT_MS = 10_000
@@ -39,8 +33,7 @@ export class RawConnection {
 
   /** Sends each piece as a segment of its own: the next one goes when the kernel took the one before. */
   async sendSlowly(pieces: Iterable<string | Uint8Array>): Promise<void> {
-    for (const piece of pieces)
-      await new Promise<void>((written) => this.socket.write(piece, () => setImmediate(written)))
+    for (const piece of pieces) await new Promise<void>((written) => this.socket.write(piece, () => setImmediate(written)))
   }
 
   async responseHead(): Promise<ResponseHead> {
@@ -51,9 +44,7 @@ export class RawConnection {
 
   /** The next complete response. */
   response({ toHead = false } = {}): Promise<HttpResponse> {
-    return this.#readNext('a complete response', () =>
-      parseResponse(this.bytes, { toHead, over: this.closeState !== 'no' }),
-    )
+    return this.#readNext('a complete response', () => parseResponse(this.bytes, { toHead, over: this.closeState !== 'no' }))
   }
 
   /** The body so far of the response whose head was read, once it matches. */

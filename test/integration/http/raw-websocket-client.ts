@@ -50,10 +50,7 @@ export class RawWebSocketClient {
 
   constructor(connection: RawConnection) {
     this.connection = connection
-    this.listener = new TestListener({
-      close: () => connection.reset(),
-      send: (payload) => this.sendFrames({ payload }),
-    })
+    this.listener = new TestListener({ close: () => connection.reset(), send: (payload) => this.sendFrames({ payload }) })
     connection.socket.on('data', () => this.#readFrames())
     this.#readFrames()
   }

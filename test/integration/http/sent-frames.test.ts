@@ -94,12 +94,9 @@ describe('a frame of the relay', () => {
       await client.waitForFrame('pong', ({ payload }) => payload.toString() === `ping ${round}`)
     }
     await client.listener.until(
-      () =>
-        client.listener.messagesOf('transfer').length === 1_000 && client.listener.messagesOf('pong').length === ROUNDS,
+      () => client.listener.messagesOf('transfer').length === 1_000 && client.listener.messagesOf('pong').length === ROUNDS,
     )
-    expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(
-      Array.from({ length: ROUNDS }, (_, round) => round),
-    )
+    expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(Array.from({ length: ROUNDS }, (_, round) => round))
     expect(client.listener.messagesOf('transfer').map(({ key }) => key)).toEqual(
       client.listener
         .messagesOf('transfer')
@@ -155,8 +152,7 @@ describe('a frame of the relay', () => {
     client.connection.socket.resume()
     const end = await client.connection.ended()
     // A client that reads before the connection is cut gets the close frame. No client gets half a frame that looks complete.
-    if (end === 'ended' && client.frames.at(-1)?.kind === 'close')
-      expect(await client.waitForClose()).toMatchObject({ code: 4202 })
+    if (end === 'ended' && client.frames.at(-1)?.kind === 'close') expect(await client.waitForClose()).toMatchObject({ code: 4202 })
     expect(client.protocolError).toBeNull()
   })
 })

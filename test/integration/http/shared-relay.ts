@@ -1,13 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, expect, type MockInstance, vi } from 'vitest'
 import { listenWs } from '../../support/test-listener.ts'
-import {
-  fetchDocumented,
-  openTestStack,
-  type TestLifecycle,
-  type TestStack,
-  transfer,
-} from '../../support/test-stack.ts'
+import { fetchDocumented, openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
 import { openRawConnection, type RawConnection } from './raw-connection.ts'
 import { RawWebSocketClient } from './raw-websocket-client.ts'
 
@@ -33,8 +27,7 @@ export class SharedRelay {
 
   async open(): Promise<void> {
     // The stack lives as long as the file, not one test.
-    const onTestFinished: TestLifecycle['onTestFinished'] = (cleanup) =>
-      void this.#cleanups.unshift(cleanup as () => unknown)
+    const onTestFinished: TestLifecycle['onTestFinished'] = (cleanup) => void this.#cleanups.unshift(cleanup as () => unknown)
     this.#stack = await openTestStack(this.#settings, { onTestFinished })
   }
 
@@ -60,9 +53,7 @@ export class SharedRelay {
   /** Closes what a test left open and checks that no listener stays. */
   async closeAndVerify(): Promise<void> {
     for (const connection of this.#connections) connection.socket.destroy()
-    const protocolErrors = this.#clients
-      .splice(0)
-      .flatMap(({ protocolError }) => (protocolError ? [protocolError] : []))
+    const protocolErrors = this.#clients.splice(0).flatMap(({ protocolError }) => (protocolError ? [protocolError] : []))
     expect(protocolErrors, 'the relay violated RFC 6455 or the contract').toEqual([])
     await this.waitForNoListeners()
   }
@@ -100,9 +91,7 @@ export class SharedRelay {
   }
 }
 
-/**
- * Opens a relay for the file. After each test no listener and no console error may remain; at the end it still serves.
- */
+/** Opens a relay for the file. After each test no listener and no console error may remain; at the end it still serves. */
 export function sharedRelayForFile(settings: Record<string, string> = {}): SharedRelay {
   const sharedRelay = new SharedRelay(settings)
   let consoleErrors: MockInstance<typeof console.error>

@@ -19,14 +19,7 @@ export type ClientFrame = {
   readonly announced?: bigint
 }
 
-export function encodeFrame({
-  opcode = opcodes.text,
-  payload = '',
-  fin = true,
-  rsv = 0,
-  masked = true,
-  announced,
-}: ClientFrame) {
+export function encodeFrame({ opcode = opcodes.text, payload = '', fin = true, rsv = 0, masked = true, announced }: ClientFrame) {
   const body = Buffer.from(payload)
   const mask = randomBytes(4)
   const first = (fin ? 0x80 : 0) | (rsv << 4) | opcode
@@ -47,17 +40,11 @@ function encodeLength(length: bigint, maskBit: number): Buffer {
 /** A closing frame; without a code it is empty. */
 export function closeFrame(code?: number, reason: string | Uint8Array = ''): Buffer {
   if (code === undefined) return encodeFrame({ opcode: opcodes.close })
-  return encodeFrame({
-    opcode: opcodes.close,
-    payload: Buffer.concat([Buffer.of(code >> 8, code & 0xff), Buffer.from(reason)]),
-  })
+  return encodeFrame({ opcode: opcodes.close, payload: Buffer.concat([Buffer.of(code >> 8, code & 0xff), Buffer.from(reason)]) })
 }
 
 /** A message in fragments, one for each piece. */
-export const fragmentMessage = (
-  pieces: readonly (string | Uint8Array)[],
-  opcode: number = opcodes.text,
-): readonly Buffer[] =>
+export const fragmentMessage = (pieces: readonly (string | Uint8Array)[], opcode: number = opcodes.text): readonly Buffer[] =>
   pieces.map((payload, at) =>
     encodeFrame({ opcode: at === 0 ? opcode : opcodes.continuation, payload, fin: at === pieces.length - 1 }),
   )
@@ -89,8 +76,7 @@ export class StrictFrameReader {
 
   #next(): ServerFrame | null {
     const rest = this.#rest
-    if (this.#closed && rest.length > 0)
-      throw new Error(`bytes after the closing frame: ${rest.toString('hex', 0, 40)}`)
+    if (this.#closed && rest.length > 0) throw new Error(`bytes after the closing frame: ${rest.toString('hex', 0, 40)}`)
     const [first, second] = rest
     if (first === undefined || second === undefined) return null
     if ((first & 0x80) === 0) throw new Error('a fragment')
@@ -101,8 +87,7 @@ export class StrictFrameReader {
     const headerBytes = short < 126 ? 2 : short === 126 ? 4 : 10
     if (rest.length < headerBytes) return null
     const length = short < 126 ? short : short === 126 ? rest.readUInt16BE(2) : Number(rest.readBigUInt64BE(2))
-    if (length < (headerBytes === 2 ? 0 : headerBytes === 4 ? 126 : 65_536))
-      throw new Error('a length in more bytes than it needs')
+    if (length < (headerBytes === 2 ? 0 : headerBytes === 4 ? 126 : 65_536)) throw new Error('a length in more bytes than it needs')
     if (rest.length < headerBytes + length) return null
     const payload = rest.subarray(headerBytes, headerBytes + length)
     this.#rest = rest.subarray(headerBytes + length)
@@ -113,8 +98,7 @@ export class StrictFrameReader {
 }
 
 function readPayload(opcode: number, payload: Buffer, headerBytes: number): ServerFrame {
-  if (opcode === opcodes.text)
-    return { kind: 'text', text: decodeStrictUtf8(payload), bytes: payload.length, headerBytes }
+  if (opcode === opcodes.text) return { kind: 'text', text: decodeStrictUtf8(payload), bytes: payload.length, headerBytes }
   if (payload.length > CONTROL_BOUND_BYTES) throw new Error('a control frame that is too long')
   if (opcode === opcodes.ping || opcode === opcodes.pong)
     return { kind: opcode === opcodes.ping ? 'ping' : 'pong', payload: Buffer.from(payload) }
@@ -125,5 +109,4 @@ function readPayload(opcode: number, payload: Buffer, headerBytes: number): Serv
   return { kind: 'close', code, reason: decodeStrictUtf8(payload.subarray(2)) }
 }
 
-const decodeStrictUtf8 = (bytes: Buffer): string =>
-  new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+const decodeStrictUtf8 = (bytes: Buffer): string => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

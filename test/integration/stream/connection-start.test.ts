@@ -134,8 +134,7 @@ describe('the order of messages', () => {
         sequenceOf(steady.messagesOf('transfer')[before - 1]?.id),
       )
       const start = listener.messagesOf('hello')[0]?.id
-      for (const { id } of [...listener.messagesOf('subscribed'), ...listener.messagesOf('snapshot')])
-        expect(id).toBe(start)
+      for (const { id } of [...listener.messagesOf('subscribed'), ...listener.messagesOf('snapshot')]) expect(id).toBe(start)
     }
   })
 })

@@ -29,9 +29,8 @@ async function openRestartableStack(): Promise<TestStack & { restart(): Promise<
 }
 
 /**
- * A block of six transfers. When it is sealed, the third grows above every filter, the fourth shrinks below them and
- * goes to another party, and the last two are missing. Then a reorg replaces the block with one that holds the first
- * alone.
+ * A block of six transfers. When it is sealed, the third grows above every filter, the fourth shrinks below them and goes to
+ * another party, and the last two are missing. Then a reorg replaces the block with one that holds the first alone.
  */
 async function produceHistory({ devnet, relay }: TestStack): Promise<readonly string[]> {
   const all = await listenNdjson(`${relay.url}/v1/stream?symbols=AAPLc&types=transfer,amend,retract,seal`)
@@ -92,9 +91,7 @@ const listeners: Readonly<Record<string, readonly string[]>> = {
     ...['transfer 1', 'transfer 2', 'transfer 3', 'transfer 4', 'seal of 4'],
     ...['retract 2', 'retract 3', 'retract 4', 'seal of 1'],
   ],
-  'stage=sealed&types=transfer&min_value=1000': [
-    ...['transfer 2', 'transfer 3', 'seal of 4', 'retract 2', 'retract 3'],
-  ],
+  'stage=sealed&types=transfer&min_value=1000': [...['transfer 2', 'transfer 3', 'seal of 4', 'retract 2', 'retract 3']],
   [`stage=sealed&types=transfer&party=${PARTY}`]: ['transfer 1', 'transfer 4', 'seal of 4', 'retract 4', 'seal of 1'],
 }
 
@@ -119,10 +116,7 @@ describe('the updates that follow a key', () => {
       }
     }
     for (const [index, listener] of live.entries()) {
-      await listener.until(
-        () => tapeTextsOf(listener).length >= (expected[index]?.length ?? 0),
-        Object.keys(listeners)[index],
-      )
+      await listener.until(() => tapeTextsOf(listener).length >= (expected[index]?.length ?? 0), Object.keys(listeners)[index])
       ids[index] = tapeTextsOf(listener).map((text) => String(JSON.parse(text).id))
     }
     await check(stack)
@@ -152,9 +146,9 @@ describe('the updates that follow a key', () => {
     for (const listener of listeners) await listener.waitFor('seal')
     expect(unsubscribed.messagesOf('retract')).toEqual([])
     expect(unsubscribed.messagesOf('seal').map(({ symbol }) => symbol)).toEqual(['TSLAc'])
-    expect(
-      narrowed.messagesOf('retract').map(({ key }) => dropped.indexOf(key.split('-')[1] as (typeof dropped)[number])),
-    ).toEqual([2])
+    expect(narrowed.messagesOf('retract').map(({ key }) => dropped.indexOf(key.split('-')[1] as (typeof dropped)[number]))).toEqual(
+      [2],
+    )
     expect(widened.messagesOf('retract')).toHaveLength(3)
     unsubscribed.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'] })
     await unsubscribed.waitFor('subscribed', ({ req }) => req === 2)

@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { TestListener } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, openTestStack, sequenceOf, transfer } from '../../support/test-stack.ts'
-import {
-  listen,
-  listenLive,
-  positionOrder,
-  type Transport,
-  tapeTextsOf,
-  transports,
-  waitForAnswers,
-} from './stream-listeners.ts'
+import { listen, listenLive, positionOrder, type Transport, tapeTextsOf, transports, waitForAnswers } from './stream-listeners.ts'
 
 /** Heartbeats to check per listener. */
 const HEARTBEAT_COUNT = 2
@@ -45,9 +37,7 @@ describe('a heartbeat', () => {
       const devnet = await openDevnet({ pace: 'clock', flashblockMs: 20, blockMs: 200, transactionsPerFlashblock: 8 })
       const relay = await openRelayFor(devnet)
       const query = `symbols=AAPLc,TSLAc&types=transfer,seal&snapshot=false&stage=${stage}`
-      const listeners = await Promise.all(
-        transports.map((transport) => listen({ relay }, transport, `${query}&heartbeat=1`)),
-      )
+      const listeners = await Promise.all(transports.map((transport) => listen({ relay }, transport, `${query}&heartbeat=1`)))
       await Promise.all(
         listeners.map((listener) => listener.until(() => checkHeartbeats(listener) >= HEARTBEAT_COUNT, 'heartbeats')),
       )
@@ -105,16 +95,13 @@ describe('a heartbeat', () => {
     expect(new Date(heartbeat.time).toISOString()).toBe(heartbeat.time)
   })
 
-  it.each([1, 7, 60])(
-    'has the requested interval, which hello confirms: %i seconds on every transport',
-    async (seconds) => {
-      const stack = await openTestStack()
-      for (const transport of transports) {
-        const listener = await listenLive(stack, transport, `symbols=AAPLc&heartbeat=${seconds}`)
-        expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: seconds }])
-      }
-    },
-  )
+  it.each([1, 7, 60])('has the requested interval, which hello confirms: %i seconds on every transport', async (seconds) => {
+    const stack = await openTestStack()
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, `symbols=AAPLc&heartbeat=${seconds}`)
+      expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: seconds }])
+    }
+  })
 
   it('comes on NDJSON only on request', async () => {
     const stack = await openTestStack({ HEARTBEAT_MS: '100' })

@@ -41,9 +41,7 @@ describe('a bad parameter', () => {
   ])('%s is a 400 that names it, for GET and HEAD, in every format: %s', async (parameter, query) => {
     const { relay } = await openTestStack()
     for (const accept of ['text/event-stream', 'application/x-ndjson', '*/*']) {
-      const { status, json, headers } = await fetchDocumented(`${relay.url}/v1/stream?${query}`, {
-        headers: { accept },
-      })
+      const { status, json, headers } = await fetchDocumented(`${relay.url}/v1/stream?${query}`, { headers: { accept } })
       expect({ status, type: headers.get('content-type') }).toEqual({ status: 400, type: 'application/json' })
       expect(json).toEqual({
         code: 400,
@@ -52,10 +50,7 @@ describe('a bad parameter', () => {
       })
       expect(headers.get('access-control-allow-origin')).toBe('*')
     }
-    expect(await fetchDocumented(`${relay.url}/v1/stream?${query}`, { method: 'HEAD' })).toMatchObject({
-      status: 400,
-      text: '',
-    })
+    expect(await fetchDocumented(`${relay.url}/v1/stream?${query}`, { method: 'HEAD' })).toMatchObject({ status: 400, text: '' })
   })
 
   it('does not include unknown parameters, blanks in lists, and values at their bounds', async () => {
@@ -67,9 +62,7 @@ describe('a bad parameter', () => {
       `symbols=%20${atBound}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&colour=blue&heartbeat=60`,
     )
     expect(await listener.waitFor('subscribed')).toMatchObject({ symbols: ['AAPLc'], rejected: [] })
-    expect(listener.messagesOf('hello')).toMatchObject([
-      { heartbeat_s: 60, limits: { symbols_max: 200, message_bytes: 4_096 } },
-    ])
+    expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: 60, limits: { symbols_max: 200, message_bytes: 4_096 } }])
   })
 })
 
@@ -134,22 +127,14 @@ describe('before the first list', () => {
     devnet.faults.list = { status: 500 }
     const relay = await openRelayBeforeList(devnet)
     onTestFinished(() => relay.stop())
-    for (const path of [
-      '/v1/stream/AAPLc',
-      '/v1/stream?symbols=*',
-      '/v1/stream/APPL?format=ndjson',
-      '/v1/tail/AAPLc',
-    ]) {
+    for (const path of ['/v1/stream/AAPLc', '/v1/stream?symbols=*', '/v1/stream/APPL?format=ndjson', '/v1/tail/AAPLc']) {
       const { status, json, headers } = await fetchDocumented(`${relay.url}${path}`)
       expect({ status, json }, path).toMatchObject({
         status: 503,
         json: { code: 503, details: [{ '@type': 'stocktape/no_list' }] },
       })
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-      expect(await fetchDocumented(`${relay.url}${path}`, { method: 'HEAD' }), path).toMatchObject({
-        status: 503,
-        text: '',
-      })
+      expect(await fetchDocumented(`${relay.url}${path}`, { method: 'HEAD' }), path).toMatchObject({ status: 503, text: '' })
     }
     // An error in the request itself comes first: a retry would not help.
     expect(await fetchDocumented(`${relay.url}/v1/stream/AAPLc?types=dividends`)).toMatchObject({ status: 400 })

@@ -14,9 +14,7 @@ import { listen, listenLive, type Transport, transports } from './stream-listene
 const query = 'symbols=AAPLc&types=transfer'
 
 /** A tape of transfers with distinct times. */
-async function openStackWithTimes(
-  count = 4,
-): Promise<{ stack: TestStack; published: readonly MessageOf<'transfer'>[] }> {
+async function openStackWithTimes(count = 4): Promise<{ stack: TestStack; published: readonly MessageOf<'transfer'>[] }> {
   const stack = await openTestStack()
   const listener = await listenLive(stack, 'ws', query)
   while (listener.messagesOf('transfer').length < count) {
@@ -45,11 +43,7 @@ describe('a time', () => {
     for (const [index, { time }] of published.entries()) {
       const notations = [time, time.replace('Z', '000Z'), time.replace('Z', '+00:00'), time.replace('Z', '-00:00')]
       for (const [nth, since] of [...notations, inEasternZone(time)].entries()) {
-        const listener = await listenLive(
-          stack,
-          transports[nth % transports.length] as Transport,
-          queryWithSince(since),
-        )
+        const listener = await listenLive(stack, transports[nth % transports.length] as Transport, queryWithSince(since))
         expect(idsOf(listener), since).toEqual(published.slice(index).map(({ id }) => id))
         expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'none' }])
         expect(listener.messagesOf('snapshot')).toHaveLength(1)
@@ -60,19 +54,16 @@ describe('a time', () => {
     }
   })
 
-  it.each(['2100-01-01T00:00:00Z', '2999-12-31T23:59:59.999+14:00', '0s'])(
-    'in the future starts at the end: %s',
-    async (since) => {
-      const { stack } = await openStackWithTimes(2)
-      for (const transport of transports) {
-        const listener = await listenLive(stack, transport, queryWithSince(since))
-        const [hello] = listener.messagesOf('hello')
-        expect(tapeUpdatesOf(listener)).toEqual([])
-        expect(hello).toMatchObject({ id: hello?.end })
-        expect(listener.messagesOf('live')).toMatchObject([{ replayed: 0, id: hello?.end }])
-      }
-    },
-  )
+  it.each(['2100-01-01T00:00:00Z', '2999-12-31T23:59:59.999+14:00', '0s'])('in the future starts at the end: %s', async (since) => {
+    const { stack } = await openStackWithTimes(2)
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, queryWithSince(since))
+      const [hello] = listener.messagesOf('hello')
+      expect(tapeUpdatesOf(listener)).toEqual([])
+      expect(hello).toMatchObject({ id: hello?.end })
+      expect(listener.messagesOf('live')).toMatchObject([{ replayed: 0, id: hello?.end }])
+    }
+  })
 
   it.each(['1970-01-01T00:00:00Z', '0001-01-01T00:00:00-12:00', '90s', '5m', '2h', '8784h', 'start'])(
     'before the oldest position starts there, without a gap: %s',
@@ -110,12 +101,7 @@ describe('a position', () => {
         const listener = await listenLive(stack, transport, query, since)
         expect(idsOf(listener), since).toEqual(rest)
         expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
-        expect(messageTypesOf(listener.received)).toEqual([
-          'hello',
-          'subscribed',
-          ...rest.map(() => 'transfer'),
-          'live',
-        ])
+        expect(messageTypesOf(listener.received)).toEqual(['hello', 'subscribed', ...rest.map(() => 'transfer'), 'live'])
       }
     }
   })
@@ -134,27 +120,24 @@ async function waitForGap(listener: TestListener): Promise<MessageOf<'gap'>> {
 }
 
 describe('a gap', () => {
-  it.each(transports)(
-    'comes for another epoch and for a position ahead, followed by snapshots: %s',
-    async (transport) => {
-      const { stack, published } = await openStackWithTimes(2)
-      const [epoch = ''] = published[0]?.id.split('.') ?? []
-      const foreign = await listen(stack, transport, query, `${epoch}x.1`)
-      const gap = await waitForGap(foreign)
-      expect(gap).toMatchObject({ reason: 'epoch', from: `${epoch}x.1`, to: foreign.messagesOf('hello')[0]?.oldest })
-      expect(messageTypesOf(foreign.received).slice(3)).toEqual(['snapshot', 'transfer', 'transfer', 'live'])
-      expect(foreign.messagesOf('snapshot')[0]?.id).toBe(gap.id)
-      for (const beyond of [`${epoch}.${sequenceOf(published[1]?.id) + 100}`, `${epoch}.99999999999999999999`]) {
-        const ahead = await listen(stack, transport, query, beyond)
-        const { id, reason, from } = await waitForGap(ahead)
-        expect({ id, reason, from }).toEqual({ id: ahead.messagesOf('hello')[0]?.end, reason: 'ahead', from: beyond })
-        expect(messageTypesOf(ahead.received).slice(3)).toEqual(['snapshot', 'live'])
-      }
-      const bare = await listen(stack, transport, `${query}&snapshot=false`, `${epoch}x.1`)
-      await waitForGap(bare)
-      expect(bare.messagesOf('snapshot')).toEqual([])
-    },
-  )
+  it.each(transports)('comes for another epoch and for a position ahead, followed by snapshots: %s', async (transport) => {
+    const { stack, published } = await openStackWithTimes(2)
+    const [epoch = ''] = published[0]?.id.split('.') ?? []
+    const foreign = await listen(stack, transport, query, `${epoch}x.1`)
+    const gap = await waitForGap(foreign)
+    expect(gap).toMatchObject({ reason: 'epoch', from: `${epoch}x.1`, to: foreign.messagesOf('hello')[0]?.oldest })
+    expect(messageTypesOf(foreign.received).slice(3)).toEqual(['snapshot', 'transfer', 'transfer', 'live'])
+    expect(foreign.messagesOf('snapshot')[0]?.id).toBe(gap.id)
+    for (const beyond of [`${epoch}.${sequenceOf(published[1]?.id) + 100}`, `${epoch}.99999999999999999999`]) {
+      const ahead = await listen(stack, transport, query, beyond)
+      const { id, reason, from } = await waitForGap(ahead)
+      expect({ id, reason, from }).toEqual({ id: ahead.messagesOf('hello')[0]?.end, reason: 'ahead', from: beyond })
+      expect(messageTypesOf(ahead.received).slice(3)).toEqual(['snapshot', 'live'])
+    }
+    const bare = await listen(stack, transport, `${query}&snapshot=false`, `${epoch}x.1`)
+    await waitForGap(bare)
+    expect(bare.messagesOf('snapshot')).toEqual([])
+  })
 
   it.each(transports)('comes for one update above the replay bound, not at the bound: %s', async (transport) => {
     const stack = await openTestStack({ REPLAY_BOUND: '3' })
@@ -200,19 +183,14 @@ describe('a gap', () => {
   })
 
   it.each(transports)('comes for an evicted position, not for the oldest one: %s', async (transport) => {
-    const stack = await openTestStack({
-      TAPE_BOUND: '100',
-      FINALITY_POLL_MS: '3600000',
-      STOCKS_REFRESH_MS: '3600000',
-    })
+    const stack = await openTestStack({ TAPE_BOUND: '100', FINALITY_POLL_MS: '3600000', STOCKS_REFRESH_MS: '3600000' })
     const first = await listenLive(stack, 'ws', query)
     for (let flash = 0; flash < 5; flash += 1) transfer(stack, 'AAPLc', 50)
     await first.until(() => first.messagesOf('transfer').length === 250)
     const published = idsOf(first)
     /** The oldest position as this listener saw it. Every other update that is written evicts a transfer. */
     const oldestFor = (listener: TestListener) => listener.messagesOf('hello')[0]?.oldest ?? ''
-    const keptFor = (listener: TestListener) =>
-      published.filter((id) => sequenceOf(id) > sequenceOf(oldestFor(listener)))
+    const keptFor = (listener: TestListener) => published.filter((id) => sequenceOf(id) > sequenceOf(oldestFor(listener)))
     const resumeAtOldest = async (): Promise<TestListener> => {
       const at = oldestFor(await listenLive(stack, 'ws', query))
       const listener = await listenLive(stack, transport, query, at)
@@ -225,12 +203,7 @@ describe('a gap', () => {
     const expired = await listen(stack, transport, query, before)
     expect(await waitForGap(expired)).toMatchObject({ reason: 'expired', from: before, to: oldestFor(expired) })
     const kept = keptFor(expired)
-    expect(messageTypesOf(expired.received).slice(2)).toEqual([
-      'gap',
-      'snapshot',
-      ...kept.map(() => 'transfer'),
-      'live',
-    ])
+    expect(messageTypesOf(expired.received).slice(2)).toEqual(['gap', 'snapshot', ...kept.map(() => 'transfer'), 'live'])
     expect(idsOf(expired)).toEqual(kept)
     expect(kept.length).toBeGreaterThan(0)
     const start = await listenLive(stack, transport, `${query}&since=start`)
@@ -283,10 +256,7 @@ describe('a Last-Event-ID', () => {
         [' ', []],
       ] as const) {
         const abort = new AbortController()
-        const response = await fetch(`${url}&format=${format}`, {
-          headers: { 'last-event-id': header },
-          signal: abort.signal,
-        })
+        const response = await fetch(`${url}&format=${format}`, { headers: { 'last-event-id': header }, signal: abort.signal })
         let text = ''
         for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
           text += chunk

@@ -82,10 +82,7 @@ describe('a replay to a slow reader', () => {
     const before = published.filter((id) => positionOrder(id) <= positionOrder(gap.from ?? ''))
     const all = idsOf(steady)
     expect(before).toEqual(all.filter((id) => positionOrder(id) <= positionOrder(gap.from ?? '')))
-    expect(published).toEqual([
-      ...all.slice(0, before.length),
-      ...all.filter((id) => sequenceOf(id) > sequenceOf(gap.to)),
-    ])
+    expect(published).toEqual([...all.slice(0, before.length), ...all.filter((id) => sequenceOf(id) > sequenceOf(gap.to))])
     expect(published.length).toBeLessThan(all.length)
     const types = listener.messages.map(({ type }) => type)
     const gapIndex = types.indexOf('gap')

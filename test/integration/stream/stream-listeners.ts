@@ -8,12 +8,7 @@ export type Transport = (typeof transports)[number]
 type HasRelay = Pick<TestStack, 'relay'>
 
 /** Listens over a transport until the test ends. `after` resumes in the way of the transport. */
-export async function listen(
-  { relay }: HasRelay,
-  transport: Transport,
-  query: string,
-  after?: string,
-): Promise<TestListener> {
+export async function listen({ relay }: HasRelay, transport: Transport, query: string, after?: string): Promise<TestListener> {
   const since = after === undefined ? '' : `&since=${after}`
   const listener = await (transport === 'ws'
     ? listenWs(`${relay.wsUrl}?${query}${since}`)
@@ -25,12 +20,7 @@ export async function listen(
 }
 
 /** The same, once it is live. */
-export async function listenLive(
-  stack: HasRelay,
-  transport: Transport,
-  query: string,
-  after?: string,
-): Promise<TestListener> {
+export async function listenLive(stack: HasRelay, transport: Transport, query: string, after?: string): Promise<TestListener> {
   const listener = await listen(stack, transport, query, after)
   await listener.waitFor('live')
   return listener

@@ -16,34 +16,26 @@ async function openStackWithDuplicateSymbol(): Promise<TestStack> {
 }
 
 describe('a symbol', () => {
-  it.each([
-    'aapl',
-    'AAPL',
-    'aaplC',
-    '0xB200000000000000000000C2E324D24D7EECD1FB',
-    'isin:us0378331005',
-    'ISIN:US0378331005',
-  ])('%s selects its token on every transport, and any other name of it unsubscribes', async (name) => {
-    const stack = await openTestStack()
-    for (const transport of transports) {
-      const listener = await listenLive(stack, transport, `symbols=${name}&types=transfer`)
-      expect(listener.messagesOf('subscribed')).toMatchObject([{ symbols: ['AAPLc'], rejected: [] }])
-      expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc'])
-      if (transport !== 'ws') continue
-      listener.send({ type: 'unsubscribe', req: 1, symbols: [name, 'AAPLc'] })
-      expect(await listener.waitFor('unsubscribed')).toEqual({ type: 'unsubscribed', req: 1, symbols: ['AAPLc'] })
-    }
-  })
+  it.each(['aapl', 'AAPL', 'aaplC', '0xB200000000000000000000C2E324D24D7EECD1FB', 'isin:us0378331005', 'ISIN:US0378331005'])(
+    '%s selects its token on every transport, and any other name of it unsubscribes',
+    async (name) => {
+      const stack = await openTestStack()
+      for (const transport of transports) {
+        const listener = await listenLive(stack, transport, `symbols=${name}&types=transfer`)
+        expect(listener.messagesOf('subscribed')).toMatchObject([{ symbols: ['AAPLc'], rejected: [] }])
+        expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc'])
+        if (transport !== 'ws') continue
+        listener.send({ type: 'unsubscribe', req: 1, symbols: [name, 'AAPLc'] })
+        expect(await listener.waitFor('unsubscribed')).toEqual({ type: 'unsubscribed', req: 1, symbols: ['AAPLc'] })
+      }
+    },
+  )
 
   it('that a token had before still selects it, and a subscription survives the change', async () => {
     const stack = await openTestStack()
     const before = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer,token')
     stack.devnet.list.change('AAPLc', { symbol: 'APLEc' })
-    expect(await before.waitFor('token')).toMatchObject({
-      change: 'changed',
-      changed: ['symbol'],
-      before: { symbol: 'AAPLc' },
-    })
+    expect(await before.waitFor('token')).toMatchObject({ change: 'changed', changed: ['symbol'], before: { symbol: 'AAPLc' } })
     for (const transport of transports) {
       const listener = await listenLive(stack, transport, 'symbols=AAPLc,aple&types=transfer')
       expect(listener.messagesOf('subscribed')).toMatchObject([{ symbols: ['APLEc'], rejected: [] }])
@@ -80,10 +72,7 @@ describe('a symbol', () => {
     }
     expect(await fetchDocumented(`${relay.url}/v1/stream/appl,nvdia`)).toMatchObject({
       status: 404,
-      json: {
-        code: 404,
-        details: [{ '@type': 'stocktape/unknown_symbol', suggest: expect.arrayContaining(['AAPLc']) }],
-      },
+      json: { code: 404, details: [{ '@type': 'stocktape/unknown_symbol', suggest: expect.arrayContaining(['AAPLc']) }] },
     })
   })
 
@@ -104,10 +93,7 @@ describe('the wildcard', () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     listener.send({ type: 'subscribe', req: 1, symbols: ['*'] })
-    expect(await listener.waitFor('subscribed', ({ req }) => req === 1)).toMatchObject({
-      symbols: ['*'],
-      resume: 'none',
-    })
+    expect(await listener.waitFor('subscribed', ({ req }) => req === 1)).toMatchObject({ symbols: ['*'], resume: 'none' })
     await waitForAnswers(listener)
     const snapshotSymbols = listener.messagesOf('snapshot').map(({ symbol }) => symbol)
     expect(snapshotSymbols.toSorted()).toEqual(stack.devnet.tokens.map(({ symbol }) => symbol).toSorted())

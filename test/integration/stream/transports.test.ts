@@ -42,18 +42,7 @@ async function openStackWithHistory(): Promise<{ stack: TestStack; listener: Tes
   devnet.faults.change(changed, [{ ...log, data: `0x${'7'.padStart(64, '0')}` }])
   devnet.faults.drop(dropped)
   devnet.seal()
-  for (const type of [
-    'action',
-    'multiplier',
-    'pause',
-    'seize',
-    'mint',
-    'burn',
-    'log',
-    'amend',
-    'retract',
-    'finality',
-  ] as const) {
+  for (const type of ['action', 'multiplier', 'pause', 'seize', 'mint', 'burn', 'log', 'amend', 'retract', 'finality'] as const) {
     await listener.waitFor(type)
   }
   await listener.waitFor('nav', ({ symbol, nav }) => symbol === 'TSLAc' && nav.price === '500.25')
@@ -76,31 +65,25 @@ async function readTextUntil(url: string, pattern: RegExp): Promise<string> {
 }
 
 describe('a message', () => {
-  it.each(['preconfirmed', 'sealed'])(
-    'has the same bytes on every transport, live and replayed, in the %s view',
-    async (stage) => {
-      const { stack, listener } = await openStackWithHistory()
-      const { id: end } = listener.messagesOf('seal').at(-1) ?? { id: '' }
-      const query = `symbols=*&types=*&snapshot=false&stage=${stage}&since=start`
-      const listeners = await Promise.all(transports.map((transport) => listenLive(stack, transport, query)))
-      const named = await listenLive(stack, 'sse', `${query}&events=named`)
-      const texts = [...listeners, named].map((received) => {
-        const published = tapeTextsOf(received)
-        return published.slice(0, published.findIndex((text) => JSON.parse(text).id === end) + 1)
-      })
-      if (stage === 'preconfirmed') texts.push(tapeTextsOf(listener).slice(0, texts[0]?.length))
-      expect(texts[0]?.length).toBeGreaterThan(40)
-      for (const published of texts) expect(published).toEqual(texts[0])
-    },
-  )
+  it.each(['preconfirmed', 'sealed'])('has the same bytes on every transport, live and replayed, in the %s view', async (stage) => {
+    const { stack, listener } = await openStackWithHistory()
+    const { id: end } = listener.messagesOf('seal').at(-1) ?? { id: '' }
+    const query = `symbols=*&types=*&snapshot=false&stage=${stage}&since=start`
+    const listeners = await Promise.all(transports.map((transport) => listenLive(stack, transport, query)))
+    const named = await listenLive(stack, 'sse', `${query}&events=named`)
+    const texts = [...listeners, named].map((received) => {
+      const published = tapeTextsOf(received)
+      return published.slice(0, published.findIndex((text) => JSON.parse(text).id === end) + 1)
+    })
+    if (stage === 'preconfirmed') texts.push(tapeTextsOf(listener).slice(0, texts[0]?.length))
+    expect(texts[0]?.length).toBeGreaterThan(40)
+    for (const published of texts) expect(published).toEqual(texts[0])
+  })
 
   it('is one line of text, in the same order, without control characters from outside', async () => {
     const { stack, listener } = await openStackWithHistory()
     const count = tapeTextsOf(listener).length
-    const text = await readTextUntil(
-      `${stack.relay.url}/v1/tail/*?types=*&since=start&heartbeat=1`,
-      /\n# \d{4}-.* source .*\n/,
-    )
+    const text = await readTextUntil(`${stack.relay.url}/v1/tail/*?types=*&since=start&heartbeat=1`, /\n# \d{4}-.* source .*\n/)
     const lines = text.trimEnd().split('\n')
     for (const line of lines) expect(line).not.toMatch(UNRULY)
     const published = lines.filter((line) => !line.startsWith('#'))
@@ -109,21 +92,14 @@ describe('a message', () => {
       const message = listener.messages.filter((one) => 'prev' in one)[at]
       if (!message || !('prev' in message)) throw new Error('unreachable')
       const [time, symbol, type] = line.split(/ +/)
-      expect({ time, symbol, type }).toEqual({
-        time: message.time.slice(11, 23),
-        symbol: message.symbol,
-        type: message.type,
-      })
+      expect({ time, symbol, type }).toEqual({ time: message.time.slice(11, 23), symbol: message.symbol, type: message.type })
     }
     expect(published.find((line) => / action /.test(line))).toMatch(/\ufffd/)
     // Notices start with #.
     expect(lines[0]).toMatch(/^# stocktape\.v1 /)
     expect(lines[1]).toMatch(/^# subscribed to \*/)
     expect(lines.some((line) => /^# live after \d+ replayed$/.test(line))).toBe(true)
-    const streamText = await readTextUntil(
-      `${stack.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`,
-      /# live/,
-    )
+    const streamText = await readTextUntil(`${stack.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`, /# live/)
     const streamLines = streamText.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
     expect(streamLines.slice(0, count)).toEqual(published.slice(0, count))
   })

@@ -1,13 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listenWs, type TestListener } from '../../support/test-listener.ts'
-import {
-  messageTypesOf,
-  openTestStack,
-  sequenceOf,
-  type TestStack,
-  tapeUpdatesOf,
-  transfer,
-} from '../../support/test-stack.ts'
+import { messageTypesOf, openTestStack, sequenceOf, type TestStack, tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
 import { listenLive, waitForAnswers, wholeTokens } from './stream-listeners.ts'
 
 /** The time within which a connection must subscribe. */
@@ -36,9 +29,7 @@ describe('a request', () => {
       listener.send({ type: 'ping', req })
       await listener.waitFor('pong')
       const answers = listener.messages.flatMap((message) => ('req' in message ? [[message.type, message.req]] : []))
-      expect(answers).toEqual(
-        ['subscribed', 'unsubscribed', 'subscribed', 'error', 'error', 'pong'].map((type) => [type, req]),
-      )
+      expect(answers).toEqual(['subscribed', 'unsubscribed', 'subscribed', 'error', 'error', 'pong'].map((type) => [type, req]))
     },
   )
 
@@ -162,16 +153,10 @@ describe('a message before live', () => {
     listener.send({ type: 'unsubscribe', req: 'last', symbols: ['AAPLc'] })
     await listener.waitFor('unsubscribed', ({ req }) => req === 'last')
     const live = messageTypesOf(listener.received).indexOf('live')
-    expect(messageTypesOf(listener.received).slice(0, live)).toEqual([
-      'hello',
-      'subscribed',
-      ...Array(250).fill('transfer'),
-    ])
+    expect(messageTypesOf(listener.received).slice(0, live)).toEqual(['hello', 'subscribed', ...Array(250).fill('transfer')])
     const answers = { subscribe: 'subscribed', unsubscribe: 'unsubscribed', list: 'subscribed', ping: 'pong' } as const
     expect(
-      listener.messages
-        .slice(live + 1, -1)
-        .flatMap((message) => ('req' in message ? [[message.type, message.req]] : [])),
+      listener.messages.slice(live + 1, -1).flatMap((message) => ('req' in message ? [[message.type, message.req]] : [])),
     ).toEqual(requests.map((type, req) => [type === 'nonsense' ? 'error' : answers[type], req]))
     transfer(stack, 'AAPLc')
     await first.until(() => first.messagesOf('transfer').length === 251)
@@ -205,9 +190,7 @@ describe('a connection', () => {
     const stack = await openTestStack()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
-    const [idle, unknown, chatty, busy] = await Promise.all(
-      ['', '?symbols=APPL', '', ''].map((query) => connect(stack, query)),
-    )
+    const [idle, unknown, chatty, busy] = await Promise.all(['', '?symbols=APPL', '', ''].map((query) => connect(stack, query)))
     if (!idle || !unknown || !chatty || !busy) throw new Error('unreachable')
     for (const listener of [idle, unknown, chatty, busy]) await listener.waitFor('hello')
     chatty.send({ type: 'subscribe', symbols: ['APPL'] })

@@ -42,14 +42,7 @@ describe('a first subscription with unknown symbols only', () => {
     const { id } = await steady.waitFor('transfer')
     const listener = await listen(stack, 'ws', '')
     listener.send({ type: 'subscribe', req: 1, symbols: ['APPL'], since: 'start' })
-    listener.send({
-      type: 'subscribe',
-      req: 2,
-      symbols: ['AAPLc'],
-      types: ['transfer'],
-      since: 'start',
-      snapshot: false,
-    })
+    listener.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'], types: ['transfer'], since: 'start', snapshot: false })
     listener.send({ type: 'ping', req: 3 })
     await listener.waitFor('pong')
     expect(listener.messagesOf('subscribed')).toMatchObject([

@@ -17,12 +17,7 @@ type BlockInProgress = {
   readonly number: number
   readonly hash: string | null
   phase: Phase
-  readonly published: {
-    readonly key: string
-    readonly address: string
-    readonly late: boolean
-    readonly logIndex: number
-  }[]
+  readonly published: { readonly key: string; readonly address: string; readonly late: boolean; readonly logIndex: number }[]
   readonly seals: Seal[]
   readonly ended: Set<string>
 }
@@ -83,8 +78,7 @@ export class BlockSettlement implements Law {
     const lifecycle = this.lifecycles.all.get(key)
     const current = this.#current
     if (current && current.number === block.number && current.hash === block.hash) return false
-    if (lifecycle?.state !== 'sealed' || lifecycle.hash !== block.hash || lifecycle.text !== publishedText(fact))
-      return false
+    if (lifecycle?.state !== 'sealed' || lifecycle.hash !== block.hash || lifecycle.text !== publishedText(fact)) return false
     // A block that contains nothing any more ends without a seal.
     if (current && current.phase !== 'seal') {
       this.#finishBlock()
@@ -97,9 +91,7 @@ export class BlockSettlement implements Law {
   #checkPreconfirmed(id: string, number: number): void {
     const { violation, chain } = this.#context
     const canonicalHash = chain.block(number)?.hash
-    const settled = [...this.seals.values()].some(
-      ({ block }) => block.number === number && block.hash === canonicalHash,
-    )
+    const settled = [...this.seals.values()].some(({ block }) => block.number === number && block.hash === canonicalHash)
     if (settled) violation('I4', `${id} is pre-confirmed though block ${number} is settled`)
   }
 
@@ -125,8 +117,7 @@ export class BlockSettlement implements Law {
     const { violation } = this.#context
     const { id, address, block, keys } = seal
     const truth = this.lifecycles.blockOf(block.hash)
-    if (!truth || truth.number !== block.number)
-      return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
+    if (!truth || truth.number !== block.number) return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
     // A pushed head without a readable time leaves the block's time unknown.
     const time = blockTime(block)
     if (time !== null && time !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
@@ -136,11 +127,9 @@ export class BlockSettlement implements Law {
     const digest = createHash('sha256').update(expected.join('\n')).digest('hex').slice(0, 32)
     if (seal.digest !== digest) violation('I4', `${id}: digest ${seal.digest}, not ${digest}`)
     if (seal.count !== expected.length) violation('I4', `${id}: count ${seal.count}, not ${expected.length}`)
-    if (seals.some((other) => other.address === address))
-      violation('I4', `${id}: ${address} has two seals in one block`)
+    if (seals.some((other) => other.address === address)) violation('I4', `${id}: ${address} has two seals in one block`)
     const late = published.filter((fact) => fact.address === address && fact.late).map(({ key }) => key)
-    if (seal.late_keys.join() !== late.join())
-      violation('I4', `${id}: late ${seal.late_keys.join()}, not ${late.join()}`)
+    if (seal.late_keys.join() !== late.join()) violation('I4', `${id}: late ${seal.late_keys.join()}, not ${late.join()}`)
     const types = keys.map((key) => (this.#isPart(key, seal) ? 'part' : this.lifecycles.seal(key, seal)?.type))
     if (seal.types.join() !== types.join()) violation('I4', `${id}: types ${seal.types.join()}, not ${types.join()}`)
     const name = `${block.number} ${address}`
@@ -169,8 +158,7 @@ export class BlockSettlement implements Law {
     const { number, hash, published, seals } = block
     for (const [nth, { key, logIndex }] of published.entries()) {
       if (logIndex <= (published[nth - 1]?.logIndex ?? -1)) violation('I4', `${key} is published out of log order`)
-      if (!seals.some((seal) => seal.keys.includes(key)))
-        violation('I4', `${key} is published as sealed without a seal`)
+      if (!seals.some((seal) => seal.keys.includes(key))) violation('I4', `${key} is published as sealed without a seal`)
     }
     for (const lifecycle of this.lifecycles.aliveInBlock(number)) {
       if (lifecycle.state === 'open') violation('I4', `${lifecycle.key} stays open after block ${number} was settled`)

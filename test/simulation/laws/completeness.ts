@@ -87,8 +87,7 @@ export class Completeness implements Law {
       const lifecycle = lifecycles.all.get(key)
       if (lifecycle?.state !== 'sealed')
         violation('I5', `${key} is sealed on the chain and ${lifecycle?.state ?? 'never published'}`)
-      else if (lifecycle.hash !== block.hash)
-        violation('I5', `${key} is sealed by ${lifecycle.hash}, not ${block.hash}`)
+      else if (lifecycle.hash !== block.hash) violation('I5', `${key} is sealed by ${lifecycle.hash}, not ${block.hash}`)
       else if (lifecycle.text !== text) violation('I5', `${key} contains ${lifecycle.text}`)
       const seal = seals.get(`${block.number} ${content.address}`)
       if (seal?.block.hash !== block.hash) violation('I5', `block ${block.number} has no seal of ${content.address}`)
@@ -99,8 +98,7 @@ export class Completeness implements Law {
     const { violation, chain, clock } = this.#context
     const block = chain.block(number)
     const settled = block && block.canonicalFrom <= clock.elapsedMs - PUBLISH_TIMEOUT_MS
-    if (state === 'open' && settled && !this.#isUnreadable(number))
-      violation('I6', `${key} is open though its block is sealed`)
+    if (state === 'open' && settled && !this.#isUnreadable(number)) violation('I6', `${key} is open though its block is sealed`)
     if (state !== 'sealed' || hash === null || !settled) return
     if (hash !== block.hash && !this.#isUnreadable(number)) violation('I6', `${key} stays sealed by ${hash}`)
   }
@@ -112,9 +110,7 @@ export class Completeness implements Law {
 
   /** The node no longer has the block, so the relay cannot settle it. */
   #isUnreadable(number: number): boolean {
-    return this.holes.some(
-      ({ blocks, reason }) => blocks.first <= number && number <= blocks.last && reason !== 'backfill_bound',
-    )
+    return this.holes.some(({ blocks, reason }) => blocks.first <= number && number <= blocks.last && reason !== 'backfill_bound')
   }
 
   /** A hole is allowed only where blocks could not be read, or are older than the bound. */
@@ -123,10 +119,8 @@ export class Completeness implements Law {
     const last = chain.blocksByNumber.get(blocks.last)?.at(-1)
     const oldest = NOON + clock.elapsedMs - settings.backfillBoundMs + HOLE_AGE_SLACK_MS
     const tooOld = last !== undefined && last.timestamp * 1_000 <= oldest
-    const unreadable =
-      activeFaults.wasActiveWithin('historyPruned', 60_000) || activeFaults.wasActiveWithin('fewResults', 60_000)
+    const unreadable = activeFaults.wasActiveWithin('historyPruned', 60_000) || activeFaults.wasActiveWithin('fewResults', 60_000)
     if (blocks.first > blocks.last) violation('I5', `${id} is a hole from ${blocks.first} to ${blocks.last}`)
-    if (!tooOld && !unreadable)
-      violation('I5', `${id}: blocks ${blocks.first} to ${blocks.last} could be read (${reason})`)
+    if (!tooOld && !unreadable) violation('I5', `${id}: blocks ${blocks.first} to ${blocks.last} could be read (${reason})`)
   }
 }

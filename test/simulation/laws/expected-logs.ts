@@ -33,10 +33,7 @@ export function wadText(wad: bigint): string {
 }
 
 /** A log's content as text: equal content gives equal text. This reads logs independently of the relay. */
-export function expectedText(
-  log: PlacedLog,
-  { memo = null, seized = false }: { memo?: string | null; seized?: boolean } = {},
-) {
+export function expectedText(log: PlacedLog, { memo = null, seized = false }: { memo?: string | null; seized?: boolean } = {}) {
   const { content, timestamp } = log
   const { address, topics, data, tokenEvent } = content
   const moved = movementOf(log)
@@ -76,9 +73,7 @@ export function expectedLogsOf(logs: readonly PlacedLog[]): ReadonlyMap<string, 
   if (known) return known
   const logsByContract = Map.groupBy(logs, ({ tx, content }) => `${tx} ${content.address}`)
   const read = [...logsByContract.values()].flatMap(readContractLogs)
-  const all = new Map(
-    read.toSorted((a, b) => a.log.logIndex - b.log.logIndex).map((expected) => [expected.log.key, expected]),
-  )
+  const all = new Map(read.toSorted((a, b) => a.log.logIndex - b.log.logIndex).map((expected) => [expected.log.key, expected]))
   cachedLogs.set(logs, all)
   return all
 }
@@ -131,18 +126,13 @@ function findSeizures(contractLogs: readonly PlacedLog[]): ReadonlyMap<PlacedLog
 }
 
 /** Where announcements begin and end. An end belongs to the last open announcement with its id. */
-function findAnnouncements(
-  contractLogs: readonly PlacedLog[],
-): readonly { readonly from: number; readonly to: number }[] {
+function findAnnouncements(contractLogs: readonly PlacedLog[]): readonly { readonly from: number; readonly to: number }[] {
   const announcements: { from: number; to: number }[] = []
   for (const [to, { content }] of contractLogs.entries()) {
     const { tokenEvent } = content
     if (tokenEvent?.event !== 'EndAnnouncement') continue
     const opens = ({ content: { tokenEvent: other } }: PlacedLog, nth: number) =>
-      other?.event === 'Announcement' &&
-      other.id === tokenEvent.id &&
-      nth < to &&
-      !announcements.some(({ from }) => from === nth)
+      other?.event === 'Announcement' && other.id === tokenEvent.id && nth < to && !announcements.some(({ from }) => from === nth)
     const from = contractLogs.findLastIndex(opens)
     if (from >= 0) announcements.push({ from, to })
   }

@@ -20,8 +20,7 @@ export class FinalityWatermarks implements Law {
       const { id, stage, block } = update
       const current = chain.watermarks.at(-1)
       if (block.number > (current?.[stage] ?? 0)) violation('I3', `${id}: block ${block.number} is not ${stage}`)
-      if (chain.block(block.number)?.hash !== block.hash)
-        violation('I3', `${id}: block ${block.number} is not ${block.hash}`)
+      if (chain.block(block.number)?.hash !== block.hash) violation('I3', `${id}: block ${block.number} is not ${block.hash}`)
       if (block.number <= this.#published[stage]) violation('I1', `${id}: ${stage} goes back to ${block.number}`)
       this.#published[stage] = block.number
     }

@@ -62,16 +62,13 @@ export class KeyLifecycles {
     const { violation, chain, clock } = this.#context
     const { key, id, address, type, stage, late } = fact
     const before = this.all.get(key)
-    if (before && before.state !== 'retracted')
-      violation('I2', `${id} ${key} is published again while it is ${before.state}`)
+    if (before && before.state !== 'retracted') violation('I2', `${id} ${key} is published again while it is ${before.state}`)
     const text = publishedText(fact)
     const reorganised =
-      chain.blocksByNumber.get(fact.block.number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ??
-      false
+      chain.blocksByNumber.get(fact.block.number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ?? false
     if (before?.state === 'retracted' && before.text === text && !reorganised)
       violation('I6', `${id} ${key} is published again unchanged, though there was no reorganisation`)
-    if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`)
-      violation('I3', `${id} does not match its key ${key}`)
+    if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`) violation('I3', `${id} does not match its key ${key}`)
     if (!tokenAt(address)) violation('I3', `${id} ${key} is of ${address}, which is not listed`)
     if (stage === 'sealed') this.#checkSealed(fact.block.hash, key, fact, id)
     else this.#checkAnnounced(key, fact, id)
@@ -131,8 +128,7 @@ export class KeyLifecycles {
     if (!lifecycle) return null
     if (block.number !== lifecycle.number) violation('I4', `${id} retracts ${key} by block ${block.number}`)
     const read = this.expectedLogOf(block.hash, key)
-    if (read && !read.isPart && read.text === lifecycle.text)
-      violation('I6', `${id} ${key} is retracted by a block that holds it`)
+    if (read && !read.isPart && read.text === lifecycle.text) violation('I6', `${id} ${key} is retracted by a block that holds it`)
     lifecycle.state = 'retracted'
     return lifecycle
   }
@@ -163,8 +159,7 @@ export class KeyLifecycles {
     }
     if (update.was !== lifecycle.position) violation('I4', `${id} ${key}: was ${update.was}, not ${lifecycle.position}`)
     if (update.of !== lifecycle.type) violation('I4', `${id} ${key}: of ${update.of}, not ${lifecycle.type}`)
-    if (update.address !== lifecycle.address)
-      violation('I4', `${id} ${key}: address ${update.address}, not ${lifecycle.address}`)
+    if (update.address !== lifecycle.address) violation('I4', `${id} ${key}: address ${update.address}, not ${lifecycle.address}`)
     return lifecycle
   }
 
@@ -181,14 +176,11 @@ export class KeyLifecycles {
     const { violation, chain, settings } = this.#context
     if (fact.block.hash !== null) violation('I4', `${id} ${key} is pre-confirmed and has a hash`)
     const { number } = fact.block
-    const sealed =
-      chain.blocksByNumber.get(number)?.flatMap(({ logs }) => logs.filter(({ tx }) => tx === fact.tx.hash)) ?? []
+    const sealed = chain.blocksByNumber.get(number)?.flatMap(({ logs }) => logs.filter(({ tx }) => tx === fact.tx.hash)) ?? []
     const beside = [...(chain.announcedByTransaction.get(`${number} ${fact.tx.hash}`) ?? []), ...sealed]
     const candidates = beside.filter((log) => log.key === key)
     const timeless = settings.traits.includes('timeless')
-    const errors = candidates.map((log) =>
-      findFactError(fact, log, acceptableTexts(log, beside, fact, timeless), timeless),
-    )
+    const errors = candidates.map((log) => findFactError(fact, log, acceptableTexts(log, beside, fact, timeless), timeless))
     if (!errors.includes(null)) violation('I3', `${id} ${key} ${errors[0] ?? 'was never shown'}`)
   }
 

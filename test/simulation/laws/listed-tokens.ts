@@ -30,11 +30,8 @@ export class ListedTokens implements Law {
       if (change !== 'delisted') continue
       this.listedSince.delete(address)
       const last = list.served.slice(-CONFIRMATIONS)
-      const answersWithout = last.filter(({ records }) =>
-        records.every((record) => record.contract_address !== address),
-      )
-      if (answersWithout.length < CONFIRMATIONS)
-        violation('I5', `${id} delists ${address} after ${answersWithout.length} answers`)
+      const answersWithout = last.filter(({ records }) => records.every((record) => record.contract_address !== address))
+      if (answersWithout.length < CONFIRMATIONS) violation('I5', `${id} delists ${address} after ${answersWithout.length} answers`)
     }
   }
 

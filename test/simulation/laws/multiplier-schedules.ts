@@ -31,10 +31,7 @@ export class MultiplierSchedules implements Law {
   readonly #completeness: Completeness
   readonly #schedules = new Map<string, Schedule>()
   /** The chain position of each change by a log. It stays after a retract. */
-  readonly #changePositions = new Map<
-    string,
-    { readonly address: string; readonly block: number; readonly logIndex: number }
-  >()
+  readonly #changePositions = new Map<string, { readonly address: string; readonly block: number; readonly logIndex: number }>()
   /** Every multiplier of a token that was in force according to any source. */
   readonly #effectiveValues = new Map<string, Set<string>>()
   #chainTime = 0
@@ -74,8 +71,7 @@ export class MultiplierSchedules implements Law {
           if (log.content.address !== address || isPart || this.#completeness.isInHole(number)) continue
           const { tokenEvent } = log.content
           if (tokenEvent?.event === 'UIMultiplierUpdated') waiting = tokenEvent.at > log.timestamp ? log : null
-          else if (tokenEvent?.event === 'MultiplierUpdated' || tokenEvent?.event === 'UIMultiplierUpdateCancelled')
-            waiting = null
+          else if (tokenEvent?.event === 'MultiplierUpdated' || tokenEvent?.event === 'UIMultiplierUpdateCancelled') waiting = null
         }
       }
     }
@@ -99,15 +95,13 @@ export class MultiplierSchedules implements Law {
       for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
     if (source !== 'clock') return
-    const matches = (schedule: Schedule) =>
-      schedule.address === address && schedule.to === to && schedule.at === effective_at
+    const matches = (schedule: Schedule) => schedule.address === address && schedule.to === to && schedule.at === effective_at
     const found = [...this.#schedules.values()].filter(matches)
     const schedule = found.find(({ isPublished }) => !isPublished)
     if (schedule) schedule.isPublished = true
     else violation('I16', `${id}: ${to} is effective ${found.length > 0 ? 'again' : 'without a schedule'}`)
     const at = Date.parse(effective_at ?? '') / 1_000
-    if (!(at <= this.#chainTime))
-      violation('I16', `${id} is effective at ${at}, and the chain is at ${this.#chainTime}`)
+    if (!(at <= this.#chainTime)) violation('I16', `${id} is effective at ${at}, and the chain is at ${this.#chainTime}`)
   }
 
   #checkFact(id: string, fact: AmendedFact | Fact): void {
@@ -129,8 +123,7 @@ export class MultiplierSchedules implements Law {
       const isOvertaken = [...this.#changePositions.values()].some(
         (change) => change.address === address && isAfter(change, position),
       )
-      if (!same)
-        this.#schedules.set(key, { address, to: to ?? '', at: effective_at ?? '', isOvertaken, isPublished: false })
+      if (!same) this.#schedules.set(key, { address, to: to ?? '', at: effective_at ?? '', isOvertaken, isPublished: false })
     }
     this.#changePositions.set(key, position)
   }
@@ -190,7 +183,5 @@ function maturityOf({ content: { tokenEvent } }: PlacedLog): number {
 
 /** The multiplier that a log sets. */
 function namedMultiplier({ content: { tokenEvent } }: PlacedLog): string | null {
-  return tokenEvent?.event === 'UIMultiplierUpdated' || tokenEvent?.event === 'MultiplierUpdated'
-    ? wadText(tokenEvent.to)
-    : null
+  return tokenEvent?.event === 'UIMultiplierUpdated' || tokenEvent?.event === 'MultiplierUpdated' ? wadText(tokenEvent.to) : null
 }

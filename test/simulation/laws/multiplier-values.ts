@@ -12,22 +12,12 @@ import { isFact, isMovement } from './published-facts.ts'
 type LogPosition = { readonly block: number; readonly logIndex: number }
 
 /** The list reported another multiplier. The chain position at which the relay learned it lies between these two. */
-type ListChange = {
-  readonly address: string
-  readonly to: string | null
-  readonly from: LogPosition
-  readonly until: LogPosition
-}
+type ListChange = { readonly address: string; readonly to: string | null; readonly from: LogPosition; readonly until: LogPosition }
 
 /** A token's multiplier according to the chain's logs; `since`: the position of the log that set it. */
 type MultiplierState = {
   value: bigint
-  schedule: {
-    readonly to: bigint
-    readonly at: number
-    readonly since: LogPosition
-    readonly isReceived: boolean
-  } | null
+  schedule: { readonly to: bigint; readonly at: number; readonly since: LogPosition; readonly isReceived: boolean } | null
   since: LogPosition
   /** Whether the relay can know it from logs. */
   isKnown: boolean
@@ -42,10 +32,9 @@ const isBefore = (first: LogPosition, second: LogPosition): boolean =>
   first.block < second.block || (first.block === second.block && first.logIndex < second.logIndex)
 
 /**
- * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and
- * the matching shares. Not checked: movements whose multiplier no readable log determines (before the first such log
- * where the chain was not quiet until then, and after one in a hole), and movements after the list reported another
- * multiplier.
+ * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and the matching
+ * shares. Not checked: movements whose multiplier no readable log determines (before the first such log where the chain was not
+ * quiet until then, and after one in a hole), and movements after the list reported another multiplier.
  */
 export class MultiplierValues implements Law {
   readonly #context: LawContext
@@ -147,8 +136,7 @@ export class MultiplierValues implements Law {
     for (let number = from.block; number <= chain.head; number += 1) {
       for (const { log, isPart } of expectedLogsOf(chain.block(number)?.logs ?? []).values()) {
         const { tokenEvent } = log.content
-        if (log.content.address !== address || isPart || isBefore({ block: number, logIndex: log.logIndex }, from))
-          continue
+        if (log.content.address !== address || isPart || isBefore({ block: number, logIndex: log.logIndex }, from)) continue
         if (tokenEvent?.event === 'UIMultiplierUpdated' && tokenEvent.at > log.timestamp) return false
         if (tokenEvent?.event === 'UIMultiplierUpdateCancelled') return false
         if (tokenEvent?.event === 'UIMultiplierUpdated' || tokenEvent?.event === 'MultiplierUpdated')
@@ -175,8 +163,7 @@ function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: b
     case 'MultiplierUpdated':
       return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
     case 'UIMultiplierUpdated':
-      if (tokenEvent.at <= log.timestamp)
-        return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
+      if (tokenEvent.at <= log.timestamp) return assign(state, { value: tokenEvent.to, since, isKnown: isReceived, schedule: null })
       return assign(state, {
         schedule: { to: tokenEvent.to, at: tokenEvent.at, since, isReceived },
         isKnown: state.isKnown && isReceived,

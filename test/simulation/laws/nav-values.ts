@@ -78,8 +78,7 @@ export class NavValues implements Law {
   #check(nav: Nav, { id, address, time }: { id: string; address: string | null; time: string }): void {
     const { violation, list, settings } = this.#context
     const now = Date.parse(time)
-    const same = (other: Nav) =>
-      navText(other) === navText(nav) && other.age_s === nav.age_s && other.bound_s === nav.bound_s
+    const same = (other: Nav) => navText(other) === navText(nav) && other.age_s === nav.age_s && other.bound_s === nav.bound_s
     for (let nth = list.served.length - 1; nth >= 0; nth -= 1) {
       const record = list.served[nth]?.records.find((entry) => entry.contract_address === address)
       if (record && same(navOf(record, now, settings.staleMs))) return

@@ -111,9 +111,7 @@ export function findDetailError(fact: AmendedFact | Fact, { log, keys }: Expecte
   if (published.type === 'action' && published.keys.join() !== keys?.join())
     return `contains ${published.keys.join()}, not ${keys?.join()}`
   if (published.type !== 'multiplier' || tokenEvent?.event !== 'UIMultiplierUpdated') return null
-  return published.from === wadText(tokenEvent.from)
-    ? null
-    : `is from ${published.from}, not ${wadText(tokenEvent.from)}`
+  return published.from === wadText(tokenEvent.from) ? null : `is from ${published.from}, not ${wadText(tokenEvent.from)}`
 }
 
 export const blockTime = ({ timestamp }: PublishedBlock): number | null =>
@@ -128,8 +126,7 @@ function findAmountError(published: Fact): string | null {
   if (published.type === 'approval') return null
   const shares = published.multiplier === null ? null : sharesOf(published.raw, published.multiplier, token.decimals)
   if (published.shares !== shares) return `is ${published.shares} shares at ${published.multiplier}, not ${shares}`
-  const value =
-    published.nav.price === null ? null : formatMoney(BigInt(published.raw), token.decimals, published.nav.price)
+  const value = published.nav.price === null ? null : formatMoney(BigInt(published.raw), token.decimals, published.nav.price)
   return published.reference_value === value ? null : `is worth ${published.reference_value}, not ${value}`
 }
 

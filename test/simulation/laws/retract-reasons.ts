@@ -34,12 +34,9 @@ export class RetractReasons {
     if (by !== null) violation('I4', `${id} ${key}: ${reason} by ${by}`)
     const expected = lifecycle.hash === null ? 'not_sealed' : 'reorg'
     if (reason !== expected) violation('I4', `${id} ${key} is retracted as ${reason}, not ${expected}`)
-    const inBlock = this.#sameContentKeys(block.hash, lifecycle).filter(
-      (other) => !this.#isPublishedAlike(other, lifecycle),
-    )
+    const inBlock = this.#sameContentKeys(block.hash, lifecycle).filter((other) => !this.#isPublishedAlike(other, lifecycle))
     const elsewhere = [...this.#lifecycles.all.values()].filter(
-      (other) =>
-        other.tx === lifecycle.tx && other.number !== lifecycle.number && this.#isStillSealed(other, lifecycle.text),
+      (other) => other.tx === lifecycle.tx && other.number !== lifecycle.number && this.#isStillSealed(other, lifecycle.text),
     )
     this.#withoutReplacement.push({ id, key, others: [...inBlock, ...elsewhere.map((other) => other.key)] })
   }
@@ -77,9 +74,7 @@ export class RetractReasons {
   /** Other keys of a block under which the same content of the same transaction is sealed. */
   #sameContentKeys(hash: string | null, lifecycle: KeyLifecycle): readonly string[] {
     const logs = this.#lifecycles.blockOf(hash)?.logs ?? []
-    const others = [...expectedLogsOf(logs)].filter(
-      ([key, read]) => key !== lifecycle.key && this.#isSame(read, lifecycle),
-    )
+    const others = [...expectedLogsOf(logs)].filter(([key, read]) => key !== lifecycle.key && this.#isSame(read, lifecycle))
     return others.map(([key]) => key)
   }
 

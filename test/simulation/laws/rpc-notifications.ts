@@ -41,10 +41,7 @@ export class RpcNotifications implements Law {
   readonly #completeness: Completeness
   #logFeed: LogFeed | null = null
   /** What was sent in this run and not removed, for each kind of subscription. */
-  #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = {
-    pendingLogs: new Map(),
-    logs: new Map(),
-  }
+  #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = { pendingLogs: new Map(), logs: new Map() }
   #firstBlock: number | null = null
 
   constructor(context: LawContext, tokens: ListedTokens, completeness: Completeness) {
@@ -62,10 +59,7 @@ export class RpcNotifications implements Law {
     this.#firstBlock = null
     for (const kind of kinds) {
       const notify = (notice: { bytes(id: string, encode: (text: string) => Buffer): Buffer }) =>
-        this.#checkNotification(
-          kind,
-          NotificationSchema.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result,
-        )
+        this.#checkNotification(kind, NotificationSchema.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result)
       subscribers.add({ kind, subscriber: { id: '', notify }, ...this.#logFeed.subscriptionStart }, {})
     }
   }
@@ -108,21 +102,12 @@ export class RpcNotifications implements Law {
       const block = chain.block(number)
       if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
       if (this.#completeness.isInHole(number)) continue
-      const listed = block.logs.filter(
-        ({ content }) => (this.#tokens.listedSince.get(content.address) ?? number) < number,
-      )
+      const listed = block.logs.filter(({ content }) => (this.#tokens.listedSince.get(content.address) ?? number) < number)
       const notifiedByIndex = new Map((current.get(number) ?? []).map((notified) => [notified.logIndex, notified]))
       for (const { key, logIndex, tx, content } of listed) {
         const notified = notifiedByIndex.get(logIndex)
-        if (
-          notified?.transactionHash !== tx ||
-          notified.data !== content.data ||
-          notified.topics.join() !== content.topics.join()
-        )
-          violation(
-            'I19',
-            `${kind}: ${key} is sealed and ${notified ? 'was sent with another content' : 'was never sent'}`,
-          )
+        if (notified?.transactionHash !== tx || notified.data !== content.data || notified.topics.join() !== content.topics.join())
+          violation('I19', `${kind}: ${key} is sealed and ${notified ? 'was sent with another content' : 'was never sent'}`)
         else if (kind === 'logs' && notified.blockHash !== block.hash)
           violation('I19', `${kind}: ${key} is sent with the block ${notified.blockHash}`)
       }

@@ -45,14 +45,7 @@ const hidingFaults: readonly FaultKind[] = [
   'rewind',
   'slowTape',
 ]
-const failingFaults: readonly FaultKind[] = [
-  'unreachable',
-  'flaky',
-  'rateLimited',
-  'htmlAnswers',
-  'slowAnswers',
-  'hangingAnswers',
-]
+const failingFaults: readonly FaultKind[] = ['unreachable', 'flaky', 'rateLimited', 'htmlAnswers', 'slowAnswers', 'hangingAnswers']
 
 /** Faults under which the relay learns too little, or too late. */
 const slowingFaults: readonly FaultKind[] = [
@@ -132,8 +125,7 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'token' && update.change === 'listed') this.#receivedAt = clock.elapsedMs
       if (update.type !== 'status') continue
       const { id, source, reason, since, time } = update
-      if (this.#status?.source === source && this.#status.reason === reason)
-        violation('I13', `${id} repeats the status`)
+      if (this.#status?.source === source && this.#status.reason === reason) violation('I13', `${id} repeats the status`)
       if (since > time) violation('I13', `${id} begins in the future, at ${since}`)
       this.#checkReason(id, source, reason)
       if (source === 'pendingLogs' && this.#status?.source !== source) this.#pushingSince = clock.elapsedMs
@@ -161,10 +153,7 @@ export class SourceStatusLaw implements Law {
     if (!first || !last) return
     const due = Math.max(first.at + QUIET_BOUND_MS, last.at) + NOTICE_MS
     if (clock.elapsedMs <= due) return
-    violation(
-      'I13',
-      `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`,
-    )
+    violation('I13', `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`)
     this.#receivedAt = clock.elapsedMs
   }
 
@@ -188,8 +177,7 @@ export class SourceStatusLaw implements Law {
 
   #checkReason(id: string, source: SourceName, reason: SourceReason): void {
     const { violation, settings, activeFaults } = this.#context
-    const lately = (kinds: readonly FaultKind[]) =>
-      kinds.some((kind) => activeFaults.wasActiveWithin(kind, EVIDENCE_MS))
+    const lately = (kinds: readonly FaultKind[]) => kinds.some((kind) => activeFaults.wasActiveWithin(kind, EVIDENCE_MS))
     if (reason === 'silent' && this.#evidenceAt < this.#pushingSince && !lately(hidingFaults))
       violation('I13', `${id} reports a quiet market as silent`)
     if (reason === 'no_pending' && settings.mode === 'flash' && !lately(hidingFaults))

@@ -185,10 +185,7 @@ export class FakeChain {
     const sealed = to > head ? [] : matching.filter(({ block }) => block >= from && block <= to)
     this.#checkResultsBound(sealed, from, to)
     const showsPending = ['shown', 'numberless', 'partial'].includes(this.pending) && toBlock === 'pending'
-    return [
-      ...this.#visibleLogs(sealed),
-      ...(showsPending ? matching.filter(({ block }) => block > head).map(pendingNodeLog) : []),
-    ]
+    return [...this.#visibleLogs(sealed), ...(showsPending ? matching.filter(({ block }) => block > head).map(pendingNodeLog) : [])]
   }
 
   #logsByHash(hash: Hex, matching: readonly PlacedLog[], head: number): readonly PlacedLog[] {

@@ -45,14 +45,7 @@ type NodeLogFields = {
 }
 
 /** A pre-confirmed transfer. Nodes send zeros for the missing block hash. */
-export const pendingLog = ({
-  block,
-  index = 0,
-  address = apple,
-  raw = 1n,
-  from = alice,
-  to = bob,
-}: NodeLogFields): NodeLog => ({
+export const pendingLog = ({ block, index = 0, address = apple, raw = 1n, from = alice, to = bob }: NodeLogFields): NodeLog => ({
   address,
   topics: [TRANSFER, word(from), word(to)],
   data: word(raw),
@@ -65,10 +58,7 @@ export const pendingLog = ({
   removed: false,
 })
 
-export const sealedLog = (fields: NodeLogFields): NodeLog => ({
-  ...pendingLog(fields),
-  blockHash: blockHash(fields.block),
-})
+export const sealedLog = (fields: NodeLogFields): NodeLog => ({ ...pendingLog(fields), blockHash: blockHash(fields.block) })
 
 /** The key of such a log. */
 export const keyOf = ({ block, index = 0 }: { block: number; index?: number }): string =>

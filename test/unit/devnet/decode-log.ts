@@ -9,14 +9,8 @@ const eventsByTopic: Readonly<Record<string, readonly [name: string, data: strin
   '0x3e849708b13f20dd0b87a503523c305e7604cd7e8f855e7a5ebe21397dfd7146': ['Paused', 'uint8[]'],
   '0x086a815e5123cf1af5cb7a82f8b052bf96c622204c98b2f4f9782bf77f753c57': ['Unpaused', 'uint8[]'],
   '0x4dbe4840d7465bd162f67814cea0b519567a2e0e578bcde61e7f4ced361e5a3d': ['MultiplierUpdated', 'uint256'],
-  '0x2205df4534432b2f60654a3fdb48737ffdaf3e9edb1a498bd985bc026b15b055': [
-    'UIMultiplierUpdated',
-    'uint256, uint256, uint256',
-  ],
-  '0x883856335ba5f60c18b9817c4505d3c7d3f6223dcf39516b30c508c46a5e1cad': [
-    'UIMultiplierUpdateCancelled',
-    'uint256, uint256',
-  ],
+  '0x2205df4534432b2f60654a3fdb48737ffdaf3e9edb1a498bd985bc026b15b055': ['UIMultiplierUpdated', 'uint256, uint256, uint256'],
+  '0x883856335ba5f60c18b9817c4505d3c7d3f6223dcf39516b30c508c46a5e1cad': ['UIMultiplierUpdateCancelled', 'uint256, uint256'],
   '0xccebf8218a62875909564adef86a6f4df81503cb617221e793357d62f8e813f7': ['Announcement', 'string, string, string'],
   '0x96d64dafe2c790596430196b982ad1da3221cb3b0f4e6e2df77f2e4f71a90037': ['EndAnnouncement', 'string'],
   '0xd7bb345be29e78d635203d40fe0567e7ef19d5cd5cc5fcd25f768b8063e82aa1': ['ExtraMetadataUpdated', 'string, string'],

@@ -32,11 +32,7 @@ export const post = async (devnet: Devnet, body: unknown, headers: Record<string
 }
 
 /** Calls a method and returns the whole answer. */
-export const rpcCall = async (
-  devnet: Devnet,
-  method: string,
-  ...params: unknown[]
-): Promise<RpcAnswer & { status: number }> => {
+export const rpcCall = async (devnet: Devnet, method: string, ...params: unknown[]): Promise<RpcAnswer & { status: number }> => {
   const { status, json } = await post(devnet, { jsonrpc: '2.0', id: 1, method, params })
   return { status, ...RpcAnswer.parse(json) }
 }
@@ -135,8 +131,7 @@ export const openSocket = async (devnet: Devnet) => {
 }
 
 /** Puts a transfer to Carol into the next flashblock and returns its hash. */
-export const sendTransfer = (devnet: Devnet, raw: bigint): HexString =>
-  devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
+export const sendTransfer = (devnet: Devnet, raw: bigint): HexString => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
 
 /** The amount in each log. */
 export const amounts = (notifications: readonly unknown[]): number[] =>

@@ -120,8 +120,7 @@ describe('a restarted devnet', () => {
       { from: ZERO_ADDRESS, to: ZERO_ADDRESS, input: '0x', gasUsed: 1, logs: [], writes: [], injectedHash: ZERO_HASH },
     ])
     for (const world of [own, other]) for (let blocks = 0; blocks < 3; blocks++) world.seal()
-    const hashesOf = (world: World) =>
-      [0, 1, 2, 3].map((back) => world.chain.block(world.chain.head.number - back)?.hash)
+    const hashesOf = (world: World) => [0, 1, 2, 3].map((back) => world.chain.block(world.chain.head.number - back)?.hash)
     expect(hashesOf(own).map((hash, back) => hash === hashesOf(other)[back])).toEqual([false, false, false, true])
   })
 })
@@ -172,9 +171,7 @@ describe('the state', () => {
       if (!world.isSealNext()) world.makeFlashblock()
       else world.seal(() => (sent++ % 3 === 0 ? 'dropped' : 'kept'))
     }
-    for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
-      block.transactions.flatMap(({ writes }) => writes),
-    )) {
+    for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) => block.transactions.flatMap(({ writes }) => writes))) {
       expect(chain.valueAt(key, chain.head.number)).toBeGreaterThanOrEqual(0n)
     }
   })
@@ -184,9 +181,7 @@ describe('the state', () => {
     const { chain } = world
     const first = chain.oldest - 1
     const sent = Map.groupBy(
-      sealedFrom(world, first + 1).flatMap((block) =>
-        block.transactions.filter((transaction) => !isFeedPublication(transaction)),
-      ),
+      sealedFrom(world, first + 1).flatMap((block) => block.transactions.filter((transaction) => !isFeedPublication(transaction))),
       ({ from }) => from,
     )
     expect(sent.size).toBeGreaterThan(20)

@@ -13,9 +13,7 @@ const WARNING = 1
 
 async function problemsOf(text: string): Promise<readonly string[]> {
   const { diagnostics } = await new Parser().parse(text)
-  return diagnostics
-    .filter(({ severity }) => severity <= WARNING)
-    .map(({ message, path }) => `${path.join('/')}: ${message}`)
+  return diagnostics.filter(({ severity }) => severity <= WARNING).map(({ message, path }) => `${path.join('/')}: ${message}`)
 }
 
 describe('asyncapi.json', () => {

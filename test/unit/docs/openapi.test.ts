@@ -71,12 +71,7 @@ describe('openapi.json', () => {
           if (media.example === undefined || !type.endsWith('json') || type.includes('nd')) continue
           shown += 1
           const text = JSON.stringify(media.example)
-          const answer = {
-            method: method.toUpperCase(),
-            path: path.replaceAll(/[{}]/g, ''),
-            status: Number(status),
-            type,
-          }
+          const answer = { method: method.toUpperCase(), path: path.replaceAll(/[{}]/g, ''), status: Number(status), type }
           expect(findAnswerError({ ...answer, text }), path).toBeNull()
         }
       }

@@ -13,12 +13,7 @@ const CAVEAT = 'Presence of a record does not imply trading availability or elig
 
 /** Text as it appears escaped in HTML. */
 const escaped = (text: string): string =>
-  text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;')
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
 
 describe('the page at /docs', () => {
   it('allows only its own style and script, by their hashes', () => {
@@ -61,8 +56,7 @@ describe('llms.txt', () => {
   })
 
   it('lists every message and every route', () => {
-    for (const type of types)
-      expect(llms).toMatch(new RegExp(`^- \\[${type}\\]\\(/schemas/${type}\\.json\\): [A-Z]`, 'm'))
+    for (const type of types) expect(llms).toMatch(new RegExp(`^- \\[${type}\\]\\(/schemas/${type}\\.json\\): [A-Z]`, 'm'))
     for (const { path } of routes) expect(llms).toContain(` ${path}\``)
   })
 
@@ -72,6 +66,5 @@ describe('llms.txt', () => {
 })
 
 it('every document contains the caveat about trading availability', () => {
-  for (const path of ['/docs', '/llms.txt', '/openapi.json', '/asyncapi.json'])
-    expect(bodyOf(path), path).toContain(CAVEAT)
+  for (const path of ['/docs', '/llms.txt', '/openapi.json', '/asyncapi.json']) expect(bodyOf(path), path).toContain(CAVEAT)
 })

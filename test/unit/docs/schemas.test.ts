@@ -43,8 +43,7 @@ describe('the published schemas', () => {
 
   it('accept unknown fields, as later versions may add some', () => {
     for (const [type, schema] of schemas) {
-      for (const [path, object] of objectSchemasIn(schema))
-        expect(object.additionalProperties, `${type}${path}`).toBeUndefined()
+      for (const [path, object] of objectSchemasIn(schema)) expect(object.additionalProperties, `${type}${path}`).toBeUndefined()
     }
     for (const example of examples) expect(findSchemaError({ ...example, added_later: { anything: 1 } })).toBeNull()
   })
@@ -82,8 +81,7 @@ const corruptedMessage = fc
     return message
   })
 
-const isReadable = (message: unknown): boolean =>
-  [Update, Notice, Request].some((schema) => schema.safeParse(message).success)
+const isReadable = (message: unknown): boolean => [Update, Notice, Request].some((schema) => schema.safeParse(message).success)
 
 describe('a corrupted message', () => {
   it('is refused by the published schema if and only if the zod schema refuses it', () => {

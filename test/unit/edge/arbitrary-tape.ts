@@ -7,18 +7,7 @@ import { amendOf, approvalAt, at, pauseAt, retractOf, sealedAt, sealOf, transfer
 
 /** Random actions that `batchesOf` turns into publications, amends, retracts and seals in a possible order. */
 const TapeAction = fc.record({
-  kind: fc.constantFrom(
-    'publish',
-    'publish',
-    'publish',
-    'publish sealed',
-    'amend',
-    'amend',
-    'retract',
-    'seal',
-    'seal',
-    'status',
-  ),
+  kind: fc.constantFrom('publish', 'publish', 'publish', 'publish sealed', 'amend', 'amend', 'retract', 'seal', 'seal', 'status'),
   address: fc.constantFrom(apple, apple, apple, apple, tesla),
   block: fc.constantFrom(7, 7, 7, 7, 8),
   index: fc.constantFrom(0, 0, 0, 1, 2),
@@ -69,11 +58,7 @@ export function batchesOf(actions: readonly TapeAction[]): readonly (readonly Dr
 }
 
 /** A draft whose type depends on its index in the block. */
-function draftAt(
-  position: { address: typeof apple; block: number; index: number },
-  value: string,
-  seized: boolean,
-): FactDraft {
+function draftAt(position: { address: typeof apple; block: number; index: number }, value: string, seized: boolean): FactDraft {
   if (position.index === 1) return approvalAt(position)
   if (position.index === 2) return pauseAt(position)
   const transferDraft = transferAt(position, { reference_value: value })
@@ -85,9 +70,7 @@ export const ArbitrarySelection = fc.record({
   stage: fc.constantFrom('preconfirmed' as const, 'sealed' as const),
   types: fc.oneof(
     fc.constant(defaultTypes),
-    fc.subarray<UpdateType>(['transfer', 'seize', 'approval', 'pause', 'seal', 'retract', 'amend', 'status'], {
-      minLength: 1,
-    }),
+    fc.subarray<UpdateType>(['transfer', 'seize', 'approval', 'pause', 'seal', 'retract', 'amend', 'status'], { minLength: 1 }),
     // Selections that receive the end of a key only because they received the key.
     fc.constantFrom<UpdateType[]>(['transfer'], ['seize'], ['approval', 'nav']),
   ),

@@ -34,10 +34,7 @@ export const transferAt = (fact: FactPosition, change: TransferChange = {}): Dra
   ...positionOf(fact),
   ...change,
 })
-export const approvalAt = (fact: FactPosition): DraftOf<'approval'> => ({
-  ...approval({ at, ...fact }),
-  ...positionOf(fact),
-})
+export const approvalAt = (fact: FactPosition): DraftOf<'approval'> => ({ ...approval({ at, ...fact }), ...positionOf(fact) })
 export const pauseAt = (fact: FactPosition): DraftOf<'pause'> => {
   const { symbol, address, time } = approval({ at, ...fact })
   const { key, block, tx } = positionOf(fact)
@@ -72,9 +69,7 @@ export function retractOf(draft: FactDraft, reason: DraftOf<'retract'>['reason']
   return { type: 'retract', symbol, address, time, key, of: type, was: 'k.1', reason, by: null, now: null, block }
 }
 
-/**
- * Seals a block of one token with these contents, in log order. A bare position stands for a log folded into another.
- */
+/** Seals a block of one token with these contents, in log order. A bare position stands for a log folded into another. */
 export function sealOf(
   contents: readonly (FactDraft | FactPosition)[],
   block = 7,
@@ -82,9 +77,7 @@ export function sealOf(
   address: Hex = apple,
 ): DraftOf<'seal'> {
   const { symbol, time } = approval({ at, address })
-  const keys = contents.map((content) =>
-    'type' in content ? (content.key ?? '') : keyOf({ address, block, ...content }),
-  )
+  const keys = contents.map((content) => ('type' in content ? (content.key ?? '') : keyOf({ address, block, ...content })))
   const types = contents.map((content) => ('type' in content ? content.type : 'part'))
   const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
   const sealed = { number: block, hash: blockHash(block, fork), timestamp: null }

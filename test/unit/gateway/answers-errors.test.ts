@@ -40,17 +40,13 @@ describe('an error of the upstream', () => {
   })
 
   it('is forwarded with its status if that is 403', async () => {
-    const rpcError = await rpcErrorFor(
-      upstreamErrorFor({ code: -32601, message: 'rpc method is not whitelisted' }, 403),
-    )
+    const rpcError = await rpcErrorFor(upstreamErrorFor({ code: -32601, message: 'rpc method is not whitelisted' }, 403))
     expect(rpcError).toMatchObject({ code: -32601, message: 'rpc method is not whitelisted', status: 403 })
   })
 
   it("never reveals the upstream's address or key", async () => {
     const data = { url: URL, seen: [`from ${HOST}`, { key: KEY, [KEY]: 1 }], at: 5 }
-    const rpcError = await rpcErrorFor(
-      upstreamErrorFor({ code: -32000, message: `${URL} refused ${KEY} at ${HOST}`, data }),
-    )
+    const rpcError = await rpcErrorFor(upstreamErrorFor({ code: -32000, message: `${URL} refused ${KEY} at ${HOST}`, data }))
     expect(rpcError.json).not.toMatch(new RegExp(`${KEY}|example|8545`))
     expect(rpcError).toMatchObject({ code: -32000, message: '… refused … at …', data: { url: '…', at: 5 } })
   })
@@ -66,9 +62,7 @@ describe('an error of the upstream', () => {
   it('never reveals a key that is escaped in JSON', async () => {
     const data = { key: 'ab"cd\\efgh' }
     const url = 'https://node.example.com/?key=ab%22cd%5Cefgh'
-    expect(await rpcErrorFor(upstreamErrorFor({ code: -32050, message: 'no', data }), [url])).toMatchObject({
-      data: { key: '…' },
-    })
+    expect(await rpcErrorFor(upstreamErrorFor({ code: -32050, message: 'no', data }), [url])).toMatchObject({ data: { key: '…' } })
   })
 })
 

@@ -57,8 +57,7 @@ export function openAnswers({
 }: AnswersSettings = {}) {
   const clock = { uptime: 0 }
   if (head !== null)
-    for (const event of [chainEvents.sealed(head - 1), chainEvents.head(head), chainEvents.connected])
-      chainState.receive(event)
+    for (const event of [chainEvents.sealed(head - 1), chainEvents.head(head), chainEvents.connected]) chainState.receive(event)
   const [upstreamCalls, receiptsCalls] = [[] as UpstreamCall[], [] as UpstreamCall[]]
   const recordCalls =
     (to: UpstreamCall[]): RawRequestFn =>
@@ -101,6 +100,5 @@ export function openAnswers({
 export const rpcErrorOf = (answer: Promise<unknown>): Promise<RpcError> =>
   answer.then(
     (result) => new RpcError(0, `an answer: ${String(result)}`),
-    (failure: unknown) =>
-      failure instanceof RpcError ? failure : new RpcError(0, `not an RpcError: ${String(failure)}`),
+    (failure: unknown) => (failure instanceof RpcError ? failure : new RpcError(0, `not an RpcError: ${String(failure)}`)),
   )

@@ -63,11 +63,7 @@ const arbActions = fc.array(arbRequest, { minLength: 1, maxLength: 3 }).chain((r
     { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('finalise', 'lose', 'regain') }) },
     {
       weight: 2,
-      arbitrary: fc.record({
-        kind: fc.constant('reorganise'),
-        depth: fc.constantFrom(1, 1, 2, 3, 70),
-        others: fc.nat(3),
-      }),
+      arbitrary: fc.record({ kind: fc.constant('reorganise'), depth: fc.constantFrom(1, 1, 2, 3, 70), others: fc.nat(3) }),
     },
     { weight: 6, arbitrary: fc.record({ kind: fc.constant('receive'), count: fc.constantFrom(1, 1, 2, 3, 99) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('wait'), ms: fc.constantFrom(50, 199, 59_801) }) },
@@ -94,8 +90,7 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
   const nodeAnswers = new Map<number, unknown>()
   const arrived = new Set<number>()
   const arrivedAnswers: { name: string; text: string; at: number; boundMs: number }[] = []
-  const nameOf = ({ method, params }: { readonly method: string; readonly params: unknown }) =>
-    JSON.stringify([method, params])
+  const nameOf = ({ method, params }: { readonly method: string; readonly params: unknown }) => JSON.stringify([method, params])
   const textOf = (answer: unknown) => (answer === UNKNOWN ? 'unknown' : JSON.stringify(answer))
 
   const receive = (count: number) => {
@@ -110,8 +105,7 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
   }
   const think = (which: number) => {
     const passed = node.upstreamCalls[which]
-    if (passed && !nodeAnswers.has(which))
-      nodeAnswers.set(which, chain.answer([passed.method, ...passed.params] as never))
+    if (passed && !nodeAnswers.has(which)) nodeAnswers.set(which, chain.answer([passed.method, ...passed.params] as never))
   }
   const arrive = (which: number) => {
     const passed = node.upstreamCalls[which]
@@ -128,8 +122,7 @@ async function findWrongAnswer(actions: readonly ChainAction[], chainState: Chai
   }
   /** An answer must have been true at some time since the newest event before its call. */
   const check = (name: string, request: ModelRequest, since: number, text: string) => {
-    for (let state = chain.currentState; state >= since; state -= 1)
-      if (textOf(chain.answer(request, state)) === text) return
+    for (let state = chain.currentState; state >= since; state -= 1) if (textOf(chain.answer(request, state)) === text) return
     wrongAnswers.push(`${name} gave ${text}, which it was not since state ${since}`)
   }
   const makeRequest = (request: ModelRequest) => {

@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { behindError } from '../chain/fake-chain.ts'
 import { apple } from '../chain/node-json.ts'
-import {
-  downSignal,
-  HEAD,
-  liveSignal,
-  openSource,
-  POLL_MS,
-  SILENCE_MS,
-  sealedLogSignal,
-} from '../chain/source/source-fixture.ts'
+import { downSignal, HEAD, liveSignal, openSource, POLL_MS, SILENCE_MS, sealedLogSignal } from '../chain/source/source-fixture.ts'
 import { openAnswers } from './answers-fixture.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`

@@ -45,8 +45,7 @@ const withLabel = (call: RpcCall) => [JSON.stringify(call), call] as const
 async function openAnswered(call: RpcCall, result?: unknown) {
   const node = openAnswers({ head: HEAD })
   /** By default the newest block, with its known hash. */
-  const callsUpstreamAgain = () =>
-    node.callsUpstream(call, result === undefined ? { hash: node.chainState.hashOf(HEAD) } : result)
+  const callsUpstreamAgain = () => node.callsUpstream(call, result === undefined ? { hash: node.chainState.hashOf(HEAD) } : result)
   expect(await callsUpstreamAgain()).toBe(true)
   /** Whether the same call reaches the node again. */
   return { ...node, callsUpstreamAgain }
@@ -178,17 +177,14 @@ describe('an answer about sealed blocks', () => {
     },
   )
 
-  it.each([[], '0x', '0x0', ZERO_WORD].map((one) => [one]))(
-    'ends with the next head if it is empty near it: %j',
-    async (empty) => {
-      for (const call of [balance(hex(1)), range(1, 9), logs({ blockHash: blockHash(HEAD) })]) {
-        const { chainState, callsUpstreamAgain } = await openAnswered(call, empty)
-        expect(await callsUpstreamAgain()).toBe(false)
-        chainState.receive(chainEvents.head(HEAD + 1))
-        expect(await callsUpstreamAgain()).toBe(true)
-      }
-    },
-  )
+  it.each([[], '0x', '0x0', ZERO_WORD].map((one) => [one]))('ends with the next head if it is empty near it: %j', async (empty) => {
+    for (const call of [balance(hex(1)), range(1, 9), logs({ blockHash: blockHash(HEAD) })]) {
+      const { chainState, callsUpstreamAgain } = await openAnswered(call, empty)
+      expect(await callsUpstreamAgain()).toBe(false)
+      chainState.receive(chainEvents.head(HEAD + 1))
+      expect(await callsUpstreamAgain()).toBe(true)
+    }
+  })
 
   it.each([null, [], '0x', '0x0', ZERO_WORD])('is cached deep down even if it is empty: %j', async (empty) => {
     for (const [at, safe, isKept] of [

@@ -156,14 +156,11 @@ describe('a range', () => {
 })
 
 describe('a refused call', () => {
-  it.each(['', 'eth_call', 'eth_sendRawTransaction', 'toString', '__proto__', 'ETH_CHAINID'])(
-    'has the method %j',
-    (method) => {
-      const error = rpcErrorOf(method, [])
-      expect(error.code).toBe(-32601)
-      expect(error.message).toContain(JSON.stringify(method))
-    },
-  )
+  it.each(['', 'eth_call', 'eth_sendRawTransaction', 'toString', '__proto__', 'ETH_CHAINID'])('has the method %j', (method) => {
+    const error = rpcErrorOf(method, [])
+    expect(error.code).toBe(-32601)
+    expect(error.message).toContain(JSON.stringify(method))
+  })
 
   it.each(['eth_subscribe', 'eth_unsubscribe'])('is %s without a WebSocket', (method) => {
     expect(rpcErrorOf(method, ['newHeads'])).toMatchObject({ code: -32601, message: expect.stringContaining('ws://') })

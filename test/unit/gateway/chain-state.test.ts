@@ -75,20 +75,12 @@ describe('the counts of moves', () => {
     ['a block that is begun', [chainEvents.pendingHead(6), chainEvents.pendingHead(7)], [0, 0, 2]],
     ['a block that is being built still', [chainEvents.pendingHead(6), chainEvents.pendingHead(6)], [0, 0, 1]],
     ['logs', [chainEvents.log(6), chainEvents.log(6)], [0, 0, 2]],
-    [
-      'a safe and a finalized block',
-      [chainEvents.finality('safe', 3), chainEvents.finality('finalized', 2)],
-      [0, 2, 0],
-    ],
+    ['a safe and a finalized block', [chainEvents.finality('safe', 3), chainEvents.finality('finalized', 2)], [0, 2, 0]],
     ['a doubt', [chainEvents.reorg(5)], [1, 0, 0]],
     ['blocks that are settled', [chainEvents.sealed(5), chainEvents.sealed(6)], [0, 0, 0]],
     ['a block that is settled twice', [chainEvents.sealed(5), chainEvents.sealed(5)], [0, 0, 0]],
     ['a block that is settled under another hash', [chainEvents.sealed(5), chainEvents.sealed(5, word(1))], [1, 0, 0]],
-    [
-      'a hash that comes back',
-      [chainEvents.sealed(5), chainEvents.sealed(5, word(1)), chainEvents.sealed(5)],
-      [2, 0, 0],
-    ],
+    ['a hash that comes back', [chainEvents.sealed(5), chainEvents.sealed(5, word(1)), chainEvents.sealed(5)], [2, 0, 0]],
   ])('count %s', (_, events, expected) => {
     expect(countersOf(stateAfter(...events))).toEqual(expected)
   })

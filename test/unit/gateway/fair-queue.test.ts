@@ -68,9 +68,7 @@ describe('a fair queue', () => {
   it('lets clients take turns, however many calls one has', async () => {
     const { running, call } = openQueue(1, 10)
     const order: string[] = []
-    const calls = ['much', 'much', 'much', 'little', 'other'].map((client, at) =>
-      call(client).then(() => order.push(client + at)),
-    )
+    const calls = ['much', 'much', 'much', 'little', 'other'].map((client, at) => call(client).then(() => order.push(client + at)))
     for (let n = 0; n < calls.length; n += 1) {
       await nextTick()
       running[n]?.resolve('')

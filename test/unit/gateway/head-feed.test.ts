@@ -41,8 +41,7 @@ function openHeadFeed() {
     for (const event of events) headFeed.receive(event)
     await new Promise(setImmediate)
   }
-  const summarise = () =>
-    published.map(({ number, hash }) => `${Number(number)}${hash === hashOf(Number(number)) ? 'a' : 'b'}`)
+  const summarise = () => published.map(({ number, hash }) => `${Number(number)}${hash === hashOf(Number(number)) ? 'a' : 'b'}`)
   return { node, published, requestedBlocks, receive, summarise, blockAt }
 }
 
@@ -137,11 +136,7 @@ describe('after a reorganisation', () => {
     const { node, receive, summarise } = openHeadFeed()
     for (const number of [10, 11, 12]) await receive(headEvent(number), sealedEvent({ number }))
     node.forkBlock = 11
-    await receive(
-      { type: 'reorg', from: 11 },
-      sealedEvent({ number: 11, fork: 'b' }),
-      sealedEvent({ number: 12, fork: 'b' }),
-    )
+    await receive({ type: 'reorg', from: 11 }, sealedEvent({ number: 11, fork: 'b' }), sealedEvent({ number: 12, fork: 'b' }))
     await receive(sealedEvent({ number: 11, fork: 'b' }))
     expect(summarise()).toEqual(['10a', '11a', '12a', '11b', '12b'])
   })

@@ -2,11 +2,7 @@ import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
 import type { LogFilter } from '../../../src/chain/rpc/method-schemas.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { LogFeed } from '../../../src/gateway/log-feed.ts'
-import {
-  SubscriberIndex,
-  type SubscriptionName,
-  type SubscriptionNotice,
-} from '../../../src/gateway/subscriber-index.ts'
+import { SubscriberIndex, type SubscriptionName, type SubscriptionNotice } from '../../../src/gateway/subscriber-index.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { apple, type NodeLog, pendingLog, tesla, timestampOf, word, ZERO_WORD } from '../chain/node-json.ts'
 

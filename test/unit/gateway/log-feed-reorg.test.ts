@@ -100,8 +100,7 @@ describe('blocks of a backfill', () => {
     const subscriber = subscribe('logs')
     const blocks = [11, 12, 13, 14].map((number) => ({ number, logs: [at(number, 1n)] }))
     receive(...blocks.map(sealedEvent), { type: 'reorg', from: 11 })
-    for (const number of [13, 14, 11, 12])
-      receive(sealedEvent({ number, fork: 'b', logs: [at(number, 1n)], newest: 14 }))
+    for (const number of [13, 14, 11, 12]) receive(sealedEvent({ number, fork: 'b', logs: [at(number, 1n)], newest: 14 }))
     expect(subscriber.summaries.slice(4).toSorted()).toEqual(
       [11, 12, 13, 14].flatMap((number) => [`-${number}.0=1 a`, `+${number}.0=1 b`]).toSorted(),
     )

@@ -21,11 +21,7 @@ describe('a pre-confirmed log', () => {
     for (const [index, blockHash] of [ZERO_WORD, null, undefined].entries())
       receive(pendingLogEvent(readNodeLog({ block: 11, index }, { blockHash })))
     expect(subscriber.results[0]).toEqual(sent)
-    expect(subscriber.results.map((result) => (result as typeof sent).blockHash)).toEqual([
-      ZERO_WORD,
-      ZERO_WORD,
-      ZERO_WORD,
-    ])
+    expect(subscriber.results.map((result) => (result as typeof sent).blockHash)).toEqual([ZERO_WORD, ZERO_WORD, ZERO_WORD])
   })
 
   it('keeps further fields of the node and adds no missing time', () => {
@@ -128,10 +124,7 @@ describe('a sealed block', () => {
     listedAddresses.delete(apple)
     receive(sealedEvent({ number: 11, logs: [one] }))
     expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending', '-11.1=2 pending'])
-    receive(
-      pendingLogEvent(readNodeLog({ block: 12 })),
-      sealedEvent({ number: 12, logs: [readNodeLog({ block: 12 })] }),
-    )
+    receive(pendingLogEvent(readNodeLog({ block: 12 })), sealedEvent({ number: 12, logs: [readNodeLog({ block: 12 })] }))
     expect(subscriber.summaries).toHaveLength(3)
   })
 

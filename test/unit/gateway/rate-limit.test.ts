@@ -1,16 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { RateLimiter } from '../../../src/gateway/rate-limit.ts'
 
-const calls = (count: number, method = 'eth_getBalance'): readonly string[] =>
-  Array.from({ length: count }, () => method)
+const calls = (count: number, method = 'eth_getBalance'): readonly string[] => Array.from({ length: count }, () => method)
 /** How many of this many calls are allowed in a row. */
-const countAllowed = (
-  rates: RateLimiter,
-  count: number,
-  now: number,
-  method = 'eth_getBalance',
-  address = 'one',
-): number => calls(count, method).filter((one) => rates.take(address, [one], now)).length
+const countAllowed = (rates: RateLimiter, count: number, now: number, method = 'eth_getBalance', address = 'one'): number =>
+  calls(count, method).filter((one) => rates.take(address, [one], now)).length
 
 describe('an address', () => {
   it("may use one second's worth at once, and then as much as time passes", () => {

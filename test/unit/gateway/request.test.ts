@@ -107,8 +107,7 @@ describe('an invalid request', () => {
 })
 
 describe('an id', () => {
-  const both = (id: string) =>
-    [...read(`{"id":${id},${chain}}`), ...read(`[{${chain},"id":${id}}]`)].map(([one]) => one)
+  const both = (id: string) => [...read(`{"id":${id},${chain}}`), ...read(`[{${chain},"id":${id}}]`)].map(([one]) => one)
 
   it('makes a notification if it is missing, and does not if it is null', () => {
     expect(read(`{${chain}}`)).toEqual([[null, 'eth_chainId']])
@@ -133,10 +132,7 @@ describe('an id', () => {
     const id = '12345678901234567890'
     const text = `{"params":[{"id":98765432109876543210}],"id":${id},${chain}}`
     expect(read(text)).toEqual([[id, 'eth_chainId']])
-    expect(read(`[${text},{${chain},"id":1,"params":[{"id":98765432109876543210}]}]`).map(([one]) => one)).toEqual([
-      id,
-      '1',
-    ])
+    expect(read(`[${text},{${chain},"id":1,"params":[{"id":98765432109876543210}]}]`).map(([one]) => one)).toEqual([id, '1'])
   })
 
   it('keeps its digits beside deep nesting', () => {

@@ -10,12 +10,7 @@ import { openAnswers } from './answers-fixture.ts'
 const SMALL_BYTES = 65_536
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
-const balance = (id?: unknown, at = 'latest') => ({
-  jsonrpc: '2.0',
-  id,
-  method: 'eth_getBalance',
-  params: [ADDRESS, at],
-})
+const balance = (id?: unknown, at = 'latest') => ({ jsonrpc: '2.0', id, method: 'eth_getBalance', params: [ADDRESS, at] })
 const code = (id: unknown, at: string) => ({ ...balance(id, at), method: 'eth_getCode' })
 const subscribe = (id?: unknown) => ({ jsonrpc: '2.0', id, method: 'eth_subscribe', params: ['newHeads'] })
 
@@ -37,17 +32,13 @@ function openBatch(given: Partial<Caller> = {}) {
   const caller = callerOf(given)
   const send = (body: unknown): Promise<void> =>
     answerBody(typeof body === 'string' ? body : JSON.stringify(body), fixture, caller, (one) => replies.push(one))
-  const json = () =>
-    replies.map(({ status, chunks }) => ({ status, body: JSON.parse(String(Buffer.concat(chunks)) || 'null') }))
+  const json = () => replies.map(({ status, chunks }) => ({ status, body: JSON.parse(String(Buffer.concat(chunks)) || 'null') }))
   return { ...fixture, send, json, replies }
 }
 
 const chain = (id?: unknown) => ({ jsonrpc: '2.0', id, method: 'eth_chainId' })
 const result = (id: unknown, value: unknown) => ({ jsonrpc: '2.0', id, result: value })
-const error = (id: unknown, number: number) => ({
-  ...{ jsonrpc: '2.0', id },
-  error: { code: number, message: expect.any(String) },
-})
+const error = (id: unknown, number: number) => ({ ...{ jsonrpc: '2.0', id }, error: { code: number, message: expect.any(String) } })
 
 describe('a reply', () => {
   it('is written once, when everything is answered', async () => {
@@ -67,9 +58,7 @@ describe('a reply', () => {
     await yieldToEventLoop()
     await upstreamCalls[0]?.succeed({ odd: ['\u00e9', 1.5] })
     await done
-    expect(String(Buffer.concat(replies[0]?.chunks ?? []))).toBe(
-      '{"jsonrpc":"2.0","id":"a","result":{"odd":["é",1.5]}}',
-    )
+    expect(String(Buffer.concat(replies[0]?.chunks ?? []))).toBe('{"jsonrpc":"2.0","id":"a","result":{"odd":["é",1.5]}}')
   })
 
   it('is empty if nothing needs an answer', async () => {
@@ -93,10 +82,7 @@ describe('a reply', () => {
 })
 
 describe('an error with a status', () => {
-  const forbidden = classify(new Response('', { status: 403 }), {
-    code: -32601,
-    message: 'rpc method is not whitelisted',
-  })
+  const forbidden = classify(new Response('', { status: 403 }), { code: -32601, message: 'rpc method is not whitelisted' })
   const refused = async (body: unknown, given: Partial<Caller> = {}) => {
     const { send, upstreamCalls, json } = openBatch(given)
     const done = send(body)
@@ -112,9 +98,7 @@ describe('an error with a status', () => {
 
   it('is reported by code within a batch, and without HTTP', async () => {
     expect(await refused([balance(1)])).toEqual([{ status: 200, body: [error(1, errorCodes.methodNotFound)] }])
-    expect(await refused(balance(1), { hasHttpStatus: false })).toMatchObject([
-      { body: error(1, errorCodes.methodNotFound) },
-    ])
+    expect(await refused(balance(1), { hasHttpStatus: false })).toMatchObject([{ body: error(1, errorCodes.methodNotFound) }])
   })
 })
 
@@ -127,8 +111,7 @@ describe('the rate', () => {
         return methods.map(() => true)
       },
     })
-    for (const body of [chain(1), [chain(1), 3, chain(), { ...chain(2), method: 'nothing' }], '{', '[]'])
-      await send(body)
+    for (const body of [chain(1), [chain(1), 3, chain(), { ...chain(2), method: 'nothing' }], '{', '[]']) await send(body)
     expect(counted).toEqual([['eth_chainId'], ['eth_chainId', '', 'eth_chainId', 'nothing'], [''], ['']])
   })
 
@@ -268,16 +251,8 @@ describe('a local call', () => {
 
 describe('an error', () => {
   it('includes its data if it has some', () => {
-    expect(JSON.parse(new RpcError(3, 'reverted', 200, '0x12').json)).toEqual({
-      code: 3,
-      message: 'reverted',
-      data: '0x12',
-    })
-    expect(JSON.parse(new RpcError(3, 'reverted', 200, null).json)).toEqual({
-      code: 3,
-      message: 'reverted',
-      data: null,
-    })
+    expect(JSON.parse(new RpcError(3, 'reverted', 200, '0x12').json)).toEqual({ code: 3, message: 'reverted', data: '0x12' })
+    expect(JSON.parse(new RpcError(3, 'reverted', 200, null).json)).toEqual({ code: 3, message: 'reverted', data: null })
     expect(new RpcError(3, 'a "quoted" word').json).toBe('{"code":3,"message":"a \\"quoted\\" word"}')
   })
 })

@@ -25,15 +25,9 @@ const subscription = (subscriber: RecordingSubscriber, kind: SubscriptionName = 
 const toUpperHex = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 const notifyAll = (subscribers: SubscriberIndex) => {
   for (const log of logs)
-    subscribers.publishLog(
-      'pendingLogs',
-      log,
-      new SubscriptionNotice(`{"logIndex":"${log.logIndex}"}`, false),
-      () => true,
-    )
+    subscribers.publishLog('pendingLogs', log, new SubscriptionNotice(`{"logIndex":"${log.logIndex}"}`, false), () => true)
 }
-const logIndexes = ({ results }: RecordingSubscriber) =>
-  results.map((result) => Number((result as { logIndex: string }).logIndex))
+const logIndexes = ({ results }: RecordingSubscriber) => results.map((result) => Number((result as { logIndex: string }).logIndex))
 
 describe('a filter', () => {
   it.each<[string, LogFilter, readonly number[]]>([
@@ -107,10 +101,7 @@ describe('subscribers', () => {
     const encode = (text: string) => Buffer.from(text)
     for (const id of ['0x1', '0x1', '0x2']) {
       const notify = (notice: SubscriptionNotice) => given.push(notice.bytes(id, encode))
-      subscribers.add(
-        { kind: 'newHeads', subscriber: { id, notify }, firstIndex: 0, head: null, beforeReorg: null },
-        {},
-      )
+      subscribers.add({ kind: 'newHeads', subscriber: { id, notify }, firstIndex: 0, head: null, beforeReorg: null }, {})
     }
     subscribers.publishHead('{}')
     expect(given[0]).toBe(given[1])
@@ -123,10 +114,7 @@ describe('subscribers', () => {
 })
 
 describe('filters in use', () => {
-  const refusal = expect.objectContaining({
-    code: -32005,
-    message: expect.stringMatching(/^too many different filters/),
-  })
+  const refusal = expect.objectContaining({ code: -32005, message: expect.stringMatching(/^too many different filters/) })
   const refused = (add: () => void): unknown => {
     try {
       add()
@@ -158,9 +146,7 @@ describe('filters in use', () => {
 
   it('name at most 100,000 addresses and topics together', () => {
     const subscribers = new SubscriberIndex()
-    const long = (of: number): LogFilter => ({
-      topics: [Array.from({ length: 10_000 }, (_, at) => word(of * 10_000 + at))],
-    })
+    const long = (of: number): LogFilter => ({ topics: [Array.from({ length: 10_000 }, (_, at) => word(of * 10_000 + at))] })
     const first = subscription(new RecordingSubscriber())
     subscribers.add(first, long(0))
     for (let of = 1; of < 10; of += 1) subscribers.add(subscription(new RecordingSubscriber()), long(of))

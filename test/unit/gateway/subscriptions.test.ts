@@ -4,14 +4,7 @@ import { Subscriptions } from '../../../src/gateway/subscriptions.ts'
 import { UnlistedContracts } from '../../../src/gateway/unlisted-contracts.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { apple, pendingLog, tesla, word } from '../chain/node-json.ts'
-import {
-  hashOf,
-  headEvent,
-  pendingLogEvent,
-  RecordingSubscriber,
-  readNodeLog,
-  sealedEvent,
-} from './log-feed-fixture.ts'
+import { hashOf, headEvent, pendingLogEvent, RecordingSubscriber, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
 const other: Hex = `0x${'07'.repeat(20)}`
 const manyAddresses = (count: number): Hex[] =>
@@ -25,11 +18,7 @@ function openSubscriptions({
   unlisted?: UnlistedContracts | null
   listed?: Hex[]
 } = {}) {
-  const blockAt = (number: number) => ({
-    number: `0x${number.toString(16)}`,
-    hash: hashOf(number),
-    parentHash: hashOf(number - 1),
-  })
+  const blockAt = (number: number) => ({ number: `0x${number.toString(16)}`, hash: hashOf(number), parentHash: hashOf(number - 1) })
   const subscriptions = new Subscriptions({
     isListed: (address) => listed.includes(address),
     hasList: () => listed.length > 0,
@@ -107,15 +96,9 @@ describe('a subscription that is refused gets a message', () => {
     [['logs', { address: [apple, 7] }], /^-32602 invalid params: params\[1\]\.address.* must be a 20-byte address/],
     [['logs', { topics: 'x' }], /^-32602 invalid params: params\[1\]\.topics must be a list of topics$/],
     [['logs', { topics: [null, '0x1'] }], /^-32602 invalid params: params\[1\]\.topics\[1\] must be .*32-byte word/],
-    [
-      ['logs', { topics: Array(5).fill(null) }],
-      /^-32602 invalid params: params\[1\]\.topics must be at most 4 topics$/,
-    ],
+    [['logs', { topics: Array(5).fill(null) }], /^-32602 invalid params: params\[1\]\.topics must be at most 4 topics$/],
     [['logs', { topics: [Array(10_001).fill(word(1))] }], /^-32602 /],
-    [
-      ['pendingLogs', { address: other }],
-      new RegExp(`^-32602 .*not a listed tokenized stock: ${other}\\. .*eth_getLogs`),
-    ],
+    [['pendingLogs', { address: other }], new RegExp(`^-32602 .*not a listed tokenized stock: ${other}\\. .*eth_getLogs`)],
     [['logs', { address: [apple, other] }], new RegExp(`: ${other}\\. `)],
     [['logs', { address: manyAddresses(4) }], /0{39}1, 0x0{39}2, 0x0{39}3, …\. /],
   ])('for %j', (params, sentence) => {
@@ -158,9 +141,7 @@ describe('unlisted contracts, where they are allowed', () => {
     const unlisted = new UnlistedContracts()
     const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ unlisted })
     const { end } = open('logs', { address: manyAddresses(250) })
-    expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(257)] }])).toMatch(
-      /^-32005 too many unlisted contracts/,
-    )
+    expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(257)] }])).toMatch(/^-32005 too many unlisted contracts/)
     const { subscriber } = open('pendingLogs')
     subscriptions.receive(transferEvent(apple))
     expect(subscriber.results).toHaveLength(1)

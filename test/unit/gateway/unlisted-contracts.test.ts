@@ -30,10 +30,7 @@ function openUnlisted() {
   onTestFinished(() => subscription.unsubscribe())
   const subscribe = (address: Hex) => {
     const subscriber = new RecordingSubscriber()
-    unlisted.subscribers.add(
-      { kind: 'pendingLogs', subscriber: subscriber, ...unlisted.logFeed.subscriptionStart },
-      { address },
-    )
+    unlisted.subscribers.add({ kind: 'pendingLogs', subscriber: subscriber, ...unlisted.logFeed.subscriptionStart }, { address })
     return subscriber
   }
   const emit = (...sent: ChainEvent[]) => {
@@ -91,9 +88,7 @@ describe('unlisted contracts', () => {
     unlisted.watch([one])
     const refused = () => unlisted.watch([two, contract(256)])
     expect(refused).toThrow(RpcError)
-    expect(refused).toThrow(
-      expect.objectContaining({ code: -32005, message: expect.stringMatching(/come back later/) }),
-    )
+    expect(refused).toThrow(expect.objectContaining({ code: -32005, message: expect.stringMatching(/come back later/) }))
     expect(requestedAddresses.at(-1)).toHaveLength(256)
     end()
     expect(requestedAddresses.at(-1)).toEqual([one])

@@ -15,10 +15,7 @@ const callAnswer = (
   block: number,
   multiplier: string,
   overrides: Partial<Extract<IngestEvent, { type: 'token' }>> = {},
-): IngestEvent => ({
-  ...{ type: 'token', address, block, multiplier: wad(multiplier), scheduled: null, paused: [] },
-  ...overrides,
-})
+): IngestEvent => ({ ...{ type: 'token', address, block, multiplier: wad(multiplier), scheduled: null, paused: [] }, ...overrides })
 const transferEvent = (block: number) => transactionEvent([transfer({ block, index: 0 }, 10n ** 18n)])
 
 const openListed = async (record = apple({ multiplier: Number(EXACT) })) => {
@@ -70,10 +67,7 @@ describe('the answer of a token contract', () => {
 
   it('is published if it shows a change without a log', async () => {
     const { publish } = await openListed(apple())
-    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual([
-      'effective 1 to 4 by clock',
-      'paused 1 now MINT',
-    ])
+    expect(await publish(callAnswer(8, '4', { paused: [1] }))).toEqual(['effective 1 to 4 by clock', 'paused 1 now MINT'])
     expect(await publish(transferEvent(8), transferEvent(9))).toEqual(['transfer x 1', 'transfer x 4'])
   })
 
@@ -118,8 +112,6 @@ describe('the answer of a token contract', () => {
 
   it('changes nothing if it is empty', async () => {
     const { publish } = await openListed(apple())
-    expect(await publish(callAnswer(8, '0', { multiplier: null, paused: null }), transferEvent(9))).toEqual([
-      'transfer x 1',
-    ])
+    expect(await publish(callAnswer(8, '0', { multiplier: null, paused: null }), transferEvent(9))).toEqual(['transfer x 1'])
   })
 })

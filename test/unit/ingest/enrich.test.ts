@@ -81,11 +81,7 @@ describe('a movement', () => {
       memo: null,
       block: { number: 5, hash: null, timestamp: new Date(timestampOf(5) * 1_000).toISOString() },
       tx: { hash: txHash(5, 3), index: 3, log_index: 3 },
-      ingest: {
-        source: 'pendingLogs',
-        received_at: '2026-11-20T11:59:59.993Z',
-        published_at: '2026-11-20T12:00:00.000Z',
-      },
+      ingest: { source: 'pendingLogs', received_at: '2026-11-20T11:59:59.993Z', published_at: '2026-11-20T12:00:00.000Z' },
     })
   })
 
@@ -121,11 +117,7 @@ describe('a movement', () => {
   })
 
   it('has its amount times the NAV as value, because the NAV includes the multiplier', () => {
-    expect(enrichTransfer(200_000_000n, { multiplier: '2' })).toMatchObject({
-      amount: '2',
-      shares: '4',
-      reference_value: '648.60',
-    })
+    expect(enrichTransfer(200_000_000n, { multiplier: '2' })).toMatchObject({ amount: '2', shares: '4', reference_value: '648.60' })
   })
 
   it.each<[bigint, string, string]>([
@@ -141,8 +133,7 @@ describe('a movement', () => {
 
   it('agrees with big.js on any input', () => {
     const Digits = fc.tuple(fc.bigInt(1n, 10n ** 12n), fc.nat(18))
-    const decimal = ([units, scale]: [bigint, number]) =>
-      new Big(units.toString()).div(new Big(10).pow(scale)).toFixed()
+    const decimal = ([units, scale]: [bigint, number]) => new Big(units.toString()).div(new Big(10).pow(scale)).toFixed()
     Big.DP = 120
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 200n), fc.nat(30), Digits, Digits, (raw, decimals, factor, nav) => {
@@ -214,12 +205,7 @@ describe('an unknown value is null', () => {
 describe('the NAV of a movement', () => {
   const blockTimeMs = timestampOf(5) * 1_000
   const reading = (updatedAt: number) => ({ navReading: { price: '10', updatedAt } })
-  const backfilled: Partial<PublishContext> = {
-    via: 'backfill',
-    sealed: true,
-    late: true,
-    now: blockTimeMs + 3_600_000,
-  }
+  const backfilled: Partial<PublishContext> = { via: 'backfill', sealed: true, late: true, now: blockTimeMs + 3_600_000 }
 
   it('is the one known now, stale or not, with its age', () => {
     expect(enrichLog(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
@@ -229,9 +215,7 @@ describe('the NAV of a movement', () => {
   })
 
   it('that was backfilled is the one known when its block was made', () => {
-    expect(
-      enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(blockTimeMs), backfilled),
-    ).toMatchObject({
+    expect(enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(blockTimeMs), backfilled)).toMatchObject({
       reference_value: '10.00',
       nav: { price: '10', state: 'fresh', age_s: 3_600 },
     })
@@ -264,10 +248,7 @@ describe('the stage', () => {
   })
 
   it('is preconfirmed without a hash even if the node sent one', () => {
-    expect(enrichLog(sealedLog({ block: 5, address: apple }))).toMatchObject({
-      stage: 'preconfirmed',
-      block: { hash: null },
-    })
+    expect(enrichLog(sealedLog({ block: 5, address: apple }))).toMatchObject({ stage: 'preconfirmed', block: { hash: null } })
   })
 })
 
@@ -276,31 +257,17 @@ describe('other logs', () => {
 
   it('of an allowance are approvals', () => {
     const nodeLog = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics: [APPROVAL, word(alice), word(bob)] }
-    expect(enrichLog(nodeLog)).toMatchObject({
-      type: 'approval',
-      owner: alice,
-      spender: bob,
-      raw: '7',
-      amount: '0.00000007',
-    })
+    expect(enrichLog(nodeLog)).toMatchObject({ type: 'approval', owner: alice, spender: bob, raw: '7', amount: '0.00000007' })
     expect(enrichLog(nodeLog, { decimals: null })).toMatchObject({ raw: '7', amount: null })
   })
 
   it('that are unknown are published as raw logs', () => {
     const nodeLog = { ...pendingLog({ block: 5, address: apple }), topics: [word(1)], data: '0xabcd' }
-    expect(enrichLog(nodeLog)).toMatchObject({
-      type: 'log',
-      topics: [word(1)],
-      data: '0xabcd',
-      key: keyOf({ block: 5 }),
-    })
+    expect(enrichLog(nodeLog)).toMatchObject({ type: 'log', topics: [word(1)], data: '0xabcd', key: keyOf({ block: 5 }) })
     expect(enrichLog({ ...nodeLog, topics: [] })).toMatchObject({ type: 'log', topics: [] })
   })
 
   it('with the topic of a transfer and another layout are published as raw logs', () => {
-    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({
-      type: 'log',
-      data: '0x12',
-    })
+    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({ type: 'log', data: '0x12' })
   })
 })

@@ -7,14 +7,7 @@ import type { Entry } from '../../../src/tape/tape.ts'
 import { blockHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON, TESLA, tesla } from '../tokens/stock-records.ts'
-import {
-  listEvent,
-  openReducer,
-  sealedEventOfLogs,
-  statusEvent,
-  subscribedEvent,
-  transactionEvent,
-} from './reducer-fixture.ts'
+import { listEvent, openReducer, sealedEventOfLogs, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
 import { answerUpdated, transfer } from './token-logs.ts'
 
 const proxy: Hex = `0x${'f1'.repeat(20)}`
@@ -42,8 +35,7 @@ const openListed = async (feedSettings = feeds) => {
 }
 const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
-  if (update.type !== 'nav')
-    return 'reference_value' in update ? `${update.type} ${update.reference_value}` : update.type
+  if (update.type !== 'nav') return 'reference_value' in update ? `${update.type} ${update.reference_value}` : update.type
   return `nav ${update.nav.price ?? update.nav.state} by ${update.source}, was ${update.before?.price ?? update.before?.state}`
 }
 
@@ -51,9 +43,7 @@ describe('a feed round', () => {
   it('is the NAV as soon as it is pre-confirmed, and is not published as a log', async () => {
     const { publish, counts } = await openListed()
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual(['nav 330.5 by log, was 324.3014'])
-    expect(await publish(transactionEvent([transfer({ block: 5, index: 9 }, 200_000_000n)]))).toEqual([
-      'transfer 661.00',
-    ])
+    expect(await publish(transactionEvent([transfer({ block: 5, index: 9 }, 200_000_000n)]))).toEqual(['transfer 661.00'])
     expect(counts.foreign).toBe(0)
   })
 
@@ -61,12 +51,8 @@ describe('a feed round', () => {
     const { publish } = await openListed()
     const log = round(5, 7, '330.5', 60)
     await publish(transactionEvent([log]))
-    expect(
-      await publish(transactionEvent([log]), sealedEventOfLogs(5, [log], { addresses }), transactionEvent([log])),
-    ).toEqual([])
-    expect(await publish(listEvent(apple({ nav_price: 330.5, nav_price_updated_at: '2026-11-20T11:31:03Z' })))).toEqual(
-      [],
-    )
+    expect(await publish(transactionEvent([log]), sealedEventOfLogs(5, [log], { addresses }), transactionEvent([log]))).toEqual([])
+    expect(await publish(listEvent(apple({ nav_price: 330.5, nav_price_updated_at: '2026-11-20T11:31:03Z' })))).toEqual([])
   })
 
   it('gives way to the value before it if it is not sealed', async () => {
@@ -82,9 +68,7 @@ describe('a feed round', () => {
       sealedEventOfLogs(4, [round(4, 6, '329', 30)], { addresses }),
       sealedEventOfLogs(5, [round(5, 7, '330.5', 60)], { addresses }),
     )
-    expect(await publish(sealedEventOfLogs(5, [], { addresses, hash: blockHash(99) }))).toEqual([
-      'nav 329 by log, was 330.5',
-    ])
+    expect(await publish(sealedEventOfLogs(5, [], { addresses, hash: blockHash(99) }))).toEqual(['nav 329 by log, was 330.5'])
   })
 
   it('is published with its sealed block if it was never pushed', async () => {
@@ -110,9 +94,7 @@ describe('a feed round', () => {
 
   it('without a time is invalid and has no price until the next round', async () => {
     const { publish, openedTape } = await openListed()
-    expect(await publish(transactionEvent([round(5, 7, '330.5', -LISTED_AT)]))).toEqual([
-      'nav invalid by log, was 324.3014',
-    ])
+    expect(await publish(transactionEvent([round(5, 7, '330.5', -LISTED_AT)]))).toEqual(['nav invalid by log, was 324.3014'])
     const [nav] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
     expect(nav).toMatchObject({ nav: { price: null, updated_at: null, state: 'invalid' } })
     expect(await publish(transactionEvent([round(5, 8, '331', 60)]))).toEqual(['nav 331 by log, was invalid'])
@@ -184,9 +166,7 @@ describe('a price feed', () => {
 
   it('without an aggregator setting counts as its own aggregator', async () => {
     const { publish } = await openListed([{ token: APPLE, proxy, aggregator: proxy }])
-    expect(await publish(transactionEvent([round(5, 7, '330.5', 60, proxy)]))).toEqual([
-      'nav 330.5 by log, was 324.3014',
-    ])
+    expect(await publish(transactionEvent([round(5, 7, '330.5', 60, proxy)]))).toEqual(['nav 330.5 by log, was 324.3014'])
   })
 
   it('of a token that is not listed yet waits for the listing', async () => {
@@ -194,9 +174,6 @@ describe('a price feed', () => {
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual([])
     await publish(listEvent(apple(), tesla({ nav_price: undefined, nav_price_updated_at: undefined })))
     expect(await publish(transactionEvent([round(5, 8, '331', 90)]))).toEqual([])
-    expect(await publish({ type: 'subscribed', addresses: [TESLA as Hex] })).toEqual([
-      'token',
-      'nav 331 by log, was undefined',
-    ])
+    expect(await publish({ type: 'subscribed', addresses: [TESLA as Hex] })).toEqual(['token', 'nav 331 by log, was undefined'])
   })
 })

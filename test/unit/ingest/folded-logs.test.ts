@@ -6,24 +6,8 @@ import type { Entry } from '../../../src/tape/tape.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { apple } from '../tokens/stock-records.ts'
-import {
-  listEvent,
-  openReducer,
-  sealedEventOfLogs,
-  statusEvent,
-  subscribedEvent,
-  transactionEvent,
-} from './reducer-fixture.ts'
-import {
-  announcement,
-  endAnnouncement,
-  memo,
-  paused,
-  seizedLog,
-  transfer,
-  uiMultiplierUpdated,
-  ZERO,
-} from './token-logs.ts'
+import { listEvent, openReducer, sealedEventOfLogs, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
+import { announcement, endAnnouncement, memo, paused, seizedLog, transfer, uiMultiplierUpdated, ZERO } from './token-logs.ts'
 
 const text: Hex = `0x${'4d'.repeat(32)}`
 const tx = txHash(10, 0)
@@ -65,9 +49,9 @@ describe('a movement', () => {
   it('is published once with the memo that arrives with it', async () => {
     const { publish, counts } = await openListed()
     expect(await publish(transactionEvent([moved, noted]))).toEqual(['preconfirmed transfer 0 with memo'])
-    expect(
-      await publish(transactionEvent([moved]), transactionEvent([noted]), transactionEvent([noted, moved], 'poll')),
-    ).toEqual([])
+    expect(await publish(transactionEvent([moved]), transactionEvent([noted]), transactionEvent([noted, moved], 'poll'))).toEqual(
+      [],
+    )
     expect(counts.repeated).toBe(4)
     expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual(['seal 0,1 as transfer,part'])
   })
@@ -75,9 +59,7 @@ describe('a movement', () => {
   it.each(['pendingLogs', 'poll'] as const)('is amended by a memo that arrives later: %s', async (via) => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent([moved], via))).toEqual(['preconfirmed transfer 0'])
-    expect(await publish(transactionEvent([noted], via))).toEqual([
-      'amend transfer 0 memo: preconfirmed transfer 0 with memo',
-    ])
+    expect(await publish(transactionEvent([noted], via))).toEqual(['amend transfer 0 memo: preconfirmed transfer 0 with memo'])
     expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual(['seal 0,1 as transfer,part'])
   })
 
@@ -124,10 +106,7 @@ describe('a movement', () => {
     const { publish } = await openListed()
     expect(await publish(transactionEvent([noted]))).toEqual(['preconfirmed log 1'])
     expect(await publish(transactionEvent([moved]))).toEqual(['preconfirmed transfer 0 with memo'])
-    expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual([
-      'retract log 1 not_sealed',
-      'seal 0,1 as transfer,part',
-    ])
+    expect(await publish(sealedEventOfLogs(10, [moved, noted]))).toEqual(['retract log 1 not_sealed', 'seal 0,1 as transfer,part'])
   })
 
   it('is not published twice after a restart', async () => {
@@ -136,9 +115,7 @@ describe('a movement', () => {
     const again = await openReducer(openedTape.tape)
     expect((await again.publish(transactionEvent([noted]))).map(summarise)).toEqual([])
     expect((await again.publish(transactionEvent([moved, noted]))).map(summarise)).toEqual([])
-    expect((await again.publish(sealedEventOfLogs(10, [moved, noted]))).map(summarise)).toEqual([
-      'seal 0,1 as transfer,part',
-    ])
+    expect((await again.publish(sealedEventOfLogs(10, [moved, noted]))).map(summarise)).toEqual(['seal 0,1 as transfer,part'])
   })
 
   it('is published again with its parts after a reorganisation', async () => {
@@ -176,10 +153,7 @@ describe('an announcement', () => {
     const { publish } = await openListed()
     const [start, ...rest] = split
     expect(await publish(transactionEvent([start]))).toEqual([])
-    expect(await publish(transactionEvent(rest.slice(0, 2)))).toEqual([
-      'preconfirmed multiplier 1',
-      'preconfirmed pause 2',
-    ])
+    expect(await publish(transactionEvent(rest.slice(0, 2)))).toEqual(['preconfirmed multiplier 1', 'preconfirmed pause 2'])
     expect(await publish(transactionEvent(rest.slice(2)))).toEqual(['preconfirmed action 0 of 1,2'])
   })
 

@@ -11,12 +11,7 @@ const logEvent = (index: number, tx = A, via: 'pendingLogs' | 'poll' = 'pendingL
   via,
 })
 const headEvent: UngroupedEvent = { type: 'head', sealed: 4, pending: 5, timestamp: null }
-const holeEvent: UngroupedEvent = {
-  type: 'hole',
-  blocks: { from: 1, to: 2 },
-  reason: 'pruned',
-  cursor: { number: 2, hash: null },
-}
+const holeEvent: UngroupedEvent = { type: 'hole', blocks: { from: 1, to: 2 }, reason: 'pruned', cursor: { number: 2, hash: null } }
 
 /** Records the output: the log indexes of a transaction, the type of any other event. */
 const openGrouping = () => {

@@ -22,12 +22,7 @@ const A = txHash(5, 1)
 const B = txHash(5, 2)
 const key = (index: number, tx: Hex = A, block = 5): string => `${block}-${tx}-${index}`
 /** A transfer in block 5, of transaction A unless named. */
-const movedAt = (index: number, raw: bigint, tx: Hex = A): LogPosition & { index: number } => ({
-  block: 5,
-  index,
-  raw,
-  tx,
-})
+const movedAt = (index: number, raw: bigint, tx: Hex = A): LogPosition & { index: number } => ({ block: 5, index, raw, tx })
 
 /** A reducer with two listed tokens that summarises what it publishes. */
 const openListed = async () => {
@@ -50,9 +45,7 @@ const summarise = ({ update, text }: Entry): string => {
     case 'seal':
       return `seal ${update.symbol} ${update.keys.join()}${update.late_keys.length > 0 ? ` late ${update.late_keys.join()}` : ''}`
     default:
-      return 'stage' in update && 'key' in update
-        ? `${update.stage} ${update.key}${update.late ? ' late' : ''}`
-        : update.type
+      return 'stage' in update && 'key' in update ? `${update.stage} ${update.key}${update.late ? ' late' : ''}` : update.type
   }
 }
 
@@ -149,10 +142,7 @@ describe('a pre-confirmed key', () => {
   it('is amended if its block has other content', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(sealedEvent(5, [movedAt(0, 9n)]))).toEqual([
-      `amend ${key(0)} raw,amount,shares`,
-      `seal AAPLc ${key(0)}`,
-    ])
+    expect(await publish(sealedEvent(5, [movedAt(0, 9n)]))).toEqual([`amend ${key(0)} raw,amount,shares`, `seal AAPLc ${key(0)}`])
   })
 
   it('is amended if its type changes, and sealed as that type', async () => {
@@ -204,9 +194,9 @@ describe('a pre-confirmed key', () => {
   it('that is pushed after its block was settled is dropped', async () => {
     const { publish, counts } = await openListed()
     await publish(sealedEvent(5, [movedAt(0, 1n)]))
-    expect(
-      await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n)), pendingLogEvent({ block: 4 })),
-    ).toEqual([])
+    expect(await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n)), pendingLogEvent({ block: 4 }))).toEqual(
+      [],
+    )
     expect(counts.repeated).toBe(3)
   })
 
@@ -295,9 +285,7 @@ describe('settling a block', () => {
     await publish(statusEvent(source))
     const published = await publish(sealedEvent(5, [movedAt(0, 1n)], { via }))
     expect(published).toEqual(
-      late
-        ? [`sealed ${key(0)} late`, `seal AAPLc ${key(0)} late ${key(0)}`]
-        : [`sealed ${key(0)}`, `seal AAPLc ${key(0)}`],
+      late ? [`sealed ${key(0)} late`, `seal AAPLc ${key(0)} late ${key(0)}`] : [`sealed ${key(0)}`, `seal AAPLc ${key(0)}`],
     )
   })
 
@@ -345,11 +333,7 @@ describe('a retraction or amendment', () => {
 
   it('names it also within one batch', async () => {
     const { publish, openedTape } = await openListed()
-    await publish(
-      pendingLogEvent(movedAt(0, 1n)),
-      sealedEvent(5, [movedAt(0, 9n)]),
-      sealedEvent(5, [], { hash: word(5) }),
-    )
+    await publish(pendingLogEvent(movedAt(0, 1n)), sealedEvent(5, [movedAt(0, 9n)]), sealedEvent(5, [], { hash: word(5) }))
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update).slice(-4)
     expect(updates.map(({ type }) => type)).toEqual(['transfer', 'amend', 'seal', 'retract'])
     const [transfer, amend, , retract] = updates
@@ -361,9 +345,7 @@ describe('a retraction or amendment', () => {
     const { publish, openedTape } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
     await publish(sealedEvent(5, [movedAt(0, 150_000_000n)]))
-    const amend = (await openedTape.tape.readAfter(0, 100))
-      .map(({ update }) => update)
-      .find(({ type }) => type === 'amend')
+    const amend = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update).find(({ type }) => type === 'amend')
     expect(amend).toMatchObject({
       key: key(0),
       update: {
@@ -409,9 +391,7 @@ describe('a reorganisation', () => {
     const { publish } = await openListed()
     await publish(sealedEvent(4, []), sealedEvent(5, [movedAt(0, 1n)]))
     await publish(sealedEvent(4, [movedAt(0, 1n)], { hash }))
-    expect(await publish(sealedEvent(5, [], { hash: word(0xf1) }))).toEqual([
-      `retract ${key(0)} replaced by ${key(0, A, 4)}`,
-    ])
+    expect(await publish(sealedEvent(5, [], { hash: word(0xf1) }))).toEqual([`retract ${key(0)} replaced by ${key(0, A, 4)}`])
   })
 
   it('retracts the key of a transaction that moves to a later block', async () => {

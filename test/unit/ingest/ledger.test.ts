@@ -63,12 +63,7 @@ describe('a pre-confirmed log', () => {
     const ledger = new Ledger()
     publish(ledger, 5)
     settle(ledger, 5, [factAt(5)])
-    expect([publish(ledger, 5), publish(ledger, 5, 1), publish(ledger, 4), publish(ledger, 6)]).toEqual([
-      false,
-      false,
-      false,
-      true,
-    ])
+    expect([publish(ledger, 5), publish(ledger, 5, 1), publish(ledger, 4), publish(ledger, 6)]).toEqual([false, false, false, true])
   })
 
   it('of an impossibly high block is not new', () => {
@@ -94,8 +89,7 @@ describe('an open key', () => {
     ledger.setSettled(10 * DEPTH_BOUND_BLOCKS)
     expect(ledger.openCount).toBe(1)
     expect(
-      ledger.settle({ number: 5, hash: blockHash(5), timestamp: null }, { facts: [], parts: [] }, addresses, 0)
-        .retractions,
+      ledger.settle({ number: 5, hash: blockHash(5), timestamp: null }, { facts: [], parts: [] }, addresses, 0).retractions,
     ).toHaveLength(1)
   })
 

@@ -72,9 +72,7 @@ describe('a transfer before, in the block of, and after a split', () => {
     const [lateLegacyChange, lateChange] = splitLogs(12, 1)
     expect(
       await publish(
-        sealedEventOfLogs(11, [first, transfer({ ...positionAt(11, 3), tx: txHash(11, 3) }, 100_000_000n)], {
-          hash: hash(11),
-        }),
+        sealedEventOfLogs(11, [first, transfer({ ...positionAt(11, 3), tx: txHash(11, 3) }, 100_000_000n)], { hash: hash(11) }),
       ),
     ).toEqual([
       'retract 11/2 reorg now {"multiplier":"1"}',
@@ -83,9 +81,7 @@ describe('a transfer before, in the block of, and after a split', () => {
     ])
     expect(
       await publish(
-        sealedEventOfLogs(12, [after, lateLegacyChange, lateChange, transfer(positionAt(12, 3), 1n)], {
-          hash: hash(12),
-        }),
+        sealedEventOfLogs(12, [after, lateLegacyChange, lateChange, transfer(positionAt(12, 3), 1n)], { hash: hash(12) }),
       ),
     ).toEqual([
       'amend 12/0 multiplier,shares: 1 sealed',
@@ -130,10 +126,7 @@ describe('a transfer before, in the block of, and after a split', () => {
   it('is amended with its sealed block and its latest transaction index', async () => {
     const { publish, openedTape } = await openListed()
     const moved = transfer(positionAt(11, 3), 5n)
-    await publish(
-      transactionEvent([moved]),
-      sealedEventOfLogs(11, [{ ...moved, transactionIndex: 2 }], { timestamp: null }),
-    )
+    await publish(transactionEvent([moved]), sealedEventOfLogs(11, [{ ...moved, transactionIndex: 2 }], { timestamp: null }))
     await publish(sealedEventOfLogs(10, splitLogs(10, 1), { newest: 11, cursor: 10 }))
     const [last] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
     expect(last).toMatchObject({
@@ -145,9 +138,10 @@ describe('a transfer before, in the block of, and after a split', () => {
   it('is amended when the sealed split has another old value', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([uiMultiplierUpdated(positionAt(11, 1), '1', '2', timestampOf(11))]))
-    expect(
-      await publish(sealedEventOfLogs(11, [uiMultiplierUpdated(positionAt(11, 1), '1.5', '2', timestampOf(11))])),
-    ).toEqual(['amend 11/1 from:  sealed', 'seal 11/1 as multiplier'])
+    expect(await publish(sealedEventOfLogs(11, [uiMultiplierUpdated(positionAt(11, 1), '1.5', '2', timestampOf(11))]))).toEqual([
+      'amend 11/1 from:  sealed',
+      'seal 11/1 as multiplier',
+    ])
   })
 
   it('is amended in a sealed block when the split is backfilled below it', async () => {
@@ -174,21 +168,15 @@ describe('a change of the multiplier', () => {
 
   it('is amended when the sealed log has another old value', async () => {
     const { publish } = await openListed()
-    const again = (from: string) =>
-      uiMultiplierUpdated({ ...positionAt(12, 0), tx: txHash(12, 0) }, from, '4', timestampOf(12))
+    const again = (from: string) => uiMultiplierUpdated({ ...positionAt(12, 0), tx: txHash(12, 0) }, from, '4', timestampOf(12))
     await publish(transactionEvent(splitLogs(11, 1)), transactionEvent([again('2')]))
     expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now {"multiplier":"4"}'])
-    expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual([
-      'amend 12/0 from:  sealed',
-      'seal 12/0 as multiplier',
-    ])
+    expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual(['amend 12/0 from:  sealed', 'seal 12/0 as multiplier'])
   })
 
   it('is forgotten when the sealed block has another log under its key', async () => {
     const { publish } = await openListed()
-    await publish(
-      transactionEvent([uiMultiplierUpdated({ ...positionAt(10, 0), tx: txHash(10, 0) }, '1', '2', timestampOf(20))]),
-    )
+    await publish(transactionEvent([uiMultiplierUpdated({ ...positionAt(10, 0), tx: txHash(10, 0) }, '1', '2', timestampOf(20))]))
     await publish(sealedEventOfLogs(10, [transfer({ ...positionAt(10, 0), tx: txHash(10, 0) }, 1n)]))
     expect(await publish(sealedEventOfLogs(20, [transfer(positionAt(20, 0), 1n)]))).toEqual([
       'sealed 20/0 1 x 1 = 0.00000001 late',
@@ -199,27 +187,19 @@ describe('a change of the multiplier', () => {
   it('inside a hole does not amend movements before the hole', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
-    await publish({
-      type: 'hole',
-      blocks: { from: 11, to: 20 },
-      reason: 'pruned',
-      cursor: { number: 20, hash: null },
-    })
-    expect(await publish(transactionEvent([transfer(positionAt(21, 0), 1n)]))).toEqual([
-      'preconfirmed 21/0 1 x 1 = 0.00000001',
+    await publish({ type: 'hole', blocks: { from: 11, to: 20 }, reason: 'pruned', cursor: { number: 20, hash: null } })
+    expect(await publish(transactionEvent([transfer(positionAt(21, 0), 1n)]))).toEqual(['preconfirmed 21/0 1 x 1 = 0.00000001'])
+    expect(await publish(transactionEvent([uiMultiplierUpdated(positionAt(22, 0), '2', '4', timestampOf(22))]))).toEqual([
+      'effective 2 to 4 by log',
+      'amend 21/0 multiplier,shares: 2 preconfirmed',
     ])
-    expect(
-      await publish(transactionEvent([uiMultiplierUpdated(positionAt(22, 0), '2', '4', timestampOf(22))])),
-    ).toEqual(['effective 2 to 4 by log', 'amend 21/0 multiplier,shares: 2 preconfirmed'])
   })
 
   it('by the old event does not correct the multiplier before it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))
     await publish(listEvent(apple({ multiplier: 2 })))
-    expect(await publish(transactionEvent([multiplierUpdated(positionAt(11, 0), '2')]))).toEqual([
-      'effective 1 to 2 by log',
-    ])
+    expect(await publish(transactionEvent([multiplierUpdated(positionAt(11, 0), '2')]))).toEqual(['effective 1 to 2 by log'])
     expect(await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))).toEqual(['seal 10/0 as transfer'])
   })
 
@@ -241,9 +221,7 @@ describe('a multiplier of the list', () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)))
     expect(await publish(listEvent(apple()), listEvent(apple()))).toEqual([])
-    expect(await publish(transactionEvent([transfer(positionAt(12, 0), 1n)]))).toEqual([
-      'preconfirmed 12/0 1 x 2 = 0.00000002',
-    ])
+    expect(await publish(transactionEvent([transfer(positionAt(12, 0), 1n)]))).toEqual(['preconfirmed 12/0 1 x 2 = 0.00000002'])
   })
 
   it('publishes nothing if it repeats a log', async () => {
@@ -256,21 +234,15 @@ describe('a multiplier of the list', () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)), listEvent(apple({ multiplier: 2 })))
     expect(await publish(listEvent(apple()), listEvent(apple({ multiplier: 2 })))).toEqual([])
-    expect(await publish(transactionEvent([transfer(positionAt(12, 0), 1n)]))).toEqual([
-      'preconfirmed 12/0 1 x 2 = 0.00000002',
-    ])
+    expect(await publish(transactionEvent([transfer(positionAt(12, 0), 1n)]))).toEqual(['preconfirmed 12/0 1 x 2 = 0.00000002'])
   })
 
   it('that contradicts the logs is published and holds from then on', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent(splitLogs(11, 1)))
     expect(await publish(listEvent(apple({ multiplier: 3 })))).toEqual(['effective 2 to 3 by list'])
-    expect(await publish(transactionEvent([transfer(positionAt(11, 5), 1n)]))).toEqual([
-      'preconfirmed 11/5 1 x 3 = 0.00000003',
-    ])
-    expect(await publish(transactionEvent([transfer(positionAt(11, 0), 1n)]))).toEqual([
-      'preconfirmed 11/0 1 x 1 = 0.00000001',
-    ])
+    expect(await publish(transactionEvent([transfer(positionAt(11, 5), 1n)]))).toEqual(['preconfirmed 11/5 1 x 3 = 0.00000003'])
+    expect(await publish(transactionEvent([transfer(positionAt(11, 0), 1n)]))).toEqual(['preconfirmed 11/0 1 x 1 = 0.00000001'])
   })
 
   it('that includes a second change early is corrected by the log of the first', async () => {
@@ -300,9 +272,6 @@ describe('a multiplier of the list', () => {
     await publish(headEvent(9), sealedEventOfLogs(9, []), transactionEvent([moved]))
     const again = await openReducer(openedTape.tape)
     const batch = [listEvent(apple({ multiplier: 4 })), sealedEventOfLogs(10, [moved])]
-    expect((await again.publish(...batch)).map(summarise)).toEqual([
-      'effective 1 to 4 by list',
-      'seal 10/0 as transfer',
-    ])
+    expect((await again.publish(...batch)).map(summarise)).toEqual(['effective 1 to 4 by list', 'seal 10/0 as transfer'])
   })
 })

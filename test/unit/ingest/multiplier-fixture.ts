@@ -41,10 +41,7 @@ export const summarise = ({ update, text }: Entry): string => {
 const shortKey = (key: string): string => key.replace(/-0x[0-9a-f]+-/, '/')
 
 /** A reducer with a token of multiplier 1, listed once subscribed. Summarises what it publishes. */
-export const openListed = async (
-  source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs',
-  subscribed = [subscribedEvent],
-) => {
+export const openListed = async (source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs', subscribed = [subscribedEvent]) => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
   const fixture = await openReducer(openedTape.tape)

@@ -5,23 +5,8 @@ import { Update } from '../../../src/protocol/updates.ts'
 import { Directory } from '../../../src/tokens/directory.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
-import {
-  listEvent,
-  openReducer,
-  sealedEventOfLogs,
-  statusEvent,
-  subscribedEvent,
-  transactionEvent,
-} from './reducer-fixture.ts'
-import {
-  extraMetadataUpdated,
-  nameUpdated,
-  paused,
-  supplyCapUpdated,
-  symbolUpdated,
-  transfer,
-  unpaused,
-} from './token-logs.ts'
+import { listEvent, openReducer, sealedEventOfLogs, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
+import { extraMetadataUpdated, nameUpdated, paused, supplyCapUpdated, symbolUpdated, transfer, unpaused } from './token-logs.ts'
 
 const address = APPLE as Hex
 const at = (block: number, index = 0) => ({ block, index })
@@ -49,8 +34,7 @@ describe('a token that changes its symbol on chain', () => {
       { type: 'transfer', symbol: 'APPc', address },
     ])
     const directory = new Directory(reducer.tokens.values())
-    for (const name of ['APPc', 'aaplc', 'AAPL'])
-      expect(directory.find(name)).toMatchObject({ kind: 'found', token: { address } })
+    for (const name of ['APPc', 'aaplc', 'AAPL']) expect(directory.find(name)).toMatchObject({ kind: 'found', token: { address } })
   })
 
   it('is not published again by the list, and an old list does not revert it', async () => {
@@ -91,10 +75,7 @@ describe('a token that changes its symbol on chain', () => {
 describe('a record change from a log', () => {
   it('is merged with other changes and reverted alone', async () => {
     const { publish, reducer } = await openListed()
-    await publish(
-      transactionEvent([nameUpdated(at(5), 'Apple Inc')]),
-      transactionEvent([supplyCapUpdated(at(6), 10n, 20n)]),
-    )
+    await publish(transactionEvent([nameUpdated(at(5), 'Apple Inc')]), transactionEvent([supplyCapUpdated(at(6), 10n, 20n)]))
     await publish(
       transactionEvent([extraMetadataUpdated(at(7), 'site', 'a')]),
       transactionEvent([extraMetadataUpdated(at(8), 'desk', 'b')]),
@@ -122,9 +103,7 @@ describe('a record change from a log', () => {
   it('accepts any entry name', async () => {
     const { publish, openedTape } = await openListed()
     const [update] = await publish(transactionEvent([extraMetadataUpdated(at(5), '__proto__', 'a')]))
-    expect(update?.type === 'token' && Object.entries(update.token.extra_metadata as object)).toEqual([
-      ['__proto__', 'a'],
-    ])
+    expect(update?.type === 'token' && Object.entries(update.token.extra_metadata as object)).toEqual([['__proto__', 'a']])
     const again = await openReducer(openedTape.tape)
     expect(await again.publish(listEvent(apple()))).toEqual([])
   })
@@ -150,9 +129,7 @@ describe('a pause', () => {
   it('is retracted with the features that are still paused', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]), transactionEvent([paused(at(6), [1])]))
-    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
-      { type: 'retract', of: 'pause', now: { paused: ['MINT'] } },
-    ])
+    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([{ type: 'retract', of: 'pause', now: { paused: ['MINT'] } }])
   })
 
   it('is published once, whether the list repeats it or lags behind', async () => {

@@ -87,21 +87,11 @@ export const sealedEventOfLogs = (
     cursor = number,
   }: SealedEventOptions = {},
 ): Extract<ChainEvent, { type: 'sealed' }> => {
-  const block: SealedBlock = {
-    number,
-    hash,
-    timestamp,
-    logs: logs.map((log) => ({ ...log, blockHash: hash })),
-    addresses,
-    via,
-  }
+  const block: SealedBlock = { number, hash, timestamp, logs: logs.map((log) => ({ ...log, blockHash: hash })), addresses, via }
   return { type: 'sealed', blocks: [block], newest, cursor: { number: cursor, hash: cursor === number ? hash : null } }
 }
 
-export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
-  type: 'list',
-  tokens: parsedList(...records),
-})
+export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({ type: 'list', tokens: parsedList(...records) })
 export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }
 export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({
   type: 'status',
@@ -141,6 +131,4 @@ export const readUpdates = async (tape: SearchableTape): Promise<readonly Update
 
 /** The published keys in order, each as often as it was published. */
 export const publishedKeys = async (tape: SearchableTape): Promise<readonly string[]> =>
-  (await readUpdates(tape)).flatMap((update) =>
-    'key' in update && 'stage' in update && update.key ? [update.key] : [],
-  )
+  (await readUpdates(tape)).flatMap((update) => ('key' in update && 'stage' in update && update.key ? [update.key] : []))

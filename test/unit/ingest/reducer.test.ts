@@ -166,10 +166,7 @@ describe('a restart of the reducer', () => {
     const again = await openReducer(await openedTape.crash())
     expect(again.reducer.tokens).toEqual(tokens)
     expect(
-      await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, {
-        type: 'list',
-        tokens: null,
-      }),
+      await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, { type: 'list', tokens: null }),
     ).toEqual([])
   })
 

@@ -38,9 +38,7 @@ describe('a scheduled split', () => {
     expect(await publish(how === 'head' ? headEvent(19) : sealedEventOfLogs(10, [schedule]))).toEqual(
       how === 'head' ? [] : ['seal 10/0 as multiplier'],
     )
-    expect(await publish(how === 'head' ? headEvent(20) : sealedEventOfLogs(20, []))).toEqual([
-      'effective 1 to 2 by clock',
-    ])
+    expect(await publish(how === 'head' ? headEvent(20) : sealedEventOfLogs(20, []))).toEqual(['effective 1 to 2 by clock'])
   })
 
   it('takes effect for a token that is not listed yet, if a published log scheduled it', async () => {
@@ -98,9 +96,9 @@ describe('a scheduled split', () => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([schedule]), headEvent(20))
     const again = await openReducer(openedTape.tape)
-    expect(
-      (await again.publish(headEvent(21), transactionEvent([transfer(positionAt(22, 0), 1n)]))).map(summarise),
-    ).toEqual(['preconfirmed 22/0 1 x 2 = 0.00000002'])
+    expect((await again.publish(headEvent(21), transactionEvent([transfer(positionAt(22, 0), 1n)]))).map(summarise)).toEqual([
+      'preconfirmed 22/0 1 x 2 = 0.00000002',
+    ])
   })
 
   it('does not take effect if it is cancelled', async () => {
@@ -122,9 +120,7 @@ describe('a scheduled split', () => {
       sealedEventOfLogs(15, [uiMultiplierUpdateCancelled(positionAt(15, 0), '2', soon)], { newest: 15 }),
     )
     const cancelled = ['cancelled 1 to 2 by log late', 'seal 15/0 as multiplier']
-    expect(lines.map(summarise)).toEqual(
-      by === 'head' ? cancelled : ['preconfirmed 41/0 1 x 1 = 0.00000001', ...cancelled],
-    )
+    expect(lines.map(summarise)).toEqual(by === 'head' ? cancelled : ['preconfirmed 41/0 1 x 1 = 0.00000001', ...cancelled])
     expect((await again.publish(sealedEventOfLogs(40, []), headEvent(41))).map(summarise)).toEqual([])
   })
 
@@ -146,10 +142,7 @@ describe('a scheduled split', () => {
 
   it('found after its time is published, takes effect and amends later movements', async () => {
     const { publish } = await openListed()
-    await publish(
-      transactionEvent([transfer(positionAt(19, 0), 1n)]),
-      transactionEvent([transfer(positionAt(20, 0), 1n)]),
-    )
+    await publish(transactionEvent([transfer(positionAt(19, 0), 1n)]), transactionEvent([transfer(positionAt(20, 0), 1n)]))
     expect(await publish(sealedEventOfLogs(10, [schedule], { newest: 18, cursor: 18 }))).toEqual([
       'scheduled 1 to 2 by log late',
       'seal 10/0 as multiplier',
@@ -167,13 +160,12 @@ describe('a scheduled split', () => {
       sealedEventOfLogs(19, [withoutTimestamp]),
       headEvent(20),
     )
+    expect(await publish(sealedEventOfLogs(24, [uiMultiplierUpdated(positionAt(24, 0), '2', '4', timestampOf(24))]))).toEqual([
+      'effective 2 to 4 by log late',
+      'seal 24/0 as multiplier',
+    ])
     expect(
-      await publish(sealedEventOfLogs(24, [uiMultiplierUpdated(positionAt(24, 0), '2', '4', timestampOf(24))])),
-    ).toEqual(['effective 2 to 4 by log late', 'seal 24/0 as multiplier'])
-    expect(
-      await publish(
-        sealedEventOfLogs(10, [uiMultiplierUpdated(positionAt(10, 0), '3', '2', soon)], { newest: 24, cursor: 10 }),
-      ),
+      await publish(sealedEventOfLogs(10, [uiMultiplierUpdated(positionAt(10, 0), '3', '2', soon)], { newest: 24, cursor: 10 })),
     ).toEqual(['amend 10/0 from:  sealed', 'seal 10/0 as multiplier', 'amend 19/0 multiplier,shares: 3 sealed'])
     const [last] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
     expect(last).toMatchObject({ update: { block: { number: 19, timestamp: isoTime(timestampOf(19)) } } })
@@ -213,9 +205,9 @@ describe('a scheduled split', () => {
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     const moved = transfer(positionAt(19, 0), 1n)
     await publish(transactionEvent([withoutTimestamp(moved)]), sealedEventOfLogs(19, [moved]), headEvent(20))
-    expect(
-      await publish(transactionEvent([uiMultiplierUpdated(positionAt(25, 0), '2', '4', timestampOf(25))])),
-    ).toEqual(['effective 2 to 4 by log'])
+    expect(await publish(transactionEvent([uiMultiplierUpdated(positionAt(25, 0), '2', '4', timestampOf(25))]))).toEqual([
+      'effective 2 to 4 by log',
+    ])
   })
 
   it('is published as effective before later movements if a later change came first', async () => {
@@ -252,10 +244,7 @@ describe('a scheduled split', () => {
   it('is published as effective before the block that proves that nothing cancelled it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
-    const early = {
-      ...uiMultiplierUpdated(positionAt(20, 0), '1', '3', timestampOf(19)),
-      blockTimestamp: timestampOf(19),
-    }
+    const early = { ...uiMultiplierUpdated(positionAt(20, 0), '1', '3', timestampOf(19)), blockTimestamp: timestampOf(19) }
     await publish(transactionEvent([early]))
     expect(await publish(sealedEventOfLogs(20, [transfer(positionAt(20, 1), 1n)]))).toEqual([
       'effective 1 to 2 by clock',

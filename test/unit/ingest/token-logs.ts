@@ -38,27 +38,19 @@ export const transfer = (location: LogLocation, raw: bigint, parties: { from?: H
 export const memo = (location: LogLocation, text: Hex): Log =>
   encodeLog(location, 'event Memo(address indexed caller, bytes32 indexed memo)', { caller: alice, memo: text })
 export const seizedLog = (location: LogLocation, raw: bigint): Log =>
-  encodeLog(
-    location,
-    'event Seized(address indexed caller, address indexed from, address indexed to, uint256 amount)',
-    {
-      caller: bob,
-      from: alice,
-      to: bob,
-      amount: raw,
-    },
-  )
+  encodeLog(location, 'event Seized(address indexed caller, address indexed from, address indexed to, uint256 amount)', {
+    caller: bob,
+    from: alice,
+    to: bob,
+    amount: raw,
+  })
 /** `effectiveAt` in seconds. */
 export const uiMultiplierUpdated = (location: LogLocation, from: string, to: string, effectiveAt: number): Log =>
-  encodeLog(
-    location,
-    'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)',
-    {
-      oldMultiplier: wad(from),
-      newMultiplier: wad(to),
-      effectiveAtTimestamp: BigInt(effectiveAt),
-    },
-  )
+  encodeLog(location, 'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)', {
+    oldMultiplier: wad(from),
+    newMultiplier: wad(to),
+    effectiveAtTimestamp: BigInt(effectiveAt),
+  })
 export const multiplierUpdated = (location: LogLocation, to: string): Log =>
   encodeLog(location, 'event MultiplierUpdated(uint256 multiplier)', { multiplier: wad(to) })
 export const uiMultiplierUpdateCancelled = (location: LogLocation, to: string, effectiveAt: number): Log =>
@@ -80,10 +72,7 @@ export const announcement = (location: LogLocation, id: string, description = 'a
 export const endAnnouncement = (location: LogLocation, id: string): Log =>
   encodeLog(location, 'event EndAnnouncement(string id)', { id })
 export const symbolUpdated = (location: LogLocation, symbol: string): Log =>
-  encodeLog(location, 'event SymbolUpdated(address indexed updater, string newSymbol)', {
-    updater: bob,
-    newSymbol: symbol,
-  })
+  encodeLog(location, 'event SymbolUpdated(address indexed updater, string newSymbol)', { updater: bob, newSymbol: symbol })
 export const nameUpdated = (location: LogLocation, name: string): Log =>
   encodeLog(location, 'event NameUpdated(address indexed updater, string newName)', { updater: bob, newName: name })
 export const supplyCapUpdated = (location: LogLocation, from: bigint, to: bigint): Log =>

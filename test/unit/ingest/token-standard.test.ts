@@ -42,14 +42,7 @@ const expectedUpdates: Readonly<Record<string, object>> = {
     paused: ['TRANSFER', 'MINT'],
     source: 'log',
   },
-  Unpaused: {
-    type: 'pause',
-    change: 'unpaused',
-    features: ['UNKNOWN_255'],
-    feature_ids: [255],
-    paused: [],
-    source: 'log',
-  },
+  Unpaused: { type: 'pause', change: 'unpaused', features: ['UNKNOWN_255'], feature_ids: [255], paused: [], source: 'log' },
   MultiplierUpdated: { type: 'multiplier', phase: 'effective', from: '1', to: '2', source: 'log' },
   UIMultiplierUpdated: {
     type: 'multiplier',
@@ -69,13 +62,7 @@ const expectedUpdates: Readonly<Record<string, object>> = {
   },
   Announcement: { type: 'action', action_id: 'spt-001', description: '2-1 split', uri: '', keys: [], late: true },
   ExtraMetadataUpdated: { type: 'token', change: 'changed', changed: ['extra_metadata'], before: {}, source: 'log' },
-  NameUpdated: {
-    type: 'token',
-    changed: ['name'],
-    token: { name: 'Äpfel <b>🍏' },
-    before: { name: 'Apple' },
-    source: 'log',
-  },
+  NameUpdated: { type: 'token', changed: ['name'], token: { name: 'Äpfel <b>🍏' }, before: { name: 'Apple' }, source: 'log' },
   SymbolUpdated: { type: 'token', changed: ['symbol'], before: { symbol: 'AAPLc' }, source: 'log' },
   ContractURIUpdated: { type: 'token', changed: ['contract_uri'], before: {}, source: 'log' },
   SupplyCapUpdated: { type: 'token', changed: ['supply_cap'], source: 'log' },
@@ -93,41 +80,24 @@ const openListed = async () => {
     })
   return { ...fixture, publish }
 }
-const logOf = (name: Hex, indexed: readonly Hex[], data: Hex): Log => ({
-  ...logAt(location),
-  topics: [name, ...indexed],
-  data,
-})
+const logOf = (name: Hex, indexed: readonly Hex[], data: Hex): Log => ({ ...logAt(location), topics: [name, ...indexed], data })
 
 describe('an event of the token standard', () => {
-  it.each(decodedEvents.filter(([event]) => event !== 'AnswerUpdated'))(
-    'is published: %s',
-    async (event, name, indexed, data) => {
-      const { publish } = await openListed()
-      const log = logOf(name, indexed, data)
-      const expected = expectedUpdates[event]
-      if (event === 'Announcement') {
-        // Without its end it waits for its block.
-        expect(await publish(transactionEvent([log]))).toEqual([])
-        expect((await publish(sealedEventOfLogs(0, [log])))[0]).toMatchObject({
-          ...expected,
-          key: expectedFact.key,
-          stage: 'sealed',
-        })
-        return
-      }
-      const [update, ...more] = await publish(transactionEvent([log]))
-      expect(more).toEqual([])
-      expect(update).toMatchObject({
-        symbol: 'AAPLc',
-        address: APPLE,
-        ...expectedFact,
-        ...expectedPosition,
-        ...expected,
-      })
-      if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
-    },
-  )
+  it.each(decodedEvents.filter(([event]) => event !== 'AnswerUpdated'))('is published: %s', async (event, name, indexed, data) => {
+    const { publish } = await openListed()
+    const log = logOf(name, indexed, data)
+    const expected = expectedUpdates[event]
+    if (event === 'Announcement') {
+      // Without its end it waits for its block.
+      expect(await publish(transactionEvent([log]))).toEqual([])
+      expect((await publish(sealedEventOfLogs(0, [log])))[0]).toMatchObject({ ...expected, key: expectedFact.key, stage: 'sealed' })
+      return
+    }
+    const [update, ...more] = await publish(transactionEvent([log]))
+    expect(more).toEqual([])
+    expect(update).toMatchObject({ symbol: 'AAPLc', address: APPLE, ...expectedFact, ...expectedPosition, ...expected })
+    if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
+  })
 
   it.each(undecodedEvents)('without a meaning here is published as a raw log: %s', async (_, name, indexed, data) => {
     const { publish } = await openListed()
@@ -140,8 +110,6 @@ describe('an event of the token standard', () => {
   it('that is unknown is published as a raw log', async () => {
     const { publish } = await openListed()
     const log = logOf(memo, [], '0x')
-    expect(await publish(transactionEvent([log]))).toMatchObject([
-      { type: 'log', topics: [memo], data: '0x', ...expectedFact },
-    ])
+    expect(await publish(transactionEvent([log]))).toMatchObject([{ type: 'log', topics: [memo], data: '0x', ...expectedFact }])
   })
 })

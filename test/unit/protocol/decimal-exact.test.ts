@@ -30,18 +30,10 @@ const wholes = fc
   .map(([bits, shift]) => bits >> BigInt(shift))
 const raws = fc.oneof(wholes, fc.constantFrom(0n, 1n, MAX_UINT256, MAX_UINT256 - 1n, 10n ** 77n, 10n ** 77n - 1n))
 const decimals = fc.integer({ min: 0, max: MAX_DECIMALS })
-const multipliers = fc.oneof(
-  wholes,
-  fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MAX_UINT256),
-)
+const multipliers = fc.oneof(wholes, fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MAX_UINT256))
 /** JSON numbers with many digits, a fraction, an exponent, both or neither. */
 const prices = fc
-  .tuple(
-    wholes,
-    fc.integer({ min: 0, max: 90 }),
-    fc.integer({ min: -60, max: 60 }),
-    fc.constantFrom('', 'e', 'E', 'e+'),
-  )
+  .tuple(wholes, fc.integer({ min: 0, max: 90 }), fc.integer({ min: -60, max: 60 }), fc.constantFrom('', 'e', 'E', 'e+'))
   .map(([units, fraction, power, sign]) => {
     const digits = units.toString().padStart(fraction + 1, '0')
     const mantissa = fraction === 0 ? digits : `${digits.slice(0, -fraction)}.${digits.slice(-fraction)}`

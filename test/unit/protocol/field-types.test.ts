@@ -5,8 +5,7 @@ import { Update } from '../../../src/protocol/updates.ts'
 
 type JsonSchema = { readonly [keyword: string]: unknown }
 
-const isSchema = (given: unknown): given is JsonSchema =>
-  typeof given === 'object' && given !== null && !Array.isArray(given)
+const isSchema = (given: unknown): given is JsonSchema => typeof given === 'object' && given !== null && !Array.isArray(given)
 
 /** The JSON types that a schema allows, without null. An array's type names the type of its items. */
 function typesOf(schema: JsonSchema): readonly string[] {
@@ -33,9 +32,7 @@ function walkFields(schema: JsonSchema, found: (name: string, types: readonly st
 }
 
 /** Each field name that has several JSON types, with where it has which. */
-function conflictsIn(
-  schemas: readonly z.ZodObject<{ type: z.ZodLiteral<string> }>[],
-): Readonly<Record<string, string[]>> {
+function conflictsIn(schemas: readonly z.ZodObject<{ type: z.ZodLiteral<string> }>[]): Readonly<Record<string, string[]>> {
   const places = new Map<string, Map<string, string[]>>()
   for (const schema of schemas) {
     const [message] = schema.shape.type.values
@@ -63,11 +60,7 @@ describe('the JSON type of a field name', () => {
     ['a list instead of a scalar', z.object({ type: z.literal('extra'), raw: z.array(z.int()) }), 'raw'],
     ['a list of other items', z.object({ type: z.literal('extra'), keys: z.array(z.int()) }), 'keys'],
     ['an object instead of a position', z.object({ type: z.literal('extra'), was: z.object({}).nullable() }), 'was'],
-    [
-      'another type in depth',
-      z.object({ type: z.literal('extra'), list: z.array(z.object({ block: z.int() })) }),
-      'block',
-    ],
+    ['another type in depth', z.object({ type: z.literal('extra'), list: z.array(z.object({ block: z.int() })) }), 'block'],
     ['two types in one place', z.object({ type: z.literal('extra'), other: z.union([z.int(), z.string()]) }), 'other'],
     ['no type', z.object({ type: z.literal('extra'), other: z.unknown() }).extend({ late: z.unknown() }), 'late'],
   ])('is reported where a message gives a name %s', (_, extra, name) => {

@@ -71,8 +71,6 @@ describe('the messages of a connection', () => {
   it('include a snapshot with a scheduled multiplier and unknown values', () => {
     const scheduled = { to: '2', effective_at: '2026-11-23T14:30:00.000Z' }
     const supply = { tokens: null, shares: null }
-    expect(isNotice({ ...example('snapshot'), scheduled, multiplier: null, multiplier_source: null, supply })).toBe(
-      true,
-    )
+    expect(isNotice({ ...example('snapshot'), scheduled, multiplier: null, multiplier_source: null, supply })).toBe(true)
   })
 })

@@ -5,9 +5,7 @@ import { formatKey } from '../../../src/protocol/key.ts'
 import { formatPosition, parsePosition, resumeAfter } from '../../../src/protocol/position.ts'
 
 const characters = [...'0123456789abcdefghijklmnopqrstuvwxyz']
-const epochs = fc
-  .array(fc.constantFrom(...characters), { minLength: 1, maxLength: 32 })
-  .map((letters) => letters.join(''))
+const epochs = fc.array(fc.constantFrom(...characters), { minLength: 1, maxLength: 32 }).map((letters) => letters.join(''))
 const numbers = fc.maxSafeNat()
 
 describe('a position', () => {
@@ -80,19 +78,13 @@ describe('a position', () => {
 
   it('with one wrong character is another position or none', () => {
     fc.assert(
-      fc.property(
-        epochs,
-        numbers,
-        fc.nat(),
-        fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
-        (epoch, seq, at, wrong) => {
-          const text = formatPosition(epoch, seq)
-          const index = at % text.length
-          const corrupted = text.slice(0, index) + wrong + text.slice(index + 1)
-          const read = parsePosition(corrupted)
-          if (corrupted !== text) expect(read).not.toEqual({ epoch, seq, n: null })
-        },
-      ),
+      fc.property(epochs, numbers, fc.nat(), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), (epoch, seq, at, wrong) => {
+        const text = formatPosition(epoch, seq)
+        const index = at % text.length
+        const corrupted = text.slice(0, index) + wrong + text.slice(index + 1)
+        const read = parsePosition(corrupted)
+        if (corrupted !== text) expect(read).not.toEqual({ epoch, seq, n: null })
+      }),
     )
   })
 })

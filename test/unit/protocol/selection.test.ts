@@ -127,9 +127,7 @@ describe('a query', () => {
 
   it('of any text is either parsed or refused in one line', () => {
     const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'heartbeat']
-    const pairs = fc.array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary', maxLength: 12 })), {
-      maxLength: 3,
-    })
+    const pairs = fc.array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary', maxLength: 12 })), { maxLength: 3 })
     fc.assert(
       fc.property(pairs, (given) => {
         try {
@@ -247,11 +245,7 @@ describe('Last-Event-ID', () => {
 
   it('longer than 256 bytes counts as unreadable and is cut to 256', () => {
     const long = `k3f9a1.1${'.1'.repeat(POSITION_BOUND_BYTES)}`
-    expect(startPointFromLastEventId(long)).toEqual({
-      from: 'position',
-      text: long.slice(0, POSITION_BOUND_BYTES),
-      position: null,
-    })
+    expect(startPointFromLastEventId(long)).toEqual({ from: 'position', text: long.slice(0, POSITION_BOUND_BYTES), position: null })
   })
 
   it('never throws, and is a position only in its own characters', () => {
@@ -306,13 +300,7 @@ describe('the options of a selection', () => {
   })
 
   it('are the same from a query and from a message', () => {
-    const fromMessage = patchOf({
-      types: ['nav', 'transfer'],
-      stage: 'sealed',
-      min_value: '10',
-      min_shares: '0.5',
-      party,
-    })
+    const fromMessage = patchOf({ types: ['nav', 'transfer'], stage: 'sealed', min_value: '10', min_shares: '0.5', party })
     const fromQuery = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
     expect(patchOptions(defaultSelectionOptions, fromQuery)).toEqual(patchOptions(defaultSelectionOptions, fromMessage))
   })

@@ -146,9 +146,7 @@ describe('the index', () => {
     const dir = createOwnFolder()
     await openSqliteTape({ ...unboundedOptions, dir }).close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec(
-      "CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head' BEGIN SELECT RAISE(ABORT, 'full'); END",
-    )
+    database.exec("CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head' BEGIN SELECT RAISE(ABORT, 'full'); END")
     database.close()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     await expect(tape.append([pause({ at, nth: 4 })], new Notes().set(head, 1))).rejects.toThrow(TapeError)

@@ -207,10 +207,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       await tape.append([transfer({ at })])
       const received: number[] = []
       const stop = tape.follow((batch) => received.push(...seqs(batch)))
-      const entries = [
-        ...(await tape.append([transfer({ at })])),
-        ...(await tape.append([transfer({ at }), transfer({ at })])),
-      ]
+      const entries = [...(await tape.append([transfer({ at })])), ...(await tape.append([transfer({ at }), transfer({ at })]))]
       stop()
       await tape.append([transfer({ at })])
       expect(received).toEqual(seqs(entries))
@@ -310,15 +307,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
           const filter = { tokens: tokens && new Set(tokens), types: new Set(types) }
           const expected = entries.filter(
             ({ seq, update: { type, address } }) =>
-              seq > after &&
-              seq < before &&
-              types.includes(type) &&
-              (!tokens || address === null || tokens.includes(address)),
+              seq > after && seq < before && types.includes(type) && (!tokens || address === null || tokens.includes(address)),
           )
           const { found } = await readAll(tape, filter, { after, before, order, limit: Math.max(limit, 50) })
           expect(seqs(found)).toEqual(seqs(order === 'asc' ? expected : expected.toReversed()))
-          const [first] = (await readAll(tape, filter, { after, before: Math.min(before, after + 20), order, limit }))
-            .found
+          const [first] = (await readAll(tape, filter, { after, before: Math.min(before, after + 20), order, limit })).found
           const near = expected.filter(({ seq }) => seq < after + 20)
           expect(first).toEqual(order === 'asc' ? near[0] : near.at(-1))
         }),
@@ -348,14 +341,8 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         retract({ at, nth: 4 }),
       ])
       // These keys have no kept publication, so any type may match.
-      const [lostSeal, lostRetract] = await tape.append([
-        seal({ at, nth: 4, types: ['transfer'] }),
-        retract({ at, nth: 9 }),
-      ])
-      await tape.append([
-        transfer({ at, nth: 6, address: tesla }),
-        seal({ at, nth: 6, address: tesla, types: ['transfer'] }),
-      ])
+      const [lostSeal, lostRetract] = await tape.append([seal({ at, nth: 4, types: ['transfer'] }), retract({ at, nth: 9 })])
+      await tape.append([transfer({ at, nth: 6, address: tesla }), seal({ at, nth: 6, address: tesla, types: ['transfer'] })])
       const found = async (type: UpdateType, tokens: readonly Hex[] | null = [apple]) => {
         const filter = { tokens: tokens && new Set(tokens), types: new Set([type]), followersOf: new Set([type]) }
         return (await readAll(tape, filter, { ...whole(tape), order: 'asc' })).found
@@ -401,11 +388,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       for (let nth = 0; nth < 6; nth += 1) {
         await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
       }
-      await tape.append([
-        pause({ at, nth: 1 }),
-        seal({ at, nth: 1, types: ['pause'] }),
-        transfer({ at, address: tesla }),
-      ])
+      await tape.append([pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause'] }), transfer({ at, address: tesla })])
       const estimate = (type: UpdateType, after = 0, countLimit = 10_000) => {
         const types = new Set([type])
         return tape.estimateCount({ tokens: new Set([apple]), types, followersOf: types }, after, countLimit)
@@ -652,13 +635,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     it('evicts only movements, approvals, logs and seals by count, oldest first', async () => {
       const fixture = await open({ bound: 7 })
       const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
-      const entries = await fixture.tape.append([
-        ...spared,
-        transfer({ at }),
-        approval({ at }),
-        otherLog({ at }),
-        seal({ at }),
-      ])
+      const entries = await fixture.tape.append([...spared, transfer({ at }), approval({ at }), otherLog({ at }), seal({ at })])
       expect(await all(fixture.tape)).toEqual(entries)
       expect(fixture.tape.oldest()).toBe(0)
       await fixture.tape.append([navChange({ at })])
@@ -743,9 +720,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
           for (const { end, drafts } of runs) {
             if (end === 'clean') tape = await fixture.reopen()
             if (end === 'unclean') tape = await fixture.crash()
-            appended.push(
-              ...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))),
-            )
+            appended.push(...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))))
           }
           expect(await all(tape)).toEqual(appended)
           const lastIds = new Map<string, string>()

@@ -28,11 +28,7 @@ const positionFields = (nth: number) => ({
 
 const nav = { price: '231.5', updated_at: null, age_s: null, state: 'fresh' as const, bound_s: 93_600 }
 
-const ingest = {
-  source: 'poll' as const,
-  received_at: '2026-11-20T12:00:00.000Z',
-  published_at: '2026-11-20T12:00:00.000Z',
-}
+const ingest = { source: 'poll' as const, received_at: '2026-11-20T12:00:00.000Z', published_at: '2026-11-20T12:00:00.000Z' }
 
 export const transfer = ({ nth = 1, ...about }: DraftFields): DraftOf<'transfer'> => ({
   type: 'transfer',
@@ -97,15 +93,7 @@ export const retract = ({ nth = 1, ...about }: DraftFields): DraftOf<'retract'> 
 
 export const amend = ({ nth = 1, ...about }: DraftFields): DraftOf<'amend'> => {
   const { time: _, ...update } = transfer({ nth, ...about })
-  return {
-    type: 'amend',
-    ...commonFields(about),
-    key: update.key,
-    of: 'transfer',
-    was: 'k.1',
-    changed: ['memo'],
-    update,
-  }
+  return { type: 'amend', ...commonFields(about), key: update.key, of: 'transfer', was: 'k.1', changed: ['memo'], update }
 }
 
 /** A corporate action, which eviction by count spares. */

@@ -33,22 +33,12 @@ describe('the directory', () => {
     expect(symbolOf(directory, selector)).toBe(symbol)
   })
 
-  it.each([
-    '',
-    ' ',
-    'c',
-    '0x',
-    '0x12',
-    'isin:',
-    'isin:undefined',
-    'isin:null',
-    'US0378331005',
-    '*',
-    '__proto__',
-    'constructor',
-  ])('finds nothing by %j', (selector) => {
-    expect(directory.find(selector).kind).toBe('unknown')
-  })
+  it.each(['', ' ', 'c', '0x', '0x12', 'isin:', 'isin:undefined', 'isin:null', 'US0378331005', '*', '__proto__', 'constructor'])(
+    'finds nothing by %j',
+    (selector) => {
+      expect(directory.find(selector).kind).toBe('unknown')
+    },
+  )
 
   it('accepts any selector', () => {
     fc.assert(
@@ -98,10 +88,7 @@ describe('two tokens', () => {
   it('or more with the same symbol are suggested by address, up to a bound', () => {
     const crowd = (size: number) => Array.from({ length: size }, () => tokenWithSymbol('ABCc'))
     const twenty = crowd(20)
-    expect(new Directory(twenty).find('abc')).toEqual({
-      kind: 'ambiguous',
-      suggest: twenty.map(({ address }) => address),
-    })
+    expect(new Directory(twenty).find('abc')).toEqual({ kind: 'ambiguous', suggest: twenty.map(({ address }) => address) })
     expect(new Directory(crowd(1_000)).find('abc')).toMatchObject({ suggest: { length: 100 } })
   })
 
@@ -275,27 +262,17 @@ describe('a symbol of any script', () => {
 })
 
 describe('a selector', () => {
-  it.each([
-    'x'.repeat(10_000),
-    'c'.repeat(10_000),
-    '0x'.repeat(5_000),
-    `isin:${'1'.repeat(10_000)}`,
-    '😀'.repeat(5_000),
-  ])('with thousands of characters is unknown, without suggestions', (selector) => {
-    const directory = new Directory([
-      tokenWithSymbol('x'.repeat(128)),
-      tokenWithSymbol('c'.repeat(128)),
-      tokenOf(apple()),
-    ])
-    expect(directory.find(selector)).toEqual({ kind: 'unknown', suggest: [] })
-  })
+  it.each(['x'.repeat(10_000), 'c'.repeat(10_000), '0x'.repeat(5_000), `isin:${'1'.repeat(10_000)}`, '😀'.repeat(5_000)])(
+    'with thousands of characters is unknown, without suggestions',
+    (selector) => {
+      const directory = new Directory([tokenWithSymbol('x'.repeat(128)), tokenWithSymbol('c'.repeat(128)), tokenOf(apple())])
+      expect(directory.find(selector)).toEqual({ kind: 'unknown', suggest: [] })
+    },
+  )
 
   it('finds nothing if it is empty, not even the symbol c', () => {
     for (const selector of ['', ' ']) {
-      expect(new Directory([tokenWithSymbol('c'), tokenWithSymbol('A')]).find(selector)).toEqual({
-        kind: 'unknown',
-        suggest: [],
-      })
+      expect(new Directory([tokenWithSymbol('c'), tokenWithSymbol('A')]).find(selector)).toEqual({ kind: 'unknown', suggest: [] })
     }
   })
 

@@ -24,8 +24,7 @@ describe('a number beyond the doubles', () => {
   it('is no change after a restart', () => {
     const token = JSON.parse(JSON.stringify(tokenOf(withRawDigits('total_supply', '1e400'))))
     expect(
-      diffFullList(new Map([[token.address, token]]), parsedList(withRawDigits('total_supply', '1e400')), listTime)
-        .drafts,
+      diffFullList(new Map([[token.address, token]]), parsedList(withRawDigits('total_supply', '1e400')), listTime).drafts,
     ).toEqual([])
     const minus = JSON.parse(JSON.stringify(tokenOf(withRawDigits('total_supply', '-0'))))
     expect(

@@ -1,27 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { type Draft, Update } from '../../../src/protocol/updates.ts'
-import {
-  diffFullList,
-  type ListTiming,
-  markListed,
-  refreshNavs,
-  type TokenChanges,
-} from '../../../src/tokens/list-diff.ts'
+import { diffFullList, type ListTiming, markListed, refreshNavs, type TokenChanges } from '../../../src/tokens/list-diff.ts'
 import { featureName } from '../../../src/tokens/messages.ts'
 import { addLogChange } from '../../../src/tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../../../src/tokens/token.ts'
-import {
-  APPLE,
-  apple,
-  listTime,
-  listTimeAfter,
-  NOON,
-  parsedList,
-  type StockRecord,
-  TESLA,
-  tesla,
-} from './stock-records.ts'
+import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -40,8 +24,7 @@ const openTokenTable = () => {
     tokenTable,
     list: (records: readonly (StockRecord | string)[], now: ListTiming = listTime) =>
       applyChange(diffFullList(tokenTable, parsedList(...records), now)),
-    subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) =>
-      applyChange(markListed(tokenTable, addresses, now)),
+    subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) => applyChange(markListed(tokenTable, addresses, now)),
     advance: (now: ListTiming) => applyChange(refreshNavs(tokenTable, now)),
     /** The messages about one list after another. */
     change: (before: StockRecord | string, after: StockRecord | string, now: ListTiming = listTime) => {
@@ -76,13 +59,7 @@ describe('a first list', () => {
         symbol: 'AAPLc',
         address: APPLE,
         time: '2026-11-20T12:00:00.000Z',
-        nav: {
-          price: '324.3014',
-          updated_at: '2026-11-20T11:30:03.000Z',
-          age_s: 1_797,
-          state: 'fresh',
-          bound_s: 93_600,
-        },
+        nav: { price: '324.3014', updated_at: '2026-11-20T11:30:03.000Z', age_s: 1_797, state: 'fresh', bound_s: 93_600 },
         before: null,
         source: 'list',
       },
@@ -201,8 +178,7 @@ describe('a token', () => {
 })
 
 describe('a multiplier of the list', () => {
-  const withMultiplier = (digits: string) =>
-    JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)
+  const withMultiplier = (digits: string) => JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)
 
   it('is published when it changes, with all digits and the old value', () => {
     expect(openTokenTable().change(withMultiplier('1'), withMultiplier('1.000537939576369481'))).toEqual([
@@ -226,9 +202,7 @@ describe('a multiplier of the list', () => {
 
   it.each(['0', '-1', 'null', '"2"'])('is unknown when it becomes %s', (digits) => {
     const { change, tokenTable } = openTokenTable()
-    expect(change(withMultiplier('2'), withMultiplier(digits))).toMatchObject([
-      { type: 'multiplier', from: '2', to: null },
-    ])
+    expect(change(withMultiplier('2'), withMultiplier(digits))).toMatchObject([{ type: 'multiplier', from: '2', to: null }])
     expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: null, multiplierSource: null })
   })
 
@@ -236,15 +210,7 @@ describe('a multiplier of the list', () => {
     const { tokenTable, list, change: listTwice } = openTokenTable()
     listTwice(withMultiplier('1'), withMultiplier('1'))
     const token = tokenTable.get(APPLE)
-    const logFields = {
-      block: 5,
-      logIndex: 1,
-      key: 'a',
-      source: 'log',
-      phase: 'effective',
-      from: '1',
-      to: '4',
-    } as const
+    const logFields = { block: 5, logIndex: 1, key: 'a', source: 'log', phase: 'effective', from: '1', to: '4' } as const
     const change = { ...logFields, effectiveAt: null, timestamp: null, isApplied: false }
     if (token)
       tokenTable.set(
@@ -275,13 +241,7 @@ describe('paused features', () => {
     ])
     expect(list([apple({ paused_features: [1, 9] })])).toMatchObject([
       { type: 'pause', change: 'paused', features: ['MINT'], feature_ids: [1], paused: ['MINT', 'UNKNOWN_9'] },
-      {
-        type: 'pause',
-        change: 'unpaused',
-        features: ['TRANSFER', 'SEIZE'],
-        feature_ids: [0, 3],
-        paused: ['MINT', 'UNKNOWN_9'],
-      },
+      { type: 'pause', change: 'unpaused', features: ['TRANSFER', 'SEIZE'], feature_ids: [0, 3], paused: ['MINT', 'UNKNOWN_9'] },
     ])
     expect(list([apple({ paused_features: undefined })])).toMatchObject([
       { type: 'pause', change: 'unpaused', feature_ids: [1, 9], paused: [] },
@@ -316,9 +276,7 @@ describe('a NAV of the list', () => {
     expect(change(apple(), nav(300, '2026-11-20T11:00:00Z'))).toEqual([])
     expect(tokenTable.get(APPLE)?.navReading.price).toBe('324.3014')
     expect(list([apple()])).toEqual([])
-    expect(list([nav(330, '2026-11-20T11:59:00Z')])).toMatchObject([
-      { nav: { price: '330' }, before: { price: '324.3014' } },
-    ])
+    expect(list([nav(330, '2026-11-20T11:59:00Z')])).toMatchObject([{ nav: { price: '330' }, before: { price: '324.3014' } }])
   })
 
   it('is replaced by an older valid one if it is invalid', () => {

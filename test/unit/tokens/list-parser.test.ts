@@ -39,16 +39,7 @@ describe('a list', () => {
 
   it('skips bad records with a reason, and keeps the others', () => {
     const { tokens, skipped } = parseList(
-      listBody(
-        'null',
-        '7',
-        '[]',
-        '"AAPLc"',
-        '{}',
-        apple(),
-        apple({ symbol: 'again' }),
-        tesla({ contract_address: '0x12' }),
-      ),
+      listBody('null', '7', '[]', '"AAPLc"', '{}', apple(), apple({ symbol: 'again' }), tesla({ contract_address: '0x12' })),
     )
     expect(tokens.map(({ symbol }) => symbol)).toEqual(['AAPLc'])
     expect(skipped).toHaveLength(7)
@@ -179,9 +170,7 @@ describe('a record', () => {
   it.each(['0', '-1', '0.0', '-0', '"1"', 'null', 'true', '[1]', '1e-999', '1e999'])(
     'has an unknown multiplier if it is %s',
     (digits) => {
-      expect(
-        readOne(JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)).multiplier,
-      ).toBeNull()
+      expect(readOne(JSON.stringify(apple({ multiplier: 'placeholder' })).replace('"placeholder"', digits)).multiplier).toBeNull()
     },
   )
 

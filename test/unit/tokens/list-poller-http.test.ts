@@ -75,16 +75,13 @@ const openListPoller = async (random = 0.5) => {
 const addressesOf = (reading: PolledList | null) => reading?.tokens.map(({ address }) => address)
 
 describe('a list with an entity tag', () => {
-  it.each(['"v1"', 'W/"v1"', '""', 'W/"a,b"', `"${'x'.repeat(1_022)}"`])(
-    'is requested with its unchanged tag: %s',
-    async (tag) => {
-      const { next, tag: sent } = await openListPoller()
-      await next(tagged(tag))
-      expect(sent()).toBeUndefined()
-      expect(addressesOf(await next(unchanged))).toEqual([APPLE, TESLA])
-      expect(sent()).toBe(tag)
-    },
-  )
+  it.each(['"v1"', 'W/"v1"', '""', 'W/"a,b"', `"${'x'.repeat(1_022)}"`])('is requested with its unchanged tag: %s', async (tag) => {
+    const { next, tag: sent } = await openListPoller()
+    await next(tagged(tag))
+    expect(sent()).toBeUndefined()
+    expect(addressesOf(await next(unchanged))).toEqual([APPLE, TESLA])
+    expect(sent()).toBe(tag)
+  })
 
   it.each(['*', 'v1', '"v1', 'w/"v1"', '"a" "b"', `"${'x'.repeat(1_023)}"`])(
     'is requested without the tag if that is invalid or could match every list: %s',
@@ -189,12 +186,7 @@ describe('an upstream that sends Retry-After', () => {
     ['an endless number', 429, { 'retry-after': '9'.repeat(400) }, 300_000],
     ['a far date', 503, { date, 'retry-after': 'Fri, 20 Nov 2099 12:00:00 GMT' }, 300_000],
     ['a past date', 503, { date, 'retry-after': 'Fri, 20 Nov 2026 11:00:00 GMT' }, 15_000],
-    [
-      'a date, without a valid Date header',
-      503,
-      { date: 'now', 'retry-after': 'Fri, 20 Nov 2026 12:02:00 GMT' },
-      15_000,
-    ],
+    ['a date, without a valid Date header', 503, { date: 'now', 'retry-after': 'Fri, 20 Nov 2026 12:02:00 GMT' }, 15_000],
     ['a word', 503, { 'retry-after': 'soon' }, 15_000],
     ['a fraction', 503, { 'retry-after': '60.5' }, 15_000],
     ['a negative number', 503, { 'retry-after': '-60' }, 15_000],

@@ -80,9 +80,7 @@ describe('a multiplier', () => {
 
   it('keeps the exact value of a log where the list rounds it', () => {
     const exact = logChange(5, 1, { from: '1', to: '1.000537939576369481' })
-    expect(
-      currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '1.0005379395763694'))),
-    ).toMatchObject({
+    expect(currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '1.0005379395763694')))).toMatchObject({
       value: '1.000537939576369481',
       source: 'log',
     })
@@ -168,9 +166,7 @@ describe('a schedule', () => {
   })
 
   it('is replaced by another schedule and by an immediate change', () => {
-    const other = markApplied(
-      multiplierFrom('1', schedule, logChange(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })),
-    )
+    const other = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })))
     expect([valueAt(other, 8), valueAt(other, 10)]).toEqual(['1', '4'])
     const once = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { to: '3' })))
     expect([valueAt(once, 7), valueAt(once, 10)]).toEqual(['3', '3'])

@@ -30,13 +30,7 @@ const originRanking = ['pending call', 'pending log', 'sealed call', 'sealed log
 const originOf = ({ sealed, key }: Round) => `${sealed ? 'sealed' : 'pending'} ${key === null ? 'call' : 'log'}`
 const sortKeyOf = (feedRound: Round) => {
   const { phase, round, position } = feedRound
-  return [
-    phase,
-    Number(round),
-    originRanking.indexOf(originOf(feedRound)),
-    position?.block ?? 0,
-    position?.logIndex ?? 0,
-  ]
+  return [phase, Number(round), originRanking.indexOf(originOf(feedRound)), position?.block ?? 0, position?.logIndex ?? 0]
 }
 const byOrder = (a: Round, b: Round) => {
   const [left, right] = [sortKeyOf(a), sortKeyOf(b)]
@@ -57,9 +51,7 @@ export class NaiveNavHistory {
     if (action.kind === 'round') this.#applyRound(action.round)
     if (action.kind === 'remove') this.#removeRounds(({ key }) => action.keys.some((removedKey) => removedKey === key))
     if (action.kind !== 'settle') return
-    this.#removeRounds(
-      ({ position, key }) => position?.block === action.block && action.sealed.every((round) => round.key !== key),
-    )
+    this.#removeRounds(({ position, key }) => position?.block === action.block && action.sealed.every((round) => round.key !== key))
     for (const round of action.sealed) this.#applyRound({ ...round, sealed: true })
   }
 

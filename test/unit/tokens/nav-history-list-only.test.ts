@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type NavReading, navAt } from '../../../src/tokens/nav.ts'
-import {
-  addListReading,
-  currentNav,
-  emptyNavHistory,
-  type NavHistory,
-  navReadingAt,
-} from '../../../src/tokens/nav-history.ts'
+import { addListReading, currentNav, emptyNavHistory, type NavHistory, navReadingAt } from '../../../src/tokens/nav-history.ts'
 import { listTime, listTimeAfter, NOON } from './stock-records.ts'
 
 const MINUTE_MS = 60_000
@@ -20,11 +14,7 @@ const stateOf = (history: NavHistory, { now, staleMs } = listTime) =>
 
 describe('the list without a feed', () => {
   it('has no reading at first', () => {
-    expect(currentNav(emptyNavHistory, listTime)).toEqual({
-      reading: navReading(null, null),
-      source: 'list',
-      missed: false,
-    })
+    expect(currentNav(emptyNavHistory, listTime)).toEqual({ reading: navReading(null, null), source: 'list', missed: false })
     expect(navReadingAt(emptyNavHistory, NOON)).toEqual(navReading(null, null))
   })
 
@@ -40,9 +30,7 @@ describe('the list without a feed', () => {
   })
 
   it('replaces a reading by another of the same time', () => {
-    expect(historyOf(navReading('1', timeAt(-5)), navReading('2', timeAt(-5))).list).toEqual([
-      navReading('2', timeAt(-5)),
-    ])
+    expect(historyOf(navReading('1', timeAt(-5)), navReading('2', timeAt(-5))).list).toEqual([navReading('2', timeAt(-5))])
   })
 
   it.each([

@@ -34,19 +34,9 @@ const keyOf = (block: number, logIndex: number) => `${block}-0xaa-${logIndex}`
 const arbLog = (arbInBlock: fc.Arbitrary<number>): fc.Arbitrary<Round> =>
   fc
     .record({ ...arbNumber, ...arbAnswer, block: arbInBlock, logIndex: arbLogIndex, sealed: fc.boolean() }, plain)
-    .map(({ block, logIndex, ...answer }) => ({
-      ...answer,
-      position: { block, logIndex },
-      key: keyOf(block, logIndex),
-    }))
+    .map(({ block, logIndex, ...answer }) => ({ ...answer, position: { block, logIndex }, key: keyOf(block, logIndex) }))
 const arbCall: fc.Arbitrary<Round> = fc.record(
-  {
-    ...arbNumber,
-    ...arbAnswer,
-    position: fc.constant(null),
-    key: fc.constant(null),
-    sealed: fc.boolean(),
-  },
+  { ...arbNumber, ...arbAnswer, position: fc.constant(null), key: fc.constant(null), sealed: fc.boolean() },
   plain,
 )
 const arbSettledBlock = arbBlock.chain((block) =>
@@ -71,16 +61,10 @@ const arbAction: fc.Arbitrary<NavAction> = fc.oneof(
 /** Long and short, with and without a feed, since the list counts differently beside one. */
 const arbActions = fc
   .tuple(fc.array(arbAction, { minLength: 1, maxLength: 30, size: 'max' }), fc.boolean())
-  .map(([actions, hasFeed]) =>
-    hasFeed ? actions : actions.filter(({ kind }) => kind !== 'round' && kind !== 'settle'),
-  )
+  .map(([actions, hasFeed]) => (hasFeed ? actions : actions.filter(({ kind }) => kind !== 'round' && kind !== 'settle')))
 
 /** Applies the actions to the functions and to the model, and returns the first difference. */
-function firstDisagreement(
-  api: NavHistoryApi,
-  actions: readonly NavAction[],
-  states: Set<string> = new Set(),
-): string | null {
+function firstDisagreement(api: NavHistoryApi, actions: readonly NavAction[], states: Set<string> = new Set()): string | null {
   const model = new NaiveNavHistory()
   let history = api.emptyNavHistory
   for (const action of actions) {
@@ -92,11 +76,9 @@ function firstDisagreement(
     const nav = api.navAt(current.reading, now, STALE_MS)
     if (!isDeepStrictEqual(current, expected)) return `has ${JSON.stringify(current)}, not ${JSON.stringify(expected)}`
     if (nav.state !== navStateOf(expected.reading, now)) return `is ${nav.state}`
-    if (nav.price !== null && !isValidReading({ ...current.reading, price: nav.price }, now))
-      return `publishes ${nav.price}`
+    if (nav.price !== null && !isValidReading({ ...current.reading, price: nav.price }, now)) return `publishes ${nav.price}`
     for (const time of [now - 7 * MINUTE_MS, now - MINUTE_MS, now]) {
-      if (!isDeepStrictEqual(api.navReadingAt(history, time), model.currentAt(time)))
-        return `has another past at ${time}`
+      if (!isDeepStrictEqual(api.navReadingAt(history, time), model.currentAt(time))) return `has another past at ${time}`
     }
     if (!isDeepStrictEqual(JSON.parse(JSON.stringify(history)), history)) return 'does not survive JSON'
     states.add(`${current.source}: ${nav.state}`).add(`missed: ${current.missed}`)
@@ -189,10 +171,7 @@ it.each<[string, Partial<NavHistoryApi>]>([
     'reads past NAVs from the current state',
     { navReadingAt: (history, time) => navHistory.currentNav(history, { now: time, staleMs: STALE_MS }).reading },
   ],
-  [
-    'publishes invalid prices',
-    { navAt: (reading, now, boundMs) => ({ ...navAt(reading, now, boundMs), price: reading.price }) },
-  ],
+  ['publishes invalid prices', { navAt: (reading, now, boundMs) => ({ ...navAt(reading, now, boundMs), price: reading.price }) }],
   [
     'calls future times fresh',
     { navAt: (reading, now, boundMs) => navAt(reading, Math.max(now, reading.updatedAt ?? 0), boundMs) },

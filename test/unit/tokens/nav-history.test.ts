@@ -21,8 +21,7 @@ const navReading = (price: string | null, updatedAt: number | null): NavReading 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
   readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
 const withRounds = (history: NavHistory, ...all: readonly Round[]): NavHistory => all.reduce(addRound, history)
-const stateOf = (history: NavHistory) =>
-  navAt(currentNav(history, listTime).reading, listTime.now, listTime.staleMs).state
+const stateOf = (history: NavHistory) => navAt(currentNav(history, listTime).reading, listTime.now, listTime.staleMs).state
 
 /** A round from a pre-confirmed log. Its price is its number, and rounds are a minute apart. */
 const log = (nth: number, other: Partial<Round> = {}): Round => ({
@@ -43,30 +42,17 @@ describe('a round', () => {
   it('is ordered by phase and number, not by arrival', () => {
     const inOrder = withRounds(emptyNavHistory, log(98), log(99), log(100))
     expect(withRounds(emptyNavHistory, log(100), log(98), log(99))).toEqual(inOrder)
-    expect(currentNav(inOrder, listTime)).toEqual({
-      reading: navReading('100', timeAt(0)),
-      source: 'log',
-      missed: false,
-    })
+    expect(currentNav(inOrder, listTime)).toEqual({ reading: navReading('100', timeAt(0)), source: 'log', missed: false })
   })
 
   it('is ordered by its number, not by the text of the number', () => {
     expect(currentNav(withRounds(emptyNavHistory, log(100), log(99)), listTime).reading.price).toBe('100')
-    const large = withRounds(
-      emptyNavHistory,
-      log(1, { round: '18446744073709551616' }),
-      log(2, { round: '18446744073709551615' }),
-    )
+    const large = withRounds(emptyNavHistory, log(1, { round: '18446744073709551616' }), log(2, { round: '18446744073709551615' }))
     expect(currentNav(large, listTime).reading.price).toBe('1')
   })
 
   it('of a new aggregator is newer, even if that starts at round 1', () => {
-    const history = withRounds(
-      emptyNavHistory,
-      log(100),
-      log(1, { phase: 3, price: '7', updatedAt: timeAt(1) }),
-      log(101),
-    )
+    const history = withRounds(emptyNavHistory, log(100), log(1, { phase: 3, price: '7', updatedAt: timeAt(1) }), log(101))
     expect(currentNav(history, listTime).reading).toEqual(navReading('7', timeAt(1)))
   })
 
@@ -87,15 +73,10 @@ describe('a round', () => {
   })
 
   it('is taken from a sealed log first, then from a call, then from a pre-confirmed log', () => {
-    const [logged, called, sealedLog] = [
-      log(100, { price: '1' }),
-      call(100, { price: '2' }),
-      sealed(100, { price: '3' }),
-    ]
+    const [logged, called, sealedLog] = [log(100, { price: '1' }), call(100, { price: '2' }), sealed(100, { price: '3' })]
     expect(currentNav(withRounds(emptyNavHistory, called, logged), listTime).reading.price).toBe('2')
     expect(
-      currentNav(withRounds(emptyNavHistory, { ...sealedLog, key: '101-0xbb-0' }, called, logged), listTime).reading
-        .price,
+      currentNav(withRounds(emptyNavHistory, { ...sealedLog, key: '101-0xbb-0' }, called, logged), listTime).reading.price,
     ).toBe('3')
   })
 
@@ -132,10 +113,7 @@ describe('a removed round', () => {
   })
 
   it('leaves the last reading of the list if it was the only round', () => {
-    const history = removeRounds(
-      withRounds(historyOf(navReading('99', timeAt(-1)), navReading('0', null)), log(100)),
-      keys(100),
-    )
+    const history = removeRounds(withRounds(historyOf(navReading('99', timeAt(-1)), navReading('0', null)), log(100)), keys(100))
     expect(currentNav(history, listTime)).toEqual({ reading: navReading('0', null), source: 'list', missed: false })
   })
 
@@ -179,29 +157,17 @@ describe('a settled block', () => {
 describe('the list beside a feed', () => {
   it('leaves the same round to the feed', () => {
     const history = withRounds(historyOf(navReading('100.0', timeAt(0))), log(100))
-    expect(currentNav(history, listTime)).toEqual({
-      reading: navReading('100', timeAt(0)),
-      source: 'log',
-      missed: false,
-    })
+    expect(currentNav(history, listTime)).toEqual({ reading: navReading('100', timeAt(0)), source: 'log', missed: false })
   })
 
   it('counts if it is newer, and the feed has missed a round until it publishes one', () => {
     const history = withRounds(historyOf(navReading('100', timeAt(0))), log(99))
-    expect(currentNav(history, listTime)).toEqual({
-      reading: navReading('100', timeAt(0)),
-      source: 'list',
-      missed: true,
-    })
+    expect(currentNav(history, listTime)).toEqual({ reading: navReading('100', timeAt(0)), source: 'list', missed: true })
     expect(currentNav(withRounds(history, log(100)), listTime)).toMatchObject({ source: 'log', missed: false })
   })
 
   it('does not count with the time of an earlier round, even if the newest round has an older time', () => {
-    const history = withRounds(
-      historyOf(navReading('100', timeAt(0))),
-      log(100),
-      log(1, { phase: 3, updatedAt: timeAt(-2) }),
-    )
+    const history = withRounds(historyOf(navReading('100', timeAt(0))), log(100), log(1, { phase: 3, updatedAt: timeAt(-2) }))
     expect(currentNav(history, listTime)).toMatchObject({ source: 'log', missed: false })
   })
 
@@ -218,12 +184,7 @@ describe('the list beside a feed', () => {
 
 describe('the NAV at a past time', () => {
   it('is the newest published by then, independent of its source and arrival', () => {
-    const history = withRounds(
-      historyOf(navReading('94.5', timeAt(-5.5)), navReading('97', timeAt(-3))),
-      log(96),
-      log(95),
-      log(97),
-    )
+    const history = withRounds(historyOf(navReading('94.5', timeAt(-5.5)), navReading('97', timeAt(-3))), log(96), log(95), log(97))
     expect([-9, -5.5, -5, -4, -3.5, -3, 0].map((minutes) => navReadingAt(history, timeAt(minutes)))).toEqual([
       navReading(null, null),
       navReading('94.5', timeAt(-5.5)),

@@ -10,13 +10,7 @@ const navOf = (price: string | null, updatedAt: number | null) => navAt({ price,
 
 describe('a NAV', () => {
   it('is fresh up to its bound and stale beyond it', () => {
-    const fresh = {
-      price: '324.3014',
-      updated_at: '2026-11-19T10:00:00.000Z',
-      age_s: 93_600,
-      state: 'fresh',
-      bound_s: 93_600,
-    }
+    const fresh = { price: '324.3014', updated_at: '2026-11-19T10:00:00.000Z', age_s: 93_600, state: 'fresh', bound_s: 93_600 }
     expect(navOf('324.3014', NOON - BOUND_MS)).toEqual(fresh)
     expect(navOf('324.3014', NOON - BOUND_MS - 1)).toMatchObject({ state: 'stale', price: '324.3014', age_s: 93_600 })
   })
@@ -73,9 +67,7 @@ describe('a NAV', () => {
   })
 
   it('equals another with the same price, time and state, independent of the age', () => {
-    expect(
-      isSameNav(navOf('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS)),
-    ).toBe(true)
+    expect(isSameNav(navOf('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS))).toBe(true)
     expect(isSameNav(navOf('1', NOON), navOf('1', NOON - 1_000))).toBe(false)
     expect(isSameNav(navOf('1', NOON), navOf('2', NOON))).toBe(false)
     const older = navAt({ price: '1', updatedAt: NOON }, NOON + BOUND_MS + 1, BOUND_MS)

@@ -23,14 +23,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 const defaultAnswers = { [UI_MULTIPLIER]: word(1), [EFFECTIVE_AT]: word(0), [PAUSED_FEATURES]: words(0x20, 0) }
 const forbidden = new UpstreamError('forbidden', '-32601 rpc method is not whitelisted', null, true)
-const answerOf = (address: Hex, block = 1_000) => ({
-  type: 'token',
-  address,
-  block,
-  multiplier: 1n,
-  scheduled: null,
-  paused: [],
-})
+const answerOf = (address: Hex, block = 1_000) => ({ type: 'token', address, block, multiplier: 1n, scheduled: null, paused: [] })
 
 /** A poller in virtual time, with scripted contracts. */
 const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly Hex[]; feeds?: readonly Hex[] } = {}) => {

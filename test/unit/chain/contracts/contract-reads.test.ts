@@ -53,11 +53,7 @@ describe('the read of a token', () => {
     ['that takes effect now', NOW, null],
     ['of long ago', 5, null],
   ])('reads a schedule %s', async (_, effectiveAt, scheduled) => {
-    const answers = {
-      [UI_MULTIPLIER]: word(WAD),
-      [EFFECTIVE_AT]: word(effectiveAt),
-      [NEW_UI_MULTIPLIER]: word(2n * WAD),
-    }
+    const answers = { [UI_MULTIPLIER]: word(WAD), [EFFECTIVE_AT]: word(effectiveAt), [NEW_UI_MULTIPLIER]: word(2n * WAD) }
     expect((await read(answers)).result).toEqual({ multiplier: WAD, scheduled, paused: null })
     const unaware = await read(answers, null)
     expect(unaware.result).toEqual({ multiplier: WAD, scheduled, paused: null })
@@ -131,10 +127,7 @@ describe('the read of a feed', () => {
 
   it('splits the proxy round id into phase and round', async () => {
     const data = words(36_893_488_147_419_103_594n, 1, 1, 1, 36_893_488_147_419_103_594n)
-    expect((await read({ ...rounds, [LATEST_ROUND_DATA]: data })).result).toMatchObject({
-      phase: 2,
-      round: { round: 362n },
-    })
+    expect((await read({ ...rounds, [LATEST_ROUND_DATA]: data })).result).toMatchObject({ phase: 2, round: { round: 362n } })
   })
 
   it('accepts a negative answer', async () => {
@@ -150,12 +143,7 @@ describe('the read of a feed', () => {
     ['has no update time', { [LATEST_ROUND_DATA]: roundData(1n, { updatedAt: 0n }) }],
     ['is of another phase', { [LATEST_ROUND_DATA]: roundData(1n, { phase: 3n }) }],
   ])('has no round when that %s', async (_, answers) => {
-    expect((await read({ ...rounds, ...answers })).result).toEqual({
-      aggregator: bob,
-      phase: 2,
-      decimals: 8,
-      round: null,
-    })
+    expect((await read({ ...rounds, ...answers })).result).toEqual({ aggregator: bob, phase: 2, decimals: 8, round: null })
   })
 
   it.each<[string, Record<string, unknown>]>([

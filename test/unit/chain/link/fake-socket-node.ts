@@ -60,8 +60,7 @@ export const openFakeNode = async () => {
       subscriptions += 1
       return { result: `0x${subscriptions}` }
     },
-    methods: () =>
-      node.requests.map(({ method, params }) => (method === 'eth_subscribe' ? `${method} ${params[0]}` : method)),
+    methods: () => node.requests.map(({ method, params }) => (method === 'eth_subscribe' ? `${method} ${params[0]}` : method)),
     send: (message: unknown) => node.socket?.send(typeof message === 'string' ? message : JSON.stringify(message)),
     notify: (subscription: string, result: unknown) =>
       node.send({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } }),
@@ -96,10 +95,7 @@ export const openFakeNode = async () => {
 export const openLink = (
   urls: readonly string[],
   addresses: Observable<readonly Hex[]>,
-  {
-    chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
-    probes = NEVER,
-  }: { chain?: ChainIdentity; probes?: Observable<unknown> } = {},
+  { chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'), probes = NEVER }: { chain?: ChainIdentity; probes?: Observable<unknown> } = {},
 ) => {
   const waiter = new ConditionWaiter()
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)

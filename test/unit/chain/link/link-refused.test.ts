@@ -11,9 +11,7 @@ describe('a link to an unusable node', () => {
     const node = await openFakeNode()
     node.answer = () => ({ result: '0x1' })
     const link = openLink([node.url], addresses)
-    expect((await link.waitForSignal('down')).reason).toBe(
-      `wrong chain: it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`,
-    )
+    expect((await link.waitForSignal('down')).reason).toBe(`wrong chain: it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`)
     expect(node.methods()).toEqual(['eth_chainId'])
   })
 
@@ -59,12 +57,7 @@ describe('a link to a node that refuses requests', () => {
     node.answer = (request) => (request.params[0] === 'pendingLogs' ? { error } : answer(request))
     const link = openLink([node.url], addresses)
     expect(await link.waitForSignal('live')).toEqual({ type: 'live', subscription: 'logs', addresses: [apple] })
-    expect(node.methods()).toEqual([
-      'eth_chainId',
-      'eth_subscribe newHeads',
-      'eth_subscribe pendingLogs',
-      'eth_subscribe logs',
-    ])
+    expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs', 'eth_subscribe logs'])
     node.notify('0x2', sealedLog({ block: 5 }))
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'logs', log: sealedLog({ block: 5 }) })
   })
@@ -73,16 +66,9 @@ describe('a link to a node that refuses requests', () => {
     const node = await openFakeNode()
     const { answer } = node
     node.answer = (request) =>
-      request.params[0] === 'newHeads'
-        ? answer(request)
-        : request.method === 'eth_subscribe'
-          ? { error }
-          : answer(request)
+      request.params[0] === 'newHeads' ? answer(request) : request.method === 'eth_subscribe' ? { error } : answer(request)
     const link = openLink([node.url], addresses)
-    expect(await link.waitForSignal('down')).toMatchObject({
-      reason: expect.stringContaining('logs refused'),
-      isRefused: true,
-    })
+    expect(await link.waitForSignal('down')).toMatchObject({ reason: expect.stringContaining('logs refused'), isRefused: true })
   })
 
   it('uses a node without eth_chainId and newHeads', async () => {

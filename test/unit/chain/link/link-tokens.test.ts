@@ -99,11 +99,7 @@ describe('a subscription that is retried', () => {
       'eth_subscribe logs',
       'eth_unsubscribe 0x2',
     ])
-    expect(link.signalsOfType('live').map((signal) => signal.subscription)).toEqual([
-      'pendingLogs',
-      'pendingLogs',
-      'logs',
-    ])
+    expect(link.signalsOfType('live').map((signal) => signal.subscription)).toEqual(['pendingLogs', 'pendingLogs', 'logs'])
     node.notify('0x3', log(0))
     node.notify('0x4', sealedLog({ block: 5 }))
     await link.waitForSignal('log', 2)
@@ -155,11 +151,7 @@ describe('a subscription that is retried', () => {
     await link.waitForSignal('live')
     node.answer = answer
     probes.next()
-    expect(await link.waitForSignal('live', 2)).toEqual({
-      type: 'live',
-      subscription: 'pendingLogs',
-      addresses: [apple],
-    })
+    expect(await link.waitForSignal('live', 2)).toEqual({ type: 'live', subscription: 'pendingLogs', addresses: [apple] })
     node.notify('0x3', log(0))
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
   })

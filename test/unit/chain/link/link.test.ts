@@ -13,11 +13,7 @@ describe('a link', () => {
   it('checks the chain, then subscribes to heads and to logs of the tokens', async () => {
     const node = await openFakeNode()
     const link = openLink([node.url], of([apple, tesla]))
-    expect(await link.waitForSignal('live')).toEqual({
-      type: 'live',
-      subscription: 'pendingLogs',
-      addresses: [apple, tesla],
-    })
+    expect(await link.waitForSignal('live')).toEqual({ type: 'live', subscription: 'pendingLogs', addresses: [apple, tesla] })
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs'])
     expect(node.requests.at(-1)?.params).toEqual(['pendingLogs', { address: [apple, tesla] }])
   })
@@ -94,9 +90,7 @@ describe('a link', () => {
     node.send({ jsonrpc: '2.0', id: 4_711, result: 'of another request' })
     node.socket?.send(
       Buffer.from(JSON.stringify({ method: 'eth_subscription', params: { subscription: '0x2', result: log(8) } })),
-      {
-        binary: true,
-      },
+      { binary: true },
     )
     node.notify('0x2', log(1))
     await link.waitForSignal('log')

@@ -66,12 +66,7 @@ describe('a seizure', () => {
       ['0 Transfer, seized', '2 Transfer, seized'],
       [1, 3],
     ],
-    [
-      'of two at once',
-      [transfer(), transfer(), seized(), seized()],
-      ['0 Transfer, seized', '1 Transfer, seized'],
-      [2, 3],
-    ],
+    ['of two at once', [transfer(), transfer(), seized(), seized()], ['0 Transfer, seized', '1 Transfer, seized'], [2, 3]],
   ])('is folded into its transfer %s', (_, contents, decodedLogs, folded) => {
     expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
   })
@@ -91,12 +86,7 @@ describe('a seizure', () => {
 describe('an immediate multiplier', () => {
   it.each<[string, readonly LogContent[], readonly string[], readonly number[]]>([
     ['the next log', [multiplierUpdated(2), uiMultiplierUpdated(2)], ['1 UIMultiplierUpdated'], [0]],
-    [
-      'a later log',
-      [multiplierUpdated(2), paused, filler, uiMultiplierUpdated(2)],
-      ['1 Paused', '3 UIMultiplierUpdated'],
-      [0],
-    ],
+    ['a later log', [multiplierUpdated(2), paused, filler, uiMultiplierUpdated(2)], ['1 Paused', '3 UIMultiplierUpdated'], [0]],
     [
       'a log after one of another value',
       [multiplierUpdated(2), uiMultiplierUpdated(3), uiMultiplierUpdated(2)],

@@ -36,10 +36,7 @@ describe('text from a contract', () => {
       value: cut(2_048),
     })
     expect(named(long)).toBe(cut(128))
-    expect(readOf([topicOf('SymbolUpdated'), word(alice)], stringData(long))).toEqual({
-      event: 'SymbolUpdated',
-      symbol: cut(128),
-    })
+    expect(readOf([topicOf('SymbolUpdated'), word(alice)], stringData(long))).toEqual({ event: 'SymbolUpdated', symbol: cut(128) })
   })
 
   it('is whole at its bound', () => {

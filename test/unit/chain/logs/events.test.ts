@@ -61,15 +61,10 @@ describe('a log', () => {
   })
 
   it('may have a negative price', () => {
-    expect(decodeLog(logOf([topicOf('AnswerUpdated'), `0x${'f'.repeat(64)}`, word(1)], word(2)))).toMatchObject({
-      answer: -1n,
-    })
+    expect(decodeLog(logOf([topicOf('AnswerUpdated'), `0x${'f'.repeat(64)}`, word(1)], word(2)))).toMatchObject({ answer: -1n })
   })
 
   it('may pause nothing', () => {
-    expect(decodeLog(logOf([topicOf('Paused'), word(alice)], words(0x20, 0)))).toEqual({
-      event: 'Paused',
-      features: [],
-    })
+    expect(decodeLog(logOf([topicOf('Paused'), word(alice)], words(0x20, 0)))).toEqual({ event: 'Paused', features: [] })
   })
 })

@@ -30,12 +30,7 @@ describe('two tokens in one transaction', () => {
         endAnnouncement('a'),
       ),
     ).toEqual({
-      decodedLogs: [
-        '0 Announcement, closed around 4',
-        '1 Announcement, closed around 3',
-        '3 Paused',
-        '4 UIMultiplierUpdated',
-      ],
+      decodedLogs: ['0 Announcement, closed around 4', '1 Announcement, closed around 3', '3 Paused', '4 UIMultiplierUpdated'],
       folded: [2, 5, 6],
     })
   })
@@ -84,15 +79,16 @@ describe('an announcement', () => {
 
   it('may overlap another', () => {
     expect(
-      foldLogs(announcement('a'), announcement('b'), paused, endAnnouncement('a'), transfer(), endAnnouncement('b'))
-        .decodedLogs,
+      foldLogs(announcement('a'), announcement('b'), paused, endAnnouncement('a'), transfer(), endAnnouncement('b')).decodedLogs,
     ).toEqual(['0 Announcement, closed around 1,2', '1 Announcement, closed around 2,4', '2 Paused', '4 Transfer'])
   })
 
   it('with an id that occurs twice ends with the nearest end', () => {
-    expect(
-      foldLogs(announcement('a'), endAnnouncement('a'), announcement('a'), paused, endAnnouncement('a')).decodedLogs,
-    ).toEqual(['0 Announcement, closed around ', '2 Announcement, closed around 3', '3 Paused'])
+    expect(foldLogs(announcement('a'), endAnnouncement('a'), announcement('a'), paused, endAnnouncement('a')).decodedLogs).toEqual([
+      '0 Announcement, closed around ',
+      '2 Announcement, closed around 3',
+      '3 Paused',
+    ])
     expect(foldLogs(announcement('a'), announcement('a'), paused, endAnnouncement('a')).decodedLogs).toEqual([
       '0 Announcement',
       '1 Announcement, closed around 2',
@@ -113,9 +109,7 @@ describe('an announcement', () => {
     ['the end of another transaction', [announcement('a'), inTx(1, endAnnouncement('a'))]],
   ])('with %s stays open, and the end is its own log', (_, contents) => {
     const { decodedLogs, folded } = foldLogs(...contents)
-    expect(decodedLogs).toContain(
-      `${contents.findIndex((content) => content.topics[0] === topicOf('Announcement'))} Announcement`,
-    )
+    expect(decodedLogs).toContain(`${contents.findIndex((content) => content.topics[0] === topicOf('Announcement'))} Announcement`)
     expect(decodedLogs).toHaveLength(2)
     expect(folded).toEqual([])
   })

@@ -5,24 +5,16 @@ import { alice, bob, pendingLog, stringData, tesla, txHash, word, words } from '
 import { topicOf } from './standard-events.ts'
 
 /** The content of a log; its position follows from the list that it is in. */
-export type LogContent = {
-  readonly topics: readonly Hex[]
-  readonly data: Hex
-  readonly address?: Hex
-  readonly tx?: number
-}
+export type LogContent = { readonly topics: readonly Hex[]; readonly data: Hex; readonly address?: Hex; readonly tx?: number }
 
 const eventContent = (event: string, indexed: readonly Hex[], data: Hex): LogContent => ({
   topics: [topicOf(event), ...indexed],
   data,
 })
-export const transfer = (raw = 1, from = alice): LogContent =>
-  eventContent('Transfer', [word(from), word(bob)], word(raw))
+export const transfer = (raw = 1, from = alice): LogContent => eventContent('Transfer', [word(from), word(bob)], word(raw))
 export const memo = (text: number): LogContent => eventContent('Memo', [word(alice), word(text)], '0x')
-export const seized = (raw = 1, from = alice): LogContent =>
-  eventContent('Seized', [word(tesla), word(from), word(bob)], word(raw))
-export const announcement = (id: string): LogContent =>
-  eventContent('Announcement', [word(alice)], stringData(id, 'a split', ''))
+export const seized = (raw = 1, from = alice): LogContent => eventContent('Seized', [word(tesla), word(from), word(bob)], word(raw))
+export const announcement = (id: string): LogContent => eventContent('Announcement', [word(alice)], stringData(id, 'a split', ''))
 export const endAnnouncement = (id: string): LogContent => eventContent('EndAnnouncement', [], stringData(id))
 export const multiplierUpdated = (to: number): LogContent => eventContent('MultiplierUpdated', [], word(to))
 export const uiMultiplierUpdated = (to: number): LogContent => eventContent('UIMultiplierUpdated', [], words(1, to, 9))

@@ -2,19 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeLog } from '../../../../src/chain/logs/events.ts'
 import { Header, readLogs } from '../../../../src/chain/logs/log-schema.ts'
-import {
-  alice,
-  apple,
-  blockHash,
-  bob,
-  header,
-  keyOf,
-  pendingLog,
-  sealedLog,
-  TRANSFER,
-  word,
-  ZERO_WORD,
-} from '../node-json.ts'
+import { alice, apple, blockHash, bob, header, keyOf, pendingLog, sealedLog, TRANSFER, word, ZERO_WORD } from '../node-json.ts'
 
 const readOne = (value: unknown) => {
   const { logs, unreadable } = readLogs(value)

@@ -136,32 +136,12 @@ export const decodedEvents: readonly (readonly [...EventRow, decoded: DecodedEve
 
 /** Events of the token standard and around it that are not decoded. */
 export const undecodedEvents: readonly EventRow[] = [
-  [
-    'BurnedBlocked',
-    '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3',
-    [word(alice), word(bob)],
-    word(9),
-  ],
+  ['BurnedBlocked', '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3', [word(alice), word(bob)], word(9)],
   ['EIP712DomainChanged', '0x0a6387c9ea3628b88a633bb4f3b151770f70085117a15f9bf3787cda53f13d31', [], '0x'],
   ['PolicyUpdated', '0x8b4790f7ff717fc8f60f07ae099e47ef318dc04b37ae98056b50a22b79056626', [word(1)], words(0, 1)],
-  [
-    'RoleGranted',
-    '0x2f8788117e7eff1d82e926ec794901d17c78024a50270940304540a733656f0d',
-    [word(0), word(alice), word(bob)],
-    '0x',
-  ],
-  [
-    'RoleRevoked',
-    '0xf6391f5c32d9c69d2a47ea670b442974b53935d1edc7fd64eb21e047a839171b',
-    [word(0), word(alice), word(bob)],
-    '0x',
-  ],
-  [
-    'RoleAdminChanged',
-    '0xbd79b86ffe0ab8e8776151514217cd7cacd52c909f66475c3af44e129f0b00ff',
-    [word(0), word(1), word(2)],
-    '0x',
-  ],
+  ['RoleGranted', '0x2f8788117e7eff1d82e926ec794901d17c78024a50270940304540a733656f0d', [word(0), word(alice), word(bob)], '0x'],
+  ['RoleRevoked', '0xf6391f5c32d9c69d2a47ea670b442974b53935d1edc7fd64eb21e047a839171b', [word(0), word(alice), word(bob)], '0x'],
+  ['RoleAdminChanged', '0xbd79b86ffe0ab8e8776151514217cd7cacd52c909f66475c3af44e129f0b00ff', [word(0), word(1), word(2)], '0x'],
   ['LastAdminRenounced', '0xe8d3a9872e7ca325571ff1e4c51ddd69090a0345240cc605ccde365ec867cc67', [word(alice)], '0x'],
   [
     'B20Created',
@@ -169,12 +149,7 @@ export const undecodedEvents: readonly EventRow[] = [
     [word(tesla), word(0)],
     stringData('Tesla', 'TSLAc'),
   ],
-  [
-    'PolicyCreated',
-    '0x718d87917f0c4cfd1263707ef0e77c656ed8d8bfaca06152bdb0b8094142ec27',
-    [word(1), word(alice)],
-    word(0),
-  ],
+  ['PolicyCreated', '0x718d87917f0c4cfd1263707ef0e77c656ed8d8bfaca06152bdb0b8094142ec27', [word(1), word(alice)], word(0)],
   [
     'PolicyAdminStaged',
     '0xdbf3b34a4c956c56ca05cd4b8f9293a4347ad61994445a4b89817d4a19561136',
@@ -206,12 +181,7 @@ export const undecodedEvents: readonly EventRow[] = [
     words(0x20, 0),
   ],
   ['NewTransmission', '0xc797025feeeaf2cd924c99e9205acb8ec04d5cad21c41ce637a38fb6dee6016a', [word(363)], '0x'],
-  [
-    'NewRound',
-    '0x0109fc6f55cf40689f02fbaad7af7fe7bbac8a3d2186600afc7d3e10cac60271',
-    [word(363), word(0)],
-    word(1_795_184_980),
-  ],
+  ['NewRound', '0x0109fc6f55cf40689f02fbaad7af7fe7bbac8a3d2186600afc7d3e10cac60271', [word(363), word(0)], word(1_795_184_980)],
 ]
 
 /** The selector of a decoded event. */

@@ -10,9 +10,7 @@ describe('an answer about one request', () => {
     )
     const { rpc, blockNumber } = openRpcClient([node.url])
     const failure = await failureOf(
-      new Promise((resolve, reject) =>
-        rpc.request('eth_getBlockReceipts', ['latest']).subscribe({ next: resolve, error: reject }),
-      ),
+      new Promise((resolve, reject) => rpc.request('eth_getBlockReceipts', ['latest']).subscribe({ next: resolve, error: reject })),
     )
     expect(failure.kind).toBe('forbidden')
     expect(await blockNumber()).toBe('0x64')

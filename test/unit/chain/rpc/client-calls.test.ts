@@ -25,10 +25,7 @@ describe('an eth_call', () => {
   it('carries the contract and the selector', async () => {
     const node = await openContractEndpoint(resultResponder(word(1)))
     expect(await callContract(openRpcClient([node.url]))).toBe(word(1))
-    expect(node.requests.at(-1)).toMatchObject({
-      method: 'eth_call',
-      params: [{ to: apple, data: '0xa60bf13d' }, '0x64'],
-    })
+    expect(node.requests.at(-1)).toMatchObject({ method: 'eth_call', params: [{ to: apple, data: '0xa60bf13d' }, '0x64'] })
   })
 
   it.each<[string, Responder, string]>([

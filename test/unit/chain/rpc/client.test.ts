@@ -163,9 +163,7 @@ describe('an endpoint of another chain', () => {
     const { blockNumber, warnings } = openRpcClient([first.url, second.url], chain)
     expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
     expect(chain.id).toBe(CHAIN_ID)
-    expect(warnings.at(-1)?.detail).toMatchObject({
-      message: `it is of chain 1, but the first endpoint says ${CHAIN_ID}`,
-    })
+    expect(warnings.at(-1)?.detail).toMatchObject({ message: `it is of chain 1, but the first endpoint says ${CHAIN_ID}` })
   })
 
   it('is not assumed when a node does not return its chain', async () => {
@@ -182,22 +180,14 @@ describe('an answer', () => {
     (await failureOf(openRpcClient([(await openEndpoint(answering)).url]).blockNumber())).kind
 
   it.each<[string, Responder, string]>([
-    [
-      'HTML with 200',
-      rawResponder(200, '<html><body>maintenance</body></html>', { 'content-type': 'text/html' }),
-      'unreadable',
-    ],
+    ['HTML with 200', rawResponder(200, '<html><body>maintenance</body></html>', { 'content-type': 'text/html' }), 'unreadable'],
     ['an empty body', rawResponder(200), 'unreadable'],
     ['a cut body', rawResponder(200, '{"jsonrpc":"2.0","id":1,"resu'), 'unreadable'],
     ['JSON of another form', rawResponder(200, '[]'), 'unreadable'],
     ['null', rawResponder(200, 'null'), 'unreadable'],
     ['an answer to another request', (_, response) => sendJson(response, { id: 999, result: '0x1' }), 'unreadable'],
     ['an answer without an id', (_, response) => sendJson(response, { result: '0x1' }), 'unreadable'],
-    [
-      'an answer with neither result nor error',
-      ({ id }, response) => sendJson(response, { jsonrpc: '2.0', id }),
-      'unreadable',
-    ],
+    ['an answer with neither result nor error', ({ id }, response) => sendJson(response, { jsonrpc: '2.0', id }), 'unreadable'],
     ['an error without a code', ({ id }, response) => sendJson(response, { id, error: 'no' }), 'unreadable'],
     ['HTML with 503', rawResponder(503, '<html>'), 'unreachable'],
     ['a refusal', rawResponder(403, 'Forbidden'), 'forbidden'],

@@ -12,12 +12,7 @@ export const CHAIN_ID = 84_532
 type RpcRequest = { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
 export type Responder = (call: RpcRequest, response: ServerResponse) => void
 
-export const sendJson = (
-  response: ServerResponse,
-  body: unknown,
-  status = 200,
-  headers: Record<string, string> = {},
-) => {
+export const sendJson = (response: ServerResponse, body: unknown, status = 200, headers: Record<string, string> = {}) => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
 export const resultResponder =

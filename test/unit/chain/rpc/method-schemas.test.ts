@@ -14,10 +14,7 @@ describe('a log filter', () => {
     { address: criterion(addresses), topics: fc.option(fc.array(criterion(words), { maxLength: 4 })) },
     { requiredKeys: [] },
   )
-  const log = fc.record({
-    address: fc.constantFrom(...addresses),
-    topics: fc.array(fc.constantFrom(...words), { maxLength: 4 }),
-  })
+  const log = fc.record({ address: fc.constantFrom(...addresses), topics: fc.array(fc.constantFrom(...words), { maxLength: 4 }) })
 
   it('matches the same logs as a plain reading of its rules', () => {
     const matches = (criterion: unknown, text: string | undefined): boolean => {
@@ -51,37 +48,20 @@ describe('a block parameter', () => {
   const { params } = methods.eth_getBlockByNumber
   const isBlock = (at: unknown): boolean => params.safeParse([at, true]).success
 
-  it.each(['latest', 'pending', 'safe', 'finalized', 'earliest', '0x0', '0x1f', '0xABC', '0x100'])(
-    'may be %s',
-    (at) => {
-      expect(isBlock(at)).toBe(true)
-    },
-  )
+  it.each(['latest', 'pending', 'safe', 'finalized', 'earliest', '0x0', '0x1f', '0xABC', '0x100'])('may be %s', (at) => {
+    expect(isBlock(at)).toBe(true)
+  })
 
-  it.each(['', 'Latest', '0x', '0x01', '0x00', '1', 'x1', '0x1g', ' 0x1', '0x1\n', 1, null, {}])(
-    'may not be %j',
-    (at) => {
-      expect(isBlock(at)).toBe(false)
-    },
-  )
+  it.each(['', 'Latest', '0x', '0x01', '0x00', '1', 'x1', '0x1g', ' 0x1', '0x1\n', 1, null, {}])('may not be %j', (at) => {
+    expect(isBlock(at)).toBe(false)
+  })
 
   it('may be a hash for methods that read state', () => {
     const at = (block: unknown) => methods.eth_getCode.params.safeParse([addresses[0], block]).success
     const hash = words[0]
-    for (const block of [
-      hash,
-      { blockHash: hash },
-      { blockHash: hash, requireCanonical: false },
-      { blockNumber: '0x1' },
-    ])
+    for (const block of [hash, { blockHash: hash }, { blockHash: hash, requireCanonical: false }, { blockNumber: '0x1' }])
       expect(at(block)).toBe(true)
-    for (const block of [
-      {},
-      { blockHash: '0x1' },
-      { blockHash: hash, blockNumber: '0x1' },
-      { requireCanonical: true },
-      [hash],
-    ])
+    for (const block of [{}, { blockHash: '0x1' }, { blockHash: hash, blockNumber: '0x1' }, { requireCanonical: true }, [hash]])
       expect(at(block)).toBe(false)
   })
 })

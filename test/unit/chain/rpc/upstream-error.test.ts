@@ -4,13 +4,7 @@ import { classify, type UpstreamErrorKind } from '../../../../src/chain/rpc/erro
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 
 /** Errors of nodes and proxies, and their kinds. */
-const rows: readonly (readonly [
-  who: string,
-  status: number,
-  code: number,
-  message: string,
-  kind: UpstreamErrorKind,
-])[] = [
+const rows: readonly (readonly [who: string, status: number, code: number, message: string, kind: UpstreamErrorKind])[] = [
   ['proxyd', 403, -32601, 'rpc method is not whitelisted', 'forbidden'],
   ['proxyd', 429, -32016, 'over rate limit', 'busy'],
   ['proxyd in a 200', 200, -32016, 'over rate limit', 'busy'],
@@ -55,13 +49,7 @@ const rows: readonly (readonly [
   ['another', 200, -32005, 'limit exceeded', 'too_large'],
   ['another', 200, -32005, 'daily request rate limit exceeded', 'busy'],
   ['another', 200, -32005, 'query returned more than 10000 results', 'too_large'],
-  [
-    'another',
-    200,
-    -32000,
-    'block range is larger than max block range, block range = 5120, max block range = 5000',
-    'too_large',
-  ],
+  ['another', 200, -32000, 'block range is larger than max block range, block range = 5120, max block range = 5000', 'too_large'],
   ['geth', 200, 3, 'execution reverted: not allowed', 'reverted'],
   ['geth', 200, 3, 'anything', 'reverted'],
   ['geth', 200, -32000, 'execution reverted', 'reverted'],
@@ -104,8 +92,7 @@ describe('an upstream error', () => {
   })
 
   it('is retryable, unless the request itself is wrong', () => {
-    const isRetryable = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).isRetryable
+    const isRetryable = (status: number, code: number, message: string) => classify(answer(status), { code, message }).isRetryable
     expect(isRetryable(429, -32016, 'over rate limit')).toBe(true)
     expect(isRetryable(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
     expect(isRetryable(200, -32000, 'unexplained failure')).toBe(true)
@@ -117,8 +104,7 @@ describe('an upstream error', () => {
   })
 
   it('is an answer if it refuses the request or if the block is not there yet', () => {
-    const isAnswered = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).isAnswered
+    const isAnswered = (status: number, code: number, message: string) => classify(answer(status), { code, message }).isAnswered
     expect(isAnswered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
     expect(isAnswered(200, -32602, 'invalid argument')).toBe(true)
     expect(isAnswered(200, -32000, 'header not found')).toBe(true)
@@ -129,8 +115,7 @@ describe('an upstream error', () => {
   })
 
   it('is a refusal if the same request would always be refused', () => {
-    const isRefused = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).isRefused
+    const isRefused = (status: number, code: number, message: string) => classify(answer(status), { code, message }).isRefused
     expect(isRefused(403, -32601, 'rpc method is not whitelisted')).toBe(true)
     expect(isRefused(200, -32601, 'no such method')).toBe(true)
     expect(isRefused(200, -32602, 'invalid argument')).toBe(true)

@@ -22,9 +22,7 @@ export const openBackfill = () => {
     clock,
     warn: (kind) => warnings.push(kind),
   })
-  const subscription = backfill
-    .run(() => ({ number: chain.head, hash: null }))
-    .subscribe((event) => settledEvents.all.push(event))
+  const subscription = backfill.run(() => ({ number: chain.head, hash: null })).subscribe((event) => settledEvents.all.push(event))
   onTestFinished(() => subscription.unsubscribe())
   return {
     chain,

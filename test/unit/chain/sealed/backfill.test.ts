@@ -30,9 +30,7 @@ describe('a backfill', () => {
     add(1, 100)
     advance(0)
     expect(
-      settledEvents
-        .blocks()
-        .map(({ number, hash, logs, addresses, via }) => [number, hash, logs.length, addresses, via]),
+      settledEvents.blocks().map(({ number, hash, logs, addresses, via }) => [number, hash, logs.length, addresses, via]),
     ).toEqual([
       [first.block, chain.hashOf(20), 2, [apple], 'backfill'],
       [second.block, chain.hashOf(30), 1, [apple], 'backfill'],
@@ -44,9 +42,7 @@ describe('a backfill', () => {
     const { settledEvents, add, advance } = openBackfill()
     add(1, 100)
     advance(0)
-    expect(settledEvents.all).toEqual([
-      { type: 'sealed', blocks: [], newest: 10_000, cursor: { number: 10_000, hash: null } },
-    ])
+    expect(settledEvents.all).toEqual([{ type: 'sealed', blocks: [], newest: 10_000, cursor: { number: 10_000, hash: null } }])
   })
 
   it('moves the cursor with each page, finally to the newest block', () => {
@@ -119,9 +115,7 @@ describe('a backfill', () => {
     }
     add(1, 100)
     advance(0)
-    expect(settledEvents.blocks()).toMatchObject([
-      { number: 50, timestamp: 1_795_000_010, logs: [{ key: keyOf(log) }] },
-    ])
+    expect(settledEvents.blocks()).toMatchObject([{ number: 50, timestamp: 1_795_000_010, logs: [{ key: keyOf(log) }] }])
     expect(chain.requestedHeaders()).toEqual([100, 50])
   })
 

@@ -2,12 +2,7 @@ import { lastValueFrom, type Observable, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../../../../src/chain/rpc/error.ts'
-import {
-  addressesToQuery,
-  MissingLogsError,
-  RetryCounter,
-  readBlockLogs,
-} from '../../../../src/chain/sealed/block-logs.ts'
+import { addressesToQuery, MissingLogsError, RetryCounter, readBlockLogs } from '../../../../src/chain/sealed/block-logs.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 import { FakeOpenKeys, sealedHeader } from './sealed-blocks-fixture.ts'
@@ -80,8 +75,7 @@ describe('the logs that settle a block', () => {
     openKeysOfChain.add({ block: HEAD })
     chain.listsTransactions = false
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
-    chain.override = ({ method }) =>
-      method === 'eth_getLogs' ? undefined : { ...chain.headerOf(HEAD), transactions: 5 }
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? undefined : { ...chain.headerOf(HEAD), transactions: 5 })
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
@@ -155,13 +149,7 @@ describe('the retry counter', () => {
 
   it('accepts no missing logs because of other failures or another block', () => {
     const retries = new RetryCounter()
-    waits(retries, [
-      behindError(),
-      failureOf('unreachable'),
-      failureOf('busy'),
-      new MissingLogsError(4),
-      new MissingLogsError(4),
-    ])
+    waits(retries, [behindError(), failureOf('unreachable'), failureOf('busy'), new MissingLogsError(4), new MissingLogsError(4)])
     expect(retries.acceptsMissing(5)).toBe(false)
     expect(waits(retries, [new MissingLogsError(5)])).toEqual([500])
   })

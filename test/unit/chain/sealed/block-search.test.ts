@@ -37,8 +37,7 @@ const openSettled = (from: number, to: number) => {
   const recentBlocks = new RecentBlocks()
   for (const number of range(from, to))
     recentBlocks.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
-  const searchBelow = (number: number) =>
-    lastValueFrom(findForkPoint(new BlockReader(chain.request), recentBlocks, number))
+  const searchBelow = (number: number) => lastValueFrom(findForkPoint(new BlockReader(chain.request), recentBlocks, number))
   return { chain, recentBlocks, searchBelow }
 }
 

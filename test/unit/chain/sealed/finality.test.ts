@@ -9,9 +9,7 @@ import { range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 const EVERY_MS = 10_000
 
-const openFinality = (
-  published: { safe: number | null; finalized: number | null } = { safe: null, finalized: null },
-) => {
+const openFinality = (published: { safe: number | null; finalized: number | null } = { safe: null, finalized: null }) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(10_000, clock)
   const events: FinalityEvent[] = []

@@ -9,8 +9,7 @@ const OTHER = word(77)
 /** A tracker beside these settled blocks. */
 const openHeads = (...settled: readonly number[]) => {
   const recentBlocks = new RecentBlocks()
-  for (const number of settled)
-    recentBlocks.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
+  for (const number of settled) recentBlocks.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
   const heads = new HeadTracker(recentBlocks)
   const receive = (number: number, hash = blockHash(number)) =>
     heads.receiveHead(sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` }))

@@ -83,9 +83,7 @@ describe('settling after an outage', () => {
   })
 
   it('still settles open keys in blocks beyond the bound', () => {
-    const { chain, openKeys, settledEvents, announceHead, advance } = openBehindHead(9_000, {
-      backfillBoundMs: 600_000,
-    })
+    const { chain, openKeys, settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 600_000 })
     const log = chain.addLog(HEAD - 5_000)
     openKeys.add(log)
     announceHead()
@@ -236,24 +234,21 @@ describe('the cursor of settling', () => {
 })
 
 describe('a block that cannot be read', () => {
-  it.each(['gone', 'too_large', 'unknown_method'] as const)(
-    'is a hole after the error %s, and settling continues',
-    (kind) => {
-      const { chain, settledEvents, seal, advance } = openSealedBlocks()
-      const refused = chain.hashOf(HEAD + 1)
-      chain.override = ({ params }) => {
-        if (!JSON.stringify(params).includes(refused)) return undefined
-        throw new UpstreamError(kind, 'no')
-      }
-      seal(2)
-      advance(1_000)
-      expect(settledEvents.all).toEqual([])
-      advance(2_000)
-      expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} ${kind}`])
-      expect(settledEvents.blockNumbers()).toEqual([HEAD + 2])
-      expect(settledEvents.cursors()).toEqual([HEAD + 1, HEAD + 2])
-    },
-  )
+  it.each(['gone', 'too_large', 'unknown_method'] as const)('is a hole after the error %s, and settling continues', (kind) => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const refused = chain.hashOf(HEAD + 1)
+    chain.override = ({ params }) => {
+      if (!JSON.stringify(params).includes(refused)) return undefined
+      throw new UpstreamError(kind, 'no')
+    }
+    seal(2)
+    advance(1_000)
+    expect(settledEvents.all).toEqual([])
+    advance(2_000)
+    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} ${kind}`])
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 2])
+    expect(settledEvents.cursors()).toEqual([HEAD + 1, HEAD + 2])
+  })
 
   it('is not a hole because of failed connections before one refusal', () => {
     const { chain, settledEvents, seal, advance } = openSealedBlocks()

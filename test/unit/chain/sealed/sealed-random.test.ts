@@ -18,32 +18,17 @@ const arbChainEvent = fc.oneof(
       afterMs: fc.constantFrom(0, 50, 200, 2_000),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('many' as const), blocks: fc.integer({ min: 60, max: 400 }) }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('reorganised' as const), depth: fc.integer({ min: 1, max: 90 }) }) },
   {
     weight: 1,
-    arbitrary: fc.record({ type: fc.constant('many' as const), blocks: fc.integer({ min: 60, max: 400 }) }),
+    arbitrary: fc.record({ type: fc.constant('lagging' as const), lags: fc.array(fc.nat(5), { minLength: 1, maxLength: 4 }) }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({ type: fc.constant('reorganised' as const), depth: fc.integer({ min: 1, max: 90 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      type: fc.constant('lagging' as const),
-      lags: fc.array(fc.nat(5), { minLength: 1, maxLength: 4 }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ type: fc.constant('failing' as const), ms: fc.constantFrom(100, 1_000, 8_000) }),
-  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('failing' as const), ms: fc.constantFrom(100, 1_000, 8_000) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('slow' as const), delayMs: fc.constantFrom(0, 30, 300) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('restarted' as const) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('safe' as const), depth: fc.integer({ min: 0, max: 60 }) }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ type: fc.constant('garbage' as const), number: fc.constantFrom(1, 5_000, 90_000_000) }),
-  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('garbage' as const), number: fc.constantFrom(1, 5_000, 90_000_000) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('limited' as const), bound: fc.constantFrom(3, 50, 2_000) }) },
 )
 

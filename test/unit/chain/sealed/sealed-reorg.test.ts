@@ -145,10 +145,7 @@ describe('a reorganisation deeper than the recent blocks', () => {
   })
 
   it('goes back to the safe block of the previous run', () => {
-    const { chain, settledEvents, seal } = openSealedBlocks({
-      cursor: { number: HEAD, hash: word(1) },
-      safe: HEAD - 600,
-    })
+    const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, safe: HEAD - 600 })
     const logs = [HEAD - 599, HEAD - 63, HEAD, HEAD + 1].map((block) => chain.addLog(block))
     chain.addLog(HEAD - 600)
     seal(1)
@@ -157,10 +154,7 @@ describe('a reorganisation deeper than the recent blocks', () => {
 
   it('below the cursor goes back to a block that the previous run sealed', () => {
     const before = openSealedBlocks()
-    const sealedInPreviousRun = [HEAD - 900, HEAD - 300, HEAD - 20].map((number) => ({
-      number,
-      hash: before.chain.hashOf(number),
-    }))
+    const sealedInPreviousRun = [HEAD - 900, HEAD - 300, HEAD - 20].map((number) => ({ number, hash: before.chain.hashOf(number) }))
     const cursor = { number: HEAD, hash: before.chain.hashOf(HEAD) }
     const { chain, settledEvents, seal } = openSealedBlocks({ cursor, sealedInPreviousRun })
     chain.reorganise(50)
@@ -180,10 +174,7 @@ describe('a reorganisation deeper than the recent blocks', () => {
   })
 
   it('goes back to the first block that the node still has', () => {
-    const { chain, settledEvents, seal } = openSealedBlocks({
-      cursor: { number: HEAD, hash: word(1) },
-      safe: HEAD - 600,
-    })
+    const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, safe: HEAD - 600 })
     chain.override = ({ params }) => (Number(params[0]) < HEAD - 200 ? null : undefined)
     const log = chain.addLog(HEAD - 199)
     seal(1)
@@ -249,9 +240,7 @@ describe('a hash that differs from the settled one', () => {
     advance(1_000)
     announceHead()
     advance(1_000)
-    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([
-      [HEAD + 11, chain.hashOf(HEAD + 11)],
-    ])
+    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([[HEAD + 11, chain.hashOf(HEAD + 11)]])
   })
 
   it('may be of an announced parent that the node disagrees with', () => {
@@ -259,9 +248,7 @@ describe('a hash that differs from the settled one', () => {
     chain.head = HEAD + 11
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77), parentHash: word(76) }))
     advance(1_000)
-    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([
-      [HEAD + 11, chain.hashOf(HEAD + 11)],
-    ])
+    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([[HEAD + 11, chain.hashOf(HEAD + 11)]])
     expect(warnings).not.toContain('the chain was reorganised')
   })
 })

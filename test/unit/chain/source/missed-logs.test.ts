@@ -5,8 +5,7 @@ import { MissedLogCounter } from '../../../../src/chain/source/missed-logs.ts'
 import { apple, blockHash, pendingLog, timestampOf, word } from '../node-json.ts'
 import { range } from '../sealed/sealed-blocks-fixture.ts'
 
-const logsOf = (block: number, count: number) =>
-  readLogs(range(0, count - 1).map((index) => pendingLog({ block, index }))).logs
+const logsOf = (block: number, count: number) => readLogs(range(0, count - 1).map((index) => pendingLog({ block, index }))).logs
 
 const blockOf = (number: number, logs: number, fields: Partial<SealedBlock> = {}): SealedBlock => ({
   number,

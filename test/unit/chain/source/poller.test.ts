@@ -40,14 +40,11 @@ const openPoller = ({ hasLink = false } = {}) => {
       clock.frame += afterMs
       const before = chain.requests.length
       const { events, failures } = collect()
-      const requests = chain.requests
-        .slice(before)
-        .map(({ method, params }) => (method === 'eth_getLogs' ? 'logs' : params[0]))
+      const requests = chain.requests.slice(before).map(({ method, params }) => (method === 'eth_getLogs' ? 'logs' : params[0]))
       return { requests, events, failures, types: events.map(({ type }) => type) }
     },
     pollForced: () => collect(poller.pollPending()),
-    poll: () =>
-      collect().events.flatMap((result) => (result.type === 'pending' ? [[result.status, result.block.pending]] : [])),
+    poll: () => collect().events.flatMap((result) => (result.type === 'pending' ? [[result.status, result.block.pending]] : [])),
   }
 }
 
@@ -70,10 +67,7 @@ describe('a poll of the pending block', () => {
   it('reads nothing else while it is unchanged, until the head is due', () => {
     const { chain, due } = openPoller()
     due()
-    expect(due()).toMatchObject({
-      requests: ['pending'],
-      events: [{ status: 'preconfirmed', block: { pending: HEAD + 1 } }],
-    })
+    expect(due()).toMatchObject({ requests: ['pending'], events: [{ status: 'preconfirmed', block: { pending: HEAD + 1 } }] })
     expect(due(SILENCE_MS).requests).toEqual(['pending', 'latest'])
     chain.addLog(HEAD + 1)
     expect(due().requests).toEqual(['pending', 'latest', 'logs'])
@@ -109,9 +103,9 @@ describe('a poll of the pending block', () => {
     const { chain, due, pollForced } = openPoller()
     const log = chain.addLog(HEAD + 1)
     due()
-    expect(
-      pollForced().events.flatMap((result) => (result.type === 'logs' ? result.logs.logs.map(({ key }) => key) : [])),
-    ).toEqual([keyOf(log)])
+    expect(pollForced().events.flatMap((result) => (result.type === 'logs' ? result.logs.logs.map(({ key }) => key) : []))).toEqual(
+      [keyOf(log)],
+    )
   })
 
   it.each([
@@ -174,16 +168,13 @@ describe('a poll of the pending block', () => {
   it('finds nothing pre-confirmed in a block without number on another parent', () => {
     const { chain, poll } = openPoller()
     chain.override = ({ params }) =>
-      params[0] === 'pending'
-        ? { ...chain.headerOf(HEAD + 1), number: null, hash: null, parentHash: word(5) }
-        : undefined
+      params[0] === 'pending' ? { ...chain.headerOf(HEAD + 1), number: null, hash: null, parentHash: word(5) } : undefined
     expect(poll()).toEqual([['latest', null]])
   })
 
   it('counts a block with the hash of the latest as the latest, with any number', () => {
     const { chain, poll } = openPoller()
-    chain.override = ({ params }) =>
-      params[0] === 'pending' ? { ...chain.headerOf(HEAD), number: '0x3e9' } : undefined
+    chain.override = ({ params }) => (params[0] === 'pending' ? { ...chain.headerOf(HEAD), number: '0x3e9' } : undefined)
     expect(poll()).toEqual([['latest', null]])
   })
 

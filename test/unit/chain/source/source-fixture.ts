@@ -17,11 +17,7 @@ export const downSignal: LinkSignal = { type: 'down', reason: 'closed with 1000'
 export const liveSignal = (
   addresses: readonly Hex[] = [apple],
   subscription: 'pendingLogs' | 'logs' = 'pendingLogs',
-): LinkSignal => ({
-  type: 'live',
-  subscription,
-  addresses,
-})
+): LinkSignal => ({ type: 'live', subscription, addresses })
 export const pendingLogSignal = (log: unknown, receivedAt = 0): LinkSignal => ({
   type: 'log',
   subscription: 'pendingLogs',

@@ -2,16 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { apple, keyOf, pendingLog, word } from '../node-json.ts'
-import {
-  downSignal,
-  HEAD,
-  liveSignal,
-  MINUTE_MS,
-  openSource,
-  POLL_MS,
-  pendingLogSignal,
-  SILENCE_MS,
-} from './source-fixture.ts'
+import { downSignal, HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, pendingLogSignal, SILENCE_MS } from './source-fixture.ts'
 
 const unreachable = new UpstreamError('unreachable', 'ECONNREFUSED')
 

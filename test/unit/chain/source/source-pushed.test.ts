@@ -4,15 +4,7 @@ import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla } from '../node-json.ts'
-import {
-  downSignal,
-  HEAD,
-  liveSignal,
-  openSource,
-  POLL_MS,
-  pendingLogSignal,
-  sealedLogSignal,
-} from './source-fixture.ts'
+import { downSignal, HEAD, liveSignal, openSource, POLL_MS, pendingLogSignal, sealedLogSignal } from './source-fixture.ts'
 
 describe('a live link', () => {
   it('is the source: its logs are emitted, and the node is read for sealed blocks alone', () => {
@@ -176,11 +168,7 @@ describe('the start of settling', () => {
   it('is right before the first pushed log, if that is earlier', () => {
     const { chain, emit, head, ofType, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
-    emit(
-      liveSignal(),
-      pendingLogSignal(pendingLog({ block: HEAD + 1 })),
-      pendingLogSignal(pendingLog({ block: HEAD + 2 })),
-    )
+    emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), pendingLogSignal(pendingLog({ block: HEAD + 2 })))
     chain.head = HEAD + 3
     emit(head())
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: null } }])

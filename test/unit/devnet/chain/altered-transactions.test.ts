@@ -53,17 +53,11 @@ describe('a dropped transaction', () => {
     devnet.makeFlashblock()
     devnet.faults.drop(dropped)
     const { number } = devnet.seal()
-    expect([CAROL, dave].map((holder) => devnet.chain.valueAt(tokenBalanceKey(token, holder), number))).toEqual([
-      0n,
-      10n,
-    ])
+    expect([CAROL, dave].map((holder) => devnet.chain.valueAt(tokenBalanceKey(token, holder), number))).toEqual([0n, 10n])
   })
 
   it('changes the hash of its block and of every later one', async () => {
-    const [normal, altered] = [
-      await startManualDevnet({ now: () => 1.8e12 }),
-      await startManualDevnet({ now: () => 1.8e12 }),
-    ]
+    const [normal, altered] = [await startManualDevnet({ now: () => 1.8e12 }), await startManualDevnet({ now: () => 1.8e12 })]
     const dropped = sendTransfer(altered, 1n)
     altered.makeFlashblock()
     altered.faults.drop(dropped)
@@ -119,10 +113,7 @@ describe('a changed transaction', () => {
   })
 
   it('changes the hash of its block', async () => {
-    const [normal, altered] = [
-      await startManualDevnet({ now: () => 1.8e12 }),
-      await startManualDevnet({ now: () => 1.8e12 }),
-    ]
+    const [normal, altered] = [await startManualDevnet({ now: () => 1.8e12 }), await startManualDevnet({ now: () => 1.8e12 })]
     for (const devnet of [normal, altered]) {
       const hash = sendTransfer(devnet, 1n)
       devnet.makeFlashblock()

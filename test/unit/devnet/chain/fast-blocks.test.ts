@@ -1,16 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { startDevnet } from '../../../../src/devnet/devnet.ts'
-import {
-  BlockSchema,
-  getLogs,
-  LogSchema,
-  openSocket,
-  post,
-  rpcResult,
-  sendTransfer,
-  startManualDevnet,
-} from '../devnet-client.ts'
+import { BlockSchema, getLogs, LogSchema, openSocket, post, rpcResult, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 const Head = BlockSchema.omit({ transactions: true }).extend({ timestampMs: z.string() })
 const FastLog = LogSchema.extend({ blockTimestampMs: z.string() })
@@ -51,9 +42,7 @@ describe('a network with blocks of 200 ms and without pre-confirmations', () => 
     await link.flush()
 
     const pushedHeads = heads(link.notifications)
-    expect(pushedHeads.map(({ number }) => Number(number))).toEqual(
-      pushedHeads.map((_, at) => Number(pushedHeads[0]?.number) + at),
-    )
+    expect(pushedHeads.map(({ number }) => Number(number))).toEqual(pushedHeads.map((_, at) => Number(pushedHeads[0]?.number) + at))
     const blocks = pushedHeads.map(({ number }) => devnet.chain.block(Number(number)))
     const sealed = link.notifications
       .flatMap((result) => FastLog.safeParse(result).data ?? [])

@@ -1,14 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  amounts,
-  BlockSchema,
-  getLogs,
-  openSocket,
-  rpcCall,
-  rpcResult,
-  sendTransfer,
-  startManualDevnet,
-} from '../devnet-client.ts'
+import { amounts, BlockSchema, getLogs, openSocket, rpcCall, rpcResult, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 const quantity = (amount: number) => `0x${amount.toString(16)}`
 
@@ -40,10 +31,7 @@ describe('strict filters', () => {
     const devnet = await startManualDevnet()
     devnet.faults.strictFilters = true
     const { error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
-    expect(error).toEqual({
-      code: -32602,
-      message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other',
-    })
+    expect(error).toEqual({ code: -32602, message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other' })
   })
 })
 
@@ -56,8 +44,7 @@ describe('an unindexed block', () => {
     const emptyBlock = devnet.seal()
     devnet.faults.emptyLogs = 2
     const answers = []
-    for (const blockHash of [hash, emptyBlock.hash, hash, hash])
-      answers.push(amounts(await getLogs(devnet, { blockHash })))
+    for (const blockHash of [hash, emptyBlock.hash, hash, hash]) answers.push(amounts(await getLogs(devnet, { blockHash })))
     expect(answers).toEqual([[], [], [], [1]])
   })
 
@@ -75,8 +62,7 @@ describe('an unindexed block', () => {
     const { hash, number } = devnet.seal()
     devnet.faults.missingByHash = 2
     const refusals = []
-    for (let tries = 0; tries < 3; tries++)
-      refusals.push((await rpcCall(devnet, 'eth_getLogs', { blockHash: hash })).error)
+    for (let tries = 0; tries < 3; tries++) refusals.push((await rpcCall(devnet, 'eth_getLogs', { blockHash: hash })).error)
     const missing = { code: -32001, message: `block not found: hash ${hash}` }
     expect(refusals).toEqual([missing, missing, undefined])
     expect(await rpcResult(devnet, 'eth_getBlockByNumber', quantity(number), false)).toMatchObject({ hash })
@@ -98,9 +84,7 @@ describe('a finality tag', () => {
     const depths = async () => {
       const numbers = []
       for (const tag of ['safe', 'finalized']) {
-        numbers.push(
-          Number(BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', tag, false)).number) - number,
-        )
+        numbers.push(Number(BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', tag, false)).number) - number)
       }
       return numbers
     }

@@ -49,33 +49,20 @@ beforeAll(() => {
 const logsOf = (symbol: string, within = blocks): readonly DevnetLog[] =>
   within.flatMap(({ logs }) => logs).filter(({ address }) => symbolOf.get(address) === symbol)
 /** Removes repeats of the previous value. */
-const withoutRepeats = <T>(values: readonly T[]): readonly T[] =>
-  values.filter((value, at) => at === 0 || value !== values[at - 1])
+const withoutRepeats = <T>(values: readonly T[]): readonly T[] => values.filter((value, at) => at === 0 || value !== values[at - 1])
 
 describe('a cycle of the calendar', () => {
   it.each<[string, readonly string[]]>([
     ['MSTRc', ['MultiplierUpdated', 'UIMultiplierUpdated', 'MultiplierUpdated', 'UIMultiplierUpdated']],
     [
       'AMZNc',
-      [
-        'UIMultiplierUpdated',
-        'UIMultiplierUpdated',
-        'UIMultiplierUpdateCancelled',
-        'MultiplierUpdated',
-        'UIMultiplierUpdated',
-      ],
+      ['UIMultiplierUpdated', 'UIMultiplierUpdated', 'UIMultiplierUpdateCancelled', 'MultiplierUpdated', 'UIMultiplierUpdated'],
     ],
     ['COINc', ['Paused', 'Paused', 'Unpaused']],
     ['METAc', ['Memo', 'Memo', 'Memo', 'Memo', 'Seized']],
-    [
-      'SNDKc',
-      ['NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated', 'NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated'],
-    ],
+    ['SNDKc', ['NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated', 'NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated']],
     ['CRCLc', ['Announcement', 'EndAnnouncement']],
-    [
-      'INTCc',
-      ['ExtraMetadataUpdated', 'ContractURIUpdated', 'SupplyCapUpdated', 'SupplyCapUpdated', 'ExtraMetadataUpdated'],
-    ],
+    ['INTCc', ['ExtraMetadataUpdated', 'ContractURIUpdated', 'SupplyCapUpdated', 'SupplyCapUpdated', 'ExtraMetadataUpdated']],
     ['AAPLc', []],
     ['TSLAc', []],
     ['NVDAc', []],
@@ -89,12 +76,7 @@ describe('a cycle of the calendar', () => {
     const decoded = logsOf('GOOGLc').map(decodeLog)
     const names = decoded.map(([name]) => name)
     const at = names.indexOf('Announcement')
-    expect(names.slice(at, at + 4)).toEqual([
-      'Announcement',
-      'MultiplierUpdated',
-      'UIMultiplierUpdated',
-      'EndAnnouncement',
-    ])
+    expect(names.slice(at, at + 4)).toEqual(['Announcement', 'MultiplierUpdated', 'UIMultiplierUpdated', 'EndAnnouncement'])
     expect(decoded[at]?.[2]).toContain(String(CYCLE))
   })
 
@@ -113,11 +95,7 @@ describe('a cycle of the calendar', () => {
       )
     }
     expect(valuesOf('AMZNc', 'multiplier')).toEqual(['"1"', '"20"', '"1"'])
-    expect(valuesOf('GOOGLc', 'multiplier')).toEqual([
-      '"1.000377118676784179"',
-      '"1.001102219403117862"',
-      '"1.000377118676784179"',
-    ])
+    expect(valuesOf('GOOGLc', 'multiplier')).toEqual(['"1.000377118676784179"', '"1.001102219403117862"', '"1.000377118676784179"'])
     expect(valuesOf('COINc', 'paused_features')).toEqual(['[]', '[1,2]', '[1,2,3]', '[]'])
     expect(valuesOf('SNDKc', 'symbol')).toEqual(['"SNDKc"', '"SNDSKc"', '"SNDKc"'])
     const renamedAt = blocks.findIndex(({ logs }) => eventNames(logs).includes('SymbolUpdated'))

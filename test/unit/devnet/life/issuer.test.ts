@@ -232,12 +232,7 @@ describe('a new name or symbol', () => {
 describe('other token details', () => {
   it('change in one transaction, with an empty value for a removed field', async () => {
     const devnet = await startManualDevnet()
-    devnet.issuer.updateDetails({
-      symbol,
-      uri: 'https://example.invalid/2',
-      metadata: { lei: 'X', old: '' },
-      supplyCap: 5n,
-    })
+    devnet.issuer.updateDetails({ symbol, uri: 'https://example.invalid/2', metadata: { lei: 'X', old: '' }, supplyCap: 5n })
     devnet.issuer.updateDetails({ symbol, supplyCap: 6n })
     const decoded = decodeFlashblock(devnet)
     expect(decoded.slice(0, 3)).toEqual([

@@ -21,8 +21,7 @@ describe('a reference value', () => {
     expect(rounds.length).toBeGreaterThan(20)
     for (const [at, { price, updatedAtMs }] of rounds.entries()) {
       const before = rounds[at - 1]
-      if (before && updatedAtMs % HOUR_MS !== 0)
-        expect(Math.abs(price / before.price - 1)).toBeGreaterThanOrEqual(0.001)
+      if (before && updatedAtMs % HOUR_MS !== 0) expect(Math.abs(price / before.price - 1)).toBeGreaterThanOrEqual(0.001)
       expect(price).toBeGreaterThan(300)
       expect(price).toBeLessThan(350)
     }
@@ -35,10 +34,7 @@ describe('a reference value', () => {
     for (let now = MONDAY_MS; now < MONDAY_MS + 2 * HOUR_MS; now += 777) {
       const round = all(apple, now)
       if (now % 100 === 0)
-        expect(createNavCurve('nav')(apple, now)).toMatchObject({
-          price: round?.price,
-          updatedAtMs: round?.updatedAtMs,
-        })
+        expect(createNavCurve('nav')(apple, now)).toMatchObject({ price: round?.price, updatedAtMs: round?.updatedAtMs })
     }
   })
 

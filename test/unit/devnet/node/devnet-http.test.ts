@@ -9,12 +9,7 @@ describe('HTTP', () => {
   ])('is refused with %i for every call', async (status, code) => {
     const devnet = await startManualDevnet()
     devnet.faults.rpc = { status, retryAfterSeconds: 2 }
-    const { json, headers, ...answer } = await post(devnet, {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'eth_chainId',
-      params: [],
-    })
+    const { json, headers, ...answer } = await post(devnet, { jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
     expect(answer.status).toBe(status)
     expect(headers.get('retry-after')).toBe('2')
     expect(json).toMatchObject({ error: { code } })

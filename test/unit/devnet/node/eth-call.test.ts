@@ -32,10 +32,7 @@ describe('eth_call', () => {
     const devnet = await startManualDevnet()
     const to = devnet.list.addressOf(symbol)
     const { status, error } = await rpcCall(devnet, 'eth_call', { to, data: views.uiMultiplier }, 'latest')
-    expect({ status, error }).toEqual({
-      status: 403,
-      error: { code: -32601, message: 'rpc method is not whitelisted' },
-    })
+    expect({ status, error }).toEqual({ status: 403, error: { code: -32601, message: 'rpc method is not whitelisted' } })
     expect(devnet.requests).toMatchObject({ eth_call: 1, unknown: 0 })
   })
 
@@ -99,10 +96,7 @@ describe('eth_call', () => {
     const devnet = await startManualDevnet({ calls: true })
     const { nav_price, nav_price_updated_at } = devnet.list.records().find((record) => record.symbol === symbol) ?? {}
     const [, answer, , updatedAt] = (await call(devnet, devnet.feeds[symbol]?.proxy ?? '', 'latestRoundData')) ?? []
-    expect([Number(answer) / 1e8, Number(updatedAt) * 1_000]).toEqual([
-      nav_price,
-      Date.parse(nav_price_updated_at ?? ''),
-    ])
+    expect([Number(answer) / 1e8, Number(updatedAt) * 1_000]).toEqual([nav_price, Date.parse(nav_price_updated_at ?? '')])
   })
 
   it.each([

@@ -36,8 +36,7 @@ beforeAll(async () => {
 })
 afterAll(() => devnet.stop())
 
-const block = async (at: string, full = false) =>
-  BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', at, full))
+const block = async (at: string, full = false) => BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', at, full))
 
 describe('a JSON-RPC request', () => {
   it('gets an answer with jsonrpc 2.0 and its id', async () => {
@@ -149,9 +148,7 @@ describe('eth_getBlockByNumber', () => {
     it('has a list of transactions, no uncles and no withdrawals', async () => {
       const answer = await block(tag)
       expect(answer).toMatchObject({ uncles: [], withdrawals: [] })
-      expect(Object.keys(answer).toSorted()).toEqual(
-        [...Object.keys(fields), 'transactions', 'uncles', 'withdrawals'].toSorted(),
-      )
+      expect(Object.keys(answer).toSorted()).toEqual([...Object.keys(fields), 'transactions', 'uncles', 'withdrawals'].toSorted())
     })
   })
 
@@ -182,8 +179,7 @@ describe('eth_getBlockByNumber', () => {
 
   it('answers the pre-confirmed transactions, gas and data in pending, and the sealed ones in latest', async () => {
     const freshDevnet = await startManualDevnet()
-    const blockAt = async (tag: string) =>
-      BlockSchema.parse(await rpcResult(freshDevnet, 'eth_getBlockByNumber', tag, false))
+    const blockAt = async (tag: string) => BlockSchema.parse(await rpcResult(freshDevnet, 'eth_getBlockByNumber', tag, false))
     const sizes: unknown[] = []
     for (let made = 0; made < 3; made++) {
       const { transactions, gasUsed, blobGasUsed } = await blockAt('pending')
@@ -218,9 +214,7 @@ describe('eth_getBlockByNumber', () => {
   })
 
   it('answers safe behind latest, and finalized behind safe', async () => {
-    const numbers = await Promise.all(
-      ['finalized', 'safe', 'latest'].map(async (tag) => Number((await block(tag)).number)),
-    )
+    const numbers = await Promise.all(['finalized', 'safe', 'latest'].map(async (tag) => Number((await block(tag)).number)))
     const head = devnet.chain.head.number
     expect(numbers).toEqual([head - 100, head - 30, head])
   })
@@ -280,11 +274,7 @@ describe('eth_getLogs', () => {
   })
 
   it.each<[string, () => Record<string, unknown>, number]>([
-    [
-      'from a number to pending, first sealed and then pre-confirmed logs',
-      () => ({ fromBlock: number(), toBlock: 'pending' }),
-      3,
-    ],
+    ['from a number to pending, first sealed and then pre-confirmed logs', () => ({ fromBlock: number(), toBlock: 'pending' }), 3],
     ['from a number to a number', () => ({ fromBlock: number(-5), toBlock: number() }), 2],
     ['to a number above the head, up to the head', () => ({ fromBlock: number(), toBlock: number(9) }), 2],
     ['from above the head, which finds nothing', () => ({ fromBlock: number(1), toBlock: number(5) }), 0],
@@ -324,24 +314,14 @@ describe('eth_getLogs', () => {
   })
 
   it.each<[string, () => Record<string, unknown>, number, string]>([
-    [
-      '2,001 blocks',
-      () => ({ fromBlock: number(-2000), toBlock: number() }),
-      -32602,
-      'block range greater than 2000 max',
-    ],
+    ['2,001 blocks', () => ({ fromBlock: number(-2000), toBlock: number() }), -32602, 'block range greater than 2000 max'],
     [
       'the whole chain from earliest',
       () => ({ fromBlock: 'earliest', toBlock: 'pending' }),
       -32602,
       'block range greater than 2000 max',
     ],
-    [
-      'a range that ends before it starts',
-      () => ({ fromBlock: 'latest', toBlock: 'safe' }),
-      -32602,
-      'invalid block range params',
-    ],
+    ['a range that ends before it starts', () => ({ fromBlock: 'latest', toBlock: 'safe' }), -32602, 'invalid block range params'],
     ['an unknown block hash', () => ({ blockHash: ZERO_HASH }), -32001, `block not found: hash ${ZERO_HASH}`],
     [
       'blocks that are no longer kept',
@@ -393,14 +373,11 @@ const Receipts = z.array(
 )
 
 describe('eth_getBlockReceipts', () => {
-  it.each(['transactionHash', 'blockNumber', 'status', 'gasUsed', 'type'])(
-    'answers receipts with the field %s',
-    async (field) => {
-      for (const receipt of Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', 'latest'))) {
-        expect(receipt[field]).toMatch(field === 'transactionHash' ? hex(64) : QUANTITY)
-      }
-    },
-  )
+  it.each(['transactionHash', 'blockNumber', 'status', 'gasUsed', 'type'])('answers receipts with the field %s', async (field) => {
+    for (const receipt of Receipts.parse(await rpcResult(devnet, 'eth_getBlockReceipts', 'latest'))) {
+      expect(receipt[field]).toMatch(field === 'transactionHash' ? hex(64) : QUANTITY)
+    }
+  })
 
   it.each([
     ['latest', 2],
@@ -427,10 +404,7 @@ describe('eth_getBlockReceipts', () => {
   it('is refused with 403 on a public endpoint, which is the default', async () => {
     const freshDevnet = await startManualDevnet()
     const { status, error } = await rpcCall(freshDevnet, 'eth_getBlockReceipts', 'latest')
-    expect({ status, error }).toEqual({
-      status: 403,
-      error: { code: -32601, message: 'rpc method is not whitelisted' },
-    })
+    expect({ status, error }).toEqual({ status: 403, error: { code: -32601, message: 'rpc method is not whitelisted' } })
   })
 })
 

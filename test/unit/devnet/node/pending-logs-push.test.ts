@@ -1,16 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import {
-  ALICE,
-  BOB,
-  getLogs,
-  LogSchema,
-  openSocket,
-  rpcResult,
-  startManualDevnet,
-  ZERO,
-  ZERO_HASH,
-} from '../devnet-client.ts'
+import { ALICE, BOB, getLogs, LogSchema, openSocket, rpcResult, startManualDevnet, ZERO, ZERO_HASH } from '../devnet-client.ts'
 
 const padded = (address: string) => `0x${address.slice(2).padStart(64, '0')}`
 const Logs = z.array(LogSchema)
@@ -40,11 +30,7 @@ describe('pendingLogs', () => {
     devnet.transfer({ symbol: 'AAPLc', raw: 4n })
     devnet.makeFlashblock()
     await link.flush()
-    const positions = Logs.parse(link.notifications).map((log) => [
-      Number(log.blockNumber),
-      log.transactionIndex,
-      log.logIndex,
-    ])
+    const positions = Logs.parse(link.notifications).map((log) => [Number(log.blockNumber), log.transactionIndex, log.logIndex])
     const head = devnet.chain.head.number
     expect(positions).toEqual([
       [head, '0x0', '0x0'],
@@ -90,11 +76,7 @@ describe('pendingLogs', () => {
     devnet.makeFlashblock()
     devnet.makeFlashblock()
     await link.flush()
-    expect(link.notifications.map((result) => Logs.parse(result).map((log) => Number(log.data)))).toEqual([
-      [1],
-      [1, 2],
-      [1, 2],
-    ])
+    expect(link.notifications.map((result) => Logs.parse(result).map((log) => Number(log.data)))).toEqual([[1], [1, 2], [1, 2]])
   })
 
   it.each<[string, (aapl: string) => unknown[], number[]]>([
@@ -127,22 +109,12 @@ describe('pendingLogs', () => {
     const devnet = await startManualDevnet()
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', {})
-    const hash = devnet.emit(
-      { address: ZERO, topics: [], data: '0x' },
-      { address: ZERO, topics: [ZERO_HASH], data: '0x01' },
-    )
+    const hash = devnet.emit({ address: ZERO, topics: [], data: '0x' }, { address: ZERO, topics: [ZERO_HASH], data: '0x01' })
     devnet.makeFlashblock()
     await link.flush()
     expect(link.notifications).toMatchObject([
       { address: ZERO, topics: [], data: '0x', transactionHash: hash, transactionIndex: '0x0', logIndex: '0x0' },
-      {
-        address: ZERO,
-        topics: [ZERO_HASH],
-        data: '0x01',
-        transactionHash: hash,
-        transactionIndex: '0x0',
-        logIndex: '0x1',
-      },
+      { address: ZERO, topics: [ZERO_HASH], data: '0x01', transactionHash: hash, transactionIndex: '0x0', logIndex: '0x1' },
     ])
   })
 })

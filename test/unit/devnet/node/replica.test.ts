@@ -1,16 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
-import {
-  amounts,
-  getLogs,
-  openSocket,
-  post,
-  rpcCall,
-  rpcResult,
-  sendTransfer,
-  startManualDevnet,
-} from '../devnet-client.ts'
+import { amounts, getLogs, openSocket, post, rpcCall, rpcResult, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 const quantity = (amount: number) => `0x${amount.toString(16)}`
 
@@ -51,10 +42,7 @@ describe('a lagging replica', () => {
     const { devnet, knownBlocks } = await openLaggingReplica()
     devnet.faults.pending = 'numberless'
     const { number, hash } = knownBlocks[1] ?? {}
-    expect(await rpcResult(devnet, 'eth_getBlockByNumber', 'pending', false)).toMatchObject({
-      number: quantity(number ?? 0),
-      hash,
-    })
+    expect(await rpcResult(devnet, 'eth_getBlockByNumber', 'pending', false)).toMatchObject({ number: quantity(number ?? 0), hash })
   })
 
   it('answers null and no logs for blocks above its head', async () => {
@@ -76,10 +64,7 @@ describe('a lagging replica', () => {
     const { devnet, knownBlocks, unknownBlocks } = await openLaggingReplica()
     for (const { hash } of unknownBlocks) {
       const { status, error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: hash })
-      expect({ status, error }).toEqual({
-        status: 200,
-        error: { code: -32001, message: `block not found: hash ${hash}` },
-      })
+      expect({ status, error }).toEqual({ status: 200, error: { code: -32001, message: `block not found: hash ${hash}` } })
     }
     for (const { hash, logs } of knownBlocks) expect(await getLogs(devnet, { blockHash: hash })).toEqual(logs)
   })

@@ -16,11 +16,7 @@ const Record = z.strictObject({
   nav_price_updated_at: z.iso.datetime().optional(),
 })
 const List = z.strictObject({ tokens: z.array(Record) })
-const ErrorRecord = z.strictObject({
-  code: z.int(),
-  message: z.string(),
-  details: z.array(z.looseObject({ '@type': z.string() })),
-})
+const ErrorRecord = z.strictObject({ code: z.int(), message: z.string(), details: z.array(z.looseObject({ '@type': z.string() })) })
 
 const hasValidCheckDigit = (isin: string): boolean => {
   if (!/^[A-Z]{2}[0-9A-Z]{9}\d$/.test(isin)) return false

@@ -19,9 +19,7 @@ describe('a round', () => {
     const hash = devnet.publishRound({ symbol, price: '438.12345678', round: 363 })
     const logs = devnet.makeFlashblock()
     const { aggregator } = feedOf(devnet)
-    expect(logs.map(({ address, transactionHash }) => [address, transactionHash])).toEqual(
-      logs.map(() => [aggregator, hash]),
-    )
+    expect(logs.map(({ address, transactionHash }) => [address, transactionHash])).toEqual(logs.map(() => [aggregator, hash]))
     const [transmission, ...rest] = logs.map(decodeLog)
     expect(transmission?.slice(0, 3)).toEqual(['NewTransmission', toWord(363n), 43_812_345_678n])
     expect(rest).toEqual([

@@ -66,9 +66,7 @@ describe('the stage of one fact', () => {
   it('is sealed once a seal lists the key or it is published as sealed', async () => {
     expect(await stageAfter(sealed)).toBe('sealed')
     expect(await stageAfter([[sealedAt(published)]])).toBe('sealed')
-    expect(await stageAfter([[published], [amendOf(published, sealedAt({ ...published, shares: '7' }))]])).toBe(
-      'sealed',
-    )
+    expect(await stageAfter([[published], [amendOf(published, sealedAt({ ...published, shares: '7' }))]])).toBe('sealed')
   })
 
   it('stays sealed after an amend, and when its block is sealed again with it', async () => {
@@ -84,9 +82,7 @@ describe('the stage of one fact', () => {
 
   it('is never safe while the key is open or retracted', async () => {
     expect(await stageAfter([[published]], published.key, { safe: 9, finalized: 9 })).toBe('preconfirmed')
-    expect(await stageAfter([[published], [retractOf(published)]], published.key, { safe: 9, finalized: 9 })).toBe(
-      'retracted',
-    )
+    expect(await stageAfter([[published], [retractOf(published)]], published.key, { safe: 9, finalized: 9 })).toBe('retracted')
   })
 
   it('is retracted after a retract, until the key is published anew', async () => {

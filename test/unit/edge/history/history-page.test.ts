@@ -14,15 +14,7 @@ import {
 } from '../arbitrary-tape.ts'
 import { openEdge, openTestEdge } from '../edge-fixture.ts'
 import { approvalAt, at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
-import {
-  historyReaderOf,
-  idOf,
-  openNamedEdge,
-  parametersOf,
-  type QueryParameters,
-  queryAt,
-  tokenNotes,
-} from './history-fixture.ts'
+import { historyReaderOf, idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, tokenNotes } from './history-fixture.ts'
 
 /** More pages than any history of these tests has; a longer one means a loop. */
 const PAGES_BOUND = 500
@@ -32,11 +24,7 @@ const pageOf = async (tape: SearchableTape, parameters: QueryParameters) =>
   readPage(historyReaderOf(tape), await queryAt(at, tape, parameters))
 
 /** All pages as texts; `between` runs between two of them. */
-async function pagesOf(
-  tape: SearchableTape,
-  parameters: QueryParameters,
-  between: () => Promise<unknown> = async () => {},
-) {
+async function pagesOf(tape: SearchableTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
   const pages: (readonly string[])[] = []
   const cursorParameter = parameters.order === 'desc' ? 'before' : 'after'
   for (let cursor: QueryParameters = {}; ; ) {
@@ -50,10 +38,7 @@ async function pagesOf(
 }
 
 /** The updates that a stream of this selection sends from the start. */
-async function streamOf(
-  { listen }: ReturnType<typeof openEdge>,
-  selected: ArbitrarySelection,
-): Promise<readonly string[]> {
+async function streamOf({ listen }: ReturnType<typeof openEdge>, selected: ArbitrarySelection): Promise<readonly string[]> {
   const { outlet, started, leave } = listen({ ...listenRequestOf(selected), since: { from: 'start' } })
   await started
   leave()
@@ -87,30 +72,23 @@ describe('pages of history', () => {
 
   it('hold the updates between two positions, both exclusive, in either order', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        TapeActions,
-        Selections,
-        Limits,
-        fc.nat(),
-        fc.nat(),
-        async (actions, selected, limit, first, second) => {
-          const edge = openEdge()
-          try {
-            await edge.tape.append([], tokenNotes)
-            for (const batch of batchesOf(actions)) await edge.tape.append(batch)
-            const expected = await streamOf(edge, selected)
-            if (expected.length === 0) return
-            const [from, to] = [first % expected.length, second % expected.length]
-            const [after, before] = [from, to].map((index) => idOf(expected[index] ?? ''))
-            const parameters = { ...parametersOf(selected), limit, after: after ?? '', before: before ?? '' }
-            const between = expected.slice(from + 1, Math.max(to, from + 1))
-            expect((await pagesOf(edge.tape, parameters)).flat()).toEqual(between)
-            expect((await pagesOf(edge.tape, { ...parameters, order: 'desc' })).flat()).toEqual(between.toReversed())
-          } finally {
-            await edge.close()
-          }
-        },
-      ),
+      fc.asyncProperty(TapeActions, Selections, Limits, fc.nat(), fc.nat(), async (actions, selected, limit, first, second) => {
+        const edge = openEdge()
+        try {
+          await edge.tape.append([], tokenNotes)
+          for (const batch of batchesOf(actions)) await edge.tape.append(batch)
+          const expected = await streamOf(edge, selected)
+          if (expected.length === 0) return
+          const [from, to] = [first % expected.length, second % expected.length]
+          const [after, before] = [from, to].map((index) => idOf(expected[index] ?? ''))
+          const parameters = { ...parametersOf(selected), limit, after: after ?? '', before: before ?? '' }
+          const between = expected.slice(from + 1, Math.max(to, from + 1))
+          expect((await pagesOf(edge.tape, parameters)).flat()).toEqual(between)
+          expect((await pagesOf(edge.tape, { ...parameters, order: 'desc' })).flat()).toEqual(between.toReversed())
+        } finally {
+          await edge.close()
+        }
+      }),
       { numRuns: 200 },
     )
   })

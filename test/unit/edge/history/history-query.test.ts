@@ -76,12 +76,7 @@ describe('a range by time', () => {
 
   it('ends at the current end of the tape, for an end far ahead too', async () => {
     const { tape } = await openTape()
-    const queries: readonly QueryParameters[] = [
-      { until: timeOf(60) },
-      { before: `${tape.epoch}.99` },
-      { until: 'now' },
-      {},
-    ]
+    const queries: readonly QueryParameters[] = [{ until: timeOf(60) }, { before: `${tape.epoch}.99` }, { until: 'now' }, {}]
     for (const parameters of queries) {
       const { before } = await queryAt(START_MS, tape, parameters)
       expect(before).toEqual({ seq: 7, n: null })

@@ -8,22 +8,10 @@ import { navChange, token } from '../../tape/update-drafts.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge } from '../edge-fixture.ts'
 import { at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
-import {
-  historyReaderOf,
-  idOf,
-  openNamedEdge,
-  parametersOf,
-  type QueryParameters,
-  queryAt,
-  tokenNotes,
-} from './history-fixture.ts'
+import { historyReaderOf, idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, tokenNotes } from './history-fixture.ts'
 
 /** The texts of a whole export; `between` runs after each chunk. */
-async function readAllTexts(
-  tape: SearchableTape,
-  parameters: QueryParameters,
-  between: () => Promise<unknown> = async () => {},
-) {
+async function readAllTexts(tape: SearchableTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
   const texts: string[] = []
   for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
     texts.push(...chunk)
@@ -32,8 +20,7 @@ async function readAllTexts(
   return texts
 }
 
-const transfers = (count: number, from = 0) =>
-  Array.from({ length: count }, (_, index) => transferAt({ index: from + index }))
+const transfers = (count: number, from = 0) => Array.from({ length: count }, (_, index) => transferAt({ index: from + index }))
 const seqOf = (text: string): number => Number(idOf(text).split('.')[1])
 
 describe('a whole export', () => {
@@ -115,9 +102,7 @@ describe('a whole export', () => {
     await tape.append(transfers(300))
     const workQueue = new WorkQueue()
     const slow = await Promise.all(
-      Array.from({ length: 100 }, async () =>
-        readAll({ ...historyReaderOf(tape), workQueue }, await queryAt(at, tape, {})),
-      ),
+      Array.from({ length: 100 }, async () => readAll({ ...historyReaderOf(tape), workQueue }, await queryAt(at, tape, {}))),
     )
     await Promise.all(slow.map((reading) => reading.next()))
     expect(await workQueue.run(async () => 'done')).toBe('done')
@@ -127,11 +112,7 @@ describe('a whole export', () => {
 
 describe('an export that eviction overtakes', () => {
   /** Exports a full tape of transfers; `meanwhile` runs after the first chunk. */
-  async function exportDuring(
-    parameters: QueryParameters,
-    meanwhile: (tape: SearchableTape) => Promise<unknown>,
-    before = 0,
-  ) {
+  async function exportDuring(parameters: QueryParameters, meanwhile: (tape: SearchableTape) => Promise<unknown>, before = 0) {
     const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000 + before))
     let chunks = 0
@@ -213,10 +194,7 @@ describe('an export that eviction overtakes', () => {
   it('fails newest first too when it has a lower bound that was kept', async () => {
     const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000))
-    const reading = readAll(
-      historyReaderOf(tape),
-      await queryAt(at, tape, { order: 'desc', after: `${tape.epoch}.200` }),
-    )
+    const reading = readAll(historyReaderOf(tape), await queryAt(at, tape, { order: 'desc', after: `${tape.epoch}.200` }))
     await reading.next()
     await tape.append(transfers(201, 5_000))
     await expect(async () => {

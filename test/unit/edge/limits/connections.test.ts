@@ -49,10 +49,7 @@ describe('replays of one address', () => {
   it('do not wait for other addresses', async () => {
     const connectionLimits = openConnections()
     for (const address of ['a', 'b']) connectionLimits.add(clientAt(address))
-    await Promise.all([
-      connectionLimits.acquireReplaySlot(clientAt('a')),
-      connectionLimits.acquireReplaySlot(clientAt('a')),
-    ])
+    await Promise.all([connectionLimits.acquireReplaySlot(clientAt('a')), connectionLimits.acquireReplaySlot(clientAt('a'))])
     expect(await connectionLimits.acquireReplaySlot(clientAt('b'))).toBeTypeOf('function')
   })
 

@@ -17,9 +17,7 @@ const noHistory = { readKey: () => [], sealsOfToken: () => [] }
 function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex, padding: number): Frame {
   const update = {
     ...{ type, id: `k.${seq}`, address: type === 'status' ? null : address },
-    ...(type === 'transfer'
-      ? { stage: 'preconfirmed', reference_value: `${seq % 7}.00`, padding: 'x'.repeat(padding) }
-      : {}),
+    ...(type === 'transfer' ? { stage: 'preconfirmed', reference_value: `${seq % 7}.00`, padding: 'x'.repeat(padding) } : {}),
   } as unknown as Update
   return new Frame({ seq, update, text: JSON.stringify(update) }, noHistory)
 }
@@ -30,12 +28,7 @@ class RecordingListener {
   readonly listener: Listener
   readonly #slow: boolean
 
-  constructor(
-    tokens: ReadonlySet<Hex> | null,
-    options: Partial<SelectionOptions>,
-    transport: Transport,
-    isSlow: boolean,
-  ) {
+  constructor(tokens: ReadonlySet<Hex> | null, options: Partial<SelectionOptions>, transport: Transport, isSlow: boolean) {
     this.#slow = isSlow
     const outlet = {
       write: (bytes: Buffer) => void this.writes.push(this.#slow ? bytes : Buffer.from(bytes)),
@@ -86,32 +79,28 @@ const anyBatch = fc.oneof(
 describe('a live listener', () => {
   it('receives exactly what its selection matches, in order, beside any other listeners, slow ones too', () => {
     fc.assert(
-      fc.property(
-        fc.array(anyListener, { maxLength: 12 }),
-        fc.array(anyBatch, { maxLength: 6 }),
-        (selected, batches) => {
-          const audiences = new Audiences()
-          const readers = selected.map(
-            ({ tokens, options, transport, slow }) => new RecordingListener(tokens, options, transport, slow),
-          )
-          for (const { listener } of readers) audiences.assign(listener)
-          let seq = 0
-          const written = batches.map((batch) =>
-            batch.map(({ type, address, padding }) => {
-              seq += 1
-              return frameOf(seq, type, address, padding)
-            }),
-          )
-          for (const frames of written) audiences.deliver(frames, frames.at(-1)?.seq ?? 0, () => true)
-          for (const { listener, text, writes } of readers) {
-            const match = createMatcher({ tokens: listener.tokens, options: listener.options })
-            const expected = written.map(match).filter((frames) => frames.length > 0)
-            expect(text).toBe(expected.map((frames) => concatBytes(frames, listener.transport).toString()).join(''))
-            expect(writes).toHaveLength(expected.length)
-            expect(listener.sent).toBe(expected.flat().length)
-          }
-        },
-      ),
+      fc.property(fc.array(anyListener, { maxLength: 12 }), fc.array(anyBatch, { maxLength: 6 }), (selected, batches) => {
+        const audiences = new Audiences()
+        const readers = selected.map(
+          ({ tokens, options, transport, slow }) => new RecordingListener(tokens, options, transport, slow),
+        )
+        for (const { listener } of readers) audiences.assign(listener)
+        let seq = 0
+        const written = batches.map((batch) =>
+          batch.map(({ type, address, padding }) => {
+            seq += 1
+            return frameOf(seq, type, address, padding)
+          }),
+        )
+        for (const frames of written) audiences.deliver(frames, frames.at(-1)?.seq ?? 0, () => true)
+        for (const { listener, text, writes } of readers) {
+          const match = createMatcher({ tokens: listener.tokens, options: listener.options })
+          const expected = written.map(match).filter((frames) => frames.length > 0)
+          expect(text).toBe(expected.map((frames) => concatBytes(frames, listener.transport).toString()).join(''))
+          expect(writes).toHaveLength(expected.length)
+          expect(listener.sent).toBe(expected.flat().length)
+        }
+      }),
       { numRuns: 200 },
     )
   })

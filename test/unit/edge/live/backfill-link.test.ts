@@ -22,12 +22,7 @@ async function queryFromLink(
   after: { seq: number; n: number | null } = { seq: 7, n: null },
 ) {
   const { tape } = openTestEdge()
-  const tokens = (symbols ?? ['AAPLc']).map((symbol, nth) => ({
-    address: addressOf(nth),
-    symbol,
-    isin: null,
-    formerSymbols: [],
-  }))
+  const tokens = (symbols ?? ['AAPLc']).map((symbol, nth) => ({ address: addressOf(nth), symbol, isin: null, formerSymbols: [] }))
   await tape.append([], notesOfTokens(tokens))
   const view = new View(tape)
   const selection = {
@@ -37,11 +32,7 @@ async function queryFromLink(
   const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
   // The tape has grown by the time a client follows the link.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
-  const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
-    tape: later,
-    view,
-    now: () => 0,
-  })
+  const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, { tape: later, view, now: () => 0 })
   return { url, query, selection }
 }
 
@@ -52,27 +43,16 @@ describe('the backfill link', () => {
     ['all types', ['AAPLc'], { types: updateTypes }],
     ['some types', null, { types: ['transfer', 'nav'] }],
     ['the sealed view', ['AAPLc', 'TSLAc'], { stage: 'sealed' }],
-    [
-      'filters',
-      ['AAPLc'],
-      { minValue: parseDecimal('10000.50'), minShares: parseDecimal('0.000001'), party: addressOf(9) },
-    ],
+    ['filters', ['AAPLc'], { minValue: parseDecimal('10000.50'), minShares: parseDecimal('0.000001'), party: addressOf(9) }],
   ])('names the same selection: %s', async (_, symbols, options) => {
     const { query, selection } = await queryFromLink(symbols, options)
-    const written = ({ minValue, minShares, ...rest }: SelectionOptions) => ({
-      ...rest,
-      value: minValue,
-      shares: minShares,
-    })
+    const written = ({ minValue, minShares, ...rest }: SelectionOptions) => ({ ...rest, value: minValue, shares: minShares })
     expect(query.selection.tokens).toEqual(selection.tokens)
     expect({ ...written(query.selection.options), value: null }).toEqual({ ...written(selection.options), value: null })
   })
 
   it('covers the skipped range and no more', async () => {
-    expect((await queryFromLink(null)).query).toMatchObject({
-      after: { seq: 7, n: null },
-      before: { seq: 91, n: null },
-    })
+    expect((await queryFromLink(null)).query).toMatchObject({ after: { seq: 7, n: null }, before: { seq: 91, n: null } })
     const within = { seq: 7, n: 3 }
     // What the sealed view emits before the next seal comes live.
     expect((await queryFromLink(null, { stage: 'sealed' }, within)).query).toMatchObject({

@@ -12,9 +12,7 @@ function expectedOf(entries: readonly Entry[], { tokens, stage, types, min }: Ar
   type Content = Omit<Update, 'id' | 'prev' | 'time'>
   const passes = (content: Content) =>
     types.includes(content.type) &&
-    (!isMovement(content.type) ||
-      min === null ||
-      ('reference_value' in content && Number(content.reference_value) >= min))
+    (!isMovement(content.type) || min === null || ('reference_value' in content && Number(content.reference_value) >= min))
   /** For each current key: its content and time, whether this view emitted it, and whether the selection matched it. */
   const facts = new Map<string, { content: Content; time: string; isEmitted: boolean; hasMatched: boolean }>()
   const received: string[] = []
@@ -55,8 +53,7 @@ function expectedOf(entries: readonly Entry[], { tokens, stage, types, min }: Ar
       default: {
         const isEmitted = stage === 'preconfirmed' || !('stage' in update) || update.stage !== 'preconfirmed'
         const hasMatched = isEmitted && passes(update)
-        if ('key' in update && update.key)
-          facts.set(update.key, { content: update, time: update.time, isEmitted, hasMatched })
+        if ('key' in update && update.key) facts.set(update.key, { content: update, time: update.time, isEmitted, hasMatched })
         if (hasMatched) received.push(text)
       }
     }

@@ -82,28 +82,21 @@ describe('a replay that is too long', () => {
 
   it('is recognised exactly as by counting', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        TapeActions,
-        ArbitrarySelection,
-        fc.integer({ min: 1, max: 12 }),
-        async (actions, selected, replay) => {
-          const counted = openEdge()
-          const bounded = openEdge({ existingTape: counted.tape, replay })
-          try {
-            for (const batch of batchesOf(actions)) await counted.tape.append(batch)
-            const request = { ...listenRequestOf(selected), since: { from: 'start' } as const }
-            const [all, limited] = [counted.listen(request), bounded.listen(request)]
-            await Promise.all([all.started, limited.started])
-            const isLong = limited.outlet.messages.some(
-              (message) => message.type === 'gap' && message.reason === 'long',
-            )
-            expect(isLong).toBe(all.outlet.publishedLines.length > replay && counted.tape.end() > replay)
-          } finally {
-            await bounded.close()
-            await counted.close()
-          }
-        },
-      ),
+      fc.asyncProperty(TapeActions, ArbitrarySelection, fc.integer({ min: 1, max: 12 }), async (actions, selected, replay) => {
+        const counted = openEdge()
+        const bounded = openEdge({ existingTape: counted.tape, replay })
+        try {
+          for (const batch of batchesOf(actions)) await counted.tape.append(batch)
+          const request = { ...listenRequestOf(selected), since: { from: 'start' } as const }
+          const [all, limited] = [counted.listen(request), bounded.listen(request)]
+          await Promise.all([all.started, limited.started])
+          const isLong = limited.outlet.messages.some((message) => message.type === 'gap' && message.reason === 'long')
+          expect(isLong).toBe(all.outlet.publishedLines.length > replay && counted.tape.end() > replay)
+        } finally {
+          await bounded.close()
+          await counted.close()
+        }
+      }),
       { numRuns: 200 },
     )
   })

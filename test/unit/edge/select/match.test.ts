@@ -18,10 +18,7 @@ const allowance = approvalAt({ index: 3 })
 const largeOnly = { minValue: minimum('1000') }
 
 /** The updates that a live listener receives; a later replay receives exactly the same. */
-async function receivedBy(
-  request: ListenRequest,
-  ...batches: readonly (readonly Draft[])[]
-): Promise<readonly Update[]> {
+async function receivedBy(request: ListenRequest, ...batches: readonly (readonly Draft[])[]): Promise<readonly Update[]> {
   const { tape, listen } = openTestEdge()
   const live = listen(request)
   await live.started
@@ -62,10 +59,7 @@ describe('a retract', () => {
   })
 
   it('of a movement that passed a value filter comes', async () => {
-    expect(await receivedTypes(largeOnly, [small, large], [retractOf(large), retractOf(small)])).toEqual([
-      'transfer',
-      'retract',
-    ])
+    expect(await receivedTypes(largeOnly, [small, large], [retractOf(large), retractOf(small)])).toEqual(['transfer', 'retract'])
   })
 
   it('of anything but a movement passes value filters', async () => {
@@ -147,10 +141,7 @@ describe('a seal', () => {
 
   it('follows a key of which only an amend matched', async () => {
     const options = { ...largeOnly, types: ['transfer' as const] }
-    expect(await receivedTypes(options, [small], [amendOf(small, grownTransfer), sealOf([small])])).toEqual([
-      'amend',
-      'seal',
-    ])
+    expect(await receivedTypes(options, [small], [amendOf(small, grownTransfer), sealOf([small])])).toEqual(['amend', 'seal'])
   })
 
   it('does not come for a log folded into another, which was published under the key of that', async () => {

@@ -17,10 +17,7 @@ const sequenceOf = ({ id }: Update): string => id.slice(id.indexOf('.') + 1)
 const summarise = (updates: readonly Update[]) => updates.map((update) => `${update.type} ${sequenceOf(update)}`)
 
 /** The updates that a live listener receives in the sealed view; a later replay receives exactly the same. */
-async function receivedBy(
-  request: ListenRequest,
-  ...batches: readonly (readonly Draft[])[]
-): Promise<readonly Update[]> {
+async function receivedBy(request: ListenRequest, ...batches: readonly (readonly Draft[])[]): Promise<readonly Update[]> {
   const { tape, listen } = openTestEdge()
   const options = { ...request.options, ...sealedOnly }
   const live = listen({ ...request, options })
@@ -80,21 +77,12 @@ describe('a pre-confirmed fact', () => {
   })
 
   it('is emitted once when its block is sealed again', async () => {
-    const batches = [
-      [first],
-      [sealOf([first])],
-      [sealedAt(second), sealOf([first, second], 7, 1)],
-      [sealOf([first], 7, 2)],
-    ]
+    const batches = [[first], [sealOf([first])], [sealedAt(second), sealOf([first, second], 7, 1)], [sealOf([first], 7, 2)]]
     expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'transfer 3', 'seal 4', 'seal 5'])
   })
 
   it('is emitted once when two seals come in one batch', async () => {
-    expect(await summariesFor({}, [first], [sealOf([first]), sealOf([first], 7, 1)])).toEqual([
-      'transfer 2.1',
-      'seal 2',
-      'seal 3',
-    ])
+    expect(await summariesFor({}, [first], [sealOf([first]), sealOf([first], 7, 1)])).toEqual(['transfer 2.1', 'seal 2', 'seal 3'])
   })
 
   it('has the block hash of the seal that emits it', async () => {

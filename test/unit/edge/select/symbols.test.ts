@@ -135,17 +135,11 @@ describe('a symbol that no token matches', () => {
     ['isin:', []],
     ['株', []],
   ])('is rejected with close symbols: %j', async (symbol, suggest) => {
-    expect(await resolveIn([symbol])).toEqual({
-      tokens: new Set(),
-      rejected: [{ symbol, reason: 'unknown_symbol', suggest }],
-    })
+    expect(await resolveIn([symbol])).toEqual({ tokens: new Set(), rejected: [{ symbol, reason: 'unknown_symbol', suggest }] })
   })
 
   it('does not affect the others', async () => {
-    expect(await resolveIn(['APPL', 'TSLA'])).toMatchObject({
-      tokens: new Set([tsla.address]),
-      rejected: [{ symbol: 'APPL' }],
-    })
+    expect(await resolveIn(['APPL', 'TSLA'])).toMatchObject({ tokens: new Set([tsla.address]), rejected: [{ symbol: 'APPL' }] })
   })
 
   it('is refused in the format of the contract', async () => {
@@ -158,10 +152,7 @@ describe('a symbol that no token matches', () => {
   })
 
   it('suggests three symbols at most, the closest first', async () => {
-    const similar = ['ABCDc', 'ABCEc', 'ABCFc', 'ABXXc'].map((symbol, index) => ({
-      symbol,
-      address: address(`${index}`),
-    }))
+    const similar = ['ABCDc', 'ABCEc', 'ABCFc', 'ABXXc'].map((symbol, index) => ({ symbol, address: address(`${index}`) }))
     const { rejected } = await resolveIn(['ABCG'], similar)
     expect(rejected[0]?.suggest).toEqual(['ABCDc', 'ABCEc', 'ABCFc'])
   })
@@ -172,10 +163,7 @@ describe('a delisted token', () => {
 
   it('loses its symbol and its ISIN to a listed one', async () => {
     for (const selector of ['AAPLc', `isin:${aapl.isin}`]) {
-      expect(await resolveIn([selector], [aapl], [again])).toEqual({
-        tokens: new Set([again.address]),
-        rejected: [],
-      })
+      expect(await resolveIn([selector], [aapl], [again])).toEqual({ tokens: new Set([again.address]), rejected: [] })
     }
   })
 

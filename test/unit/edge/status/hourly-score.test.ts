@@ -22,8 +22,7 @@ const second = transferAt({ index: 2 })
 function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
   const tape = openSqliteTape({ dir: ':memory:', retentionMs, bound, now: () => clock.now, random: () => 0.5 })
-  const write = (...drafts: readonly Draft[]) =>
-    tape.append(drafts.map((draft) => ({ ...draft, time: iso(clock.now) })))
+  const write = (...drafts: readonly Draft[]) => tape.append(drafts.map((draft) => ({ ...draft, time: iso(clock.now) })))
   const openTracker = async () => {
     const tracker = await ScoreTracker.open(tape, clock.now)
     return { tracker, hours: () => tracker.hours(clock.now) }
@@ -61,9 +60,7 @@ describe('the score', () => {
     await write(amendOf(second, second))
     clock.now += 300
     await write(retractOf(first), { ...sealedAt(transferAt({ index: 3 })), late: true }, sealOf([second, { index: 3 }]))
-    expect(hours()).toEqual([
-      hourRow(noon, { told: 2, sealed: 1, late: 1, retracted: 1, amended: 1, ...leadTimes(1_500) }),
-    ])
+    expect(hours()).toEqual([hourRow(noon, { told: 2, sealed: 1, late: 1, retracted: 1, amended: 1, ...leadTimes(1_500) })])
   })
 
   it('counts every update in the hour of its time, and shows empty hours', async () => {
@@ -300,8 +297,7 @@ describe('a percentile', () => {
   })
 })
 
-const toThreeDigits = (ms: number): number =>
-  ms < 10_000 ? ms : Number(String(ms).slice(0, 3).padEnd(String(ms).length, '0'))
+const toThreeDigits = (ms: number): number => (ms < 10_000 ? ms : Number(String(ms).slice(0, 3).padEnd(String(ms).length, '0')))
 
 /** A tape that evicts nothing, one that keeps a few hours, and one that keeps more hours than are shown. */
 const bounds = fc.constantFrom(
@@ -350,8 +346,7 @@ async function applySteps(
   }
 }
 
-const stateOfKey = (entries: readonly Entry[]): 'open' | 'over' =>
-  entries.at(-1)?.update.type === 'transfer' ? 'open' : 'over'
+const stateOfKey = (entries: readonly Entry[]): 'open' | 'over' => (entries.at(-1)?.update.type === 'transfer' ? 'open' : 'over')
 
 /** The same score, counted anew from the whole tape for each hour. */
 function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] {
@@ -394,8 +389,6 @@ function leadTimesOf({ seq, update: seal }: Entry, counted: readonly Entry[]): r
       'key' in update ? update.key === key : update.type === 'seal' && update.keys.includes(key),
     )
     const last = about.findLast(({ update }) => update.type !== 'amend')?.update
-    return last?.type === 'transfer' && last.stage === 'preconfirmed'
-      ? [Date.parse(seal.time) - Date.parse(last.time)]
-      : []
+    return last?.type === 'transfer' && last.stage === 'preconfirmed' ? [Date.parse(seal.time) - Date.parse(last.time)] : []
   })
 }

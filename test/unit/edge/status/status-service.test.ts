@@ -22,9 +22,7 @@ describe('the source uptime', () => {
     uptime.setSource('poll', noon + HOUR_MS - 500)
     uptime.setSource('pendingLogs', noon + HOUR_MS + 1_250)
     expect(uptime.seconds(noon, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 29.5, poll: 0.5 }))
-    expect(uptime.seconds(noon + HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(
-      secondsBySource({ pendingLogs: 0.75, poll: 1.25 }),
-    )
+    expect(uptime.seconds(noon + HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 0.75, poll: 1.25 }))
     expect(uptime.seconds(noon - HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({}))
   })
 
@@ -62,9 +60,7 @@ describe('the source uptime', () => {
     let note = new SourceUptime([], 'poll', noon).note(noon)
     for (let hour = 0; hour < 100; hour += 1)
       note = new SourceUptime(note, 'poll', noon + hour * HOUR_MS).note(noon + hour * HOUR_MS + 1)
-    expect(note.map(({ hour }) => hour)).toEqual(
-      Array.from({ length: 25 }, (_, index) => noon + (75 + index) * HOUR_MS),
-    )
+    expect(note.map(({ hour }) => hour)).toEqual(Array.from({ length: 25 }, (_, index) => noon + (75 + index) * HOUR_MS))
     expect(new SourceUptime(note, 'poll', noon).note(noon)).toEqual([])
   })
 })

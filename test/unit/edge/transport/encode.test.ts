@@ -27,21 +27,7 @@ const sse = (message: Message, transport: 'sse' | 'sse-named' = 'sse'): Buffer =
 const anyText = fc
   .array(
     fc.oneof(
-      fc.constantFrom(
-        '\r',
-        '\n',
-        '\r\n',
-        '\0',
-        '\u2028',
-        '\u2029',
-        '\ufeff',
-        '\ud83c',
-        '🍏',
-        'data: ',
-        'id:',
-        ':',
-        ' ',
-      ),
+      fc.constantFrom('\r', '\n', '\r\n', '\0', '\u2028', '\u2029', '\ufeff', '\ud83c', '🍏', 'data: ', 'id:', ':', ' '),
       fc.nat(0xffff).map((unit) => String.fromCharCode(unit)),
     ),
     { maxLength: 40 },
@@ -101,13 +87,10 @@ describe('a WebSocket frame', () => {
     expect(await echoed(texts)).toEqual(texts)
   })
 
-  it.each([126, 127, 65_535, 65_536, 1_000_000])(
-    'of %s bytes is read by that client, and so is the next frame',
-    async (length) => {
-      const texts = ['y'.repeat(length), 'next']
-      expect(await echoed(texts)).toEqual(texts)
-    },
-  )
+  it.each([126, 127, 65_535, 65_536, 1_000_000])('of %s bytes is read by that client, and so is the next frame', async (length) => {
+    const texts = ['y'.repeat(length), 'next']
+    expect(await echoed(texts)).toEqual(texts)
+  })
 
   it('counts bytes, not characters', async () => {
     const texts = ['é'.repeat(63), '株'.repeat(42), '🍏'.repeat(16_384), 'next']
@@ -126,16 +109,12 @@ describe('a WebSocket frame', () => {
 describe('an SSE event', () => {
   it('parses back to its message, with any characters in its texts', () => {
     fc.assert(
-      fc.property(
-        fc.array(anyText, { minLength: 1, maxLength: 4 }),
-        fc.integer({ min: 1, max: 64 }),
-        (texts, chunk) => {
-          const messages = texts.map(error)
-          const events = eventsOf(Buffer.concat(messages.map((message) => sse(message))), chunk)
-          expect(events.map(({ data }) => data)).toEqual(messages.map((message) => JSON.stringify(message)))
-          expect(events.map(({ data }) => JSON.parse(data))).toEqual(messages)
-        },
-      ),
+      fc.property(fc.array(anyText, { minLength: 1, maxLength: 4 }), fc.integer({ min: 1, max: 64 }), (texts, chunk) => {
+        const messages = texts.map(error)
+        const events = eventsOf(Buffer.concat(messages.map((message) => sse(message))), chunk)
+        expect(events.map(({ data }) => data)).toEqual(messages.map((message) => JSON.stringify(message)))
+        expect(events.map(({ data }) => JSON.parse(data))).toEqual(messages)
+      }),
       { numRuns: 150 },
     )
   })

@@ -18,9 +18,7 @@ const exampleOf = <Type extends Message['type']>(type: Type): Extract<Message, {
   return found
 }
 
-/**
- * Control and escape characters, line and paragraph separators, and all characters that change the writing direction.
- */
+/** Control and escape characters, line and paragraph separators, and all characters that change the writing direction. */
 const controlCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
 describe('a text line', () => {
@@ -78,9 +76,7 @@ describe('a text line', () => {
   })
 
   it.each(
-    messages
-      .filter((message) => !('time' in message && 'prev' in message))
-      .map((message) => [message.type, message] as const),
+    messages.filter((message) => !('time' in message && 'prev' in message)).map((message) => [message.type, message] as const),
   )('starts with # for a notice: %s', (_, message) => {
     expect(formatTextLine(message)).toMatch(/^# /)
   })
