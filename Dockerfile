@@ -1,4 +1,4 @@
-# Two stages, so that nothing of the installation but its result is in the image. glibc, because Debian's image is what is tested.
+# Two stages: the image holds the installed packages, not the installer's files. Debian's glibc image is the tested one.
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -15,5 +15,5 @@ USER node
 VOLUME /data
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# The young generation stays small: it is most of what thousands of silent listeners would cost.
+# A small young generation: with thousands of silent listeners it would be most of the memory.
 CMD ["node", "--max-semi-space-size=8", "src/main.ts"]

@@ -3,9 +3,10 @@ import { defineConfig } from 'vitest/config'
 /** Files that wait for real deadlines, processes and nodes: too slow for `npm test`, so `npm run proof` runs them. */
 export const slowFiles = [
   'test/integration/http/**/*.test.ts',
-  'test/integration/stream/{heartbeat,resume,slow-listeners}.test.ts',
-  'test/e2e/{relay-downtime,real-node,source-failover,history-paging,upstream-outage,restart}.test.ts',
+  'test/integration/stream/{connection-start,heartbeat,resume,slow-listeners}.test.ts',
+  'test/e2e/{history-paging,real-node,relay-downtime,restart,resume,source-failover,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
+  'test/unit/devnet/devnet-restart.test.ts',
 ]
 
 export default defineConfig({

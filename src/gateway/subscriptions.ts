@@ -117,7 +117,7 @@ export class Subscriptions {
     const named = unlisted.slice(0, NAMED_BOUND).join(', ') + (unlisted.length > NAMED_BOUND ? ', …' : '')
     return new RpcError(
       errorCodes.invalidParams,
-      `invalid params: not a listed tokenized stock: ${named}. Subscriptions are served for listed tokens only, from one upstream subscription for everybody; eth_getLogs answers about any contract`,
+      `invalid params: not a listed tokenized stock: ${named}. Subscriptions are served for listed tokens only, from one upstream subscription; eth_getLogs answers about any contract`,
     )
   }
 }

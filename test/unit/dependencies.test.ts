@@ -49,7 +49,7 @@ describe('the supply', () => {
   it('comes from whichever registry is near: the lockfile holds hashes and no addresses', () => {
     const locked = Object.entries(packages).filter(([path]) => path !== '')
     expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([])
-    // What is optional and for another system has never been fetched here, so nobody knows its hash.
+    // Optional packages for other systems are never fetched here, so their hash is unknown.
     const needed = locked.filter(([, { optional }]) => !optional)
     expect(needed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([])
   })

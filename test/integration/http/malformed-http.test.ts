@@ -7,7 +7,7 @@ const sharedRelay = sharedRelayForFile()
 
 const HEALTHZ = formatRequest('GET /healthz')
 const CLIENT_HELLO = Buffer.from(
-  '16030100c1010000bd0303' + '5a'.repeat(32) + '20' + 'a5'.repeat(32) + '0026' + '1301'.repeat(19) + '0100004e' + '00'.repeat(78),
+  `16030100c1010000bd0303${'5a'.repeat(32)}20${'a5'.repeat(32)}0026${'1301'.repeat(19)}0100004e${'00'.repeat(78)}`,
   'hex',
 )
 
