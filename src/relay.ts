@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { asyncScheduler, type Observable, Subscription } from 'rxjs'
-import { openUpstream } from './chain/source/upstream.ts'
+import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from './config.ts'
 import { openHttpEdge } from './edge/http/http-edge.ts'
 import { openLiveEdge } from './edge/live/live-edge.ts'
@@ -45,16 +45,16 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
 async function openRelay(tape: SearchableTape, { openParts = [openGateway], log, ...options }: RelayOptions): Promise<Relay> {
   const chain = openTapeChain(options.config, tape)
   const context = { ...options, ...ports, tape, chain, warn: rateLimitedWarn(log, now) }
-  const upstream = openUpstream(context)
+  const sourceSettings = sourceSettingsOf(context)
   const live = openLiveEdge(context)
-  const parts = openParts.map((open) => open({ ...context, ...live, upstream }))
+  const parts = openParts.map((open) => open({ ...context, ...live, sourceSettings }))
   const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
   const status = await openStatus(live.streams.edge, clientCount, options.onFailure)
   const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
   const onChainEvent: (typeof parts)[number]['onChainEvent'] = (event) => {
     for (const part of parts) part.onChainEvent(event)
   }
-  const ingest = await openConfiguredIngest({ ...context, upstream, onChainEvent })
+  const ingest = await openConfiguredIngest({ ...context, sourceSettings, onChainEvent })
   const subscription = new Subscription()
   const activities: readonly Observable<unknown>[] = [ingest, ...parts.map(({ activity }) => activity)]
   for (const activity of activities) subscription.add(activity.subscribe({ error: options.onFailure }))

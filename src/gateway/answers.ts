@@ -1,7 +1,7 @@
 import { firstValueFrom } from 'rxjs'
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/client.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
-import { methods } from '../chain/rpc/method-schemas.ts'
+import { methods } from '../chain/rpc/method-params.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
 import type { ValidatedCall } from './call.ts'
 import type { ChainState } from './chain-state.ts'

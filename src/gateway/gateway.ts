@@ -6,7 +6,7 @@ import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { parseJson, type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
 import { type ChainEvent, source } from '../chain/source/source.ts'
-import type { Upstream } from '../chain/source/upstream.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connections.ts'
@@ -38,7 +38,7 @@ const ID_PREFIX_BYTES = 12
 type GatewayInputs = {
   readonly config: Config
   readonly endpoints: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
-  readonly upstream: Upstream
+  readonly sourceSettings: SourceSettings
   readonly chain: ChainIdentity
   /** The tokens that the list names. */
   readonly view: { isListed(address: Hex): boolean; readonly tokens: readonly unknown[] }
@@ -151,12 +151,12 @@ function openSubscriptions(
 }
 
 function followUnlisted(
-  { endpoints, upstream, clock, warn, ...ports }: GatewayInputs,
+  { endpoints, sourceSettings, clock, warn, ...ports }: GatewayInputs,
   unlistedContracts: UnlistedContracts,
 ): Observable<ChainEvent> {
   const { request } = new Rpc({ urls: endpoints.rpcUrls, ...ports, warn, isEndpointFault })
   const events = unlistedContracts.events((addresses, openKeys) =>
-    source({ ...upstream, ...fromNow, request, addresses, openKeys, clock, warn }),
+    source({ ...sourceSettings, ...fromNow, request, addresses, openKeys, clock, warn }),
   )
   return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
 }

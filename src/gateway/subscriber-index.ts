@@ -1,5 +1,5 @@
 import type { Log } from '../chain/logs/log-schema.ts'
-import { type LogFilter, logMatcher } from '../chain/rpc/method-schemas.ts'
+import { type LogFilter, logMatcher } from '../chain/rpc/method-params.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** What clients can subscribe to. */

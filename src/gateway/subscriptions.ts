@@ -1,4 +1,4 @@
-import { LogFilter } from '../chain/rpc/method-schemas.ts'
+import { LogFilter } from '../chain/rpc/method-params.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { formatPath } from './call.ts'

@@ -2,7 +2,7 @@ import { asapScheduler, type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { Rpc } from '../chain/rpc/client.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
-import type { Upstream } from '../chain/source/upstream.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from '../config.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Entry } from '../tape/tape.ts'
@@ -13,7 +13,7 @@ import { saveTapeChain } from './tape-chain.ts'
 type ConfiguredInputs = {
   readonly config: Config
   readonly endpoints: Pick<UpstreamEndpoints, 'rpcUrls' | 'stocksUrl' | 'feeds'>
-  readonly upstream: Upstream
+  readonly sourceSettings: SourceSettings
   readonly chain: ChainIdentity
   readonly tape: IngestInputs['tape']
   readonly onChainEvent: (event: ChainEvent) => void
@@ -28,8 +28,8 @@ type ConfiguredInputs = {
 
 /** The ingest with the endpoints and settings of the process, counted in its metrics. */
 export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Observable<readonly Entry[]>> {
-  const { config, endpoints, upstream, chain, tape, metrics, clock, now, random, warn, onFailure } = inputs
-  const { link, ...intervals } = upstream
+  const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, random, warn, onFailure } = inputs
+  const { link, ...intervals } = sourceSettings
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const published = await openIngest({
     tape,

@@ -5,13 +5,13 @@ import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../protocol/
 import type { Ingest, Nav } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
 import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../tokens/apply-log.ts'
-import { featureName, isoFromSecondsOrNull } from '../tokens/messages.ts'
 import { multiplierAt } from '../tokens/multiplier.ts'
 import { navAt } from '../tokens/nav.ts'
 import { navReadingAt } from '../tokens/nav-history.ts'
 import { applyPauseChange, pausedAt } from '../tokens/pauses.ts'
 import { applyRecordChanges } from '../tokens/record.ts'
 import type { Token } from '../tokens/token.ts'
+import { featureName, isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
 import type { FactDraft, FactType } from './fact.ts'
 
 /** How and when a log was received, and what enriching it depends on beside its token. */

@@ -21,7 +21,6 @@ import {
   updateNav,
 } from '../tokens/list-diff.ts'
 import type { ListedToken } from '../tokens/list-parser.ts'
-import { featureName, multiplierDraft } from '../tokens/messages.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import type { NavTiming } from '../tokens/nav.ts'
 import { addRound, applySealedRounds } from '../tokens/nav-history.ts'
@@ -36,6 +35,7 @@ import {
   roundFromLog,
 } from '../tokens/price-feeds.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
+import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
 import type { Outbox } from './outbox.ts'
 
 type Options = {

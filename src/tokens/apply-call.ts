@@ -2,11 +2,11 @@ import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore } from './chain-position.ts'
-import { multiplierDraft, pauseDrafts } from './messages.ts'
 import { addReportedChange, isSameDouble, type MultiplierChange, type MultiplierHistory, multiplierAt } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
+import { multiplierDraft, pauseDrafts } from './token-drafts.ts'
 
 /** A token's state as its contract answers it at a block; null where the contract lacks the function. */
 export type TokenContractState = {

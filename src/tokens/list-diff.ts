@@ -3,13 +3,13 @@ import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
 import type { ChainPosition } from './chain-position.ts'
 import type { ListedToken } from './list-parser.ts'
-import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from './messages.ts'
 import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from './multiplier.ts'
 import { isSameNav, type NavReading, type NavTiming, navAt } from './nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from './nav-history.ts'
 import { addPauseChange, type PauseHistory } from './pauses.ts'
 import { dropChangesOverriddenByList } from './record.ts'
 import { type Token, withDerivedState } from './token.ts'
+import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from './token-drafts.ts'
 
 /** Every token as last published. */
 export type TokenTable = ReadonlyMap<Hex, Token>

@@ -44,7 +44,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
   'relay.ts': [...data, 'chain', 'ingest', 'edge', 'gateway', ...leaves],
   'main.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'devnet', ...leaves],
-  devnet: ['protocol', 'chain/rpc/method-schemas.ts'],
+  devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: ['protocol'],
   cli: ['client'],
   web: ['client'],
@@ -228,7 +228,7 @@ describe('a check of the imports', () => {
   })
 
   it.each([
-    ['devnet/a.ts', "import { methods } from '../chain/rpc/method-schemas.ts'"],
+    ['devnet/a.ts', "import { methods } from '../chain/rpc/method-params.ts'"],
     ['edge/live/a.ts', "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'"],
     ['relay.ts', "import json from '../package.json' with { type: 'json' }"],
     ['edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],

@@ -17,7 +17,7 @@ import {
 import type { Hex } from '../../protocol/fields.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
-import { isCallMethod } from '../rpc/method-schemas.ts'
+import { isCallMethod } from '../rpc/method-params.ts'
 import { type BlockRef, type FeedCallResult, readFeed, readToken, type TokenCallResult } from './contract-reads.ts'
 
 /** The state that a contract returned. */

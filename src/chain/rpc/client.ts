@@ -4,7 +4,7 @@ import { backoffMs, withJitter } from '../../backoff.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { classify, UpstreamError } from './error.ts'
-import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-schemas.ts'
+import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { sliceResult } from './raw-result.ts'
 
 /** One JSON-RPC request to the node, and its result. */

@@ -23,7 +23,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { isSealed, type Log, type Logs } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
-import { LOGS_RANGE_BOUND } from '../rpc/method-schemas.ts'
+import { LOGS_RANGE_BOUND } from '../rpc/method-params.ts'
 import {
   addressesToQuery,
   type OpenKeys,

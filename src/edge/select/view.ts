@@ -11,9 +11,9 @@ import {
   tokenNotes,
 } from '../../tape/notes.ts'
 import { Directory } from '../../tokens/directory.ts'
-import { featureName, isoFromSeconds } from '../../tokens/messages.ts'
 import { navAt } from '../../tokens/nav.ts'
 import type { Token } from '../../tokens/token.ts'
+import { featureName, isoFromSeconds } from '../../tokens/token-drafts.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { methods } from '../../../src/chain/rpc/method-schemas.ts'
+import { methods } from '../../../src/chain/rpc/method-params.ts'
 import { readCall } from '../../../src/gateway/call.ts'
 import { ChainState } from '../../../src/gateway/chain-state.ts'
 import { RpcError } from '../../../src/gateway/rpc-error.ts'

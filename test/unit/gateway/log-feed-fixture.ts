@@ -1,5 +1,5 @@
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
-import type { LogFilter } from '../../../src/chain/rpc/method-schemas.ts'
+import type { LogFilter } from '../../../src/chain/rpc/method-params.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { LogFeed } from '../../../src/gateway/log-feed.ts'
 import { SubscriberIndex, type SubscriptionName, type SubscriptionNotice } from '../../../src/gateway/subscriber-index.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { LogFilter } from '../../../src/chain/rpc/method-schemas.ts'
+import type { LogFilter } from '../../../src/chain/rpc/method-params.ts'
 import { RpcError } from '../../../src/gateway/rpc-error.ts'
 import { SubscriberIndex, type SubscriptionName, SubscriptionNotice } from '../../../src/gateway/subscriber-index.ts'
 import { alice, apple, bob, TRANSFER, tesla, word } from '../chain/node-json.ts'

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { type Draft, Update } from '../../../src/protocol/updates.ts'
 import { diffFullList, type ListTiming, markListed, refreshNavs, type TokenChanges } from '../../../src/tokens/list-diff.ts'
-import { featureName } from '../../../src/tokens/messages.ts'
 import { addLogChange } from '../../../src/tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../../../src/tokens/token.ts'
+import { featureName } from '../../../src/tokens/token-drafts.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { examples } from '../../../../src/docs/examples.ts'
-import { formatTextLine } from '../../../../src/edge/transport/text-line.ts'
+import { formatTextLine } from '../../../../src/edge/transport/readable-line.ts'
 import { type Message, Notice } from '../../../../src/protocol/notices.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 

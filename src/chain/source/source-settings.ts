@@ -4,7 +4,7 @@ import { link } from '../link/link.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import type { SourceOptions } from './source.ts'
 
-type UpstreamInputs = {
+type SourceSettingsInputs = {
   readonly config: Config
   readonly endpoints: { readonly wsUrls: readonly string[] }
   readonly chain: ChainIdentity
@@ -14,9 +14,9 @@ type UpstreamInputs = {
 }
 
 /** What every source of this process shares: how it opens the upstream socket, and its intervals. */
-export type Upstream = Pick<SourceOptions, 'link' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'>
+export type SourceSettings = Pick<SourceOptions, 'link' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'>
 
-export const openUpstream = ({ config, endpoints, chain, clock, random, warn }: UpstreamInputs): Upstream => ({
+export const sourceSettingsOf = ({ config, endpoints, chain, clock, random, warn }: SourceSettingsInputs): SourceSettings => ({
   link: endpoints.wsUrls.length === 0 ? null : (inputs) => link({ ...inputs, urls: endpoints.wsUrls, chain, clock, random, warn }),
   pendingPollMs: config.PENDING_POLL_MS,
   silenceMs: config.SILENCE_MS,
