@@ -10,10 +10,10 @@ import type { NonReaderCommand, NonReaderReply } from './non-readers-process.ts'
 /** Longer than the test takes. Reaching it is a failure. */
 vi.setConfig({ testTimeout: 300_000 })
 
-const READERS = isNightly ? 200 : 100
+const READERS = 200
 const NON_READERS = 200
 /** Pairs of a phase without non-readers and a phase with them. The first pair warms up. */
-const ROUNDS = isNightly ? 13 : 4
+const ROUNDS = isNightly ? 13 : 6
 /** Two blocks, so that every phase has the same number of seals. */
 const PHASE_FLASHES = 20
 /** The default of the backlog bound, in bytes. */
