@@ -1,5 +1,5 @@
-import type { DecodedLog } from '../chain/logs/decode-logs.ts'
 import type { DecodedEvent } from '../chain/logs/events.ts'
+import type { DecodedLog } from '../chain/logs/fold-logs.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../protocol/decimal.ts'
 import type { Ingest, Nav } from '../protocol/fields.ts'

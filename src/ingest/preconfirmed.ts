@@ -1,4 +1,4 @@
-import { type DecodedLog, decodeLogs } from '../chain/logs/decode-logs.ts'
+import { type DecodedLog, decodeLogs } from '../chain/logs/fold-logs.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { IngestContext } from './context.ts'
 import { enrich, type PublishContext } from './enrich.ts'

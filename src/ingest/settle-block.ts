@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type DecodedLog, decodeLogs } from '../chain/logs/decode-logs.ts'
+import { type DecodedLog, decodeLogs } from '../chain/logs/fold-logs.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Block, Hex } from '../protocol/fields.ts'

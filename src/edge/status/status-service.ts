@@ -2,7 +2,7 @@ import type { HourScore, ServiceStatus } from '../../protocol/status.ts'
 import { Notes } from '../../tape/notes.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { ScoreTracker } from './score-tracker.ts'
-import { SourceUptime, sourceUptimeNote } from './source-uptime.ts'
+import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 
 /** How often the uptime is written beside the tape. A crash loses at most this much of it. */
 const UPTIME_SAVE_MS = 10_000
@@ -25,7 +25,7 @@ export class StatusService {
   readonly #context: EdgeContext
   readonly #rpcClientCount: () => number
   readonly #scoreTracker: ScoreTracker
-  readonly #sourceUptime: SourceUptime
+  readonly #timePerSource: TimePerSource
   readonly #unfollow: () => void
 
   private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
@@ -33,9 +33,9 @@ export class StatusService {
     this.#context = context
     this.#rpcClientCount = rpcClientCount
     this.#scoreTracker = scoreTracker
-    this.#sourceUptime = new SourceUptime(tape.note(sourceUptimeNote) ?? [], view.source, now())
+    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], view.source, now())
     this.#unfollow = tape.follow((batch) => {
-      for (const { update } of batch) if (update.type === 'status') this.#sourceUptime.setSource(update.source, now())
+      for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, now())
     })
   }
 
@@ -51,7 +51,7 @@ export class StatusService {
   /** Writes the uptime beside the tape. */
   async save(): Promise<void> {
     const { tape, now } = this.#context
-    await tape.append([], new Notes().set(sourceUptimeNote, this.#sourceUptime.note(now())))
+    await tape.append([], new Notes().set(timePerSourceNote, this.#timePerSource.note(now())))
   }
 
   async close(): Promise<void> {
@@ -94,6 +94,6 @@ export class StatusService {
 
   #score(nowMs: number): HourScore[] | null {
     const hours = this.#scoreTracker.hours(nowMs)
-    return hours?.map((row) => ({ ...row, seconds: this.#sourceUptime.seconds(Date.parse(row.hour), nowMs) })) ?? null
+    return hours?.map((row) => ({ ...row, seconds: this.#timePerSource.seconds(Date.parse(row.hour), nowMs) })) ?? null
   }
 }

@@ -1,7 +1,7 @@
 import Big from 'big.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeLogs } from '../../../src/chain/logs/decode-logs.ts'
+import { decodeLogs } from '../../../src/chain/logs/fold-logs.ts'
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
 import { enrich, type PublishContext } from '../../../src/ingest/enrich.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decodeLogs } from '../../../src/chain/logs/decode-logs.ts'
+import { decodeLogs } from '../../../src/chain/logs/fold-logs.ts'
 import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../src/chain/sealed/recent-blocks.ts'
 import { enrich } from '../../../src/ingest/enrich.ts'
 import { contentOf, detailOf, factLocation } from '../../../src/ingest/fact.ts'

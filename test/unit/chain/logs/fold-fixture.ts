@@ -1,4 +1,4 @@
-import { decodeLogs } from '../../../../src/chain/logs/decode-logs.ts'
+import { decodeLogs } from '../../../../src/chain/logs/fold-logs.ts'
 import { type Log, readLogs } from '../../../../src/chain/logs/log-schema.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { alice, bob, pendingLog, stringData, tesla, txHash, word, words } from '../node-json.ts'

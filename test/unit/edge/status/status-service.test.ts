@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../src/edge/status/hourly-score.ts'
-import { SourceUptime } from '../../../../src/edge/status/source-uptime.ts'
 import { StatusService } from '../../../../src/edge/status/status-service.ts'
+import { TimePerSource } from '../../../../src/edge/status/time-per-source.ts'
 import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
@@ -18,7 +18,7 @@ const secondsBySource = (given: Partial<Record<'pendingLogs' | 'poll' | 'sealed'
 
 describe('the source uptime', () => {
   it('counts the time in each source, hour by hour', () => {
-    const uptime = new SourceUptime([], 'pendingLogs', noon + HOUR_MS - 30_000)
+    const uptime = new TimePerSource([], 'pendingLogs', noon + HOUR_MS - 30_000)
     uptime.setSource('poll', noon + HOUR_MS - 500)
     uptime.setSource('pendingLogs', noon + HOUR_MS + 1_250)
     expect(uptime.seconds(noon, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 29.5, poll: 0.5 }))
@@ -27,20 +27,20 @@ describe('the source uptime', () => {
   })
 
   it('adds up to a full hour when it is read often', () => {
-    const uptime = new SourceUptime([], 'poll', noon)
+    const uptime = new TimePerSource([], 'poll', noon)
     for (let at = noon; at <= noon + HOUR_MS + 10_000; at += 10_000) uptime.seconds(noon, at)
     expect(uptime.seconds(noon, noon + HOUR_MS + 10_000)).toEqual(secondsBySource({ poll: 3_600 }))
   })
 
   it('does not count time in which the process slept', () => {
-    const uptime = new SourceUptime([], 'poll', noon)
+    const uptime = new TimePerSource([], 'poll', noon)
     uptime.note(noon + 10_000)
     uptime.note(noon + 200_000)
     expect(uptime.seconds(noon, noon + 201_000)).toEqual(secondsBySource({ poll: 11 }))
   })
 
   it('counts no time twice when the clock goes back', () => {
-    const uptime = new SourceUptime([], 'poll', noon)
+    const uptime = new TimePerSource([], 'poll', noon)
     uptime.note(noon + 10_000)
     uptime.note(noon + 5_000)
     expect(uptime.seconds(noon, noon + 12_000)).toEqual(secondsBySource({ poll: 12 }))
@@ -49,7 +49,7 @@ describe('the source uptime', () => {
   })
 
   it('never counts more than an hour in one hour, with the clock set far back', () => {
-    const uptime = new SourceUptime([], 'poll', noon)
+    const uptime = new TimePerSource([], 'poll', noon)
     let at = noon
     for (; at < noon + 3_500_000; at += 10_000) uptime.note(at)
     for (at -= 1_800_000; at < noon + HOUR_MS; at += 10_000) uptime.note(at)
@@ -57,11 +57,11 @@ describe('the source uptime', () => {
   })
 
   it('keeps only the hours that are shown', () => {
-    let note = new SourceUptime([], 'poll', noon).note(noon)
+    let note = new TimePerSource([], 'poll', noon).note(noon)
     for (let hour = 0; hour < 100; hour += 1)
-      note = new SourceUptime(note, 'poll', noon + hour * HOUR_MS).note(noon + hour * HOUR_MS + 1)
+      note = new TimePerSource(note, 'poll', noon + hour * HOUR_MS).note(noon + hour * HOUR_MS + 1)
     expect(note.map(({ hour }) => hour)).toEqual(Array.from({ length: 25 }, (_, index) => noon + (75 + index) * HOUR_MS))
-    expect(new SourceUptime(note, 'poll', noon).note(noon)).toEqual([])
+    expect(new TimePerSource(note, 'poll', noon).note(noon)).toEqual([])
   })
 })
 

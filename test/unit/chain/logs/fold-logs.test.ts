@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeLogs } from '../../../../src/chain/logs/decode-logs.ts'
+import { decodeLogs } from '../../../../src/chain/logs/fold-logs.ts'
 import { apple, bob, tesla } from '../node-json.ts'
 import {
   announcement,

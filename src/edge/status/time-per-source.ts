@@ -9,21 +9,21 @@ const CLOCK_JUMP_MS = 60_000
 type MsPerSource = Record<SourceName, number>
 
 /** The time in each source, per hour: both in milliseconds. */
-type SourceUptimeNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
+type TimePerSourceNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
 
-export const sourceUptimeNote = defineNote<SourceUptimeNote>('source-uptime')
+export const timePerSourceNote = defineNote<TimePerSourceNote>('time-per-source')
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 
 /** How long each source was in use, hour by hour. The tape cannot answer that: it has no update for an unchanged source. */
-export class SourceUptime {
+export class TimePerSource {
   readonly #hours: Map<number, MsPerSource>
   #source: SourceName
   /** Everything up to this time is counted. */
   #countedUpTo: number
 
   /** Counting begins now. The time since the previous run saved its note counts for no source. */
-  constructor(note: SourceUptimeNote, source: SourceName, now: number) {
+  constructor(note: TimePerSourceNote, source: SourceName, now: number) {
     this.#hours = new Map(note.map(({ hour, ms }) => [hour, { ...ms }]))
     this.#source = source
     this.#countedUpTo = now
@@ -36,7 +36,7 @@ export class SourceUptime {
   }
 
   /** What is saved of it. */
-  note(now: number): SourceUptimeNote {
+  note(now: number): TimePerSourceNote {
     this.#advanceTo(now)
     const first = hourOf(now) - (SHOWN_HOURS_BOUND - 1) * HOUR_MS
     for (const hour of this.#hours.keys()) if (hour < first || hour > now) this.#hours.delete(hour)
