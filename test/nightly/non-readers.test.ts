@@ -62,7 +62,7 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
     await clients.command({ do: 'addNonReaders', port: relay.port, listeners, query: everything })
     await relay.until(async () => (await listenerCount()) === READERS + listeners)
   }
-  /** Publishes this many bytes at the relay's pace, or until so many are disconnected. Returns the bytes published. */
+  /** Publishes this many bytes at the relay's pace, or until this number of clients is disconnected. Returns the bytes published. */
   const fill = async (bytes: number, until = Number.POSITIVE_INFINITY) => {
     let sent = 0
     for (; sent < bytes && (await disconnectedCount()) < until; sent += FILLING_BYTES) filler.produceFlashblock()
