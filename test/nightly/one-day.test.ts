@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { asapScheduler, map, of, Subject, timer } from 'rxjs'
+import { asapScheduler, of, Subject } from 'rxjs'
 import { expect, it } from 'vitest'
 import type { LinkSignal } from '../../src/chain/link/subscription-socket.ts'
 import type { RequestFn } from '../../src/chain/rpc/client.ts'
@@ -11,6 +11,7 @@ import { anyOpenKeyNotes } from '../../src/tape/notes.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import { VirtualClock } from '../simulation/virtual-clock.ts'
 import { isNightly } from '../support/test-length.ts'
+import { waitOn } from '../support/virtual-time.ts'
 import { blockHash, header, type NodeLog, pendingLog, sealedLog } from '../unit/chain/node-json.ts'
 import { APPLE, apple, parsedList } from '../unit/tokens/stock-records.ts'
 
@@ -44,18 +45,16 @@ class DayTraffic {
     clock.runAfter(FLASH_MS, () => this.#flash(0))
   }
 
-  readonly request: RequestFn = (method, params) =>
-    timer(3, this.#clock).pipe(
-      map(() => {
-        const [query] = params as readonly [unknown]
-        if (method === 'eth_getBlockByNumber') return this.#block(query)
-        const { blockHash: hash, fromBlock, toBlock } = query as Record<string, string | undefined>
-        if (hash === undefined) return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
-        const found = [...this.#kept.keys()].find((number) => blockHash(number) === hash)
-        if (found === undefined) throw new UpstreamError('behind', `block not found: hash ${hash}`)
-        return this.#kept.get(found)
-      }),
-    )
+  readonly request: RequestFn = async (method, params, signal) => {
+    await waitOn(this.#clock, 3, signal)
+    const [query] = params as readonly [unknown]
+    if (method === 'eth_getBlockByNumber') return this.#block(query)
+    const { blockHash: hash, fromBlock, toBlock } = query as Record<string, string | undefined>
+    if (hash === undefined) return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
+    const found = [...this.#kept.keys()].find((number) => blockHash(number) === hash)
+    if (found === undefined) throw new UpstreamError('behind', `block not found: hash ${hash}`)
+    return this.#kept.get(found)
+  }
 
   #block(tag: unknown): unknown {
     if (tag === 'pending') return header(this.head + 1, { sealed: false })

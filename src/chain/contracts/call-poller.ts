@@ -173,13 +173,17 @@ class ContractPoller {
     contract.dueAt = Math.min(contract.dueAt, this.#options.clock.now() + ms)
   }
 
-  readonly #requestUnlessRefused: RequestFn = (method, params) =>
-    defer(() => {
-      const { request, clock } = this.#options
-      if (!isCallMethod(method)) return request(method, params)
-      if (clock.now() < this.#refusedUntil) return throwError(() => this.#refusedError)
-      return request(method, params).pipe(tap({ error: (failure: unknown) => this.#handleCallFailure(failure) }))
-    })
+  readonly #requestUnlessRefused: RequestFn = async (method, params, signal) => {
+    const { request, clock } = this.#options
+    if (!isCallMethod(method)) return request(method, params, signal)
+    if (clock.now() < this.#refusedUntil) throw this.#refusedError
+    try {
+      return await request(method, params, signal)
+    } catch (failure) {
+      this.#handleCallFailure(failure)
+      throw failure
+    }
+  }
 
   #handleCallFailure(failure: unknown): void {
     if (!(failure instanceof UpstreamError && failure.isRefused)) return

@@ -6,6 +6,7 @@ import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.
 import { Header, HexWord } from '../logs/log-schema.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import { read } from '../rpc/read.ts'
 
 /** A block to read a contract at, and its Unix time if known. */
 export type BlockRef = { readonly number: number; readonly timestamp: number | null }
@@ -47,7 +48,7 @@ const Data = z
 const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
   const selector = toFunctionSelector(signature)
   return (request: RequestFn, to: Hex, block: Hex | 'latest'): Observable<Value | null> =>
-    request('eth_call', [{ to, data: selector }, block]).pipe(
+    read((signal) => request('eth_call', [{ to, data: selector }, block], signal)).pipe(
       map((answer) => {
         const data = Data.safeParse(answer).data
         if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
@@ -113,7 +114,7 @@ function readScheduled(request: RequestFn, address: Hex, asOf: BlockRef, block: 
 
 function readBlockTime(request: RequestFn, { timestamp }: BlockRef, block: Hex): Observable<number> {
   if (timestamp !== null) return of(timestamp)
-  return request('eth_getBlockByNumber', [block, false]).pipe(
+  return read((signal) => request('eth_getBlockByNumber', [block, false], signal)).pipe(
     map((answer) => {
       const blockTime = Header.safeParse(answer).data?.timestamp ?? null
       if (blockTime === null) throw new UpstreamError('unreadable', 'the block has no time')
@@ -161,7 +162,7 @@ const readStoredPhaseOrNull = (request: RequestFn, proxy: Hex): Observable<FeedC
   )
 
 function readStoredPhase(request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> {
-  return request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']).pipe(
+  return read((signal) => request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest'], signal)).pipe(
     map((answer) => {
       const storedWord = HexWord.safeParse(answer).data
       if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')

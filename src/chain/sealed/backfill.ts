@@ -24,6 +24,7 @@ import { isSealed, type Log, type Logs } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { LOGS_RANGE_BOUND } from '../rpc/method-params.ts'
+import { read } from '../rpc/read.ts'
 import {
   addressesToQuery,
   type OpenKeys,
@@ -142,10 +143,10 @@ export class Backfill {
       addresses(),
       publishedBlocks.flatMap((number) => openKeys.at(number)),
     )
-    return node.logsInRange(first, to, queried).pipe(
+    return read((signal) => node.logsInRange(first, to, queried, signal)).pipe(
       // A lagging node returns no logs. It lacks the last block too.
       mergeMap((answer) =>
-        node.header(to).pipe(
+        read((signal) => node.header(to, signal)).pipe(
           mergeMap((header) =>
             isSealed(header)
               ? this.#groupByBlock(answer, publishedBlocks, queried)
@@ -179,7 +180,7 @@ export class Backfill {
 
   #readBlock(number: number): Observable<SealedBlock> {
     const { node, openKeys, addresses } = this.#options
-    return node.header(number).pipe(
+    return read((signal) => node.header(number, signal)).pipe(
       mergeMap((header) => {
         if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `no block ${number} yet`))
         const openKeysInBlock = openKeys.at(number)
@@ -253,7 +254,7 @@ export class Backfill {
     const [range] = this.#ranges
     if (!range) return EMPTY
     const isReadable = (number: number) =>
-      node.logsInRange(number, number, addresses()).pipe(
+      read((signal) => node.logsInRange(number, number, addresses(), signal)).pipe(
         map(() => true),
         catchError((error: unknown) =>
           error instanceof UpstreamError && error.kind === 'gone' ? of(false) : throwError(() => error),

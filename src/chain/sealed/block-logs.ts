@@ -4,6 +4,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import type { Log, Logs, SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
+import { read } from '../rpc/read.ts'
 import type { Cursor } from './recent-blocks.ts'
 
 /** A published pre-confirmed log. The settling of its block confirms or retracts it. */
@@ -140,7 +141,7 @@ export function readBlockLogs(
   { header, openKeys, addresses, acceptsMissing }: BlockLogsQuery,
 ): Observable<Logs> {
   const { number, hash } = header
-  return node.logsByHash(hash, addresses).pipe(
+  return read((signal) => node.logsByHash(hash, addresses, signal)).pipe(
     // Some nodes do not support logs by block hash.
     catchError((failure: unknown) =>
       failure instanceof UpstreamError && failure.kind === 'invalid'
@@ -151,7 +152,7 @@ export function readBlockLogs(
       const returned = new Set(answer.logs.map((log) => log.transactionHash))
       const missing = openKeys.filter(({ tx }) => !returned.has(tx))
       if (missing.length === 0 || acceptsMissing) return of(answer)
-      return node.header(number).pipe(
+      return read((signal) => node.header(number, signal)).pipe(
         map((reread) => {
           if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
           const included = new Set(reread.transactions)
@@ -166,14 +167,14 @@ export function readBlockLogs(
 
 /** A lagging node returns no logs for a number it lacks, so it must also return the header with our hash. */
 function readLogsByNumber(node: BlockReader, { number, hash }: SealedHeader, addresses: readonly Hex[]): Observable<Logs> {
-  return node.logsInRange(number, number, addresses).pipe(
+  return read((signal) => node.logsInRange(number, number, addresses, signal)).pipe(
     catchError((failure: unknown) => {
       // A range of one block is only invalid above the head of a lagging node.
       const isInvalid = failure instanceof UpstreamError && failure.kind === 'invalid'
       return throwError(() => (isInvalid ? new UpstreamError('behind', failure.message) : failure))
     }),
     mergeMap((answer) =>
-      node.header(number).pipe(
+      read((signal) => node.header(number, signal)).pipe(
         map((reread) => {
           if (reread?.hash !== hash || answer.logs.some((log) => log.blockHash !== hash))
             throw new UpstreamError('behind', `block ${number} is not ${hash}`)

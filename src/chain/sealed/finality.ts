@@ -1,6 +1,7 @@
 import { catchError, concat, EMPTY, exhaustMap, mergeMap, type Observable, of, type SchedulerLike, timer } from 'rxjs'
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
+import { read } from '../rpc/read.ts'
 
 /** The newest safe or finalized block. */
 export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
@@ -18,7 +19,7 @@ type Options = {
 export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
   const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
   const poll = (stage: FinalityEvent['stage']): Observable<FinalityEvent> =>
-    node.header(stage).pipe(
+    read((signal) => node.header(stage, signal)).pipe(
       mergeMap((block) => {
         if (!isSealed(block) || block.number <= highest[stage]) return EMPTY
         highest[stage] = block.number

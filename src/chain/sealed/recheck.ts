@@ -2,6 +2,7 @@ import { catchError, concat, map, type Observable, of, tap, throwError } from 'r
 import type { Hex } from '../../protocol/fields.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import { read } from '../rpc/read.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
 /** Recent blocks are read again after this many new ones, but no more often than the interval. */
@@ -65,7 +66,7 @@ function findIncomplete(
   addresses: readonly Hex[],
 ): Observable<readonly number[]> {
   if (blocks.length === 0) return of([])
-  return node.logsInRange(Math.min(...blocks), Math.max(...blocks), addresses).pipe(
+  return read((signal) => node.logsInRange(Math.min(...blocks), Math.max(...blocks), addresses, signal)).pipe(
     map(({ logs }) =>
       blocks.filter((block) => {
         const recent = recentBlocks.get(block)

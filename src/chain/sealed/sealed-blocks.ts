@@ -22,6 +22,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
+import { read } from '../rpc/read.ts'
 import { Backfill } from './backfill.ts'
 import {
   addressesToQuery,
@@ -258,7 +259,7 @@ export class SealedBlocks {
   #headerAt(number: number): Observable<SealedHeader> {
     const announced = this.#heads.announced(number)
     if (announced) return of(announced)
-    return this.#options.node.header(number).pipe(
+    return read((signal) => this.#options.node.header(number, signal)).pipe(
       map((header) => {
         if (!isSealed(header) || header.number !== number) throw new UpstreamError('behind', `no block ${number} yet`)
         return header
@@ -322,20 +323,18 @@ export class SealedBlocks {
   /** The next block has another parent than the newest settled one: one of the two is of another branch. */
   #resolveMismatch({ number, hash }: Cursor): Observable<SettlementEvent> {
     this.#heads.forget(number + 1)
-    return this.#options.node
-      .header(number)
-      .pipe(
-        mergeMap((header) =>
-          isSealed(header) && header.hash !== hash
-            ? this.#rollBack(number)
-            : throwError(() => new UpstreamError('behind', `the next block has another parent than our block ${number}`)),
-        ),
-      )
+    return read((signal) => this.#options.node.header(number, signal)).pipe(
+      mergeMap((header) =>
+        isSealed(header) && header.hash !== hash
+          ? this.#rollBack(number)
+          : throwError(() => new UpstreamError('behind', `the next block has another parent than our block ${number}`)),
+      ),
+    )
   }
 
   /** A node disagreed with a settled block: reads the block to find which one is right. */
   #resolveDispute(number: number): Observable<SettlementEvent> {
-    return this.#options.node.header(number).pipe(
+    return read((signal) => this.#options.node.header(number, signal)).pipe(
       mergeMap((header) => {
         if (!isSealed(header) && this.#retries.failuresOf('behind') < DISPUTE_TRIES)
           return throwError(() => new UpstreamError('behind', `block ${number} is gone, or not there yet`))
@@ -375,7 +374,7 @@ export class SealedBlocks {
 
   /** Continues if the settled block is still canonical, and rolls back if not. */
   #ifStillCanonical(settled: Cursor, next: () => Observable<SettlementEvent>): Observable<SettlementEvent> {
-    return (settled.hash ? this.#options.node.header(settled.number) : of(null)).pipe(
+    return (settled.hash ? read((signal) => this.#options.node.header(settled.number, signal)) : of(null)).pipe(
       mergeMap((header) => (isSealed(header) && header.hash !== settled.hash ? this.#rollBack(settled.number) : next())),
     )
   }
@@ -401,7 +400,7 @@ export class SealedBlocks {
   /** Far behind: settles the newest blocks first and leaves the others to backfill. */
   #skipToNewest(settled: Cursor, target: SealedHeader): Observable<SettlementEvent> {
     const to = target.number - NEWEST_BLOCKS
-    return this.#options.node.header(to).pipe(
+    return read((signal) => this.#options.node.header(to, signal)).pipe(
       mergeMap((header) => {
         if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `no block ${to} yet`))
         // Checked last: a node's view only moves forward, so if our block is canonical, the new one descends from it.

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { Backfill } from '../../../../src/chain/sealed/backfill.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple } from '../node-json.ts'
 import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-blocks-fixture.ts'
@@ -32,10 +33,6 @@ export const openBackfill = () => {
     list,
     backfill,
     add: (from: number, to: number, missingReason: string | null = null) => backfill.add({ from, to, missingReason }),
-    advance: (ms: number) => {
-      clock.maxFrames += ms
-      clock.flush()
-      clock.frame = clock.maxFrames
-    },
+    advance: (ms: number) => advanceClock(clock, ms),
   }
 }

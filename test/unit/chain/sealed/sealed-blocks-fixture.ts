@@ -6,6 +6,7 @@ import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../.
 import type { Cursor } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { SealedBlocks } from '../../../../src/chain/sealed/sealed-blocks.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
 
@@ -135,11 +136,7 @@ export const openSealedBlocks = ({
   if (!cursor) sealed.begin({ number: head, hash: chain.hashOf(head) })
   const run = { sealed, subscription: follow(sealed) }
   onTestFinished(() => run.subscription.unsubscribe())
-  const advance = (ms: number) => {
-    clock.maxFrames += ms
-    clock.flush()
-    clock.frame = clock.maxFrames
-  }
+  const advance = (ms: number) => advanceClock(clock, ms)
   const announceHead = (block = chain.head) => run.sealed.receiveHead(sealedHeader(chain.headerOf(block)))
   return {
     chain,
@@ -163,11 +160,11 @@ export const openSealedBlocks = ({
     /** Pushes the current header of a block. */
     announceHead,
     /** Seals this many blocks, one by one, and pushes each head. */
-    seal: (count: number) => {
+    seal: async (count: number) => {
       for (let block = 0; block < count; block += 1) {
         chain.head += 1
         announceHead()
-        advance(200)
+        await advance(200)
       }
     },
   }
