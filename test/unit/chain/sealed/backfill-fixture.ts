@@ -2,6 +2,7 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { Backfill } from '../../../../src/chain/sealed/backfill.ts'
+import { BackfillRanges } from '../../../../src/chain/sealed/backfill-ranges.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
@@ -16,23 +17,31 @@ export const openBackfill = () => {
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
   const list = { addresses: [apple] as readonly Hex[] }
+  const ranges = new BackfillRanges()
+  const controller = new AbortController()
   const backfill = new Backfill({
     node: new BlockReader(chain.request),
     openKeys,
     addresses: () => list.addresses,
+    ranges,
+    newest: () => ({ number: chain.head, hash: null }),
     clock,
     warn: (kind) => warnings.push(kind),
+    emit: (event) => settledEvents.all.push(event),
+    signal: controller.signal,
   })
-  const subscription = backfill.run(() => ({ number: chain.head, hash: null })).subscribe((event) => settledEvents.all.push(event))
-  onTestFinished(() => subscription.unsubscribe())
+  onTestFinished(() => controller.abort())
+  backfill.run().catch((failure: unknown) => {
+    if (!controller.signal.aborted) throw failure
+  })
   return {
     chain,
     openKeys,
     settledEvents,
     warnings,
     list,
-    backfill,
-    add: (from: number, to: number, missingReason: string | null = null) => backfill.add({ from, to, missingReason }),
+    ranges,
+    add: (from: number, to: number, missingReason: string | null = null) => ranges.add({ from, to, missingReason }),
     advance: (ms: number) => advanceClock(clock, ms),
   }
 }

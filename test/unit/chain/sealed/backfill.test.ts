@@ -46,14 +46,14 @@ describe('a backfill', () => {
   })
 
   it('moves the cursor with each page, finally to the newest block', async () => {
-    const { chain, settledEvents, backfill, add, advance } = openBackfill()
+    const { chain, settledEvents, ranges, add, advance } = openBackfill()
     chain.rangeBound = 1_000
     add(1, 2_500)
     const newest = { number: 10_000, hash: chain.hashOf(10_000) }
-    expect(backfill.cursor(newest)).toEqual({ number: 0, hash: null })
+    expect(ranges.cursor(newest)).toEqual({ number: 0, hash: null })
     await advance(0)
     expect(settledEvents.cursors()).toEqual([1_000, 2_000, 10_000])
-    expect(backfill.cursor(newest)).toEqual(newest)
+    expect(ranges.cursor(newest)).toEqual(newest)
   })
 
   it('reads ranges that are added meanwhile, one after the other', async () => {
