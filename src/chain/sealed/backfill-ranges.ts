@@ -1,5 +1,6 @@
 import { WakeUp } from '../../async-loop.ts'
-import type { Cursor } from './recent-blocks.ts'
+import type { Cursor, RecentBlocks } from './recent-blocks.ts'
+import { RECHECKED_BLOCKS_BOUND } from './recheck.ts'
 
 /** Blocks to read; with a reason they are only reported as missing. */
 export type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
@@ -11,17 +12,33 @@ const RANGES_BOUND = 64
 export class BackfillRanges {
   /** Notified of each added range. */
   readonly added = new WakeUp()
+  readonly #recentBlocks: RecentBlocks
   #ranges: readonly BackfillRange[] = []
+
+  constructor(recentBlocks: RecentBlocks) {
+    this.#recentBlocks = recentBlocks
+  }
 
   get first(): BackfillRange | undefined {
     return this.#ranges[0]
   }
 
-  /** Up to this block all is settled or reported missing. `newest` is the newest settled block. */
-  cursor(newest: Cursor): Cursor {
+  /** Up to this block all is settled or reported missing. */
+  get cursor(): Cursor {
+    const newest = this.#recentBlocks.newest ?? { number: 0, hash: null }
     // After a reorganisation a later range may start below an earlier one, and `newest` may be below them all.
     const number = Math.min(newest.number, ...this.#ranges.map(({ from }) => from - 1))
     return number === newest.number ? newest : { number, hash: null }
+  }
+
+  /** The cursor as an event has it, with the place where a restart continues if that is another one. */
+  cursors(): { readonly cursor: Cursor; readonly restartCursor?: Cursor } {
+    const { cursor } = this
+    // A node may index a block late, and a stopped relay cannot recheck it.
+    const unchecked = this.#recentBlocks.firstUnchecked(cursor.number - RECHECKED_BLOCKS_BOUND, cursor.number)
+    if (unchecked === undefined) return { cursor }
+    const number = unchecked - 1
+    return { cursor, restartCursor: { number, hash: this.#recentBlocks.get(number)?.hash ?? null } }
   }
 
   add(range: BackfillRange): void {

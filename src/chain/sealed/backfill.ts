@@ -6,7 +6,7 @@ import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatche
 import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
 import { addressesToQuery, readBlock, readHeader, type SealedBlock, type SettlementContext } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
-import type { Cursor } from './recent-blocks.ts'
+import type { RecentBlocks } from './recent-blocks.ts'
 import { RetryCounter } from './retry-counter.ts'
 
 /** How often a page may go unanswered before a smaller one is tried. */
@@ -14,11 +14,7 @@ const UNREACHABLE_RETRIES_BOUND = 3
 /** Blocks of one page that are read at the same time. */
 const PARALLEL_BLOCKS = 4
 
-type Options = SettlementContext & {
-  readonly ranges: BackfillRanges
-  /** The newest settled block. */
-  readonly newest: () => Cursor
-}
+type Options = SettlementContext & { readonly ranges: BackfillRanges; readonly recentBlocks: RecentBlocks }
 
 /** Reads ranges of old blocks in pages that the node accepts, while the newest blocks are settled beside it. */
 export class Backfill {
@@ -95,18 +91,18 @@ export class Backfill {
   }
 
   async #emitBatches(blocks: readonly SealedBlock[], to: number): Promise<void> {
-    const { ranges, newest, clock, emit, signal } = this.#options
+    const { ranges, recentBlocks, clock, emit, signal } = this.#options
     for (const [index, batch] of splitIntoBatches(blocks, to).entries()) {
       if (index > 0) await wait(0, clock, signal)
       ranges.advance(batch.to)
-      emit({ type: 'sealed', blocks: batch.blocks, newest: newest().number, cursor: ranges.cursor(newest()) })
+      emit({ type: 'sealed', blocks: batch.blocks, newest: recentBlocks.newest?.number ?? batch.to, ...ranges.cursors() })
     }
     this.#pageSize.grow()
   }
 
   /** Reports the missing blocks. Those with published keys are still read, each by itself, if the node has them. */
   async #reportMissing(range: BlockRange, reason: string): Promise<void> {
-    const { openKeys, ranges, newest, emit, signal } = this.#options
+    const { openKeys, ranges, recentBlocks, emit, signal } = this.#options
     const blocks: SealedBlock[] = []
     for (const number of openKeys.publishedBlocksBetween(range.from, range.to)) {
       try {
@@ -117,10 +113,10 @@ export class Backfill {
       }
     }
     ranges.advance(range.to)
-    const cursor = ranges.cursor(newest())
-    emit({ type: 'sealed', blocks, newest: newest().number, cursor })
+    const cursors = ranges.cursors()
+    emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...cursors })
     const numbers = blocks.map(({ number }) => number)
-    for (const missing of rangesAround(numbers, range)) emit({ type: 'hole', blocks: missing, reason, cursor })
+    for (const missing of rangesAround(numbers, range)) emit({ type: 'hole', blocks: missing, reason, ...cursors })
   }
 
   /** Retries a refused page in smaller ones, and finally reports it as missing. */

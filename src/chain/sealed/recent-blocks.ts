@@ -65,6 +65,15 @@ export class RecentBlocks {
     this.addUnread(block)
   }
 
+  /** The first block of a range whose logs were not read again late enough; undefined if there is none. */
+  firstUnchecked(from: number, to: number): number | undefined {
+    for (const [number, { logCount, isRechecked }] of this.#blocks) {
+      if (number > to) return undefined
+      if (number >= from && logCount !== null && !isRechecked) return number
+    }
+    return undefined
+  }
+
   markRechecked(number: number): void {
     const block = this.#blocks.get(number)
     if (block) this.#blocks.set(number, { ...block, isRechecked: true })

@@ -12,7 +12,7 @@ const INTERVAL_MS = 1_000
 const INDEXING_DELAY_MS = 3_000
 /** The newest blocks that are always read again, and the furthest that a recheck reaches back. */
 const MIN_BLOCKS = 4
-const MAX_BLOCKS = 128
+export const RECHECKED_BLOCKS_BOUND = 128
 
 type Options = {
   readonly node: BlockReader
@@ -79,14 +79,15 @@ export class Recheck {
         // A block too large for one answer has logs. If it was settled with none, it is settled again.
         found = blocks.filter((block) => recentBlocks.get(block)?.logCount === 0)
       }
-      for (const block of blocks) if (isDue(block)) recentBlocks.markRechecked(block)
       for (const block of found) this.incompleteBlocks.add(block)
+      // An incomplete one is rechecked after it is settled again.
+      for (const block of blocks) if (isDue(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
     }
   }
 }
 
 const candidatesBelow = (number: number, recentBlocks: RecentBlocks): readonly number[] =>
-  Array.from({ length: MAX_BLOCKS }, (_, back) => number - 1 - back)
+  Array.from({ length: RECHECKED_BLOCKS_BOUND }, (_, back) => number - 1 - back)
     .filter((block, back) => {
       const recent = recentBlocks.get(block)
       return recent?.logCount != null && (back < MIN_BLOCKS || !recent.isRechecked)

@@ -29,7 +29,7 @@ export class SealedBlocks {
   readonly #heads: HeadTracker
   readonly #outage: Outage
   readonly #recheck: Recheck
-  readonly #ranges = new BackfillRanges()
+  readonly #ranges = new BackfillRanges(this.#recentBlocks)
   readonly #wakeUp = new WakeUp()
 
   constructor(options: Options) {
@@ -51,7 +51,7 @@ export class SealedBlocks {
 
   /** Up to this block everything is settled, backfill included. */
   get cursor(): Cursor | null {
-    return this.settled && this.#ranges.cursor(this.settled)
+    return this.settled && this.#ranges.cursor
   }
 
   get head(): SealedHeader | null {
@@ -106,7 +106,7 @@ export class SealedBlocks {
       const [recentBlocks, ranges, wakeUp] = [this.#recentBlocks, this.#ranges, this.#wakeUp]
       const parts = { ...this.#options, recentBlocks, ranges, wakeUp, emit, signal }
       const settling = new Settling({ ...parts, heads: this.#heads, outage: this.#outage, recheck: this.#recheck })
-      const backfill = new Backfill({ ...parts, newest: () => this.settled ?? { number: 0, hash: null } })
+      const backfill = new Backfill(parts)
       return Promise.all([settling.run(), backfill.run(), this.#recheck.run(() => wakeUp.notify(), signal)])
     })
   }

@@ -140,12 +140,10 @@ export class Settling {
   #emit(reading: BlockReading | UnreadableBlock): void {
     const { recentBlocks, outage, ranges, clock, emit } = this.#options
     const { number, hash, timestamp } = reading.header
-    // The cursor includes backfill, since a restart continues from it.
-    const newest = () => recentBlocks.newest ?? { number, hash }
     if ('holeReason' in reading) {
       recentBlocks.addUnread({ number, hash })
       const blocks = { from: number, to: number }
-      return emit({ type: 'hole', blocks, reason: reading.holeReason, cursor: ranges.cursor(newest()) })
+      return emit({ type: 'hole', blocks, reason: reading.holeReason, ...ranges.cursors() })
     }
     const { listed, queried, logs, unreadable } = reading
     // A recheck reads the listed tokens alone.
@@ -155,7 +153,7 @@ export class Settling {
     if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
     const via = outage.covers(number) ? 'backfill' : 'sealed'
     const block = { number, hash, timestamp, logs, addresses: queried, via } as const
-    emit({ type: 'sealed', blocks: [block], newest: newest().number, cursor: ranges.cursor(newest()) })
+    emit({ type: 'sealed', blocks: [block], newest: recentBlocks.newest?.number ?? number, ...ranges.cursors() })
   }
 
   /** Emits a settled block again that has more logs now. */

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { Backfill } from '../../../../src/chain/sealed/backfill.ts'
 import { BackfillRanges } from '../../../../src/chain/sealed/backfill-ranges.ts'
+import { RecentBlocks } from '../../../../src/chain/sealed/recent-blocks.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
@@ -17,14 +18,16 @@ export const openBackfill = () => {
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
   const list = { addresses: [apple] as readonly Hex[] }
-  const ranges = new BackfillRanges()
+  const recentBlocks = new RecentBlocks()
+  recentBlocks.addUnread({ number: HEAD, hash: chain.hashOf(HEAD) })
+  const ranges = new BackfillRanges(recentBlocks)
   const controller = new AbortController()
   const backfill = new Backfill({
     node: new BlockReader(chain.request),
     openKeys,
     addresses: () => list.addresses,
     ranges,
-    newest: () => ({ number: chain.head, hash: null }),
+    recentBlocks,
     clock,
     warn: (kind) => warnings.push(kind),
     emit: (event) => settledEvents.all.push(event),

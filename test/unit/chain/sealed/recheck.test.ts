@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { keyOf, tesla, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, sealedHeader } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 describe('a recheck of settled blocks', () => {
   it('settles a block again that has more logs now', async () => {
@@ -23,6 +23,45 @@ describe('a recheck of settled blocks', () => {
       [HEAD + 2, HEAD + 2],
       [HEAD + 2, HEAD + 2],
     ])
+  })
+
+  it('is made up for after a restart', async () => {
+    const { chain, settledEvents, seal, restart } = openSealedBlocks({ recordsSettled: true })
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    await seal(1)
+    expect(settledEvents.logKeys()).toEqual([])
+    restart(null)
+    await seal(1)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('is made up for after a restart before the block that it found is settled again', async () => {
+    const { chain, settledEvents, seal, announceHead, advance, restart } = openSealedBlocks({ recordsSettled: true })
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    await seal(1)
+    await advance(4_000)
+    chain.delayMs = 50
+    chain.head += 1
+    announceHead()
+    await advance(60)
+    // The recheck is answered at 100 ms, the next block at 110 ms.
+    chain.head += 1
+    announceHead()
+    await advance(52)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 3))
+    restart(null)
+    await seal(1)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('holds the restart back for a few seconds only', async () => {
+    const { settledEvents, seal } = openSealedBlocks()
+    await seal(10)
+    expect(settledEvents.restartCursor()?.number).toBe(HEAD)
+    await seal(30)
+    expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + 10)
   })
 
   it('reads blocks once a second, until three seconds after they were settled', async () => {

@@ -76,8 +76,10 @@ export class SettledEvents {
     return nonEmpty.map(({ number, hash }) => ({ number, hash })).sort((a, b) => a.number - b.number)
   }
 
-  cursor(): Cursor | null {
-    return this.all.findLast((event) => 'cursor' in event)?.cursor ?? null
+  /** Where a restart continues. */
+  restartCursor(): Cursor | null {
+    const last = this.all.findLast((event) => 'cursor' in event)
+    return last?.restartCursor ?? last?.cursor ?? null
   }
 
   cursors(): readonly number[] {
@@ -152,7 +154,7 @@ export const openSealedBlocks = ({
     restart: (knownSafe: number | null) => {
       run.subscription.unsubscribe()
       openKeys.sealedInPreviousRun = settledEvents.latestSealed()
-      run.sealed = open(settledEvents.cursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
+      run.sealed = open(settledEvents.restartCursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
       run.subscription = follow(run.sealed)
     },
     /** Lets time pass. */

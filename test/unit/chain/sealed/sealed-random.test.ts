@@ -46,7 +46,7 @@ it('settling ends with exactly the blocks of the chain, after any events', async
       let safe = HEAD
       const marks: SealedHeader[] = []
       const publishedSafe = () => {
-        const cursor = settledEvents.cursor()?.number ?? HEAD
+        const cursor = settledEvents.cursors().at(-1) ?? HEAD
         const known = marks.filter((mark) => mark.number <= cursor && run.sealed.isOurs(mark))
         return Math.max(HEAD, ...known.map(({ number }) => number))
       }
