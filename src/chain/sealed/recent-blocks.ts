@@ -61,8 +61,9 @@ export class RecentBlocks {
   /** Makes this block the newest. */
   rollBackTo(block: Cursor): void {
     for (const later of this.#blocks.keys()) if (later > block.number) this.#blocks.delete(later)
-    this.#newest = null
-    this.addUnread(block)
+    this.#newest = block
+    // A kept block is still to be rechecked.
+    if (this.#blocks.get(block.number)?.hash !== block.hash) this.addUnread(block)
   }
 
   /** The first block of a range whose logs were not read again late enough; undefined if there is none. */

@@ -46,6 +46,11 @@ export class Recheck {
     this.#due.notify()
   }
 
+  /** The blocks above this one are abandoned. */
+  rolledBackTo(number: number): void {
+    for (const block of this.incompleteBlocks) if (block > number) this.incompleteBlocks.delete(block)
+  }
+
   /** Reads blocks whenever some are due. */
   async run(onIncomplete: () => void, signal: AbortSignal): Promise<never> {
     for (;;) {

@@ -1,13 +1,14 @@
 import type { WakeUp } from '../../async-loop.ts'
-import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
+import type { SealedHeader } from '../logs/log-schema.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import { type BlockReading, readBlock, readHeader, type SettlementContext } from './block-logs.ts'
-import { findRollbackTarget, firstWithinAge } from './block-search.ts'
+import { firstWithinAge } from './block-search.ts'
 import type { HeadTracker } from './heads.ts'
 import type { Outage } from './outage.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
+import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
 import { RetryCounter } from './retry-counter.ts'
 
 /** The newest blocks are settled one by one, by hash. Older ones are read in ranges beside them. */
@@ -78,7 +79,7 @@ export class Settling {
     const [incompleteBlock] = recheck.incompleteBlocks
     const { disputed, target } = heads
     const settled = recentBlocks.newest
-    if (disputed !== null) return this.#resolveDispute(disputed)
+    if (disputed !== null) return resolveDispute(this.#options, disputed, this.#retries.failuresOf('behind') >= DISPUTE_TRIES)
     if (incompleteBlock !== undefined) return this.#resettle(incompleteBlock)
     if (!settled || !target || target.number <= settled.number) return
     if (outage.isUnbounded) return this.#limitCatchUp(settled, target)
@@ -168,46 +169,15 @@ export class Settling {
 
   /** The next block has another parent than the newest settled one: one of the two is of another branch. */
   async #resolveMismatch(settled: Cursor): Promise<void> {
-    const { number } = settled
-    this.#options.heads.forget(number + 1)
-    if (await this.#rollBackIfReplaced(settled)) return
-    throw new UpstreamError('behind', `the next block has another parent than our block ${number}`)
-  }
-
-  /** A node disagreed with a settled block: reads the block to find which one is right. */
-  async #resolveDispute(number: number): Promise<void> {
-    const { node, recentBlocks, heads, signal } = this.#options
-    const header = await node.header(number, signal)
-    if (!isSealed(header) && this.#retries.failuresOf('behind') < DISPUTE_TRIES)
-      throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
-    const ourHash = recentBlocks.get(number)?.hash
-    if (isSealed(header) && ourHash && ourHash !== header.hash) return this.#rollBack(number)
-    heads.resolveDispute(number)
-  }
-
-  async #rollBackIfReplaced({ number, hash }: Cursor): Promise<boolean> {
-    const { node, signal } = this.#options
-    const header = hash === null ? null : await node.header(number, signal)
-    if (!isSealed(header) || header.hash === hash) return false
-    await this.#rollBack(number)
-    return true
-  }
-
-  /** Our block of this number is no longer canonical. */
-  async #rollBack(number: number): Promise<void> {
-    const { node, recentBlocks, heads, recheck, warn, emit, signal } = this.#options
-    const to = await findRollbackTarget(node, recentBlocks, { number, safe: heads.safe }, signal)
-    warn('the chain was reorganised', { from: to.number + 1 })
-    recentBlocks.rollBackTo(to)
-    heads.rolledBackTo(to.number)
-    recheck.incompleteBlocks.clear()
-    emit({ type: 'reorg', from: to.number + 1 })
+    this.#options.heads.forget(settled.number + 1)
+    if (await rollBackIfReplaced(this.#options, settled)) return
+    throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
   }
 
   /** After an outage: skips blocks beyond the backfill bound and reports them as missing. */
   async #limitCatchUp(settled: Cursor, target: SealedHeader): Promise<void> {
     const { node, outage, backfillBoundMs, signal } = this.#options
-    if (await this.#rollBackIfReplaced(settled)) return
+    if (await rollBackIfReplaced(this.#options, settled)) return
     const first = await firstWithinAge(node, settled.number + 1, target, backfillBoundMs, signal)
     outage.isUnbounded = false
     if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
@@ -218,7 +188,7 @@ export class Settling {
     const { node, outage, signal } = this.#options
     const { number, hash } = await readHeader(node, target.number - NEWEST_BLOCKS, signal)
     // Checked last: a node's view only moves forward, so if our block is canonical, the new one descends from it.
-    if (await this.#rollBackIfReplaced(settled)) return
+    if (await rollBackIfReplaced(this.#options, settled)) return
     outage.extend(target.number)
     this.#skip(settled, { number, hash }, null)
   }

@@ -71,6 +71,17 @@ describe('a disputed block', () => {
     expect(heads.disputed).toBeNull()
   })
 
+  it('stays while another one is resolved, if it is as low', () => {
+    const { heads } = openHeads(5, 6, 7)
+    heads.compare(7, OTHER)
+    heads.compare(5, OTHER)
+    heads.resolveDispute(7)
+    heads.rolledBackTo(5)
+    expect(heads.disputed).toBe(5)
+    heads.resolveDispute(5)
+    expect(heads.disputed).toBeNull()
+  })
+
   it('may be one that a node withdraws, if it is ours', () => {
     const { heads } = openHeads(5, 6)
     heads.retract(6, OTHER)

@@ -56,6 +56,19 @@ describe('a recheck of settled blocks', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
+  it('includes the fork point of a reorganisation', async () => {
+    const { chain, settledEvents, seal, announceHead, advance } = openSealedBlocks()
+    await seal(1)
+    const log = chain.addLog(HEAD + 2)
+    chain.hideLogs(HEAD + 2, 1)
+    await seal(2)
+    chain.reorganise(1)
+    announceHead()
+    await advance(200)
+    await seal(6)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
   it('holds the restart back for a few seconds only', async () => {
     const { settledEvents, seal } = openSealedBlocks()
     await seal(10)

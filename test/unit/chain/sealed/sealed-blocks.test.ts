@@ -125,6 +125,20 @@ describe('settling', () => {
     expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
   })
 
+  it('sends nothing after its subscription ended', async () => {
+    const { chain, run, announceHead, advance } = openSealedBlocks()
+    chain.delayMs = 50
+    chain.head += 5
+    announceHead()
+    await advance(20)
+    run.subscription.unsubscribe()
+    const requestCount = chain.requests.length
+    announceHead()
+    await advance(10_000)
+    expect(chain.inFlight).toBe(0)
+    expect(chain.requests.length).toBe(requestCount)
+  })
+
   it('continues after one head far above the chain', async () => {
     const { chain, settledEvents, sealed, seal, advance } = openSealedBlocks()
     await seal(1)
