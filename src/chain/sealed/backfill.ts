@@ -112,11 +112,11 @@ export class Backfill {
         if (!this.#retries.isPruned(failure)) throw failure
       }
     }
-    ranges.advance(range.to)
-    const cursors = ranges.cursors()
-    emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...cursors })
     const numbers = blocks.map(({ number }) => number)
-    for (const missing of rangesAround(numbers, range)) emit({ type: 'hole', blocks: missing, reason, ...cursors })
+    // The holes first: what changed in them is unknown to the logs of the blocks between.
+    for (const missing of rangesAround(numbers, range)) emit({ type: 'hole', blocks: missing, reason, ...ranges.cursors() })
+    ranges.advance(range.to)
+    emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...ranges.cursors() })
   }
 
   /** Retries a refused page in smaller ones, and finally reports it as missing. */

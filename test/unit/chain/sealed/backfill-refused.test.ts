@@ -138,7 +138,7 @@ describe('a backfill page that the node has pruned in part', () => {
     expect(settledEvents.holes()).toEqual(['1-776 pruned'])
     expect(settledEvents.logKeys()).toEqual([keyOf(available)])
     expect(settledEvents.logKeys()).not.toContain(keyOf(lost))
-    expect(settledEvents.cursors()).toEqual([776, 776, 2_776, 10_000])
+    expect(settledEvents.cursors()).toEqual([0, 776, 2_776, 10_000])
   })
 
   it('is one hole if the node has none of it', async () => {
@@ -185,17 +185,17 @@ describe('a backfill page that the node has pruned in part', () => {
 })
 
 describe('a hole', () => {
-  it('comes with a cursor behind it', async () => {
+  it('is reported before the published blocks in it, and the cursor passes it with them', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.addLog(160)
     add(1, 100)
     add(101, 200, 'backfill_bound')
     add(201, 300)
     await advance(0)
-    const cursor = { number: 200, hash: null }
+    const hole = { blocks: { from: 101, to: 200 }, reason: 'backfill_bound', cursor: { number: 100, hash: null } }
     expect(settledEvents.all.slice(1, 3)).toEqual([
-      { type: 'sealed', blocks: [], newest: 10_000, cursor },
-      { type: 'hole', blocks: { from: 101, to: 200 }, reason: 'backfill_bound', cursor },
+      { type: 'hole', ...hole },
+      { type: 'sealed', blocks: [], newest: 10_000, cursor: { number: 200, hash: null } },
     ])
     expect(settledEvents.logKeys()).toEqual([])
   })
