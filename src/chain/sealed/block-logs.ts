@@ -92,11 +92,11 @@ export async function readBlock(
   header: SealedHeader,
   acceptsMissing: boolean,
 ): Promise<BlockReading> {
-  const openKeysInBlock = openKeys.at(header.number)
   const listed = addresses()
-  const queried = addressesToQuery(listed, openKeysInBlock)
+  const queried = addressesToQuery(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, queried, signal)
-  if (!acceptsMissing) await checkMissing(node, header, answer, openKeysInBlock, signal)
+  // More keys may have been published during the read.
+  if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
   return { ...answer, header, listed, queried }
 }
 

@@ -54,6 +54,17 @@ describe('the logs that settle a block', () => {
     expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
   })
 
+  it('are doubted if they lack a key that was published during the read', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const log = chain.addLog(HEAD)
+    chain.override = ({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      openKeysOfChain.add(log)
+      return []
+    }
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+  })
+
   it('are doubted if the block lists one of two transactions', async () => {
     const { chain, openKeysOfChain, settle } = openReader()
     openKeysOfChain.add(chain.addLog(HEAD))
