@@ -1,6 +1,7 @@
 import type { Hex } from '../../protocol/fields.ts'
 import type { Notice } from '../../protocol/notices.ts'
 import type { SelectionOptions } from '../../protocol/selection.ts'
+import type { Compression } from '../transport/deflate-offer.ts'
 import { encode, type Transport } from '../transport/encode.ts'
 import type { Outlet } from '../transport/outlet.ts'
 
@@ -11,6 +12,8 @@ const STUCK_AFTER_MS = 60_000
 export class Listener {
   readonly id: string
   readonly transport: Transport
+  /** The compression of live updates. Notices and replays are of one listener, which is too few to compress for. */
+  readonly compression: Compression
   /** The address that it counts for. */
   readonly address: string
   readonly outlet: Outlet
@@ -36,6 +39,7 @@ export class Listener {
   constructor(init: {
     readonly id: string
     readonly transport: Transport
+    readonly compression?: Compression
     readonly address: string
     readonly outlet: Outlet
     readonly heartbeatMs: number | null
@@ -44,6 +48,7 @@ export class Listener {
   }) {
     this.id = init.id
     this.transport = init.transport
+    this.compression = init.compression ?? 'none'
     this.address = init.address
     this.outlet = init.outlet
     this.heartbeatMs = init.heartbeatMs

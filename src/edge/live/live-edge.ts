@@ -39,6 +39,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     edge: openContext(inputs, view, hub),
     random,
     createConnectionId: randomUUID,
+    compression: config.COMPRESSION,
     warn,
     authorize: createAuthorizer({ origins: config.ORIGINS, keys: config.API_KEYS }),
     clientAddressOf: (incoming) =>
