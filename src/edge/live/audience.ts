@@ -13,7 +13,7 @@ export type FilterGroup = {
   readonly audiences: Map<string, Audience>
 }
 
-type Subscribers = Recipients & { readonly listeners: Set<Listener> }
+type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
 
 /** All listeners with the same selection. Those with the same transport and compression share one buffer. */
 export class Audience {
@@ -36,17 +36,24 @@ export class Audience {
 
   add(listener: Listener): void {
     const { transport, compression } = listener
-    const subscribers = this.#subscribersLike(listener)
-    if (subscribers) subscribers.listeners.add(listener)
-    else this.#subscribers.push({ transport, compression, listeners: new Set([listener]) })
+    let subscribers = this.#subscribersLike(listener)
+    if (!subscribers) {
+      subscribers = { transport, compression, listeners: new Set(), sent: 0 }
+      this.#subscribers.push(subscribers)
+    }
+    subscribers.listeners.add(listener)
+    listener.countWith(subscribers)
   }
 
   remove(listener: Listener): void {
     this.#subscribersLike(listener)?.listeners.delete(listener)
   }
 
-  /** Builds one buffer per transport and compression, and makes one write per listener that keeps up. */
-  deliver(batch: MatchedBatch, endSeq: number, mayWrite: (listener: Listener) => boolean, encoder: BatchEncoder): void {
+  /**
+   * Builds one buffer per transport and compression, and makes one write per listener that keeps up. Of a listener without
+   * a backlog this reads the outlet alone: with thousands of them, each object that is touched is a cache miss.
+   */
+  deliver(batch: MatchedBatch, mayWrite: (listener: Listener) => boolean, encoder: BatchEncoder): void {
     const frames = batch.framesFor(this.#tokens)
     if (frames.length === 0) return
     for (const subscribers of this.#subscribers) {
@@ -54,10 +61,12 @@ export class Audience {
       const bytes = encoder.encode(frames, subscribers)
       let hasBacklog = false
       for (const listener of subscribers.listeners) {
-        if (!mayWrite(listener)) continue
-        listener.send(bytes, endSeq, frames.length)
-        hasBacklog ||= listener.outlet.backlog > 0
+        const { outlet } = listener
+        if (outlet.backlog > 0 && !mayWrite(listener)) continue
+        outlet.write(bytes)
+        hasBacklog ||= outlet.backlog > 0
       }
+      subscribers.sent += frames.length
       if (hasBacklog) encoder.keep()
     }
   }
