@@ -73,6 +73,7 @@ export const settings = {
     'proxies that are trusted to give the client address in X-Forwarded-For: addresses and ranges such as 10.0.0.0/8, separated by commas',
     ranges,
   ),
+  COMPRESSION: setting('true', 'whether messages are compressed for WebSocket listeners that offer permessage-deflate', bool),
   RPC_RATE: setting(
     '50',
     'JSON-RPC requests per second and address; at most a fifth of them may be eth_getLogs',

@@ -90,7 +90,7 @@ const channels = () => ({
   socket: {
     address: '/v1/ws',
     title: 'WebSocket',
-    description: `${streamDescription} There is one selection per connection, from the query or from a subscribe; the client can change it later. Subprotocol stocktape.v1, no compression. ${closeCodesText}`,
+    description: `${streamDescription} There is one selection per connection, from the query or from a subscribe; the client can change it later. Subprotocol stocktape.v1. permessage-deflate if it is offered. ${closeCodesText}`,
     servers: [{ $ref: '#/servers/socket' }],
     bindings: { ws: { method: 'GET', query: querySchema(StreamQuery.omit({ format: true, events: true })) } },
     messages: messagesOf([...updates, ...notices, ...requests]),

@@ -94,6 +94,7 @@ export function openGateway(inputs: GatewayInputs) {
         path: PATH,
         messageBoundBytes: RPC_MESSAGE_BOUND_BYTES,
         chunksBound: RPC_CHUNKS_BOUND,
+        compresses: false,
         refusalFor: (address: string, forbidden: Refusal | null) => forbidden ?? sockets.refusalFor(address),
         accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
           sockets.accept(webSocket, socket, address),

@@ -38,6 +38,7 @@ async function openRelayOnWrittenTape() {
     random: () => 0.5,
     createConnectionId,
     clientAddressOf: () => 'here',
+    compression: false,
     authorize: () => null,
     warn: () => {},
   }

@@ -7,6 +7,7 @@ import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
+import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
@@ -34,6 +35,8 @@ export type WebSocketRoute = {
   /** The bounds of one message: its bytes, and the packets that it may come in. */
   readonly messageBoundBytes: number
   readonly chunksBound: number
+  /** Whether messages are compressed for clients that offer it. */
+  readonly compresses: boolean
   /** Why a client is refused now, in plain HTTP; null if it is accepted. */
   readonly refusalFor: (address: string, forbidden: Refusal | null) => Refusal | null
   readonly accept: (webSocket: ServerWebSocket, socket: Socket, client: UpgradeClient) => void
@@ -42,6 +45,7 @@ export type WebSocketRoute = {
 type UpgradeClient = {
   readonly query: URLSearchParams
   readonly address: string
+  readonly compression: Compression
   /** Why the client lacks access; null if it has it. */
   readonly forbidden: Refusal | null
 }
@@ -62,9 +66,10 @@ export function serveWebSockets(
     const target = byPath.get(url.pathname)
     if (!target) return sendRawRefusal(socket, unknownWebSocketPath([...byPath.keys()]))
     const query = url.searchParams
-    const client = { query, address: streams.clientAddressOf(incoming), forbidden: streams.authorize(incoming, query) }
-    const refusal = target.route.refusalFor(client.address, client.forbidden)
+    const [address, forbidden] = [streams.clientAddressOf(incoming), streams.authorize(incoming, query)]
+    const refusal = target.route.refusalFor(address, forbidden)
     if (refusal) return sendRawRefusal(socket, refusal)
+    const client = { query, address, forbidden, compression: negotiateCompression(incoming, target.route) }
     target.server.handleUpgrade(incoming, socket, head, (webSocket) =>
       target.route.accept(webSocket as ServerWebSocket, socket, client),
     )
@@ -88,16 +93,18 @@ const streamRoute = (streams: StreamServices): WebSocketRoute => ({
   path: '/v1/ws',
   messageBoundBytes: MESSAGE_BOUND_BYTES,
   chunksBound: CHUNKS_BOUND,
+  compresses: streams.compression,
   // A client of our own protocol gets the refusal as a message of that protocol.
   refusalFor: () => null,
   accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
 })
 
-function openWebSocketServer({ messageBoundBytes, chunksBound }: WebSocketRoute): WebSocketServer {
+function openWebSocketServer({ messageBoundBytes, chunksBound, compresses }: WebSocketRoute): WebSocketServer {
   const webSocketServer = new WebSocketServer({
     noServer: true,
     maxPayload: messageBoundBytes,
-    perMessageDeflate: false,
+    // Each client message is inflated alone, so nothing is kept for the next one.
+    perMessageDeflate: compresses && { clientNoContextTakeover: true, zlibInflateOptions: { chunkSize: messageBoundBytes } },
     clientTracking: false,
     WebSocket: ServerWebSocket,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
@@ -114,6 +121,14 @@ function requestRefusalOf({ headers, httpVersion }: IncomingMessage): Refusal | 
   return httpVersion === '1.1' ? null : wrongHttpVersion
 }
 
+/** Leaves only the offer that is accepted in the request, so that `ws` answers it as it stands. */
+function negotiateCompression({ headers }: IncomingMessage, { compresses }: WebSocketRoute): Compression {
+  const offer = compresses ? acceptDeflateOffer(headers['sec-websocket-extensions'] ?? '') : null
+  if (offer) headers['sec-websocket-extensions'] = offer.header
+  else delete headers['sec-websocket-extensions']
+  return offer?.compression ?? 'none'
+}
+
 /** One function for all sockets: a closure per socket would cost memory for each listener. */
 function destroySocket(this: Duplex): void {
   this.destroy()
@@ -122,12 +137,15 @@ function destroySocket(this: Duplex): void {
 function openSession(
   webSocket: ServerWebSocket,
   socket: Socket,
-  { query, address, forbidden }: UpgradeClient,
+  { query, address, compression, forbidden }: UpgradeClient,
   streams: StreamServices,
 ): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
-  const session = new WebSocketSession(outlet, address, streams)
-  webSocket.on('message', (data: RawData, isBinary: boolean) => session.receive(isBinary ? null : String(data)))
+  const session = new WebSocketSession(outlet, address, compression, streams)
+  webSocket.on('message', (data: RawData, isBinary: boolean) => {
+    session.receive(isBinary ? null : String(data))
+    webSocket.releaseInflater()
+  })
   webSocket.on('ping', () => session.countMessage())
   webSocket.on('pong', () => {
     if (!outlet.receivePong()) session.countMessage()

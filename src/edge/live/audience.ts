@@ -1,9 +1,8 @@
 import type { Hex } from '../../protocol/fields.ts'
 import type { Matcher } from '../select/match.ts'
-import type { Transport } from '../transport/encode.ts'
 import type { MatchedBatch } from './batch.ts'
+import type { BatchEncoder, Recipients } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
-import type { WriteBuffer } from './write-buffer.ts'
 
 /** All audiences with the same options. Matching runs once per token for all of them. */
 export type FilterGroup = {
@@ -14,12 +13,14 @@ export type FilterGroup = {
   readonly audiences: Map<string, Audience>
 }
 
-/** All listeners with the same selection. Each transport's bytes are joined once for all of them. */
+type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
+
+/** All listeners with the same selection. Those with the same transport and compression share one buffer. */
 export class Audience {
   readonly group: FilterGroup
   readonly name: string
   readonly #tokens: ReadonlySet<Hex> | null
-  readonly #byTransport = new Map<Transport, Set<Listener>>()
+  readonly #subscribers: Subscribers[] = []
 
   constructor(group: FilterGroup, name: string, tokens: ReadonlySet<Hex> | null) {
     this.group = group
@@ -29,34 +30,48 @@ export class Audience {
 
   get size(): number {
     let size = 0
-    for (const listeners of this.#byTransport.values()) size += listeners.size
+    for (const { listeners } of this.#subscribers) size += listeners.size
     return size
   }
 
   add(listener: Listener): void {
-    const listeners = this.#byTransport.get(listener.transport)
-    if (listeners) listeners.add(listener)
-    else this.#byTransport.set(listener.transport, new Set([listener]))
+    const { transport, compression } = listener
+    let subscribers = this.#subscribersLike(listener)
+    if (!subscribers) {
+      subscribers = { transport, compression, listeners: new Set(), sent: 0 }
+      this.#subscribers.push(subscribers)
+    }
+    subscribers.listeners.add(listener)
+    listener.countWith(subscribers)
   }
 
   remove(listener: Listener): void {
-    this.#byTransport.get(listener.transport)?.delete(listener)
+    this.#subscribersLike(listener)?.listeners.delete(listener)
   }
 
-  /** Builds one buffer per transport and makes one write per listener that keeps up. */
-  deliver(batch: MatchedBatch, endSeq: number, mayWrite: (listener: Listener) => boolean, writeBuffer: WriteBuffer): void {
+  /**
+   * Builds one buffer per transport and compression, and makes one write per listener that keeps up. Of a listener without
+   * a backlog this reads the outlet alone: with thousands of them, each object that is touched is a cache miss.
+   */
+  deliver(batch: MatchedBatch, mayWrite: (listener: Listener) => boolean, encoder: BatchEncoder): void {
     const frames = batch.framesFor(this.#tokens)
     if (frames.length === 0) return
-    for (const [transport, listeners] of this.#byTransport) {
-      if (listeners.size === 0) continue
-      const bytes = writeBuffer.join(frames, transport)
+    for (const subscribers of this.#subscribers) {
+      if (subscribers.listeners.size === 0) continue
+      const bytes = encoder.encode(frames, subscribers)
       let hasBacklog = false
-      for (const listener of listeners) {
-        if (!mayWrite(listener)) continue
-        listener.send(bytes, endSeq, frames.length)
-        hasBacklog ||= listener.outlet.backlog > 0
+      for (const listener of subscribers.listeners) {
+        const { outlet } = listener
+        if (outlet.backlog > 0 && !mayWrite(listener)) continue
+        outlet.write(bytes)
+        hasBacklog ||= outlet.backlog > 0
       }
-      if (hasBacklog) writeBuffer.keep()
+      subscribers.sent += frames.length
+      if (hasBacklog) encoder.keep()
     }
+  }
+
+  #subscribersLike({ transport, compression }: Listener): Subscribers | undefined {
+    return this.#subscribers.find((one) => one.transport === transport && one.compression === compression)
   }
 }

@@ -4,14 +4,14 @@ import type { Frame } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { Audience, type FilterGroup } from './audience.ts'
 import { MatchedBatch, UpdateBatch } from './batch.ts'
+import { BatchEncoder } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
-import { WriteBuffer } from './write-buffer.ts'
 
 /** All live listeners, grouped by selection. */
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
-  readonly #writeBuffer = new WriteBuffer()
+  readonly #encoder = new BatchEncoder()
   #filteredCount = 0
 
   has(listener: Listener): boolean {
@@ -56,11 +56,12 @@ export class Audiences {
   }
 
   /** Delivers a batch to every audience. */
-  deliver(frames: readonly Frame[], endSeq: number, mayWrite: (listener: Listener) => boolean): void {
+  deliver(frames: readonly Frame[], mayWrite: (listener: Listener) => boolean): void {
     const batch = new UpdateBatch(frames)
+    this.#encoder.startDelivery()
     for (const { match, audiences } of this.#groups.values()) {
       const matched = new MatchedBatch(batch, match)
-      for (const audience of audiences.values()) audience.deliver(matched, endSeq, mayWrite, this.#writeBuffer)
+      for (const audience of audiences.values()) audience.deliver(matched, mayWrite, this.#encoder)
     }
   }
 

@@ -1,5 +1,5 @@
 /** An update waits for others for at most this share of the time that a delivery round takes. */
-const COST_SHARE = 0.5
+const COST_SHARE = 0.25
 /** A shorter delay is not worth a timer. */
 const MIN_DELAY_MS = 1
 /** The measured cost halves in this time, so that one round slowed by a machine pause does not delay the next ones. */

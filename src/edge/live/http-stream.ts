@@ -51,6 +51,8 @@ export type StreamServices = {
   /** The address that a connection counts for. */
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
+  /** Whether WebSocket messages are compressed for clients that offer it. */
+  readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
 }
 

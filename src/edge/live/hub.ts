@@ -205,7 +205,7 @@ export class Hub {
     this.#recent.add(this.#undelivered)
     this.#undelivered = []
     const from = performance.now()
-    this.#audiences.deliver(frames, endSeq, this.mayWrite)
+    this.#audiences.deliver(frames, this.mayWrite)
     this.#batchDelay.recordRound(from, performance.now())
     this.#deliveredSeq = endSeq
   }

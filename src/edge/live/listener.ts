@@ -1,16 +1,22 @@
 import type { Hex } from '../../protocol/fields.ts'
 import type { Notice } from '../../protocol/notices.ts'
 import type { SelectionOptions } from '../../protocol/selection.ts'
+import type { Compression } from '../transport/deflate-offer.ts'
 import { encode, type Transport } from '../transport/encode.ts'
 import type { Outlet } from '../transport/outlet.ts'
 
 /** A listener with a backlog that takes no bytes for this long counts as gone. */
 const STUCK_AFTER_MS = 60_000
 
+/** Counts the updates that every member of an audience was sent. */
+type SentCounter = { readonly sent: number }
+
 /** One listener: its position on the tape and its backlog. */
 export class Listener {
   readonly id: string
   readonly transport: Transport
+  /** The compression of live updates. Notices and replays are of one listener, which is too few to compress for. */
+  readonly compression: Compression
   /** The address that it counts for. */
   readonly address: string
   readonly outlet: Outlet
@@ -21,21 +27,24 @@ export class Listener {
   seq: number | null = null
   /** While the sealed view replays the seal at `seq`: index of the last update sent ahead of that seal. */
   n: number | null = null
-  /** Updates sent so far. */
-  sent = 0
   state: 'opening' | 'replaying' | 'live' | 'disconnected' = 'opening'
   /** Whether `hello` was sent; it must be the first message. */
   hasSentHello = false
   options: SelectionOptions
   /** The tokens selected by name, or null for all. */
   tokens: ReadonlySet<Hex> | null = new Set()
-  #replayBytes = 0
+  /** Updates sent so far, without those that its audience counts. */
+  #sent = 0
+  #audience: SentCounter = { sent: 0 }
+  /** The bytes written up to the end of the replay. */
+  #replayEnd = 0
   #takenBytes = 0
   #lastProgressAt: number
 
   constructor(init: {
     readonly id: string
     readonly transport: Transport
+    readonly compression?: Compression
     readonly address: string
     readonly outlet: Outlet
     readonly heartbeatMs: number | null
@@ -44,6 +53,7 @@ export class Listener {
   }) {
     this.id = init.id
     this.transport = init.transport
+    this.compression = init.compression ?? 'none'
     this.address = init.address
     this.outlet = init.outlet
     this.heartbeatMs = init.heartbeatMs
@@ -62,15 +72,22 @@ export class Listener {
     if (this.state !== 'disconnected') this.outlet.write(encode(this.transport, notice, JSON.stringify(notice)))
   }
 
+  /** Updates sent so far. */
+  get sent(): number {
+    return this.#sent + this.#audience.sent
+  }
+
+  /** Makes it a member of an audience. A live listener has no count of its own, which a delivery would have to write. */
+  countWith(audience: SentCounter): void {
+    this.#sent = this.sent - audience.sent
+    this.#audience = audience
+  }
+
   /** The backlog without replay bytes. Those do not count, because a replay waits for the reader. */
   overdueBytes(): number {
-    const { backlog } = this.outlet
-    if (backlog === 0 || this.state === 'replaying') {
-      if (backlog === 0) this.#replayBytes = 0
-      return 0
-    }
-    this.#replayBytes = Math.min(this.#replayBytes, backlog)
-    return backlog - this.#replayBytes
+    const { backlog, takenBytes } = this.outlet
+    if (backlog === 0 || this.state === 'replaying') return 0
+    return Math.min(backlog, takenBytes + backlog - this.#replayEnd)
   }
 
   /** Whether it has taken no byte of its backlog for too long. The hub calls this periodically. */
@@ -85,13 +102,14 @@ export class Listener {
 
   /** Ends the replay; its unread rest does not count as overdue. */
   markCaughtUp(): void {
-    this.#replayBytes = this.outlet.backlog
+    const { backlog, takenBytes } = this.outlet
+    this.#replayEnd = takenBytes + backlog
   }
 
   /** Sends updates up to a position, already encoded for its transport. */
   send(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
     this.outlet.write(bytes)
-    this.sent += count
+    this.#sent += count
     this.advance(seq, n)
   }
 

@@ -12,8 +12,8 @@ import type { EdgeContext } from './session.ts'
 
 /** How often the hub checks whose heartbeat is due. */
 const HEARTBEAT_CHECK_MS = 250
-/** The longest that an update waits to share one write with those that follow it. */
-const BATCH_DELAY_BOUND_MS = 30
+/** The longest that an update waits to share one write with those that follow it: a burst comes in a few reads. */
+const BATCH_DELAY_BOUND_MS = 4
 /** Where no proxy is trusted, the address of a client is that of its socket. */
 const noTrustedProxies = new BlockList()
 
@@ -39,6 +39,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     edge: openContext(inputs, view, hub),
     random,
     createConnectionId: randomUUID,
+    compression: config.COMPRESSION,
     warn,
     authorize: createAuthorizer({ origins: config.ORIGINS, keys: config.API_KEYS }),
     clientAddressOf: (incoming) =>

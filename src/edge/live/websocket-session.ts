@@ -10,6 +10,7 @@ import {
 } from '../../protocol/selection.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
+import type { Compression } from '../transport/deflate-offer.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import type { StreamServices } from './http-stream.ts'
@@ -39,12 +40,13 @@ export class WebSocketSession {
   /** Parameters of a URL without symbols: defaults for the first subscription. */
   #urlQuery: SelectionPatch = {}
 
-  constructor(outlet: Outlet, address: string, streams: StreamServices) {
+  constructor(outlet: Outlet, address: string, compression: Compression, streams: StreamServices) {
     const { edge, createConnectionId } = streams
     this.#streams = streams
     this.#listener = new Listener({
       id: createConnectionId(),
       transport: 'ws',
+      compression,
       address,
       outlet,
       heartbeatMs: edge.heartbeatMs,

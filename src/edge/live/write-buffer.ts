@@ -1,6 +1,3 @@
-import type { Frame } from '../select/frame.ts'
-import type { Transport } from '../transport/encode.ts'
-
 /** Size of the shared buffer; a larger join gets a buffer of its own. */
 const BUFFER_BYTES = 262_144
 
@@ -14,19 +11,19 @@ export class WriteBuffer {
   #keptEnd = 0
   #joinedEnd = 0
 
-  /** The frames as one buffer, valid until the next call unless `keep` is called. */
-  join(frames: readonly Frame[], transport: Transport): Buffer {
-    const [only] = frames
+  /** The pieces as one buffer, valid until the next call unless `keep` is called. */
+  join(pieces: readonly Buffer[]): Buffer {
+    const [only] = pieces
     this.#joinedEnd = this.#keptEnd
-    if (only && frames.length === 1) return only.bytes(transport)
+    if (only && pieces.length === 1) return only
     let length = 0
-    for (const frame of frames) length += frame.bytes(transport).length
+    for (const piece of pieces) length += piece.length
     if (length > this.#buffer.length - this.#keptEnd) {
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(length, BUFFER_BYTES))
       this.#keptEnd = 0
     }
     let offset = this.#keptEnd
-    for (const frame of frames) offset += frame.bytes(transport).copy(this.#buffer, offset)
+    for (const piece of pieces) offset += piece.copy(this.#buffer, offset)
     this.#joinedEnd = offset
     return this.#buffer.subarray(this.#keptEnd, offset)
   }

@@ -1,5 +1,6 @@
 import type { TapePosition } from '../../protocol/position.ts'
 import type { Entry } from '../../tape/tape.ts'
+import { deflateFrames } from '../transport/deflate.ts'
 import { encode, type Transport } from '../transport/encode.ts'
 import { KeyHistories, type TapeLookup } from './key-history.ts'
 import { sealedView } from './sealed-view.ts'
@@ -12,6 +13,7 @@ export class Frame {
   readonly entry: Entry
   readonly #tape: TapeLookup
   readonly #bytesByTransport: Partial<Record<Transport, Buffer>> = {}
+  #deflatedBytes: Buffer | undefined
   #keyHistories: KeyHistories | null = null
   #sealedViewFrames: readonly Frame[] | null = null
 
@@ -25,6 +27,12 @@ export class Frame {
   bytes(transport: Transport): Buffer {
     this.#bytesByTransport[transport] ??= encode(transport, this.entry.update, this.entry.text)
     return this.#bytesByTransport[transport]
+  }
+
+  /** The update as a WebSocket message that is compressed alone. */
+  get deflatedBytes(): Buffer {
+    this.#deflatedBytes ??= Buffer.concat(deflateFrames([this.entry.text]))
+    return this.#deflatedBytes
   }
 
   /** The history of the keys that the update names. */

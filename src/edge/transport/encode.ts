@@ -30,10 +30,14 @@ function sseEvent(message: Message, text: string, isNamed: boolean): Buffer {
 /** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written unchanged to every socket. */
 export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHeader(payload.length), payload])
 
+const FINAL_TEXT = 0x81
+/** The bit that marks a compressed message (RFC 7692 §6). */
+const RSV1 = 0x40
+
 /** The header of such a frame. */
-export function wsHeader(length: number): Buffer {
+export function wsHeader(length: number, payload: 'plain' | 'deflated' = 'plain'): Buffer {
   const header = Buffer.allocUnsafe(length < 126 ? 2 : length < 65_536 ? 4 : 10)
-  header[0] = 0x81
+  header[0] = payload === 'plain' ? FINAL_TEXT : FINAL_TEXT | RSV1
   if (length < 126) header[1] = length
   else if (length < 65_536) {
     header[1] = 126

@@ -11,6 +11,15 @@ const UNANSWERED_PINGS_BOUND = 2
 export class ServerWebSocket extends WebSocket {
   onClosing: (() => void) | null = null
 
+  /**
+   * Frees what inflated the last message. `ws` would keep about 50 KB for every client that ever compressed one.
+   * If it renamed this field, only memory use would grow.
+   */
+  releaseInflater(): void {
+    const { _extensions } = this as { _extensions?: { 'permessage-deflate'?: { cleanup(): void } } }
+    _extensions?.['permessage-deflate']?.cleanup()
+  }
+
   override close(code?: number, reason?: string | Buffer): void {
     this.onClosing?.()
     super.close(code, reason)
@@ -21,8 +30,8 @@ export class ServerWebSocket extends WebSocket {
 const PING = Buffer.of(0x89, 0)
 
 /**
- * A WebSocket as an outlet. Our frames are neither fragmented nor compressed, so they may stand between the frames of
- * `ws`, which handles the handshake, incoming messages and the close.
+ * A WebSocket as an outlet. Our frames are whole messages, compressed without the help of `ws`, so they may stand between
+ * its frames. `ws` handles the handshake, incoming messages and the close.
  */
 export class WebSocketOutlet extends SocketOutlet implements Outlet {
   readonly #webSocket: ServerWebSocket

@@ -92,8 +92,6 @@ describe('a handshake', () => {
   })
 
   it.each([
-    ['compression', 'permessage-deflate; client_max_window_bits'],
-    ['compression twice', 'permessage-deflate; server_no_context_takeover, permessage-deflate'],
     ['an unknown extension', 'permessage-nothing; a=1'],
     ['an unreadable extension', 'permessage-deflate; ; ='],
   ])('that offers %s is accepted without it', async (_, offered) => {

@@ -33,7 +33,7 @@ export class RawWebSocketClient {
   readonly frames: ServerFrame[] = []
   /** The first violation of the protocol by the server. */
   protocolError: Error | null = null
-  readonly #reader = new StrictFrameReader()
+  readonly #reader: StrictFrameReader
 
   /** Performs the handshake; `trailingBytes` go in the same write. */
   static async upgrade(
@@ -42,14 +42,25 @@ export class RawWebSocketClient {
     trailingBytes: Uint8Array = Buffer.alloc(0),
   ): Promise<RawWebSocketClient> {
     connection.send(Buffer.concat([Buffer.from(handshakeRequest(path)), trailingBytes]))
+    return RawWebSocketClient.#accepted(connection)
+  }
+
+  /** Performs a handshake that offers extensions. */
+  static async upgradeWithExtensions(connection: RawConnection, path: string, offer: string): Promise<RawWebSocketClient> {
+    connection.send(handshakeRequest(path, { 'sec-websocket-extensions': offer }))
+    return RawWebSocketClient.#accepted(connection)
+  }
+
+  static async #accepted(connection: RawConnection): Promise<RawWebSocketClient> {
     const { status, headers } = await connection.responseHead()
     if (status !== 101) throw new Error(`HTTP ${status}`)
     if (headers.get('sec-websocket-accept') !== EXPECTED_ACCEPT) throw new Error('the handshake was not accepted')
-    return new RawWebSocketClient(connection)
+    return new RawWebSocketClient(connection, headers.get('sec-websocket-extensions') ?? '')
   }
 
-  constructor(connection: RawConnection) {
+  constructor(connection: RawConnection, extensions = '') {
     this.connection = connection
+    this.#reader = new StrictFrameReader({ mayDeflate: extensions !== '' })
     this.listener = new TestListener({ close: () => connection.reset(), send: (payload) => this.sendFrames({ payload }) })
     connection.socket.on('data', () => this.#readFrames())
     this.#readFrames()

@@ -52,14 +52,21 @@ export const fragmentMessage = (pieces: readonly (string | Uint8Array)[], opcode
 /** A frame of the server as the strict reader parsed it. */
 export type ServerFrame =
   | { readonly kind: 'text'; readonly text: string; readonly bytes: number; readonly headerBytes: number }
+  | { readonly kind: 'deflated'; readonly payload: Buffer }
   | { readonly kind: 'ping'; readonly payload: Buffer }
   | { readonly kind: 'pong'; readonly payload: Buffer }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
 
 /** Reads server frames strictly by RFC 6455; anything that a server must not send is an error. */
 export class StrictFrameReader {
+  /** Whether permessage-deflate was negotiated. */
+  readonly #mayDeflate: boolean
   #rest = Buffer.alloc(0)
   #closed = false
+
+  constructor({ mayDeflate = false } = {}) {
+    this.#mayDeflate = mayDeflate
+  }
 
   /** The frames that these bytes complete. */
   read(bytes: Buffer): readonly ServerFrame[] {
@@ -80,7 +87,8 @@ export class StrictFrameReader {
     const [first, second] = rest
     if (first === undefined || second === undefined) return null
     if ((first & 0x80) === 0) throw new Error('a fragment')
-    if ((first & 0x70) !== 0) throw new Error('a reserved bit is set')
+    const isDeflated = this.#mayDeflate && (first & 0x7f) === (0x40 | opcodes.text)
+    if ((first & 0x70) !== 0 && !isDeflated) throw new Error('a reserved bit is set')
     if ((second & 0x80) !== 0) throw new Error('a masked frame')
     const opcode = first & 0x0f
     const short = second & 0x7f
@@ -91,7 +99,7 @@ export class StrictFrameReader {
     if (rest.length < headerBytes + length) return null
     const payload = rest.subarray(headerBytes, headerBytes + length)
     this.#rest = rest.subarray(headerBytes + length)
-    const received = readPayload(opcode, payload, headerBytes)
+    const received: ServerFrame = isDeflated ? { kind: 'deflated', payload } : readPayload(opcode, payload, headerBytes)
     this.#closed = received.kind === 'close'
     return received
   }

@@ -92,7 +92,7 @@ describe('a live listener', () => {
             return frameOf(seq, type, address, padding)
           }),
         )
-        for (const frames of written) audiences.deliver(frames, frames.at(-1)?.seq ?? 0, () => true)
+        for (const frames of written) audiences.deliver(frames, () => true)
         for (const { listener, text, writes } of readers) {
           const match = createMatcher({ tokens: listener.tokens, options: listener.options })
           const expected = written.map(match).filter((frames) => frames.length > 0)
@@ -112,7 +112,7 @@ describe('a live listener', () => {
       new RecordingListener(null, {}, 'ndjson', false),
     ]
     for (const { listener } of [first, second]) audiences.assign(listener)
-    const deliver = (seq: number) => audiences.deliver([frameOf(seq, 'nav', addresses[0] ?? '0x', 0)], seq, () => true)
+    const deliver = (seq: number) => audiences.deliver([frameOf(seq, 'nav', addresses[0] ?? '0x', 0)], () => true)
     deliver(1)
     first.listener.tokens = new Set(addresses.slice(0, 1))
     audiences.assign(first.listener)

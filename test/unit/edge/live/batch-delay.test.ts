@@ -8,10 +8,10 @@ it('is zero when a round is cheap', () => {
   expect(delay.delayMs(1.5)).toBe(0)
 })
 
-it('is half the time of a round, at most its bound', () => {
+it('is a quarter of the time of a round, at most its bound', () => {
   const delay = new BatchDelay(30)
   delay.recordRound(1_000, 1_020)
-  expect(delay.delayMs(1_020)).toBe(10)
+  expect(delay.delayMs(1_020)).toBe(5)
   delay.recordRound(1_020, 1_520)
   expect(delay.delayMs(1_520)).toBe(30)
 })
@@ -20,7 +20,7 @@ it('stays long when cheap rounds follow a slow one', () => {
   const delay = new BatchDelay(30)
   delay.recordRound(0, 40)
   for (let at = 41; at < 51; at += 1) delay.recordRound(at, at + 0.1)
-  expect(delay.delayMs(51)).toBeGreaterThan(18)
+  expect(delay.delayMs(51)).toBeGreaterThan(9)
 })
 
 it.each([0, 10])('forgets a round of half a second within a second, with %i rounds in between', (rounds) => {
