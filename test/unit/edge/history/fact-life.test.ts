@@ -133,7 +133,7 @@ describe('a fact of which eviction by count left only an amend', () => {
   })
 
   it('is preconfirmed as long as its key is open, because its publication is kept', async () => {
-    const { tape } = openTestEdge({ bound: 6 })
+    const { tape } = openTestEdge({ bound: 7 })
     for (const batch of [[published], [amendOf(published, published)], later]) await tape.append(batch, new Notes(), 0)
     expect(readFact(published.key, { tape, view: new View(tape) })).toMatchObject({ stage: 'preconfirmed' })
   })
