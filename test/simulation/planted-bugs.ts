@@ -4,7 +4,6 @@ import type { RequestFn } from '../../src/chain/rpc/client.ts'
 import { restartPointNote } from '../../src/ingest/restore.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
-import { anyOpenKeyNotes } from '../../src/tape/notes.ts'
 import type { Tape } from '../../src/tape/tape.ts'
 import { isFact } from './laws/published-facts.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
@@ -112,7 +111,6 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     ...inputs,
     tape: wrapTape(inputs.tape, {
       readAfter: async (seq, limit) => (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
-      notes: (family) => (family.prefix === anyOpenKeyNotes.prefix ? new Map() : inputs.tape.notes(family)),
     }),
   })),
   'answers of a lagging node are believed': alterRequests((request, { chain }) => (method, params, signal) => {

@@ -17,10 +17,10 @@ export const wrapTape = <Wrapped extends object>(tape: Wrapped, changes: Partial
  */
 export const slowTape = (tape: SearchableTape, activeFaults: ActiveFaults, clock: VirtualClock): SearchableTape =>
   wrapTape(tape, {
-    append: async (drafts, notes) => {
+    append: async (drafts, notes, keepAfter) => {
       const ms =
         activeFaults.isActive('lateIndexing') || activeFaults.isActive('tokenDelisted') ? null : activeFaults.amount('slowTape')
       if (ms !== null) await new Promise<void>((resolve) => clock.runAfter(ms, resolve))
-      return tape.append(drafts, notes)
+      return tape.append(drafts, notes, keepAfter)
     },
   })
