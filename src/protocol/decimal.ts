@@ -16,23 +16,24 @@ export function parseDecimal(text: string): Decimal | null {
   const scale = fraction.length - Number(exponent)
   if (scale > DIGITS_BOUND || whole.length + Number(exponent) > DIGITS_BOUND) return null
   const units = BigInt(`${sign}${whole}${fraction}`)
-  return scale >= 0 ? { units, scale } : { units: units * 10n ** BigInt(-scale), scale: 0 }
+  return scale >= 0 ? { units, scale } : { units: units * tenTo(-scale), scale: 0 }
 }
 
 /** Formats without exponent, plus sign or trailing zeros. */
 export function formatDecimal({ units, scale }: Decimal): string {
   if (scale === 0) return units.toString()
   const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, '0')
-  const whole = digits.slice(0, -scale)
-  const fraction = digits.slice(-scale).replace(/0+$/, '')
-  const sign = units < 0n ? '-' : ''
-  return fraction ? `${sign}${whole}.${fraction}` : `${sign}${whole}`
+  const point = digits.length - scale
+  let end = digits.length
+  while (end > point && digits.charCodeAt(end - 1) === ZERO) end -= 1
+  const text = end === point ? digits.slice(0, point) : `${digits.slice(0, point)}.${digits.slice(point, end)}`
+  return units < 0n ? `-${text}` : text
 }
 
 /** Negative, zero or positive, as `a - b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale)
-  const difference = a.units * 10n ** BigInt(scale - a.scale) - b.units * 10n ** BigInt(scale - b.scale)
+  const difference = a.units * tenTo(scale - a.scale) - b.units * tenTo(scale - b.scale)
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
@@ -41,14 +42,25 @@ export const amountOf = (raw: bigint, decimals: number): string => formatDecimal
 
 /** The shares of `raw`, rounded down to base units as the token contract does. */
 export function sharesOf(raw: bigint, multiplier: Decimal, decimals: number): string {
-  return formatDecimal({ units: (raw * multiplier.units) / 10n ** BigInt(multiplier.scale), scale: decimals })
+  return formatDecimal({ units: (raw * multiplier.units) / tenTo(multiplier.scale), scale: decimals })
 }
 
 /** amount × price in money: two decimals, half up. */
 export function referenceValueOf(raw: bigint, decimals: number, price: Decimal): string {
-  const units = raw * price.units
-  const scale = decimals + price.scale
-  const cents = (units * 1_000n) / 10n ** BigInt(scale)
-  const rounded = ((cents + 5n) / 10n).toString().padStart(3, '0')
-  return `${rounded.slice(0, -2)}.${rounded.slice(-2)}`
+  const hundredfold = raw * price.units * 100n
+  const unit = tenTo(decimals + price.scale)
+  const cents = ((hundredfold + unit / 2n) / unit).toString().padStart(3, '0')
+  return `${cents.slice(0, -2)}.${cents.slice(-2)}`
+}
+
+const ZERO = '0'.charCodeAt(0)
+
+/** Powers of ten up to this one are computed once. */
+const KEPT_POWERS_BOUND = 2 * DIGITS_BOUND
+const keptPowers: bigint[] = []
+
+function tenTo(power: number): bigint {
+  if (power > KEPT_POWERS_BOUND) return 10n ** BigInt(power)
+  keptPowers[power] ??= 10n ** BigInt(power)
+  return keptPowers[power]
 }

@@ -3,6 +3,7 @@ import { type DecodeAbiParametersReturnType, decodeAbiParameters } from 'viem/ut
 import type { Hex } from '../../protocol/fields.ts'
 
 const WORD_BYTES = 32
+const WORD_CHARS = 2 * WORD_BYTES
 /** Strings in longer data are not decoded. */
 const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
 /** A uint8 has no more values than this, so a longer list repeats some. */
@@ -22,6 +23,9 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
   values: Values,
 ): (data: Hex) => DecodeAbiParametersReturnType<Values> | null {
   const types = values.map(({ type }) => type)
+  if (types.every((type) => type === 'uint256')) {
+    return (data) => decodeUints(data, types.length) as DecodeAbiParametersReturnType<Values> | null
+  }
   const minBytes = types.length * WORD_BYTES
   const maxBytes = Math.max(minBytes, ...types.map((type) => BOUNDS_BYTES[type] ?? 0))
   const isInRange = (value: unknown, index: number): boolean => {
@@ -38,6 +42,15 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
       return null
     }
   }
+}
+
+/** Decodes the data of the frequent events, for which the general decoder takes ten times as long. */
+function decodeUints(data: Hex, count: number): readonly bigint[] | null {
+  if (data.length !== '0x'.length + count * WORD_CHARS) return null
+  if (count === 1) return [BigInt(data)]
+  return Array.from({ length: count }, (_, index) =>
+    BigInt(`0x${data.slice(2 + index * WORD_CHARS, 2 + (index + 1) * WORD_CHARS)}`),
+  )
 }
 
 /** The decoder is five times slower on a long string if it parses the hex itself. */

@@ -42,15 +42,16 @@ type EventLayout = {
 
 /** Decodes the events of the token standard and of the price feeds. A known event in another layout is `other` too. */
 export function decodeLog({ topics, data }: Log): DecodedEvent {
-  const [selector = '0x', ...indexed] = topics
+  const [selector = '0x', first = '0x', second = '0x', third = '0x'] = topics
   const layout = layouts.get(selector)
-  if (!layout || !matchesLayout(layout, indexed)) return { event: 'other' }
-  const [first = '0x', second = '0x', third = '0x'] = indexed
+  if (!layout || !matchesLayout(layout, topics)) return { event: 'other' }
   return layout.decode([first, second, third], data) ?? { event: 'other' }
 }
 
-const matchesLayout = ({ indexed }: EventLayout, words: readonly Hex[]): boolean =>
-  words.length === indexed.length && words.every((word, index) => indexed[index] !== 'address' || isAddressWord(word))
+/** The first topic is the selector. */
+const matchesLayout = ({ indexed }: EventLayout, topics: readonly Hex[]): boolean =>
+  topics.length === indexed.length + 1 &&
+  indexed.every((type, index) => type !== 'address' || isAddressWord(topics[index + 1] ?? '0x'))
 
 const uint = parseAbiParameters('uint256')
 const uints = parseAbiParameters('uint256, uint256')

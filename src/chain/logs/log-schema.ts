@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { formatKey } from '../../protocol/key.ts'
+import { readHex, readQuantity } from './hex-reader.ts'
 
 /** An answer with more topics per log, or more logs, is garbage. */
 const TOPICS_BOUND = 4
@@ -47,56 +48,99 @@ export type Log = {
   readonly more?: Readonly<Record<string, Primitive>>
 }
 
-const Primitive = z.union([z.string().max(128), z.number(), z.boolean(), z.null()])
-type Primitive = z.infer<typeof Primitive>
+type Primitive = string | number | boolean | null
+const PRIMITIVE_BOUND_CHARS = 128
 const EXTRA_FIELDS_BOUND = 8
-
-const WireLog = z
-  .looseObject({
-    address: HexAddress,
-    topics: z.array(HexWord).max(TOPICS_BOUND),
-    data: hexSchema(/^0x([0-9a-fA-F]{2})*$/),
-    blockNumber: HexQuantity,
-    blockHash: HexWord.nullish(),
-    blockTimestamp: Timestamp,
-    transactionHash: HexWord,
-    transactionIndex: HexQuantity,
-    logIndex: HexQuantity,
-    removed: z.boolean().nullish(),
-  })
-  .transform((wire): Log => {
-    const { address, topics, data, blockNumber, blockHash, blockTimestamp, ...rest } = wire
-    const { transactionHash, transactionIndex, logIndex, removed, ...others } = rest
-    return {
-      key: formatKey(blockNumber, transactionHash, logIndex),
-      ...{ address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex },
-      blockHash: blockHash && /[^0x]/.test(blockHash) ? blockHash : null,
-      removed: removed ?? false,
-      ...extraFieldsOf(others),
-    }
-  })
-
-function extraFieldsOf(fields: Readonly<Record<string, unknown>>): Pick<Log, 'more'> {
-  const primitives = Object.entries(fields).flatMap(([name, value]) => {
-    const { data } = Primitive.safeParse(value)
-    return data === undefined ? [] : [[name, data] as const]
-  })
-  return primitives.length > 0 ? { more: Object.fromEntries(primitives.slice(0, EXTRA_FIELDS_BOUND)) } : {}
-}
 
 /** Logs, and how many more were unreadable. */
 export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number }
 
-const WireLogs = z.array(z.unknown()).max(LOGS_BOUND)
-
 /** Reads both shapes that nodes send: one log, or an array of all pending ones. A bad log never drops the others. */
 export function readLogs(answer: unknown): Logs {
-  const list = Array.isArray(answer) ? WireLogs.safeParse(answer) : { success: true as const, data: [answer] }
-  if (!list.success) return { logs: [], unreadable: 1 }
-  const parsed = list.data.map((item) => WireLog.safeParse(item))
-  const logs = parsed.flatMap((result) => (result.success ? [result.data] : []))
-  return { logs, unreadable: parsed.length - logs.length }
+  const wireLogs: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
+  if (wireLogs.length > LOGS_BOUND) return { logs: [], unreadable: 1 }
+  const logs: Log[] = []
+  for (const wire of wireLogs) {
+    const log = isRecord(wire) ? readLog(wire) : null
+    if (log) logs.push(log)
+  }
+  return { logs, unreadable: wireLogs.length - logs.length }
 }
+
+type WireRecord = Readonly<Record<string, unknown>>
+
+const isRecord = (value: unknown): value is WireRecord => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Checks by hand: a schema takes four times as long, and every pushed log comes through here. */
+function readLog(wire: WireRecord): Log | null {
+  const address = readHex(wire.address, ADDRESS_CHARS)
+  const topics = readTopics(wire.topics)
+  const data = readHex(wire.data, null)
+  const blockNumber = readQuantity(wire.blockNumber)
+  const transactionHash = readHex(wire.transactionHash, WORD_CHARS)
+  const transactionIndex = readQuantity(wire.transactionIndex)
+  const logIndex = readQuantity(wire.logIndex)
+  const blockHash = readHex(wire.blockHash ?? ZERO_WORD, WORD_CHARS)
+  const removed = wire.removed ?? false
+  if (address === null || topics === null || data === null || blockHash === null || typeof removed !== 'boolean') return null
+  if (blockNumber === null || transactionHash === null || transactionIndex === null || logIndex === null) return null
+  const timestamp = readQuantity(wire.blockTimestamp)
+  const log = {
+    key: formatKey(blockNumber, transactionHash, logIndex),
+    address,
+    topics,
+    data,
+    blockNumber,
+    blockHash: blockHash === ZERO_WORD ? null : blockHash,
+    blockTimestamp: timestamp !== null && timestamp <= TIMESTAMP_BOUND_S ? timestamp : null,
+    transactionHash,
+    transactionIndex,
+    logIndex,
+    removed,
+  }
+  const more = readExtraFields(wire)
+  return more ? { ...log, more } : log
+}
+
+function readTopics(value: unknown): readonly Hex[] | null {
+  if (!Array.isArray(value) || value.length > TOPICS_BOUND) return null
+  const topics: Hex[] = []
+  for (const word of value) {
+    const topic = readHex(word, WORD_CHARS)
+    if (topic === null) return null
+    topics.push(topic)
+  }
+  return topics
+}
+
+const knownFields: ReadonlySet<string> = new Set([
+  ...['address', 'topics', 'data', 'blockNumber', 'blockHash', 'blockTimestamp'],
+  ...['transactionHash', 'transactionIndex', 'logIndex', 'removed', '__proto__'],
+])
+
+function readExtraFields(wire: WireRecord): Log['more'] | null {
+  let more: Record<string, Primitive> | null = null
+  let count = 0
+  for (const name of Object.keys(wire)) {
+    if (knownFields.has(name)) continue
+    const value = wire[name]
+    if (!isPrimitive(value)) continue
+    more ??= {}
+    more[name] = value
+    count += 1
+    if (count === EXTRA_FIELDS_BOUND) break
+  }
+  return more
+}
+
+const isPrimitive = (value: unknown): value is Primitive =>
+  typeof value === 'string'
+    ? value.length <= PRIMITIVE_BOUND_CHARS
+    : value === null || typeof value === 'boolean' || Number.isFinite(value)
+
+const ADDRESS_CHARS = '0x'.length + 40
+const WORD_CHARS = '0x'.length + 64
+const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
 
 /** Some nodes send whole transactions where only hashes were requested. */
 const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
