@@ -1,4 +1,3 @@
-import { firstValueFrom } from 'rxjs'
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/client.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
 import { methods } from '../chain/rpc/method-params.ts'
@@ -168,7 +167,7 @@ export class Answers {
     const { uptime } = this.#options
     const { method, params } = call
     try {
-      return await firstValueFrom(this.#upstreamFor(call)(method, params))
+      return await this.#upstreamFor(call)(method, params)
     } catch (failure) {
       if (!(failure instanceof UpstreamError)) throw failure
       this.#quotaFor(call).recordError(failure, uptime())

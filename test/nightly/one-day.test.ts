@@ -10,6 +10,7 @@ import type { Hex } from '../../src/protocol/fields.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import { VirtualClock } from '../simulation/virtual-clock.ts'
 import { isNightly } from '../support/test-length.ts'
+import { waitOn } from '../support/virtual-time.ts'
 import { blockHash, header, type NodeLog, pendingLog, sealedLog } from '../unit/chain/node-json.ts'
 import { APPLE, apple, parsedList } from '../unit/tokens/stock-records.ts'
 
@@ -43,18 +44,16 @@ class DayTraffic {
     clock.runAfter(FLASH_MS, () => this.#flash(0))
   }
 
-  readonly request: RequestFn = (method, params) =>
-    timer(3, this.#clock).pipe(
-      map(() => {
-        const [query] = params as readonly [unknown]
-        if (method === 'eth_getBlockByNumber') return this.#block(query)
-        const { blockHash: hash, fromBlock, toBlock } = query as Record<string, string | undefined>
-        if (hash === undefined) return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
-        const found = [...this.#kept.keys()].find((number) => blockHash(number) === hash)
-        if (found === undefined) throw new UpstreamError('behind', `block not found: hash ${hash}`)
-        return this.#kept.get(found)
-      }),
-    )
+  readonly request: RequestFn = async (method, params, signal) => {
+    await waitOn(this.#clock, 3, signal)
+    const [query] = params as readonly [unknown]
+    if (method === 'eth_getBlockByNumber') return this.#block(query)
+    const { blockHash: hash, fromBlock, toBlock } = query as Record<string, string | undefined>
+    if (hash === undefined) return this.#range(Number(fromBlock), toBlock === 'pending' ? this.head : Number(toBlock))
+    const found = [...this.#kept.keys()].find((number) => blockHash(number) === hash)
+    if (found === undefined) throw new UpstreamError('behind', `block not found: hash ${hash}`)
+    return this.#kept.get(found)
+  }
 
   #block(tag: unknown): unknown {
     if (tag === 'pending') return header(this.head + 1, { sealed: false })

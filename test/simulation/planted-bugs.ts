@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { catchError, map, of, tap } from 'rxjs'
+import { map } from 'rxjs'
 import type { RequestFn } from '../../src/chain/rpc/client.ts'
 import { restartPointNote } from '../../src/ingest/restore.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
@@ -110,18 +110,18 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       readAfter: async (seq, limit) => (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
     }),
   })),
-  'answers of a lagging node are believed': alterRequests((request, { chain }) => (method, params) => {
+  'answers of a lagging node are believed': alterRequests((request, { chain }) => (method, params, signal) => {
     const [filter] = params as readonly { blockHash?: Hex; fromBlock?: string }[]
-    return request(method, params).pipe(
-      // The bug takes a block that the node does not know yet for an empty one, and the node's head for the chain's.
-      catchError((failure: unknown) => {
-        if (filter?.blockHash !== undefined) return of([])
-        throw failure
-      }),
-      map((answer) => {
+    // The bug takes a block that the node does not know yet for an empty one, and the node's head for the chain's.
+    return request(method, params, signal).then(
+      (answer) => {
         const block = chain.block(Number(params[0]))
         return method === 'eth_getBlockByNumber' && answer === null && block ? headerJson(block) : answer
-      }),
+      },
+      (failure: unknown) => {
+        if (filter?.blockHash !== undefined) return []
+        throw failure
+      },
     )
   }),
   'a reorganisation is ignored': (inputs, { chain }) => {
@@ -131,14 +131,15 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       const parent = block && first(block.number - 1)
       return block && parent ? headerJson({ ...block, parentHash: parent.hash }) : header
     }
-    const request: RequestFn = (method, params) => {
+    const request: RequestFn = async (method, params, signal) => {
       const [filter] = params as readonly { blockHash?: Hex; address?: readonly Hex[] }[]
       const block = filter?.blockHash === undefined ? undefined : chain.blocksByHash.get(filter.blockHash)
       if (method === 'eth_getLogs' && block) {
         const logs = block.logs.filter(({ content }) => filter?.address?.includes(content.address))
-        return of(logs.map((log) => logJson(log, block.hash)))
+        return logs.map((log) => logJson(log, block.hash))
       }
-      return inputs.request(method, params).pipe(map((answer) => (method === 'eth_getLogs' ? answer : frozen(answer))))
+      const answer = await inputs.request(method, params, signal)
+      return method === 'eth_getLogs' ? answer : frozen(answer)
     }
     const { link } = inputs
     return {
@@ -154,23 +155,22 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     const publishedUpdates = new Map<string, Update>()
     let shown = new Set<string>()
     const keyOf = (log: Record<string, string>) => `${Number(log.blockNumber)}-${log.transactionHash}-${Number(log.logIndex)}`
-    const request: RequestFn = (method, params) =>
-      inputs.request(method, params).pipe(
-        tap((answer) => {
-          if ((params[0] as { toBlock?: string }).toBlock !== 'pending' || !Array.isArray(answer)) return
-          const now = new Set<string>(answer.map(keyOf))
-          const gone = [...shown].flatMap((key) => (now.has(key) ? [] : (publishedUpdates.get(key) ?? [])))
-          shown = now
-          const drafts = gone.flatMap((update): Draft[] => {
-            if (!isFact(update)) return []
-            const { key, type: of, id: was, symbol, address, time } = update
-            const block = { ...update.block, hash: chain.block(chain.head)?.hash ?? null }
-            const retract = { symbol, address, time, key, of, was, block }
-            return [{ type: 'retract', ...retract, reason: 'not_sealed', by: null, now: null }]
-          })
-          if (drafts.length > 0) void inputs.tape.append(drafts)
-        }),
-      )
+    const request: RequestFn = async (method, params, signal) => {
+      const answer = await inputs.request(method, params, signal)
+      if ((params[0] as { toBlock?: string }).toBlock !== 'pending' || !Array.isArray(answer)) return answer
+      const now = new Set<string>(answer.map(keyOf))
+      const gone = [...shown].flatMap((key) => (now.has(key) ? [] : (publishedUpdates.get(key) ?? [])))
+      shown = now
+      const drafts = gone.flatMap((update): Draft[] => {
+        if (!isFact(update)) return []
+        const { key, type: of, id: was, symbol, address, time } = update
+        const block = { ...update.block, hash: chain.block(chain.head)?.hash ?? null }
+        const retract = { symbol, address, time, key, of, was, block }
+        return [{ type: 'retract', ...retract, reason: 'not_sealed', by: null, now: null }]
+      })
+      if (drafts.length > 0) void inputs.tape.append(drafts)
+      return answer
+    }
     const append: Tape['append'] = async (drafts, notes, keepAfter) => {
       const entries = await inputs.tape.append(drafts, notes, keepAfter)
       for (const { update } of entries) if (isFact(update)) publishedUpdates.set(update.key, update)
@@ -179,6 +179,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     return { ...inputs, request, tape: wrapTape(inputs.tape, { append }) }
   },
   'the newest block is published as safe': alterRequests(
-    (request) => (method, params) => request(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params),
+    (request) => (method, params, signal) =>
+      request(method, (params[0] === 'safe' ? ['latest', false] : params) as typeof params, signal),
   ),
 }

@@ -1,6 +1,6 @@
-import { concatMap, defer, finalize, map, tap, throwError, timer } from 'rxjs'
 import type { RequestFn } from '../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'
 import type { SimulatedNode } from './simulated-node.ts'
@@ -30,44 +30,39 @@ export class SimulatedRpc {
   #requestCount = 0
   #failures = 0
   #backoffUntil = 0
-  inFlight = 0
+  readonly #pendingRequests = new Set<{ readonly signal: AbortSignal | undefined }>()
 
   constructor(options: Options) {
     this.#options = options
   }
 
-  readonly request: RequestFn = (method, params) =>
-    defer(() => {
-      const { clock, settings } = this.#options
-      this.#requestCount += 1
-      const index = this.#requestCount
-      this.#requestTimes.push(clock.elapsedMs)
-      if (clock.elapsedMs < this.#backoffUntil)
-        return throwError(() => new UpstreamError('unreachable', 'every endpoint failed just now'))
-      const random = new SeededRandom(settings.seed, 'question', index)
-      const halfway = (settings.latencyMs * (0.5 + random.next())) / 2
-      this.inFlight += 1
-      return timer(halfway, clock).pipe(
-        map(() => this.#answerAtNode(random, method, params)),
-        concatMap(({ afterMs, answer, failure }) =>
-          timer(afterMs + halfway, clock).pipe(
-            map(() => {
-              if (failure !== null) throw failure
-              return answer
-            }),
-          ),
-        ),
-        tap({
-          next: () => {
-            this.#failures = 0
-          },
-          error: (failure: unknown) => this.#backOff(failure, random),
-        }),
-        finalize(() => {
-          this.inFlight -= 1
-        }),
-      )
-    })
+  readonly request: RequestFn = async (method, params, signal) => {
+    const { clock, settings } = this.#options
+    this.#requestCount += 1
+    const random = new SeededRandom(settings.seed, 'question', this.#requestCount)
+    this.#requestTimes.push(clock.elapsedMs)
+    if (clock.elapsedMs < this.#backoffUntil) throw new UpstreamError('unreachable', 'every endpoint failed just now')
+    const halfway = (settings.latencyMs * (0.5 + random.next())) / 2
+    const pending = { signal }
+    this.#pendingRequests.add(pending)
+    try {
+      await waitOn(clock, halfway, signal)
+      const { afterMs, answer, failure } = this.#answerAtNode(random, method, params)
+      await waitOn(clock, afterMs + halfway, signal)
+      if (failure !== null) throw failure
+      this.#failures = 0
+      return answer
+    } catch (failure) {
+      this.#backOff(failure, random)
+      throw failure
+    } finally {
+      this.#pendingRequests.delete(pending)
+    }
+  }
+
+  get inFlight(): number {
+    return [...this.#pendingRequests].filter(({ signal }) => !signal?.aborted).length
+  }
 
   get requestCount(): number {
     return this.#requestCount

@@ -1,19 +1,5 @@
-import {
-  catchError,
-  defer,
-  EMPTY,
-  from,
-  ignoreElements,
-  merge,
-  mergeMap,
-  type Observable,
-  of,
-  repeat,
-  type SchedulerLike,
-  tap,
-  throwError,
-  timer,
-} from 'rxjs'
+import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { observe, wait } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
@@ -33,8 +19,6 @@ const RETRY_MS = 10_000
 const REFUSED_MS = 3_600_000
 /** When to read a contract again that returned nothing: the node may lag behind without an error. */
 const EMPTY_CONTRACT_MS = 60_000
-/** Optional reads must not crowd out required ones. */
-const CONCURRENCY = 1
 
 type Options = {
   readonly request: RequestFn
@@ -53,17 +37,14 @@ type Options = {
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
-    const { tokens, feeds, refresh, clock } = options
+    const { tokens, feeds, refresh } = options
     return merge(
       merge(
         tokens.pipe(tap((list) => poller.setContracts('token', list))),
         feeds.pipe(tap((list) => poller.setContracts('feed', list))),
         refresh.pipe(tap(() => poller.refreshTokens())),
       ).pipe(ignoreElements()),
-      timer(0, clock).pipe(
-        mergeMap(() => poller.pollDue()),
-        repeat({ delay: () => timer(CHECK_INTERVAL_MS, clock) }),
-      ),
+      observe<ContractAnswer>((emit, signal) => poller.run(emit, signal)),
     )
   })
 
@@ -105,10 +86,21 @@ class ContractPoller {
     }
   }
 
-  /** Reads every due contract, the longest due first. */
-  pollDue(): Observable<ContractAnswer> {
+  async run(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<never> {
+    for (let waitMs = 0; ; waitMs = CHECK_INTERVAL_MS) {
+      await wait(waitMs, this.#options.clock, signal)
+      await this.#pollDue(emit, signal)
+    }
+  }
+
+  /** Reads every due contract, the longest due first. One at a time: optional reads must not crowd out required ones. */
+  async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
     const due = [...this.#contracts].filter((contract) => this.#isDue(contract)).sort((a, b) => a.dueAt - b.dueAt)
-    return from(due).pipe(mergeMap((contract) => defer(() => (this.#isDue(contract) ? this.#poll(contract) : EMPTY)), CONCURRENCY))
+    for (const contract of due) {
+      if (!this.#isDue(contract)) continue
+      const answer = await this.#poll(contract, signal)
+      if (answer) emit(answer)
+    }
   }
 
   #isDue(contract: PolledContract): boolean {
@@ -117,45 +109,40 @@ class ContractPoller {
     return contract.type === 'feed' || (this.#refusedUntil <= now && this.#options.head() !== null)
   }
 
-  #poll(contract: PolledContract): Observable<ContractAnswer> {
+  async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {
     // A refresh may make it due again during the read.
     contract.dueAt = Number.POSITIVE_INFINITY
-    return (contract.type === 'token' ? this.#pollToken(contract) : this.#pollFeed(contract)).pipe(
-      catchError((failure: unknown) => {
-        if (!(failure instanceof UpstreamError)) return throwError(() => failure)
-        this.#handleFailure(contract, failure)
-        return EMPTY
-      }),
-    )
+    const request: RequestFn = (method, params) => this.#requestUnlessRefused(method, params, signal)
+    try {
+      return contract.type === 'token' ? await this.#pollToken(contract, request) : await this.#pollFeed(contract, request)
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (!(failure instanceof UpstreamError)) throw failure
+      this.#handleFailure(contract, failure)
+      return null
+    }
   }
 
-  #pollToken(contract: PolledContract): Observable<ContractAnswer> {
+  async #pollToken(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
     const asOf = contract.asOf ?? this.#options.head()
-    if (!asOf) return EMPTY
+    if (!asOf) return null
     contract.asOf = asOf
-    return readToken(this.#requestUnlessRefused, contract.address, asOf).pipe(
-      mergeMap((answer) => {
-        contract.asOf = null
-        const isEmpty = answer.multiplier === null && answer.paused === null
-        if (isEmpty) return this.#postpone(contract)
-        return of<ContractAnswer>({ type: 'token', address: contract.address, block: asOf.number, ...answer })
-      }),
-    )
+    const answer = await readToken(request, contract.address, asOf)
+    contract.asOf = null
+    if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
+    return { type: 'token', address: contract.address, block: asOf.number, ...answer }
   }
 
-  #pollFeed(contract: PolledContract): Observable<ContractAnswer> {
+  async #pollFeed(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
     this.#scheduleIn(contract, FEED_INTERVAL_MS)
-    return readFeed(this.#requestUnlessRefused, contract.address).pipe(
-      mergeMap((answer) =>
-        answer ? of<ContractAnswer>({ type: 'feed', proxy: contract.address, ...answer }) : this.#postpone(contract),
-      ),
-    )
+    const answer = await readFeed(request, contract.address)
+    return answer ? { type: 'feed', proxy: contract.address, ...answer } : this.#postpone(contract)
   }
 
-  #postpone(contract: PolledContract): Observable<never> {
+  #postpone(contract: PolledContract): null {
     this.#scheduleIn(contract, EMPTY_CONTRACT_MS)
     this.#options.warn('contract returns nothing', { type: contract.type, address: contract.address })
-    return EMPTY
+    return null
   }
 
   #handleFailure(contract: PolledContract, failure: UpstreamError): void {
@@ -173,13 +160,17 @@ class ContractPoller {
     contract.dueAt = Math.min(contract.dueAt, this.#options.clock.now() + ms)
   }
 
-  readonly #requestUnlessRefused: RequestFn = (method, params) =>
-    defer(() => {
-      const { request, clock } = this.#options
-      if (!isCallMethod(method)) return request(method, params)
-      if (clock.now() < this.#refusedUntil) return throwError(() => this.#refusedError)
-      return request(method, params).pipe(tap({ error: (failure: unknown) => this.#handleCallFailure(failure) }))
-    })
+  readonly #requestUnlessRefused: RequestFn = async (method, params, signal) => {
+    const { request, clock } = this.#options
+    if (!isCallMethod(method)) return request(method, params, signal)
+    if (clock.now() < this.#refusedUntil) throw this.#refusedError
+    try {
+      return await request(method, params, signal)
+    } catch (failure) {
+      this.#handleCallFailure(failure)
+      throw failure
+    }
+  }
 
   #handleCallFailure(failure: unknown): void {
     if (!(failure instanceof UpstreamError && failure.isRefused)) return

@@ -1,4 +1,3 @@
-import { catchError, concatMap, map, type Observable, of, throwError } from 'rxjs'
 import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
@@ -46,18 +45,17 @@ const Data = z
 /** Calls a function without arguments; null if the contract has no such function. */
 const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
   const selector = toFunctionSelector(signature)
-  return (request: RequestFn, to: Hex, block: Hex | 'latest'): Observable<Value | null> =>
-    request('eth_call', [{ to, data: selector }, block]).pipe(
-      map((answer) => {
-        const data = Data.safeParse(answer).data
-        if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
-        return decode(data)
-      }),
+  return async (request: RequestFn, to: Hex, block: Hex | 'latest'): Promise<Value | null> => {
+    try {
+      const data = Data.safeParse(await request('eth_call', [{ to, data: selector }, block])).data
+      if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
+      return decode(data)
+    } catch (failure) {
       // A contract reverts where it lacks the function: that is an answer too.
-      catchError((failure: unknown) =>
-        failure instanceof UpstreamError && failure.kind === 'reverted' ? of(null) : throwError(() => failure),
-      ),
-    )
+      if (failure instanceof UpstreamError && failure.kind === 'reverted') return null
+      throw failure
+    }
+  }
 }
 
 const firstValue =
@@ -87,61 +85,58 @@ const feedMethods = {
 }
 
 /** Reads a token's state at a block, one call after the other. */
-export function readToken(request: RequestFn, address: Hex, asOf: BlockRef): Observable<TokenCallResult> {
+export async function readToken(request: RequestFn, address: Hex, asOf: BlockRef): Promise<TokenCallResult> {
   const block: Hex = `0x${asOf.number.toString(16)}`
-  return tokenMethods.uiMultiplier(request, address, block).pipe(
-    concatMap((multiplier) => (multiplier === null ? tokenMethods.multiplier(request, address, block) : of(multiplier))),
-    concatMap((multiplier) => readScheduled(request, address, asOf, block).pipe(map((scheduled) => ({ multiplier, scheduled })))),
-    concatMap((token) => tokenMethods.pausedFeatures(request, address, block).pipe(map((paused) => ({ ...token, paused })))),
-  )
+  const multiplier =
+    (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))
+  const scheduled = await readScheduled(request, address, asOf, block)
+  const paused = await tokenMethods.pausedFeatures(request, address, block)
+  return { multiplier, scheduled, paused }
 }
 
 /** The scheduled multiplier. A token keeps returning the last schedule after it took effect. */
-function readScheduled(request: RequestFn, address: Hex, asOf: BlockRef, block: Hex): Observable<TokenCallResult['scheduled']> {
-  return tokenMethods.effectiveAt(request, address, block).pipe(
-    concatMap((effectiveAt) => {
-      if (!effectiveAt) return of(null)
-      return readBlockTime(request, asOf, block).pipe(
-        concatMap((blockTime) =>
-          effectiveAt > BigInt(blockTime) ? tokenMethods.newUIMultiplier(request, address, block) : of(null),
-        ),
-        map((to) => (to === null ? null : { to, effectiveAt })),
-      )
-    }),
-  )
+async function readScheduled(
+  request: RequestFn,
+  address: Hex,
+  { timestamp }: BlockRef,
+  block: Hex,
+): Promise<TokenCallResult['scheduled']> {
+  const effectiveAt = await tokenMethods.effectiveAt(request, address, block)
+  if (!effectiveAt || effectiveAt <= BigInt(timestamp ?? (await readBlockTime(request, block)))) return null
+  const to = await tokenMethods.newUIMultiplier(request, address, block)
+  return to === null ? null : { to, effectiveAt }
 }
 
-function readBlockTime(request: RequestFn, { timestamp }: BlockRef, block: Hex): Observable<number> {
-  if (timestamp !== null) return of(timestamp)
-  return request('eth_getBlockByNumber', [block, false]).pipe(
-    map((answer) => {
-      const blockTime = Header.safeParse(answer).data?.timestamp ?? null
-      if (blockTime === null) throw new UpstreamError('unreadable', 'the block has no time')
-      return blockTime
-    }),
-  )
+async function readBlockTime(request: RequestFn, block: Hex): Promise<number> {
+  const blockTime = Header.safeParse(await request('eth_getBlockByNumber', [block, false])).data?.timestamp ?? null
+  if (blockTime === null) throw new UpstreamError('unreadable', 'the block has no time')
+  return blockTime
 }
 
 /** Reads a feed's proxy by calls; if these are refused or return no aggregator, from its storage. */
-export function readFeed(request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> {
-  return feedMethods.aggregator(request, proxy, 'latest').pipe(
-    concatMap((aggregator) => (aggregator ? readRounds(request, proxy, aggregator) : readStoredPhaseOrNull(request, proxy))),
-    catchError((failure: unknown) =>
-      failure instanceof UpstreamError && failure.isRefused ? readStoredPhase(request, proxy) : throwError(() => failure),
-    ),
-  )
+export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
+  try {
+    const aggregator = await feedMethods.aggregator(request, proxy, 'latest')
+    if (aggregator) return await readRounds(request, proxy, aggregator)
+  } catch (failure) {
+    if (failure instanceof UpstreamError && failure.isRefused) return readStoredPhase(request, proxy)
+    throw failure
+  }
+  try {
+    return await readStoredPhase(request, proxy)
+  } catch (failure) {
+    // Some nodes answer every call with a revert, and their storage reads may fail too.
+    if (failure instanceof UpstreamError) return null
+    throw failure
+  }
 }
 
-function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Observable<FeedCallResult | null> {
-  return feedMethods.phaseId(request, proxy, 'latest').pipe(
-    concatMap((phase) => feedMethods.decimals(request, proxy, 'latest').pipe(map((decimals) => ({ phase, decimals })))),
-    concatMap(({ phase, decimals }) => {
-      if (phase === null || decimals === null) return of(null)
-      return feedMethods
-        .latestRoundData(request, proxy, 'latest')
-        .pipe(map((data) => ({ aggregator, phase, decimals, round: data && currentRound(data, phase) })))
-    }),
-  )
+async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Promise<FeedCallResult | null> {
+  const phase = await feedMethods.phaseId(request, proxy, 'latest')
+  const decimals = await feedMethods.decimals(request, proxy, 'latest')
+  if (phase === null || decimals === null) return null
+  const data = await feedMethods.latestRoundData(request, proxy, 'latest')
+  return { aggregator, phase, decimals, round: data && currentRound(data, phase) }
 }
 
 /** Null before the first round, or if the proxy changed its phase between two calls. */
@@ -154,27 +149,17 @@ function currentRound(
   return isOfPhase && round > 0n && updatedAt > 0n ? { answer, round, updatedAt } : null
 }
 
-/** Some nodes answer every call with a revert, and their storage reads may fail too. */
-const readStoredPhaseOrNull = (request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> =>
-  readStoredPhase(request, proxy).pipe(
-    catchError((failure: unknown) => (failure instanceof UpstreamError ? of(null) : throwError(() => failure))),
-  )
-
-function readStoredPhase(request: RequestFn, proxy: Hex): Observable<FeedCallResult | null> {
-  return request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']).pipe(
-    map((answer) => {
-      const storedWord = HexWord.safeParse(answer).data
-      if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
-      const bits = BigInt(storedWord)
-      const aggregator = bits >> PHASE_BITS
-      // Another proxy implementation stores something else there.
-      if (aggregator === 0n || aggregator >> ADDRESS_BITS > 0n) return null
-      return {
-        aggregator: `0x${aggregator.toString(16).padStart(40, '0')}`,
-        phase: Number(BigInt.asUintN(Number(PHASE_BITS), bits)),
-        decimals: USD_FEED_DECIMALS,
-        round: null,
-      }
-    }),
-  )
+async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
+  const storedWord = HexWord.safeParse(await request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest'])).data
+  if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
+  const bits = BigInt(storedWord)
+  const aggregator = bits >> PHASE_BITS
+  // Another proxy implementation stores something else there.
+  if (aggregator === 0n || aggregator >> ADDRESS_BITS > 0n) return null
+  return {
+    aggregator: `0x${aggregator.toString(16).padStart(40, '0')}`,
+    phase: Number(BigInt.asUintN(Number(PHASE_BITS), bits)),
+    decimals: USD_FEED_DECIMALS,
+    round: null,
+  }
 }

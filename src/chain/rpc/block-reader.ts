@@ -1,4 +1,3 @@
-import { catchError, concat, map, mergeMap, type Observable, of, reduce, retry, throwError } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
 import { Header, type Log, type Logs, readLogs } from '../logs/log-schema.ts'
 import type { RequestFn } from './client.ts'
@@ -24,65 +23,66 @@ export class BlockReader {
   }
 
   /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
-  header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number): Observable<Header | null> {
-    const request = this.#request('eth_getBlockByNumber', [typeof block === 'number' ? toHexQuantity(block) : block, false]).pipe(
-      map((answer) => {
-        if (answer === null) return null
-        const header = Header.safeParse(answer).data
-        if (!header) throw new UpstreamError('unreadable', 'the answer is not a block')
-        return header
-      }),
-    )
-    return typeof block === 'number' ? request.pipe(mergeMap((header) => (header ? of(header) : request))) : request
+  async header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number, signal?: AbortSignal): Promise<Header | null> {
+    if (typeof block !== 'number') return this.#header(block, signal)
+    const number = toHexQuantity(block)
+    return (await this.#header(number, signal)) ?? this.#header(number, signal)
   }
 
   /** The logs of one sealed block. A lagging node cannot answer an unknown hash with an empty list. */
-  logsByHash(hash: Hex, addresses: readonly Hex[]): Observable<Logs> {
-    return this.#logs(addresses, { blockHash: hash }).pipe(
-      retry({ count: 1, delay: (failure: unknown) => (isBehind(failure) ? of(null) : throwError(() => failure)) }),
-      map((answer) => {
-        if (answer.logs.some((log) => log.blockHash !== null && log.blockHash !== hash))
-          throw new UpstreamError('unreadable', 'the answer has logs of another block')
-        return answer
-      }),
-      catchError((failure: unknown) => {
-        const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
-        if (!isTooLarge || addresses.length < 2) return throwError(() => failure)
-        // A block cannot be split, so its contracts are.
-        const half = Math.ceil(addresses.length / 2)
-        return concat(this.logsByHash(hash, addresses.slice(0, half)), this.logsByHash(hash, addresses.slice(half))).pipe(
-          reduce((first, second) => ({
-            logs: sortLogs([...first.logs, ...second.logs]),
-            unreadable: first.unreadable + second.unreadable,
-          })),
-        )
-      }),
-    )
+  async logsByHash(hash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    try {
+      const answer = await this.#logsByHash(hash, addresses, signal)
+      if (answer.logs.some((log) => log.blockHash !== null && log.blockHash !== hash))
+        throw new UpstreamError('unreadable', 'the answer has logs of another block')
+      return answer
+    } catch (failure) {
+      const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
+      if (!isTooLarge || addresses.length < 2) throw failure
+    }
+    // A block cannot be split, so its contracts are.
+    const half = Math.ceil(addresses.length / 2)
+    const first = await this.logsByHash(hash, addresses.slice(0, half), signal)
+    const second = await this.logsByHash(hash, addresses.slice(half), signal)
+    return { logs: sortLogs([...first.logs, ...second.logs]), unreadable: first.unreadable + second.unreadable }
   }
 
   /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones. */
-  logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[]): Observable<Logs> {
-    return this.#logs(addresses, { fromBlock: toHexQuantity(from), toBlock: to === 'pending' ? to : toHexQuantity(to) }).pipe(
-      map((answer) => {
-        if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
-          throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
-        return answer
-      }),
-    )
+  async logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    const range = { fromBlock: toHexQuantity(from), toBlock: to === 'pending' ? to : toHexQuantity(to) } as const
+    const answer = await this.#logs(addresses, range, signal)
+    if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
+      throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
+    return answer
   }
 
-  #logs(
+  async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {
+    const answer = await this.#request('eth_getBlockByNumber', [block, false], signal)
+    if (answer === null) return null
+    const header = Header.safeParse(answer).data
+    if (!header) throw new UpstreamError('unreadable', 'the answer is not a block')
+    return header
+  }
+
+  async #logsByHash(blockHash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    try {
+      return await this.#logs(addresses, { blockHash }, signal)
+    } catch (failure) {
+      if (!isBehind(failure)) throw failure
+      return this.#logs(addresses, { blockHash }, signal)
+    }
+  }
+
+  async #logs(
     addresses: readonly Hex[],
     blockFilter: { blockHash: Hex } | { fromBlock: Hex; toBlock: Hex | 'pending' },
-  ): Observable<Logs> {
+    signal?: AbortSignal,
+  ): Promise<Logs> {
     // To a node an empty list means every contract.
-    if (addresses.length === 0) return of({ logs: [], unreadable: 0 })
-    return this.#request('eth_getLogs', [{ address: [...addresses], ...blockFilter }]).pipe(
-      map((answer) => {
-        if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
-        const { logs, unreadable } = readLogs(answer)
-        return { logs: sortLogs(logs), unreadable }
-      }),
-    )
+    if (addresses.length === 0) return { logs: [], unreadable: 0 }
+    const answer = await this.#request('eth_getLogs', [{ address: [...addresses], ...blockFilter }], signal)
+    if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
+    const { logs, unreadable } = readLogs(answer)
+    return { logs: sortLogs(logs), unreadable }
   }
 }

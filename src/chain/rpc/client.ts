@@ -1,4 +1,3 @@
-import { catchError, defer, from, map, type Observable, of, switchMap, throwError } from 'rxjs'
 import { z } from 'zod'
 import { backoffMs, withJitter } from '../../backoff.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
@@ -8,10 +7,10 @@ import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Param
 import { sliceResult } from './raw-result.ts'
 
 /** One JSON-RPC request to the node, and its result. */
-export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>) => Observable<unknown>
+export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
 
 /** One forwarded request, and its result in the bytes that the node sent. */
-export type RawRequestFn = <M extends Method>(method: M, params: Params<M>) => Observable<Buffer>
+export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, signal?: AbortSignal) => Promise<Buffer>
 
 const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
@@ -68,36 +67,46 @@ export class Rpc {
     this.#endpoints = options.urls.map((url) => ({ url, failures: 0, backoffUntil: 0, isChainChecked: false }))
   }
 
-  readonly request: RequestFn = (method, params) => this.#requestFrom(0, { method, params, parse: parseResult }, null)
+  readonly request: RequestFn = (method, params, signal) => this.#request({ method, params, parse: parseResult }, signal)
 
-  readonly requestRaw: RawRequestFn = (method, params) => this.#requestFrom(0, { method, params, parse: parseRawResult }, null)
+  readonly requestRaw: RawRequestFn = (method, params, signal) => this.#request({ method, params, parse: parseRawResult }, signal)
 
-  /** Tries the endpoints from this index on; fails with the error of the last one tried. */
-  #requestFrom<T>(index: number, request: RpcRequest<T>, lastError: UpstreamError | null): Observable<T> {
-    const endpoint = this.#endpoints[index]
-    if (!endpoint) return throwError(() => lastError ?? new UpstreamError('unreachable', 'every endpoint failed recently'))
-    if (this.#options.now() < endpoint.backoffUntil) return this.#requestFrom(index + 1, request, lastError)
-    return this.#checkChain(endpoint).pipe(
-      catchError((failure: unknown) => {
-        // The relay itself sends this request, so a failure is always the endpoint's fault.
-        if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
-        return throwError(() => failure)
-      }),
-      switchMap(() => this.#send(endpoint, request)),
-      map((result) => {
-        endpoint.failures = 0
-        return result
-      }),
-      catchError((failure: unknown) => {
-        const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
-        if (!error.isRetryable) return throwError(() => error)
-        // An endpoint that lacks one method or one block is not at fault.
-        if (this.#options.isEndpointFault?.(error) ?? !error.isRequestSpecific) this.#backOff(endpoint, error)
-        // After a timeout a cheap request has to succeed before the next expensive one.
-        else if (this.#options.isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
-        return this.#requestFrom(index + 1, request, error)
-      }),
-    )
+  /** Tries one endpoint after the other; fails with the error of the last one tried. */
+  async #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
+    for (const endpoint of this.#endpoints) {
+      if (this.#options.now() < endpoint.backoffUntil) continue
+      try {
+        return await this.#requestFrom(endpoint, request, signal)
+      } catch (failure) {
+        signal?.throwIfAborted()
+        lastError = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
+        if (!lastError.isRetryable) throw lastError
+        this.#recordFailure(endpoint, lastError)
+      }
+    }
+    throw lastError
+  }
+
+  async #requestFrom<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    try {
+      if (!endpoint.isChainChecked) await this.#checkChain(endpoint, signal)
+    } catch (failure) {
+      // The relay itself sends this request, so a failure is always the endpoint's fault.
+      if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
+      throw failure
+    }
+    const result = await this.#send(endpoint, request, signal)
+    endpoint.failures = 0
+    return result
+  }
+
+  #recordFailure(endpoint: Endpoint, error: UpstreamError): void {
+    const { isEndpointFault } = this.#options
+    // An endpoint that lacks one method or one block is not at fault.
+    if (isEndpointFault?.(error) ?? !error.isRequestSpecific) this.#backOff(endpoint, error)
+    // After a timeout a cheap request has to succeed before the next expensive one.
+    else if (isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
   }
 
   #backOff(endpoint: Endpoint, error: UpstreamError): void {
@@ -113,31 +122,33 @@ export class Rpc {
   }
 
   /** Checked again after each failure: another node may now answer under the same URL. */
-  #checkChain(endpoint: Endpoint): Observable<unknown> {
-    if (endpoint.isChainChecked) return of(null)
-    return this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }).pipe(
-      map((answer) => {
-        const chainId = HexQuantity.safeParse(answer)
-        if (!chainId.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
-        return chainId.data ?? null
-      }),
-      // A node that serves only the seven required methods cannot be checked; the operator chose it.
-      catchError((failure: unknown) =>
-        failure instanceof UpstreamError && failure.kind === 'unknown_method' ? of(null) : throwError(() => failure),
-      ),
-      map((chainId) => {
-        const mismatch = chainId === null ? null : this.#options.chain.findMismatch(chainId)
-        if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
-        endpoint.isChainChecked = true
-      }),
-    )
+  async #checkChain(endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
+    const chainId = await this.#chainIdOf(endpoint, signal)
+    const mismatch = chainId === null ? null : this.#options.chain.findMismatch(chainId)
+    if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
+    endpoint.isChainChecked = true
   }
 
-  #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>): Observable<T> {
-    return defer(() => {
-      this.#lastId += 1
-      return from(post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, parse))
-    }).pipe(catchError((failure: unknown) => throwError(() => (isCallMethod(method) ? asRequestSpecific(failure) : failure))))
+  /** Null from a node that serves only the seven required methods: it cannot be checked, and the operator chose it. */
+  async #chainIdOf(endpoint: Endpoint, signal?: AbortSignal): Promise<number | null> {
+    try {
+      const answer = await this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }, signal)
+      const chainId = HexQuantity.safeParse(answer)
+      if (!chainId.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
+      return chainId.data ?? null
+    } catch (failure) {
+      if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
+      throw failure
+    }
+  }
+
+  async #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    this.#lastId += 1
+    try {
+      return await post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, parse, signal)
+    } catch (failure) {
+      throw isCallMethod(method) ? asRequestSpecific(failure) : failure
+    }
   }
 }
 
@@ -168,8 +179,10 @@ async function post<T>(
   url: string,
   request: { readonly id: number; readonly [field: string]: unknown },
   parse: ParseAnswer<T>,
+  abortSignal?: AbortSignal,
 ): Promise<T> {
-  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
+  const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
+  const signal = abortSignal ? AbortSignal.any([abortSignal, deadline]) : deadline
   let response: Response
   let body: Buffer
   try {

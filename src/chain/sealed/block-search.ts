@@ -1,58 +1,81 @@
-import { map, mergeMap, type Observable, of, throwError } from 'rxjs'
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
-import type { Cursor, RecentBlocks } from './recent-blocks.ts'
+import { type Cursor, DEPTH_BOUND_BLOCKS, type RecentBlocks } from './recent-blocks.ts'
+
+/** How far a rollback goes back at least when no recent block is canonical and no safe block is known. */
+const DEEP_ROLLBACK_BLOCKS = 64
 
 /** The lowest number of a range where a monotonic predicate holds; it is assumed to hold for `high`. */
-export function binarySearch(low: number, high: number, holds: (number: number) => Observable<boolean>): Observable<number> {
-  if (low >= high) return of(high)
-  const middle = Math.floor((low + high) / 2)
-  return holds(middle).pipe(
-    mergeMap((isTrue) => (isTrue ? binarySearch(low, middle, holds) : binarySearch(middle + 1, high, holds))),
-  )
+export async function binarySearch(low: number, high: number, holds: (number: number) => Promise<boolean>): Promise<number> {
+  let [first, last] = [low, high]
+  while (first < last) {
+    const middle = Math.floor((first + last) / 2)
+    if (await holds(middle)) last = middle
+    else first = middle + 1
+  }
+  return last
+}
+
+/** The block to roll back to when our block `number` is no longer canonical. */
+export async function findRollbackTarget(
+  node: BlockReader,
+  recentBlocks: RecentBlocks,
+  { number, safe }: { readonly number: number; readonly safe: number },
+  signal: AbortSignal,
+): Promise<Cursor> {
+  const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
+  if (forkPoint) return forkPoint
+  // No recent block is canonical: goes back to the safe block, or deep enough, as far as the node has blocks.
+  const below = Math.min(number, recentBlocks.oldest) - 1
+  const deep = Math.min(below, safe > 0 ? safe : number - DEEP_ROLLBACK_BLOCKS)
+  const from = Math.max(0, deep, number - DEPTH_BOUND_BLOCKS)
+  return { number: await firstAvailable(node, from, number - 1, signal), hash: null }
 }
 
 /**
  * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point:
  * unchanged blocks that are settled again publish nothing.
  */
-export function findForkPoint(
+export async function findForkPoint(
   node: BlockReader,
   recentBlocks: RecentBlocks,
   number: number,
-  stride = 1,
-): Observable<Cursor | null> {
-  const below = recentBlocks.nearest(number - stride)
-  const recent = recentBlocks.get(below)
-  if (below >= number || !recent) return of(null)
-  return node.header(below).pipe(
-    mergeMap((header) => {
-      if (!isSealed(header)) return throwError(() => new UpstreamError('behind', `block ${below} is gone`))
-      if (recent.hash === null || recent.hash === header.hash) return of({ number: below, hash: header.hash })
-      return findForkPoint(node, recentBlocks, below, stride * 2)
-    }),
-  )
+  signal: AbortSignal,
+): Promise<Cursor | null> {
+  let candidate = number
+  for (let stride = 1; ; stride *= 2) {
+    const below = recentBlocks.nearest(candidate - stride)
+    const recent = recentBlocks.get(below)
+    if (below >= candidate || !recent) return null
+    const header = await node.header(below, signal)
+    if (!isSealed(header)) throw new UpstreamError('behind', `block ${below} is gone`)
+    if (recent.hash === null || recent.hash === header.hash) return { number: below, hash: header.hash }
+    candidate = below
+  }
 }
 
 /** The first block of a range that the node has, or else the last. */
-export const firstAvailable = (node: BlockReader, from: number, to: number): Observable<number> =>
-  node
-    .header(from)
-    .pipe(
-      mergeMap((header) =>
-        header ? of(from) : binarySearch(from, to, (number) => node.header(number).pipe(map((candidate) => candidate !== null))),
-      ),
-    )
+async function firstAvailable(node: BlockReader, from: number, to: number, signal: AbortSignal): Promise<number> {
+  const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
+  return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
+}
 
 /** The first block from `from` on that is no older than the bound, in chain time before `head`. */
-export function firstWithinAge(node: BlockReader, from: number, head: SealedHeader, boundMs: number): Observable<number> {
-  if (head.timestamp === null) return of(from)
+export async function firstWithinAge(
+  node: BlockReader,
+  from: number,
+  head: SealedHeader,
+  boundMs: number,
+  signal: AbortSignal,
+): Promise<number> {
+  if (head.timestamp === null) return from
   const since = head.timestamp - Math.floor(boundMs / 1_000)
-  const isWithin = (number: number, ifUnknown: boolean) =>
-    node.header(number).pipe(map((header) => (header?.timestamp == null ? ifUnknown : header.timestamp >= since)))
+  const isWithin = async (number: number, ifUnknown: boolean) => {
+    const timestamp = (await node.header(number, signal))?.timestamp ?? null
+    return timestamp === null ? ifUnknown : timestamp >= since
+  }
   // Without the first block the node is pruned or lags behind. Reading that block will show which.
-  return isWithin(from, true).pipe(
-    mergeMap((isFirstWithin) => (isFirstWithin ? of(from) : binarySearch(from, head.number, (number) => isWithin(number, false)))),
-  )
+  if (await isWithin(from, true)) return from
+  return binarySearch(from, head.number, (number) => isWithin(number, false))
 }

@@ -1,4 +1,5 @@
-import { catchError, concat, EMPTY, exhaustMap, mergeMap, type Observable, of, type SchedulerLike, timer } from 'rxjs'
+import { exhaustMap, type Observable, type SchedulerLike, timer } from 'rxjs'
+import { observe } from '../../async-loop.ts'
 import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 
@@ -17,19 +18,22 @@ type Options = {
 /** Polls both stages and emits each rise. A node that lags behind or lacks the tags causes none. */
 export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
   const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
-  const poll = (stage: FinalityEvent['stage']): Observable<FinalityEvent> =>
-    node.header(stage).pipe(
-      mergeMap((block) => {
-        if (!isSealed(block) || block.number <= highest[stage]) return EMPTY
-        highest[stage] = block.number
-        return of<FinalityEvent>({ type: 'finality', stage, block })
-      }),
-      catchError((failure: unknown) => {
-        warn(`no ${stage} block`, { reason: String(failure) })
-        return EMPTY
-      }),
-    )
-  return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => concat(poll('safe'), poll('finalized'))))
+  const poll = async (stage: FinalityEvent['stage'], emit: (event: FinalityEvent) => void, signal: AbortSignal) => {
+    try {
+      const block = await node.header(stage, signal)
+      if (!isSealed(block) || block.number <= highest[stage]) return
+      highest[stage] = block.number
+      emit({ type: 'finality', stage, block })
+    } catch (failure) {
+      signal.throwIfAborted()
+      warn(`no ${stage} block`, { reason: String(failure) })
+    }
+  }
+  const pollBoth = observe<FinalityEvent>(async (emit, signal) => {
+    await poll('safe', emit, signal)
+    await poll('finalized', emit, signal)
+  })
+  return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => pollBoth))
 }
 
 /** Waiting events; beyond it the oldest ones are dropped, since later ones include them. */

@@ -10,15 +10,27 @@ const ANNOUNCED_BOUND = 256
 
 /** Tracks heads: which one to settle up to, and where a node disagrees with a settled block. */
 export class HeadTracker {
-  /** The lowest number where a node gave another hash than the settled one. */
-  disputed: number | null = null
   readonly #recentBlocks: RecentBlocks
   readonly #announced = new BoundedMap<number, SealedHeader>(ANNOUNCED_BOUND)
+  #disputed: number | null = null
   #lastHead: SealedHeader | null = null
   #target: SealedHeader | null = null
+  #safe: number
 
-  constructor(recentBlocks: RecentBlocks) {
+  /** `safe` is the newest safe block of the previous run. */
+  constructor(recentBlocks: RecentBlocks, safe: number | null) {
     this.#recentBlocks = recentBlocks
+    this.#safe = safe ?? 0
+  }
+
+  /** The newest safe block of our chain: the target of a deep rollback. 0 without one. */
+  get safe(): number {
+    return this.#safe
+  }
+
+  /** The lowest number where a node gave another hash than the settled one. */
+  get disputed(): number | null {
+    return this.#disputed
   }
 
   /** The head to settle up to. */
@@ -35,6 +47,13 @@ export class HeadTracker {
     if (this.#recentBlocks.get(number)?.hash !== hash) this.#announced.set(number, header)
     if (!this.#target || number > this.#target.number) this.#target = header
     return true
+  }
+
+  /** Takes a safe block: evidence of a reorganisation if it is not ours. */
+  receiveSafe({ number, hash }: SealedHeader): void {
+    // A safe block of another branch does not make ours safe.
+    if (this.#recentBlocks.get(number)?.hash === hash) this.#safe = Math.max(this.#safe, number)
+    this.compare(number, hash)
   }
 
   /** Compares a node's hash with the settled one. A lagging node gives a hash that is settled already. */
@@ -58,9 +77,15 @@ export class HeadTracker {
     this.#announced.delete(number)
   }
 
-  /** The target may belong to the abandoned branch. */
-  resetAfterReorg(): void {
-    this.disputed = null
+  /** The node agrees with our block, or the announced one never became part of the chain. */
+  resolveDispute(number: number): void {
+    if (this.#disputed === number) this.#disputed = null
+    this.forget(number)
+  }
+
+  /** The blocks above this one are abandoned. The target may be one of them. */
+  rolledBackTo(number: number): void {
+    if (this.#disputed !== null && this.#disputed > number) this.#disputed = null
     this.resetTarget()
   }
 
@@ -70,6 +95,6 @@ export class HeadTracker {
   }
 
   #dispute(number: number): void {
-    this.disputed = Math.min(number, this.disputed ?? number)
+    this.#disputed = Math.min(number, this.#disputed ?? number)
   }
 }

@@ -25,6 +25,7 @@ type RecentBlock = {
  */
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)
+  #newest: Cursor | null = null
 
   get(number: number): RecentBlock | undefined {
     return this.#blocks.get(number)
@@ -35,21 +36,47 @@ export class RecentBlocks {
     return this.#blocks.keys().next().value ?? 0
   }
 
+  /** The block that the next one is settled on; null before the first. */
+  get newest(): Cursor | null {
+    return this.#newest
+  }
+
   /** The newest number up to this one, or else the oldest of all. */
   nearest(number: number): number {
-    return [...this.#blocks.keys()].findLast((candidate) => candidate <= number) ?? this.oldest
+    let nearest = this.oldest
+    for (const candidate of this.#blocks.keys()) if (candidate <= number && candidate > nearest) nearest = candidate
+    return nearest
   }
 
   add(number: number, block: RecentBlock): void {
     this.#blocks.set(number, block)
+    if (number >= (this.#newest?.number ?? 0)) this.#newest = { number, hash: block.hash }
+  }
+
+  /** Adds a block whose logs were not read. */
+  addUnread({ number, hash }: Cursor): void {
+    this.add(number, { hash, logCount: null, addresses: [], settledAt: 0 })
+  }
+
+  /** Makes this block the newest. */
+  rollBackTo(block: Cursor): void {
+    for (const later of this.#blocks.keys()) if (later > block.number) this.#blocks.delete(later)
+    this.#newest = block
+    // A kept block is still to be rechecked.
+    if (this.#blocks.get(block.number)?.hash !== block.hash) this.addUnread(block)
+  }
+
+  /** The first block of a range whose logs were not read again late enough; undefined if there is none. */
+  firstUnchecked(from: number, to: number): number | undefined {
+    for (const [number, { logCount, isRechecked }] of this.#blocks) {
+      if (number > to) return undefined
+      if (number >= from && logCount !== null && !isRechecked) return number
+    }
+    return undefined
   }
 
   markRechecked(number: number): void {
     const block = this.#blocks.get(number)
     if (block) this.#blocks.set(number, { ...block, isRechecked: true })
-  }
-
-  removeAfter(number: number): void {
-    for (const later of this.#blocks.keys()) if (later > number) this.#blocks.delete(later)
   }
 }

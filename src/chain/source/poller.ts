@@ -3,6 +3,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { type Header, isSealed, type Logs, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import { read } from '../rpc/read.ts'
 import type { PendingStatus, SourceState } from './state.ts'
 
 /** The block being built, with its Unix time; null where unknown. */
@@ -106,7 +107,7 @@ export class ChainPoller {
   }
 
   #readLatest(): Observable<SealedHeader> {
-    return this.#options.node.header('latest').pipe(
+    return read((signal) => this.#options.node.header('latest', signal)).pipe(
       map((latest) => {
         if (!isSealed(latest)) throw new UpstreamError('unreadable', 'no latest block')
         this.#knownHead = Math.max(this.#knownHead, latest.number)
@@ -121,7 +122,7 @@ export class ChainPoller {
     const { node, clock, silenceMs, state } = this.#options
     this.#pendingPolledAt = clock.now()
     const knownHead = this.#knownHead
-    return node.header('pending').pipe(
+    return read((signal) => node.header('pending', signal)).pipe(
       // A node that does not support the tag has no pending block.
       catchError((failure: unknown) =>
         failure instanceof UpstreamError && failure.isAnswered ? of('refused' as const) : throwError(() => failure),
@@ -157,7 +158,7 @@ export class ChainPoller {
 
   /** Reads the pre-confirmed logs, from the newest sealed block on, since nodes require a range that exists. */
   #readPendingLogs({ number }: SealedHeader, addresses: readonly Hex[]): Observable<PollResult> {
-    return this.#options.node.logsInRange(number, 'pending', addresses).pipe(
+    return read((signal) => this.#options.node.logsInRange(number, 'pending', addresses, signal)).pipe(
       map(({ logs, unreadable }): PollResult => {
         const pendingLogs = logs.filter((log) => log.blockNumber > number)
         return { type: 'logs', logs: { logs: pendingLogs, unreadable } }

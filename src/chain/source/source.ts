@@ -203,18 +203,17 @@ class ChainSource {
   }
 
   #trackAnswers(request: RequestFn): RequestFn {
-    return (method, params) =>
-      defer(() => {
-        this.#state.requestSent()
-        return request(method, params)
-      }).pipe(
-        tap({
-          next: () => this.#state.responseReceived(),
-          error: (failure: unknown) => {
-            if (failure instanceof UpstreamError && failure.isAnswered) this.#state.responseReceived()
-          },
-        }),
-      )
+    return async (method, params, signal) => {
+      this.#state.requestSent()
+      try {
+        const answer = await request(method, params, signal)
+        this.#state.responseReceived()
+        return answer
+      } catch (failure) {
+        if (failure instanceof UpstreamError && failure.isAnswered) this.#state.responseReceived()
+        throw failure
+      }
+    }
   }
 
   #warnOnFailure<T>(polled: Observable<T>): Observable<T> {

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { of } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { ByteBudget } from '../../../src/edge/limits/byte-budget.ts'
@@ -27,7 +26,7 @@ async function openRpcSockets() {
   const uptime = () => now
   const chainState = new ChainState()
   const answers = new Answers({
-    forward: () => of(Buffer.from(`"0x${'5'.repeat(ANSWER_BYTES)}"`)),
+    forward: async () => Buffer.from(`"0x${'5'.repeat(ANSWER_BYTES)}"`),
     ...{ forwardReceipts: null, chainState, chainId: () => 1, redact: (text: string) => text, uptime },
   })
   const readBlock = async () => null

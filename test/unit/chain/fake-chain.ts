@@ -1,7 +1,8 @@
-import { defer, map, mergeMap, type Observable, of, type SchedulerLike, throwError, timer } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
 import type { RequestFn } from '../../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
+import { waitOn } from '../../support/virtual-time.ts'
 import { apple, blockHash, header, type NodeLog, pendingLog, sealedLog, txHash, word } from './node-json.ts'
 
 type Filter = {
@@ -98,25 +99,21 @@ export class FakeChain {
     blockHash: this.hashOf(log.block),
   })
 
-  readonly request: RequestFn = (method, params) =>
-    defer(() => {
-      const request = { method, params }
-      this.requests.push(request)
-      this.inFlight += 1
-      this.maxInFlight = Math.max(this.maxInFlight, this.inFlight)
-      const wait: Observable<unknown> = this.#clock ? timer(this.delayMs, this.#clock) : of(0)
-      return wait.pipe(
-        mergeMap(() => {
-          this.inFlight -= 1
-          return this.failure ? throwError(() => this.failure) : of(0)
-        }),
-        map(() => {
-          const override = this.override(request)
-          if (override !== undefined) return override
-          return method === 'eth_getLogs' ? this.#getLogs(params[0] as Filter) : this.#block(String(params[0]))
-        }),
-      )
-    })
+  readonly request: RequestFn = async (method, params, signal) => {
+    const request = { method, params }
+    this.requests.push(request)
+    this.inFlight += 1
+    this.maxInFlight = Math.max(this.maxInFlight, this.inFlight)
+    try {
+      if (this.#clock) await waitOn(this.#clock, this.delayMs, signal)
+    } finally {
+      this.inFlight -= 1
+    }
+    if (this.failure) throw this.failure
+    const override = this.override(request)
+    if (override !== undefined) return override
+    return method === 'eth_getLogs' ? this.#getLogs(params[0] as Filter) : this.#block(String(params[0]))
+  }
 
   /** The block ranges of all log requests. */
   requestedRanges(): readonly (readonly [from: number, to: number | 'pending'])[] {

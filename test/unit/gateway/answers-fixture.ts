@@ -1,5 +1,4 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { Observable } from 'rxjs'
 import type { RawRequestFn } from '../../../src/chain/rpc/client.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { Answers } from '../../../src/gateway/answers.ts'
@@ -62,14 +61,13 @@ export function openAnswers({
   const recordCalls =
     (to: UpstreamCall[]): RawRequestFn =>
     (method, params) =>
-      new Observable((subscriber) => {
+      new Promise((resolve, reject) => {
         const succeed = (result: unknown) => {
-          subscriber.next(Buffer.from(JSON.stringify(result)))
-          subscriber.complete()
+          resolve(Buffer.from(JSON.stringify(result)))
           return yieldToEventLoop()
         }
         const fail = (failure: Error) => {
-          subscriber.error(failure)
+          reject(failure)
           return yieldToEventLoop()
         }
         to.push({ method, params, succeed, fail })

@@ -27,12 +27,12 @@ function openSourceAndAnswers({ linked: hasLink = true } = {}) {
   return {
     ...sourceFixture,
     /** Lets time pass and delivers the events of the source. */
-    advance: (ms: number) => {
-      sourceFixture.advance(ms)
+    advance: async (ms: number) => {
+      await sourceFixture.advance(ms)
       receiveNew()
     },
-    emit: (...signals: Parameters<typeof sourceFixture.emit>) => {
-      sourceFixture.emit(...signals)
+    emit: async (...signals: Parameters<typeof sourceFixture.emit>) => {
+      await sourceFixture.emit(...signals)
       receiveNew()
     },
     /** Asks about a block, one below it and the head; returns which of them reach the node. */
@@ -51,32 +51,32 @@ describe('a reorganisation invalidates all answers', () => {
 
   it('in the step that pushes another head of the same height', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    emit(liveSignal(), head())
-    advance(POLL_MS)
+    await emit(liveSignal(), head())
+    await advance(POLL_MS)
     chain.head += 1
-    emit(head())
-    advance(POLL_MS)
+    await emit(head())
+    await advance(POLL_MS)
     const old = chain.hashOf(chain.head)
     expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.delayMs = FOREVER_MS
     chain.reorganise(1)
-    emit(head())
+    await emit(head())
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it('in the step that removes a sealed log', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    emit(liveSignal([apple], 'logs'), head())
-    advance(POLL_MS)
+    await emit(liveSignal([apple], 'logs'), head())
+    await advance(POLL_MS)
     const log = chain.addLog(HEAD + 1)
     chain.head += 1
-    emit(head())
-    advance(POLL_MS)
+    await emit(head())
+    await advance(POLL_MS)
     const [old, wire] = [chain.hashOf(chain.head), chain.nodeLogOf(log)]
     expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.delayMs = FOREVER_MS
     chain.reorganise(1)
-    emit(sealedLogSignal({ ...wire, removed: true }))
+    await emit(sealedLogSignal({ ...wire, removed: true }))
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
@@ -85,30 +85,30 @@ describe('a reorganisation invalidates all answers', () => {
     ['an upstream whose socket is lost', true],
   ])('with the next poll over %s', async (_, linked) => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers({ linked })
-    if (linked) emit(liveSignal(), head(), downSignal)
-    advance(POLL_MS)
+    if (linked) await emit(liveSignal(), head(), downSignal)
+    await advance(POLL_MS)
     chain.head += 1
-    advance(2 * POLL_MS)
+    await advance(2 * POLL_MS)
     const old = chain.hashOf(chain.head)
     expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.reorganise(1)
-    advance(SILENCE_MS + POLL_MS)
+    await advance(SILENCE_MS + POLL_MS)
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it('in the step that pushes a head with another parent than the known block', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    emit(liveSignal(), head())
-    advance(POLL_MS)
+    await emit(liveSignal(), head())
+    await advance(POLL_MS)
     chain.head += 1
-    emit(head())
-    advance(POLL_MS)
+    await emit(head())
+    await advance(POLL_MS)
     const [number, old] = [chain.head, chain.hashOf(chain.head)]
     expect([await callsUpstreamFor(number, old), await callsUpstreamFor(number, old)]).toEqual([ALL, NONE])
     chain.delayMs = FOREVER_MS
     chain.reorganise(1)
     chain.head += 1
-    emit(head())
+    await emit(head())
     expect(await callsUpstreamFor(number, old)).toEqual(ALL)
   })
 
@@ -117,42 +117,42 @@ describe('a reorganisation invalidates all answers', () => {
     ['polled', false],
   ])('even if the replaced block was not settled yet, heads being %s', async (_, linked) => {
     const { chain, emit, head, advance, callsUpstreamFor, sealedBlocks } = openSourceAndAnswers({ linked })
-    if (linked) emit(liveSignal(), head())
-    advance(POLL_MS)
+    if (linked) await emit(liveSignal(), head())
+    await advance(POLL_MS)
     chain.head += 1
     // The node has yet to index the block, so settling waits.
     chain.override = ({ method, params: [filter] }) => {
       if (method === 'eth_getLogs' && JSON.stringify(filter).includes('blockHash')) throw behindError()
       return undefined
     }
-    if (linked) emit(head())
-    else advance(POLL_MS)
+    if (linked) await emit(head())
+    else await advance(POLL_MS)
     const old = chain.hashOf(chain.head)
     expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
     chain.reorganise(1)
     chain.override = () => undefined
-    if (linked) emit(head())
-    else advance(POLL_MS)
-    advance(5_000)
+    if (linked) await emit(head())
+    else await advance(POLL_MS)
+    await advance(5_000)
     expect(sealedBlocks().at(-1)?.hash).toBe(chain.hashOf(chain.head))
     expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
   })
 
   it('and so does each later head, even if its number was the head before', async () => {
     const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    emit(liveSignal(), head())
-    advance(POLL_MS)
+    await emit(liveSignal(), head())
+    await advance(POLL_MS)
     chain.head += 2
-    emit(head(chain.head - 1), head())
-    advance(POLL_MS)
+    await emit(head(chain.head - 1), head())
+    await advance(POLL_MS)
     chain.reorganise(2)
     chain.head -= 1
-    emit(head())
-    advance(POLL_MS)
+    await emit(head())
+    await advance(POLL_MS)
     const first = chain.hashOf(chain.head)
     expect([await callsUpstreamFor(chain.head, first), await callsUpstreamFor(chain.head, first)]).toEqual([ALL, NONE])
     chain.head += 1
-    emit(head())
+    await emit(head())
     expect(await callsUpstreamFor(chain.head - 1, first)).toContain('latest')
   })
 })

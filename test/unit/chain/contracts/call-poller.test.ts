@@ -4,6 +4,7 @@ import { type ContractAnswer, pollContracts } from '../../../../src/chain/contra
 import type { BlockRef } from '../../../../src/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { behindError } from '../fake-chain.ts'
 import { apple, bob, tesla, timestampOf, word, words } from '../node-json.ts'
 import {
@@ -47,192 +48,190 @@ const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly He
   }).subscribe({ next: (answer) => answers.push(answer), error: (failure) => failures.push(failure) })
   onTestFinished(() => subscription.unsubscribe())
   /** Lets time pass, and returns the answers and requests of that time. */
-  const advance = (ms: number) => {
+  const advance = async (ms: number) => {
     const [answersBefore, requestsBefore] = [answers.length, contracts.requests.length]
-    clock.maxFrames += ms
-    clock.flush()
-    clock.frame = clock.maxFrames
+    await advanceClock(clock, ms)
     return { answers: answers.slice(answersBefore), requests: contracts.requests.slice(requestsBefore) }
   }
   return { contracts, chain, lists, refresh, warnings, failures, advance, close: () => subscription.unsubscribe() }
 }
 
 describe('a token of the contract poller', () => {
-  it('is read once, as soon as it is listed', () => {
+  it('is read once, as soon as it is listed', async () => {
     const { advance, lists, warnings } = openCallPoller()
-    expect(advance(0).answers).toEqual([answerOf(apple)])
+    expect((await advance(0)).answers).toEqual([answerOf(apple)])
     lists.tokens.next([apple, tesla])
-    expect(advance(1_000).answers).toEqual([answerOf(tesla)])
-    expect(advance(HOUR_MS)).toEqual({ answers: [], requests: [] })
+    expect((await advance(1_000)).answers).toEqual([answerOf(tesla)])
+    expect(await advance(HOUR_MS)).toEqual({ answers: [], requests: [] })
     expect(warnings).toEqual([])
   })
 
-  it('is read at the head, once there is one', () => {
+  it('is read at the head, once there is one', async () => {
     const { chain, advance } = openCallPoller()
     chain.head = null
-    expect(advance(MINUTE_MS)).toEqual({ answers: [], requests: [] })
+    expect(await advance(MINUTE_MS)).toEqual({ answers: [], requests: [] })
     chain.head = { number: 2_000, timestamp: 1 }
-    expect(advance(1_000).answers).toEqual([answerOf(apple, 2_000)])
+    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 2_000)])
   })
 
-  it('that is listed twice is read once', () => {
-    expect(openCallPoller({ tokens: [apple, apple] }).advance(0).answers).toHaveLength(1)
+  it('that is listed twice is read once', async () => {
+    expect((await openCallPoller({ tokens: [apple, apple] }).advance(0)).answers).toHaveLength(1)
   })
 
-  it('that is no longer listed is not read', () => {
+  it('that is no longer listed is not read', async () => {
     const { contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla] })
     contracts.delayMs = 100
-    advance(50)
+    await advance(50)
     lists.tokens.next([apple])
-    expect(advance(MINUTE_MS).answers).toEqual([answerOf(apple)])
+    expect((await advance(MINUTE_MS)).answers).toEqual([answerOf(apple)])
   })
 
-  it('is read again on refresh', () => {
+  it('is read again on refresh', async () => {
     const { refresh, chain, advance } = openCallPoller({ tokens: [apple, tesla] })
-    advance(0)
+    await advance(0)
     chain.head = { number: 1_001, timestamp: 1 }
     refresh.next()
-    expect(advance(1_000).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
+    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
   })
 
-  it('is read again if a refresh comes during the read', () => {
+  it('is read again if a refresh comes during the read', async () => {
     const { refresh, contracts, advance } = openCallPoller()
     contracts.delayMs = 300
-    advance(500)
+    await advance(500)
     refresh.next()
-    expect(advance(MINUTE_MS).answers).toEqual([answerOf(apple), answerOf(apple)])
+    expect((await advance(MINUTE_MS)).answers).toEqual([answerOf(apple), answerOf(apple)])
   })
 
-  it('that returns nothing is read again after a minute', () => {
+  it('that returns nothing is read again after a minute', async () => {
     const { contracts, advance, warnings } = openCallPoller()
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: '0x', [PAUSED_FEATURES]: '0x' })
-    expect(advance(MINUTE_MS - 1).answers).toEqual([])
+    expect((await advance(MINUTE_MS - 1)).answers).toEqual([])
     contracts.setAnswers(apple, defaultAnswers)
-    expect(advance(1_000).answers).toEqual([answerOf(apple)])
+    expect((await advance(1_000)).answers).toEqual([answerOf(apple)])
     expect(warnings).toEqual(['contract returns nothing'])
   })
 
-  it('is read again some time after a failure, and no other token before', () => {
+  it('is read again some time after a failure, and no other token before', async () => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
     contracts.failure = new UpstreamError('busy', 'over rate limit')
-    expect(advance(9_999)).toEqual({ answers: [], requests: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
+    expect(await advance(9_999)).toEqual({ answers: [], requests: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
     contracts.failure = null
-    expect(advance(1).answers).toEqual([answerOf(tesla), answerOf(apple)])
+    expect((await advance(1)).answers).toEqual([answerOf(tesla), answerOf(apple)])
     expect(warnings).toEqual(['contract read failed'])
   })
 
-  it('is not read before the Retry-After of the upstream', () => {
+  it('is not read before the Retry-After of the upstream', async () => {
     const { contracts, advance } = openCallPoller()
     contracts.failure = new UpstreamError('busy', 'over rate limit', 30_000)
-    advance(0)
+    await advance(0)
     contracts.failure = null
-    expect(advance(29_999).requests).toEqual([])
-    expect(advance(1).answers).toEqual([answerOf(apple)])
+    expect((await advance(29_999)).requests).toEqual([])
+    expect((await advance(1)).answers).toEqual([answerOf(apple)])
   })
 
-  it('is read later at the same block when the node lags behind, while others are read', () => {
+  it('is read later at the same block when the node lags behind, while others are read', async () => {
     const { chain, contracts, advance } = openCallPoller({ tokens: [apple, tesla] })
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
-    expect(advance(0).answers).toEqual([answerOf(tesla)])
+    expect((await advance(0)).answers).toEqual([answerOf(tesla)])
     contracts.setAnswers(apple, defaultAnswers)
     chain.head = { number: 1_050, timestamp: 1 }
-    expect(advance(10_000).answers).toEqual([answerOf(apple)])
+    expect((await advance(10_000)).answers).toEqual([answerOf(apple)])
   })
 
-  it('is read at a newer block when a refresh follows a lagging read', () => {
+  it('is read at a newer block when a refresh follows a lagging read', async () => {
     const { refresh, chain, contracts, advance } = openCallPoller()
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
-    advance(0)
+    await advance(0)
     contracts.setAnswers(apple, defaultAnswers)
     chain.head = { number: 1_050, timestamp: 1 }
     refresh.next()
-    expect(advance(1_000).answers).toEqual([answerOf(apple, 1_050)])
+    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_050)])
   })
 })
 
 describe('the contract poller of a node that refuses calls', () => {
-  it.each(['forbidden', 'unknown_method', 'invalid'] as const)('sends no call for an hour after %s', (kind) => {
+  it.each(['forbidden', 'unknown_method', 'invalid'] as const)('sends no call for an hour after %s', async (kind) => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
     contracts.failure = new UpstreamError(kind, 'no')
-    expect(advance(HOUR_MS - 1).requests).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
+    expect((await advance(HOUR_MS - 1)).requests).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
     expect(warnings).toEqual(['contract reads refused'])
     contracts.failure = null
-    expect(advance(1_000).answers).toEqual([answerOf(tesla), answerOf(apple)])
+    expect((await advance(1_000)).answers).toEqual([answerOf(tesla), answerOf(apple)])
   })
 
-  it('reads feeds from storage', () => {
+  it('reads feeds from storage', async () => {
     const { contracts, advance, warnings } = openCallPoller({ feeds: [proxy] })
     contracts.failure = forbidden
     contracts.otherAnswers.set('eth_getStorageAt', `0x${'0'.repeat(20)}${bob.slice(2)}0007`)
     const feedAnswer = { type: 'feed', proxy, aggregator: bob, phase: 7, decimals: 8, round: null }
-    expect(advance(0).answers).toEqual([feedAnswer])
-    const later = advance(MINUTE_MS)
+    expect((await advance(0)).answers).toEqual([feedAnswer])
+    const later = await advance(MINUTE_MS)
     expect(later.answers).toEqual([feedAnswer])
     expect(later.requests).toEqual([`eth_getStorageAt ${proxy} 0x2 latest`])
     expect(warnings).toEqual(['contract reads refused'])
   })
 
-  it('retries once a minute when storage is refused too', () => {
+  it('retries once a minute when storage is refused too', async () => {
     const { contracts, advance, warnings } = openCallPoller({ feeds: [proxy] })
     contracts.failure = forbidden
     contracts.otherAnswers.set('eth_getStorageAt', new UpstreamError('unknown_method', 'no'))
-    advance(0)
-    expect(advance(5 * MINUTE_MS).requests).toHaveLength(5)
+    await advance(0)
+    expect((await advance(5 * MINUTE_MS)).requests).toHaveLength(5)
     expect(warnings.slice(0, 2)).toEqual(['contract reads refused', 'contract read failed'])
   })
 })
 
 describe('a feed of the contract poller', () => {
-  it('is read every minute, with or without a head', () => {
+  it('is read every minute, with or without a head', async () => {
     const { chain, contracts, advance } = openCallPoller({ tokens: [], feeds: [proxy] })
     chain.head = null
     const feedAnswer = { type: 'feed', proxy, aggregator: bob, phase: 2, decimals: 8, round: null }
-    expect(advance(0).answers).toEqual([feedAnswer])
-    expect(advance(MINUTE_MS - 1).answers).toEqual([])
+    expect((await advance(0)).answers).toEqual([feedAnswer])
+    expect((await advance(MINUTE_MS - 1)).answers).toEqual([])
     contracts.setAnswers(proxy, { [LATEST_ROUND_DATA]: words((2n << 64n) | 5n, 6, 7, 8, 9) })
-    expect(advance(1).answers).toEqual([{ ...feedAnswer, round: { answer: 6n, round: 5n, updatedAt: 8n } }])
+    expect((await advance(1)).answers).toEqual([{ ...feedAnswer, round: { answer: 6n, round: 5n, updatedAt: 8n } }])
   })
 
-  it('that returns no aggregator is skipped, and read again after a minute', () => {
+  it('that returns no aggregator is skipped, and read again after a minute', async () => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [], feeds: [proxy] })
     contracts.setAnswers(proxy, { [AGGREGATOR]: '0x' })
-    expect(advance(MINUTE_MS - 1).answers).toEqual([])
+    expect((await advance(MINUTE_MS - 1)).answers).toEqual([])
     contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob) })
-    expect(advance(1).answers).toHaveLength(1)
+    expect((await advance(1)).answers).toHaveLength(1)
     expect(warnings).toEqual(['contract returns nothing'])
   })
 
-  it('is not read again on a token refresh', () => {
+  it('is not read again on a token refresh', async () => {
     const { refresh, advance } = openCallPoller({ tokens: [], feeds: [proxy] })
-    advance(0)
+    await advance(0)
     refresh.next()
-    expect(advance(10_000).requests).toEqual([])
+    expect((await advance(10_000)).requests).toEqual([])
   })
 })
 
 describe('the contract poller', () => {
-  it('sends one request at a time', () => {
+  it('sends one request at a time', async () => {
     const { refresh, contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
     contracts.delayMs = 700
-    advance(100)
+    await advance(100)
     refresh.next()
     lists.tokens.next([tesla, apple, bob])
-    advance(MINUTE_MS)
+    await advance(MINUTE_MS)
     expect(contracts.mostInFlight).toBe(1)
     expect(contracts.requests.length).toBeGreaterThan(10)
   })
 
-  it('sends nothing after the last unsubscribe', () => {
+  it('sends nothing after the last unsubscribe', async () => {
     const { close, advance } = openCallPoller({ feeds: [proxy] })
     close()
-    expect(advance(HOUR_MS).requests).toEqual([])
+    expect((await advance(HOUR_MS)).requests).toEqual([])
   })
 
-  it('passes on an error of our own', () => {
+  it('passes on an error of our own', async () => {
     const { contracts, failures, advance } = openCallPoller()
     const bug = new TypeError('undefined is not a function')
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: bug })
-    advance(0)
+    await advance(0)
     expect(failures).toEqual([bug])
   })
 })

@@ -1,4 +1,3 @@
-import { lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { readFeed, readToken } from '../../../../src/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
@@ -32,7 +31,7 @@ describe('the read of a token', () => {
     const contracts = new FakeContracts()
     contracts.setAnswers(apple, answers)
     contracts.otherAnswers.set('eth_getBlockByNumber', header(BLOCK))
-    const result = await failureOf(lastValueFrom(readToken(contracts.request, apple, { number: BLOCK, timestamp })))
+    const result = await failureOf(readToken(contracts.request, apple, { number: BLOCK, timestamp }))
     return { result, requests: contracts.requests }
   }
 
@@ -68,7 +67,7 @@ describe('the read of a token', () => {
     const contracts = new FakeContracts()
     contracts.setAnswers(apple, { [EFFECTIVE_AT]: word(NOW + 1) })
     contracts.otherAnswers.set('eth_getBlockByNumber', null)
-    const answer = lastValueFrom(readToken(contracts.request, apple, { number: BLOCK, timestamp: null }))
+    const answer = readToken(contracts.request, apple, { number: BLOCK, timestamp: null })
     expect(await failureOf(answer)).toMatchObject({ kind: 'unreadable' })
   })
 
@@ -113,7 +112,7 @@ describe('the read of a feed', () => {
     const contracts = new FakeContracts()
     contracts.setAnswers(proxy, answers)
     contracts.otherAnswers.set('eth_getStorageAt', stored)
-    const result = await failureOf(lastValueFrom(readFeed(contracts.request, proxy)))
+    const result = await failureOf(readFeed(contracts.request, proxy))
     return { result, requests: contracts.requests }
   }
 

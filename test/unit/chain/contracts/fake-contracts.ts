@@ -1,7 +1,8 @@
-import { defer, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
 import type { RequestFn } from '../../../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { waitOn } from '../../../support/virtual-time.ts'
 
 export const UI_MULTIPLIER = '0xa60bf13d'
 export const MULTIPLIER = '0x1b3ed722'
@@ -37,24 +38,22 @@ export class FakeContracts {
     for (const [selector, answer] of Object.entries(answers)) this.#answers.set(`${selector} ${address}`, answer)
   }
 
-  readonly request: RequestFn = (method, params) =>
-    defer(() => {
-      const [first, second, third] = params as readonly [unknown, unknown, unknown]
-      const call = method === 'eth_call' ? (first as { to: Hex; data: Hex }) : null
-      this.requests.push(call ? `${call.data} ${call.to} ${second}` : [method, first, second, third].join(' ').trim())
-      this.inFlight += 1
-      this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
-      const wait: Observable<unknown> = this.#clock ? timer(this.delayMs, this.#clock) : of(0)
-      return wait.pipe(
-        map(() => {
-          this.inFlight -= 1
-          if (call && this.failure) throw this.failure
-          const key = call ? `${call.data} ${call.to}` : method
-          const answers = call ? this.#answers : this.otherAnswers
-          const answer = answers.has(key) || !call ? answers.get(key) : reverted
-          if (answer instanceof Error) throw answer
-          return answer
-        }),
-      )
-    })
+  readonly request: RequestFn = async (method, params, signal) => {
+    const [first, second, third] = params as readonly [unknown, unknown, unknown]
+    const call = method === 'eth_call' ? (first as { to: Hex; data: Hex }) : null
+    this.requests.push(call ? `${call.data} ${call.to} ${second}` : [method, first, second, third].join(' ').trim())
+    this.inFlight += 1
+    this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
+    try {
+      if (this.#clock) await waitOn(this.#clock, this.delayMs, signal)
+    } finally {
+      this.inFlight -= 1
+    }
+    if (call && this.failure) throw this.failure
+    const key = call ? `${call.data} ${call.to}` : method
+    const answers = call ? this.#answers : this.otherAnswers
+    const answer = answers.has(key) || !call ? answers.get(key) : reverted
+    if (answer instanceof Error) throw answer
+    return answer
+  }
 }

@@ -1,4 +1,3 @@
-import { lastValueFrom, of, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
@@ -12,10 +11,9 @@ const openReader = () => {
   const node = new BlockReader(chain.request)
   return {
     chain,
-    header: (block: Parameters<typeof node.header>[0]) => lastValueFrom(node.header(block)),
-    logsOf: (hash = blockHash(HEAD), addresses = [apple]) => lastValueFrom(node.logsByHash(hash, addresses)),
-    logsBetween: (from: number, to: number | 'pending', addresses = [apple]) =>
-      lastValueFrom(node.logsInRange(from, to, addresses)),
+    header: (block: Parameters<typeof node.header>[0]) => node.header(block),
+    logsOf: (hash = blockHash(HEAD), addresses = [apple]) => node.logsByHash(hash, addresses),
+    logsBetween: (from: number, to: number | 'pending', addresses = [apple]) => node.logsInRange(from, to, addresses),
   }
 }
 
@@ -162,17 +160,17 @@ describe('the logs of a range', () => {
   })
 
   it.each([null, {}, '0x', 5])('are never %j: that is a failure and not an empty answer', async (answer) => {
-    const node = new BlockReader(() => of(answer))
-    for (const request of [node.logsByHash(blockHash(5), [apple]), node.logsInRange(1, 9, [apple])])
-      await expect(lastValueFrom(request)).rejects.toMatchObject({ kind: 'unreadable' })
+    const node = new BlockReader(async () => answer)
+    for (const read of [() => node.logsByHash(blockHash(5), [apple]), () => node.logsInRange(1, 9, [apple])])
+      await expect(read()).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
   it('pass on upstream errors and errors of our own', async () => {
     const bug = new TypeError('no')
     for (const failure of [new UpstreamError('busy', 'over rate limit'), bug]) {
-      const node = new BlockReader(() => throwError(() => failure))
-      await expect(lastValueFrom(node.logsInRange(1, 9, [apple]))).rejects.toBe(failure)
-      await expect(lastValueFrom(node.logsByHash(blockHash(5), [apple]))).rejects.toBe(failure)
+      const node = new BlockReader(() => Promise.reject(failure))
+      await expect(node.logsInRange(1, 9, [apple])).rejects.toBe(failure)
+      await expect(node.logsByHash(blockHash(5), [apple])).rejects.toBe(failure)
     }
   })
 })

@@ -9,9 +9,7 @@ describe('an answer about one request', () => {
         : resultResponder('0x64')(request, response),
     )
     const { rpc, blockNumber } = openRpcClient([node.url])
-    const failure = await failureOf(
-      new Promise((resolve, reject) => rpc.request('eth_getBlockReceipts', ['latest']).subscribe({ next: resolve, error: reject })),
-    )
+    const failure = await failureOf(rpc.request('eth_getBlockReceipts', ['latest']))
     expect(failure.kind).toBe('forbidden')
     expect(await blockNumber()).toBe('0x64')
   })
@@ -25,9 +23,7 @@ describe('an answer about one request', () => {
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
     expect(warnings).toEqual([])
     second.respond = errorResponder(200, -32000, 'unknown block')
-    const failure = await failureOf(
-      new Promise((resolve, reject) => rpc.request('eth_blockNumber', []).subscribe({ next: resolve, error: reject })),
-    )
+    const failure = await failureOf(rpc.request('eth_blockNumber', []))
     expect(failure).toMatchObject({ kind: 'behind', message: '-32000 unknown block' })
   })
 })

@@ -1,4 +1,3 @@
-import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { apple, word } from '../node-json.ts'
 import {
@@ -20,7 +19,7 @@ const openContractEndpoint = (answering: Responder) =>
 
 describe('an eth_call', () => {
   const callContract = ({ rpc }: ReturnType<typeof openRpcClient>) =>
-    firstValueFrom(rpc.request('eth_call', [{ to: apple, data: '0xa60bf13d' }, '0x64']))
+    rpc.request('eth_call', [{ to: apple, data: '0xa60bf13d' }, '0x64'])
 
   it('carries the contract and the selector', async () => {
     const node = await openContractEndpoint(resultResponder(word(1)))

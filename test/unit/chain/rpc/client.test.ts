@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { firstValueFrom } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import { failureReason, hostOf } from '../../../../src/chain/rpc/client.ts'
@@ -25,7 +24,7 @@ describe('a request', () => {
     const second = await openEndpoint(resultResponder('0x65'))
     const { rpc, blockNumber } = openRpcClient([first.url, second.url])
     expect(await blockNumber()).toBe('0x64')
-    expect(await firstValueFrom(rpc.request('eth_getBlockByNumber', ['latest', false]))).toBe('0x64')
+    expect(await rpc.request('eth_getBlockByNumber', ['latest', false])).toBe('0x64')
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_getBlockByNumber'])
     expect(first.requests.at(-1)).toMatchObject({ jsonrpc: '2.0', params: ['latest', false] })
     expect(new Set(first.requests.map(({ id }) => id)).size).toBe(3)

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { firstValueFrom } from 'rxjs'
 import { expect, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import { Rpc } from '../../../../src/chain/rpc/client.ts'
@@ -67,7 +66,7 @@ export const openRpcClient = (urls: readonly string[], chain = new ChainIdentity
     random: () => 0.5,
     warn: (kind, detail) => warnings.push({ kind, detail }),
   })
-  const blockNumber = () => firstValueFrom(rpc.request('eth_blockNumber', []))
+  const blockNumber = () => rpc.request('eth_blockNumber', [])
   return { rpc, clock, warnings, blockNumber }
 }
 

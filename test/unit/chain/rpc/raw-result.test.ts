@@ -1,5 +1,4 @@
 import fc from 'fast-check'
-import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { sliceResult } from '../../../../src/chain/rpc/raw-result.ts'
 import { openEndpoint, openRpcClient } from './fake-endpoint.ts'
@@ -83,7 +82,7 @@ describe('a forwarded result', () => {
         response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`)
       })
       const { rpc } = openRpcClient([node.url])
-      expect(String(await firstValueFrom(rpc.requestRaw('eth_getBlockByNumber', ['latest', false])))).toBe(result)
+      expect(String(await rpc.requestRaw('eth_getBlockByNumber', ['latest', false]))).toBe(result)
     }
   })
 })

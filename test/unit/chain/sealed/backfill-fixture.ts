@@ -2,7 +2,10 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { Backfill } from '../../../../src/chain/sealed/backfill.ts'
+import { BackfillRanges } from '../../../../src/chain/sealed/backfill-ranges.ts'
+import { RecentBlocks } from '../../../../src/chain/sealed/recent-blocks.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple } from '../node-json.ts'
 import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-blocks-fixture.ts'
@@ -15,27 +18,33 @@ export const openBackfill = () => {
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
   const list = { addresses: [apple] as readonly Hex[] }
+  const recentBlocks = new RecentBlocks()
+  recentBlocks.addUnread({ number: HEAD, hash: chain.hashOf(HEAD) })
+  const ranges = new BackfillRanges(recentBlocks)
+  const controller = new AbortController()
   const backfill = new Backfill({
     node: new BlockReader(chain.request),
     openKeys,
     addresses: () => list.addresses,
+    ranges,
+    recentBlocks,
     clock,
     warn: (kind) => warnings.push(kind),
+    emit: (event) => settledEvents.all.push(event),
+    signal: controller.signal,
   })
-  const subscription = backfill.run(() => ({ number: chain.head, hash: null })).subscribe((event) => settledEvents.all.push(event))
-  onTestFinished(() => subscription.unsubscribe())
+  onTestFinished(() => controller.abort())
+  backfill.run().catch((failure: unknown) => {
+    if (!controller.signal.aborted) throw failure
+  })
   return {
     chain,
     openKeys,
     settledEvents,
     warnings,
     list,
-    backfill,
-    add: (from: number, to: number, missingReason: string | null = null) => backfill.add({ from, to, missingReason }),
-    advance: (ms: number) => {
-      clock.maxFrames += ms
-      clock.flush()
-      clock.frame = clock.maxFrames
-    },
+    ranges,
+    add: (from: number, to: number, missingReason: string | null = null) => ranges.add({ from, to, missingReason }),
+    advance: (ms: number) => advanceClock(clock, ms),
   }
 }

@@ -14,106 +14,106 @@ const rangeSizes = (chain: { requestedRanges: () => readonly (readonly [number, 
   chain.requestedRanges().map(([from, to]) => Number(to) - from + 1)
 
 describe('a backfill page that is too large', () => {
-  it('is halved until it fits, without delay', () => {
+  it('is halved until it fits, without delay', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = 300
     const log = chain.addLog(5)
     add(1, 2_000)
-    advance(0)
+    await advance(0)
     expect(rangeSizes(chain).slice(0, 4)).toEqual([2_000, 1_000, 500, 250])
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.cursors().at(-1)).toBe(10_000)
   })
 
-  it('grows again after some successful pages', () => {
+  it('grows again after some successful pages', async () => {
     const { chain, add, advance } = openBackfill()
     chain.rangeBound = 100
     add(1, 2_000)
-    advance(0)
+    await advance(0)
     chain.rangeBound = 2_000
     add(2_001, 10_000)
-    advance(0)
+    await advance(0)
     expect(Math.max(...rangeSizes(chain).slice(-6))).toBeGreaterThan(500)
     expect(chain.requestedRanges().at(-1)?.[1]).toBe(10_000)
   })
 
-  it('becomes the range that the node suggests, in decimal', () => {
+  it('becomes the range that the node suggests, in decimal', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeHint = 'decimal'
     chain.resultsBound = 10
     for (const block of range(1, 40)) chain.addLog(block * 5)
     add(1, 200)
-    advance(0)
+    await advance(0)
     // The first 54 blocks have ten logs, so half of the page would be too large.
     expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 54])
     expect(settledEvents.logKeys()).toHaveLength(40)
   })
 
-  it('becomes the range that the node suggests, in hex', () => {
+  it('becomes the range that the node suggests, in hex', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeHint = 'hex'
     chain.resultsBound = 10
     for (const block of range(1, 40)) chain.addLog(block * 5)
     add(1, 200)
-    advance(0)
+    await advance(0)
     expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 54])
     expect(settledEvents.logKeys()).toHaveLength(40)
   })
 
   it.each(['retry with the range 5-9', 'retry with the range 1-0', 'use a range between 5 and 9', 'range 1–'])(
     'is halved when the node suggests "%s", which is no part of it',
-    (hint) => {
+    async (hint) => {
       const { chain, add, advance } = openBackfill()
       chain.override = () => {
         chain.override = () => undefined
         throw new UpstreamError('too_large', `query exceeds max results, ${hint}`)
       }
       add(1, 200)
-      advance(0)
+      await advance(0)
       expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 100])
     },
   )
 
-  it('with one block is read contract by contract', () => {
+  it('with one block is read contract by contract', async () => {
     const { chain, settledEvents, list, add, advance } = openBackfill()
     list.addresses = [apple, tesla]
     chain.resultsBound = 2
     const logs = [chain.addLog(5), chain.addLog(5, tesla), chain.addLog(5)]
     const other = chain.addLog(6)
     add(1, 10)
-    advance(0)
+    await advance(0)
     expect(settledEvents.logKeys()).toEqual([...logs, other].map(keyOf))
     expect(settledEvents.holes()).toEqual([])
   })
 
-  it('with one contract in one block is finally a hole of just that block', () => {
+  it('with one contract in one block is finally a hole of just that block', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.resultsBound = 2
     const before = chain.addLog(4)
     for (let log = 0; log < 3; log += 1) chain.addLog(5)
     const after = chain.addLog(6)
     add(1, 10)
-    advance(1_000)
+    await advance(1_000)
     expect(settledEvents.holes()).toEqual([])
-    advance(5_000)
+    await advance(5_000)
     expect(settledEvents.holes()).toEqual(['5-5 too_large'])
     expect(settledEvents.logKeys()).toEqual([before, after].map(keyOf))
   })
 
-  it('is halved even after failed connections before it', () => {
+  it('is halved even after failed connections before it', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.rangeBound = 500
     const log = chain.addLog(1_234)
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
     add(1, 2_000)
-    advance(10_000)
+    await advance(10_000)
     chain.failure = null
-    advance(5_000)
+    await advance(5_000)
     expect(settledEvents.holes()).toEqual([])
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('is halved after timeouts too', () => {
+  it('is halved after timeouts too', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(1_234)
     chain.override = (request) => {
@@ -122,35 +122,35 @@ describe('a backfill page that is too large', () => {
       throw new UpstreamError('unreachable', 'The operation was aborted due to timeout')
     }
     add(1, 2_000)
-    advance(10_000)
+    await advance(10_000)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.holes()).toEqual([])
   })
 })
 
 describe('a backfill page that the node has pruned in part', () => {
-  it('is a hole of exactly the pruned blocks, and the others are emitted', () => {
+  it('is a hole of exactly the pruned blocks, and the others are emitted', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.oldestLogBlock = 777
     const [lost, available] = [chain.addLog(776), chain.addLog(777)]
     add(1, 3_000)
-    advance(0)
+    await advance(0)
     expect(settledEvents.holes()).toEqual(['1-776 pruned'])
     expect(settledEvents.logKeys()).toEqual([keyOf(available)])
     expect(settledEvents.logKeys()).not.toContain(keyOf(lost))
-    expect(settledEvents.cursors()).toEqual([776, 776, 2_776, 10_000])
+    expect(settledEvents.cursors()).toEqual([0, 776, 2_776, 10_000])
   })
 
-  it('is one hole if the node has none of it', () => {
+  it('is one hole if the node has none of it', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.oldestLogBlock = 5_000
     add(1, 3_000)
-    advance(0)
+    await advance(0)
     expect(settledEvents.holes()).toEqual(['1-3000 pruned'])
     expect(settledEvents.cursors().at(-1)).toBe(10_000)
   })
 
-  it('still settles published keys, if their blocks can be read by themselves', () => {
+  it('still settles published keys, if their blocks can be read by themselves', async () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     chain.oldestLogBlock = 777
     const log = chain.addLog(500)
@@ -161,12 +161,12 @@ describe('a backfill page that the node has pruned in part', () => {
       return query.includes(chain.hashOf(500)) ? [chain.nodeLogOf(log)] : undefined
     }
     add(1, 1_000)
-    advance(60_000)
+    await advance(60_000)
     expect(settledEvents.holes()).toEqual(['1-499 pruned', '501-776 pruned'])
     expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([[500, 1]])
   })
 
-  it('is retried with delays when another node behind the URL still has it', () => {
+  it('is retried with delays when another node behind the URL still has it', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(500)
     chain.override = (request) => {
@@ -175,27 +175,27 @@ describe('a backfill page that the node has pruned in part', () => {
       throw new UpstreamError('gone', 'pruned history unavailable')
     }
     add(1, 1_000)
-    advance(1_000)
+    await advance(1_000)
     expect(chain.requests.length).toBeLessThan(100)
     chain.override = () => undefined
-    advance(2_000)
+    await advance(2_000)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.holes()).toEqual([])
   })
 })
 
 describe('a hole', () => {
-  it('comes with a cursor behind it', () => {
+  it('is reported before the published blocks in it, and the cursor passes it with them', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     chain.addLog(160)
     add(1, 100)
     add(101, 200, 'backfill_bound')
     add(201, 300)
-    advance(0)
-    const cursor = { number: 200, hash: null }
+    await advance(0)
+    const hole = { blocks: { from: 101, to: 200 }, reason: 'backfill_bound', cursor: { number: 100, hash: null } }
     expect(settledEvents.all.slice(1, 3)).toEqual([
-      { type: 'sealed', blocks: [], newest: 10_000, cursor },
-      { type: 'hole', blocks: { from: 101, to: 200 }, reason: 'backfill_bound', cursor },
+      { type: 'hole', ...hole },
+      { type: 'sealed', blocks: [], newest: 10_000, cursor: { number: 200, hash: null } },
     ])
     expect(settledEvents.logKeys()).toEqual([])
   })
@@ -208,45 +208,45 @@ describe('a hole', () => {
       [1, 2, 50, 51, 100],
       ['3-49', '52-99'],
     ],
-  ])('leaves out the blocks with published keys, %j: they are settled', (blocks, holes) => {
+  ])('leaves out the blocks with published keys, %j: they are settled', async (blocks, holes) => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     for (const block of blocks) openKeys.add(chain.addLog(block))
     add(1, 100, 'backfill_bound')
-    advance(0)
+    await advance(0)
     expect(settledEvents.blockNumbers()).toEqual(blocks)
     expect(settledEvents.logKeys()).toHaveLength(blocks.length)
     expect(settledEvents.holes()).toEqual(holes.map((hole) => `${hole} backfill_bound`))
   })
 
-  it('is not reported if each of its blocks has published keys', () => {
+  it('is not reported if each of its blocks has published keys', async () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     for (const block of range(5, 7)) openKeys.add(chain.addLog(block))
     add(5, 7, 'backfill_bound')
-    advance(0)
+    await advance(0)
     expect(settledEvents.blockNumbers()).toEqual([5, 6, 7])
     expect(settledEvents.holes()).toEqual([])
   })
 
-  it('is reported even if the node pruned the blocks with published keys', () => {
+  it('is reported even if the node pruned the blocks with published keys', async () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     openKeys.add({ block: 50 })
     chain.override = () => null
     add(1, 100, 'backfill_bound')
-    advance(1_000)
+    await advance(1_000)
     expect(settledEvents.holes()).toEqual([])
-    advance(1_000)
+    await advance(1_000)
     expect(settledEvents.holes()).toEqual(['1-100 backfill_bound'])
   })
 
-  it('waits for an unreachable node', () => {
+  it('waits for an unreachable node', async () => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
     openKeys.add({ block: 50 })
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
     add(1, 100, 'backfill_bound')
-    advance(60_000)
+    await advance(60_000)
     expect(settledEvents.all).toEqual([])
     chain.failure = null
-    advance(2_000)
+    await advance(2_000)
     expect(settledEvents.holes()).toEqual(['1-49 backfill_bound', '51-100 backfill_bound'])
     expect(settledEvents.blockNumbers()).toEqual([50])
   })

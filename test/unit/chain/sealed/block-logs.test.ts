@@ -1,9 +1,7 @@
-import { lastValueFrom, type Observable, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
-import { UpstreamError, type UpstreamErrorKind } from '../../../../src/chain/rpc/error.ts'
-import { addressesToQuery, MissingLogsError, RetryCounter, readBlockLogs } from '../../../../src/chain/sealed/block-logs.ts'
-import { behindError, FakeChain } from '../fake-chain.ts'
+import { addressesToQuery, MissingLogsError, readBlock } from '../../../../src/chain/sealed/block-logs.ts'
+import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 import { FakeOpenKeys, sealedHeader } from './sealed-blocks-fixture.ts'
 
@@ -13,16 +11,10 @@ const openReader = () => {
   const chain = new FakeChain(HEAD)
   const openKeysOfChain = new FakeOpenKeys()
   const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
+    const node = new BlockReader(chain.request)
+    const { signal } = new AbortController()
     const header = sealedHeader(chain.headerOf(block))
-    const openKeys = openKeysOfChain.at(block)
-    const { logs } = await lastValueFrom(
-      readBlockLogs(new BlockReader(chain.request), {
-        header,
-        openKeys,
-        addresses: addressesToQuery([apple], openKeys),
-        acceptsMissing,
-      }),
-    )
+    const { logs } = await readBlock({ node, openKeys: openKeysOfChain, addresses: () => [apple], signal }, header, acceptsMissing)
     return logs.map(({ key }) => key)
   }
   return { chain, openKeysOfChain, settle }
@@ -60,6 +52,17 @@ describe('the logs that settle a block', () => {
     chain.hideLogs(HEAD)
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
     expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
+  })
+
+  it('are doubted if they lack a key that was published during the read', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const log = chain.addLog(HEAD)
+    chain.override = ({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      openKeysOfChain.add(log)
+      return []
+    }
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
   it('are doubted if the block lists one of two transactions', async () => {
@@ -112,74 +115,5 @@ describe('the logs that settle a block', () => {
     expect(addressesToQuery([apple], openKeys)).toEqual([apple, tesla])
     const listed = [apple, tesla]
     expect(addressesToQuery(listed, openKeys)).toBe(listed)
-  })
-})
-
-describe('the retry counter', () => {
-  const failureOf = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
-  /** Waits after each of these failures, and returns the delays. */
-  const waits = (retries: RetryCounter, failures: readonly unknown[]) => {
-    const clock = new VirtualTimeScheduler()
-    return failures.map((failure) => {
-      const before = clock.frame
-      retries.waitToRetry(failure, clock).subscribe()
-      clock.flush()
-      return clock.frame - before
-    })
-  }
-
-  it('waits longer each time, up to two seconds, and less after a success', () => {
-    const retries = new RetryCounter()
-    const failures = Array(8).fill(failureOf('busy'))
-    expect(waits(retries, failures)).toEqual([50, 100, 200, 400, 800, 1_600, 2_000, 2_000])
-    retries.succeeded()
-    expect(retries.totalFailures).toBe(0)
-    expect(waits(retries, [behindError()])).toEqual([50])
-  })
-
-  it('accepts missing logs of a block after waits of half a second and a second', () => {
-    const retries = new RetryCounter()
-    expect(waits(retries, [new MissingLogsError(5)])).toEqual([500])
-    expect(retries.acceptsMissing(5)).toBe(false)
-    expect(waits(retries, [new MissingLogsError(5), new MissingLogsError(5)])).toEqual([1_000, 2_000])
-    expect(retries.acceptsMissing(5)).toBe(true)
-    retries.succeeded()
-    expect(retries.acceptsMissing(5)).toBe(false)
-  })
-
-  it('accepts no missing logs because of other failures or another block', () => {
-    const retries = new RetryCounter()
-    waits(retries, [behindError(), failureOf('unreachable'), failureOf('busy'), new MissingLogsError(4), new MissingLogsError(4)])
-    expect(retries.acceptsMissing(5)).toBe(false)
-    expect(waits(retries, [new MissingLogsError(5)])).toEqual([500])
-  })
-
-  it('gives up after enough refusals of the same kind', () => {
-    const retries = new RetryCounter()
-    const refused = failureOf('too_large')
-    waits(retries, [...Array(9).fill(failureOf('unreachable')), ...Array(4).fill(refused)])
-    expect(retries.isExhausted(refused)).toBe(false)
-    waits(retries, [refused])
-    expect(retries.isExhausted(refused)).toBe(true)
-    expect(retries.isExhausted(failureOf('gone'))).toBe(false)
-    expect(retries.isExhausted(failureOf('unreachable'))).toBe(false)
-    expect(retries.isExhausted(new MissingLogsError(5))).toBe(false)
-  })
-
-  it('takes an old block for pruned after the node lacked it often enough', () => {
-    const retries = new RetryCounter()
-    waits(retries, Array(5).fill(behindError()))
-    expect(retries.isPruned(behindError())).toBe(true)
-    expect(retries.isExhausted(behindError())).toBe(false)
-    waits(retries, Array(9).fill(failureOf('unreachable')))
-    expect(retries.isPruned(failureOf('unreachable'))).toBe(false)
-  })
-
-  it('passes on an error of our own', () => {
-    const bug = new TypeError('no')
-    const failures: unknown[] = []
-    const waiting: Observable<unknown> = new RetryCounter().waitToRetry(bug, new VirtualTimeScheduler())
-    waiting.subscribe({ error: (failure) => failures.push(failure) })
-    expect(failures).toEqual([bug])
   })
 })

@@ -1,5 +1,4 @@
 import fc from 'fast-check'
-import { lastValueFrom, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { binarySearch, findForkPoint, firstWithinAge } from '../../../../src/chain/sealed/block-search.ts'
@@ -9,6 +8,7 @@ import { timestampOf } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 const HEAD = 10_000
+const { signal } = new AbortController()
 
 describe('a binary search', () => {
   it('finds the lowest match anywhere, in as few steps as possible', async () => {
@@ -16,14 +16,12 @@ describe('a binary search', () => {
       fc.asyncProperty(fc.nat(10_000), fc.nat(10_000), fc.nat(20_000), async (low, length, first) => {
         const high = low + length
         let steps = 0
-        const result = await lastValueFrom(
-          binarySearch(low, high, (number) => {
-            steps += 1
-            expect(number).toBeGreaterThanOrEqual(low)
-            expect(number).toBeLessThan(high)
-            return of(number >= first)
-          }),
-        )
+        const result = await binarySearch(low, high, async (number) => {
+          steps += 1
+          expect(number).toBeGreaterThanOrEqual(low)
+          expect(number).toBeLessThan(high)
+          return number >= first
+        })
         expect(result).toBe(Math.min(high, Math.max(low, first)))
         expect(steps).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
       }),
@@ -37,7 +35,7 @@ const openSettled = (from: number, to: number) => {
   const recentBlocks = new RecentBlocks()
   for (const number of range(from, to))
     recentBlocks.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
-  const searchBelow = (number: number) => lastValueFrom(findForkPoint(new BlockReader(chain.request), recentBlocks, number))
+  const searchBelow = (number: number) => findForkPoint(new BlockReader(chain.request), recentBlocks, number, signal)
   return { chain, recentBlocks, searchBelow }
 }
 
@@ -90,7 +88,7 @@ describe('the first block within a bound of chain time', () => {
   const open = () => {
     const chain = new FakeChain(HEAD)
     const first = (from: number, boundMs: number, head: unknown = chain.headerOf(HEAD)) =>
-      lastValueFrom(firstWithinAge(new BlockReader(chain.request), from, sealedHeader(head), boundMs))
+      firstWithinAge(new BlockReader(chain.request), from, sealedHeader(head), boundMs, signal)
     return { chain, first }
   }
 

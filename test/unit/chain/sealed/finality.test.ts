@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { type FinalityEvent, FinalityGate, pollFinality } from '../../../../src/chain/sealed/finality.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { header } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-blocks-fixture.ts'
@@ -27,67 +28,63 @@ const openFinality = (published: { safe: number | null; finalized: number | null
     chain,
     warnings,
     emitted: () => events.map(({ stage, block }) => `${stage} ${block.number}`),
-    advance: (ms: number) => {
-      clock.maxFrames += ms
-      clock.flush()
-      clock.frame = clock.maxFrames
-    },
+    advance: (ms: number) => advanceClock(clock, ms),
   }
 }
 
-it('finality polling emits both stages as they rise', () => {
+it('finality polling emits both stages as they rise', async () => {
   const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
   chain.finalized = 5_000
-  advance(0)
+  await advance(0)
   expect(emitted()).toEqual(['safe 9000', 'finalized 5000'])
   chain.safe = 9_500
-  advance(EVERY_MS)
+  await advance(EVERY_MS)
   expect(emitted()).toEqual(['safe 9000', 'finalized 5000', 'safe 9500'])
-  advance(5 * EVERY_MS)
+  await advance(5 * EVERY_MS)
   expect(emitted()).toHaveLength(3)
 })
 
-it('finality polling does not repeat a stage of the previous run', () => {
+it('finality polling does not repeat a stage of the previous run', async () => {
   const { chain, emitted, advance } = openFinality({ safe: 9_000, finalized: null })
   chain.safe = 9_000
   chain.finalized = 0
-  advance(0)
+  await advance(0)
   expect(emitted()).toEqual(['finalized 0'])
 })
 
-it('finality polling ignores the lower block of a lagging node', () => {
+it('finality polling ignores the lower block of a lagging node', async () => {
   const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
-  advance(0)
+  await advance(0)
   chain.safe = 8_000
-  advance(EVERY_MS)
+  await advance(EVERY_MS)
   chain.safe = 9_001
-  advance(EVERY_MS)
+  await advance(EVERY_MS)
   expect(emitted()).toEqual(['safe 9000', 'safe 9001'])
 })
 
-it('finality polling retries a node without the tag, and emits nothing for it', () => {
+it('finality polling retries a node without the tag, and emits nothing for it', async () => {
   const { chain, emitted, warnings, advance } = openFinality()
   chain.finalized = 5_000
   chain.override = ({ params }) => {
     if (params[0] === 'safe') throw new UpstreamError('invalid', 'unknown block tag')
     return undefined
   }
-  advance(EVERY_MS)
+  await advance(EVERY_MS)
   expect(emitted()).toEqual(['finalized 5000'])
   expect(warnings).toEqual(['no safe block', 'no safe block'])
   chain.override = () => undefined
   chain.safe = 9_000
-  advance(EVERY_MS)
+  await advance(EVERY_MS)
   expect(emitted()).toEqual(['finalized 5000', 'safe 9000'])
 })
 
-it('finality polling waits for a late answer, one at a time', () => {
+it('finality polling waits for a late answer, one at a time', async () => {
   const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
   chain.delayMs = 25_000
-  advance(60_000)
+  await advance(60_000)
   expect(emitted()).toEqual(['safe 9000'])
   expect(chain.maxInFlight).toBe(1)
 })

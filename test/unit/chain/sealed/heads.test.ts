@@ -10,7 +10,7 @@ const OTHER = word(77)
 const openHeads = (...settled: readonly number[]) => {
   const recentBlocks = new RecentBlocks()
   for (const number of settled) recentBlocks.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
-  const heads = new HeadTracker(recentBlocks)
+  const heads = new HeadTracker(recentBlocks, null)
   const receive = (number: number, hash = blockHash(number)) =>
     heads.receiveHead(sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` }))
   return { recentBlocks, heads, receive }
@@ -36,7 +36,7 @@ describe('the target head', () => {
     const { heads, receive } = openHeads(5)
     for (const number of [9, 6]) receive(number)
     receive(5, OTHER)
-    heads.resetAfterReorg()
+    heads.rolledBackTo(4)
     expect(heads.disputed).toBeNull()
     expect(heads.target).toMatchObject({ number: 5, hash: OTHER })
   })
@@ -44,7 +44,7 @@ describe('the target head', () => {
   it('is none after a reorganisation before any head', () => {
     const { heads } = openHeads(5)
     heads.compare(5, OTHER)
-    heads.resetAfterReorg()
+    heads.rolledBackTo(4)
     expect(heads.target).toBeNull()
   })
 })
@@ -68,6 +68,17 @@ describe('a disputed block', () => {
     heads.compare(4, OTHER)
     heads.compare(6, OTHER)
     receive(7, OTHER)
+    expect(heads.disputed).toBeNull()
+  })
+
+  it('stays while another one is resolved, if it is as low', () => {
+    const { heads } = openHeads(5, 6, 7)
+    heads.compare(7, OTHER)
+    heads.compare(5, OTHER)
+    heads.resolveDispute(7)
+    heads.rolledBackTo(5)
+    expect(heads.disputed).toBe(5)
+    heads.resolveDispute(5)
     expect(heads.disputed).toBeNull()
   })
 

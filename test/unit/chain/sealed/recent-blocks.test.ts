@@ -20,12 +20,12 @@ describe('the recent blocks', () => {
   it('are removed above the target of a rollback', () => {
     const recentBlocks = new RecentBlocks()
     for (const number of [5, 6, 7]) recentBlocks.add(number, settledBlock(number))
-    recentBlocks.removeAfter(5)
+    recentBlocks.rollBackTo({ number: 5, hash: blockHash(5) })
     expect([5, 6, 7].map((number) => recentBlocks.get(number)?.hash)).toEqual([blockHash(5), undefined, undefined])
-    recentBlocks.removeAfter(0)
-    expect(recentBlocks.oldest).toBe(0)
-    recentBlocks.add(3, settledBlock(3))
+    expect(recentBlocks.newest).toEqual({ number: 5, hash: blockHash(5) })
+    recentBlocks.rollBackTo({ number: 3, hash: null })
     expect(recentBlocks.oldest).toBe(3)
+    expect(recentBlocks.newest).toEqual({ number: 3, hash: null })
   })
 
   it('evict the oldest one beyond their bound, with any gaps and rollbacks', () => {
@@ -39,8 +39,10 @@ describe('the recent blocks', () => {
           for (let number = next; number <= next + more; number += 1) recentBlocks.add(number, settledBlock(number))
           model = [...model, ...range(next, next + more)].slice(-RECENT_BLOCKS_BOUND)
           recentBlocks.add(next, settledBlock(next))
-          recentBlocks.removeAfter(next + more - back)
-          model = model.filter((number) => number <= next + more - back)
+          const target = Math.max(0, next + more - back)
+          recentBlocks.rollBackTo({ number: target, hash: blockHash(target) })
+          model = [...model.filter((number) => number < target), target]
+          expect(recentBlocks.newest?.number).toBe(target)
         }
         expect(recentBlocks.oldest).toBe(model[0] ?? 0)
         expect(model.every((number) => recentBlocks.get(number)?.hash === blockHash(number))).toBe(true)

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { keyOf, tesla, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, sealedHeader } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 describe('a recheck of settled blocks', () => {
-  it('settles a block again that has more logs now', () => {
+  it('settles a block again that has more logs now', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
-    seal(1)
+    await seal(1)
     expect(settledEvents.blocks().map(({ logs }) => logs.length)).toEqual([0])
-    seal(1)
+    await seal(1)
     expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
       [HEAD + 1, 0],
       [HEAD + 2, 0],
@@ -25,9 +25,61 @@ describe('a recheck of settled blocks', () => {
     ])
   })
 
-  it('reads blocks once a second, until three seconds after they were settled', () => {
+  it('is made up for after a restart', async () => {
+    const { chain, settledEvents, seal, restart } = openSealedBlocks({ recordsSettled: true })
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    await seal(1)
+    expect(settledEvents.logKeys()).toEqual([])
+    restart(null)
+    await seal(1)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('is made up for after a restart before the block that it found is settled again', async () => {
+    const { chain, settledEvents, seal, announceHead, advance, restart } = openSealedBlocks({ recordsSettled: true })
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    await seal(1)
+    await advance(4_000)
+    chain.delayMs = 50
+    chain.head += 1
+    announceHead()
+    await advance(60)
+    // The recheck is answered at 100 ms, the next block at 110 ms.
+    chain.head += 1
+    announceHead()
+    await advance(52)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 3))
+    restart(null)
+    await seal(1)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('includes the fork point of a reorganisation', async () => {
+    const { chain, settledEvents, seal, announceHead, advance } = openSealedBlocks()
+    await seal(1)
+    const log = chain.addLog(HEAD + 2)
+    chain.hideLogs(HEAD + 2, 1)
+    await seal(2)
+    chain.reorganise(1)
+    announceHead()
+    await advance(200)
+    await seal(6)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('holds the restart back for a few seconds only', async () => {
+    const { settledEvents, seal } = openSealedBlocks()
+    await seal(10)
+    expect(settledEvents.restartCursor()?.number).toBe(HEAD)
+    await seal(30)
+    expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + 10)
+  })
+
+  it('reads blocks once a second, until three seconds after they were settled', async () => {
     const { chain, seal } = openSealedBlocks()
-    seal(26)
+    await seal(26)
     expect(chain.requestedRanges()).toEqual([
       [HEAD + 1, HEAD + 1],
       [HEAD + 1, HEAD + 7],
@@ -37,26 +89,26 @@ describe('a recheck of settled blocks', () => {
     ])
   })
 
-  it('leaves its blocks to the next one when it fails', () => {
+  it('leaves its blocks to the next one when it fails', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
-    seal(8)
+    await seal(8)
     const log = chain.addLog(HEAD + 2)
     chain.override = (request) => {
       if (JSON.stringify(request.params).includes('fromBlock')) throw new UpstreamError('busy', 'HTTP 429')
       return undefined
     }
-    seal(40)
+    await seal(40)
     expect(settledEvents.logKeys()).toEqual([])
     chain.override = () => undefined
-    seal(8)
+    await seal(8)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('always reads the last four blocks, even of a slow chain', () => {
+  it('always reads the last four blocks, even of a slow chain', async () => {
     const { chain, seal, advance } = openSealedBlocks()
     for (let block = 0; block < 8; block += 1) {
-      seal(1)
-      advance(2_000)
+      await seal(1)
+      await advance(2_000)
     }
     expect(chain.requestedRanges().slice(-2)).toEqual([
       [HEAD + 2, HEAD + 5],
@@ -64,12 +116,12 @@ describe('a recheck of settled blocks', () => {
     ])
   })
 
-  it('reads the oldest four due blocks of a node that limits the range', () => {
+  it('reads the oldest four due blocks of a node that limits the range', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.rangeBound = 5
-    seal(7)
+    await seal(7)
     const log = chain.addLog(HEAD + 3)
-    seal(1)
+    await seal(1)
     expect(chain.requestedRanges().slice(-2)).toEqual([
       [HEAD + 1, HEAD + 7],
       [HEAD + 1, HEAD + 4],
@@ -77,23 +129,24 @@ describe('a recheck of settled blocks', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it.each([3, 2, 1])('reads in parts from a node that allows only %i blocks', (rangeBound) => {
+  it.each([3, 2, 1])('reads in parts from a node that allows only %i blocks', async (rangeBound) => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.rangeBound = rangeBound
-    seal(7)
+    await seal(7)
     const logs = [HEAD + 1, HEAD + 2, HEAD + 3, HEAD + 4].map((block) => chain.addLog(block))
-    seal(1)
+    await seal(1)
     expect(settledEvents.logKeys().toSorted()).toEqual(logs.map(keyOf).toSorted())
   })
 
-  it('keeps up with a chain that is faster than that', () => {
+  it('keeps up with a chain that is faster than that', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.rangeBound = 2
-    const logs = Array.from({ length: 400 }, () => {
-      seal(1)
-      return chain.addLog(chain.head - 9)
-    })
-    seal(30)
+    const logs: ReturnType<typeof chain.addLog>[] = []
+    while (logs.length < 400) {
+      await seal(1)
+      logs.push(chain.addLog(chain.head - 9))
+    }
+    await seal(30)
     expect(settledEvents.logKeys()).toEqual(logs.slice(9).map(keyOf))
   })
 
@@ -114,47 +167,47 @@ describe('a recheck of settled blocks', () => {
       return { ...opened, requests }
     }
 
-    it('still reads the other blocks, and finishes', () => {
+    it('still reads the other blocks, and finishes', async () => {
       const { chain, settledEvents, seal, requests } = crowded()
       const largeBlockLog = chain.addLog(HEAD + 3)
-      seal(7)
+      await seal(7)
       const late = [HEAD + 2, HEAD + 4].map((block) => chain.addLog(block))
-      seal(40)
+      await seal(40)
       expect(settledEvents.logKeys()).toEqual([largeBlockLog, ...late].map(keyOf))
       expect(requests.length).toBeGreaterThan(0)
       expect(requests.length).toBeLessThan(10)
     })
 
-    it('settles that block again if it seemed empty', () => {
+    it('settles that block again if it seemed empty', async () => {
       const { chain, settledEvents, seal, requests } = crowded()
       const log = chain.addLog(HEAD + 3)
       chain.hideLogs(HEAD + 3, 1)
-      seal(40)
+      await seal(40)
       expect(settledEvents.logKeys()).toEqual([keyOf(log)])
       expect(requests.length).toBeLessThan(10)
     })
   })
 
-  it('retracts nothing because an answer has fewer logs', () => {
+  it('retracts nothing because an answer has fewer logs', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.addLog(HEAD + 1)
-    seal(1)
+    await seal(1)
     chain.hideLogs(HEAD + 1)
-    seal(6)
+    await seal(6)
     expect(settledEvents.blocks().filter(({ number }) => number === HEAD + 1)).toHaveLength(1)
   })
 
-  it('ignores logs of tokens that were listed after the block was settled', () => {
+  it('ignores logs of tokens that were listed after the block was settled', async () => {
     const { chain, settledEvents, list, seal } = openSealedBlocks()
     chain.addLog(HEAD + 1, tesla)
-    seal(1)
+    await seal(1)
     list.addresses = [...list.addresses, tesla]
-    seal(7)
+    await seal(7)
     expect(settledEvents.logKeys()).toEqual([])
     expect(settledEvents.blockNumbers()).toEqual([...new Set(settledEvents.blockNumbers())])
   })
 
-  it('ignores logs of tokens that are no longer listed', () => {
+  it('ignores logs of tokens that are no longer listed', async () => {
     const { chain, openKeys, settledEvents, seal } = openSealedBlocks()
     const [gone, log] = [chain.addLog(HEAD + 1, tesla), chain.addLog(HEAD + 1)]
     openKeys.add(gone)
@@ -163,26 +216,26 @@ describe('a recheck of settled blocks', () => {
       chain.override = () => undefined
       return [chain.nodeLogOf(gone)]
     }
-    seal(1)
+    await seal(1)
     expect(settledEvents.logKeys()).toEqual([keyOf(gone)])
-    seal(1)
+    await seal(1)
     expect(settledEvents.logKeys().slice(1)).toEqual([gone, log].map(keyOf))
   })
 
-  it('ignores logs of another block at that height', () => {
+  it('ignores logs of another block at that height', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
-    seal(1)
+    await seal(1)
     chain.addLog(HEAD + 1)
     chain.override = ({ params }) => {
       if (!JSON.stringify(params).includes('fromBlock')) return undefined
       const { blockHash: _, ...log } = { ...chain.headerOf(HEAD + 1), blockHash: word(77) }
       return [log]
     }
-    seal(1)
+    await seal(1)
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
   })
 
-  it('may fail, and the next one finds the logs', () => {
+  it('may fail, and the next one finds the logs', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
@@ -191,37 +244,37 @@ describe('a recheck of settled blocks', () => {
       throw new UpstreamError('busy', 'over rate limit')
     }
     chain.override = refuse
-    seal(2)
+    await seal(2)
     chain.override = () => undefined
     expect(settledEvents.logKeys()).toEqual([])
-    seal(6)
+    await seal(6)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('still settles a block again after a head that never became canonical', () => {
+  it('still settles a block again after a head that never became canonical', async () => {
     const { chain, settledEvents, seal, sealed, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
-    seal(1)
+    await seal(1)
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 1), hash: word(77) }))
-    advance(0)
-    seal(2)
+    await advance(0)
+    await seal(2)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('of a replaced block leads to the block in its place', () => {
+  it('of a replaced block leads to the block in its place', async () => {
     const { chain, settledEvents, seal, announceHead, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.hideLogs(HEAD + 1, 1)
-    seal(1)
+    await seal(1)
     chain.delayMs = 30
     chain.head += 1
     announceHead()
-    advance(70)
+    await advance(70)
     chain.reorganise(2)
-    advance(5_000)
-    seal(1)
-    advance(1_000)
+    await advance(5_000)
+    await seal(1)
+    await advance(1_000)
     expect(settledEvents.blocks().at(-1)?.hash).toBe(chain.hashOf(HEAD + 3))
     const last = new Map(settledEvents.blocks().map((block) => [block.number, block]))
     expect(last.get(HEAD + 1)?.hash).toBe(chain.hashOf(HEAD + 1))

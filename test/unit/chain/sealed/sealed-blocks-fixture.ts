@@ -6,6 +6,7 @@ import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../.
 import type { Cursor } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { SealedBlocks } from '../../../../src/chain/sealed/sealed-blocks.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
 
@@ -75,8 +76,10 @@ export class SettledEvents {
     return nonEmpty.map(({ number, hash }) => ({ number, hash })).sort((a, b) => a.number - b.number)
   }
 
-  cursor(): Cursor | null {
-    return this.all.findLast((event) => 'cursor' in event)?.cursor ?? null
+  /** Where a restart continues. */
+  restartCursor(): Cursor | null {
+    const last = this.all.findLast((event) => 'cursor' in event)
+    return last?.restartCursor ?? last?.cursor ?? null
   }
 
   cursors(): readonly number[] {
@@ -135,11 +138,7 @@ export const openSealedBlocks = ({
   if (!cursor) sealed.begin({ number: head, hash: chain.hashOf(head) })
   const run = { sealed, subscription: follow(sealed) }
   onTestFinished(() => run.subscription.unsubscribe())
-  const advance = (ms: number) => {
-    clock.maxFrames += ms
-    clock.flush()
-    clock.frame = clock.maxFrames
-  }
+  const advance = (ms: number) => advanceClock(clock, ms)
   const announceHead = (block = chain.head) => run.sealed.receiveHead(sealedHeader(chain.headerOf(block)))
   return {
     chain,
@@ -155,7 +154,7 @@ export const openSealedBlocks = ({
     restart: (knownSafe: number | null) => {
       run.subscription.unsubscribe()
       openKeys.sealedInPreviousRun = settledEvents.latestSealed()
-      run.sealed = open(settledEvents.cursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
+      run.sealed = open(settledEvents.restartCursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
       run.subscription = follow(run.sealed)
     },
     /** Lets time pass. */
@@ -163,11 +162,11 @@ export const openSealedBlocks = ({
     /** Pushes the current header of a block. */
     announceHead,
     /** Seals this many blocks, one by one, and pushes each head. */
-    seal: (count: number) => {
+    seal: async (count: number) => {
       for (let block = 0; block < count; block += 1) {
         chain.head += 1
         announceHead()
-        advance(200)
+        await advance(200)
       }
     },
   }

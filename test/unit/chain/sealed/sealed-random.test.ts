@@ -32,9 +32,9 @@ const arbChainEvent = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('limited' as const), bound: fc.constantFrom(3, 50, 2_000) }) },
 )
 
-it('settling ends with exactly the blocks of the chain, after any events', () => {
-  fc.assert(
-    fc.property(fc.array(arbChainEvent, { minLength: 1, maxLength: 40 }), (chainEvents) => {
+it('settling ends with exactly the blocks of the chain, after any events', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(arbChainEvent, { minLength: 1, maxLength: 40 }), async (chainEvents) => {
       const { chain, openKeys, settledEvents, run, announceHead, advance, restart } = openSealedBlocks({
         recordsSettled: true,
         backfillBoundMs: 1e12,
@@ -46,7 +46,7 @@ it('settling ends with exactly the blocks of the chain, after any events', () =>
       let safe = HEAD
       const marks: SealedHeader[] = []
       const publishedSafe = () => {
-        const cursor = settledEvents.cursor()?.number ?? HEAD
+        const cursor = settledEvents.cursors().at(-1) ?? HEAD
         const known = marks.filter((mark) => mark.number <= cursor && run.sealed.isOurs(mark))
         return Math.max(HEAD, ...known.map(({ number }) => number))
       }
@@ -72,7 +72,7 @@ it('settling ends with exactly the blocks of the chain, after any events', () =>
             // Only open keys keep a block in doubt for as long.
             if (event.isOpen && event.logs > 0) chain.hideLogs(chain.head, event.hidden)
             if (event.pushed) announceHead()
-            advance(event.afterMs)
+            await advance(event.afterMs)
             break
           }
           case 'many':
@@ -109,7 +109,7 @@ it('settling ends with exactly the blocks of the chain, after any events', () =>
             break
           case 'failing':
             chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
-            advance(event.ms)
+            await advance(event.ms)
             chain.failure = null
             break
           case 'slow':
@@ -124,7 +124,7 @@ it('settling ends with exactly the blocks of the chain, after any events', () =>
       chain.delayMs = 1
       chain.head += 1
       announceHead()
-      advance(120_000)
+      await advance(120_000)
       expect(run.sealed.settled).toEqual({ number: chain.head, hash: chain.hashOf(chain.head) })
       expect(settledEvents.cursors().at(-1)).toBe(chain.head)
       expect(settledEvents.holes()).toEqual([])

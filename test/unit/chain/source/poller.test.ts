@@ -5,6 +5,7 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { ChainPoller, type PollResult } from '../../../../src/chain/source/poller.ts'
 import { SourceState } from '../../../../src/chain/source/state.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { settlePromises } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, tesla, timestampOf, word } from '../node-json.ts'
 
@@ -23,10 +24,11 @@ const openPoller = ({ hasLink = false } = {}) => {
     silenceMs: SILENCE_MS,
     clock,
   })
-  const collect = (results = poller.pollDue()) => {
+  const collect = async (results = poller.pollDue()) => {
     const events: PollResult[] = []
     const failures: unknown[] = []
     results.subscribe({ next: (result) => events.push(result), error: (failure) => failures.push(failure) })
+    await settlePromises()
     for (const result of events) if (result.type === 'pending') state.pendingPolled(result.status)
     return { events, failures }
   }
@@ -36,24 +38,35 @@ const openPoller = ({ hasLink = false } = {}) => {
     list,
     poller,
     /** Polls what is due, and returns the requests and the results. */
-    due: (afterMs = 200) => {
+    due: async (afterMs = 200) => {
       clock.frame += afterMs
       const before = chain.requests.length
-      const { events, failures } = collect()
+      const { events, failures } = await collect()
       const requests = chain.requests.slice(before).map(({ method, params }) => (method === 'eth_getLogs' ? 'logs' : params[0]))
       return { requests, events, failures, types: events.map(({ type }) => type) }
     },
     pollForced: () => collect(poller.pollPending()),
-    poll: () => collect().events.flatMap((result) => (result.type === 'pending' ? [[result.status, result.block.pending]] : [])),
+    poll: async () =>
+      (await collect()).events.flatMap((result) => (result.type === 'pending' ? [[result.status, result.block.pending]] : [])),
   }
 }
 
+/** The requests of several polls. */
+const requestsOf = async (
+  due: (afterMs: number) => Promise<{ readonly requests: readonly unknown[] }>,
+  delays: readonly number[],
+) => {
+  const requests: unknown[] = []
+  for (const ms of delays) requests.push(...(await due(ms)).requests)
+  return requests
+}
+
 describe('a poll of the pending block', () => {
-  it('reads it, the head and the pre-confirmed logs', () => {
+  it('reads it, the head and the pre-confirmed logs', async () => {
     const { chain, due } = openPoller()
     const log = chain.addLog(HEAD + 1)
     chain.addLog(HEAD)
-    const { requests, events } = due()
+    const { requests, events } = await due()
     expect(requests).toEqual(['pending', 'latest', 'logs'])
     expect(chain.requestedRanges()).toEqual([[HEAD, 'pending']])
     expect(events).toEqual([
@@ -64,48 +77,48 @@ describe('a poll of the pending block', () => {
     ])
   })
 
-  it('reads nothing else while it is unchanged, until the head is due', () => {
+  it('reads nothing else while it is unchanged, until the head is due', async () => {
     const { chain, due } = openPoller()
-    due()
-    expect(due()).toMatchObject({ requests: ['pending'], events: [{ status: 'preconfirmed', block: { pending: HEAD + 1 } }] })
-    expect(due(SILENCE_MS).requests).toEqual(['pending', 'latest'])
+    await due()
+    expect(await due()).toMatchObject({ requests: ['pending'], events: [{ status: 'preconfirmed', block: { pending: HEAD + 1 } }] })
+    expect((await due(SILENCE_MS)).requests).toEqual(['pending', 'latest'])
     chain.addLog(HEAD + 1)
-    expect(due().requests).toEqual(['pending', 'latest', 'logs'])
+    expect((await due()).requests).toEqual(['pending', 'latest', 'logs'])
   })
 
-  it('reads logs after the list changed, even if the block did not', () => {
+  it('reads logs after the list changed, even if the block did not', async () => {
     const { chain, due, list } = openPoller()
     const log = chain.addLog(HEAD + 1, tesla)
-    due()
+    await due()
     list.addresses = [apple, tesla]
-    expect(due().events).toContainEqual({
+    expect((await due()).events).toContainEqual({
       type: 'logs',
       logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 },
     })
-    expect(due().requests).toEqual(['pending'])
+    expect((await due()).requests).toEqual(['pending'])
   })
 
-  it('is repeated as a whole after it failed half-way', () => {
+  it('is repeated as a whole after it failed half-way', async () => {
     const { chain, due } = openPoller()
     chain.addLog(HEAD + 1)
     chain.override = ({ method }) => {
       if (method === 'eth_getLogs') throw new UpstreamError('busy', 'over rate limit')
       return undefined
     }
-    const { failures, types } = due()
+    const { failures, types } = await due()
     expect(failures).toHaveLength(1)
     expect(types).not.toContain('complete')
     chain.override = () => undefined
-    expect(due().requests).toEqual(['pending', 'latest', 'logs'])
+    expect((await due()).requests).toEqual(['pending', 'latest', 'logs'])
   })
 
-  it('reads the logs of an unchanged block when forced', () => {
+  it('reads the logs of an unchanged block when forced', async () => {
     const { chain, due, pollForced } = openPoller()
     const log = chain.addLog(HEAD + 1)
-    due()
-    expect(pollForced().events.flatMap((result) => (result.type === 'logs' ? result.logs.logs.map(({ key }) => key) : []))).toEqual(
-      [keyOf(log)],
-    )
+    await due()
+    expect(
+      (await pollForced()).events.flatMap((result) => (result.type === 'logs' ? result.logs.logs.map(({ key }) => key) : [])),
+    ).toEqual([keyOf(log)])
   })
 
   it.each([
@@ -116,180 +129,180 @@ describe('a poll of the pending block', () => {
     ['refused', 'latest', null],
     ['null', 'null', null],
     ['behind', 'behind', null],
-  ] as const)('with a block that is %s has the status %s', (pending, status, number) => {
+  ] as const)('with a block that is %s has the status %s', async (pending, status, number) => {
     const { chain, poller, poll } = openPoller()
     poller.recordPushedHead(HEAD)
     chain.pending = pending
-    expect(poll()).toEqual([[status, number]])
+    expect(await poll()).toEqual([[status, number]])
   })
 
-  it.each(['latest', 'refused', 'null', 'behind'] as const)('with a block that is %s has no block time', (pending) => {
+  it.each(['latest', 'refused', 'null', 'behind'] as const)('with a block that is %s has no block time', async (pending) => {
     const { chain, poller, due } = openPoller()
     poller.recordPushedHead(HEAD)
     chain.pending = pending
-    expect(due().events).toContainEqual(expect.objectContaining({ block: { pending: null, timestamp: null } }))
+    expect((await due()).events).toContainEqual(expect.objectContaining({ block: { pending: null, timestamp: null } }))
   })
 
-  it('has the status behind even as the first poll', () => {
+  it('has the status behind even as the first poll', async () => {
     const { chain, poll } = openPoller()
     chain.pending = 'behind'
-    expect(poll()).toEqual([['behind', null]])
+    expect(await poll()).toEqual([['behind', null]])
   })
 
-  it('is not behind because the chain moves on during the poll', () => {
+  it('is not behind because the chain moves on during the poll', async () => {
     const { chain, poller, poll } = openPoller()
     poller.recordPushedHead(HEAD)
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 10
       return undefined
     }
-    expect(poll()).toEqual([['latest', null]])
+    expect(await poll()).toEqual([['latest', null]])
   })
 
-  it('counts a block as pre-confirmed that is sealed between two reads', () => {
+  it('counts a block as pre-confirmed that is sealed between two reads', async () => {
     const { chain, poll } = openPoller()
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 1
       return undefined
     }
-    expect(poll()).toEqual([['preconfirmed', HEAD + 1]])
+    expect(await poll()).toEqual([['preconfirmed', HEAD + 1]])
   })
 
-  it('counts a block without number as pre-confirmed that is sealed between two reads', () => {
+  it('counts a block without number as pre-confirmed that is sealed between two reads', async () => {
     const { chain, poll } = openPoller()
     chain.pending = 'numberless'
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 1
       return undefined
     }
-    expect(poll()).toEqual([['preconfirmed', null]])
+    expect(await poll()).toEqual([['preconfirmed', null]])
   })
 
-  it('finds nothing pre-confirmed in a block without number on another parent', () => {
+  it('finds nothing pre-confirmed in a block without number on another parent', async () => {
     const { chain, poll } = openPoller()
     chain.override = ({ params }) =>
       params[0] === 'pending' ? { ...chain.headerOf(HEAD + 1), number: null, hash: null, parentHash: word(5) } : undefined
-    expect(poll()).toEqual([['latest', null]])
+    expect(await poll()).toEqual([['latest', null]])
   })
 
-  it('counts a block with the hash of the latest as the latest, with any number', () => {
+  it('counts a block with the hash of the latest as the latest, with any number', async () => {
     const { chain, poll } = openPoller()
     chain.override = ({ params }) => (params[0] === 'pending' ? { ...chain.headerOf(HEAD), number: '0x3e9' } : undefined)
-    expect(poll()).toEqual([['latest', null]])
+    expect(await poll()).toEqual([['latest', null]])
   })
 
-  it('fails with the error of the upstream', () => {
+  it('fails with the error of the upstream', async () => {
     const { chain, due } = openPoller()
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
-    expect(due().failures).toEqual([chain.failure])
+    expect((await due()).failures).toEqual([chain.failure])
     chain.failure = null
     chain.override = ({ params }) => (params[0] === 'latest' ? null : undefined)
-    expect(due().failures).toMatchObject([{ kind: 'unreadable' }])
+    expect((await due()).failures).toMatchObject([{ kind: 'unreadable' }])
   })
 })
 
 describe('the poller while logs are pushed', () => {
-  it('polls the pending block twice a second until the logs are proven, without reading logs', () => {
+  it('polls the pending block twice a second until the logs are proven, without reading logs', async () => {
     const { chain, due, state } = openPoller({ hasLink: true })
     state.setLink('pushing')
     chain.pending = 'null'
     chain.addLog(HEAD + 1)
-    const requests = [200, 200, 200, 200, 200].flatMap((ms) => due(ms).requests)
+    const requests = await requestsOf(due, [200, 200, 200, 200, 200])
     expect(requests).toEqual(['pending', 'latest', 'latest', 'latest', 'pending', 'latest', 'latest'])
     state.markDelivered()
-    expect(due(60_000).requests).toEqual(['latest'])
+    expect((await due(60_000)).requests).toEqual(['latest'])
   })
 
-  it('reads pre-confirmed logs once the pushed ones are distrusted, even of an unchanged block', () => {
+  it('reads pre-confirmed logs once the pushed ones are distrusted, even of an unchanged block', async () => {
     const { chain, due, state } = openPoller({ hasLink: true })
     state.setLink('pushing')
     chain.addLog(HEAD + 1)
-    expect(due().requests).toEqual(['pending', 'latest'])
+    expect((await due()).requests).toEqual(['pending', 'latest'])
     state.markDoubted('silent')
-    expect(due().requests).toEqual(['pending', 'latest', 'logs'])
+    expect((await due()).requests).toEqual(['pending', 'latest', 'logs'])
   })
 
-  it('proves the pushed logs by one pre-confirmed block', () => {
+  it('proves the pushed logs by one pre-confirmed block', async () => {
     const { due, state, poller } = openPoller({ hasLink: true })
     state.setLink('pushing')
-    expect(due().requests).toEqual(['pending', 'latest'])
+    expect((await due()).requests).toEqual(['pending', 'latest'])
     poller.recordPushedHead(HEAD)
-    expect(due(1_000).requests).toEqual([])
+    expect((await due(1_000)).requests).toEqual([])
     expect(state.isProven).toBe(true)
   })
 })
 
 describe('the polled head', () => {
   /** A poller that need not poll the pending block. */
-  const openProven = () => {
+  const openProven = async () => {
     const opened = openPoller({ hasLink: true })
     opened.state.setLink('pushing')
     opened.state.markDelivered()
-    opened.due()
+    await opened.due()
     return opened
   }
 
-  it('is read with every poll while none is pushed', () => {
-    const { due } = openProven()
-    expect([200, 200, 200].flatMap((ms) => due(ms).requests)).toEqual(['latest', 'latest', 'latest'])
+  it('is read with every poll while none is pushed', async () => {
+    const { due } = await openProven()
+    expect(await requestsOf(due, [200, 200, 200])).toEqual(['latest', 'latest', 'latest'])
   })
 
-  it('is read after each silence while heads are pushed', () => {
-    const { due, poller } = openProven()
-    due()
+  it('is read after each silence while heads are pushed', async () => {
+    const { due, poller } = await openProven()
+    await due()
     poller.recordPushedHead(HEAD)
-    expect(due(SILENCE_MS - 1).requests).toEqual([])
-    expect(due(1).requests).toEqual(['latest'])
-    expect(due(1_000).requests).toEqual([])
+    expect((await due(SILENCE_MS - 1)).requests).toEqual([])
+    expect((await due(1)).requests).toEqual(['latest'])
+    expect((await due(1_000)).requests).toEqual([])
   })
 
-  it('is read with every poll after it was newer than the pushed one twice', () => {
-    const { chain, due, poller } = openProven()
+  it('is read with every poll after it was newer than the pushed one twice', async () => {
+    const { chain, due, poller } = await openProven()
     poller.recordPushedHead(HEAD)
-    due()
+    await due()
     for (const _ of [1, 2]) {
       chain.head += 1
-      expect(due(SILENCE_MS).requests).toEqual(['latest'])
+      expect((await due(SILENCE_MS)).requests).toEqual(['latest'])
     }
-    expect(due().requests).toEqual(['latest'])
+    expect((await due()).requests).toEqual(['latest'])
     poller.recordPushedHead(chain.head)
-    expect(due().requests).toEqual([])
+    expect((await due()).requests).toEqual([])
   })
 
-  it('is read at once when there is evidence of a newer one', () => {
-    const { due, poller } = openProven()
-    due()
+  it('is read at once when there is evidence of a newer one', async () => {
+    const { due, poller } = await openProven()
+    await due()
     poller.recordPushedHead(HEAD)
-    expect(due().requests).toEqual([])
+    expect((await due()).requests).toEqual([])
     poller.pollHeadSoon()
-    expect(due().requests).toEqual(['latest'])
+    expect((await due()).requests).toEqual(['latest'])
   })
 
-  it('is read with every poll once heads are no longer pushed', () => {
-    const { due, poller } = openProven()
-    due()
+  it('is read with every poll once heads are no longer pushed', async () => {
+    const { due, poller } = await openProven()
+    await due()
     poller.recordPushedHead(HEAD)
     poller.forgetPushedHead()
-    expect(due().requests).toEqual(['latest'])
+    expect((await due()).requests).toEqual(['latest'])
   })
 })
 
 describe('the poller of a node without pre-confirmations', () => {
-  it('reads the head with every poll', () => {
+  it('reads the head with every poll', async () => {
     const { chain, due } = openPoller()
     chain.pending = 'latest'
-    expect(due().requests).toEqual(['pending', 'latest'])
+    expect((await due()).requests).toEqual(['pending', 'latest'])
     chain.head += 1
-    expect(due().events[0]).toMatchObject({ type: 'latest', header: { number: HEAD + 1 } })
-    expect(due().requests).toEqual(['pending', 'latest'])
+    expect((await due()).events[0]).toMatchObject({ type: 'latest', header: { number: HEAD + 1 } })
+    expect((await due()).requests).toEqual(['pending', 'latest'])
   })
 
-  it('looks for pre-confirmations every minute while heads are pushed', () => {
+  it('looks for pre-confirmations every minute while heads are pushed', async () => {
     const { chain, due, poller } = openPoller()
     chain.pending = 'latest'
-    due()
+    await due()
     poller.recordPushedHead(HEAD)
-    expect([200, 200, 2_600].flatMap((ms) => due(ms).requests)).toEqual(['latest'])
-    expect(due(60_000).requests).toEqual(['pending', 'latest'])
+    expect(await requestsOf(due, [200, 200, 2_600])).toEqual(['latest'])
+    expect((await due(60_000)).requests).toEqual(['pending', 'latest'])
   })
 })

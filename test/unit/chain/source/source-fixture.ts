@@ -4,6 +4,7 @@ import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.
 import type { Cursor } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { type ChainEvent, type LinkInputs, source } from '../../../../src/chain/source/source.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { advanceClock } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, pendingLog } from '../node-json.ts'
 import { FakeOpenKeys } from '../sealed/sealed-blocks-fixture.ts'
@@ -70,14 +71,10 @@ export const openSource = ({
   onTestFinished(() => subscription.unsubscribe())
   const ofType = <Type extends ChainEvent['type']>(type: Type) =>
     received.filter((event): event is Extract<ChainEvent, { type: Type }> => event.type === type)
-  const advance = (ms: number) => {
-    clock.maxFrames += ms
-    clock.flush()
-    clock.frame = clock.maxFrames
-  }
-  const emit = (...items: LinkSignal[]) => {
+  const advance = (ms: number) => advanceClock(clock, ms)
+  const emit = async (...items: LinkSignal[]) => {
     for (const signal of items) signals.next(signal)
-    advance(0)
+    await advance(0)
   }
   const head = (block = chain.head): LinkSignal => ({ type: 'head', header: chain.headerOf(block) })
   return {
@@ -98,15 +95,15 @@ export const openSource = ({
     sealedBlocks: () => ofType('sealed').flatMap(({ blocks }) => blocks),
     statuses: () => ofType('status').map((status) => `${status.source} ${status.reason}`),
     /** Seals a block with this many logs. By default its logs and its head were pushed. */
-    seal: (logCount: number, { announced = true, pushed = true } = {}) => {
+    seal: async (logCount: number, { announced = true, pushed = true } = {}) => {
       const block = chain.head + 1
       for (let log = 0; log < logCount; log += 1) {
         const { index } = chain.addLog(block)
-        if (announced) emit(pendingLogSignal(pendingLog({ block, index })))
+        if (announced) await emit(pendingLogSignal(pendingLog({ block, index })))
       }
       chain.head = block
-      if (pushed) emit(head())
-      advance(200)
+      if (pushed) await emit(head())
+      await advance(200)
     },
   }
 }

@@ -7,12 +7,12 @@ import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla } from '../node-j
 import { downSignal, HEAD, liveSignal, openSource, POLL_MS, pendingLogSignal, sealedLogSignal } from './source-fixture.ts'
 
 describe('a live link', () => {
-  it('is the source: its logs are emitted, and the node is read for sealed blocks alone', () => {
+  it('is the source: its logs are emitted, and the node is read for sealed blocks alone', async () => {
     const { chain, advance, emit, head, seal, pendingLogs, statuses, sealedBlocks } = openSource()
-    emit(liveSignal(), head())
-    advance(POLL_MS)
+    await emit(liveSignal(), head())
+    await advance(POLL_MS)
     const before = chain.requests.length
-    for (const logs of [1, 0, 2]) seal(logs)
+    for (const logs of [1, 0, 2]) await seal(logs)
     expect(statuses()).toEqual(['pendingLogs ok'])
     expect(pendingLogs()).toEqual(
       [0, 2, 2].map((ahead, index) => `${keyOf({ block: HEAD + 1 + ahead, index: index === 2 ? 1 : 0 })} pendingLogs`),
@@ -26,11 +26,11 @@ describe('a live link', () => {
     expect(chain.requests.slice(before).map(({ method }) => method)).toEqual(Array(4).fill('eth_getLogs'))
   })
 
-  it('may push one log at a time or a growing array', () => {
+  it('may push one log at a time or a growing array', async () => {
     const { emit, head, pendingLogs, ofType } = openSource()
-    emit(liveSignal(), head())
+    await emit(liveSignal(), head())
     const logs = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
-    emit(pendingLogSignal(logs[0], 7), pendingLogSignal([...logs, null]))
+    await emit(pendingLogSignal(logs[0], 7), pendingLogSignal([...logs, null]))
     const keys = [0, 1].map((index) => `${keyOf({ block: HEAD + 1, index })} pendingLogs`)
     expect(pendingLogs()).toEqual([keys[0], keys[0], keys[1]])
     expect(ofType('logs')[0]?.receivedAt).toBe(7)
@@ -46,171 +46,171 @@ describe('a live link', () => {
     expect(received).toEqual([[apple], [apple, tesla]])
   })
 
-  it('is not awaited: until it is live, pre-confirmed logs are polled', () => {
+  it('is not awaited: until it is live, pre-confirmed logs are polled', async () => {
     const { chain, advance, emit, pendingLogs, statuses } = openSource()
     const log = chain.addLog(HEAD + 1)
-    advance(0)
+    await advance(0)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(statuses()).toEqual([])
-    emit(liveSignal())
+    await emit(liveSignal())
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('starts with a poll for the logs before it', () => {
+  it('starts with a poll for the logs before it', async () => {
     const { chain, advance, emit, pendingLogs } = openSource()
-    advance(0)
+    await advance(0)
     const log = chain.addLog(HEAD + 1)
-    emit(liveSignal())
+    await emit(liveSignal())
     expect(chain.requestedRanges().at(-1)).toEqual([HEAD, 'pending'])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('repeats that poll until it is answered', () => {
+  it('repeats that poll until it is answered', async () => {
     const { chain, advance, emit, head, pendingLogs, statuses } = openSource()
-    emit(head())
+    await emit(head())
     chain.failure = new UpstreamError('busy', 'over rate limit')
-    emit(liveSignal())
-    advance(2_500)
+    await emit(liveSignal())
+    await advance(2_500)
     const log = chain.addLog(HEAD + 1)
     chain.failure = null
     expect(pendingLogs()).toEqual([])
-    advance(500)
+    await advance(500)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('polls again after each subscription, for the new tokens', () => {
+  it('polls again after each subscription, for the new tokens', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, emit, head, pendingLogs, ofType } = openSource({ addresses })
-    emit(liveSignal(), head())
+    await emit(liveSignal(), head())
     const log = chain.addLog(HEAD + 1, tesla)
     addresses.next([apple, tesla])
     expect(pendingLogs()).toEqual([])
-    emit(liveSignal([apple, tesla]))
+    await emit(liveSignal([apple, tesla]))
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
-  it('completes that poll while sealed logs are subscribed to', () => {
+  it('completes that poll while sealed logs are subscribed to', async () => {
     const { chain, advance, emit, head, pendingLogs } = openSource()
-    emit(head())
+    await emit(head())
     chain.delayMs = 100
     const log = chain.addLog(HEAD + 1)
-    emit(liveSignal(), liveSignal([apple], 'logs'))
-    advance(300)
+    await emit(liveSignal(), liveSignal([apple], 'logs'))
+    await advance(300)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('that is lost during that poll leaves it to regular polling', () => {
+  it('that is lost during that poll leaves it to regular polling', async () => {
     const { chain, advance, emit, head, pendingLogs, statuses } = openSource()
-    emit(head())
+    await emit(head())
     chain.delayMs = 100
     const log = chain.addLog(HEAD + 1)
-    emit(liveSignal())
-    advance(50)
-    emit(downSignal)
-    advance(600)
+    await emit(liveSignal())
+    await advance(50)
+    await emit(downSignal)
+    await advance(600)
     expect(pendingLogs()).toContain(`${keyOf(log)} poll`)
     expect(statuses()).toEqual(['pendingLogs ok', 'poll unreachable'])
   })
 })
 
 describe('the addresses event', () => {
-  it('comes as soon as logs are pushed and a head is known', () => {
+  it('comes as soon as logs are pushed and a head is known', async () => {
     const { emit, head, ofType, chain } = openSource()
     chain.delayMs = 1_000
-    emit(liveSignal([apple, tesla]))
+    await emit(liveSignal([apple, tesla]))
     expect(ofType('subscribed')).toEqual([])
-    emit(head())
+    await emit(head())
     expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple, tesla] }])
-    emit(liveSignal([tesla]))
+    await emit(liveSignal([tesla]))
     expect(ofType('subscribed').at(-1)).toEqual({ type: 'subscribed', addresses: [tesla] })
   })
 
-  it('comes before the first log', () => {
+  it('comes before the first log', async () => {
     const { emit, head, received } = openSource()
-    emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), head())
+    await emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), head())
     const types = received.map(({ type }) => type)
     expect(types.indexOf('subscribed')).toBeLessThan(types.indexOf('logs'))
     expect(types.indexOf('cursor')).toBeLessThan(types.indexOf('subscribed'))
   })
 
-  it('comes from polling while the link pushes no pre-confirmed logs', () => {
+  it('comes from polling while the link pushes no pre-confirmed logs', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { emit, advance, ofType } = openSource({ addresses })
-    emit(liveSignal([apple], 'logs'))
-    advance(POLL_MS)
+    await emit(liveSignal([apple], 'logs'))
+    await advance(POLL_MS)
     addresses.next([apple, tesla])
-    advance(POLL_MS)
+    await advance(POLL_MS)
     expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
-  it('is not repeated', () => {
+  it('is not repeated', async () => {
     const { emit, advance, head, ofType } = openSource({ addresses: new BehaviorSubject<readonly Hex[]>([apple]) })
-    advance(POLL_MS)
+    await advance(POLL_MS)
     const listed = ofType('subscribed')[0]?.addresses ?? []
-    emit(liveSignal(listed), head(), liveSignal(listed), downSignal)
-    advance(1_000)
+    await emit(liveSignal(listed), head(), liveSignal(listed), downSignal)
+    await advance(1_000)
     expect(ofType('subscribed')).toHaveLength(1)
   })
 })
 
 describe('the start of settling', () => {
-  it('is the first head on an empty tape', () => {
+  it('is the first head on an empty tape', async () => {
     const { chain, emit, head, ofType, seal, sealedBlocks } = openSource()
     chain.addLog(HEAD)
-    emit(liveSignal(), head())
-    seal(1)
+    await emit(liveSignal(), head())
+    await seal(1)
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: blockHash(HEAD) } }])
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
   })
 
-  it('is right before the first pushed log, if that is earlier', () => {
+  it('is right before the first pushed log, if that is earlier', async () => {
     const { chain, emit, head, ofType, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
-    emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), pendingLogSignal(pendingLog({ block: HEAD + 2 })))
+    await emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), pendingLogSignal(pendingLog({ block: HEAD + 2 })))
     chain.head = HEAD + 3
-    emit(head())
+    await emit(head())
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: null } }])
     expect(pendingLogs()).toHaveLength(2)
-    advance(10_000)
+    await advance(10_000)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1, HEAD + 2, HEAD + 3])
   })
 
-  it('ignores logs of implausible blocks', () => {
+  it('ignores logs of implausible blocks', async () => {
     const { chain, emit, head, ofType, pendingLogs } = openSource()
     chain.delayMs = 1_000
-    for (const block of [0, 5, HEAD - 64, HEAD + 1, 9_000_000_000]) emit(pendingLogSignal(pendingLog({ block })))
-    emit(liveSignal(), head())
+    for (const block of [0, 5, HEAD - 64, HEAD + 1, 9_000_000_000]) await emit(pendingLogSignal(pendingLog({ block })))
+    await emit(liveSignal(), head())
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: blockHash(HEAD) } }])
     expect(pendingLogs().length).toBeGreaterThan(0)
   })
 
-  it('keeps a bounded number of logs from before the first head, and settles the others', () => {
+  it('keeps a bounded number of logs from before the first head, and settles the others', async () => {
     const { chain, emit, head, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
     const logs = Array.from({ length: 3_000 }, () => chain.addLog(HEAD + 1))
-    emit(liveSignal(), pendingLogSignal(logs.map(pendingLog)))
+    await emit(liveSignal(), pendingLogSignal(logs.map(pendingLog)))
     expect(pendingLogs()).toEqual([])
-    emit(head())
+    await emit(head())
     expect(pendingLogs()).toHaveLength(2_000)
     chain.head = HEAD + 1
-    emit(head())
-    advance(5_000)
+    await emit(head())
+    await advance(5_000)
     expect(sealedBlocks().map(({ logs }) => logs.length)).toEqual([3_000])
   })
 
-  it('may be block 0 of a new chain', () => {
+  it('may be block 0 of a new chain', async () => {
     const { chain, emit, head, ofType } = openSource()
     chain.head = 0
     chain.delayMs = 1_000
-    emit(liveSignal(), pendingLogSignal(pendingLog({ block: 0 })), head())
+    await emit(liveSignal(), pendingLogSignal(pendingLog({ block: 0 })), head())
     expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: 0, hash: blockHash(0) } }])
   })
 
-  it('is the cursor of the previous run', () => {
+  it('is the cursor of the previous run', async () => {
     const { emit, head, ofType, sealedBlocks } = openSource({ cursor: { number: HEAD - 2, hash: blockHash(HEAD - 2) } })
-    emit(liveSignal(), head())
+    await emit(liveSignal(), head())
     expect(ofType('cursor')).toEqual([])
     expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual([
       [HEAD - 1, 'backfill'],
@@ -220,77 +220,77 @@ describe('the start of settling', () => {
 })
 
 describe('a push', () => {
-  it('of a removed log is ignored', () => {
+  it('of a removed log is ignored', async () => {
     const { emit, head, pendingLogs } = openSource()
-    emit(liveSignal(), head(), pendingLogSignal({ ...pendingLog({ block: HEAD + 1 }), removed: true }))
+    await emit(liveSignal(), head(), pendingLogSignal({ ...pendingLog({ block: HEAD + 1 }), removed: true }))
     expect(pendingLogs()).toEqual([])
   })
 
-  it('of a log in the head block is left to settling', () => {
+  it('of a log in the head block is left to settling', async () => {
     const { emit, head, pendingLogs } = openSource()
-    emit(liveSignal(), head(), pendingLogSignal(sealedLog({ block: HEAD })))
+    await emit(liveSignal(), head(), pendingLogSignal(sealedLog({ block: HEAD })))
     expect(pendingLogs()).toEqual([])
   })
 
-  it('may be an unreadable head', () => {
+  it('may be an unreadable head', async () => {
     const { emit, ofType, head } = openSource()
     const heads: LinkSignal[] = [{ number: 'five' }, null, { ...pendingLog({ block: 5 }) }].map((header) => ({
       type: 'head',
       header,
     }))
-    emit(liveSignal(), head(), ...heads)
+    await emit(liveSignal(), head(), ...heads)
     expect(ofType('unreadable')).toHaveLength(3)
   })
 
-  it('may be a head beyond any possible number', () => {
+  it('may be a head beyond any possible number', async () => {
     const { emit, ofType, head, seal, sealedBlocks } = openSource()
-    emit(liveSignal(), head())
+    await emit(liveSignal(), head())
     const beyond = { ...pendingLog({ block: 5 }), number: '0xffffffffff', hash: blockHash(5) }
-    emit({ type: 'head', header: beyond })
+    await emit({ type: 'head', header: beyond })
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
-    seal(1)
+    await seal(1)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
   })
 
-  it('that is not a message is counted', () => {
+  it('that is not a message is counted', async () => {
     const { emit, ofType } = openSource()
-    emit({ type: 'unreadable' })
+    await emit({ type: 'unreadable' })
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 })
 
 describe('pushed sealed logs', () => {
-  it('are emitted by settling their block, which is read at once', () => {
+  it('are emitted by settling their block, which is read at once', async () => {
     const { chain, emit, head, advance, sealedBlocks, pendingLogs } = openSource()
-    emit(liveSignal([apple], 'logs'), head())
-    advance(POLL_MS)
+    await emit(liveSignal([apple], 'logs'), head())
+    await advance(POLL_MS)
     chain.pending = 'latest'
-    advance(3_000)
+    await advance(3_000)
     const log = chain.addLog(HEAD + 1)
     chain.head = HEAD + 1
-    emit(sealedLogSignal(sealedLog(log)))
-    advance(POLL_MS)
+    await emit(sealedLogSignal(sealedLog(log)))
+    await advance(POLL_MS)
     expect(pendingLogs()).toEqual([])
     expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual([keyOf(log)])
   })
 
-  it('that are removed reveal a reorganisation', () => {
+  it('that are removed reveal a reorganisation', async () => {
     const { chain, emit, head, seal, sealedBlocks, advance } = openSource()
-    emit(liveSignal([apple], 'logs'), head())
-    seal(1, { announced: false })
+    await emit(liveSignal([apple], 'logs'), head())
+    await seal(1, { announced: false })
     const old = { ...sealedLog({ block: HEAD + 1 }), removed: true }
     chain.reorganise(1)
-    emit(sealedLogSignal(old))
-    advance(0)
+    await emit(sealedLogSignal(old))
+    await advance(0)
     expect(sealedBlocks().map(({ number, hash, logs }) => [number, hash, logs.length])).toEqual([
       [HEAD + 1, blockHash(HEAD + 1), 1],
       [HEAD + 1, chain.hashOf(HEAD + 1), 0],
     ])
   })
 
-  it('are counted when they are unreadable', () => {
+  it('are counted when they are unreadable', async () => {
     const { emit, head, ofType } = openSource()
-    emit(liveSignal([apple], 'logs'), head(), sealedLogSignal({ data: '0x1' }))
+    await emit(liveSignal([apple], 'logs'), head(), sealedLogSignal({ data: '0x1' }))
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 })

@@ -7,77 +7,77 @@ import { HEAD, openSource, POLL_MS, SILENCE_MS } from './source-fixture.ts'
 const openPolled = (settings: Parameters<typeof openSource>[0] = {}) => openSource({ hasLink: false, ...settings })
 
 describe('a failing upstream', () => {
-  it('is down after too long a silence, and back with its first answer', () => {
+  it('is down after too long a silence, and back with its first answer', async () => {
     const { chain, advance, statuses, warnings, pendingLogs } = openPolled()
-    advance(0)
+    await advance(0)
     chain.failure = new UpstreamError('unreachable', 'HTTP 503')
     const log = chain.addLog(HEAD + 1)
-    advance(SILENCE_MS)
+    await advance(SILENCE_MS)
     expect(statuses()).toEqual(['poll ok'])
-    advance(500)
+    await advance(500)
     expect(statuses()).toEqual(['poll ok', 'down unreachable'])
     expect(warnings).toContain('polling failed')
     chain.failure = null
-    advance(POLL_MS)
+    await advance(POLL_MS)
     expect(statuses()).toEqual(['poll ok', 'down unreachable', 'poll ok'])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
   })
 
-  it('is down if it fails from the start', () => {
+  it('is down if it fails from the start', async () => {
     const { chain, advance, statuses } = openPolled()
     chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
-    advance(SILENCE_MS + 500)
+    await advance(SILENCE_MS + 500)
     expect(statuses()).toEqual(['down unreachable'])
   })
 
-  it('is down if it never answers', () => {
+  it('is down if it never answers', async () => {
     const { chain, advance, statuses } = openPolled()
-    advance(0)
+    await advance(0)
     chain.delayMs = 1e9
-    advance(2 * SILENCE_MS)
+    await advance(2 * SILENCE_MS)
     expect(statuses()).toEqual(['poll ok', 'down unreachable'])
   })
 
-  it('has the blocks of the outage backfilled', () => {
+  it('has the blocks of the outage backfilled', async () => {
     const { chain, advance, sealedBlocks } = openPolled()
-    advance(0)
+    await advance(0)
     chain.failure = new UpstreamError('unreachable', 'HTTP 503')
-    advance(10_000)
+    await advance(10_000)
     chain.head += 5
     chain.failure = null
-    advance(POLL_MS)
+    await advance(POLL_MS)
     expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual(
       [1, 2, 3, 4, 5].map((ahead) => [HEAD + ahead, 'backfill']),
     )
   })
 
-  it('is not down while a long backfill gets answers', () => {
+  it('is not down while a long backfill gets answers', async () => {
     const { chain, advance, statuses } = openPolled({ cursor: { number: HEAD, hash: null } })
     chain.head = HEAD + 60_000
     chain.delayMs = 200
-    advance(20_000)
+    await advance(20_000)
     expect(statuses()).toEqual(['poll ok'])
   })
 
-  it('with an old head is stale until the head moves on', () => {
+  it('with an old head is stale until the head moves on', async () => {
     const { advance, statuses, seal } = openPolled()
-    advance(30_000)
+    await advance(30_000)
     expect(statuses()).toEqual(['poll ok'])
-    advance(500)
+    await advance(500)
     expect(statuses()).toEqual(['poll ok', 'poll stale_head'])
-    seal(0, { pushed: false })
+    await seal(0, { pushed: false })
     expect(statuses()).toEqual(['poll ok', 'poll stale_head', 'poll ok'])
   })
 
-  it('with an impossible head is not believed', () => {
+  it('with an impossible head is not believed', async () => {
     const { chain, advance, statuses, seal, sealedBlocks } = openPolled()
-    advance(0)
+    await advance(0)
     chain.override = ({ params }) =>
       params[0] === 'latest' ? { ...chain.headerOf(HEAD), hash: word(5), number: '0x5' } : undefined
-    advance(2_000)
+    await advance(2_000)
     chain.override = () => undefined
-    seal(1, { announced: false, pushed: false })
-    advance(2_000)
+    await seal(1, { announced: false, pushed: false })
+    await advance(2_000)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
     expect(statuses()).toEqual(['poll ok'])
   })

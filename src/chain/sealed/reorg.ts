@@ -1,0 +1,41 @@
+import { isSealed } from '../logs/log-schema.ts'
+import { UpstreamError } from '../rpc/error.ts'
+import type { SettlementContext } from './block-logs.ts'
+import { findRollbackTarget } from './block-search.ts'
+import type { HeadTracker } from './heads.ts'
+import type { Cursor, RecentBlocks } from './recent-blocks.ts'
+import type { Recheck } from './recheck.ts'
+
+type Options = Pick<SettlementContext, 'node' | 'warn' | 'emit' | 'signal'> & {
+  readonly recentBlocks: RecentBlocks
+  readonly heads: HeadTracker
+  readonly recheck: Recheck
+}
+
+/** A node disagreed with a settled block: reads the block to find which one is right. */
+export async function resolveDispute(options: Options, number: number, acceptsMissing: boolean): Promise<void> {
+  const { node, recentBlocks, heads, signal } = options
+  const header = await node.header(number, signal)
+  if (!isSealed(header) && !acceptsMissing) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
+  const ourHash = recentBlocks.get(number)?.hash
+  if (isSealed(header) && ourHash && ourHash !== header.hash) return rollBack(options, number)
+  heads.resolveDispute(number)
+}
+
+/** Whether the node has another block in place of ours. Without a known hash that is unknown, and counts as no. */
+export async function rollBackIfReplaced(options: Options, { number, hash }: Cursor): Promise<boolean> {
+  const header = hash === null ? null : await options.node.header(number, options.signal)
+  if (!isSealed(header) || header.hash === hash) return false
+  await rollBack(options, number)
+  return true
+}
+
+/** Our block of this number is no longer canonical. */
+async function rollBack({ node, recentBlocks, heads, recheck, warn, emit, signal }: Options, number: number): Promise<void> {
+  const to = await findRollbackTarget(node, recentBlocks, { number, safe: heads.safe }, signal)
+  warn('the chain was reorganised', { from: to.number + 1 })
+  recentBlocks.rollBackTo(to)
+  heads.rolledBackTo(to.number)
+  recheck.rolledBackTo(to.number)
+  emit({ type: 'reorg', from: to.number + 1 })
+}
