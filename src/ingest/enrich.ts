@@ -200,11 +200,7 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
   }
 }
 
-const ingestOf = ({ origin, moment }: FactFields): Ingest => ({
-  source: origin.via,
-  received_at: moment.isoOf(origin.receivedAt),
-  published_at: moment.time,
-})
+const ingestOf = ({ origin, moment }: FactFields): Ingest => moment.ingestOf(origin.via, origin.receivedAt)
 
 /** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made. */
 function navFor({ navHistory, navReading }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
@@ -213,11 +209,7 @@ function navFor({ navHistory, navReading }: Token, { blockTimestamp }: Log, { vi
 }
 
 const locationOf = (log: Log, { sealed }: Origin, moment: Moment): LocationFields => ({
-  block: {
-    number: log.blockNumber,
-    hash: sealed ? log.blockHash : null,
-    timestamp: log.blockTimestamp === null ? null : moment.isoOf(log.blockTimestamp * 1_000),
-  },
+  block: moment.blockOf(log.blockNumber, sealed ? log.blockHash : null, log.blockTimestamp),
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 

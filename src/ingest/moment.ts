@@ -1,51 +1,51 @@
 import { type Decimal, parseDecimal } from '../protocol/decimal.ts'
-import type { Nav } from '../protocol/fields.ts'
+import type { Block, Hex, Ingest, Nav } from '../protocol/fields.ts'
 import { type NavReading, type NavTiming, navAt } from '../tokens/nav.ts'
+import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
 
-/** The time at which a batch is reduced, and what is computed from it once for many logs. */
+/** The time at which a batch is reduced. Logs of one batch share what follows from it, in time and in memory. */
 export type Moment = NavTiming & {
   /** `now` as text. */
   readonly time: string
-  /** The NAV of a reading, the same object for all logs. */
-  navOf(reading: NavReading): Nav
-  /** The text of a time in milliseconds. */
-  isoOf(ms: number): string
+  readonly navOf: (reading: NavReading) => Nav
+  /** A block, by its time in seconds. */
+  readonly blockOf: (number: number, hash: Hex | null, timestamp: number | null) => Block
+  /** How logs were received, and when (ms). */
+  readonly ingestOf: (via: Ingest['source'], receivedAt: number) => Ingest
   /** A multiplier or price. */
-  decimalOf(text: string): Decimal | null
+  readonly decimalOf: (text: string) => Decimal | null
 }
 
 export function openMoment(now: number, staleMs: number): Moment {
   const time = new Date(now).toISOString()
   const navs = new Map<NavReading, Nav>()
   const decimals = new Map<string, Decimal | null>()
-  const times = new Map<number, string>()
+  // Neighbouring logs are of one block and arrived together.
+  let block: { readonly of: Block; readonly timestamp: number | null } | null = null
+  let ingest: { readonly of: Ingest; readonly receivedAt: number } | null = null
   return {
     now,
     staleMs,
     time,
-    navOf(reading) {
-      let nav = navs.get(reading)
-      if (!nav) {
-        nav = navAt(reading, now, staleMs)
-        navs.set(reading, nav)
-      }
-      return nav
+    navOf: (reading) => getOrAdd(navs, reading, () => navAt(reading, now, staleMs)),
+    blockOf: (number, hash, timestamp) => {
+      if (block?.of.number !== number || block.of.hash !== hash || block.timestamp !== timestamp)
+        block = { of: { number, hash, timestamp: isoFromSecondsOrNull(timestamp) }, timestamp }
+      return block.of
     },
-    isoOf(ms) {
-      let text = times.get(ms)
-      if (text === undefined) {
-        text = new Date(ms).toISOString()
-        times.set(ms, text)
-      }
-      return text
+    ingestOf: (source, receivedAt) => {
+      if (ingest?.of.source !== source || ingest.receivedAt !== receivedAt)
+        ingest = { of: { source, received_at: new Date(receivedAt).toISOString(), published_at: time }, receivedAt }
+      return ingest.of
     },
-    decimalOf(text) {
-      let decimal = decimals.get(text)
-      if (decimal === undefined) {
-        decimal = parseDecimal(text)
-        decimals.set(text, decimal)
-      }
-      return decimal
-    },
+    decimalOf: (text) => getOrAdd(decimals, text, () => parseDecimal(text)),
   }
+}
+
+function getOrAdd<Key, Value>(values: Map<Key, Value>, key: Key, create: () => Value): Value {
+  const known = values.get(key)
+  if (known !== undefined) return known
+  const created = create()
+  values.set(key, created)
+  return created
 }

@@ -23,7 +23,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
   const { tokenLists, contractReads, chainEvents, state, tape, clock, tick, count } = inputs
   const folder = new LogFolder()
   return merge(tokenLists, contractReads, chainEvents).pipe(
-    batchPerTick(tick, clock), // what one turn of the event loop brings: one reduction, one tape write
+    batchPerTick(tick, clock), // what one turn of the event loop brings: one reduction, one write
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
     map((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads
     tap(({ counts }) => count(counts)),

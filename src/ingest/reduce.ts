@@ -114,10 +114,14 @@ function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'se
 }
 
 function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {
-  const { blocks, reason } = event
-  markHole(state, blocks.to)
-  const hole = forAllTokens({ type: 'hole', blocks: { first: blocks.from, last: blocks.to }, reason }, moment.time)
-  return [hole, ...advanceCursor(state, event, moment)]
+  const { from: first, to: last } = event.blocks
+  const changedTokens = markHole(state, last)
+  const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
+  // Newer blocks may have been settled before, and their logs taken as the whole history.
+  const corrections = changedTokens.flatMap(({ address }) =>
+    correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
+  )
+  return [hole, ...corrections, ...advanceCursor(state, event, moment)]
 }
 
 /** All blocks up to the cursor are settled. A restart goes on reading from `restartCursor`. */

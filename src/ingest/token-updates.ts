@@ -70,11 +70,11 @@ export function advancePosition(state: IngestState, block: number, logIndex: num
   if (block > position.block || (block === position.block && logIndex > position.logIndex)) state.position = { block, logIndex }
 }
 
-/** Blocks up to this one could not be read, so changes in them are missing. */
-export function markHole(state: IngestState, block: number): void {
-  for (const token of state.tokens.values())
-    setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, block) })
-}
+/** Blocks up to this one could not be read, so changes in them are missing. Returns the tokens whose history that changes. */
+export const markHole = (state: IngestState, block: number): readonly Token[] =>
+  [...state.tokens.values()].filter((token) =>
+    setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, block) }),
+  )
 
 /** Applies the schedules of a token that are due at this time, in seconds; no log reports it. */
 export function applyDueSchedules(state: IngestState, address: Hex, time: number, moment: Moment): TokenStep {

@@ -13,7 +13,7 @@ const GROWTH_PART = 0.25
 type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
 
 /** The evicted numbers, and the state once they are gone. */
-export type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
+type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
 
 /** Counts the updates on the tape and evicts those that are too old or too many. */
 export class Eviction {
@@ -27,7 +27,7 @@ export class Eviction {
     this.#bounds = bounds
     this.#statements = prepareStatements(database)
     const oldest = Number(meta.get('oldest') ?? 0)
-    // Nothing was evicted since the last save, so every later row is one more.
+    // Every eviction saves the count, so each later row is one more.
     const later = database.prepare('SELECT count(*) AS count FROM tape WHERE seq > ?').get(Number(meta.get('counted') ?? 0))
     this.#state = { count: Number(meta.get('count') ?? 0) + Number(later?.count ?? 0), oldest, clearedUpTo: oldest }
   }
@@ -43,15 +43,20 @@ export class Eviction {
   run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
     const { bound, retentionMs, now } = this.#bounds
     const step = Math.min(STEP, bound * STEP_PART)
+    const countBounds = [
+      { last: Math.min(keepAfter, end), countBound: bound },
+      { last: end, countBound: Math.floor(bound * (1 + GROWTH_PART)) },
+    ]
     const limit = EVICTION_BOUND + added
     let { count, oldest, clearedUpTo } = this.#state
     count += added
     const evicted = this.#evictByAge(now() - retentionMs, keepAfter, limit)
-    for (const [last, countBound] of [[Math.min(keepAfter, end), bound] as const, [end, bound * (1 + GROWTH_PART)] as const]) {
-      const excess = count - evicted.length - Math.floor(countBound)
+    for (const { last, countBound } of countBounds) {
+      const excess = count - evicted.length - countBound
       if (excess <= step || last <= clearedUpTo) continue
-      const seqs = this.#evictByCount(clearedUpTo, last, Math.min(excess, limit))
-      clearedUpTo = seqs.length < Math.min(excess, limit) ? last : (seqs.at(-1) ?? last)
+      const wanted = Math.min(excess, limit)
+      const seqs = this.#evictByCount(clearedUpTo, last, wanted)
+      clearedUpTo = seqs.length < wanted ? last : (seqs.at(-1) ?? last)
       evicted.push(...seqs)
     }
     for (const seq of evicted) oldest = Math.max(oldest, seq)

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { map, of, Subject, timer } from 'rxjs'
+import { of, Subject } from 'rxjs'
 import { expect, it } from 'vitest'
 import type { LinkSignal } from '../../src/chain/link/subscription-socket.ts'
 import type { RequestFn } from '../../src/chain/rpc/client.ts'

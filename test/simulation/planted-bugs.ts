@@ -9,7 +9,7 @@ import { isFact } from './laws/published-facts.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
 import { headerJson, logJson } from './simulated-node-json.ts'
 import type { ModifyInputs, Simulation } from './simulation.ts'
-import { wrapTape } from './tape-wrappers.ts'
+import { alterAppends, wrapTape } from './tape-wrappers.ts'
 
 /** Bugs planted on purpose in what the relay receives or writes. The checker has to find every one. */
 
@@ -21,10 +21,7 @@ const FORGOTTEN_BLOCKS = 20
 /** Changes what the relay writes. */
 const alterWrites =
   (alter: AlterDrafts): ModifyInputs =>
-  (inputs) => ({
-    ...inputs,
-    tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts, inputs.tape), notes) }),
-  })
+  (inputs) => ({ ...inputs, tape: alterAppends(inputs.tape, (drafts) => alter(drafts, inputs.tape)) })
 
 const dropDrafts = (isLost: (draft: Draft) => boolean): ModifyInputs =>
   alterWrites((drafts) => drafts.filter((draft) => !isLost(draft)))
@@ -174,8 +171,8 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       if (drafts.length > 0) void inputs.tape.append(drafts)
       return answer
     }
-    const append: Tape['append'] = async (drafts, notes) => {
-      const entries = await inputs.tape.append(drafts, notes)
+    const append: Tape['append'] = async (drafts, notes, keepAfter) => {
+      const entries = await inputs.tape.append(drafts, notes, keepAfter)
       for (const { update } of entries) if (isFact(update)) publishedUpdates.set(update.key, update)
       return entries
     }

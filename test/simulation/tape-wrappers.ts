@@ -1,4 +1,6 @@
-import type { SearchableTape } from '../../src/tape/tape.ts'
+import { formatPosition } from '../../src/protocol/position.ts'
+import type { Draft } from '../../src/protocol/updates.ts'
+import type { SearchableTape, Tape } from '../../src/tape/tape.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
@@ -10,6 +12,26 @@ export const wrapTape = <Wrapped extends object>(tape: Wrapped, changes: Partial
       return typeof own === 'function' ? own.bind(target) : own
     },
   })
+
+/**
+ * A tape that alters what is written. The ingest numbers its updates itself, and a lost or added one shifts all later numbers,
+ * so an amendment or retraction names the update that really came before it.
+ */
+export function alterAppends(tape: Tape, alter: (drafts: readonly Draft[]) => readonly Draft[]): Tape {
+  const lastSeqs = new Map<string, number>()
+  return wrapTape(tape, {
+    append: (drafts, notes, keepAfter) => {
+      const namedByIngest = new Set(drafts.map((draft) => ('was' in draft ? draft.was : null)))
+      const placed = alter(drafts).map((draft, index) => {
+        const key = 'key' in draft ? draft.key : undefined
+        const last = key && 'was' in draft && namedByIngest.has(draft.was) ? lastSeqs.get(key) : undefined
+        if (key) lastSeqs.set(key, tape.end() + index + 1)
+        return last === undefined ? draft : { ...draft, was: formatPosition(tape.epoch, last) }
+      })
+      return tape.append(placed, notes, keepAfter)
+    },
+  })
+}
 
 /**
  * A tape that is slow to write while the fault is active, as one over a network is. It stays fast while new blocks seem empty or a

@@ -34,6 +34,14 @@ describe('the README', () => {
   })
 })
 
+describe('the architecture page', () => {
+  it('quotes the pipeline as it is', () => {
+    const [, quote = ''] = /```ts\n([\s\S]+?)\n```/.exec(read('docs/architecture.md')) ?? []
+    expect(quote).toContain('tape.append')
+    expect(read('src/ingest/pipeline.ts')).toContain(`\n${quote}\n`)
+  })
+})
+
 describe('the documents', () => {
   it('name only scripts that exist', () => {
     const known = [...Object.keys(packageJson.scripts), 'ci']

@@ -67,7 +67,7 @@ export class LogFolder {
     const decoded = logs
       .toSorted((a, b) => a.logIndex - b.logIndex)
       // A node may return the same log twice.
-      .filter((log, index, sorted) => log.key !== sorted[index + 1]?.key)
+      .filter((log, index, sorted) => log.logIndex !== sorted[index + 1]?.logIndex || log.key !== sorted[index + 1]?.key)
       .map((log) => ({
         log: log.blockHash === hash && log.blockTimestamp !== null ? log : withBlock(log, hash, timestamp),
         decoded: findSameLog(known?.get(log.transactionHash), log)?.decoded ?? decodeLog(log),

@@ -1,14 +1,17 @@
 import { asyncScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Log } from '../../../src/chain/logs/log-schema.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { connectPipeline } from '../../../src/ingest/ingest.ts'
 import type { LogCounts } from '../../../src/ingest/reduce.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import type { PolledList } from '../../../src/tokens/list-poller.ts'
+import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
-import { openReducer, pendingLogEvent, publishedKeys, readUpdates } from './reducer-fixture.ts'
+import { openReducer, pendingLogEvent, publishedKeys, readUpdates, transactionEvent } from './reducer-fixture.ts'
+import { memo, transfer } from './token-logs.ts'
 
 const address = APPLE as Hex
 
@@ -72,6 +75,24 @@ describe('a batch', () => {
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
     expect(batchSizes).toEqual([7])
     expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'nav', ...Array(5).fill('transfer')])
+  })
+
+  it('folds a memo into the transfer of the same turn, and amends the transfer of an earlier turn', async () => {
+    const { tape } = await openTape()
+    const { lists, events } = await runPipeline(tape)
+    const pushLog = (log: Log) => events.next(transactionEvent([log]))
+    const at = (block: number, index: number) => ({ block, index, tx: txHash(block), address })
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    for (const log of [transfer(at(5, 0), 1n), memo(at(5, 1), txHash(7)), transfer(at(6, 0), 2n)]) pushLog(log)
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2)
+    pushLog(memo(at(6, 1), txHash(8)))
+    await waitUntil(tape, async () => (await readUpdates(tape)).length === 5)
+    expect((await readUpdates(tape)).slice(2)).toMatchObject([
+      { type: 'transfer', raw: '1', memo: txHash(7) },
+      { type: 'transfer', raw: '2', memo: null },
+      { type: 'amend', changed: ['memo'], update: { raw: '2', memo: txHash(8) } },
+    ])
   })
 
   it('without updates or notes is not written', async () => {

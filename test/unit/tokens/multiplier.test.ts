@@ -111,6 +111,7 @@ describe('a multiplier', () => {
     const first = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
     expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
     expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
+    expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)).toEqual(first)
   })
 
   it('is unknown again if only the list had it and drops it', () => {
@@ -163,6 +164,12 @@ describe('a schedule', () => {
 
   it('counts in spite of a cancellation after its time', () => {
     expect(valueAt(markApplied(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
+  })
+
+  it('takes no effect before its time where a list with its value comes first', () => {
+    const exact = logChange(5, 1, { phase: 'scheduled', from: '1', to: '2.000000000000000001', effectiveAt: 75 })
+    const history = markScheduleApplied(multiplierFrom('1', exact, reportedChange(5, 'list', '2')), exact)
+    expect([valueAt(history, 7), valueAt(history, 8)]).toEqual(['2', '2.000000000000000001'])
   })
 
   it('is replaced by another schedule and by an immediate change', () => {
