@@ -36,7 +36,7 @@ export class ServerWebSocket extends WebSocket {
   }
 
   /**
-   * Frees what inflated the last message. `ws` would keep about 50 KB for every client that ever compressed one.
+   * Frees what inflated the last message. `ws` would keep 15 KB for each client that ever compressed one.
    * If it renamed this field, only memory use would grow.
    */
   #releaseInflater(): void {
