@@ -37,7 +37,7 @@ async function runCommand(command: LatencyCommand): Promise<LatencyReply> {
       return { done: 'upstream', rpcUrl: devnet.rpcUrl, wsUrl: devnet.wsUrl, url: devnet.url }
     }
     case 'listen': {
-      sockets = Array.from({ length: command.listeners }, () => new WebSocket(command.url))
+      sockets = Array.from({ length: command.listeners }, () => new WebSocket(command.url, { perMessageDeflate: false }))
       await Promise.all(sockets.map((socket) => timeOfNextMessage(socket, '"live"')))
       await devnet?.until(() => devnet?.subscriptions().pendingLogs === 1)
       return { done: 'listen' }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type RawData, WebSocketServer } from 'ws'
+import { WebSocketServer } from 'ws'
 import type { Refusal } from '../../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
@@ -142,16 +142,8 @@ function openSession(
 ): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
   const session = new WebSocketSession(outlet, address, compression, streams)
-  webSocket.on('message', (data: RawData, isBinary: boolean) => {
-    session.receive(isBinary ? null : String(data))
-    webSocket.releaseInflater()
-  })
-  webSocket.on('ping', () => session.countMessage())
-  webSocket.on('pong', () => {
-    if (!outlet.receivePong()) session.countMessage()
-  })
-  const onClose = () => session.onClose()
-  webSocket.on('close', onClose)
-  webSocket.on('error', onClose)
+  webSocket.events = session
+  // From here on `ws` handles errors of the socket.
+  socket.off('error', destroySocket)
   session.open(query, forbidden)
 }

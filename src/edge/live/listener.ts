@@ -85,9 +85,9 @@ export class Listener {
 
   /** The backlog without replay bytes. Those do not count, because a replay waits for the reader. */
   overdueBytes(): number {
-    const { backlog, takenBytes } = this.outlet
+    const { backlog } = this.outlet
     if (backlog === 0 || this.state === 'replaying') return 0
-    return Math.min(backlog, takenBytes + backlog - this.#replayEnd)
+    return Math.min(backlog, this.outlet.takenBytes + backlog - this.#replayEnd)
   }
 
   /** Whether it has taken no byte of its backlog for too long. The hub calls this periodically. */

@@ -13,7 +13,7 @@ import type { EdgeContext } from './session.ts'
 /** How often the hub checks whose heartbeat is due. */
 const HEARTBEAT_CHECK_MS = 250
 /** The longest that an update waits to share one write with those that follow it: a burst comes in a few reads. */
-const BATCH_DELAY_BOUND_MS = 4
+const BATCH_DELAY_BOUND_MS = 10
 /** Where no proxy is trusted, the address of a client is that of its socket. */
 const noTrustedProxies = new BlockList()
 

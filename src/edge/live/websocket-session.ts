@@ -11,8 +11,8 @@ import {
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
-import type { Outlet } from '../transport/outlet.ts'
 import { internalError } from '../transport/shared-refusals.ts'
+import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import type { StreamServices } from './http-stream.ts'
 import { Listener } from './listener.ts'
 import { sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
@@ -28,21 +28,23 @@ const QUEUED_BOUND = 64
 const IDLE_BOUND_MS = 30_000
 
 /** One client of /v1/ws: its selection, changed by requests, from `hello` to `bye`. */
-export class WebSocketSession {
+export class WebSocketSession implements WebSocketEvents {
   readonly #streams: StreamServices
   readonly #listener: Listener
+  readonly #outlet: WebSocketOutlet
   #idleTimer: NodeJS.Timeout | null
-  readonly #queued: (string | null)[] = []
+  #queued: (string | null)[] | null = null
   #messageRate: TokenBucket | null = null
   /** Before the first subscription, while it starts, and after it. */
   #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
   /** Parameters of a URL without symbols: defaults for the first subscription. */
-  #urlQuery: SelectionPatch = {}
+  #urlQuery: SelectionPatch | null = null
 
-  constructor(outlet: Outlet, address: string, compression: Compression, streams: StreamServices) {
+  constructor(outlet: WebSocketOutlet, address: string, compression: Compression, streams: StreamServices) {
     const { edge, createConnectionId } = streams
     this.#streams = streams
+    this.#outlet = outlet
     this.#listener = new Listener({
       id: createConnectionId(),
       transport: 'ws',
@@ -81,18 +83,27 @@ export class WebSocketSession {
     this.#subscribeFirst(query, symbols)
   }
 
-  receive(text: string | null): void {
-    if (this.countMessage()) this.#handleOrQueue(text)
+  onMessage(text: string | null): void {
+    if (this.#countMessage()) this.#handleOrQueue(text)
+  }
+
+  onPing(): void {
+    this.#countMessage()
+  }
+
+  onPong(): void {
+    if (!this.#outlet.receivePong()) this.#countMessage()
   }
 
   #handleOrQueue(text: string | null): void {
-    if (this.#phase !== 'starting') this.#handle(text)
-    else if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
+    if (this.#phase !== 'starting') return this.#handle(text)
+    this.#queued ??= []
+    if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
     else this.#streams.edge.hub.disconnect(this.#listener, 'too_many_messages')
   }
 
-  /** Counts one message or ping; false if the client is disconnected. */
-  countMessage(): boolean {
+  /** Counts one message, ping or unrequested pong; false if the client is disconnected. */
+  #countMessage(): boolean {
     const { edge } = this.#streams
     if (this.#listener.state === 'disconnected') return false
     this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, edge.uptime())
@@ -145,8 +156,8 @@ export class WebSocketSession {
     this.#listener.options = options
     this.#phase = 'starting'
     if (tokens?.size !== 0) this.#cancelIdleTimer()
-    const since = firstDefined(query.since, this.#urlQuery.since) ?? { from: 'now' as const }
-    const snapshot = firstDefined(query.snapshot, this.#urlQuery.snapshot) ?? true
+    const since = firstDefined(query.since, this.#urlQuery?.since) ?? { from: 'now' as const }
+    const snapshot = firstDefined(query.snapshot, this.#urlQuery?.snapshot) ?? true
     startSession(edge, this.#listener, { since, snapshot, rejected, req }).then(
       () => this.#handleQueued(),
       // The tape could not be read. The client reconnects with its last position.
@@ -163,7 +174,8 @@ export class WebSocketSession {
   #handleQueued(): void {
     // With unknown symbols only, the next subscribe is still the first one and may set `since`.
     this.#phase = this.#listener.tokens?.size === 0 ? 'idle' : 'live'
-    const queued = this.#queued.splice(0)
+    const queued = this.#queued ?? []
+    this.#queued = null
     for (const text of queued) this.#handleOrQueue(text)
   }
 

@@ -7,21 +7,45 @@ import { SocketOutlet } from './socket-outlet.ts'
 /** Pings that may stay unanswered before a connection counts as dead. */
 const UNANSWERED_PINGS_BOUND = 2
 
+/** Receives what happens on a WebSocket. A call per event needs less memory than listeners: 600 bytes per connection. */
+export interface WebSocketEvents {
+  /** A text, or null for a binary message. */
+  onMessage(text: string | null): void
+  onPing(): void
+  onPong(): void
+  onClose(): void
+}
+
 /** A WebSocket that reports when closing starts, on either side: no frame of ours may follow the close frame. */
 export class ServerWebSocket extends WebSocket {
-  onClosing: (() => void) | null = null
+  outlet: WebSocketOutlet | null = null
+  /** Gets the events in place of listeners, if it is set. */
+  events: WebSocketEvents | null = null
+
+  override emit(event: string | symbol, ...values: readonly unknown[]): boolean {
+    const { events } = this
+    if (!events) return super.emit(event, ...values)
+    if (event === 'message') {
+      const [data, isBinary] = values
+      events.onMessage(isBinary ? null : String(data))
+      this.#releaseInflater()
+    } else if (event === 'ping') events.onPing()
+    else if (event === 'pong') events.onPong()
+    else if (event === 'close' || event === 'error') events.onClose()
+    return true
+  }
 
   /**
-   * Frees what inflated the last message. `ws` would keep about 50 KB for every client that ever compressed one.
+   * Frees what inflated the last message. `ws` would keep 15 KB for each client that ever compressed one.
    * If it renamed this field, only memory use would grow.
    */
-  releaseInflater(): void {
+  #releaseInflater(): void {
     const { _extensions } = this as { _extensions?: { 'permessage-deflate'?: { cleanup(): void } } }
     _extensions?.['permessage-deflate']?.cleanup()
   }
 
   override close(code?: number, reason?: string | Buffer): void {
-    this.onClosing?.()
+    this.outlet?.stop()
     super.close(code, reason)
   }
 }
@@ -42,9 +66,12 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
   constructor(webSocket: ServerWebSocket, socket: Socket) {
     super(socket)
     this.#webSocket = webSocket
-    webSocket.onClosing = () => {
-      this.#isOpen = false
-    }
+    webSocket.outlet = this
+  }
+
+  /** Ends all writes, because the close frame is next. */
+  stop(): void {
+    this.#isOpen = false
   }
 
   /** Checks two fields and nothing more: one batch may need thousands of these calls. */
