@@ -1,4 +1,4 @@
-import { concat, defer, EMPTY, mergeMap, type Observable, of, type SchedulerLike, Subject, takeUntil, timer } from 'rxjs'
+import { concat, defer, EMPTY, from, mergeMap, type Observable, of, type SchedulerLike, Subject, takeUntil, timer } from 'rxjs'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { ReceivedLog } from './pending-logs.ts'
 import type { IngestEvent } from './reducer.ts'
@@ -30,7 +30,7 @@ export const groupTransactions =
         flushed.next()
         return of({ type: 'transaction', logs })
       }
-      const addLog = ({ type: _, ...received }: Extract<ChainEvent, { type: 'log' }>): Observable<IngestEvent> => {
+      const addLog = (received: ReceivedLog): Observable<IngestEvent> => {
         const [first] = group
         if (first && isSameTransaction(first, received)) {
           group.push(received)
@@ -50,7 +50,10 @@ export const groupTransactions =
       }
       return events.pipe(
         mergeMap((event) => {
-          if (event.type === 'log') return addLog(event)
+          if (event.type === 'logs') {
+            const { logs, via, receivedAt } = event
+            return from(logs).pipe(mergeMap((log) => addLog({ log, via, receivedAt })))
+          }
           return passThroughTypes.has(event.type) ? of(event) : concat(flush(group), of(event))
         }),
       )

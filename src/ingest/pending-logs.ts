@@ -2,7 +2,7 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 
-export type ReceivedLog = Omit<Extract<ChainEvent, { type: 'log' }>, 'type'>
+export type ReceivedLog = Pick<Extract<ChainEvent, { type: 'logs' }>, 'via' | 'receivedAt'> & { readonly log: Log }
 /** The received logs of one transaction, by key. */
 export type PendingTransaction = Map<string, ReceivedLog>
 

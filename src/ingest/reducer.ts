@@ -21,7 +21,7 @@ export type TokenOrFeedAnswer = ({ readonly type: 'token' } & TokenContractState
 
 /** An event of the pipeline. The tokens of a list are null if the last good list stays and only time passed. */
 export type IngestEvent =
-  | Exclude<ChainEvent, { type: 'log' }>
+  | Exclude<ChainEvent, { type: 'logs' }>
   /** Pre-confirmed logs of one transaction that arrived together. */
   | { readonly type: 'transaction'; readonly logs: readonly ReceivedLog[] }
   | TokenOrFeedAnswer

@@ -37,9 +37,9 @@ export const pendingLogEvent = (
 ): Extract<IngestEvent, { type: 'transaction' }> => transactionEvent([{ ...logAt(position), ...overrides }], via)
 
 /** The same log as it comes from the source. */
-export const sourceLogEvent = (position: LogPosition): Extract<ChainEvent, { type: 'log' }> => ({
-  type: 'log',
-  log: logAt(position),
+export const sourceLogEvent = (position: LogPosition): Extract<ChainEvent, { type: 'logs' }> => ({
+  type: 'logs',
+  logs: [logAt(position)],
   via: 'pendingLogs',
   receivedAt: NOON,
 })
