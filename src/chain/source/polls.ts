@@ -34,10 +34,10 @@ export async function pollHead({ node, addresses, emit, signal }: PollInputs): P
 }
 
 /** Which logs to read with the pending block: none, those of a block that changed, or all at once after a subscription. */
-type PendingLogs = 'none' | 'of_changed_block' | 'to_close_gap'
+type WantedLogs = 'none' | 'of_changed_block' | 'to_close_gap'
 
 /** Reads the pending block and, if it changed, the head and the logs. */
-export async function pollPending(inputs: PollInputs, wanted: PendingLogs): Promise<void> {
+export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promise<void> {
   const { node, state, addresses, now, emit, signal } = inputs
   emit({ type: 'polling', poll: 'pending' })
   const answer = await readPending(node, signal)

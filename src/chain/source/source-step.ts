@@ -5,9 +5,9 @@ import type { SettlementEvent } from '../sealed/block-logs.ts'
 import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
 import type { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import type { ChainEvent } from './chain-event.ts'
 import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-block.ts'
 import type { PollResult } from './polls.ts'
-import type { ChainEvent } from './source.ts'
 import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './state.ts'
 
 type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
@@ -221,14 +221,16 @@ function report(run: SourceRun, sealed: SealedBlocks, at: number): SourceRun {
   const [head, settled] = [sealed.head?.number ?? null, sealed.settled?.number ?? null]
   const hasMoved = head !== run.state.head || settled !== run.state.settled
   const state = hasMoved ? next(run.state, { type: 'progress', head, settled }, at) : run.state
-  const events: ChainEvent[] = [...run.events]
   const covered = settled !== null && isPushing(state) ? run.subscribed : run.covered
-  if (covered !== run.covered) events.push({ type: 'subscribed', addresses: covered })
   const status = statusOf(state, at) ?? run.status
-  const hasChanged = status !== null && (status.source !== run.status?.source || status.reason !== run.status.reason)
-  if (hasChanged) events.push({ type: 'status', ...status })
-  if (hasChanged && status.source === 'down') sealed.beginOutage()
-  const earlyLogs = settled === null ? run.earlyLogs : []
-  if (settled !== null) events.push(...run.earlyLogs)
-  return { ...run, state, covered, status, earlyLogs, events }
+  const hasNewStatus = status !== null && (status.source !== run.status?.source || status.reason !== run.status.reason)
+  if (hasNewStatus && status.source === 'down') sealed.beginOutage()
+  const isReleasing = settled !== null && run.earlyLogs.length > 0
+  // Most inputs are logs that change nothing.
+  if (covered === run.covered && !hasNewStatus && !isReleasing) return hasMoved ? { ...run, state } : run
+  const events: ChainEvent[] = [...run.events]
+  if (covered !== run.covered) events.push({ type: 'subscribed', addresses: covered })
+  if (hasNewStatus) events.push({ type: 'status', ...status })
+  if (isReleasing) events.push(...run.earlyLogs)
+  return { ...run, state, covered, status, earlyLogs: isReleasing ? [] : run.earlyLogs, events }
 }

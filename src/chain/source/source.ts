@@ -19,41 +19,21 @@ import {
   timer,
 } from 'rxjs'
 import { observe, wait } from '../../async-loop.ts'
-import type { Head, Hex, Ingest, SourceName, SourceReason } from '../../protocol/fields.ts'
+import type { Head, Hex } from '../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import type { Log } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
-import type { OpenKeys, SettlementEvent } from '../sealed/block-logs.ts'
-import { type FinalityEvent, pollFinality } from '../sealed/finality.ts'
+import type { OpenKeys } from '../sealed/block-logs.ts'
+import { pollFinality } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
 import { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import type { ChainEvent } from './chain-event.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
 import { type SourceInput, type SourceRun, sourceStep, startRun } from './source-step.ts'
 import { duePoll, isLinkStale, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
 
-/** Everything that the chain brings, pushed or polled. */
-export type ChainEvent =
-  /** The pre-confirmed logs of one message or poll; only the settling of their blocks makes them sealed. */
-  | { readonly type: 'logs'; readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
-  | SettlementEvent
-  | FinalityEvent
-  /** The head of the chain, with its Unix time. */
-  | {
-      readonly type: 'head'
-      readonly sealed: number | null
-      readonly pending: number | null
-      readonly timestamp: number | null
-      /** The hashes of the sealed block and of its parent. */
-      readonly hash?: Hex
-      readonly parentHash?: Hex | null
-    }
-  /** The start: blocks after this one are settled. */
-  | { readonly type: 'cursor'; readonly cursor: Cursor }
-  /** Logs of these addresses are received from now on. */
-  | { readonly type: 'subscribed'; readonly addresses: readonly Hex[] }
-  | { readonly type: 'status'; readonly source: SourceName; readonly reason: SourceReason }
+export type { ChainEvent } from './chain-event.ts'
 
 const SILENCE_CHECK_MS = 250
 
