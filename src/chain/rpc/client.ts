@@ -5,6 +5,7 @@ import type { ChainIdentity } from './chain-id.ts'
 import { classify, UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { sliceResult } from './raw-result.ts'
+import { RequestSocket } from './request-socket.ts'
 
 /** One JSON-RPC request to the node, and its result. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
@@ -43,7 +44,16 @@ const Answer = z.union([
 type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
-type Endpoint = { readonly url: string; failures: number; backoffUntil: number; isChainChecked: boolean }
+type JsonRpcRequest = { readonly id: number; readonly [field: string]: unknown }
+type Exchange = (request: JsonRpcRequest, signal: AbortSignal) => Promise<{ readonly response: Response; readonly body: Buffer }>
+
+type Endpoint = {
+  readonly url: string
+  readonly exchange: Exchange
+  failures: number
+  backoffUntil: number
+  isChainChecked: boolean
+}
 
 type Options = {
   readonly urls: readonly string[]
@@ -64,7 +74,10 @@ export class Rpc {
 
   constructor(options: Options) {
     this.#options = options
-    this.#endpoints = options.urls.map((url) => ({ url, failures: 0, backoffUntil: 0, isChainChecked: false }))
+    this.#endpoints = options.urls.map((url) => ({
+      ...{ url, exchange: exchangeWith(url), failures: 0 },
+      ...{ backoffUntil: 0, isChainChecked: false },
+    }))
   }
 
   readonly request: RequestFn = (method, params, signal) => this.#request({ method, params, parse: parseResult }, signal)
@@ -80,8 +93,8 @@ export class Rpc {
         return await this.#requestFrom(endpoint, request, signal)
       } catch (failure) {
         signal?.throwIfAborted()
-        lastError = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
-        if (!lastError.isRetryable) throw lastError
+        if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
+        lastError = failure
         this.#recordFailure(endpoint, lastError)
       }
     }
@@ -144,19 +157,22 @@ export class Rpc {
 
   async #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     this.#lastId += 1
+    const id = this.#lastId
+    const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
+    const bounds = signal ? AbortSignal.any([signal, deadline]) : deadline
     try {
-      return await post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, parse, signal)
+      const { response, body } = await endpoint.exchange({ jsonrpc: '2.0', id, method, params }, bounds)
+      return parse(response, body, id)
     } catch (failure) {
-      throw isCallMethod(method) ? asRequestSpecific(failure) : failure
+      const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
+      throw isCallMethod(method) ? asRequestSpecific(error) : error
     }
   }
 }
 
 /** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
-const asRequestSpecific = (failure: unknown): unknown =>
-  failure instanceof UpstreamError
-    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true, failure.detail)
-    : failure
+const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
+  new UpstreamError(kind, message, retryAfterMs, true, detail)
 
 /** An upstream's name for logs, without path and query, which may hold a key. */
 export const hostOf = (url: string): string => new URL(url).host
@@ -175,31 +191,25 @@ export function splitCredentials(text: string): {
   return { address: url.href, authHeaders: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
 }
 
-async function post<T>(
-  url: string,
-  request: { readonly id: number; readonly [field: string]: unknown },
-  parse: ParseAnswer<T>,
-  abortSignal?: AbortSignal,
-): Promise<T> {
-  const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
-  const signal = abortSignal ? AbortSignal.any([abortSignal, deadline]) : deadline
-  let response: Response
-  let body: Buffer
-  try {
-    const { address, authHeaders } = splitCredentials(url)
-    response = await fetch(address, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...authHeaders },
-      body: JSON.stringify(request),
-      redirect: 'error',
-      signal,
-    })
-    body = await readBody(response, ANSWER_BOUND_BYTES)
-  } catch (failure) {
-    if (failure instanceof UpstreamError) throw failure
-    throw new UpstreamError('unreachable', failureReason(failure))
-  }
-  return parse(response, body, request.id)
+/** The way to an endpoint and back, by the scheme of its URL. */
+function exchangeWith(url: string): Exchange {
+  if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
+  const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)
+  // Only HTTP answers have a status of their own.
+  const response = new Response()
+  return async (request, signal) => ({ response, body: await socket.exchange(request, signal) })
+}
+
+const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) => {
+  const { address, authHeaders } = splitCredentials(url)
+  const response = await fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...authHeaders },
+    body: JSON.stringify(request),
+    redirect: 'error',
+    signal,
+  })
+  return { response, body: await readBody(response, ANSWER_BOUND_BYTES) }
 }
 
 const parseResult: ParseAnswer<unknown> = (response, body, id) => {
