@@ -22,6 +22,11 @@ const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
 /** How long an endpoint of another chain is not used. */
 const WRONG_CHAIN_BACKOFF_MS = 60_000
+/** How often the heads of the endpoints are compared. An answer that takes longer is not: the chain moves on meanwhile. */
+const COMPARE_INTERVAL_MS = 10_000
+const COMPARE_BOUND_MS = 1_000
+/** An endpoint further behind the newest head is asked after the others. */
+const LAG_BOUND_BLOCKS = 5
 
 /** The code of an error that has none. */
 const UNKNOWN_ERROR_CODE = -32_000
@@ -53,6 +58,7 @@ type Endpoint = {
   failures: number
   backoffUntil: number
   isChainChecked: boolean
+  isLagging: boolean
 }
 
 type Options = {
@@ -66,17 +72,19 @@ type Options = {
   readonly isEndpointFault?: (error: UpstreamError) => boolean
 }
 
-/** Tries the endpoints in order, backs off from a failing one, and refuses those of another chain. */
+/** Tries the endpoints in order, those that lag last, backs off from a failing one, and refuses those of another chain. */
 export class Rpc {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
   #lastId = 0
+  #comparedAt: number
 
   constructor(options: Options) {
     this.#options = options
+    this.#comparedAt = options.now()
     this.#endpoints = options.urls.map((url) => ({
       ...{ url, exchange: exchangeWith(url), failures: 0 },
-      ...{ backoffUntil: 0, isChainChecked: false },
+      ...{ backoffUntil: 0, isChainChecked: false, isLagging: false },
     }))
   }
 
@@ -87,10 +95,12 @@ export class Rpc {
   /** Tries one endpoint after the other; fails with the error of the last one tried. */
   async #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
-    for (const endpoint of this.#endpoints) {
-      if (this.#options.now() < endpoint.backoffUntil) continue
+    for (const endpoint of this.#endpoints.toSorted((a, b) => Number(a.isLagging) - Number(b.isLagging))) {
+      if (this.#isResting(endpoint)) continue
       try {
-        return await this.#requestFrom(endpoint, request, signal)
+        const result = await this.#requestFrom(endpoint, request, signal)
+        this.#compareHeads()
+        return result
       } catch (failure) {
         signal?.throwIfAborted()
         if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
@@ -122,8 +132,40 @@ export class Rpc {
     else if (isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
   }
 
+  #isResting({ backoffUntil }: Endpoint): boolean {
+    return this.#options.now() < backoffUntil
+  }
+
+  /** Finds the endpoints that lag behind or stand still, beside the requests. */
+  #compareHeads(): void {
+    const { now, warn } = this.#options
+    const endpoints = this.#endpoints.filter((endpoint) => !this.#isResting(endpoint))
+    if (endpoints.length < 2 || now() - this.#comparedAt < COMPARE_INTERVAL_MS) return
+    this.#comparedAt = now()
+    const compare = (heads: readonly (number | null)[]) => {
+      const newest = heads.reduce<number>((highest, head) => Math.max(highest, head ?? 0), 0)
+      for (const [index, endpoint] of endpoints.entries()) {
+        const head = heads[index] ?? null
+        const isLagging = head === null ? endpoint.isLagging : newest - head > LAG_BOUND_BLOCKS
+        if (isLagging === endpoint.isLagging) continue
+        endpoint.isLagging = isLagging
+        warn(isLagging ? 'upstream lags' : 'upstream caught up', { endpoint: hostOf(endpoint.url), head, newest })
+      }
+    }
+    void Promise.all(endpoints.map((endpoint) => this.#headOf(endpoint))).then(compare)
+  }
+
+  /** Null if the endpoint does not answer in time: its next request shows what is wrong with it. */
+  async #headOf(endpoint: Endpoint): Promise<number | null> {
+    const { now } = this.#options
+    const requestedAt = now()
+    const request = { method: 'eth_blockNumber', params: [], parse: parseResult } as const
+    const answer = await this.#requestFrom(endpoint, request).catch(() => null)
+    return now() - requestedAt > COMPARE_BOUND_MS ? null : (HexQuantity.safeParse(answer).data ?? null)
+  }
+
   #backOff(endpoint: Endpoint, error: UpstreamError): void {
-    if (this.#options.now() < endpoint.backoffUntil) return
+    if (this.#isResting(endpoint)) return
     endpoint.failures += 1
     const waitMs =
       error.kind === 'wrong_chain'
