@@ -18,7 +18,7 @@ export const settings = {
   HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
   UPSTREAM_RPC_URL: setting(
     null,
-    'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it and without NETWORK the built-in chain runs',
+    'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_WS_URL; without both and NETWORK the built-in chain runs',
     urls('http:', 'https:'),
   ),
   UPSTREAM_WS_URL: setting(
@@ -189,7 +189,6 @@ function contradictions(config: Config): string[] {
     if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }
-  if (config.UPSTREAM_RPC_URL === undefined) lines.push('UPSTREAM_RPC_URL is missing: UPSTREAM_WS_URL alone cannot be polled')
   if (config.STOCKS_API_URL === undefined)
     lines.push('STOCKS_API_URL is missing: the relay learns from the list which tokens to follow')
   return lines

@@ -73,7 +73,7 @@ function resolveUpstream(config: Config, devnet: Devnet | null): UpstreamEndpoin
     return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, feeds: devnetFeeds(devnet), demo: true }
   const network = config.NETWORK && networks[config.NETWORK]
   return {
-    rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? [],
+    rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? config.UPSTREAM_WS_URL ?? [],
     wsUrls: config.UPSTREAM_WS_URL ?? [],
     stocksUrl: config.STOCKS_API_URL ?? network?.stocksUrl ?? '',
     feeds: config.FEEDS ?? network?.feeds ?? [],

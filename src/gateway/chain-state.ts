@@ -34,7 +34,7 @@ export class ChainState {
   receive(event: ChainEvent): void {
     switch (event.type) {
       case 'logs':
-        this.pendingCount += event.logs.length
+        this.pendingCount += 1
         for (const { blockNumber } of event.logs) this.#receivePending(blockNumber)
         return
       case 'head':

@@ -9,12 +9,13 @@ import { closeAfterTest } from './listeners.ts'
 const ZERO = `0x${'0'.repeat(40)}`
 const [ALICE, BOB] = ACCOUNTS
 const CONNECTIONS = [
-  ['polled alone', false],
-  ['with a socket that refuses pendingLogs', true],
-] as const
+  ['polled alone', { UPSTREAM_WS_URL: '' }],
+  ['with a socket that refuses pendingLogs', {}],
+  ['asked over its socket alone', { UPSTREAM_RPC_URL: '' }],
+] as const satisfies readonly (readonly [string, Record<string, string>])[]
 
 /** A node with a token, a list with that token, a relay on both, and a listener to everything. */
-async function openRealNode(hasSocket: boolean, record: Record<string, unknown> = {}) {
+async function openRealNode(settings: Record<string, string>, record: Record<string, unknown> = {}) {
   const anvil = await startAnvil()
   onTestFinished(() => anvil.kill())
   const list = await serveList({
@@ -28,10 +29,7 @@ async function openRealNode(hasSocket: boolean, record: Record<string, unknown> 
     ...record,
   })
   onTestFinished(() => list.stop())
-  const relay = await openRelay(
-    { rpcUrl: anvil.rpcUrl, wsUrl: anvil.wsUrl, url: list.url },
-    hasSocket ? {} : { UPSTREAM_WS_URL: '' },
-  )
+  const relay = await openRelay({ rpcUrl: anvil.rpcUrl, wsUrl: anvil.wsUrl, url: list.url }, settings)
   onTestFinished(() => relay.stop())
   const listener = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*&types=*&since=start`))
   await listener.waitFor('status', ({ source }) => source !== 'down')
@@ -53,14 +51,14 @@ const lastMovementOf = (listener: TestListener, type: 'mint' | 'transfer' | 'sei
 const sourceAt = (listener: TestListener, id: string) =>
   listener.messagesOf('status').findLast((status) => sequenceOf(status.id) < sequenceOf(id))?.source
 
-describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
+describe.each(CONNECTIONS)('a real node, %s', (_, settings) => {
   beforeAll(async () => {
     // Compiles the token, so that no test waits for it.
     await (await startAnvil()).kill()
   })
 
   it('has each mint, transfer, burn and approval published once, with the right amounts', async () => {
-    const { anvil, listener } = await openRealNode(hasSocket)
+    const { anvil, listener } = await openRealNode(settings)
     const hashes = [
       await sealed(anvil, 'mint', ALICE, 1_000_000_000n),
       await sealed(anvil, 'transfer', BOB, 150_000_000n),
@@ -95,7 +93,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
   })
 
   it('has an announced split, a pause, a seizure and a scheduled split published', async () => {
-    const { anvil, listener } = await openRealNode(hasSocket)
+    const { anvil, listener } = await openRealNode(settings)
     const WAD = 10n ** 18n
     const memo = `0x${'4d'.repeat(32)}` as const
     await sealed(anvil, 'mint', ALICE, 1_000_000_000n)
@@ -130,7 +128,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
   })
 
   it('corrects a multiplier that the list has wrong', async () => {
-    const { anvil, relay, listener } = await openRealNode(hasSocket, { multiplier: 3 })
+    const { anvil, relay, listener } = await openRealNode(settings, { multiplier: 3 })
     const change = await listener.waitFor('multiplier')
     expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2', source: 'clock' })
     await sealed(anvil, 'mint', ALICE, 100_000_000n)
@@ -140,7 +138,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
   })
 
   it('has every block sealed, and the logs that a reorganisation removes retracted', async () => {
-    const { anvil, listener } = await openRealNode(hasSocket)
+    const { anvil, listener } = await openRealNode(settings)
     await sealed(anvil, 'mint', ALICE, 1_000n)
     const lost = [await sealed(anvil, 'transfer', BOB, 1n), await sealed(anvil, 'transfer', BOB, 2n)]
     await listener.until(() => keysInState(listener.messages, 'sealed').length === 3, 'three sealed keys')
@@ -158,8 +156,8 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
   })
 
   it('has its source published', async () => {
-    const { listener } = await openRealNode(hasSocket)
-    const reason = hasSocket ? 'refused' : 'ok'
+    const { listener } = await openRealNode(settings)
+    const reason = 'UPSTREAM_WS_URL' in settings ? 'ok' : 'refused'
     await listener.waitFor(
       'status',
       (status) => status.source === 'sealed' || (status.source === 'poll' && status.reason === reason),
@@ -167,7 +165,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, hasSocket) => {
   })
 
   it('has the blocks that were sealed during an outage published', async () => {
-    const { anvil, listener } = await openRealNode(hasSocket)
+    const { anvil, listener } = await openRealNode(settings)
     await sealed(anvil, 'mint', ALICE, 100n)
     await listener.waitFor('mint')
     const state = await anvil.rpc('anvil_dumpState')

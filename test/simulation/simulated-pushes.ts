@@ -121,7 +121,7 @@ export class SimulatedPushes {
     const shown =
       shuffled === null ? delayed : { ...delayed, afterMs: delayed.afterMs + Math.floor(random.next() * shuffled), ordered: false }
     const extraSignals: LinkSignal[] = []
-    if (malformed) extraSignals.push({ type: 'unreadable' })
+    if (malformed) extraSignals.push({ type: 'unreadable', count: 1 })
     if (isLog && garbage) extraSignals.push(logSignal('pendingLogs', garbageLog(random)))
     if (isLog && foreign) extraSignals.push(logSignal('pendingLogs', this.#unlistedLog(random)))
     if (!isLog && badHead) extraSignals.push({ type: 'head', header: this.#badHeader(random) })

@@ -49,7 +49,7 @@ export async function openRelayBeforeList(devnet: Upstream, settings: Record<str
   const relay = await startRelay({
     config,
     endpoints: {
-      rpcUrls: config.UPSTREAM_RPC_URL ?? [],
+      rpcUrls: config.UPSTREAM_RPC_URL ?? config.UPSTREAM_WS_URL ?? [],
       wsUrls: config.UPSTREAM_WS_URL ?? [],
       stocksUrl: config.STOCKS_API_URL ?? '',
       feeds: config.FEEDS ?? [],

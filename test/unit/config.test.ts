@@ -204,9 +204,9 @@ describe('settings that contradict each other', () => {
     ])
   })
 
-  it('are an upstream with only a WebSocket', () => {
+  it('are not an upstream with only a WebSocket, which is asked over it', () => {
     const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
-    expect(configErrorsOf([], env)).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing: /)])
+    expect(configOf([], env).UPSTREAM_WS_URL).toEqual(['wss://one.example'])
   })
 
   it('are valid when a network provides the missing ones', () => {

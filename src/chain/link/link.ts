@@ -25,6 +25,8 @@ type Options = {
   readonly addresses: Observable<readonly Hex[]>
   /** When to retry a subscription that was refused or is silent. */
   readonly probes: Observable<unknown>
+  /** When to leave this node for the next one. */
+  readonly reconnects: Observable<unknown>
   /** The chain that the node must serve. */
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
@@ -35,7 +37,7 @@ type Options = {
 /** An upstream socket as an endless stream of signals: after each loss it tries the next URL, with backoff. */
 export const link = (options: Options): Observable<LinkSignal> =>
   defer(() => {
-    const { urls, addresses, probes, chain, clock, random, warn } = options
+    const { urls, addresses, probes, reconnects, chain, clock, random, warn } = options
     let attempts = 0
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''
@@ -52,6 +54,10 @@ export const link = (options: Options): Observable<LinkSignal> =>
                 ),
                 probes.pipe(
                   tap(() => socket.retrySubscriptions()),
+                  ignoreElements(),
+                ),
+                reconnects.pipe(
+                  tap(() => socket.giveUp('its heads stand still')),
                   ignoreElements(),
                 ),
               )

@@ -11,9 +11,11 @@ export type LinkSignal =
   /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
   | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
+  /** The node pushes heads from now on. */
+  | { readonly type: 'heads_live' }
   | { readonly type: 'head'; readonly header: unknown }
-  /** A message that is not JSON-RPC. */
-  | { readonly type: 'unreadable' }
+  /** Messages that are not JSON-RPC. */
+  | { readonly type: 'unreadable'; readonly count: number }
   /** `isRefused`: the node answers, but refuses subscriptions. */
   | { readonly type: 'down'; readonly reason: string; readonly isRefused: boolean }
 
@@ -107,6 +109,11 @@ export class SubscriptionSocket {
     if (!this.#logSubscriptions.has('logs')) this.#subscribe('logs')
   }
 
+  /** Ends the socket as lost, so that the next URL is tried. */
+  giveUp(reason: string): void {
+    this.#end(reason)
+  }
+
   unsubscribe(): void {
     this.#hasEnded = true
     this.#cleanUp()
@@ -132,7 +139,10 @@ export class SubscriptionSocket {
   #start(): void {
     this.#isReady = true
     this.#request('eth_subscribe', ['newHeads'], {
-      onResult: (id) => this.#addSubscription(id, 'newHeads'),
+      onResult: (id) => {
+        this.signals.next({ type: 'heads_live' })
+        this.#addSubscription(id, 'newHeads')
+      },
       onError: (failure) => this.#options.warn('upstream refuses newHeads', failure),
     })
     this.#subscribeToLogs()
@@ -183,7 +193,7 @@ export class SubscriptionSocket {
     const message = Message.safeParse(parseJson(text))
     if (!message.success) {
       this.#options.warn('upstream message unreadable', { begins: text.slice(0, 120) })
-      return this.signals.next({ type: 'unreadable' })
+      return this.signals.next({ type: 'unreadable', count: 1 })
     }
     if ('method' in message.data) {
       const { subscription, result } = message.data.params

@@ -5,6 +5,7 @@ import type { ChainIdentity } from './chain-id.ts'
 import { classify, UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { sliceResult } from './raw-result.ts'
+import { RequestSocket } from './request-socket.ts'
 
 /** One JSON-RPC request to the node, and its result. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
@@ -21,6 +22,11 @@ const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
 /** How long an endpoint of another chain is not used. */
 const WRONG_CHAIN_BACKOFF_MS = 60_000
+/** How often the heads of the endpoints are compared. An answer that takes longer is not: the chain moves on meanwhile. */
+const COMPARE_INTERVAL_MS = 10_000
+const COMPARE_BOUND_MS = 1_000
+/** An endpoint further behind the newest head is asked after the others. */
+const LAG_BOUND_BLOCKS = 5
 
 /** The code of an error that has none. */
 const UNKNOWN_ERROR_CODE = -32_000
@@ -43,7 +49,17 @@ const Answer = z.union([
 type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
-type Endpoint = { readonly url: string; failures: number; backoffUntil: number; isChainChecked: boolean }
+type JsonRpcRequest = { readonly id: number; readonly [field: string]: unknown }
+type Exchange = (request: JsonRpcRequest, signal: AbortSignal) => Promise<{ readonly response: Response; readonly body: Buffer }>
+
+type Endpoint = {
+  readonly url: string
+  readonly exchange: Exchange
+  failures: number
+  backoffUntil: number
+  isChainChecked: boolean
+  isLagging: boolean
+}
 
 type Options = {
   readonly urls: readonly string[]
@@ -56,15 +72,20 @@ type Options = {
   readonly isEndpointFault?: (error: UpstreamError) => boolean
 }
 
-/** Tries the endpoints in order, backs off from a failing one, and refuses those of another chain. */
+/** Tries the endpoints in order, those that lag last, backs off from a failing one, and refuses those of another chain. */
 export class Rpc {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
   #lastId = 0
+  #comparedAt: number
 
   constructor(options: Options) {
     this.#options = options
-    this.#endpoints = options.urls.map((url) => ({ url, failures: 0, backoffUntil: 0, isChainChecked: false }))
+    this.#comparedAt = options.now()
+    this.#endpoints = options.urls.map((url) => ({
+      ...{ url, exchange: exchangeWith(url), failures: 0 },
+      ...{ backoffUntil: 0, isChainChecked: false, isLagging: false },
+    }))
   }
 
   readonly request: RequestFn = (method, params, signal) => this.#request({ method, params, parse: parseResult }, signal)
@@ -74,14 +95,16 @@ export class Rpc {
   /** Tries one endpoint after the other; fails with the error of the last one tried. */
   async #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
-    for (const endpoint of this.#endpoints) {
-      if (this.#options.now() < endpoint.backoffUntil) continue
+    for (const endpoint of this.#endpoints.toSorted((a, b) => Number(a.isLagging) - Number(b.isLagging))) {
+      if (this.#isResting(endpoint)) continue
       try {
-        return await this.#requestFrom(endpoint, request, signal)
+        const result = await this.#requestFrom(endpoint, request, signal)
+        this.#compareHeads()
+        return result
       } catch (failure) {
         signal?.throwIfAborted()
-        lastError = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', String(failure))
-        if (!lastError.isRetryable) throw lastError
+        if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
+        lastError = failure
         this.#recordFailure(endpoint, lastError)
       }
     }
@@ -109,8 +132,40 @@ export class Rpc {
     else if (isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
   }
 
+  #isResting({ backoffUntil }: Endpoint): boolean {
+    return this.#options.now() < backoffUntil
+  }
+
+  /** Finds the endpoints that lag behind or stand still, beside the requests. */
+  #compareHeads(): void {
+    const { now, warn } = this.#options
+    const endpoints = this.#endpoints.filter((endpoint) => !this.#isResting(endpoint))
+    if (endpoints.length < 2 || now() - this.#comparedAt < COMPARE_INTERVAL_MS) return
+    this.#comparedAt = now()
+    const compare = (heads: readonly (number | null)[]) => {
+      const newest = heads.reduce<number>((highest, head) => Math.max(highest, head ?? 0), 0)
+      for (const [index, endpoint] of endpoints.entries()) {
+        const head = heads[index] ?? null
+        const isLagging = head === null ? endpoint.isLagging : newest - head > LAG_BOUND_BLOCKS
+        if (isLagging === endpoint.isLagging) continue
+        endpoint.isLagging = isLagging
+        warn(isLagging ? 'upstream lags' : 'upstream caught up', { endpoint: hostOf(endpoint.url), head, newest })
+      }
+    }
+    void Promise.all(endpoints.map((endpoint) => this.#headOf(endpoint))).then(compare)
+  }
+
+  /** Null if the endpoint does not answer in time: its next request shows what is wrong with it. */
+  async #headOf(endpoint: Endpoint): Promise<number | null> {
+    const { now } = this.#options
+    const requestedAt = now()
+    const request = { method: 'eth_blockNumber', params: [], parse: parseResult } as const
+    const answer = await this.#requestFrom(endpoint, request).catch(() => null)
+    return now() - requestedAt > COMPARE_BOUND_MS ? null : (HexQuantity.safeParse(answer).data ?? null)
+  }
+
   #backOff(endpoint: Endpoint, error: UpstreamError): void {
-    if (this.#options.now() < endpoint.backoffUntil) return
+    if (this.#isResting(endpoint)) return
     endpoint.failures += 1
     const waitMs =
       error.kind === 'wrong_chain'
@@ -144,19 +199,22 @@ export class Rpc {
 
   async #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     this.#lastId += 1
+    const id = this.#lastId
+    const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
+    const bounds = signal ? AbortSignal.any([signal, deadline]) : deadline
     try {
-      return await post(endpoint.url, { jsonrpc: '2.0', id: this.#lastId, method, params }, parse, signal)
+      const { response, body } = await endpoint.exchange({ jsonrpc: '2.0', id, method, params }, bounds)
+      return parse(response, body, id)
     } catch (failure) {
-      throw isCallMethod(method) ? asRequestSpecific(failure) : failure
+      const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
+      throw isCallMethod(method) ? asRequestSpecific(error) : error
     }
   }
 }
 
 /** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
-const asRequestSpecific = (failure: unknown): unknown =>
-  failure instanceof UpstreamError
-    ? new UpstreamError(failure.kind, failure.message, failure.retryAfterMs, true, failure.detail)
-    : failure
+const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
+  new UpstreamError(kind, message, retryAfterMs, true, detail)
 
 /** An upstream's name for logs, without path and query, which may hold a key. */
 export const hostOf = (url: string): string => new URL(url).host
@@ -175,31 +233,25 @@ export function splitCredentials(text: string): {
   return { address: url.href, authHeaders: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
 }
 
-async function post<T>(
-  url: string,
-  request: { readonly id: number; readonly [field: string]: unknown },
-  parse: ParseAnswer<T>,
-  abortSignal?: AbortSignal,
-): Promise<T> {
-  const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
-  const signal = abortSignal ? AbortSignal.any([abortSignal, deadline]) : deadline
-  let response: Response
-  let body: Buffer
-  try {
-    const { address, authHeaders } = splitCredentials(url)
-    response = await fetch(address, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...authHeaders },
-      body: JSON.stringify(request),
-      redirect: 'error',
-      signal,
-    })
-    body = await readBody(response, ANSWER_BOUND_BYTES)
-  } catch (failure) {
-    if (failure instanceof UpstreamError) throw failure
-    throw new UpstreamError('unreachable', failureReason(failure))
-  }
-  return parse(response, body, request.id)
+/** The way to an endpoint and back, by the scheme of its URL. */
+function exchangeWith(url: string): Exchange {
+  if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
+  const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)
+  // Only HTTP answers have a status of their own.
+  const response = new Response()
+  return async (request, signal) => ({ response, body: await socket.exchange(request, signal) })
+}
+
+const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) => {
+  const { address, authHeaders } = splitCredentials(url)
+  const response = await fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...authHeaders },
+    body: JSON.stringify(request),
+    redirect: 'error',
+    signal,
+  })
+  return { response, body: await readBody(response, ANSWER_BOUND_BYTES) }
 }
 
 const parseResult: ParseAnswer<unknown> = (response, body, id) => {

@@ -4,17 +4,27 @@ const MARGIN_BYTES = 256
 const prefixPattern = /^\s*\{\s*(?:(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*,\s*)*"result"\s*:\s*/
 const suffixPattern = /\s*(?:,\s*(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*)*\}\s*$/
 
+/** The id of an answer and where its result lies; null if the envelope has an unexpected form. */
+function envelopeOf(answer: Buffer): { readonly id: number; readonly start: number; readonly end: number } | null {
+  const [prefix] = prefixPattern.exec(answer.toString('latin1', 0, MARGIN_BYTES)) ?? []
+  const [suffix] = suffixPattern.exec(answer.toString('latin1', Math.max(0, answer.length - MARGIN_BYTES))) ?? []
+  if (prefix === undefined || suffix === undefined) return null
+  const [, id] = /"id"\s*:\s*(\d+)/.exec(prefix + suffix) ?? []
+  return id === undefined ? null : { id: Number(id), start: prefix.length, end: answer.length - suffix.length }
+}
+
+/** The id of an answer in the usual form, without parsing its result; null in any other form. */
+export const answerIdOf = (answer: Buffer): number | null => envelopeOf(answer)?.id ?? null
+
 /**
  * Cuts the result out of an answer without parsing it: parsing a long answer would delay live listeners. Null if the
  * envelope has an unexpected form or another id.
  */
 export function sliceResult(answer: Buffer, id: number): Buffer | null {
-  const [prefix] = prefixPattern.exec(answer.toString('latin1', 0, MARGIN_BYTES)) ?? []
-  const [suffix] = suffixPattern.exec(answer.toString('latin1', Math.max(0, answer.length - MARGIN_BYTES))) ?? []
-  if (prefix === undefined || suffix === undefined) return null
-  const [, answerId] = /"id"\s*:\s*(\d+)/.exec(prefix + suffix) ?? []
-  const text = answer.subarray(prefix.length, answer.length - suffix.length)
-  return Number(answerId) === id && isSingleValue(text) ? text : null
+  const envelope = envelopeOf(answer)
+  if (envelope?.id !== id) return null
+  const text = answer.subarray(envelope.start, envelope.end)
+  return isSingleValue(text) ? text : null
 }
 
 const stringPattern = /^"[^"\\]*(?:\\.[^"\\]*)*"$/

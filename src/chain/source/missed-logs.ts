@@ -1,114 +1,76 @@
-import { BoundedMap } from '../../bounded-map.ts'
-import type { Hex } from '../../protocol/fields.ts'
-import type { Log } from '../logs/log-schema.ts'
-import type { SealedBlock } from '../sealed/block-logs.ts'
-
 /** After this many sealed logs in a row that were never pushed, the stream is unhealthy. */
 const MISSED_LOGS_BOUND = 3
 /** The logs of a single block may be lost together, so alone they count only after this. */
 const SINGLE_BLOCK_GRACE_MS = 10_000
-/** Blocks kept: more than a node pre-confirms at a time. */
-const REMEMBERED_BLOCKS_BOUND = 256
+/** A pushed log further above the head is garbage, and would make all blocks below it count as pushed. */
+const AHEAD_BOUND_BLOCKS = 256
 
-/** Excused logs kept per block. */
-const EXCUSED_KEYS_BOUND = 10_000
+/** Sealed logs that were never pushed: the only evidence that separates a dead stream from a quiet market. */
+export type MissedLogs = {
+  /** The first block that is evidence; infinite before the first head. */
+  readonly countsFrom: number
+  /** The block that was being built when the subscription began; null before the first head, and once it was polled. */
+  readonly partialBlock: number | null
+  /** The newest block of which a log was pushed in time. */
+  readonly newestPushed: number
+  /** Blocks since then whose logs were not pushed, with their counts. */
+  readonly blocks: ReadonlyMap<number, number>
+  readonly missedSince: number
+  /** Whether logs were pushed long after their block was sealed. */
+  readonly areLate: boolean
+}
 
-/** Whether a log of the block was pushed in time, which logs are excused, and how many counted as missed. */
-type BlockEvidence = { wasPushed: boolean; readonly excusedKeys: Set<string>; countedLogs: number; hash: Hex | null }
+/** A new subscription: earlier pushes prove nothing about it. */
+export const noMissedLogs: MissedLogs = {
+  countsFrom: Number.POSITIVE_INFINITY,
+  partialBlock: null,
+  newestPushed: -1,
+  blocks: new Map(),
+  missedSince: 0,
+  areLate: false,
+}
 
-/** Counts sealed logs that were never pushed: the only evidence that separates a dead stream from a quiet market. */
-export class MissedLogCounter {
-  readonly #blocks = new BoundedMap<number, BlockEvidence>(REMEMBERED_BLOCKS_BOUND)
-  #isListening = false
-  /** The block being built when the subscription began; null before the first head. */
-  #partialBlock: number | null = null
-  /** Whether that block was polled, so that its logs from before the subscription are excused. */
-  #isPartialBlockRead = false
-  #missedLogs = 0
-  #missedBlocks = 0
-  #missedSince = 0
-  #lateLogs = 0
+/** The first head of a subscription shows which block was being built. Its logs from before it are not missed. */
+export const afterHead = (missed: MissedLogs, head: number): MissedLogs =>
+  missed.countsFrom === Number.POSITIVE_INFINITY ? { ...missed, countsFrom: head + 2, partialBlock: head + 1 } : missed
 
-  /** Starts over for a new subscription: earlier pushes prove nothing about it. */
-  start(): void {
-    this.#isListening = true
-    this.#isPartialBlockRead = false
-    this.#partialBlock = null
-    this.#reset()
-  }
+/**
+ * Pre-confirmed logs were polled, the newest of this block: they may be older than the subscription. `closesGap`: the
+ * poll came after the subscription, so what it does not show has to be pushed.
+ */
+export function afterPoll(missed: MissedLogs, newest: number | null, closesGap: boolean): MissedLogs {
+  const from = closesGap ? (missed.partialBlock ?? missed.countsFrom) : missed.countsFrom
+  const countsFrom = Math.max(from, (newest ?? -1) + 1)
+  return { ...missed, countsFrom, partialBlock: closesGap ? null : missed.partialBlock }
+}
 
-  /** The first head after the start shows which block was being built. */
-  headReceived(head: number): void {
-    this.#partialBlock ??= head + 1
-  }
+/** Logs were pushed before their block was sealed, the newest of this block. */
+export function afterTimelyPush(missed: MissedLogs, newest: number, head: number): MissedLogs {
+  const newestPushed = newest > head + AHEAD_BOUND_BLOCKS ? missed.newestPushed : Math.max(missed.newestPushed, newest)
+  const isUnchanged = newestPushed === missed.newestPushed && missed.blocks.size === 0 && !missed.areLate
+  return isUnchanged ? missed : { ...missed, newestPushed, blocks: noMissedLogs.blocks, areLate: false }
+}
 
-  /** A log was polled: it may be older than the subscription. */
-  excuse({ blockNumber, key }: Log): void {
-    const { excusedKeys } = this.#evidenceOf(blockNumber)
-    if (excusedKeys.size < EXCUSED_KEYS_BOUND) excusedKeys.add(key)
-  }
+export const afterLatePush = (missed: MissedLogs): MissedLogs => (missed.areLate ? missed : { ...missed, areLate: true })
 
-  /** All logs that were pre-confirmed before the subscription are excused now. */
-  pendingPolled(): void {
-    this.#isPartialBlockRead = true
-  }
+/** A block was settled with this many logs. Once there are enough blocks for a verdict, more change nothing. */
+export function afterSettling(missed: MissedLogs, number: number, logs: number, at: number): MissedLogs {
+  const { countsFrom, newestPushed, blocks } = missed
+  if (number < countsFrom || number <= newestPushed || logs <= (blocks.get(number) ?? 0)) return missed
+  if (blocks.size >= MISSED_LOGS_BOUND && !blocks.has(number)) return missed
+  const missedSince = blocks.size === 0 ? at : missed.missedSince
+  return { ...missed, blocks: new Map(blocks).set(number, logs), missedSince }
+}
 
-  stop(): void {
-    this.#isListening = false
-    this.#blocks.clear()
-    this.#reset()
-  }
+/** Blocks up to this one are settled again after a reorganisation. Nobody pushes the logs of a block that replaces another. */
+export const afterReorg = (missed: MissedLogs, settled: number): MissedLogs => ({
+  ...missed,
+  countsFrom: Math.max(missed.countsFrom, settled + 1),
+})
 
-  /** A log was pushed before its block was sealed. */
-  logPushed(log: Log): void {
-    this.#evidenceOf(log.blockNumber).wasPushed = true
-    this.#reset()
-  }
-
-  /** A log was pushed long after its block was sealed. */
-  lateLogPushed(): void {
-    this.#lateLogs += 1
-  }
-
-  /** Counts the logs of a settled block if none of them was pushed. */
-  blockSealed({ number, hash, logs, via }: SealedBlock, now: number): void {
-    if (!this.#isListening || via === 'backfill' || number < this.#firstCountedBlock) return
-    const block = this.#evidenceOf(number)
-    const isResettled = block.hash !== null && block.hash !== hash
-    const newLogs = logs.filter(({ key }) => !block.excusedKeys.has(key)).length - block.countedLogs
-    block.hash = hash
-    block.countedLogs = Math.max(block.countedLogs, block.countedLogs + newLogs)
-    // A block that replaces another after a reorganisation is no evidence.
-    if (isResettled || newLogs <= 0) return
-    if (block.wasPushed) return this.#reset()
-    if (this.#missedLogs === 0) this.#missedSince = now
-    this.#missedLogs += newLogs
-    this.#missedBlocks += 1
-  }
-
-  #evidenceOf(number: number): BlockEvidence {
-    const existing = this.#blocks.get(number)
-    if (existing) return existing
-    const block = { wasPushed: false, excusedKeys: new Set<string>(), countedLogs: 0, hash: null }
-    this.#blocks.set(number, block)
-    return block
-  }
-
-  /** The first block that is evidence. */
-  get #firstCountedBlock(): number {
-    return this.#partialBlock === null ? Number.POSITIVE_INFINITY : this.#partialBlock + (this.#isPartialBlockRead ? 0 : 1)
-  }
-
-  /** The health of the stream by the evidence so far. */
-  health(now: number): 'ok' | 'silent' | 'behind' {
-    if (this.#missedLogs < MISSED_LOGS_BOUND) return 'ok'
-    if (this.#missedBlocks < 2 && now - this.#missedSince < SINGLE_BLOCK_GRACE_MS) return 'ok'
-    return this.#lateLogs > 0 ? 'behind' : 'silent'
-  }
-
-  #reset(): void {
-    this.#missedLogs = 0
-    this.#missedBlocks = 0
-    this.#lateLogs = 0
-  }
+/** The health of the stream by the evidence so far. */
+export function streamHealth({ blocks, missedSince, areLate }: MissedLogs, at: number): 'ok' | 'silent' | 'behind' {
+  const missedLogs = [...blocks.values()].reduce((sum, logs) => sum + logs, 0)
+  if (missedLogs < MISSED_LOGS_BOUND || (blocks.size < 2 && at - missedSince < SINGLE_BLOCK_GRACE_MS)) return 'ok'
+  return areLate ? 'behind' : 'silent'
 }

@@ -1,137 +1,245 @@
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
+import * as missedLogs from './missed-logs.ts'
+import type { PendingStatus } from './pending-block.ts'
 
 /** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. */
-type LinkState = 'none' | 'opening' | 'down' | 'pushing' | 'refused'
+type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing'
+/** Whether pushed logs are believed to be complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
+type Trust = 'unproven' | 'proven' | 'silent' | 'behind' | 'no_pending'
+/** Whether the node shows pre-confirmed blocks. `behind`: it shows one far behind the head. */
+type PendingView = 'unknown' | 'shown' | 'missing' | 'behind'
 
-/** A poll of the pending block: one being built, one far behind the head, the latest one again, or none. */
-export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'
+/** Which source is in use, and all evidence that decides it. Silence alone is no evidence. */
+export type SourceState = {
+  readonly silenceMs: number
+  readonly link: LinkState
+  readonly trust: Trust
+  readonly pending: PendingView
+  /** Polls in a row that showed no pre-confirmed block. */
+  readonly gap: { readonly since: number; readonly polls: number } | null
+  readonly missed: missedLogs.MissedLogs
+  /** The newest head and settled block; null before the first head. */
+  readonly head: number | null
+  readonly settled: number | null
+  readonly headAt: number
+  /** Since when settling has been too far behind the head. */
+  readonly lagsSince: number | null
+  /** When the oldest unanswered request was sent. */
+  readonly requestedAt: number | null
+  /** The newest head that the link pushed, and how often in a row a newer one was polled; null without subscription. */
+  readonly linkHead: {
+    readonly number: number
+    readonly at: number
+    readonly isPushed: boolean
+    readonly polledAhead: number
+  } | null
+  readonly pendingPolledAt: number
+  readonly headPolledAt: number
+  readonly probedAt: number
+}
 
-type SourceStatus = { readonly source: SourceName; readonly reason: SourceReason }
+/** What the source learns, and what it did. */
+export type Evidence =
+  | { readonly type: 'tick' }
+  /** The node pushes logs now: pre-confirmed ones, or only sealed ones. */
+  | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs' }
+  | { readonly type: 'heads_live' }
+  | { readonly type: 'down'; readonly isRefused: boolean }
+  /** Logs were pushed before their block was sealed, the newest of this block. */
+  | { readonly type: 'pushed'; readonly newest: number }
+  /** Logs were pushed long after their block was sealed. */
+  | { readonly type: 'pushed_late' }
+  /** A block was settled with this many logs of addresses whose logs the link pushes. */
+  | { readonly type: 'settled'; readonly number: number; readonly logs: number }
+  | { readonly type: 'reorg' }
+  | { readonly type: 'head'; readonly number: number; readonly via: 'link' | 'poll' }
+  /** How far the chain and its settling are. */
+  | { readonly type: 'progress'; readonly head: number | null; readonly settled: number | null }
+  | { readonly type: 'pending'; readonly status: PendingStatus }
+  /** Pre-confirmed logs were polled, the newest of this block. `closesGap`: right after the link began to push. */
+  | { readonly type: 'polled_logs'; readonly newest: number | null; readonly closesGap: boolean }
+  | { readonly type: 'requested' }
+  | { readonly type: 'answered' }
+  | { readonly type: 'polling'; readonly poll: 'pending' | 'head' }
+  /** There is a newer head than any received. */
+  | { readonly type: 'head_wanted' }
+  | { readonly type: 'probed' }
 
-type Options = { readonly hasLink: boolean; readonly silenceMs: number; readonly now: () => number }
-
+/** How often the pending block is polled until the pushed logs are proven. */
+export const UNPROVEN_POLL_MS = 500
+/** How often it is polled if nothing is pre-confirmed and heads are pushed, and how often a subscription is retried. */
+const PROBE_INTERVAL_MS = 60_000
 /** Between two flashblocks a node may show no pending block. Only this long and this often does it count. */
 const NO_PENDING_MIN_MS = 2_000
 const NO_PENDING_MIN_POLLS = 3
 /** Without a new head for this long, the chain or the node has stopped. */
 const STALE_HEAD_MS = 30_000
+/** Settling that is further behind the head than this, for longer than this, does not keep up. */
+const SETTLING_LAG_BLOCKS = 8
+const SETTLING_LAG_MS = 10_000
+/** How often in a row a polled head may be newer than the pushed one before heads are polled. */
+const POLLED_AHEAD_BOUND = 2
+/** A link whose heads stand still for this long, while the chain moves on by more than this, is opened anew. */
+const STALE_LINK_MS = 30_000
+const STALE_LINK_BLOCKS = 5
 
-/** Decides which source is in use, by evidence. Silence alone is no evidence. */
-export class SourceState {
-  readonly #options: Options
-  #link: LinkState
-  /** Why the pushed logs are not trusted; only a log that is pushed in time clears it. */
-  #pushFault: 'silent' | 'behind' | 'no_pending' | null = null
-  /** Whether this link has pushed a log in time, or its node has shown a pre-confirmed block. */
-  #isProven = false
-  #pendingStatus: PendingStatus | null = null
-  #hasPreconfirmed: boolean | null = null
-  #noPendingSince: number | null = null
-  #noPendingPolls = 0
-  /** When the oldest unanswered request was sent. */
-  #requestedAt: number | null = null
-  #headAt: number
-  #lastReported = ''
+const NEVER = Number.NEGATIVE_INFINITY
 
-  constructor(options: Options) {
-    this.#options = options
-    this.#link = options.hasLink ? 'opening' : 'none'
-    this.#headAt = options.now()
-  }
+export const initialState = (hasLink: boolean, silenceMs: number, at: number): SourceState => ({
+  silenceMs,
+  link: hasLink ? 'opening' : 'none',
+  trust: 'unproven',
+  pending: 'unknown',
+  gap: null,
+  missed: missedLogs.noMissedLogs,
+  head: null,
+  settled: null,
+  headAt: at,
+  lagsSince: null,
+  requestedAt: null,
+  linkHead: null,
+  pendingPolledAt: NEVER,
+  headPolledAt: NEVER,
+  probedAt: NEVER,
+})
 
-  /** Whether the pushed logs are trusted to be complete. */
-  get isPushing(): boolean {
-    return this.#link === 'pushing' && this.#pushFault === null
-  }
+/** The state after a piece of evidence. */
+export function next(state: SourceState, evidence: Evidence, at: number): SourceState {
+  const learned = learn(state, evidence, at)
+  if (learned.link !== 'pushing') return learned
+  const health = missedLogs.streamHealth(learned.missed, at)
+  return health === 'ok' || health === learned.trust ? learned : { ...learned, trust: health }
+}
 
-  get isProven(): boolean {
-    return this.#isProven
-  }
-
-  /** Whether to retry the subscription: the link is up, but does not push as it should. */
-  get shouldProbe(): boolean {
-    return this.#link === 'refused' || (this.#link === 'pushing' && this.#pushFault !== null)
-  }
-
-  /** Whether the node pre-confirms nothing now. */
-  get isSealedOnly(): boolean {
-    return this.#hasPreconfirmed === false
-  }
-
-  setLink(state: 'pushing' | 'refused' | 'down'): void {
-    if (state === 'down') this.#isProven = false
-    // Sealed logs beside pre-confirmed ones are a probe, not a refusal.
-    if (state === 'refused' && this.#link === 'pushing') return
-    this.#link = state
-  }
-
-  /** A log was pushed in time. */
-  markDelivered(): void {
-    this.#isProven = true
-    this.#pushFault = null
-  }
-
-  markDoubted(reason: 'silent' | 'behind'): void {
-    if (this.#link !== 'pushing') return
-    this.#pushFault = reason
-    this.#isProven = false
-  }
-
-  requestSent(): void {
-    this.#requestedAt ??= this.#options.now()
-  }
-
-  responseReceived(): void {
-    this.#requestedAt = null
-  }
-
-  headReceived(): void {
-    this.#headAt = this.#options.now()
-  }
-
-  pendingPolled(status: PendingStatus): void {
-    const now = this.#options.now()
-    this.#pendingStatus = status
-    if (status === 'preconfirmed') {
-      this.#noPendingSince = null
-      this.#noPendingPolls = 0
-      this.#hasPreconfirmed = true
-      if (this.#link === 'pushing' && this.#pushFault === null) this.#isProven = true
-      return
+function learn(state: SourceState, evidence: Evidence, at: number): SourceState {
+  const { missed } = state
+  switch (evidence.type) {
+    case 'tick':
+      return state
+    case 'live':
+      if (evidence.subscription === 'pendingLogs') return { ...state, link: 'pushing', missed: missedLogs.noMissedLogs }
+      // Sealed logs beside pre-confirmed ones are a probe, not a refusal.
+      return state.link === 'pushing' ? state : { ...state, link: 'refused' }
+    case 'heads_live':
+      return { ...state, linkHead: { number: state.head ?? -1, at, isPushed: false, polledAhead: 0 } }
+    case 'down': {
+      const trust = state.trust === 'proven' ? 'unproven' : state.trust
+      return { ...state, link: evidence.isRefused ? 'refused' : 'down', trust, missed: missedLogs.noMissedLogs, linkHead: null }
     }
-    this.#noPendingSince ??= now
-    this.#noPendingPolls += 1
-    const isLasting = this.#noPendingPolls >= NO_PENDING_MIN_POLLS && now - this.#noPendingSince >= NO_PENDING_MIN_MS
-    if (isLasting || this.#hasPreconfirmed === null) this.#hasPreconfirmed = false
-    // A node without a pending block may still push. One that shows the latest block instead does not pre-confirm.
-    if (isLasting && status !== 'null' && this.isPushing && !this.#isProven) this.#pushFault = 'no_pending'
-  }
-
-  /** The status if it changed since the last call. `isStarted`: whether the first head is known. */
-  takeStatusChange(isStarted: boolean): SourceStatus | null {
-    const status = this.#currentStatus(isStarted)
-    const description = `${status?.source} ${status?.reason}`
-    if (!status || description === this.#lastReported) return null
-    this.#lastReported = description
-    return status
-  }
-
-  #currentStatus(isStarted: boolean): SourceStatus | null {
-    const { now, silenceMs } = this.#options
-    const isUnanswered = this.#requestedAt !== null && now() - this.#requestedAt > silenceMs
-    const isPushing = this.isPushing && isStarted
-    if (isUnanswered) return { source: isPushing ? 'pendingLogs' : 'down', reason: 'unreachable' }
-    const isStale = now() - this.#headAt > STALE_HEAD_MS
-    if (this.isPushing) return isStarted ? { source: 'pendingLogs', reason: isStale ? 'stale_head' : 'ok' } : null
-    if (this.#link === 'opening' || this.#hasPreconfirmed === null || !isStarted) return null
-    const source = this.#hasPreconfirmed ? 'poll' : 'sealed'
-    return { source, reason: isStale ? 'stale_head' : this.#reason() }
-  }
-
-  #reason(): SourceReason {
-    if (!this.#hasPreconfirmed) return this.#pendingStatus === 'behind' ? 'behind' : 'no_pending'
-    if (this.#link === 'none') return 'ok'
-    if (this.#link === 'pushing') return this.#pushFault === 'behind' ? 'behind' : 'silent'
-    return this.#link === 'refused' ? 'refused' : 'unreachable'
+    case 'pushed': {
+      if (state.link !== 'pushing') return state
+      const pushed = missedLogs.afterTimelyPush(missed, evidence.newest, state.head ?? evidence.newest)
+      return pushed === missed && state.trust === 'proven' ? state : { ...state, missed: pushed, trust: 'proven' }
+    }
+    case 'pushed_late':
+      return { ...state, missed: missedLogs.afterLatePush(missed) }
+    case 'settled':
+      return { ...state, missed: missedLogs.afterSettling(missed, evidence.number, evidence.logs, at) }
+    case 'reorg':
+      return { ...state, missed: missedLogs.afterReorg(missed, state.settled ?? -1) }
+    case 'head':
+      return afterHead(state, evidence, at)
+    case 'progress':
+      return afterProgress(state, evidence, at)
+    case 'pending':
+      return afterPending(state, evidence.status, at)
+    case 'polled_logs':
+      return { ...state, missed: missedLogs.afterPoll(missed, evidence.newest, evidence.closesGap) }
+    case 'requested':
+      return state.requestedAt === null ? { ...state, requestedAt: at } : state
+    case 'answered':
+      // Settling could not keep up while the node was unreachable. From now on it should.
+      return { ...state, requestedAt: null, lagsSince: isUnanswered(state, at) && state.lagsSince !== null ? at : state.lagsSince }
+    case 'polling':
+      return evidence.poll === 'pending' ? { ...state, pendingPolledAt: at } : { ...state, headPolledAt: at }
+    case 'head_wanted':
+      return { ...state, headPolledAt: NEVER }
+    case 'probed':
+      return { ...state, probedAt: at }
   }
 }
+
+function afterHead(state: SourceState, { number, via }: Extract<Evidence, { type: 'head' }>, at: number): SourceState {
+  const { linkHead } = state
+  const missed = missedLogs.afterHead(state.missed, Math.max(state.head ?? -1, number))
+  if (via === 'link') {
+    const isNew = !linkHead || number > linkHead.number
+    return { ...state, missed, linkHead: { number, at: isNew ? at : linkHead.at, isPushed: true, polledAhead: 0 } }
+  }
+  if (!linkHead) return { ...state, missed }
+  return { ...state, missed, linkHead: { ...linkHead, polledAhead: number > linkHead.number ? linkHead.polledAhead + 1 : 0 } }
+}
+
+function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, { type: 'progress' }>, at: number): SourceState {
+  const isNew = head !== null && head > (state.head ?? -1)
+  const lags = head !== null && settled !== null && head - settled > SETTLING_LAG_BLOCKS
+  return { ...state, head, settled, headAt: isNew ? at : state.headAt, lagsSince: lags ? (state.lagsSince ?? at) : null }
+}
+
+function afterPending(state: SourceState, status: PendingStatus, at: number): SourceState {
+  const isUnproven = state.link === 'pushing' && state.trust === 'unproven'
+  if (status === 'preconfirmed') return { ...state, pending: 'shown', gap: null, trust: isUnproven ? 'proven' : state.trust }
+  const gap = { since: state.gap?.since ?? at, polls: (state.gap?.polls ?? 0) + 1 }
+  const isLasting = gap.polls >= NO_PENDING_MIN_POLLS && at - gap.since >= NO_PENDING_MIN_MS
+  const pending = state.pending === 'shown' && !isLasting ? 'shown' : status === 'behind' ? 'behind' : 'missing'
+  // A node without a pending block may still push. One that shows the latest block instead does not pre-confirm.
+  const trust = isLasting && status !== 'null' && isUnproven ? 'no_pending' : state.trust
+  return { ...state, pending, gap, trust }
+}
+
+/** Whether pushed logs are the source. */
+export const isPushing = ({ link, trust }: SourceState): boolean =>
+  link === 'pushing' && (trust === 'unproven' || trust === 'proven')
+
+/** Whether the node pre-confirms nothing now. */
+export const isSealedOnly = ({ pending }: SourceState): boolean => pending === 'missing' || pending === 'behind'
+
+const isUnanswered = ({ requestedAt, silenceMs }: SourceState, at: number): boolean =>
+  requestedAt !== null && at - requestedAt > silenceMs
+
+const areHeadsPushed = ({ linkHead }: SourceState): boolean =>
+  linkHead?.isPushed === true && linkHead.polledAhead < POLLED_AHEAD_BOUND
+
+/** The source and its reason; null before there is evidence. */
+export function statusOf(state: SourceState, at: number): { source: SourceName; reason: SourceReason } | null {
+  const isStarted = state.settled !== null
+  if (isUnanswered(state, at)) return { source: isPushing(state) && isStarted ? 'pendingLogs' : 'down', reason: 'unreachable' }
+  if (!isStarted) return null
+  if (isPushing(state)) return { source: 'pendingLogs', reason: reasonOf(state, at, 'ok') }
+  if (state.link === 'opening' || state.pending === 'unknown') return null
+  if (isSealedOnly(state))
+    return { source: 'sealed', reason: reasonOf(state, at, state.pending === 'behind' ? 'behind' : 'no_pending') }
+  return { source: 'poll', reason: reasonOf(state, at, pollReasonOf(state)) }
+}
+
+/** A chain that stands still comes before all else. Settling that lags is a reason where there is no other. */
+function reasonOf({ headAt, lagsSince }: SourceState, at: number, reason: SourceReason): SourceReason {
+  if (at - headAt > STALE_HEAD_MS) return 'stale_head'
+  return reason === 'ok' && lagsSince !== null && at - lagsSince > SETTLING_LAG_MS ? 'behind' : reason
+}
+
+/** Why logs are polled and not pushed. */
+function pollReasonOf({ link, trust }: SourceState): SourceReason {
+  if (link === 'none') return 'ok'
+  if (link === 'pushing') return trust === 'behind' ? 'behind' : 'silent'
+  return link === 'refused' ? 'refused' : 'unreachable'
+}
+
+/** What to poll now: the pending block with or without its logs, or the head alone. */
+export function duePoll(state: SourceState, at: number): 'pending_logs' | 'pending' | 'head' | null {
+  if (at - state.pendingPolledAt >= pendingIntervalMs(state)) return isPushing(state) ? 'pending' : 'pending_logs'
+  return at - state.headPolledAt >= (areHeadsPushed(state) ? state.silenceMs : 0) ? 'head' : null
+}
+
+function pendingIntervalMs(state: SourceState): number {
+  if (isPushing(state)) return state.trust === 'proven' ? Number.POSITIVE_INFINITY : UNPROVEN_POLL_MS
+  return isSealedOnly(state) && areHeadsPushed(state) ? PROBE_INTERVAL_MS : 0
+}
+
+/** Whether to retry the subscription now: the link is up, but does not push as it should. */
+export const isProbeDue = (state: SourceState, at: number): boolean =>
+  (state.link === 'refused' || state.link === 'pushing') && !isPushing(state) && at - state.probedAt >= PROBE_INTERVAL_MS
+
+/** Whether the node behind the link stands still while the chain moves on. */
+export const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>
+  linkHead !== null && at - linkHead.at > STALE_LINK_MS && (head ?? -1) - linkHead.number > STALE_LINK_BLOCKS

@@ -95,7 +95,11 @@ export const openFakeNode = async () => {
 export const openLink = (
   urls: readonly string[],
   addresses: Observable<readonly Hex[]>,
-  { chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'), probes = NEVER }: { chain?: ChainIdentity; probes?: Observable<unknown> } = {},
+  {
+    chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
+    probes = NEVER,
+    reconnects = NEVER,
+  }: Partial<Pick<Parameters<typeof link>[0], 'chain' | 'probes' | 'reconnects'>> = {},
 ) => {
   const waiter = new ConditionWaiter()
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
@@ -105,7 +109,7 @@ export const openLink = (
     warnings.push({ kind, detail })
     waiter.recheck()
   }
-  const subscription = link({ urls, addresses, probes, chain, clock, random: () => 0, warn }).subscribe((signal) => {
+  const subscription = link({ urls, addresses, probes, reconnects, chain, clock, random: () => 0, warn }).subscribe((signal) => {
     signals.push(signal)
     waiter.recheck()
   })

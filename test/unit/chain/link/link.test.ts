@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { BehaviorSubject, NEVER, of } from 'rxjs'
+import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
@@ -50,7 +50,7 @@ describe('a link', () => {
     node.notify('0x2', log(3))
     await link.waitForSignal('log', 3)
     expect(link.signalsOfType('log').map((signal) => signal.log)).toEqual([log(0), log(1), log(3)])
-    expect(link.signals.map(({ type }) => type)).toEqual(['live', 'log', 'log', 'log'])
+    expect(link.signals.map(({ type }) => type)).toEqual(['heads_live', 'live', 'log', 'log', 'log'])
   })
 
   it('keeps receiving heads however often the tokens change', async () => {
@@ -95,7 +95,7 @@ describe('a link', () => {
     node.notify('0x2', log(1))
     await link.waitForSignal('log')
     expect(link.signalsOfType('unreadable')).toHaveLength(10)
-    expect(link.signals.filter(({ type }) => type !== 'unreadable').map(({ type }) => type)).toEqual(['live', 'log'])
+    expect(link.signals.filter(({ type }) => type !== 'unreadable').map(({ type }) => type)).toEqual(['heads_live', 'live', 'log'])
     expect(link.warnings.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(10)
   })
 })
@@ -118,6 +118,18 @@ describe('a link that ends', () => {
     expect(node.methods().slice(3)).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs'])
     node.notify('0x4', log(1))
     expect((await link.waitForSignal('log')).log).toEqual(log(1))
+  })
+
+  it('opens at the next URL when it is told to leave its node', async () => {
+    const [first, second] = [await openFakeNode(), await openFakeNode()]
+    const reconnects = new Subject<void>()
+    const link = openLink([first.url, second.url], addresses, { reconnects })
+    await link.waitForSignal('live')
+    reconnects.next()
+    expect((await link.waitForSignal('down')).reason).toBe('its heads stand still')
+    link.retry()
+    await link.waitForSignal('live', 2)
+    expect([first.openedCount, second.openedCount]).toEqual([1, 1])
   })
 
   it('opens at the next URL, and after the last at the first', async () => {

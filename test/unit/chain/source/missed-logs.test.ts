@@ -1,178 +1,146 @@
 import { describe, expect, it } from 'vitest'
-import { readLogs } from '../../../../src/chain/logs/log-schema.ts'
-import type { SealedBlock } from '../../../../src/chain/sealed/block-logs.ts'
-import { MissedLogCounter } from '../../../../src/chain/source/missed-logs.ts'
-import { apple, blockHash, pendingLog, timestampOf, word } from '../node-json.ts'
+import * as missedLogs from '../../../../src/chain/source/missed-logs.ts'
 import { range } from '../sealed/sealed-blocks-fixture.ts'
 
-const logsOf = (block: number, count: number) => readLogs(range(0, count - 1).map((index) => pendingLog({ block, index }))).logs
-
-const blockOf = (number: number, logs: number, fields: Partial<SealedBlock> = {}): SealedBlock => ({
-  number,
-  hash: blockHash(number),
-  timestamp: timestampOf(number),
-  logs: logsOf(number, logs),
-  addresses: [apple],
-  via: 'sealed',
-  ...fields,
-})
-
-/** A counter that is running since head 100 and has polled the pending block. */
-const openMissedLogs = () => {
-  const counter = new MissedLogCounter()
-  counter.start()
-  counter.headReceived(100)
-  counter.pendingPolled()
-  const push = (block: number) => {
-    const [log] = logsOf(block, 1)
-    if (log) counter.logPushed(log)
+/** The missed logs of a subscription, which began with head 100 by default, and whose gap was polled. */
+const openMissedLogs = ({ head = 100, isGapPolled = true } = {}) => {
+  let [missed, newestHead] = [missedLogs.afterHead(missedLogs.noMissedLogs, head), head]
+  if (isGapPolled) missed = missedLogs.afterPoll(missed, null, true)
+  return {
+    push: (block: number) => {
+      missed = missedLogs.afterTimelyPush(missed, block, newestHead)
+    },
+    pushLate: () => {
+      missed = missedLogs.afterLatePush(missed)
+    },
+    poll: (newest: number, closesGap = false) => {
+      missed = missedLogs.afterPoll(missed, newest, closesGap)
+    },
+    settle: (block: number, logs: number, at = 0) => {
+      newestHead = Math.max(newestHead, block)
+      missed = missedLogs.afterSettling(missed, block, logs, at)
+    },
+    reorganise: () => {
+      missed = missedLogs.afterReorg(missed, newestHead)
+    },
+    receiveHead: (number: number) => {
+      missed = missedLogs.afterHead(missed, number)
+    },
+    health: (at = 0) => missedLogs.streamHealth(missed, at),
+    blockCount: () => missed.blocks.size,
   }
-  return { counter, push }
 }
 
 describe('a stream of pushed logs', () => {
   it('is silent after three missed logs in two blocks', () => {
-    const { counter } = openMissedLogs()
-    counter.blockSealed(blockOf(101, 2), 0)
-    expect(counter.health(0)).toBe('ok')
-    counter.blockSealed(blockOf(102, 1), 200)
-    expect(counter.health(200)).toBe('silent')
+    const { settle, health } = openMissedLogs()
+    settle(101, 2)
+    expect(health()).toBe('ok')
+    settle(102, 1, 200)
+    expect(health(200)).toBe('silent')
   })
 
   it('is silent after three missed logs in one block, ten seconds later', () => {
-    const { counter } = openMissedLogs()
-    counter.blockSealed(blockOf(101, 3), 1_000)
-    expect(counter.health(10_999)).toBe('ok')
-    expect(counter.health(11_000)).toBe('silent')
+    const { settle, health } = openMissedLogs()
+    settle(101, 3, 1_000)
+    expect([health(10_999), health(11_000)]).toEqual(['ok', 'silent'])
   })
 
   it('is never silent in a quiet market', () => {
-    const { counter } = openMissedLogs()
-    for (const block of range(101, 10_000)) counter.blockSealed(blockOf(block, 0), block * 200)
-    expect(counter.health(1e9)).toBe('ok')
-    counter.blockSealed(blockOf(10_001, 2), 1e9)
-    expect(counter.health(2e9)).toBe('ok')
+    const { settle, health } = openMissedLogs()
+    for (const block of range(101, 10_000)) settle(block, 0, block * 200)
+    expect(health(1e9)).toBe('ok')
+    settle(10_001, 2, 1e9)
+    expect(health(2e9)).toBe('ok')
   })
 
   it('with one pushed log of a block is trusted again', () => {
-    const { counter, push } = openMissedLogs()
-    counter.blockSealed(blockOf(101, 2), 0)
+    const { settle, push, health } = openMissedLogs()
+    settle(101, 2)
     push(102)
-    counter.blockSealed(blockOf(102, 5), 200)
-    counter.blockSealed(blockOf(103, 2), 400)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(104, 1), 60_000)
-    expect(counter.health(60_000)).toBe('silent')
+    settle(102, 5, 200)
+    settle(103, 2, 400)
+    expect(health(60_000)).toBe('ok')
+    settle(104, 1, 60_000)
+    expect(health(60_000)).toBe('silent')
   })
 
   it('is behind when its logs belong to blocks that were sealed long ago', () => {
-    const { counter } = openMissedLogs()
-    counter.lateLogPushed()
-    counter.blockSealed(blockOf(101, 2), 0)
-    counter.blockSealed(blockOf(102, 2), 200)
-    expect(counter.health(200)).toBe('behind')
+    const { settle, pushLate, health } = openMissedLogs()
+    pushLate()
+    settle(101, 2)
+    settle(102, 2)
+    expect(health()).toBe('behind')
   })
 
   it('is not behind because of a few late logs', () => {
-    const { counter, push } = openMissedLogs()
-    for (let late = 0; late < 10; late += 1) counter.lateLogPushed()
-    expect(counter.health(60_000)).toBe('ok')
+    const { settle, push, pushLate, health } = openMissedLogs()
+    pushLate()
+    expect(health(60_000)).toBe('ok')
     push(101)
-    counter.blockSealed(blockOf(102, 2), 0)
-    counter.blockSealed(blockOf(103, 2), 200)
-    expect(counter.health(200)).toBe('silent')
+    settle(102, 2)
+    settle(103, 2)
+    expect(health()).toBe('silent')
   })
 })
 
-describe('the missed log counter', () => {
-  it('ignores backfilled blocks', () => {
-    const { counter } = openMissedLogs()
-    for (const block of range(101, 110)) counter.blockSealed(blockOf(block, 5, { via: 'backfill' }), 0)
-    expect(counter.health(60_000)).toBe('ok')
+describe('missed logs', () => {
+  it('are none in the block that was being built at the start, until its logs were polled', () => {
+    const { settle, health } = openMissedLogs({ isGapPolled: false })
+    settle(101, 3)
+    expect(health(60_000)).toBe('ok')
+    settle(102, 3)
+    expect(health(60_000)).toBe('silent')
   })
 
-  it('ignores blocks from before its start and after its stop', () => {
-    const { counter } = openMissedLogs()
-    for (const block of range(90, 100)) counter.blockSealed(blockOf(block, 5), 0)
-    counter.stop()
-    for (const block of range(101, 110)) counter.blockSealed(blockOf(block, 5), 0)
-    expect(counter.health(60_000)).toBe('ok')
+  it.each([true, false])('are none in a block with polled logs, which may be older (closes the gap: %s)', (closesGap) => {
+    const { settle, poll, health } = openMissedLogs({ isGapPolled: !closesGap })
+    poll(101, closesGap)
+    settle(101, 4)
+    settle(102, 2)
+    expect(health(60_000)).toBe('ok')
+    settle(103, 1)
+    expect(health(60_000)).toBe('silent')
   })
 
-  it('ignores the block that was being built at its start, until that was polled', () => {
-    const counter = new MissedLogCounter()
-    counter.start()
-    counter.headReceived(100)
-    counter.blockSealed(blockOf(101, 3), 0)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(102, 3), 0)
-    expect(counter.health(60_000)).toBe('silent')
+  it('count from the first head on, not from later ones', () => {
+    const { settle, receiveHead, health } = openMissedLogs()
+    receiveHead(105)
+    settle(100, 5)
+    expect(health(60_000)).toBe('ok')
+    settle(101, 3)
+    expect(health(60_000)).toBe('silent')
+    expect(missedLogs.afterSettling(missedLogs.noMissedLogs, 101, 3, 0)).toBe(missedLogs.noMissedLogs)
   })
 
-  it('ignores polled logs, which may be older than the subscription', () => {
-    const { counter } = openMissedLogs()
-    for (const log of logsOf(101, 3)) counter.excuse(log)
-    counter.blockSealed(blockOf(101, 4), 0)
-    counter.blockSealed(blockOf(102, 1), 0)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(103, 1), 0)
-    expect(counter.health(60_000)).toBe('silent')
+  it('are none in blocks that are settled again after a reorganisation', () => {
+    const { settle, reorganise, health } = openMissedLogs()
+    for (const block of [101, 102]) settle(block, 0)
+    reorganise()
+    for (const block of [101, 102]) settle(block, 5)
+    expect(health(60_000)).toBe('ok')
+    settle(103, 3)
+    expect(health(60_000)).toBe('silent')
   })
 
-  it('ignores blocks from before the first head', () => {
-    const counter = new MissedLogCounter()
-    counter.start()
-    counter.pendingPolled()
-    counter.blockSealed(blockOf(101, 5), 0)
-    counter.headReceived(101)
-    counter.headReceived(105)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(102, 5), 0)
-    expect(counter.health(60_000)).toBe('silent')
+  it('are only the additional ones of a block that is settled again', () => {
+    const { settle, health } = openMissedLogs()
+    for (const block of [101, 101, 102, 102]) settle(block, 1)
+    expect(health(60_000)).toBe('ok')
+    settle(102, 2)
+    expect(health(60_000)).toBe('silent')
   })
 
-  it('ignores blocks that are settled again after a reorganisation', () => {
-    const { counter, push } = openMissedLogs()
-    for (const block of [101, 102]) {
-      push(block)
-      counter.blockSealed(blockOf(block, 2), 0)
-    }
-    for (const block of [101, 102]) counter.blockSealed(blockOf(block, 5, { hash: word(block) }), 0)
-    expect(counter.health(60_000)).toBe('ok')
+  it('are remembered of a few blocks alone', () => {
+    const { settle, blockCount } = openMissedLogs()
+    for (const block of range(101, 1_000)) settle(block, 1)
+    expect(blockCount()).toBe(3)
   })
 
-  it('ignores blocks from before a new subscription', () => {
-    const { counter } = openMissedLogs()
-    counter.blockSealed(blockOf(101, 3), 0)
-    counter.start()
-    counter.headReceived(101)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(102, 3), 0)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(103, 3), 0)
-    expect(counter.health(60_000)).toBe('silent')
+  it('do not end with a pushed log of an impossible block', () => {
+    const { settle, push, health } = openMissedLogs()
+    push(9_000_000_000)
+    for (const block of [101, 102]) settle(block, 2)
+    expect(health()).toBe('silent')
   })
-
-  it('counts only the additional logs of a block that is settled again', () => {
-    const { counter } = openMissedLogs()
-    counter.blockSealed(blockOf(101, 1), 0)
-    counter.blockSealed(blockOf(101, 1), 0)
-    counter.blockSealed(blockOf(102, 1), 0)
-    counter.blockSealed(blockOf(102, 1), 0)
-    expect(counter.health(60_000)).toBe('ok')
-    counter.blockSealed(blockOf(102, 2), 0)
-    expect(counter.health(60_000)).toBe('silent')
-  })
-})
-
-it('the missed log counter keeps the newest blocks alone', () => {
-  const { counter, push } = openMissedLogs()
-  for (const block of range(101, 1_000)) push(block)
-  counter.blockSealed(blockOf(101, 2), 0)
-  counter.blockSealed(blockOf(102, 2), 0)
-  expect(counter.health(0)).toBe('silent')
-  push(1_001)
-  counter.blockSealed(blockOf(900, 5), 0)
-  counter.blockSealed(blockOf(1_000, 5), 0)
-  expect(counter.health(60_000)).toBe('ok')
 })

@@ -48,10 +48,15 @@ export const openSource = ({
   const received: ChainEvent[] = []
   const warnings: string[] = []
   const probeTimes: number[] = []
+  const reconnectTimes: number[] = []
   const openKeys = new FakeOpenKeys()
   const link = (inputs: LinkInputs): Observable<LinkSignal> => {
     inputs.addresses.subscribe(lists)
     inputs.probes.subscribe(() => probeTimes.push(clock.now()))
+    inputs.reconnects.subscribe(() => {
+      reconnectTimes.push(clock.now())
+      signals.next(downSignal)
+    })
     return signals
   }
   const subscription = source({
@@ -86,12 +91,14 @@ export const openSource = ({
     openKeys,
     /** When the link was triggered to retry its subscription. */
     probeTimes,
+    /** When the link was told to leave its node. */
+    reconnectTimes,
     ofType,
     advance,
     emit,
     head,
     /** The pre-confirmed logs. */
-    pendingLogs: () => ofType('logs').flatMap(({ logs, via }) => logs.map((log) => `${log.key} ${via}`)),
+    pendingLogs: () => ofType('logs').flatMap(({ logs, via }) => logs.map(({ key }) => `${key} ${via}`)),
     sealedBlocks: () => ofType('sealed').flatMap(({ blocks }) => blocks),
     statuses: () => ofType('status').map((status) => `${status.source} ${status.reason}`),
     /** Seals a block with this many logs. By default its logs and its head were pushed. */

@@ -154,6 +154,19 @@ describe('heads', () => {
     expect(statuses()).toEqual(['pendingLogs ok', 'pendingLogs stale_head', 'pendingLogs ok'])
   })
 
+  it('that stand still while the chain moves on make the link leave its node', async () => {
+    const { chain, advance, emit, reconnectTimes, clock } = await openWithLiveLink()
+    await emit({ type: 'heads_live' })
+    const since = clock.now()
+    for (let block = 0; block < 20; block += 1) {
+      chain.head += 1
+      await advance(2_000)
+    }
+    expect(reconnectTimes).toHaveLength(1)
+    expect(reconnectTimes[0]).toBeGreaterThan(since + 30_000)
+    expect(reconnectTimes[0]).toBeLessThan(since + 31_000)
+  })
+
   it('are emitted once each as they rise', async () => {
     const { chain, emit, head, seal, ofType } = await openWithLiveLink()
     await seal(0)

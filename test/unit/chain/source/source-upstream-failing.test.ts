@@ -69,6 +69,21 @@ describe('a failing upstream', () => {
     expect(statuses()).toEqual(['poll ok', 'poll stale_head', 'poll ok'])
   })
 
+  it('that returns headers and no logs is behind, until settling has caught up', async () => {
+    const { chain, advance, statuses, seal } = openPolled()
+    chain.pending = 'numberless'
+    await advance(0)
+    chain.override = ({ params }) => {
+      if (JSON.stringify(params).includes('blockHash')) throw new UpstreamError('busy', 'over rate limit')
+      return undefined
+    }
+    for (let block = 0; block < 70; block += 1) await seal(0, { pushed: false })
+    expect(statuses()).toEqual(['poll ok', 'poll behind'])
+    chain.override = () => undefined
+    await advance(5_000)
+    expect(statuses()).toEqual(['poll ok', 'poll behind', 'poll ok'])
+  })
+
   it('with an impossible head is not believed', async () => {
     const { chain, advance, statuses, seal, sealedBlocks } = openPolled()
     await advance(0)

@@ -1,55 +1,80 @@
-import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
-import { ChainPoller, type PollResult } from '../../../../src/chain/source/poller.ts'
-import { SourceState } from '../../../../src/chain/source/state.ts'
+import { noPendingMemory } from '../../../../src/chain/source/pending-block.ts'
+import { type PollResult, pollHead, pollPending } from '../../../../src/chain/source/polls.ts'
+import { duePoll, type Evidence, initialState, next } from '../../../../src/chain/source/state.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { settlePromises } from '../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, tesla, timestampOf, word } from '../node-json.ts'
 
 const HEAD = 1_000
 const SILENCE_MS = 3_000
 
+/** Polls of a scripted chain, with a state that learns from them alone and a clock that the test moves. */
 const openPoller = ({ hasLink = false } = {}) => {
-  const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(HEAD)
-  const state = new SourceState({ hasLink, silenceMs: SILENCE_MS, now: () => clock.frame })
+  const node = new BlockReader(chain.request)
   const list = { addresses: [apple] as readonly Hex[] }
-  const poller = new ChainPoller({
-    node: new BlockReader(chain.request),
-    state,
-    addresses: () => list.addresses,
-    silenceMs: SILENCE_MS,
-    clock,
-  })
-  const collect = async (results = poller.pollDue()) => {
-    const events: PollResult[] = []
+  let [state, memory, now] = [initialState(hasLink, SILENCE_MS, 0), noPendingMemory, 0]
+  const learn = (...evidence: readonly Evidence[]) => {
+    for (const piece of evidence) state = next(state, piece, now)
+  }
+  const learnHead = (number: number, via: 'link' | 'poll') =>
+    learn({ type: 'head', number, via }, { type: 'progress', head: Math.max(number, state.head ?? 0), settled: null })
+  const take = (result: PollResult) => {
+    if (result.type === 'polling') learn(result)
+    if (result.type === 'latest') learnHead(result.header.number, 'poll')
+    if (result.type === 'pending') learn({ type: 'pending', status: result.memory.status })
+    if (result.type === 'pending' || result.type === 'covered') memory = result.memory ?? memory
+  }
+  const collect = async (due: ReturnType<typeof duePoll> | 'gap') => {
+    const events: Exclude<PollResult, { type: 'polling' }>[] = []
     const failures: unknown[] = []
-    results.subscribe({ next: (result) => events.push(result), error: (failure) => failures.push(failure) })
-    await settlePromises()
-    for (const result of events) if (result.type === 'pending') state.pendingPolled(result.status)
+    const emit = (result: PollResult) => {
+      take(result)
+      if (result.type !== 'polling') events.push(result)
+    }
+    const { signal } = new AbortController()
+    const inputs = { node, state, memory, addresses: list.addresses, now: () => now, emit, signal }
+    const wanted = ({ gap: 'to_close_gap', pending_logs: 'of_changed_block', pending: 'none' } as const)[String(due)]
+    try {
+      if (due === 'head') await pollHead(inputs)
+      else if (wanted) await pollPending(inputs, wanted)
+    } catch (failure) {
+      failures.push(failure)
+    }
     return { events, failures }
   }
   return {
     chain,
-    state,
     list,
-    poller,
+    learn,
+    pushHead: (number = chain.head) => learnHead(number, 'link'),
+    state: () => state,
     /** Polls what is due, and returns the requests and the results. */
     due: async (afterMs = 200) => {
-      clock.frame += afterMs
+      now += afterMs
       const before = chain.requests.length
-      const { events, failures } = await collect()
+      const { events, failures } = await collect(duePoll(state, now))
       const requests = chain.requests.slice(before).map(({ method, params }) => (method === 'eth_getLogs' ? 'logs' : params[0]))
       return { requests, events, failures, types: events.map(({ type }) => type) }
     },
-    pollForced: () => collect(poller.pollPending()),
+    pollForced: () => collect('gap'),
     poll: async () =>
-      (await collect()).events.flatMap((result) => (result.type === 'pending' ? [[result.status, result.block.pending]] : [])),
+      (await collect(duePoll(state, now))).events.flatMap((result) =>
+        result.type === 'pending' ? [[result.memory.status, result.block?.number ?? null]] : [],
+      ),
   }
 }
+const live: Evidence = { type: 'live', subscription: 'pendingLogs' }
+const delivered: Evidence = { type: 'pushed', newest: HEAD + 1 }
+/** Logs of two sealed blocks that were not pushed. */
+const missed: readonly Evidence[] = [
+  { type: 'polled_logs', newest: null, closesGap: true },
+  { type: 'settled', number: HEAD + 1, logs: 2 },
+  { type: 'settled', number: HEAD + 2, logs: 2 },
+]
 
 /** The requests of several polls. */
 const requestsOf = async (
@@ -71,16 +96,23 @@ describe('a poll of the pending block', () => {
     expect(chain.requestedRanges()).toEqual([[HEAD, 'pending']])
     expect(events).toEqual([
       { type: 'latest', header: expect.objectContaining({ number: HEAD }) },
-      { type: 'pending', status: 'preconfirmed', block: { pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) } },
-      { type: 'logs', logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 } },
-      { type: 'complete', addresses: [apple] },
+      {
+        type: 'pending',
+        memory: expect.objectContaining({ status: 'preconfirmed' }),
+        block: expect.objectContaining({ number: HEAD + 1, timestamp: timestampOf(HEAD + 1) }),
+      },
+      { type: 'polled_logs', logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 }, closesGap: false },
+      expect.objectContaining({ type: 'covered', addresses: [apple] }),
     ])
   })
 
   it('reads nothing else while it is unchanged, until the head is due', async () => {
     const { chain, due } = openPoller()
     await due()
-    expect(await due()).toMatchObject({ requests: ['pending'], events: [{ status: 'preconfirmed', block: { pending: HEAD + 1 } }] })
+    expect(await due()).toMatchObject({
+      requests: ['pending'],
+      events: [{ memory: { status: 'preconfirmed' }, block: { number: HEAD + 1 } }],
+    })
     expect((await due(SILENCE_MS)).requests).toEqual(['pending', 'latest'])
     chain.addLog(HEAD + 1)
     expect((await due()).requests).toEqual(['pending', 'latest', 'logs'])
@@ -92,8 +124,9 @@ describe('a poll of the pending block', () => {
     await due()
     list.addresses = [apple, tesla]
     expect((await due()).events).toContainEqual({
-      type: 'logs',
+      type: 'polled_logs',
       logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 },
+      closesGap: false,
     })
     expect((await due()).requests).toEqual(['pending'])
   })
@@ -107,7 +140,7 @@ describe('a poll of the pending block', () => {
     }
     const { failures, types } = await due()
     expect(failures).toHaveLength(1)
-    expect(types).not.toContain('complete')
+    expect(types).not.toContain('covered')
     chain.override = () => undefined
     expect((await due()).requests).toEqual(['pending', 'latest', 'logs'])
   })
@@ -117,7 +150,9 @@ describe('a poll of the pending block', () => {
     const log = chain.addLog(HEAD + 1)
     await due()
     expect(
-      (await pollForced()).events.flatMap((result) => (result.type === 'logs' ? result.logs.logs.map(({ key }) => key) : [])),
+      (await pollForced()).events.flatMap((result) =>
+        result.type === 'polled_logs' ? result.logs.logs.map(({ key }) => key) : [],
+      ),
     ).toEqual([keyOf(log)])
   })
 
@@ -130,17 +165,17 @@ describe('a poll of the pending block', () => {
     ['null', 'null', null],
     ['behind', 'behind', null],
   ] as const)('with a block that is %s has the status %s', async (pending, status, number) => {
-    const { chain, poller, poll } = openPoller()
-    poller.recordPushedHead(HEAD)
+    const { chain, pushHead, poll } = openPoller()
+    pushHead(HEAD)
     chain.pending = pending
     expect(await poll()).toEqual([[status, number]])
   })
 
   it.each(['latest', 'refused', 'null', 'behind'] as const)('with a block that is %s has no block time', async (pending) => {
-    const { chain, poller, due } = openPoller()
-    poller.recordPushedHead(HEAD)
+    const { chain, pushHead, due } = openPoller()
+    pushHead(HEAD)
     chain.pending = pending
-    expect((await due()).events).toContainEqual(expect.objectContaining({ block: { pending: null, timestamp: null } }))
+    expect((await due()).events).toContainEqual(expect.objectContaining({ type: 'pending', block: null }))
   })
 
   it('has the status behind even as the first poll', async () => {
@@ -150,8 +185,8 @@ describe('a poll of the pending block', () => {
   })
 
   it('is not behind because the chain moves on during the poll', async () => {
-    const { chain, poller, poll } = openPoller()
-    poller.recordPushedHead(HEAD)
+    const { chain, pushHead, poll } = openPoller()
+    pushHead(HEAD)
     chain.override = ({ params }) => {
       if (params[0] === 'latest') chain.head = HEAD + 10
       return undefined
@@ -203,32 +238,32 @@ describe('a poll of the pending block', () => {
 
 describe('the poller while logs are pushed', () => {
   it('polls the pending block twice a second until the logs are proven, without reading logs', async () => {
-    const { chain, due, state } = openPoller({ hasLink: true })
-    state.setLink('pushing')
+    const { chain, due, learn } = openPoller({ hasLink: true })
+    learn(live)
     chain.pending = 'null'
     chain.addLog(HEAD + 1)
     const requests = await requestsOf(due, [200, 200, 200, 200, 200])
     expect(requests).toEqual(['pending', 'latest', 'latest', 'latest', 'pending', 'latest', 'latest'])
-    state.markDelivered()
+    learn(delivered)
     expect((await due(60_000)).requests).toEqual(['latest'])
   })
 
   it('reads pre-confirmed logs once the pushed ones are distrusted, even of an unchanged block', async () => {
-    const { chain, due, state } = openPoller({ hasLink: true })
-    state.setLink('pushing')
+    const { chain, due, learn } = openPoller({ hasLink: true })
+    learn(live)
     chain.addLog(HEAD + 1)
     expect((await due()).requests).toEqual(['pending', 'latest'])
-    state.markDoubted('silent')
+    learn(...missed)
     expect((await due()).requests).toEqual(['pending', 'latest', 'logs'])
   })
 
   it('proves the pushed logs by one pre-confirmed block', async () => {
-    const { due, state, poller } = openPoller({ hasLink: true })
-    state.setLink('pushing')
+    const { due, learn, state, pushHead } = openPoller({ hasLink: true })
+    learn(live)
     expect((await due()).requests).toEqual(['pending', 'latest'])
-    poller.recordPushedHead(HEAD)
+    pushHead(HEAD)
     expect((await due(1_000)).requests).toEqual([])
-    expect(state.isProven).toBe(true)
+    expect(state().trust).toBe('proven')
   })
 })
 
@@ -236,8 +271,7 @@ describe('the polled head', () => {
   /** A poller that need not poll the pending block. */
   const openProven = async () => {
     const opened = openPoller({ hasLink: true })
-    opened.state.setLink('pushing')
-    opened.state.markDelivered()
+    opened.learn(live, delivered)
     await opened.due()
     return opened
   }
@@ -248,41 +282,41 @@ describe('the polled head', () => {
   })
 
   it('is read after each silence while heads are pushed', async () => {
-    const { due, poller } = await openProven()
+    const { due, pushHead } = await openProven()
     await due()
-    poller.recordPushedHead(HEAD)
+    pushHead(HEAD)
     expect((await due(SILENCE_MS - 1)).requests).toEqual([])
     expect((await due(1)).requests).toEqual(['latest'])
     expect((await due(1_000)).requests).toEqual([])
   })
 
   it('is read with every poll after it was newer than the pushed one twice', async () => {
-    const { chain, due, poller } = await openProven()
-    poller.recordPushedHead(HEAD)
+    const { chain, due, pushHead } = await openProven()
+    pushHead(HEAD)
     await due()
     for (const _ of [1, 2]) {
       chain.head += 1
       expect((await due(SILENCE_MS)).requests).toEqual(['latest'])
     }
     expect((await due()).requests).toEqual(['latest'])
-    poller.recordPushedHead(chain.head)
+    pushHead()
     expect((await due()).requests).toEqual([])
   })
 
   it('is read at once when there is evidence of a newer one', async () => {
-    const { due, poller } = await openProven()
+    const { due, learn, pushHead } = await openProven()
     await due()
-    poller.recordPushedHead(HEAD)
+    pushHead(HEAD)
     expect((await due()).requests).toEqual([])
-    poller.pollHeadSoon()
+    learn({ type: 'head_wanted' })
     expect((await due()).requests).toEqual(['latest'])
   })
 
   it('is read with every poll once heads are no longer pushed', async () => {
-    const { due, poller } = await openProven()
+    const { due, learn, pushHead } = await openProven()
     await due()
-    poller.recordPushedHead(HEAD)
-    poller.forgetPushedHead()
+    pushHead(HEAD)
+    learn({ type: 'down', isRefused: false }, live, delivered)
     expect((await due()).requests).toEqual(['latest'])
   })
 })
@@ -298,10 +332,10 @@ describe('the poller of a node without pre-confirmations', () => {
   })
 
   it('looks for pre-confirmations every minute while heads are pushed', async () => {
-    const { chain, due, poller } = openPoller()
+    const { chain, due, pushHead } = openPoller()
     chain.pending = 'latest'
     await due()
-    poller.recordPushedHead(HEAD)
+    pushHead(HEAD)
     expect(await requestsOf(due, [200, 200, 2_600])).toEqual(['latest'])
     expect((await due(60_000)).requests).toEqual(['pending', 'latest'])
   })

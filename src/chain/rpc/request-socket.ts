@@ -1,0 +1,103 @@
+import { WebSocket } from 'ws'
+import { z } from 'zod'
+import { classify, UpstreamError } from './error.ts'
+import { answerIdOf } from './raw-result.ts'
+
+const HANDSHAKE_BOUND_MS = 5_000
+/** Requests that wait for their answers. */
+const WAITING_BOUND = 1_000
+
+type Waiting = { readonly resolve: (answer: Buffer) => void; readonly reject: (failure: unknown) => void }
+
+/** JSON-RPC requests over one WebSocket: it opens with the first request, and again with the next one after a loss. */
+export class RequestSocket {
+  readonly #url: string
+  readonly #answerBoundBytes: number
+  readonly #waiting = new Map<number, Waiting>()
+  #socket: WebSocket | null = null
+  #answerCount = 0
+
+  constructor(url: string, answerBoundBytes: number) {
+    this.#url = url
+    this.#answerBoundBytes = answerBoundBytes
+  }
+
+  /** The answer to a request, in the bytes that the node sent. */
+  exchange(request: { readonly id: number }, signal: AbortSignal): Promise<Buffer> {
+    signal.throwIfAborted()
+    if (this.#waiting.size >= WAITING_BOUND) throw new UpstreamError('busy', `${WAITING_BOUND} requests wait for their answers`)
+    const { id } = request
+    this.#socket ??= this.#open()
+    const socket = this.#socket
+    const answersBefore = this.#answerCount
+    const abort = () => {
+      this.#waiting.get(id)?.reject(signal.reason)
+      // A half-open connection looks like a slow node. One that answered nothing meanwhile is given up.
+      if (this.#answerCount === answersBefore && isTimeout(signal.reason)) this.#lose(socket, 'no answer')
+    }
+    const answer = new Promise<Buffer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
+    signal.addEventListener('abort', abort)
+    const send = () => this.#waiting.has(id) && socket.send(JSON.stringify(request))
+    if (socket.readyState === WebSocket.OPEN) send()
+    else socket.once('open', send)
+    return answer.finally(() => {
+      this.#waiting.delete(id)
+      signal.removeEventListener('abort', abort)
+    })
+  }
+
+  #open(): WebSocket {
+    const socket = new WebSocket(this.#url, {
+      handshakeTimeout: HANDSHAKE_BOUND_MS,
+      maxPayload: this.#answerBoundBytes,
+      perMessageDeflate: false,
+      followRedirects: false,
+    })
+    // An idle socket keeps no process alive.
+    socket.on('upgrade', (response) => response.socket.unref())
+    socket.on('message', (data) => this.#receive(Buffer.isBuffer(data) ? data : Buffer.from(String(data))))
+    socket.on('unexpected-response', (_, { statusCode, headers }) => {
+      const retryAfter = headers['retry-after']
+      const response = new Response(null, { status: statusCode ?? 500, headers: retryAfter ? { 'retry-after': retryAfter } : {} })
+      this.#lose(socket, classify(response, null))
+    })
+    socket.on('error', (failure) => this.#lose(socket, failure.message))
+    socket.on('close', (code) => this.#lose(socket, `closed with ${code}`))
+    return socket
+  }
+
+  #receive(answer: Buffer): void {
+    this.#answerCount += 1
+    const id = answerIdOf(answer) ?? parsedIdOf(answer)
+    // An error about the whole message has no id. It concerns the only request, if there is one.
+    const [onlyId, ...others] = this.#waiting.keys()
+    const waitingId = id ?? (others.length === 0 ? onlyId : undefined)
+    if (waitingId !== undefined) this.#waiting.get(waitingId)?.resolve(answer)
+  }
+
+  /** All requests on this socket fail. */
+  #lose(socket: WebSocket, reason: string | UpstreamError): void {
+    if (this.#socket !== socket) return
+    this.#socket = null
+    const failure = typeof reason === 'string' ? new UpstreamError('unreachable', reason) : reason
+    for (const { reject } of this.#waiting.values()) reject(failure)
+    // A socket that is terminated while it opens still emits an error, which would crash the process if unhandled.
+    socket
+      .removeAllListeners()
+      .on('error', () => {})
+      .terminate()
+  }
+}
+
+const AnswerId = z.object({ id: z.int() })
+
+/** The id of an answer in another form, such as an error; null if it has none. */
+function parsedIdOf(answer: Buffer): number | null {
+  try {
+    return AnswerId.safeParse(JSON.parse(answer.toString('utf8'))).data?.id ?? null
+  } catch {
+    return null
+  }
+}
+
+const isTimeout = (reason: unknown): boolean => reason instanceof DOMException && reason.name === 'TimeoutError'

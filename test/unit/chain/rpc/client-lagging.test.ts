@@ -1,0 +1,64 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { openEndpoint, openRpcClient, rawResponder, resultResponder } from './fake-endpoint.ts'
+
+const hex = (number: number) => `0x${number.toString(16)}`
+
+/** Two endpoints with these heads, and a client that the test makes compare them. */
+const openTwo = async (heads: readonly [first: number, second: number]) => {
+  const nodes = [await openEndpoint(resultResponder(hex(heads[0]))), await openEndpoint(resultResponder(hex(heads[1])))] as const
+  const client = openRpcClient(nodes.map(({ url }) => url))
+  const { clock, warnings, blockNumber } = client
+  const compare = async () => {
+    const asked = nodes.map(({ requests }) => requests.length)
+    clock.now += 10_000
+    await blockNumber()
+    // Each endpoint is asked for its head beside the request.
+    while (nodes.some(({ requests }, index) => requests.length <= (asked[index] ?? 0))) await yieldToEventLoop()
+  }
+  const compareUntilWarned = async (count: number) => {
+    await compare()
+    while (warnings.length < count) await yieldToEventLoop()
+  }
+  return { ...client, nodes, compare, compareUntilWarned }
+}
+
+describe('of two endpoints', () => {
+  it('the one that lags by more than five blocks is asked last, until it has caught up', async () => {
+    const { nodes, warnings, blockNumber, compareUntilWarned } = await openTwo([100, 106])
+    expect(await blockNumber()).toBe(hex(100))
+    await compareUntilWarned(1)
+    expect(await blockNumber()).toBe(hex(106))
+    nodes[0].respond = resultResponder(hex(120))
+    nodes[1].respond = resultResponder(hex(121))
+    expect(await blockNumber()).toBe(hex(121))
+    await compareUntilWarned(2)
+    expect(await blockNumber()).toBe(hex(120))
+    const endpoint = new URL(nodes[0].url).host
+    expect(warnings).toEqual([
+      { kind: 'upstream lags', detail: { endpoint, head: 100, newest: 106 } },
+      { kind: 'upstream caught up', detail: { endpoint, head: 120, newest: 121 } },
+    ])
+  })
+
+  it('one that lags answers while the other fails', async () => {
+    const { nodes, blockNumber, compareUntilWarned } = await openTwo([100, 200])
+    await compareUntilWarned(1)
+    nodes[1].respond = rawResponder(503)
+    expect(await blockNumber()).toBe(hex(100))
+  })
+
+  it('neither is behind by a few blocks', async () => {
+    const { warnings, blockNumber, compare } = await openTwo([100, 105])
+    for (const _ of [1, 2, 3]) await compare()
+    expect(await blockNumber()).toBe(hex(100))
+    expect(warnings).toEqual([])
+  })
+
+  it('the second is not asked for its head within ten seconds', async () => {
+    const { nodes, clock, blockNumber } = await openTwo([100, 200])
+    clock.now += 9_999
+    for (const _ of [1, 2, 3]) await blockNumber()
+    expect(nodes[1].requests).toEqual([])
+  })
+})
