@@ -59,7 +59,8 @@ export function multiplierAt(history: MultiplierHistory, position: TimedPosition
   let state = initialState(history)
   for (const change of history.changes) {
     if (!isBefore(change, position)) break
-    state = applyChange(applyDueSchedule(state, change.timestamp), change)
+    // A change without a time, as from the list, is no later than the position after it.
+    state = applyChange(applyDueSchedule(state, change.timestamp ?? position.timestamp), change)
   }
   return applyDueSchedule(state, position.timestamp)
 }

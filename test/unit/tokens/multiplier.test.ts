@@ -165,6 +165,12 @@ describe('a schedule', () => {
     expect(valueAt(markApplied(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
   })
 
+  it('takes no effect before its time where a list with its value comes first', () => {
+    const exact = logChange(5, 1, { phase: 'scheduled', from: '1', to: '2.000000000000000001', effectiveAt: 75 })
+    const history = markScheduleApplied(multiplierFrom('1', exact, reportedChange(5, 'list', '2')), exact)
+    expect([valueAt(history, 7), valueAt(history, 8)]).toEqual(['2', '2.000000000000000001'])
+  })
+
   it('is replaced by another schedule and by an immediate change', () => {
     const other = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })))
     expect([valueAt(other, 8), valueAt(other, 10)]).toEqual(['1', '4'])
