@@ -111,7 +111,7 @@ export class Reducer {
         return this.#raiseHead(event)
       case 'cursor':
         ledger.setSettled(event.cursor.number)
-        return this.#noteRestartPoint(event.cursor)
+        return this.#noteRestartPoint(event)
       case 'sealed':
         return this.#applySealed(event)
       case 'finality':
@@ -121,7 +121,7 @@ export class Reducer {
       case 'hole':
         tokenState.markHole(event.blocks.to)
         this.#broadcast({ type: 'hole', blocks: { first: event.blocks.from, last: event.blocks.to }, reason: event.reason })
-        return this.#noteRestartPoint(event.cursor)
+        return this.#noteRestartPoint(event)
       case 'reorg':
         // Until the block is settled again, its published facts stand.
         return
@@ -130,7 +130,8 @@ export class Reducer {
     }
   }
 
-  #applySealed({ blocks, newest, cursor }: Extract<IngestEvent, { type: 'sealed' }>): void {
+  #applySealed(event: Extract<IngestEvent, { type: 'sealed' }>): void {
+    const { blocks, newest, cursor } = event
     const { ledger, tokenState } = this.#context
     const isPreconfirming = this.#status?.source === 'pendingLogs' || this.#status?.source === 'poll'
     ledger.setSettled(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
@@ -140,7 +141,7 @@ export class Reducer {
     }
     this.#preconfirmed.forgetSettled(newest)
     tokenState.advancePosition({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
-    this.#noteRestartPoint(cursor)
+    this.#noteRestartPoint(event)
   }
 
   #raiseHead({ sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>): void {
@@ -172,10 +173,10 @@ export class Reducer {
     this.#broadcast({ type: 'finality', stage, block: blockFieldOf(block) })
   }
 
-  #noteRestartPoint({ number, hash }: Cursor): void {
-    this.#context.advanceSettled(number)
+  #noteRestartPoint({ cursor, restart = cursor }: { readonly cursor: Cursor; readonly restart?: Cursor }): void {
+    this.#context.advanceSettled(cursor.number)
     const seq = this.#context.ledger.restartSeq(this.#context.tapeEnd)
-    this.#context.outbox.setNote(restartPointNote, { block: number, hash, seq })
+    this.#context.outbox.setNote(restartPointNote, { block: restart.number, hash: restart.hash, seq })
   }
 
   #applyStatus({ source, reason }: Pick<SourceStatusNote, 'source' | 'reason'>): void {

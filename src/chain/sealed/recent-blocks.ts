@@ -44,6 +44,13 @@ export class RecentBlocks {
     this.#blocks.set(number, block)
   }
 
+  /** The first block from this number on whose logs were not read again; null if there is none. */
+  firstUnchecked(from: number): number | null {
+    for (const [number, { logCount, isRechecked }] of this.#blocks)
+      if (number >= from && logCount !== null && !isRechecked) return number
+    return null
+  }
+
   markRechecked(number: number): void {
     const block = this.#blocks.get(number)
     if (block) this.#blocks.set(number, { ...block, isRechecked: true })

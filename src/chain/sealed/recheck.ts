@@ -11,7 +11,7 @@ export const RECHECK_INTERVAL_MS = 1_000
 const INDEXING_DELAY_MS = 3_000
 /** The newest blocks that are always read again, and the furthest that a recheck reaches back. */
 const MIN_BLOCKS = 4
-const MAX_BLOCKS = 128
+export const RECHECKED_BLOCKS_BOUND = 128
 
 type RecheckRequest = { readonly number: number; readonly now: number; readonly addresses: readonly Hex[] }
 
@@ -24,7 +24,7 @@ export function recheckBlocks(
   recentBlocks: RecentBlocks,
   { number, now, addresses }: RecheckRequest,
 ): Observable<readonly number[]> {
-  const below = Array.from({ length: MAX_BLOCKS }, (_, back) => number - 1 - back)
+  const below = Array.from({ length: RECHECKED_BLOCKS_BOUND }, (_, back) => number - 1 - back)
   const candidates = below
     .filter((block, back) => {
       const recent = recentBlocks.get(block)

@@ -35,7 +35,7 @@ import { findForkPoint, firstAvailable, firstWithinAge } from './block-search.ts
 import { HeadTracker } from './heads.ts'
 import { Outage } from './outage.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RecentBlocks } from './recent-blocks.ts'
-import { RECHECK_EVERY_BLOCKS, RECHECK_INTERVAL_MS, recheckBlocks } from './recheck.ts'
+import { RECHECK_EVERY_BLOCKS, RECHECK_INTERVAL_MS, RECHECKED_BLOCKS_BOUND, recheckBlocks } from './recheck.ts'
 
 /** The newest blocks are settled one by one, by hash. Older ones are read in ranges beside them. */
 const NEWEST_BLOCKS = 64
@@ -165,7 +165,15 @@ export class SealedBlocks {
       this.#backfill.run(() => this.#settled ?? { number: 0, hash: null }),
       this.#rechecks.pipe(exhaustMap((number) => this.#recheck(number))),
       this.#wakeUps.pipe(exhaustMap(() => this.#settleToTarget())),
-    )
+    ).pipe(map((event) => ('cursor' in event ? { ...event, ...this.#restartPoint(event.cursor.number) } : event)))
+  }
+
+  /** A node may index a block late. A restart settles the blocks again that no recheck has read late enough. */
+  #restartPoint(settled: number): { readonly restart?: Cursor } {
+    const unchecked = this.#recentBlocks.firstUnchecked(settled - RECHECKED_BLOCKS_BOUND)
+    if (unchecked === null || unchecked > settled) return {}
+    const number = unchecked - 1
+    return { restart: { number, hash: this.#recentBlocks.get(number)?.hash ?? null } }
   }
 
   #remember({ number, hash }: Cursor): void {

@@ -25,6 +25,27 @@ describe('a recheck of settled blocks', () => {
     ])
   })
 
+  it('is made up for after a restart', () => {
+    const { chain, settledEvents, seal, restart } = openSealedBlocks({ recordsSettled: true })
+    seal(1)
+    const log = chain.addLog(HEAD + 2)
+    chain.hideLogs(HEAD + 2, 1)
+    seal(1)
+    expect(settledEvents.logKeys()).toEqual([])
+    restart(null)
+    seal(1)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('does not hold back the restart point for long', () => {
+    const { settledEvents, seal } = openSealedBlocks()
+    const restartPoint = () => settledEvents.ofType('sealed').at(-1)?.restart?.number
+    seal(10)
+    expect(restartPoint()).toBe(HEAD)
+    seal(30)
+    expect(restartPoint()).toBeGreaterThan(HEAD + 10)
+  })
+
   it('reads blocks once a second, until three seconds after they were settled', () => {
     const { chain, seal } = openSealedBlocks()
     seal(26)

@@ -75,8 +75,10 @@ export class SettledEvents {
     return nonEmpty.map(({ number, hash }) => ({ number, hash })).sort((a, b) => a.number - b.number)
   }
 
+  /** Where a restart continues. */
   cursor(): Cursor | null {
-    return this.all.findLast((event) => 'cursor' in event)?.cursor ?? null
+    const last = this.all.findLast((event) => 'cursor' in event)
+    return last?.restart ?? last?.cursor ?? null
   }
 
   cursors(): readonly number[] {

@@ -32,6 +32,7 @@ describe('settling', () => {
         ],
         newest: HEAD + 1,
         cursor: { number: HEAD + 1, hash },
+        restart: { number: HEAD, hash: chain.hashOf(HEAD) },
       },
     ])
   })
