@@ -119,9 +119,7 @@ export class Reducer {
       case 'status':
         return this.#applyStatus(event)
       case 'hole':
-        tokenState.markHole(event.blocks.to)
-        this.#broadcast({ type: 'hole', blocks: { first: event.blocks.from, last: event.blocks.to }, reason: event.reason })
-        return this.#noteRestartPoint(event)
+        return this.#applyHole(event)
       case 'reorg':
         // Until the block is settled again, its published facts stand.
         return
@@ -141,6 +139,15 @@ export class Reducer {
     }
     this.#preconfirmed.forgetSettled(newest)
     tokenState.advancePosition({ block: newest, logIndex: Number.MAX_SAFE_INTEGER })
+    this.#noteRestartPoint(event)
+  }
+
+  #applyHole(event: Extract<IngestEvent, { type: 'hole' }>): void {
+    const { from: first, to: last } = event.blocks
+    const changedAddresses = this.#context.tokenState.markHole(last)
+    this.#broadcast({ type: 'hole', blocks: { first, last }, reason: event.reason })
+    // Newer blocks may have been settled before, and their logs taken as the whole history.
+    for (const address of changedAddresses) this.#context.correctMultipliers(address, (number) => number <= last)
     this.#noteRestartPoint(event)
   }
 

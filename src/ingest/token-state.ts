@@ -126,10 +126,12 @@ export class TokenState {
     if (timestamp !== null) for (const address of this.#scheduled) this.#applyDue(address, timestamp)
   }
 
-  /** Blocks up to this one could not be read, so changes in them are missing. */
-  markHole(block: number): void {
-    for (const token of this.#tokens.values())
-      this.#setToken({ ...token, multiplierHistory: addHole(token.multiplierHistory, block) })
+  /** Blocks up to this one could not be read, so changes in them are missing. Returns the tokens whose history that changes. */
+  markHole(block: number): readonly Hex[] {
+    const changed = [...this.#tokens.values()].filter((token) =>
+      this.#setToken({ ...token, multiplierHistory: addHole(token.multiplierHistory, block) }),
+    )
+    return changed.map(({ address }) => address)
   }
 
   /** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */

@@ -114,14 +114,16 @@ function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange
   return { ...position, source: 'call', phase: 'effective', from: null, to: change.from, effectiveAt: null, isApplied: false }
 }
 
-/** Marks blocks up to this one as unread; later logs no longer refine the initial value. */
+/** Marks blocks up to this one as unread. Later logs no longer refine the initial value, also those that were read before. */
 export function addHole(history: MultiplierHistory, block: number): MultiplierHistory {
   const { value } = initialState(history)
-  return {
+  const withHole = {
     ...history,
     initial: isSameDouble(history.initial, value) ? value : history.initial,
     lastUnreadBlock: Math.max(block, history.lastUnreadBlock ?? 0),
   }
+  const next = withHole.changes.find((change) => change.source === 'log' && change.block > block)
+  return next ? addLogChange(withHole, next) : withHole
 }
 
 /** Whether a log confirms an earlier value of the list: it changes the multiplier from that value to another. */

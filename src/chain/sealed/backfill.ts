@@ -126,9 +126,10 @@ export class Backfill {
           blocks.map(({ number }) => number),
           { from: first, to },
         )
+        // The holes first: what changed in them is unknown to the facts of the blocks between.
         return from<SettlementEvent[]>([
-          { type: 'sealed', blocks, newest: newest().number, cursor },
           ...missingRanges.map((missing): SettlementEvent => ({ type: 'hole', blocks: missing, reason, cursor })),
+          { type: 'sealed', blocks, newest: newest().number, cursor },
         ])
       }),
     )

@@ -195,6 +195,15 @@ describe('a change of the multiplier', () => {
     ])
   })
 
+  it('inside a hole that is reported after newer blocks does not reach back either', async () => {
+    const { publish } = await openListed()
+    await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
+    const change = uiMultiplierUpdated(positionAt(22, 1), '2', '4', timestampOf(22))
+    expect(await publish(sealedEventOfLogs(22, [change]))).toContain('amend 10/0 multiplier,shares: 2 sealed')
+    const hole = { type: 'hole' as const, blocks: { from: 11, to: 20 }, reason: 'pruned', cursor: { number: 22, hash: null } }
+    expect(await publish(hole)).toEqual(['hole', 'amend 10/0 multiplier,shares: 1 sealed'])
+  })
+
   it('by the old event does not correct the multiplier before it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))

@@ -111,6 +111,7 @@ describe('a multiplier', () => {
     const first = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
     expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
     expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
+    expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)).toEqual(first)
   })
 
   it('is unknown again if only the list had it and drops it', () => {

@@ -194,8 +194,8 @@ describe('a hole', () => {
     advance(0)
     const cursor = { number: 200, hash: null }
     expect(settledEvents.all.slice(1, 3)).toEqual([
-      { type: 'sealed', blocks: [], newest: 10_000, cursor },
       { type: 'hole', blocks: { from: 101, to: 200 }, reason: 'backfill_bound', cursor },
+      { type: 'sealed', blocks: [], newest: 10_000, cursor },
     ])
     expect(settledEvents.logKeys()).toEqual([])
   })
