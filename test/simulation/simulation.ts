@@ -46,6 +46,7 @@ export class Simulation {
   readonly list: SimulatedList
   readonly rpc: SimulatedRpc
   readonly violations: Violation[] = []
+  readonly statuses: string[] = []
   readonly checker: LawChecker
   readonly resourceBounds: ResourceBounds
   readonly #options: SimulationOptions
@@ -125,7 +126,8 @@ export class Simulation {
 
   #onWritten(entries: readonly Entry[]): void {
     this.writtenCount += entries.length
-    for (const { text } of entries) {
+    for (const { text, update } of entries) {
+      if (update.type === 'status') this.statuses.push(`${update.source} ${update.reason}`)
       this.#traceHash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
       this.#options.onWritten?.(this.clocks.environment.elapsedMs, text)
     }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import type { UnreachedParts } from './branch-coverage.ts'
 import type { Violation } from './laws/law.ts'
 import type { SimulationFailure } from './shrink-failure.ts'
 
@@ -19,25 +20,34 @@ export type WorkerResult = {
   readonly traces: readonly string[]
   /** The first seed that found the planted bug, and the law it broke. */
   readonly found: (Violation & { readonly seed: number }) | null
+  /** The source and reason of each status that the seed's run published. */
+  readonly statuses: readonly string[]
 }
 
 type PoolOptions = {
   readonly tasks: readonly WorkerTask[]
   readonly workers: number
   readonly onResult: (done: WorkerResult) => void
+  /** Receives what never ran in a worker. Measuring that takes time, so it is done only where somebody wants it. */
+  readonly onUnreached?: (parts: UnreachedParts) => void
 }
 
 /** Spreads tasks over threads: an idle worker takes the next one. Workers run the TypeScript source directly. */
-export async function runTasks({ tasks, workers, onResult }: PoolOptions): Promise<void> {
+export async function runTasks({ tasks, workers, onResult, onUnreached }: PoolOptions): Promise<void> {
   const left = [...tasks]
   const work = async () => {
-    const worker = new Worker(new URL('./simulation-worker.ts', import.meta.url))
+    const workerData = { measuresReach: onUnreached !== undefined }
+    const worker = new Worker(new URL('./simulation-worker.ts', import.meta.url), { workerData })
     try {
       for (let task = left.shift(); task; task = left.shift()) {
         worker.postMessage(task)
         const [answer] = await once(worker, 'message')
         onResult(answer as WorkerResult)
       }
+      if (!onUnreached) return
+      worker.postMessage('end')
+      const [parts] = await once(worker, 'message')
+      onUnreached(parts as UnreachedParts)
     } finally {
       await worker.terminate()
     }
