@@ -19,6 +19,8 @@ const nodeTraits = [
 export type NodeTrait = (typeof nodeTraits)[number]
 /** How often, in %, a node has each of them. */
 const TRAIT_PERCENT = 15
+/** How often, in %, a node answers calls. */
+const CALLS_PERCENT = 25
 
 /** What a seed decides before any fault. */
 export type Settings = {
@@ -50,6 +52,8 @@ export type Settings = {
   readonly issuerPercent: number
   /** How far the list lags behind the sealed chain. Below zero it knows the pending block. */
   readonly listLagMs: number
+  /** Whether the node answers calls of contracts. Otherwise it does not know the method. */
+  readonly answersCalls?: boolean
   /** Faults begin within this time. */
   readonly spanMs: number
   /** Whether all faults end before the run does, so that the relay has to recover. */
@@ -82,5 +86,7 @@ export function settingsOf(seed: number): Settings {
     liveness: random.chance(80),
     issuerPercent: random.pick([0, 5, 15, 40]),
     listLagMs: random.pick([-1, 0, 2_000, 10_000, 40_000]),
+    // Drawn by itself, because it came later: the seeds without it stay the same.
+    ...(new SeededRandom(seed, 'calls').chance(CALLS_PERCENT) ? { answersCalls: true } : {}),
   }
 }
