@@ -45,7 +45,15 @@ const hidingFaults: readonly FaultKind[] = [
   'rewind',
   'slowTape',
 ]
-const failingFaults: readonly FaultKind[] = ['unreachable', 'flaky', 'rateLimited', 'htmlAnswers', 'slowAnswers', 'hangingAnswers']
+const failingFaults: readonly FaultKind[] = [
+  'unreachable',
+  'flaky',
+  'rateLimited',
+  'htmlAnswers',
+  'wrongAnswers',
+  'slowAnswers',
+  'hangingAnswers',
+]
 
 /** Faults under which the relay learns too little, or too late. */
 const slowingFaults: readonly FaultKind[] = [
