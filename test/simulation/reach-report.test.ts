@@ -10,7 +10,7 @@ it('a report of what a seed reaches lists faults, pairs of them, changes of the 
     tasks: [{ seed: 1 }],
     workers: 1,
     onResult: ({ statuses }) => reach.addStatuses(statuses),
-    onUnreached: (parts) => reach.addUnreached(parts),
+    onReach: (reached) => reach.addWorker(reached),
   })
   const text = reach.lines().join('\n')
   for (const { kind } of inputFor(1).faults) expect(text).toMatch(new RegExp(`^${kind} +1 +\\d+$`, 'm'))

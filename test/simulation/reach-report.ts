@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Interval, type UnreachedParts, unreachedInBoth } from './branch-coverage.ts'
 import { type Fault, type FaultKind, faultTable } from './fault-table.ts'
 import type { SimulationInput } from './simulation-run.ts'
+import type { WorkerReach } from './worker-pool.ts'
 
 /** How long a fault counts as active that happens at one moment. */
 const MOMENT_MS = 1_000
@@ -18,6 +19,7 @@ export class ReachReport {
   readonly #seeds = new Map<FaultKind, number>()
   readonly #pairs = new Set<string>()
   readonly #changes = new Map<string, number>()
+  readonly #steps = new Map<string, number>()
   #unreached: UnreachedParts = new Map()
 
   /** Faults of the socket do nothing to a relay without one. */
@@ -34,12 +36,13 @@ export class ReachReport {
     for (const [index, status] of statuses.entries()) addTo(this.#changes, `${statuses[index - 1] ?? 'start'} → ${status}`, 1)
   }
 
-  addUnreached(parts: UnreachedParts): void {
-    this.#unreached = unreachedInBoth(this.#unreached, parts)
+  addWorker({ steps, unreached }: WorkerReach): void {
+    for (const [step, count] of steps) addTo(this.#steps, step, count)
+    this.#unreached = unreachedInBoth(this.#unreached, unreached)
   }
 
   lines(): readonly string[] {
-    return [...this.#faultLines(), ...this.#pairLines(), ...this.#changeLines(), ...this.#branchLines()]
+    return [...this.#faultLines(), ...this.#pairLines(), ...this.#changeLines(), ...this.#stepLines(), ...this.#branchLines()]
   }
 
   #faultLines(): readonly string[] {
@@ -63,6 +66,19 @@ export class ReachReport {
   #changeLines(): readonly string[] {
     const rows = [...this.#changes].sort(([a], [b]) => a.localeCompare(b)).map(([change, count]) => `  ${change}: ${count}`)
     return ['', `changes of the source: ${rows.length}`, ...bounded(rows)]
+  }
+
+  /** For each state that was reached, the evidence that never came in it. */
+  #stepLines(): readonly string[] {
+    const steps = [...this.#steps.keys()].map((step) => step.split(' '))
+    const evidence = [...new Set(steps.map((step) => step.at(-1) ?? ''))].sort()
+    const states = [...new Set(steps.map((step) => step.slice(0, -1).join(' ')))].sort()
+    const rows = states.map((state) => {
+      const missing = evidence.filter((name) => !this.#steps.has(`${state} ${name}`))
+      return shorten(`  ${state}: ${missing.length > 0 ? `never ${missing.join(' ')}` : 'all'}`)
+    })
+    const pairs = `${this.#steps.size} of ${states.length * evidence.length}`
+    return ['', `states of the source (link, trust, pending) with evidence: ${pairs}`, ...bounded(rows)]
   }
 
   #branchLines(): readonly string[] {

@@ -7,9 +7,9 @@ import { runTasks } from './worker-pool.ts'
 
 /**
  * `npm run simulate -- --seeds 20000` runs that many seeds, from `--from` on. `--reach` prints what they reached: how often each
- * fault was active, which pairs of faults never were at once, how the source changed, and which branches of src/chain and
- * src/ingest never ran. `--seed 25`, or `--world` with a line that an earlier run printed, runs one simulation and prints what the
- * relay writes and warns. The variables SEEDS, FROM, SEED and WORLD do the same.
+ * fault was active, which pairs of faults never were at once, how the source changed, which evidence never came in a state of the
+ * source, and which branches of src/chain and src/ingest never ran. `--seed 25`, or `--world` with a line that an earlier run
+ * printed, runs one simulation and prints what the relay writes and warns. The variables SEEDS, FROM, SEED and WORLD do the same.
  */
 
 const { env } = process
@@ -57,7 +57,7 @@ async function runMany(from: number, count: number, reach: ReachReport | null): 
       failed += 1
       print(describeFailure(failure))
     },
-    ...(reach ? { onUnreached: (parts) => reach.addUnreached(parts) } : {}),
+    ...(reach ? { onReach: (reached) => reach.addWorker(reached) } : {}),
   })
   print(`${count} seeds, ${failed} broke a law, ${Math.round((performance.now() - startedAt) / 1_000)} s`)
   for (const line of reach?.lines() ?? []) print(line)

@@ -1,13 +1,18 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { startCoverage } from './branch-coverage.ts'
-import type { WorkerTask } from './worker-pool.ts'
+import { countSourceSteps } from './source-steps.ts'
+import type { WorkerReach, WorkerTask } from './worker-pool.ts'
 
 /** Runs simulations one after the other, on request of another thread. */
 
-const endCoverage = workerData.measuresReach ? await startCoverage() : null
+const measuring = workerData.measuresReach ? { steps: countSourceSteps(), endCoverage: await startCoverage() } : null
 // Loaded only now, so that it is measured.
 const { runTask } = await import('./worker-tasks.ts')
 
 parentPort?.on('message', async (task: WorkerTask | 'end') => {
-  parentPort?.postMessage(task === 'end' ? await endCoverage?.() : await runTask(task))
+  parentPort?.postMessage(task === 'end' ? await endMeasuring() : await runTask(task))
 })
+
+async function endMeasuring(): Promise<WorkerReach | null> {
+  return measuring && { steps: measuring.steps, unreached: await measuring.endCoverage() }
+}

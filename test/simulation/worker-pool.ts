@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { UnreachedParts } from './branch-coverage.ts'
 import type { Violation } from './laws/law.ts'
 import type { SimulationFailure } from './shrink-failure.ts'
+import type { SourceSteps } from './source-steps.ts'
 
 /** A task of a worker: run one seed (perhaps twice), or search a planted bug in the first seeds. */
 export type WorkerTask = {
@@ -24,19 +25,22 @@ export type WorkerResult = {
   readonly statuses: readonly string[]
 }
 
+/** What all tasks of a worker reached, and what never ran in it. */
+export type WorkerReach = { readonly steps: SourceSteps; readonly unreached: UnreachedParts }
+
 type PoolOptions = {
   readonly tasks: readonly WorkerTask[]
   readonly workers: number
   readonly onResult: (done: WorkerResult) => void
-  /** Receives what never ran in a worker. Measuring that takes time, so it is done only where somebody wants it. */
-  readonly onUnreached?: (parts: UnreachedParts) => void
+  /** Receives what each worker reached. Measuring that takes time, so it is done only where somebody wants it. */
+  readonly onReach?: (reach: WorkerReach) => void
 }
 
 /** Spreads tasks over threads: an idle worker takes the next one. Workers run the TypeScript source directly. */
-export async function runTasks({ tasks, workers, onResult, onUnreached }: PoolOptions): Promise<void> {
+export async function runTasks({ tasks, workers, onResult, onReach }: PoolOptions): Promise<void> {
   const left = [...tasks]
   const work = async () => {
-    const workerData = { measuresReach: onUnreached !== undefined }
+    const workerData = { measuresReach: onReach !== undefined }
     const worker = new Worker(new URL('./simulation-worker.ts', import.meta.url), { workerData })
     try {
       for (let task = left.shift(); task; task = left.shift()) {
@@ -44,10 +48,10 @@ export async function runTasks({ tasks, workers, onResult, onUnreached }: PoolOp
         const [answer] = await once(worker, 'message')
         onResult(answer as WorkerResult)
       }
-      if (!onUnreached) return
+      if (!onReach) return
       worker.postMessage('end')
-      const [parts] = await once(worker, 'message')
-      onUnreached(parts as UnreachedParts)
+      const [reach] = await once(worker, 'message')
+      onReach(reach as WorkerReach)
     } finally {
       await worker.terminate()
     }
