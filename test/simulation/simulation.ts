@@ -80,7 +80,8 @@ export class Simulation {
     this.resourceBounds = new ResourceBounds(context, { rpc: this.rpc, relay: this.clocks.relay })
     const random = new SeededRandom(settings.seed, 'tape')
     const survivesRestart = faults.some(({ target }) => target === 'relay')
-    this.#restartableTape = new RestartableTape({ survivesRestart, now: () => clock.now(), random: () => random.next() })
+    const bound = settings.tapeBound
+    this.#restartableTape = new RestartableTape({ survivesRestart, bound, now: () => clock.now(), random: () => random.next() })
     this.activeFaults.onsets('relayKilled').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
     this.activeFaults.onsets('relayStopped').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
     const everySecond = () => {
