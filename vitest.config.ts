@@ -6,6 +6,7 @@ export const slowFiles = [
   'test/integration/stream/{connection-start,heartbeat,resume,slow-listeners}.test.ts',
   'test/e2e/{history-paging,real-node,relay-downtime,restart,resume,source-failover,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
+  'test/simulation/reach-report.test.ts',
   'test/unit/devnet/devnet-restart.test.ts',
 ]
 

@@ -42,6 +42,7 @@ export const faultTable = {
   pendingHashed: ['rpc', 1_000, 60_000, 'nothing', 0, 0],
   pendingLatest: ['rpc', 1_000, 60_000, 'nothing', 0, 0],
   pendingBehind: ['rpc', 1_000, 60_000, 'ms', 400, 30_000],
+  wrongAnswers: ['rpc', 1_000, 20_000, '% of answers with another shape', 10, 100],
   noFinality: ['rpc', 5_000, 90_000, '0 refused, 1 null', 0, 1],
   // The chain itself.
   chainStops: ['chain', 1_000, 60_000, 'nothing', 0, 0],
@@ -87,7 +88,16 @@ export type Fault = {
   readonly amount: number
 }
 
-const kinds = Object.keys(faultTable) as [FaultKind, ...FaultKind[]]
+/** Kinds that came later. They are drawn by themselves, so that the seeds without them stay the same. */
+const laterKinds: readonly FaultKind[] = ['wrongAnswers']
+/** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
+const LATER_KIND_PERCENT = 10
+const EARLY_FAULT_PERCENT = 25
+const earlyTargets: readonly string[] = ['socket', 'rpc', 'list']
+
+const allKinds = Object.keys(faultTable) as readonly FaultKind[]
+const kinds = allKinds.filter((kind) => !laterKinds.includes(kind)) as [FaultKind, ...FaultKind[]]
+const earlyKinds = kinds.filter((kind) => earlyTargets.includes(faultTable[kind][0])) as [FaultKind, ...FaultKind[]]
 /** Faults begin after this. A long fault may outlast the run. */
 const FAULTS_BEGIN_MS = 2_000
 const MAX_FAULTS = 10
@@ -95,11 +105,11 @@ const MAX_KINDS = 6
 const RESTART_PERCENT = 15
 
 /** One fault of a kind. fast-check draws it, so that it shrinks towards early, short and small. */
-const faultArbitrary = (kind: FaultKind, spanMs: number): fc.Arbitrary<Fault> => {
+const faultArbitrary = (kind: FaultKind, [min, max]: readonly [number, number]): fc.Arbitrary<Fault> => {
   const [target, shortest, longest, , least, most] = faultTable[kind]
   return fc
     .record({
-      at: fc.integer({ min: FAULTS_BEGIN_MS, max: spanMs }),
+      at: fc.integer({ min, max }),
       for: fc.integer({ min: shortest, max: longest }),
       amount: fc.integer({ min: least, max: most }),
     })
@@ -117,11 +127,21 @@ function faultKindsFor(seed: number): readonly FaultKind[] {
   return [...chosen]
 }
 
+/** Faults of kinds that came later, and one that begins early: none for most seeds. */
+function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<Fault>[] {
+  const random = new SeededRandom(seed, 'more faults')
+  const early = random.chance(EARLY_FAULT_PERCENT) ? [faultArbitrary(random.pick(earlyKinds), [0, FAULTS_BEGIN_MS])] : []
+  const later = laterKinds.filter(() => random.chance(LATER_KIND_PERCENT))
+  return [...early, ...later.map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))]
+}
+
 /** The schedules that a seed can produce. */
-export const scheduleArbitrary = (seed: number, spanMs: number): fc.Arbitrary<readonly Fault[]> =>
-  fc.noBias(
-    fc.array(fc.oneof(...faultKindsFor(seed).map((kind) => faultArbitrary(kind, spanMs))), { minLength: 1, maxLength: MAX_FAULTS }),
-  )
+export function scheduleArbitrary(seed: number, spanMs: number): fc.Arbitrary<readonly Fault[]> {
+  const arbitraries = faultKindsFor(seed).map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))
+  const faults = fc.noBias(fc.array(fc.oneof(...arbitraries), { minLength: 1, maxLength: MAX_FAULTS }))
+  const more = moreFaultsFor(seed, spanMs).map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 })))
+  return more.length === 0 ? faults : fc.tuple(faults, ...more).map((parts) => parts.flat())
+}
 
 /** The schedule of a seed. */
 export const scheduleOf = (seed: number, spanMs: number): readonly Fault[] =>

@@ -11,7 +11,13 @@ const SHM = '/dev/shm'
 const RETENTION_MS = 86_400_000
 const UPDATES_BOUND = 1_000_000
 
-type Options = { readonly survivesRestart: boolean; readonly now: () => number; readonly random: () => number }
+type Options = {
+  readonly survivesRestart: boolean
+  /** How many updates it keeps; more than a simulation writes where it is not named. */
+  readonly bound: number | undefined
+  readonly now: () => number
+  readonly random: () => number
+}
 
 /** A real tape that survives when the relay stops or is killed. */
 export class RestartableTape {
@@ -57,7 +63,7 @@ export class RestartableTape {
   }
 
   #open(): SearchableTape {
-    const { now, random } = this.#options
-    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound: UPDATES_BOUND, now, random })
+    const { bound = UPDATES_BOUND, now, random } = this.#options
+    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound, now, random })
   }
 }

@@ -3,6 +3,7 @@ import type { Hex } from '../../src/protocol/fields.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { NodeView } from './node-view.ts'
 import { hex, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'
+import { answerCall } from './simulated-calls.ts'
 import type { SimulatedChain } from './simulated-chain.ts'
 import { applyNodeTraits, headerJson, type JsonObject, logJson, pendingHeaderJson } from './simulated-node-json.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -19,12 +20,16 @@ type Filter = {
   readonly toBlock?: string
 }
 
+type Call = { readonly to: Hex; readonly data: string }
+
 type Options = {
   readonly settings: Settings
   readonly chain: SimulatedChain
   readonly clock: VirtualClock
   readonly activeFaults: ActiveFaults
 }
+
+const unknownMethod = (method: string) => new UpstreamError('unknown_method', `-32601 the method ${method} does not exist`)
 
 /** The node's answers, with all its quirks. The network in between is `SimulatedRpc`. */
 export class SimulatedNode {
@@ -43,13 +48,23 @@ export class SimulatedNode {
         return this.#blockByTag(view, String(params[0]))
       case 'eth_getLogs':
         return this.#logs(view, params[0] as Filter)
+      case 'eth_call':
+        if (settings.answersCalls) return this.#call(view, params[0] as Call, String(params[1]))
+        throw unknownMethod(method)
       case 'eth_blockNumber':
         return `0x${view.head.toString(16)}`
       case 'eth_chainId':
         return '0x2105'
       default:
-        throw new UpstreamError('unknown_method', `-32601 the method ${method} does not exist`)
+        throw unknownMethod(method)
     }
+  }
+
+  #call(view: NodeView, { to, data }: Call, tag: string): string {
+    const block = view.block(this.#numberOf(view, tag))
+    if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
+    const state = block.after.get(to)
+    return state ? answerCall(state, block.timestamp, data) : '0x'
   }
 
   #blockByTag(view: NodeView, tag: string): JsonObject | null {

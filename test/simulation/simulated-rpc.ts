@@ -23,6 +23,10 @@ type Options = {
 /** What the node answers, and after how long. */
 type RequestOutcome = { readonly afterMs: number; readonly answer: unknown; readonly failure: unknown }
 
+/** A value of another type than the method returns. */
+const wrongAnswer = (random: SeededRandom, method: string): unknown =>
+  random.pick<unknown>(method === 'eth_getLogs' ? [null, 'logs', 42, {}] : ['answer', 42, [], { number: 7 }])
+
 /** The way to the node and back: slow, broken, or blocked for a while after each failure, as in `RpcClient`. */
 export class SimulatedRpc {
   readonly #options: Options
@@ -91,7 +95,9 @@ export class SimulatedRpc {
     const behindMs = Math.max(activeFaults.amount('nodeLags') ?? 0, uneven ?? 0)
     const afterMs = activeFaults.amount('slowAnswers') ?? 0
     try {
-      return { afterMs, answer: node.answer(method, params, behindMs), failure: null }
+      const answer = node.answer(method, params, behindMs)
+      const isWrong = random.fork('wrong').chance(activeFaults.amount('wrongAnswers') ?? 0)
+      return { afterMs, answer: isWrong ? wrongAnswer(random.fork('shape'), method) : answer, failure: null }
     } catch (failure) {
       return { afterMs, answer: null, failure }
     }

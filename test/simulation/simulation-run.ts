@@ -17,6 +17,8 @@ export type SimulationResult = {
   readonly writtenCount: number
   readonly requestCount: number
   readonly peaks: Readonly<Record<string, number>>
+  /** The source and reason of each published status. */
+  readonly statuses: readonly string[]
 }
 
 export type SimulationInput = {
@@ -55,6 +57,7 @@ export async function runSimulation({ settings, faults, ...rest }: SimulationInp
   } finally {
     simulation.close()
   }
-  const { violations, trace, writtenCount } = simulation
-  return { violations, trace, writtenCount, requestCount: simulation.rpc.requestCount, peaks: simulation.resourceBounds.peaks }
+  const { violations, trace, writtenCount, statuses } = simulation
+  const { requestCount } = simulation.rpc
+  return { violations, trace, writtenCount, requestCount, peaks: simulation.resourceBounds.peaks, statuses }
 }

@@ -19,6 +19,12 @@ const nodeTraits = [
 export type NodeTrait = (typeof nodeTraits)[number]
 /** How often, in %, a node has each of them. */
 const TRAIT_PERCENT = 15
+/** How often, in %, a node answers calls. */
+const CALLS_PERCENT = 25
+/** How often, in %, a tape is small, and how small: some of the blocks that a reorganisation can reach are evicted. */
+const SMALL_TAPE_PERCENT = 10
+const LEAST_TAPE_BOUND = 100
+const MOST_TAPE_BOUND = 1_000
 
 /** What a seed decides before any fault. */
 export type Settings = {
@@ -50,6 +56,10 @@ export type Settings = {
   readonly issuerPercent: number
   /** How far the list lags behind the sealed chain. Below zero it knows the pending block. */
   readonly listLagMs: number
+  /** Whether the node answers calls of contracts. Otherwise it does not know the method. */
+  readonly answersCalls?: boolean
+  /** How many updates the tape keeps; without it, more than a simulation writes. */
+  readonly tapeBound?: number
   /** Faults begin within this time. */
   readonly spanMs: number
   /** Whether all faults end before the run does, so that the relay has to recover. */
@@ -57,6 +67,11 @@ export type Settings = {
 }
 
 const DAY_MS = 86_400_000
+
+function tapeBoundOf(seed: number): Pick<Settings, 'tapeBound'> {
+  const random = new SeededRandom(seed, 'tape bound')
+  return random.chance(SMALL_TAPE_PERCENT) ? { tapeBound: random.int(LEAST_TAPE_BOUND, MOST_TAPE_BOUND) } : {}
+}
 
 export function settingsOf(seed: number): Settings {
   const random = new SeededRandom(seed, 'settings')
@@ -82,5 +97,8 @@ export function settingsOf(seed: number): Settings {
     liveness: random.chance(80),
     issuerPercent: random.pick([0, 5, 15, 40]),
     listLagMs: random.pick([-1, 0, 2_000, 10_000, 40_000]),
+    // Drawn by themselves, because they came later: the seeds without them stay the same.
+    ...(new SeededRandom(seed, 'calls').chance(CALLS_PERCENT) ? { answersCalls: true } : {}),
+    ...tapeBoundOf(seed),
   }
 }

@@ -1,36 +1,18 @@
-import { parentPort } from 'node:worker_threads'
-import { plantedBugs } from './planted-bugs.ts'
-import { type SimulationFailure, shrinkFailure } from './shrink-failure.ts'
-import { inputFor, runSimulation } from './simulation-run.ts'
-import type { WorkerResult, WorkerTask } from './worker-pool.ts'
+import { parentPort, workerData } from 'node:worker_threads'
+import { startCoverage } from './branch-coverage.ts'
+import { countSourceSteps } from './source-steps.ts'
+import type { WorkerReach, WorkerTask } from './worker-pool.ts'
 
 /** Runs simulations one after the other, on request of another thread. */
 
-parentPort?.on('message', async (task: WorkerTask) => {
-  const done: WorkerResult = {
-    task,
-    ...(task.plantedBug === undefined ? await runSeed(task) : await findPlantedBug(task.plantedBug, task.seeds ?? 1)),
-  }
-  parentPort?.postMessage(done)
+const measuring = workerData.measuresReach ? { steps: countSourceSteps(), endCoverage: await startCoverage() } : null
+// Loaded only now, so that it is measured.
+const { runTask } = await import('./worker-tasks.ts')
+
+parentPort?.on('message', async (task: WorkerTask | 'end') => {
+  parentPort?.postMessage(task === 'end' ? await endMeasuring() : await runTask(task))
 })
 
-type TaskResult = Omit<WorkerResult, 'task'>
-
-async function runSeed({ seed = 1, twice = false, runsBound }: WorkerTask): Promise<TaskResult> {
-  const first = await runSimulation(inputFor(seed))
-  const again = twice && first.violations.length === 0 ? [await runSimulation(inputFor(seed))] : []
-  const failure: SimulationFailure | null = first.violations.length > 0 ? await shrinkFailure(seed, undefined, runsBound) : null
-  return { failure, traces: [first, ...again].map(({ trace }) => trace), found: null }
-}
-
-/** The first seed that finds a planted bug. */
-async function findPlantedBug(name: string, seeds: number): Promise<TaskResult> {
-  const modifyInputs = plantedBugs[name]
-  if (!modifyInputs) throw new Error(`no bug called ${name}`)
-  for (let seed = 1; seed <= seeds; seed += 1) {
-    const { violations } = await runSimulation({ ...inputFor(seed), modifyInputs })
-    const [first] = violations
-    if (first) return { failure: null, traces: [], found: { seed, ...first } }
-  }
-  return { failure: null, traces: [], found: null }
+async function endMeasuring(): Promise<WorkerReach | null> {
+  return measuring && { steps: measuring.steps, unreached: await measuring.endCoverage() }
 }

@@ -46,6 +46,7 @@ export class Simulation {
   readonly list: SimulatedList
   readonly rpc: SimulatedRpc
   readonly violations: Violation[] = []
+  readonly statuses: string[] = []
   readonly checker: LawChecker
   readonly resourceBounds: ResourceBounds
   readonly #options: SimulationOptions
@@ -79,7 +80,8 @@ export class Simulation {
     this.resourceBounds = new ResourceBounds(context, { rpc: this.rpc, relay: this.clocks.relay })
     const random = new SeededRandom(settings.seed, 'tape')
     const survivesRestart = faults.some(({ target }) => target === 'relay')
-    this.#restartableTape = new RestartableTape({ survivesRestart, now: () => clock.now(), random: () => random.next() })
+    const bound = settings.tapeBound
+    this.#restartableTape = new RestartableTape({ survivesRestart, bound, now: () => clock.now(), random: () => random.next() })
     this.activeFaults.onsets('relayKilled').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
     this.activeFaults.onsets('relayStopped').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
     const everySecond = () => {
@@ -125,7 +127,8 @@ export class Simulation {
 
   #onWritten(entries: readonly Entry[]): void {
     this.writtenCount += entries.length
-    for (const { text } of entries) {
+    for (const { text, update } of entries) {
+      if (update.type === 'status') this.statuses.push(`${update.source} ${update.reason}`)
       this.#traceHash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
       this.#options.onWritten?.(this.clocks.environment.elapsedMs, text)
     }

@@ -45,7 +45,7 @@ const encodeWord = (value: bigint | number): string => value.toString(16).padSta
 const encodeTopic = (value: bigint | number): Hex => `0x${encodeWord(value)}`
 
 /** ABI encoding: numbers in place; texts and lists at the end, with their offset in place. */
-function encodeAbi(...parts: readonly AbiValue[]): Hex {
+export function encodeAbi(...parts: readonly AbiValue[]): Hex {
   const heads: string[] = []
   let tail = ''
   for (const part of parts) {

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import type { UnreachedParts } from './branch-coverage.ts'
 import type { Violation } from './laws/law.ts'
 import type { SimulationFailure } from './shrink-failure.ts'
+import type { SourceSteps } from './source-steps.ts'
 
 /** A task of a worker: run one seed (perhaps twice), or search a planted bug in the first seeds. */
 export type WorkerTask = {
@@ -19,25 +21,37 @@ export type WorkerResult = {
   readonly traces: readonly string[]
   /** The first seed that found the planted bug, and the law it broke. */
   readonly found: (Violation & { readonly seed: number }) | null
+  /** The source and reason of each status that the seed's run published. */
+  readonly statuses: readonly string[]
 }
+
+/** What all tasks of a worker reached, and what never ran in it. */
+export type WorkerReach = { readonly steps: SourceSteps; readonly unreached: UnreachedParts }
 
 type PoolOptions = {
   readonly tasks: readonly WorkerTask[]
   readonly workers: number
   readonly onResult: (done: WorkerResult) => void
+  /** Receives what each worker reached. Measuring that takes time, so it is done only where somebody wants it. */
+  readonly onReach?: (reach: WorkerReach) => void
 }
 
 /** Spreads tasks over threads: an idle worker takes the next one. Workers run the TypeScript source directly. */
-export async function runTasks({ tasks, workers, onResult }: PoolOptions): Promise<void> {
+export async function runTasks({ tasks, workers, onResult, onReach }: PoolOptions): Promise<void> {
   const left = [...tasks]
   const work = async () => {
-    const worker = new Worker(new URL('./simulation-worker.ts', import.meta.url))
+    const workerData = { measuresReach: onReach !== undefined }
+    const worker = new Worker(new URL('./simulation-worker.ts', import.meta.url), { workerData })
     try {
       for (let task = left.shift(); task; task = left.shift()) {
         worker.postMessage(task)
         const [answer] = await once(worker, 'message')
         onResult(answer as WorkerResult)
       }
+      if (!onReach) return
+      worker.postMessage('end')
+      const [reach] = await once(worker, 'message')
+      onReach(reach as WorkerReach)
     } finally {
       await worker.terminate()
     }

@@ -1,4 +1,4 @@
-import type { Entry, Tape } from '../../../src/tape/tape.ts'
+import type { Entry, Tape, TapeHistory } from '../../../src/tape/tape.ts'
 import type { ActiveFaults } from '../active-faults.ts'
 import type { SimulatedChain } from '../simulated-chain.ts'
 import type { SimulatedList } from '../simulated-list.ts'
@@ -16,7 +16,7 @@ export type LawContext = {
   readonly activeFaults: ActiveFaults
   readonly clock: VirtualClock
   /** The current tape. */
-  readonly tape: () => Tape
+  readonly tape: () => Tape & Pick<TapeHistory, 'readKey'>
   readonly violation: (law: string, detail: string) => void
 }
 

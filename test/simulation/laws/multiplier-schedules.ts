@@ -1,5 +1,7 @@
+import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
+import { type ContractState, multiplierAt } from '../contract-state.ts'
 import type { PlacedLog } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'
 import { expectedLogsOf, wadText } from './expected-logs.ts'
@@ -91,15 +93,20 @@ export class MultiplierSchedules implements Law {
   #checkEffective({ id, address, from, to, effective_at, source }: MultiplierUpdate): void {
     const { violation } = this.#context
     this.#addEffective(address, from, to)
-    if (source === 'list') {
+    // A change of the clock without a time comes from a call: a log was missed.
+    const isCalled = source === 'clock' && effective_at === null
+    if (source === 'list' || isCalled) {
       for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
-    if (source !== 'clock') return
+    if (isCalled && !this.#wasInContract((state, second) => wadText(multiplierAt(state, second)) === to, address))
+      violation('I16', `${id}: no contract ever returned ${to}`)
+    if (source !== 'clock' || isCalled) return
     const matches = (schedule: Schedule) => schedule.address === address && schedule.to === to && schedule.at === effective_at
     const found = [...this.#schedules.values()].filter(matches)
     const schedule = found.find(({ isPublished }) => !isPublished)
     if (schedule) schedule.isPublished = true
-    else violation('I16', `${id}: ${to} is effective ${found.length > 0 ? 'again' : 'without a schedule'}`)
+    else if (found.length > 0 || !this.#wasScheduledInContract(address, to, effective_at))
+      violation('I16', `${id}: ${to} is effective ${found.length > 0 ? 'again' : 'without a schedule'}`)
     const at = Date.parse(effective_at ?? '') / 1_000
     if (!(at <= this.#chainTime)) violation('I16', `${id} is effective at ${at}, and the chain is at ${this.#chainTime}`)
   }
@@ -163,6 +170,21 @@ export class MultiplierSchedules implements Law {
   #isFuture(address: string, multiplier: string): boolean {
     const scheduled = [...this.#schedules.values()].some((one) => one.address === address && one.to === multiplier)
     return scheduled && !this.#effectiveValues.get(address)?.has(multiplier) && !this.#isListed(address, multiplier)
+  }
+
+  /** Where the log of a schedule cannot be read, a call may return it. */
+  #wasScheduledInContract(address: Hex, to: string | null, at: string | null): boolean {
+    if (!this.#context.settings.answersCalls || at === null) return false
+    const second = Date.parse(at) / 1_000
+    return this.#wasInContract(({ schedule }) => schedule?.at === second && wadText(schedule.to) === to, address)
+  }
+
+  /** Whether the contract was ever in such a state, in any block there ever was. */
+  #wasInContract(isMatch: (state: ContractState, second: number) => boolean, address: Hex): boolean {
+    return [...this.#context.chain.blocksByNumber.values()].flat().some(({ after, timestamp }) => {
+      const state = after.get(address)
+      return state !== undefined && isMatch(state, timestamp)
+    })
   }
 
   #isListed(address: string, multiplier: string): boolean {

@@ -115,7 +115,8 @@ export class MultiplierValues implements Law {
     this.count.checked += 1
     if (!isMovement(lifecycle.lastPublished)) return
     const { multiplier } = lifecycle.lastPublished
-    if (multiplier !== wadText(value))
+    // What is evicted cannot be corrected any more.
+    if (multiplier !== wadText(value) && this.#context.tape().readKey(log.key).length > 0)
       violation('I15', `${log.key} has multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)
   }
 

@@ -45,7 +45,15 @@ const hidingFaults: readonly FaultKind[] = [
   'rewind',
   'slowTape',
 ]
-const failingFaults: readonly FaultKind[] = ['unreachable', 'flaky', 'rateLimited', 'htmlAnswers', 'slowAnswers', 'hangingAnswers']
+const failingFaults: readonly FaultKind[] = [
+  'unreachable',
+  'flaky',
+  'rateLimited',
+  'htmlAnswers',
+  'wrongAnswers',
+  'slowAnswers',
+  'hangingAnswers',
+]
 
 /** Faults under which the relay learns too little, or too late. */
 const slowingFaults: readonly FaultKind[] = [
@@ -102,12 +110,12 @@ export class SourceStatusLaw implements Law {
     return slowingFaults.some((kind) => this.#context.activeFaults.wasActiveWithin(kind, withinMs))
   }
 
-  /** A poll comes too late for what is shown just before its block is sealed. */
+  /** A poll comes too late for what is shown just before its block is sealed, and cannot read what is never shown. */
   #isMissedByPoll({ block, tx }: PlacedLog): boolean {
     const { chain, clock } = this.#context
     const building = chain.pendingBlocks.findLast(({ number }) => number === block)
     const shownAt = building?.shownAt[building.txs.findIndex(({ hash }) => hash === tx)]
-    return this.#isPolled && shownAt !== undefined && clock.elapsedMs - shownAt < POLL_GAP_MS
+    return this.#isPolled && (shownAt === undefined || clock.elapsedMs - shownAt < POLL_GAP_MS)
   }
 
   get #isPolled(): boolean {
