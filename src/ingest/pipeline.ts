@@ -63,9 +63,10 @@ export const buildPipeline = (options: Options): Observable<readonly Entry[]> =>
 function listedAddressesIn(lists: Observable<PolledList | null>, reducer: Reducer): Observable<readonly Hex[]> {
   const knownAddresses = listedAddresses(reducer.tokens)
   return lists.pipe(
-    filter((list) => list !== null),
-    scan((before: readonly Hex[], { tokens, partial }) => {
-      const listed = tokens.map((token) => token.address)
+    // Of a list in parts the last one names all tokens.
+    filter((list): list is PolledList => list !== null && !list.more),
+    scan((before: readonly Hex[], { tokens, partial, earlier = [] }) => {
+      const listed = [...earlier, ...tokens.map((token) => token.address)]
       return [...new Set(partial ? [...before, ...listed] : listed)].sort()
     }, knownAddresses),
     startWith(knownAddresses.sort()),

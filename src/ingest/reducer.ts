@@ -6,7 +6,6 @@ import type { Draft, DraftOf } from '../protocol/updates.ts'
 import { headNote, newestSealedNote, type SealedBlockTime, type SourceStatusNote, statusNote } from '../tape/notes.ts'
 import type { TokenContractState } from '../tokens/apply-call.ts'
 import type { TokenTable } from '../tokens/list-diff.ts'
-import type { ListedToken } from '../tokens/list-parser.ts'
 import type { FeedContractState, PriceFeed } from '../tokens/price-feeds.ts'
 import { IngestContext, type IngestOptions } from './context.ts'
 import type { Ledger } from './ledger.ts'
@@ -15,17 +14,18 @@ import type { ReceivedLog } from './pending-logs.ts'
 import { PreconfirmedHandler } from './preconfirmed.ts'
 import { cursorOf, restartPointNote, restoreLedger } from './restore.ts'
 import { blockFieldOf, settleBlock } from './settle-block.ts'
+import type { ListEvent } from './token-state.ts'
 
 /** The answer of a token or feed contract. */
 export type TokenOrFeedAnswer = ({ readonly type: 'token' } & TokenContractState) | ({ readonly type: 'feed' } & FeedContractState)
 
-/** An event of the pipeline. The tokens of a list are null if the last good list stays and only time passed. */
+/** An event of the pipeline. */
 export type IngestEvent =
   | Exclude<ChainEvent, { type: 'log' }>
   /** Pre-confirmed logs of one transaction that arrived together. */
   | { readonly type: 'transaction'; readonly logs: readonly ReceivedLog[] }
   | TokenOrFeedAnswer
-  | { readonly type: 'list'; readonly tokens: readonly ListedToken[] | null; readonly partial?: boolean }
+  | ({ readonly type: 'list' } & ListEvent)
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
@@ -97,7 +97,7 @@ export class Reducer {
         if (this.#preconfirmed.publish(event.logs)) this.#raiseHead({ pending: event.logs[0]?.log.blockNumber ?? null })
         return
       case 'list':
-        return tokenState.applyList(event.tokens, event.partial ?? false)
+        return tokenState.applyList(event)
       case 'token':
         if (tokenState.applyTokenAnswer(event)) this.#context.correctMultipliers(event.address, () => true)
         return

@@ -21,6 +21,7 @@ import {
   updateNav,
 } from '../tokens/list-diff.ts'
 import type { ListedToken } from '../tokens/list-parser.ts'
+import type { PolledList } from '../tokens/list-poller.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import type { NavTiming } from '../tokens/nav.ts'
 import { addRound, applySealedRounds } from '../tokens/nav-history.ts'
@@ -47,6 +48,9 @@ type Options = {
   readonly headBlock: number
   readonly feeds: readonly FeedSetting[]
 }
+
+/** The tokens of a list or of a part of it; null where the last good list stays and only time passed. */
+export type ListEvent = Partial<Omit<PolledList, 'tokens'>> & { readonly tokens: readonly ListedToken[] | null }
 
 /** The aggregators behind the proxy of each feed, as of the last answer. */
 const feedsNote = defineNote<readonly PriceFeed[]>('feeds')
@@ -87,11 +91,12 @@ export class TokenState {
     return this.#chainTime
   }
 
-  /** `tokens` is null if the last good list stays and only time passed. */
-  applyList(tokens: readonly ListedToken[] | null, partial: boolean): void {
+  applyList({ tokens, partial = false, more = false, earlier = [] }: ListEvent): void {
     if (tokens) {
-      this.#publishChange((partial ? diffPartialList : diffFullList)(this.#tokens, tokens, this.#listTiming()))
-      this.#saveListNote(tokens.map(({ address }) => address))
+      const diff = partial ? diffPartialList : diffFullList
+      this.#publishChange(diff(this.#tokens, tokens, this.#listTiming(), earlier))
+      if (more) return
+      this.#saveListNote([...earlier, ...tokens.map(({ address }) => address)])
     }
     // The NAVs of tokens that the list omits grow older too.
     this.#publishChange(refreshNavs(this.#tokens, this.#navTiming()))

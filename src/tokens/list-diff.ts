@@ -28,10 +28,18 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/** Compares the table with a full list. Identity is the address, and a missing token is delisted. */
-export function diffFullList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
+/**
+ * Compares the table with a full list, of which `earlier` parts were compared before. Identity is the address, and a
+ * missing token is delisted.
+ */
+export function diffFullList(
+  table: TokenTable,
+  list: readonly ListedToken[],
+  timing: ListTiming,
+  earlier: readonly Hex[] = [],
+): TokenChanges {
   const listedChanges = diffPartialList(table, list, timing)
-  const listedAddressSet = new Set(list.map((listed) => listed.address))
+  const listedAddressSet = new Set([...earlier, ...list.map((listed) => listed.address)])
   const missing = [...table.values()].filter((token) => token.state !== 'delisted' && !listedAddressSet.has(token.address))
   return mergeChanges([listedChanges, ...missing.map((token) => delistToken(token, timing))])
 }

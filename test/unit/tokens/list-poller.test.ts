@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Hex } from '../../../src/protocol/fields.ts'
 import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from './stock-records.ts'
 
@@ -16,12 +17,12 @@ const openListPoller = ({
   refreshMs = 15_000,
   random = () => 0.5,
 }: {
-  known?: string[]
+  known?: Hex[]
   refreshMs?: number
   random?: () => number
 } = {}) => {
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
-  const answers: (() => Promise<string>)[] = []
+  const answers: (() => Promise<Buffer>)[] = []
   const warnings: string[] = []
   const previousTexts: (string | null)[] = []
   let unreadable = 0
@@ -29,9 +30,9 @@ const openListPoller = ({
   let onReading: (reading: PolledList | null) => void = () => {}
   const start = () =>
     pollList({
-      fetch: (lastText) => {
+      fetch: (last) => {
         fetchCount += 1
-        previousTexts.push(lastText)
+        previousTexts.push(last === null ? null : String(last))
         return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
       },
       refreshMs,
@@ -58,7 +59,7 @@ const openListPoller = ({
     next: async (answer: string | Error | (() => never)) => {
       answers.push(() => {
         if (typeof answer === 'function') return answer()
-        return typeof answer === 'string' ? Promise.resolve(answer) : Promise.reject(answer)
+        return typeof answer === 'string' ? Promise.resolve(Buffer.from(answer)) : Promise.reject(answer)
       })
       const reading = new Promise<PolledList | null>((resolve) => {
         onReading = resolve
@@ -269,7 +270,7 @@ describe('the list over HTTP', () => {
 
   it('is fetched in full from its path', async () => {
     const { fetch, fetchCount } = await serve((_, response) => response.end(twoTokens))
-    expect(await fetch(null)).toBe(twoTokens)
+    expect(String(await fetch(null))).toBe(twoTokens)
     expect(fetchCount).toEqual(['/v1/tokenized-stocks'])
   })
 
