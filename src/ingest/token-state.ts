@@ -92,18 +92,20 @@ export class TokenState {
   }
 
   applyList({ tokens, partial = false, more = false, earlier = [] }: ListEvent): void {
+    const read = new Set(earlier)
     if (tokens) {
       const diff = partial ? diffPartialList : diffFullList
       this.#publishChange(diff(this.#tokens, tokens, this.#listTiming(), earlier))
       if (more) return
-      this.#saveListNote([...earlier, ...tokens.map(({ address }) => address)])
+      for (const { address } of tokens) read.add(address)
+      this.#saveListNote(read)
     }
     // The NAVs of tokens that the list omits grow older too.
-    this.#publishChange(refreshNavs(this.#tokens, this.#navTiming()))
+    this.#publishChange(refreshNavs(this.#tokens, this.#navTiming(), read))
   }
 
   /** Tokens that the list omits but that still count as listed come last in the order. */
-  #saveListNote(listed: readonly Hex[]): void {
+  #saveListNote(listed: Iterable<Hex>): void {
     const readAt = this.#options.now()
     const order = [...new Set([...listed, ...listedAddresses(this.#tokens)])]
     this.#options.outbox.setNote(listNote, { readAt, order })

@@ -50,9 +50,13 @@ export function diffPartialList(table: TokenTable, list: readonly ListedToken[],
   return mergeChanges(changes)
 }
 
-/** Without a new list: a NAV may have become stale. */
-export const refreshNavs = (table: TokenTable, timing: NavTiming): TokenChanges =>
-  mergeChanges([...table.values()].filter((token) => token.state === 'listed').map((token) => updateNav(token, timing)))
+/** A NAV may have become stale, also that of a token that the list just read omits. `read`: the tokens of that list. */
+export const refreshNavs = (table: TokenTable, timing: NavTiming, read: ReadonlySet<Hex> = new Set()): TokenChanges =>
+  mergeChanges(
+    [...table.values()]
+      .filter(({ state, address }) => state === 'listed' && !read.has(address))
+      .map((token) => updateNav(token, timing)),
+  )
 
 /** The relay receives the logs of these addresses from now on, so awaited tokens become listed. */
 export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {

@@ -61,7 +61,7 @@ export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
 }
 
 const isListName = (body: Buffer, at: number): boolean =>
-  /"tokens"\s*:\s*$/.test(body.toString('latin1', Math.max(0, at - NAME_BOUND_BYTES), at))
+  /(?<!\\)"tokens"\s*:\s*$/.test(body.toString('latin1', Math.max(0, at - NAME_BOUND_BYTES), at))
 
 const isBlank = (body: Buffer, from: number, to: number): boolean =>
   to - from <= ENVELOPE_BOUND_BYTES && body.toString('latin1', from, to).trim() === ''

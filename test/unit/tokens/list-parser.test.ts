@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ListError } from '../../../src/tokens/list-records.ts'
+import { findRecords, ListError } from '../../../src/tokens/list-records.ts'
 import { APPLE, apple, listBody, parsedList, parseText, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
 const readOne = (record: StockRecord | string) => {
@@ -259,6 +259,30 @@ it('a list with any JSON is parsed or refused with a ListError', () => {
       } catch (failure) {
         expect(failure).toBeInstanceOf(ListError)
       }
+    }),
+  )
+})
+
+it('a list is cut into records wherever they end, as if it were parsed whole', () => {
+  const name = fc.constantFrom('"tokens"', '"token"', '"x"', '"\\"tokens"')
+  const space = fc.constantFrom('', ' ', '\n\t')
+  const value = fc.json({ depthSize: 'small' })
+  const list = fc
+    .tuple(fc.array(value, { maxLength: 4 }), space)
+    .map(([items, gap]) => `[${gap}${items.join(`${gap},${gap}`)}${gap}]`)
+  const member = fc.tuple(name, space, fc.oneof(list, value)).map(([key, gap, inner]) => `${key}${gap}:${gap}${inner}`)
+  const text = fc.tuple(fc.array(member, { minLength: 1, maxLength: 3 }), space).map(([all, gap]) => `{${all.join(`,${gap}`)}}`)
+  fc.assert(
+    fc.property(text, (answer) => {
+      const { tokens }: { tokens?: unknown } = JSON.parse(answer)
+      const steps = findRecords(Buffer.from(answer))
+      const { envelope, ranges } = steps.next().value ?? { envelope: '', ranges: [] }
+      if (!Array.isArray(tokens)) return void expect(Array.isArray(JSON.parse(envelope).tokens)).toBe(false)
+      expect(JSON.parse(envelope).tokens).toEqual([])
+      const body = Buffer.from(answer)
+      const records = tokens.map((_, index) => body.toString('utf8', ranges[2 * index], ranges[2 * index + 1]))
+      expect(ranges).toHaveLength(2 * tokens.length)
+      expect(records.map((record) => JSON.parse(record))).toEqual(tokens)
     }),
   )
 })

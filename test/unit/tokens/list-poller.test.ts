@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { VirtualTimeScheduler } from 'rxjs'
+import { asyncScheduler, VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
@@ -186,6 +186,53 @@ describe('the list poller', () => {
     clock.flush()
     clock.flush()
     expect(fetchCount()).toBe(2)
+  })
+})
+
+describe('a long list', () => {
+  const records = Array.from({ length: 900 }, (_, at) =>
+    apple({ contract_address: `0x${String(at + 1).padStart(40, '0')}`, description: 'x'.repeat(300) }),
+  )
+
+  /** The parts of each answer, and in how many turns of the event loop they came. */
+  async function readParts(...answers: readonly string[]) {
+    const parts: PolledList[] = []
+    let turns = 0
+    const bodies = answers.map((answer) => Buffer.from(answer))
+    const complete = Promise.withResolvers<void>()
+    const subscription = pollList({
+      fetch: () => {
+        const body = bodies.shift()
+        if (body) return Promise.resolve(body)
+        complete.resolve()
+        return new Promise(() => {})
+      },
+      ...{ refreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, warn: () => {}, onUnreadable: () => {} },
+    }).subscribe((list) => list && parts.push(list))
+    onTestFinished(() => subscription.unsubscribe())
+    const countTurns = setInterval(() => (turns += 1), 0)
+    await complete.promise
+    clearInterval(countTurns)
+    return { parts, turns }
+  }
+
+  it('comes in parts, and the last one names the tokens of all', async () => {
+    const { parts, turns } = await readParts(listBody(...records))
+    expect(parts.map(({ tokens, partial, more }) => [tokens.length, partial, more])).toEqual([
+      [250, true, true],
+      [250, true, true],
+      [250, true, true],
+      [150, false, undefined],
+    ])
+    const all = parts.flatMap(({ tokens }) => tokens.map(({ address }) => address))
+    expect(all).toEqual(records.map((record) => record.contract_address))
+    expect(parts.at(-1)?.earlier).toEqual(all.slice(0, 750))
+    expect(turns).toBeGreaterThan(2)
+  })
+
+  it('is partial to its last part while it lacks known tokens', async () => {
+    const { parts } = await readParts(listBody(...records, tesla()), listBody(...records))
+    expect(parts.filter(({ more }) => !more).map(({ partial }) => partial)).toEqual([false, true])
   })
 })
 
