@@ -33,9 +33,10 @@ export class ChainState {
 
   receive(event: ChainEvent): void {
     switch (event.type) {
-      case 'log':
-        this.pendingCount += 1
-        return this.#receivePending(event.log.blockNumber)
+      case 'logs':
+        this.pendingCount += event.logs.length
+        for (const { blockNumber } of event.logs) this.#receivePending(blockNumber)
+        return
       case 'head':
         return this.#receiveHead(event)
       case 'finality':

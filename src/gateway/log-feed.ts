@@ -79,8 +79,9 @@ export class LogFeed implements OpenKeys {
 
   receive(event: ChainEvent): void {
     switch (event.type) {
-      case 'log':
-        return this.#receivePreconfirmed(event.log)
+      case 'logs':
+        for (const log of event.logs) this.#receivePreconfirmed(log)
+        return
       case 'head':
         if (event.sealed === null) return
         this.#firstHead ??= event.sealed

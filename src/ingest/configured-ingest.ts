@@ -1,4 +1,4 @@
-import { asapScheduler, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { Rpc } from '../chain/rpc/client.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
@@ -43,16 +43,16 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
         ...{ known, clock, random, warn, onUnreadable },
       }),
     clock,
-    tickScheduler: asapScheduler,
+    // All sockets have been read then.
+    tick: () => new Promise(setImmediate),
     settings: { ...intervals, staleMs: config.NAV_STALE_MS, feeds: endpoints.feeds },
     warn,
-    count: {
-      repeated: () => metrics.logsRepeated.inc(),
-      unlisted: () => metrics.logsUnlisted.inc(),
-      unreadable: (count) => {
-        onUnreadable(count)
-        warn('upstream logs or messages unreadable', { count })
-      },
+    count: ({ repeated, unlisted, unreadable }) => {
+      metrics.logsRepeated.inc(repeated)
+      metrics.logsUnlisted.inc(unlisted)
+      if (unreadable === 0) return
+      onUnreadable(unreadable)
+      warn('upstream logs or messages unreadable', { count: unreadable })
     },
   })
   return published.pipe(

@@ -6,22 +6,20 @@ import type { Ingest, Nav } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
 import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../tokens/apply-log.ts'
 import { multiplierAt } from '../tokens/multiplier.ts'
-import { navAt } from '../tokens/nav.ts'
 import { navReadingAt } from '../tokens/nav-history.ts'
 import { applyPauseChange, pausedAt } from '../tokens/pauses.ts'
 import { applyRecordChanges } from '../tokens/record.ts'
 import type { Token } from '../tokens/token.ts'
 import { featureName, isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
-import type { FactDraft, FactType } from './fact.ts'
+import type { FactDraft } from './fact.ts'
+import type { Moment } from './moment.ts'
 
 /** How and when a log was received, and what enriching it depends on beside its token. */
-export type PublishContext = {
+export type Origin = {
   readonly via: Ingest['source']
   readonly sealed: boolean
   readonly late: boolean
   readonly receivedAt: number
-  readonly now: number
-  readonly staleMs: number
   /** The newest block's time, for logs that carry none. */
   readonly chainTime: number | null
 }
@@ -36,18 +34,20 @@ type FactFields = {
   readonly common: CommonFields
   readonly keyFields: KeyFields
   readonly location: LocationFields
-  readonly context: PublishContext
+  readonly origin: Origin
+  readonly moment: Moment
 }
 
 /** The update of a log: the log joined with its token, as of the log's chain position and as far as is known now. */
-export function enrich(decodedLog: DecodedLog, token: Token, context: PublishContext): FactDraft {
+export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, moment: Moment): FactDraft {
   const { log, decoded } = decodedLog
   const { symbol, address } = token
   const fields: FactFields = {
-    common: { symbol, address, time: new Date(context.now).toISOString() },
-    keyFields: { key: log.key, stage: context.sealed ? 'sealed' : 'preconfirmed', late: context.late },
-    location: locationOf(log, context),
-    context,
+    common: { symbol, address, time: moment.time },
+    keyFields: { key: log.key, stage: origin.sealed ? 'sealed' : 'preconfirmed', late: origin.late },
+    location: locationOf(log, origin, moment),
+    origin,
+    moment,
   }
   switch (decoded.event) {
     case 'Transfer':
@@ -84,10 +84,11 @@ function buildMovement(
 ): FactDraft {
   const { from, to, amount: raw } = decoded
   const { decimals } = token
-  const multiplierText = multiplierAtLog(token, log, fields.context.chainTime)
-  const parsedMultiplier = multiplierText === null ? null : parseDecimal(multiplierText)
-  const nav = navFor(token, log, fields.context)
-  const price = nav.price === null ? null : parseDecimal(nav.price)
+  const { origin, moment } = fields
+  const multiplierText = multiplierAtLog(token, log, origin.chainTime)
+  const parsedMultiplier = multiplierText === null ? null : moment.decimalOf(multiplierText)
+  const nav = navFor(token, log, origin, moment)
+  const price = nav.price === null ? null : moment.decimalOf(nav.price)
   return {
     type: isSeized ? 'seize' : from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
     ...fields.common,
@@ -123,11 +124,11 @@ function buildApproval(
   return { type: 'approval', ...common, ...keyFields, owner, spender, raw: raw.toString(), amount, ...location, ingest }
 }
 
-function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFields, location, context }: FactFields): FactDraft {
+function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFields, location, origin }: FactFields): FactDraft {
   const { log } = decodedLog
-  const change = multiplierChangeIn(decodedLog, context.chainTime)
+  const change = multiplierChangeIn(decodedLog, origin.chainTime)
   const phase = change?.phase ?? 'effective'
-  const from = change?.from ?? multiplierAtLog(token, log, context.chainTime)
+  const from = change?.from ?? multiplierAtLog(token, log, origin.chainTime)
   const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
   return {
     type: 'multiplier',
@@ -199,34 +200,29 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
   }
 }
 
-const ingestOf = ({ context, common }: FactFields): Ingest => ({
-  source: context.via,
-  received_at: new Date(context.receivedAt).toISOString(),
-  published_at: common.time,
+const ingestOf = ({ origin, moment }: FactFields): Ingest => ({
+  source: origin.via,
+  received_at: moment.isoOf(origin.receivedAt),
+  published_at: moment.time,
 })
 
 /** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made. */
-function navFor(token: Token, log: Log, { via, now, staleMs }: PublishContext): Nav {
-  const blockTime = log.blockTimestamp
-  const reading = via === 'backfill' && blockTime !== null ? navReadingAt(token.navHistory, blockTime * 1_000) : token.navReading
-  return navAt(reading, now, staleMs)
+function navFor({ navHistory, navReading }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
+  const isPast = via === 'backfill' && blockTimestamp !== null
+  return moment.navOf(isPast ? navReadingAt(navHistory, blockTimestamp * 1_000) : navReading)
 }
 
-const locationOf = (log: Log, context: PublishContext): LocationFields => ({
+const locationOf = (log: Log, { sealed }: Origin, moment: Moment): LocationFields => ({
   block: {
     number: log.blockNumber,
-    hash: context.sealed ? log.blockHash : null,
-    timestamp: isoFromSecondsOrNull(log.blockTimestamp),
+    hash: sealed ? log.blockHash : null,
+    timestamp: log.blockTimestamp === null ? null : moment.isoOf(log.blockTimestamp * 1_000),
   },
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 
 /** A published movement with the multiplier as of its chain position; null if it has that already. */
-export function correctMultiplier(
-  published: FactDraft & { readonly type: FactType },
-  token: Token,
-  chainTime: number | null,
-): FactDraft | null {
+export function correctMultiplier(published: FactDraft, token: Token, chainTime: number | null): FactDraft | null {
   if (!('shares' in published)) return null
   const timestamp = published.block.timestamp === null ? chainTime : Date.parse(published.block.timestamp) / 1_000
   const position = { block: published.block.number, logIndex: published.tx.log_index, timestamp }

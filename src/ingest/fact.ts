@@ -1,4 +1,3 @@
-import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 
 /** The fields that come from the log alone: no source, time, block or NAV. */
@@ -24,10 +23,28 @@ type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
 /** An update that publishes one on-chain fact. Of some types only those that come from a log, not from the list or clock. */
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
+/** A fact as last published, and whether its key is open or sealed. */
+export type PublishedFact = {
+  draft: FactDraft
+  /** No part of the key: the key stays when an earlier transaction leaves the block. */
+  txIndex: number
+  state: 'open' | 'sealed'
+  /** The number of the update that published or last amended it; 0 before it is placed. */
+  seq: number
+}
+
 const isFactType = (type: UpdateType): type is FactType => type in contentFields
 export const isFact = (draft: Draft): draft is FactDraft => isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 
-/** The same on-chain content gives the same text, at any log index of its transaction. */
+/** Whether two facts have the same content, at any log index of their transaction. */
+export function isSameContent(a: FactDraft, b: FactDraft): boolean {
+  if (a.type !== b.type || a.address !== b.address) return false
+  if ('shares' in a && 'shares' in b) return a.raw === b.raw && a.from === b.from && a.to === b.to && a.memo === b.memo
+  if (a.type === 'approval' && b.type === 'approval') return a.raw === b.raw && a.owner === b.owner && a.spender === b.spender
+  return contentOf(a) === contentOf(b)
+}
+
+/** The content as text, for a lookup. */
 export const contentOf = (fact: FactDraft): string => {
   const fields = new Map<string, unknown>(Object.entries(fact))
   const values = contentFields[fact.type].map((name) => fields.get(name))
@@ -35,11 +52,11 @@ export const contentOf = (fact: FactDraft): string => {
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }
 
-/** What a fact derives from other logs, such as its multiplier. If it changes, the fact is amended. */
-export const detailOf = (fact: FactDraft): string | null => {
-  if ('shares' in fact) return JSON.stringify([fact.multiplier, fact.shares])
-  if (fact.type === 'multiplier') return fact.from
-  return fact.type === 'action' ? fact.keys.join() : null
+/** Whether two facts of the same content also agree in what they derive from other logs. If not, the fact is amended. */
+export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
+  if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
+  if (a.type === 'multiplier' && b.type === 'multiplier') return a.from === b.from
+  return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()
 }
 
 /** Fields that may differ between two updates of the same fact. */
@@ -53,20 +70,3 @@ export function changedFields(before: object, now: object): string[] {
     (name) => !volatileFields.has(name) && JSON.stringify(old.get(name)) !== JSON.stringify(current.get(name)),
   )
 }
-
-export type FactLocation = {
-  readonly key: string
-  readonly address: Hex
-  readonly tx: Hex
-  /** No part of the key: the key stays when an earlier transaction leaves the block. */
-  readonly txIndex: number
-  readonly logIndex: number
-}
-
-export const factLocation = (fact: Pick<FactDraft, 'key' | 'address' | 'tx'>): FactLocation => ({
-  key: fact.key,
-  address: fact.address,
-  tx: fact.tx.hash,
-  txIndex: fact.tx.index,
-  logIndex: fact.tx.log_index,
-})

@@ -1,28 +1,43 @@
-import { type Observable, of, type SchedulerLike, Subject, tap } from 'rxjs'
-import { pollContracts } from '../chain/contracts/call-poller.ts'
+import {
+  combineLatest,
+  concatMap,
+  connect,
+  distinctUntilChanged,
+  filter,
+  map,
+  type Observable,
+  of,
+  Subject,
+  scan,
+  startWith,
+  tap,
+} from 'rxjs'
+import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
 import type { RequestFn } from '../chain/rpc/client.ts'
+import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
-import type { Entry } from '../tape/tape.ts'
+import type { Entry, Tape } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list-diff.ts'
 import type { PolledList } from '../tokens/list-poller.ts'
-import type { FeedSetting } from '../tokens/price-feeds.ts'
-import type { IngestOptions } from './context.ts'
-import { buildPipeline } from './pipeline.ts'
-import { Reducer } from './reducer.ts'
+import { aggregatorAddresses, applyFeedCall, type FeedSetting, type PriceFeed } from '../tokens/price-feeds.ts'
+import { chunk, inTurns } from '../turns.ts'
+import type { IngestState } from './ingest-state.ts'
+import { openRoundsAt } from './nav-rounds.ts'
+import { type PipelineInputs, pipeline } from './pipeline.ts'
+import { restoreState } from './restore.ts'
+
+const LISTED_PER_TURN = 250
 
 /** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
-export type IngestInputs = {
-  readonly tape: IngestOptions['tape']
+export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
+  readonly tape: Tape
   readonly request: RequestFn
   readonly link: SourceOptions['link']
   /** Receives every chain event before it is published. Must not block. */
   readonly onChainEvent: (event: ChainEvent) => void
   /** The lists as they are polled. `known` are the tokens listed in the previous run. */
   readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
-  readonly clock: SchedulerLike
-  /** Ends a batch with each turn of the event loop. */
-  readonly tickScheduler: SchedulerLike
   readonly settings: {
     readonly pendingPollMs: number
     readonly silenceMs: number
@@ -33,48 +48,97 @@ export type IngestInputs = {
     readonly feeds: readonly FeedSetting[]
   }
   readonly warn: (kind: string, detail: unknown) => void
-  readonly count: { repeated(): void; unlisted(): void; unreadable(n: number): void }
 }
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, link, onChainEvent, lists, clock, tickScheduler, settings, warn, count } = inputs
-  const reducer = await Reducer.restore({ tape, staleMs: settings.staleMs, feeds: settings.feeds, now: () => clock.now(), count })
+  const { tape, request, link, onChainEvent, lists, clock, settings, warn } = inputs
+  const state = await restoreState(tape, settings)
   const holes = new Subject<void>()
-  return buildPipeline({
-    tape,
-    reducer,
-    lists: lists(listedAddresses(reducer.tokens)),
-    answers: (tokens) =>
-      pollContracts({
-        request,
-        tokens,
-        feeds: of(settings.feeds.map(({ proxy }) => proxy)),
-        // Read as of the settled block: above it a log may report the same change later, or be retracted.
-        head: () => reducer.cursor && { number: reducer.cursor.number, timestamp: null },
-        // A hole may contain changes that no log will report.
-        refresh: holes,
-        clock,
-        warn,
+  const contractReads = (tokens: Observable<readonly Hex[]>) =>
+    pollContracts({
+      request,
+      tokens,
+      feeds: of(settings.feeds.map(({ proxy }) => proxy)),
+      // Read as of the settled block: above it a log may report the same change later, or be retracted.
+      head: () => state.cursor && { number: state.cursor.number, timestamp: null },
+      // A hole may contain changes that no log will report.
+      refresh: holes,
+      clock,
+      warn,
+    })
+  const { cursor, head } = state
+  const chainEvents = (addresses: Observable<readonly Hex[]>) =>
+    source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), cursor, head, clock, warn }).pipe(
+      tap((event) => {
+        onChainEvent(event)
+        if (event.type === 'hole') holes.next()
       }),
-    clock,
-    tickScheduler,
-    source: (addresses) =>
-      source({
-        ...settings,
-        request,
-        link,
-        addresses,
-        openKeys: reducer.openKeys,
-        cursor: reducer.cursor,
-        head: reducer.head,
-        clock,
-        warn,
-      }).pipe(
-        tap((event) => {
-          onChainEvent(event)
-          if (event.type === 'hole') holes.next()
-        }),
-      ),
-  })
+      concatMap((event) => inTurns(partsOf(event))),
+    )
+  return connectPipeline({ ...inputs, state, lists: lists(listedAddresses(state.tokens)), contractReads, chainEvents })
 }
+
+/** Many new tokens are listed in parts, since each is an update. What comes after them waits. */
+function partsOf(event: ChainEvent): readonly ChainEvent[] {
+  if (event.type !== 'subscribed' || event.addresses.length <= LISTED_PER_TURN) return [event]
+  return chunk(event.addresses, LISTED_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
+}
+
+type ConnectedInputs = Pick<PipelineInputs, 'state' | 'tape' | 'clock' | 'tick' | 'count'> & {
+  readonly lists: Observable<PolledList | null>
+  readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
+  readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
+}
+
+/** The lists name the contracts to read. Lists and feed contracts name the addresses whose logs to receive. */
+export const connectPipeline = ({ lists, contractReads, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> =>
+  lists.pipe(
+    connect((sharedLists) => {
+      const tokens = addressesIn(sharedLists, listedAddresses(inputs.state.tokens))
+      return contractReads(tokens).pipe(
+        connect((sharedReads) =>
+          pipeline({
+            ...inputs,
+            tokenLists: sharedLists.pipe(map((list) => ({ type: 'list', tokens: null, ...list }) as const)),
+            contractReads: sharedReads,
+            chainEvents: chainEvents(
+              combineLatest([tokens, feedAddresses(sharedReads, inputs.state.feeds)], (...addresses) => addresses.flat()),
+            ),
+          }),
+        ),
+      )
+    }),
+  )
+
+/** The tokens whose logs to receive: first those of the previous run, then those of each list. A partial list only adds. */
+const addressesIn = (lists: Observable<PolledList | null>, knownAddresses: Hex[]): Observable<readonly Hex[]> =>
+  lists.pipe(
+    // Of a list in parts the last one names all tokens.
+    filter((list): list is PolledList => list !== null && !list.more),
+    scan((before: readonly Hex[], { tokens, partial, earlier = [] }) => {
+      const listed = [...earlier, ...tokens.map((token) => token.address)]
+      return [...new Set(partial ? [...before, ...listed] : listed)].sort()
+    }, knownAddresses),
+    startWith(knownAddresses.sort()),
+    // An empty list counts as a change: after it, the same tokens need a new subscription.
+    distinctUntilChanged((before, now) => before.join() === now.join()),
+    filter((addresses) => addresses.length > 0),
+  )
+
+/** The aggregators whose logs are feed rounds. A proxy may replace its aggregator. */
+const feedAddresses = (reads: Observable<ContractAnswer>, known: readonly PriceFeed[]): Observable<readonly Hex[]> =>
+  reads.pipe(
+    filter((answer) => answer.type === 'feed'),
+    scan(applyFeedCall, known),
+    startWith(known),
+    map(aggregatorAddresses),
+    distinctUntilChanged((before, now) => before.join() === now.join()),
+  )
+
+/** Open keys and unsealed feed rounds. */
+const openKeysOf = (state: IngestState): OpenKeys => ({
+  at: (block) => [...state.ledger.at(block), ...openRoundsAt(state, block)],
+  publishedBlocksBetween: (from, to) => state.ledger.publishedBlocksBetween(from, to),
+  sealedInPreviousRun: state.ledger.sealedInPreviousRun,
+})

@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto'
+import type { Log } from '../chain/logs/log-schema.ts'
 import type { OpenKey, OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { Hex } from '../protocol/fields.ts'
-import type { FactDraft, FactLocation, FactType } from './fact.ts'
-import { byLogIndex, findMoves, keysByContent, nextKey } from './moved-facts.ts'
+import type { DraftOf } from '../protocol/updates.ts'
+import type { FactDraft, FactType, PublishedFact } from './fact.ts'
+import { type Amendment, matchFacts } from './match-facts.ts'
 
 /** Beyond this many keys the oldest settled block is forgotten. */
 const KEYS_BOUND = 262_144
@@ -10,50 +13,33 @@ const KEYS_BOUND = 262_144
 const OPEN_BOUND = 100_000
 /** No real block is pre-confirmed this far above the newest settled one; its key would stay open for ever. */
 const AHEAD_BOUND_BLOCKS = 100_000
+/** The digest of a block's keys: long enough to notice a difference, short enough to read out. */
+const DIGEST_BYTES = 16
 
-/** A published fact, and whether its key is open or sealed. */
-export type PublishedFact = Omit<FactLocation, 'txIndex'> & {
-  txIndex: number
-  readonly symbol: string
-  type: FactType
-  content: string
-  /** What follows from other logs, such as the multiplier and shares of a movement. */
-  detail: string | null
-  state: 'open' | 'sealed'
-  /** The number of the update that published or last amended it. */
-  seq: number
-}
+/** A log that is folded into a fact. */
+type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
-/** A fact of a sealed block. */
-export type SealedFact = FactLocation & { readonly content: string; readonly detail: string | null; readonly draft: FactDraft }
+/** The facts of a sealed block, and the logs that are folded into them; both in log order. */
+export type BlockContents = { readonly facts: readonly FactDraft[]; readonly parts: readonly Part[] }
 
-/** The facts of a sealed block, and the locations of the logs that are folded into them. */
-export type BlockContents = { readonly facts: readonly SealedFact[]; readonly parts: readonly FactLocation[] }
-
-type SealedLogRef = { readonly key: string; readonly type: FactType | 'part' }
-
-type Retraction = {
-  readonly published: PublishedFact
-  readonly reason: 'reorg' | 'replaced' | 'not_sealed'
-  readonly by: string | null
-}
+/** What a seal says of a token's logs in a block, in log order. */
+type TokenSeal = Pick<DraftOf<'seal'>, 'keys' | 'types' | 'digest'> & { readonly address: Hex; readonly symbol: string | null }
 
 /** What settling a block publishes, in this order. */
-export type Settlement = {
-  readonly retractions: readonly Retraction[]
-  /** The same key with other content. `of` is the type before. */
-  readonly amendments: readonly { readonly published: PublishedFact; readonly of: FactType; readonly fact: SealedFact }[]
-  /** Published only now. `isMoved`: the same content was published under another log index of its transaction. */
-  readonly additions: readonly { readonly published: PublishedFact; readonly fact: SealedFact; readonly isMoved: boolean }[]
+export type Settlement = Omit<ReturnType<typeof matchFacts>, 'amendments' | 'additions'> & {
+  /** The same key with other content, and the fact before. */
+  readonly amendments: readonly (Pick<Amendment, 'published'> & { readonly before: FactDraft })[]
+  /** Published only now. */
+  readonly additions: readonly PublishedFact[]
   /** One per token whose logs in the block no seal lists yet. */
-  readonly seals: readonly { readonly address: Hex; readonly symbol: string | null; readonly logs: readonly SealedLogRef[] }[]
+  readonly seals: readonly TokenSeal[]
 }
 
 type SealedBlockRef = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
 
 type LedgerBlock = {
   readonly facts: Map<string, PublishedFact>
-  /** The last seal of each token in this block: the block hash and the keys. */
+  /** The last seal of each token in this block: the block hash and the digest. */
   readonly seals: Map<Hex, string>
   /** The end of the tape when the first fact of the block was added. A restart reads from the lowest one. */
   readonly restartSeq: number
@@ -64,12 +50,14 @@ type LedgerBlock = {
 /** Which keys have been published, and which of them are open or sealed. Retracted keys are gone. */
 export class Ledger implements OpenKeys {
   readonly #blocks = new Map<number, LedgerBlock>()
+  readonly #openBlocks = new Set<LedgerBlock>()
   /** The published facts of each transaction, in any block, so that a moved transaction is found again. */
-  readonly #factsByTx = new Map<Hex, Set<PublishedFact>>()
+  readonly #factsByTx = new Map<Hex, PublishedFact | Set<PublishedFact>>()
   #size = 0
   #open = 0
   #settled: number | null = null
   #safe: number | null = null
+  #mayGoBack = false
 
   /** No block up to this one can be pre-confirmed any more. */
   get settled(): number | null {
@@ -85,7 +73,8 @@ export class Ledger implements OpenKeys {
   }
 
   at(number: number): readonly OpenKey[] {
-    return [...(this.#blocks.get(number)?.facts.values() ?? [])]
+    const facts = this.#blocks.get(number)?.facts.values() ?? []
+    return Array.from(facts, ({ draft: { key, address, tx } }) => ({ key, address, tx: tx.hash }))
   }
 
   publishedBlocksBetween(from: number, to: number): readonly number[] {
@@ -98,54 +87,50 @@ export class Ledger implements OpenKeys {
     return sealed.sort((a, b) => a.number - b.number)
   }
 
+  find(block: number, key: string): PublishedFact | undefined {
+    return this.#blocks.get(block)?.facts.get(key)
+  }
+
+  /** Whether a block has a published fact of a token. */
+  hasFactOf(address: Hex, block: number): boolean {
+    return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
+  }
+
   /** Whether a pre-confirmed log is new: its key is not published, and its block can still be open. */
   canPublish(block: number, key: string): boolean {
     if (this.#settled !== null && (block <= this.#settled || block > this.#settled + AHEAD_BOUND_BLOCKS)) return false
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
   }
 
-  /** `end` is the end of the tape before this fact. */
-  add(block: number, published: PublishedFact, end: number): void {
-    const ledgerBlock = this.#blocks.get(block) ?? { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0 }
-    this.#blocks.set(block, ledgerBlock)
-    this.#remove(ledgerBlock, published.key)
-    ledgerBlock.facts.set(published.key, published)
-    this.#size += 1
-    const sameTransaction = this.#factsByTx.get(published.tx)
-    if (sameTransaction) sameTransaction.add(published)
-    else this.#factsByTx.set(published.tx, new Set([published]))
-    if (published.state === 'open') {
-      ledgerBlock.open += 1
-      this.#open += 1
-    }
-    if (this.#size > KEYS_BOUND) this.#forgetOldest()
-  }
-
-  amend(published: PublishedFact, type: FactType, content: string, detail: string | null): void {
-    published.type = type
-    published.content = content
-    published.detail = detail
-  }
-
-  /** The published facts of a token from a block on, in chain order. */
-  publishedFrom(
-    block: number,
-    address: Hex,
-  ): readonly { readonly published: PublishedFact; readonly number: number; readonly sealed: SealedBlockRef | null }[] {
-    const later = [...this.#blocks].filter(([number]) => number >= block).sort(([a], [b]) => a - b)
-    return later.flatMap(([number, { facts, sealed }]) => {
-      const tokenFacts = [...facts.values()].filter((fact) => fact.address === address).sort(byLogIndex)
-      return tokenFacts.map((fact) => ({ published: fact, number, sealed: fact.state === 'sealed' ? sealed : null }))
-    })
-  }
-
   /** Whether other keys than these are published for a transaction. */
-  hasOtherKeys(tx: Hex, keys: ReadonlyMap<string, unknown>): boolean {
-    return [...(this.#factsByTx.get(tx) ?? [])].some(({ key }) => !keys.has(key))
+  hasOtherKeys(tx: Hex, keys: ReadonlySet<string>): boolean {
+    return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
   }
 
-  find(block: number, key: string): PublishedFact | undefined {
-    return this.#blocks.get(block)?.facts.get(key)
+  /** The published facts of a token in chain order, each with its block if it is sealed. */
+  factsOf(address: Hex): readonly { readonly published: PublishedFact; readonly sealed: SealedBlockRef | null }[] {
+    const facts = [...this.#blocks].flatMap(([number, { facts, sealed }]) =>
+      [...facts.values()]
+        .filter(({ draft }) => draft.address === address)
+        .map((published) => ({ number, published, sealed: published.state === 'sealed' ? sealed : null })),
+    )
+    const logIndexOf = ({ draft }: PublishedFact) => draft.tx.log_index
+    return facts.sort((a, b) => a.number - b.number || logIndexOf(a.published) - logIndexOf(b.published))
+  }
+
+  /** Adds a published fact. `end` is the end of the tape before this batch. */
+  add(draft: FactDraft, state: PublishedFact['state'], end: number): PublishedFact {
+    const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
+    const block = this.#openBlock(draft.block.number, end)
+    this.#remove(block, draft.key)
+    block.facts.set(draft.key, published)
+    this.#size += 1
+    const sameTransaction = this.#factsByTx.get(draft.tx.hash)
+    if (sameTransaction instanceof Set) sameTransaction.add(published)
+    else this.#factsByTx.set(draft.tx.hash, sameTransaction ? new Set([sameTransaction, published]) : published)
+    if (state === 'open') this.#countOpen(block, 1)
+    if (this.#size > KEYS_BOUND) this.#forgetOldest()
+    return published
   }
 
   retract(block: number, key: string): void {
@@ -154,20 +139,26 @@ export class Ledger implements OpenKeys {
   }
 
   /** Applies a seal that the previous run published. */
-  restoreSeal(block: SealedBlockRef, address: Hex, keys: readonly string[]): void {
+  restoreSeal(block: SealedBlockRef, { address, keys, digest }: Pick<TokenSeal, 'address' | 'keys' | 'digest'>): void {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return
     ledgerBlock.sealed = block
-    ledgerBlock.seals.set(address, `${block.hash} ${keys.join()}`)
+    ledgerBlock.seals.set(address, `${block.hash} ${digest}`)
     for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key))
   }
 
+  /** The chain may have been reorganised: settling may go back to a lower block. */
+  expectReorg(): void {
+    this.#mayGoBack = true
+  }
+
   /**
-   * Settling has reached this block; the number goes back after a reorganisation. Blocks above `keepFrom` may still be
-   * backfilled, so the ledger keeps their keys.
+   * Settling has reached this block. A restart settles some blocks again, and only a reorganisation opens settled ones. Blocks
+   * above `keepFrom` may still be backfilled, so the ledger keeps their keys.
    */
   setSettled(block: number, keepFrom: number = block): void {
-    this.#settled = block
+    this.#settled = this.#mayGoBack ? block : Math.max(block, this.#settled ?? block)
+    this.#mayGoBack = false
     this.#forgetSettled(keepFrom)
   }
 
@@ -183,86 +174,95 @@ export class Ledger implements OpenKeys {
     return oldestSeq
   }
 
+  /** The number on the tape after which every open key was published; null without open keys. */
+  get openSeq(): number | null {
+    let oldestSeq: number | null = null
+    for (const { restartSeq } of this.#openBlocks) oldestSeq = Math.min(oldestSeq ?? restartSeq, restartSeq)
+    return oldestSeq
+  }
+
   /**
-   * Settles a block, for the first time or again. A key with the same content stays. The facts are complete for
-   * `addresses` only, so keys of other tokens stay too. `end` is the end of the tape before this batch.
+   * Settles a block, for the first time or again. The contents are complete for `addresses` only. `end` is the end of the
+   * tape before this batch.
    */
   settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
-    const { facts } = contents
-    const ledgerBlock = this.#blocks.get(block.number)
-    const publishedFacts = [...(ledgerBlock?.facts.values() ?? [])].filter(({ address }) => addresses.has(address)).sort(byLogIndex)
-    const unmatched = new Map(facts.map((fact) => [fact.key, fact]))
-    const amendments: { published: PublishedFact; of: FactType; fact: SealedFact }[] = []
-    const missing = publishedFacts.filter((published) => {
-      const fact = unmatched.get(published.key)
-      if (fact?.content !== published.content) return true
-      unmatched.delete(published.key)
-      published.txIndex = fact.txIndex
-      if (fact.detail !== published.detail) amendments.push({ published, of: published.type, fact })
-      return false
+    const { retractions, ...matched } = matchFacts({
+      published: this.#blocks.get(block.number)?.facts ?? new Map(),
+      sealed: contents.facts,
+      addresses,
+      sealedElsewhere: (facts) => this.#sealedElsewhere(facts, block.number),
     })
-    const moves = findMoves(missing, [...unmatched.values()], facts)
-    const movedTo = new Set([...moves.values()].filter((key) => unmatched.has(key)))
-    const retractions: Retraction[] = []
-    const sealedElsewhere = this.#sealedElsewhere(missing, block.number)
-    for (const published of missing) {
-      const fact = unmatched.get(published.key)
-      if (!moves.has(published.key) && fact && !movedTo.has(published.key) && fact.address === published.address) {
-        amendments.push({ published, of: published.type, fact })
-        unmatched.delete(published.key)
-        continue
-      }
-      const by = moves.get(published.key) ?? nextKey(sealedElsewhere, published) ?? null
-      const reason = by !== null ? 'replaced' : published.state === 'sealed' ? 'reorg' : 'not_sealed'
-      retractions.push({ published, reason, by })
-    }
-    for (const { published } of retractions) this.retract(block.number, published.key)
-    for (const { published, fact } of amendments) this.amend(published, fact.draft.type, fact.content, fact.detail)
-    const additions = [...unmatched.values()].map((fact) => {
-      const { draft, ...rest } = fact
-      const { symbol, type } = draft
-      const published: PublishedFact = { ...rest, symbol, type, state: 'sealed', seq: 0 }
-      this.add(block.number, published, end)
-      return { published, fact, isMoved: movedTo.has(fact.key) }
+    for (const { published } of retractions) this.retract(block.number, published.draft.key)
+    const amendments = matched.amendments.map(({ published, fact }) => {
+      const before = published.draft
+      published.draft = { ...fact, late: before.late }
+      return { published, before }
     })
-    amendments.sort((a, b) => byLogIndex(a.published, b.published))
+    const additions = matched.additions.map(({ fact, isMoved }) =>
+      // A moved fact was published in time, under its old key.
+      this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end),
+    )
     return { retractions, amendments, additions, seals: this.#seal(block, contents) }
   }
 
   /** Marks the block's keys as sealed, and returns a seal for each token whose last seal differs. */
   #seal(block: SealedBlockRef, { facts, parts }: BlockContents): Settlement['seals'] {
-    const { number, hash } = block
-    const logs = [...facts, ...parts].sort(byLogIndex)
-    const ledgerBlock = this.#blocks.get(number)
+    const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return []
     ledgerBlock.sealed = block
-    const byAddress = Map.groupBy(logs, (log) => log.address)
-    const seals: { address: Hex; symbol: string | null; logs: readonly SealedLogRef[] }[] = []
+    const logs: Part[] = facts.map(({ key, address, tx }) => ({ key, address, logIndex: tx.log_index }))
+    const byAddress = Map.groupBy(parts.length > 0 ? [...logs, ...parts].sort(byLogIndex) : logs, ({ address }) => address)
+    const seals: TokenSeal[] = []
     for (const [address, tokenLogs] of byAddress) {
-      const published = tokenLogs.map(({ key }) => ledgerBlock.facts.get(key))
+      const keys = tokenLogs.map(({ key }) => key)
+      const published = keys.map((key) => ledgerBlock.facts.get(key))
       for (const fact of published) this.#markSealed(ledgerBlock, fact)
-      const signature = `${hash} ${tokenLogs.map(({ key }) => key).join()}`
+      const digest = digestOf(keys)
+      const signature = `${block.hash} ${digest}`
       if (ledgerBlock.seals.get(address) === signature) continue
       ledgerBlock.seals.set(address, signature)
-      const symbol = published.find((fact) => fact)?.symbol ?? null
-      seals.push({ address, symbol, logs: tokenLogs.map(({ key }, index) => ({ key, type: published[index]?.type ?? 'part' })) })
+      const symbol = published.find((fact) => fact)?.draft.symbol ?? null
+      seals.push({ address, symbol, keys, types: published.map((fact): FactType | 'part' => fact?.draft.type ?? 'part'), digest })
     }
     for (const address of ledgerBlock.seals.keys()) if (!byAddress.has(address)) ledgerBlock.seals.delete(address)
     return seals
   }
 
-  /** The sealed keys of the same transactions in other blocks, by content. */
-  #sealedElsewhere(missing: readonly PublishedFact[], block: number): ReadonlyMap<string, string[]> {
-    const blockFacts = this.#blocks.get(block)?.facts
-    const sameTransactions = [...new Set(missing.map(({ tx }) => tx))].flatMap((tx) => [...(this.#factsByTx.get(tx) ?? [])])
-    return keysByContent(sameTransactions.filter((fact) => fact.state === 'sealed' && blockFacts?.get(fact.key) !== fact))
+  #sealedElsewhere(facts: readonly FactDraft[], block: number): readonly FactDraft[] {
+    const transactions = new Set(facts.map(({ tx }) => tx.hash))
+    const published = this.#blocks.get(block)?.facts
+    return [...transactions]
+      .flatMap((tx) => this.#factsOfTx(tx))
+      .filter((fact) => fact.state === 'sealed' && published?.get(fact.draft.key) !== fact)
+      .map(({ draft }) => draft)
+  }
+
+  #factsOfTx(tx: Hex): readonly PublishedFact[] {
+    const facts = this.#factsByTx.get(tx)
+    if (facts instanceof Set) return [...facts]
+    return facts ? [facts] : []
+  }
+
+  #openBlock(number: number, end: number): LedgerBlock {
+    let block = this.#blocks.get(number)
+    if (!block) {
+      block = { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0 }
+      this.#blocks.set(number, block)
+    }
+    return block
+  }
+
+  #countOpen(block: LedgerBlock, change: 1 | -1): void {
+    block.open += change
+    this.#open += change
+    if (block.open === 0) this.#openBlocks.delete(block)
+    else this.#openBlocks.add(block)
   }
 
   #markSealed(block: LedgerBlock, published: PublishedFact | undefined): void {
     if (published?.state !== 'open') return
     published.state = 'sealed'
-    block.open -= 1
-    this.#open -= 1
+    this.#countOpen(block, -1)
   }
 
   #remove(block: LedgerBlock, key: string): void {
@@ -270,13 +270,12 @@ export class Ledger implements OpenKeys {
     if (!published) return
     block.facts.delete(key)
     this.#size -= 1
-    if (published.state === 'open') {
-      block.open -= 1
-      this.#open -= 1
-    }
-    const sameTransaction = this.#factsByTx.get(published.tx)
-    sameTransaction?.delete(published)
-    if (sameTransaction?.size === 0) this.#factsByTx.delete(published.tx)
+    if (published.state === 'open') this.#countOpen(block, -1)
+    const { hash } = published.draft.tx
+    const sameTransaction = this.#factsByTx.get(hash)
+    if (sameTransaction instanceof Set) sameTransaction.delete(published)
+    if (sameTransaction === published || (sameTransaction instanceof Set && sameTransaction.size === 0))
+      this.#factsByTx.delete(hash)
   }
 
   #forgetOldest(): void {
@@ -299,3 +298,11 @@ export class Ledger implements OpenKeys {
     this.#blocks.delete(number)
   }
 }
+
+const byLogIndex = (a: Part, b: Part): number => a.logIndex - b.logIndex
+
+const digestOf = (keys: readonly string[]): string =>
+  createHash('sha256')
+    .update(keys.join('\n'))
+    .digest('hex')
+    .slice(0, 2 * DIGEST_BYTES)

@@ -1,62 +1,93 @@
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
-import type { Hex } from '../protocol/fields.ts'
-import type { Update } from '../protocol/updates.ts'
-import { anyOpenKeyNotes, defineNote, defineNotes } from '../tape/notes.ts'
+import type { Head, Hex } from '../protocol/fields.ts'
+import type { Draft, Update } from '../protocol/updates.ts'
+import { defineNote, headNote, listNote, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import { contentOf, detailOf, factLocation, isFact } from './fact.ts'
-import { Ledger, type PublishedFact } from './ledger.ts'
+import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
+import { isFact } from './fact.ts'
+import type { IngestState } from './ingest-state.ts'
+import { Ledger } from './ledger.ts'
+import { trackSchedules } from './token-updates.ts'
 
-/** The settled block, and the number on the tape after which a restart reads. */
-export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly seq: number }
+/** Where a restart goes on: the block, the newest settled one, and the number on the tape after which it reads. */
+export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly settled: number; readonly seq: number }
 
-/** An open key may outlive the update that published it, so it is kept as a note. */
-type OpenKeyNote = { readonly published: PublishedFact; readonly block: number }
-
-export const openKeyNotes = defineNotes<OpenKeyNote>(anyOpenKeyNotes.prefix)
 export const restartPointNote = defineNote<RestartPoint>('restart-point')
+/** The aggregators behind the proxy of each feed, as of the last answer. */
+export const feedsNote = defineNote<readonly PriceFeed[]>('feeds')
 
 /** Updates per page when the ledger is filled. */
 const RESTORE_PAGE = 1_000
 
-export const cursorOf = (restartPoint: RestartPoint | undefined): Cursor | null =>
-  restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
+const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
+
+/** The state in which the previous run left the tape. */
+export async function restoreState(
+  tape: Tape,
+  { staleMs, feeds: feedSettings }: { readonly staleMs: number; readonly feeds: readonly FeedSetting[] },
+): Promise<IngestState> {
+  const restartPoint = tape.note(restartPointNote)
+  const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
+  const head = tape.note(headNote) ?? unknownHead
+  const tokens = [...tape.notes(tokenNotes).values()]
+  const feeds = openFeeds(feedSettings, tape.note(feedsNote))
+  const scheduled = new Set<Hex>()
+  for (const token of tokens) trackSchedules({ scheduled }, token)
+  return {
+    epoch: tape.epoch,
+    nextSeq: tape.end() + 1,
+    tapeEnd: tape.end(),
+    staleMs,
+    ledger: await restoreLedger(tape, restartPoint),
+    head,
+    newestSealed: tape.note(newestSealedNote) ?? null,
+    status: tape.note(statusNote) ?? null,
+    cursor,
+    restartCursor: cursor,
+    chainTime: null,
+    aheadBlock: null,
+    tokens: new Map(tokens.map((token) => [token.address, token])),
+    changedTokens: new Set(),
+    scheduled,
+    list: tape.note(listNote) ?? null,
+    position: { block: Math.max(head.sealed ?? 0, head.pending ?? 0), logIndex: Number.MAX_SAFE_INTEGER },
+    feeds,
+    feedAddresses: new Set(aggregatorAddresses(feeds)),
+    tokenByFeed: new Map(),
+  }
+}
 
 /** Fills a ledger with what the previous run published. */
-export async function restoreLedger(tape: Tape): Promise<Ledger> {
+async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined): Promise<Ledger> {
   const ledger = new Ledger()
-  const restartPoint = tape.note(restartPointNote)
-  const openKeys = tape.notes(openKeyNotes)
   let seq = restartPoint?.seq ?? tape.oldest()
   for (;;) {
     const page = await tape.readAfter(seq, RESTORE_PAGE)
-    for (const entry of page) restoreEntry(ledger, entry, openKeys)
+    for (const entry of page) restoreEntry(ledger, entry)
     const last = page.at(-1)
     if (!last) break
     seq = last.seq
   }
-  // Also the open keys whose updates are evicted.
-  for (const [key, { published, block }] of openKeys) if (!ledger.find(block, key)) ledger.add(block, { ...published }, tape.end())
-  if (restartPoint) ledger.setSettled(restartPoint.block)
+  if (restartPoint) ledger.setSettled(restartPoint.settled, restartPoint.block)
   return ledger
 }
 
-function restoreEntry(ledger: Ledger, { update, seq }: Entry, openKeys: ReadonlyMap<string, unknown>): void {
+/** A pre-confirmed key is open until a seal lists it or a retraction names it. */
+function restoreEntry(ledger: Ledger, { update, seq }: Entry): void {
   if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
   if (update.type === 'seal' && update.block.hash !== null)
-    return ledger.restoreSeal({ ...update.block, hash: update.block.hash }, update.address, update.keys)
+    return ledger.restoreSeal({ ...update.block, hash: update.block.hash }, update)
   if (update.type === 'amend') return restoreAmend(ledger, update, seq)
-  if (!isFact(update)) return
-  const { symbol, type, key, block } = update
-  // A key without a note was sealed later, or is retracted by a later entry.
-  const state = openKeys.has(key) ? 'open' : 'sealed'
-  const [content, detail] = [contentOf(update), detailOf(update)]
-  ledger.add(block.number, { ...factLocation(update), symbol, type, content, detail, state, seq }, seq - 1)
+  const { id: _id, prev: _prev, ...rest } = update
+  const draft: Draft = rest
+  if (!isFact(draft)) return
+  ledger.add(draft, draft.stage === 'preconfirmed' ? 'open' : 'sealed', seq - 1).seq = seq
 }
 
-function restoreAmend(ledger: Ledger, { key, update, time }: Extract<Update, { type: 'amend' }>, seq: number): void {
-  const fact = { ...update, time }
-  const published = isFact(fact) ? ledger.find(fact.block.number, key) : undefined
-  if (!published || !isFact(fact)) return
+function restoreAmend(ledger: Ledger, { update, time }: Extract<Update, { type: 'amend' }>, seq: number): void {
+  const draft: Draft = { ...update, time }
+  const published = isFact(draft) ? ledger.find(draft.block.number, draft.key) : undefined
+  if (!published || !isFact(draft)) return
+  published.draft = draft
   published.seq = seq
-  ledger.amend(published, fact.type, contentOf(fact), detailOf(fact))
 }

@@ -1,17 +1,22 @@
-import { createHash } from 'node:crypto'
-import { type DecodedLog, decodeLogs } from '../chain/logs/fold-logs.ts'
-import type { Log } from '../chain/logs/log-schema.ts'
+import type { DecodedLog } from '../chain/logs/fold-logs.ts'
+import type { FoldedBlock } from '../chain/logs/log-folder.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Block, Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
-import type { IngestContext } from './context.ts'
-import { enrich } from './enrich.ts'
-import { contentOf, detailOf, factLocation } from './fact.ts'
-import type { BlockContents, PublishedFact, Settlement } from './ledger.ts'
-import { openKeyNotes } from './restore.ts'
+import { amendment, correctMultipliers } from './amend.ts'
+import { advanceTime, observeBlockTime } from './chain-time.ts'
+import { enrich, type Origin } from './enrich.ts'
+import type { FactDraft, PublishedFact } from './fact.ts'
+import { blockFieldOf } from './head.ts'
+import type { IngestState } from './ingest-state.ts'
+import type { Settlement } from './ledger.ts'
+import type { Moment } from './moment.ts'
+import { settleRounds } from './nav-rounds.ts'
+import { NOTHING, type Publication, UNPLACED, withoutFacts } from './publication.ts'
+import { applyDueSchedules, applySealedLogs, currentValue } from './token-updates.ts'
 
-/** The digest of a block's keys: long enough to notice a difference, short enough to read out. */
-const DIGEST_BYTES = 16
+/** A sealed block whose logs are decoded and folded. */
+export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
 
 /**
  * `late`: a fact that this block publishes first counts as late. `newest`: the newest sealed block. `settlesAllBefore`: all blocks
@@ -19,144 +24,107 @@ const DIGEST_BYTES = 16
  */
 type SettleOptions = { readonly late: boolean; readonly newest: number; readonly settlesAllBefore: boolean }
 
-/** Reconciles what was published with a sealed block: publishes, amends, retracts and seals. */
-export function settleBlock(context: IngestContext, block: SealedBlock, { late, newest, settlesAllBefore }: SettleOptions): void {
-  const time = settlesAllBefore ? block.timestamp : null
-  if (settlesAllBefore) context.advanceTime(time)
-  else context.observeBlockTime(block)
-  const correctedAddresses = settleFacts(context, block, { late, time })
-  if (settlesAllBefore) context.advanceTime(time)
-  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
-  // also corrects the facts above it, because their blocks are not settled again.
-  const isAffected = (number: number, { state }: PublishedFact) =>
-    state === 'open' || number < block.number || newest > block.number
-  for (const address of correctedAddresses) context.correctMultipliers(address, isAffected)
-}
+/** What settling a block publishes, and how many of its logs are of unlisted tokens. */
+type SettledBlock = { readonly publications: readonly Publication[]; readonly unlisted: number }
 
-/** Returns the tokens whose multiplier history the block changed. */
-function settleFacts(
-  context: IngestContext,
-  block: SealedBlock,
-  { late, time }: { readonly late: boolean; readonly time: number | null },
-): readonly Hex[] {
-  const { ledger, tokenState } = context
-  tokenState.applySealedRounds(block)
-  const { decodedLogs, foldedLogs } = decodeLogs(listedLogsOf(context, block))
+/** Reconciles what was published with a sealed block: publishes, amends, retracts and seals. */
+export function settleBlock(state: IngestState, block: DecodedBlock, options: SettleOptions, moment: Moment): SettledBlock {
+  const { late, newest, settlesAllBefore } = options
+  const time = settlesAllBefore ? block.timestamp : null
+  const timeBefore = settlesAllBefore ? advanceTime(state, time, moment) : observeBlockTime(state, block, moment)
+  const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
+  const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
   const correctedAddresses = block.addresses.filter((address) =>
-    tokenState.applySealedBlock(block.number, address, logsByAddress.get(address) ?? []),
+    applySealedLogs(state, block.number, address, logsByAddress.get(address) ?? [], moment),
   )
-  tokenState.applyDueSchedules(time)
+  // Schedules that the block added and that are due at its own time take effect before its facts are published.
+  const scheduleDrafts =
+    time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
+  const facts = factsOf(
+    state,
+    decodedLogs,
+    { via: block.via, sealed: true, late, receivedAt: moment.now, chainTime: state.chainTime },
+    moment,
+  )
   const blockField = blockFieldOf(block)
-  const contents = { facts: factsOf(context, decodedLogs, block, late), parts: foldedLogs.map(partLocation) }
-  const addresses = new Set(block.addresses)
-  const settlement = ledger.settle({ ...blockField, hash: block.hash }, contents, addresses, context.tapeEnd)
-  publishSettlement(context, settlement, blockField)
-  return correctedAddresses
+  const settlement = state.ledger.settle(
+    { ...blockField, hash: block.hash },
+    { facts, parts },
+    new Set(block.addresses),
+    state.tapeEnd,
+  )
+  const settled = publishSettlement(state, settlement, blockField, moment)
+  const timeAfter = settlesAllBefore ? advanceTime(state, time, moment) : NOTHING
+  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
+  // also corrects the facts above it, because their blocks are not settled again.
+  const isAffected = ({ state, draft }: PublishedFact) =>
+    state === 'open' || draft.block.number < block.number || newest > block.number
+  const corrections = correctedAddresses.flatMap((address) => correctMultipliers(state, address, moment, isAffected))
+  const publications = [timeBefore, withoutFacts([...roundDrafts, ...scheduleDrafts]), settled, timeAfter, corrections].flat()
+  return { publications, unlisted }
 }
 
 /** Publishes in the order that the contract names. */
-function publishSettlement(context: IngestContext, settlement: Settlement, block: Block): void {
-  const { outbox } = context
-  for (const retraction of settlement.retractions) {
-    outbox.publish(retractDraft(context, retraction, block))
-    outbox.setNote(openKeyNotes.at(retraction.published.key), null)
-  }
-  for (const { published, of, fact } of settlement.amendments) context.amend(published, of, fact.draft)
-  const lateKeys = new Set<string>()
-  for (const { published, fact, isMoved } of settlement.additions) {
-    published.seq = outbox.nextSeq
-    // A moved fact was published in time, under its old key.
-    const draft = isMoved ? { ...fact.draft, late: false } : fact.draft
-    if (draft.late) lateKeys.add(published.key)
-    outbox.publish(draft)
-  }
-  for (const seal of settlement.seals) {
-    outbox.publish(sealDraft(context, seal, lateKeys, block))
-    for (const { key } of seal.logs) outbox.setNote(openKeyNotes.at(key), null)
-  }
+function publishSettlement(
+  state: IngestState,
+  { retractions, amendments, additions, seals }: Settlement,
+  block: Block,
+  moment: Moment,
+): readonly Publication[] {
+  const lateKeys = new Set(additions.flatMap(({ draft }) => (draft.late ? [draft.key] : [])))
+  return [
+    ...retractions.map((retraction) => retract(state, retraction, block, moment)),
+    ...amendments.map(({ published, before }) => amendment(state, published, before, moment)),
+    ...additions.map((fact) => ({ draft: fact.draft, fact })),
+    ...seals.map((seal) => ({ draft: sealDraft(state, seal, lateKeys, block, moment), fact: null })),
+  ]
 }
 
-function retractDraft(
-  context: IngestContext,
+function retract(
+  state: IngestState,
   { published, reason, by }: Settlement['retractions'][number],
   block: Block,
-): DraftOf<'retract'> {
-  const { address, key, type } = published
-  return {
-    type: 'retract',
-    symbol: context.symbolOf(address, published.symbol),
-    address,
-    time: context.nowIso,
-    key,
-    of: type,
-    was: context.positionOf(published.seq),
-    reason,
-    by,
-    now: context.tokenState.currentValue(address, type),
-    block,
-  }
+  { time }: Moment,
+): Publication {
+  const { address, key, type: of, symbol: publishedSymbol } = published.draft
+  const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol
+  const now = currentValue(state, address, of)
+  return { draft: { type: 'retract', symbol, address, time, key, of, was: UNPLACED, reason, by, now, block }, fact: published }
 }
 
 function sealDraft(
-  context: IngestContext,
-  { address, symbol, logs }: Settlement['seals'][number],
+  { tokens }: IngestState,
+  { address, symbol: publishedSymbol, keys, types, digest }: Settlement['seals'][number],
   lateKeys: ReadonlySet<string>,
   block: Block,
+  { time }: Moment,
 ): DraftOf<'seal'> {
-  const keys = logs.map(({ key }) => key)
-  const digest = createHash('sha256').update(keys.join('\n')).digest('hex')
+  const symbol = tokens.get(address)?.symbol ?? publishedSymbol ?? address
+  const late_keys = lateKeys.size === 0 ? [] : keys.filter((key) => lateKeys.has(key))
+  return { type: 'seal', symbol, address, time, block, keys, types, late_keys, count: keys.length, digest }
+}
+
+/** The logs of tokens that are listed or that already have published facts in this block, and the rounds of the price feeds. */
+function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: DecodedBlock) {
+  const isRound = ({ address }: { readonly address: Hex }) => feedAddresses.has(address)
+  const isListed = ({ address }: { readonly address: Hex }) => {
+    const token = tokens.get(address)
+    return token !== undefined && (token.state !== 'delisted' || ledger.hasFactOf(address, block.number))
+  }
+  const logs = block.decodedLogs.filter(({ log }) => !isRound(log))
+  const decodedLogs = logs.filter(({ log }) => isListed(log))
+  const parts = block.parts.filter(isListed)
   return {
-    type: 'seal',
-    symbol: context.symbolOf(address, symbol ?? address),
-    address,
-    time: context.nowIso,
-    block,
-    keys,
-    types: logs.map(({ type }) => type),
-    late_keys: keys.filter((key) => lateKeys.has(key)),
-    count: keys.length,
-    digest: digest.slice(0, 2 * DIGEST_BYTES),
+    decodedLogs,
+    parts,
+    rounds: block.decodedLogs.flatMap(({ log }) => (isRound(log) ? [log] : [])),
+    unlisted: logs.length - decodedLogs.length + block.parts.length - parts.length,
   }
 }
 
-export const blockFieldOf = ({ number, hash, timestamp }: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
-  number,
-  hash,
-  timestamp: timestamp === null ? null : new Date(timestamp * 1_000).toISOString(),
-})
-
-/** Each log once, of tokens that are listed or that already have published facts in this block. */
-function listedLogsOf(context: IngestContext, { number, hash, logs, timestamp }: SealedBlock): readonly Log[] {
-  const publishedAddresses = new Set(context.ledger.at(number).map(({ address }) => address))
-  // A node may return the same log twice.
-  const uniqueLogs = new Map(logs.map((log) => [log.key, log]))
-  return [...uniqueLogs.values()].flatMap((log) => {
-    if (context.tokenState.isFeedAddress(log.address)) return []
-    const token = context.findToken(log.address)
-    if (!token || (token.state === 'delisted' && !publishedAddresses.has(log.address))) {
-      context.count.unlisted()
-      return []
-    }
-    return [{ ...log, blockHash: hash, blockTimestamp: log.blockTimestamp ?? timestamp }]
+const factsOf = (state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] =>
+  decodedLogs.flatMap((decodedLog) => {
+    const token = state.tokens.get(decodedLog.log.address)
+    return token ? [enrich(decodedLog, token, origin, moment)] : []
   })
-}
-
-function factsOf(
-  context: IngestContext,
-  decodedLogs: readonly DecodedLog[],
-  { via }: SealedBlock,
-  late: boolean,
-): BlockContents['facts'] {
-  const publishContext = context.publishContext({ via, sealed: true, late, receivedAt: context.now })
-  return decodedLogs.flatMap((decodedLog) => {
-    const token = context.findToken(decodedLog.log.address)
-    if (!token) return []
-    const draft = enrich(decodedLog, token, publishContext)
-    return [{ ...factLocation(draft), content: contentOf(draft), detail: detailOf(draft), draft }]
-  })
-}
-
-const partLocation = ({ key, address, transactionHash: tx, transactionIndex: txIndex, logIndex }: Log) => ({
-  ...{ key, address, tx, txIndex, logIndex },
-})

@@ -60,7 +60,7 @@ export class Notes implements NoteReader {
 }
 
 /** What the tape keeps of the list beside its tokens: when it was read (ms), and the order of its tokens. */
-type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
+export type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
 
 /** The newest sealed block whose time is known, in seconds. */
 export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
@@ -75,5 +75,3 @@ export const newestSealedNote = defineNote<SealedBlockTime>('newest-sealed')
 export const listNote = defineNote<ListNote>('list')
 /** Each token as last published, by address. */
 export const tokenNotes = defineNotes<Token>('token/')
-/** One note per open key. Ingest declares the value that it stores; the edge only checks that a note is there. */
-export const anyOpenKeyNotes = defineNotes<unknown>('open/')

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
 /** Raised with every change of a table or of the JSON in a note. No older tape is migrated. */
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 const settingsSql = `
   PRAGMA locking_mode = EXCLUSIVE;
@@ -12,14 +12,12 @@ const settingsSql = `
   PRAGMA synchronous = NORMAL;
 `
 
-/** `subject` is what an update is looked up by: its on-chain key, or the block and token of a seal. */
+/** Times never decrease along the numbers. See `subject.ts` for subjects. */
 const createSql = `
   BEGIN IMMEDIATE;
   CREATE TABLE tape (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject TEXT
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER
   ) STRICT;
-  CREATE INDEX tape_time ON tape (time, seq);
-  CREATE INDEX tape_evictable ON tape (seq) WHERE evictable = 1;
   CREATE INDEX tape_subject ON tape (subject) WHERE subject IS NOT NULL;
   CREATE TABLE last_seqs (
     address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)

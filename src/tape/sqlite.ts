@@ -2,10 +2,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
+import { Eviction, type EvictionBounds } from './eviction.ts'
 import { TapeIndex } from './index/index.ts'
+import { LastSeqs } from './last-seqs.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
 import { entryOf, type TapeRow } from './row.ts'
 import { openDatabase } from './schema.ts'
+import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
   type CountEstimate,
   type Entry,
@@ -20,16 +23,11 @@ import {
 
 /** After an unclean end numbers continue this far ahead: a number whose update the disk lost must never be given again. */
 const UNCLEAN_SKIP = 2 ** 20
-/** One append evicts at most this many updates, so that no batch waits for a clean-up. */
-const EVICTION_BOUND = 1_000
 const EPOCH_CHARS = 6
 
-type Options = {
+type Options = EvictionBounds & {
   /** A folder, or `:memory:` for a tape that is gone when it closes. */
   readonly dir: string
-  readonly retentionMs: number
-  readonly bound: number
-  readonly now: () => number
   readonly random: () => number
 }
 
@@ -46,85 +44,64 @@ export function openSqliteTape(options: Options): SearchableTape {
   }
 }
 
-type EvictionResult = { readonly count: number; readonly oldest: number; readonly evicted: readonly number[] }
-
 class SqliteTape implements Tape, TapeHistory {
   readonly epoch: string
   readonly #database: DatabaseSync
-  readonly #options: Options
   readonly #followers = new Set<Follower>()
-  /** The last number of each token and type. */
-  readonly #lastSeqs = new Map<string, number>()
+  readonly #lastSeqs: LastSeqs
+  readonly #eviction: Eviction
   readonly #notes = new Notes()
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #index: TapeIndex
   #end: number
-  #oldest: number
-  #count: number
   /** The latest time written. Later rows get at least this time, so a clock that goes back hides none from a search. */
   #time: number
 
   constructor(database: DatabaseSync, options: Options) {
     this.#database = database
-    this.#options = options
     this.#statements = prepareStatements(database)
     const metaRows = database.prepare('SELECT name, value FROM meta').all()
     const meta = new Map(metaRows.map(({ name, value }) => [String(name), String(value)]))
     this.epoch = meta.get('epoch') ?? randomEpoch(options.random)
-    // `last_seqs` holds the last number even where every update has been evicted.
-    const last = database
-      .prepare('SELECT count(*) AS count, max(time) AS time, (SELECT max(seq) FROM last_seqs) AS seq FROM tape')
-      .get()
-    const highest = Math.max(Number(last?.seq ?? 0), Number(meta.get('end') ?? 0))
+    const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1').get()
+    // The tape itself may be empty or end earlier: every update may have been evicted.
+    const saved = Number(meta.get('end') ?? 0)
+    const highest = Math.max(Number(last?.seq ?? 0), saved)
     this.#end = meta.get('closed') === 'no' && highest > 0 ? highest + UNCLEAN_SKIP : highest
-    this.#oldest = Number(meta.get('oldest') ?? 0)
-    this.#count = Number(last?.count ?? 0)
     this.#time = Number(last?.time ?? 0)
+    this.#eviction = new Eviction(database, options, meta)
+    this.#lastSeqs = new LastSeqs(database, saved)
     const readKey = (key: string) => this.readKey(key)
-    this.#index = new TapeIndex(database, { oldest: this.#oldest, end: this.#end, readKey })
-    for (const row of database.prepare('SELECT address, type, seq FROM last_seqs').all()) {
-      this.#lastSeqs.set(`${row.address} ${row.type}`, Number(row.seq))
-    }
+    this.#index = new TapeIndex(database, { oldest: this.#eviction.oldest, end: this.#end, readKey })
     for (const row of database.prepare('SELECT name, value FROM notes').all()) {
       this.#notes.set(defineNote(String(row.name)), JSON.parse(String(row.value)))
     }
     this.#inTransaction(() => {
       this.#statements.writeMeta.run('epoch', this.epoch)
-      this.#statements.writeMeta.run('end', String(this.#end))
-      this.#statements.writeMeta.run('closed', 'no')
+      this.#save('no')
     })
+    this.#lastSeqs.onCommit()
   }
 
-  async append(drafts: readonly Draft[], notes: Notes = new Notes()): Promise<readonly Entry[]> {
-    const first = this.#end + 1
-    const lastSeqs = new Map<string, number>()
-    const entries = drafts.map((draft, index) => this.#numberDraft(draft, first + index, lastSeqs))
-    let eviction: EvictionResult = { count: this.#count, oldest: this.#oldest, evicted: [] }
-    let time = this.#time
-    this.#inTransaction(() => {
-      for (const entry of entries) {
-        const { seq, update, text } = entry
-        time = Math.max(time, Date.parse(update.time))
-        this.#statements.writeUpdate.run(seq, time, this.#index.add(entry) ? 1 : 0, text, subjectOf(update))
-      }
-      for (const [channel, seq] of lastSeqs) {
-        const [address = '', type = ''] = channel.split(' ')
-        this.#statements.writeLastSeq.run(address, type, seq)
-      }
-      for (const [name, value] of notes) {
-        if (value === null) this.#statements.deleteNote.run(name)
-        else this.#statements.writeNote.run(name, JSON.stringify(value))
-      }
+  async append(drafts: readonly Draft[], notes: Notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {
+    const end = this.#end + drafts.length
+    const { entries, time, eviction } = this.#inTransaction(() => {
+      const entries = drafts.map((draft, index) => this.#numberDraft(draft, this.#end + 1 + index))
+      const time = this.#writeEntries(entries)
+      this.#writeNotes(notes)
       this.#index.save()
       // Also for a batch without updates: the head note is written all the time, so old updates go even in a quiet time.
-      eviction = this.#evict(entries.length)
+      const eviction = this.#eviction.run({ added: entries.length, end, keepAfter })
+      const isSaveDue = this.#lastSeqs.isSaveDue(end, eviction.state.oldest)
+      if (isSaveDue) this.#lastSeqs.save(end)
+      if (isSaveDue || eviction.evicted.length > 0) this.#eviction.save(end, eviction.state)
+      return { entries, time, eviction }
     })
-    this.#index.onCommit(eviction.evicted, eviction.oldest)
-    this.#count = eviction.count
-    this.#oldest = eviction.oldest
+    this.#index.onCommit(eviction.evicted, eviction.state.oldest)
+    this.#eviction.onCommit(eviction.state)
+    this.#lastSeqs.onCommit()
     this.#time = time
-    this.#end += entries.length
-    for (const [channel, seq] of lastSeqs) this.#lastSeqs.set(channel, seq)
+    this.#end = end
     this.#notes.merge(notes)
     for (const deliver of this.#followers) deliver(entries, notes)
     return entries
@@ -148,20 +125,28 @@ class SqliteTape implements Tape, TapeHistory {
   }
 
   readKey(key: string): readonly Entry[] {
-    return (this.#statements.readSubject.all(key) as TapeRow[]).map(entryOf)
+    const subject = subjectOfKey(key)
+    return this.#readSubjects(subject, subject).filter(({ update }) => 'key' in update && update.key === key)
   }
 
   sealsOfToken(address: Hex, block: number): readonly Entry[] {
-    return this.readKey(sealSubject(address, block))
+    const subject = subjectOfSeal(address, block)
+    return sealsOf(block, this.#readSubjects(subject, subject)).filter(({ update }) => update.address === address)
   }
 
   sealsOfBlock(block: number): readonly Entry[] {
-    const [first, end] = [`${block}${SUBJECT_SEPARATOR}`, `${block}${SUBJECT_END}`]
-    return (this.#statements.readSubjectRange.all(first, end) as TapeRow[]).map(entryOf)
+    return sealsOf(block, this.#readSubjects(...sealSubjectsOf(block)))
   }
 
   seqBefore(time: number): number {
-    const found = this.#statements.firstSince.get(time)
+    let [low, high] = [0, this.#end + 1]
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const row = this.#statements.firstFrom.get(middle)
+      if (row && Number(row.time) < time) low = Number(row.seq) + 1
+      else high = middle
+    }
+    const found = this.#statements.firstFrom.get(low)
     return found ? Number(found.seq) - 1 : this.#end
   }
 
@@ -174,7 +159,7 @@ class SqliteTape implements Tape, TapeHistory {
   }
 
   oldest(): number {
-    return this.#oldest
+    return this.#eviction.oldest
   }
 
   end(): number {
@@ -183,80 +168,82 @@ class SqliteTape implements Tape, TapeHistory {
 
   async close(): Promise<void> {
     this.#followers.clear()
-    this.#inTransaction(() => {
-      this.#statements.writeMeta.run('end', String(this.#end))
-      this.#statements.writeMeta.run('closed', 'yes')
-    })
+    this.#inTransaction(() => this.#save('yes'))
     this.#database.close()
   }
 
   /** Adds the position and `prev` to a draft, in the field order of the contract. */
-  #numberDraft(draft: Draft, seq: number, lastSeqs: Map<string, number>): Entry {
-    const channel = `${draft.address ?? '*'} ${draft.type}`
-    const previousSeq = lastSeqs.get(channel) ?? this.#lastSeqs.get(channel)
-    lastSeqs.set(channel, seq)
-    const { type, ...rest } = draft
-    const update = {
-      type,
+  #numberDraft(draft: Draft, seq: number): Entry {
+    const previousSeq = this.#lastSeqs.replace(draft, seq)
+    const first = {
+      type: draft.type,
       id: formatPosition(this.epoch, seq),
       prev: previousSeq === undefined ? null : formatPosition(this.epoch, previousSeq),
-      ...rest,
-    } as Update
+    }
+    const update = { ...first, ...draft } as Update
     return { seq, update, text: JSON.stringify(update) }
   }
 
-  /** Evicts by age, then by count. Eviction by count takes only evictable updates: see `isEvictable` in the index. */
-  #evict(added: number): EvictionResult {
-    const tooOld = this.#statements.evictByAge.all(this.#options.now() - this.#options.retentionMs, EVICTION_BOUND)
-    const count = this.#count + added - tooOld.length
-    const excess = Math.min(count - this.#options.bound, EVICTION_BOUND)
-    const tooMany = excess > 0 ? this.#statements.evictByCount.all(excess) : []
-    const evicted = [...tooOld, ...tooMany].map((row) => Number(row.seq))
-    const oldest = evicted.reduce((highest, seq) => Math.max(highest, seq), this.#oldest)
-    if (oldest !== this.#oldest) this.#statements.writeMeta.run('oldest', String(oldest))
-    return { count: count - tooMany.length, oldest, evicted }
+  /** Returns the latest time written. */
+  #writeEntries(entries: readonly Entry[]): number {
+    let time = this.#time
+    for (const entry of entries) {
+      const { seq, update, text } = entry
+      time = Math.max(time, Date.parse(update.time))
+      this.#statements.writeUpdate.run(seq, time, this.#index.add(entry) ? 1 : 0, text, subjectOf(update))
+    }
+    return time
   }
 
-  #inTransaction(write: () => void): void {
-    this.#database.exec('BEGIN IMMEDIATE')
+  #writeNotes(notes: Notes): void {
+    for (const [name, value] of notes) {
+      if (value === null) this.#statements.deleteNote.run(name)
+      else this.#statements.writeNote.run(name, JSON.stringify(value))
+    }
+  }
+
+  #save(closed: 'yes' | 'no'): void {
+    this.#lastSeqs.save(this.#end)
+    this.#eviction.save(this.#end)
+    this.#statements.writeMeta.run('closed', closed)
+  }
+
+  #readSubjects(first: number | null, last: number | null): readonly Entry[] {
+    return (this.#statements.readSubjects.all(first, last) as TapeRow[]).map(entryOf)
+  }
+
+  #inTransaction<Result>(write: () => Result): Result {
+    const { begin, commit, rollback } = this.#statements
     try {
-      write()
-      this.#database.exec('COMMIT')
+      begin.run()
+      const result = write()
+      commit.run()
+      return result
     } catch (failure) {
       this.#index.onRollback()
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
+      this.#eviction.onRollback()
+      this.#lastSeqs.onRollback()
+      if (this.#database.isTransaction) rollback.run()
       throw new TapeError(`the tape cannot be written: ${failure instanceof Error ? failure.message : String(failure)}`)
     }
   }
 }
 
 const prepareStatements = (database: DatabaseSync) => ({
+  begin: database.prepare('BEGIN IMMEDIATE'),
+  commit: database.prepare('COMMIT'),
+  rollback: database.prepare('ROLLBACK'),
   writeUpdate: database.prepare('INSERT INTO tape (seq, time, evictable, text, subject) VALUES (?, ?, ?, ?, ?)'),
-  writeLastSeq: database.prepare('INSERT OR REPLACE INTO last_seqs (address, type, seq) VALUES (?, ?, ?)'),
   writeNote: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
   deleteNote: database.prepare('DELETE FROM notes WHERE name = ?'),
   writeMeta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
   readAfter: database.prepare('SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
-  readSubject: database.prepare('SELECT seq, text FROM tape WHERE subject = ? ORDER BY seq'),
-  readSubjectRange: database.prepare('SELECT seq, text FROM tape WHERE subject >= ? AND subject < ? ORDER BY seq'),
-  firstSince: database.prepare('SELECT seq FROM tape WHERE time >= ? ORDER BY time, seq LIMIT 1'),
-  evictByAge: database.prepare(
-    'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE time < ? ORDER BY time, seq LIMIT ?) RETURNING seq',
-  ),
-  evictByCount: database.prepare(
-    'DELETE FROM tape WHERE seq IN (SELECT seq FROM tape WHERE evictable = 1 ORDER BY seq LIMIT ?) RETURNING seq',
-  ),
+  readSubjects: database.prepare('SELECT seq, text FROM tape WHERE subject BETWEEN ? AND ? ORDER BY seq'),
+  firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
 })
 
-/** The subjects of all seals of a block lie between these two characters after its number. */
-const [SUBJECT_SEPARATOR, SUBJECT_END] = [' ', '!']
-const sealSubject = (address: Hex, block: number): string => `${block}${SUBJECT_SEPARATOR}${address}`
-
-/** What an update is looked up by, if by anything. */
-function subjectOf(update: Update): string | null {
-  if (update.type === 'seal') return sealSubject(update.address, update.block.number)
-  return 'key' in update ? (update.key ?? null) : null
-}
+const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
+  entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)
 
 function randomEpoch(random: () => number): string {
   let epoch = ''

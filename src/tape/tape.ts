@@ -34,8 +34,11 @@ export type CountEstimate = { readonly least: number; readonly most: number }
 export interface Tape extends NoteReader {
   /** A new epoch begins only where the tape cannot prove that its numbers continue. */
   readonly epoch: string
-  /** Numbers the updates and writes them with the notes in one transaction, then delivers both to the followers. */
-  append(drafts: readonly Draft[], notes?: Notes): Promise<readonly Entry[]>
+  /**
+   * Numbers the updates and writes them with the notes in one transaction, then delivers both to the followers. Updates
+   * after the number `keepAfter` are not evicted, unless the tape is a quarter larger than its bound.
+   */
+  append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
   /** Delivers every batch appended from now on. The returned function ends this. */
   follow(deliver: Follower): () => void
   /** The kept updates after `seq`, oldest first. */

@@ -11,6 +11,9 @@ import { type Token, withDerivedState } from './token.ts'
 /** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
+/** Most logs are of these events, and change nothing but balances and allowances. */
+const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'Transfer' && event !== 'Approval'
+
 /** The last second that can be written as a date; later ones mean never. */
 const LATEST_SECONDS = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
 /** The on-chain cap of a token without a cap. */
@@ -64,6 +67,7 @@ export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null 
 export const formatCap = (cap: bigint): string | null => (cap === NO_CAP ? null : cap.toString())
 
 export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | null, timing: NavTiming): Token {
+  if (!changesToken(tokenLog)) return token
   const { log, decoded } = tokenLog
   const multiplierChange = multiplierChangeIn(tokenLog, chainTime)
   if (multiplierChange)
@@ -84,8 +88,9 @@ export function applySealedBlock(
   chainTime: number | null,
   timing: NavTiming,
 ) {
+  const changes = tokenLogs.filter(changesToken)
   // A key may now stand for another event, so each history keeps only the keys of its own events.
-  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) => new Set(tokenLogs.filter(isRelevant).map(({ log }) => log.key))
+  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) => new Set(changes.filter(isRelevant).map(({ log }) => log.key))
   const multiplierHistory = dropUnsealedMultiplierChanges(
     token.multiplierHistory,
     block,
@@ -104,5 +109,5 @@ export function applySealedBlock(
   const isUnchanged =
     multiplierHistory === token.multiplierHistory && pauseHistory === token.pauseHistory && recordChanges === token.recordChanges
   const kept = isUnchanged ? token : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
-  return tokenLogs.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
+  return changes.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
 }

@@ -1,7 +1,8 @@
-import { catchError, concatMap, defer, from, map, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
+import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
 import { withJitter } from '../backoff.ts'
 import { failureReason, splitCredentials } from '../chain/rpc/client.ts'
 import type { Hex } from '../protocol/fields.ts'
+import { chunk, inTurns, nextTurn } from '../turns.ts'
 import { type ListedToken, type ParsedList, parseList, parseListInSteps } from './list-parser.ts'
 
 /**
@@ -82,7 +83,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
       retryAfterMs = 0
       return defer(() => fetch(last?.body ?? null)).pipe(
         mergeMap(accept),
-        mergeMap(inParts),
+        mergeMap((list) => inTurns(partsOf(list))),
         catchError((failure: unknown) => {
           if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
           warn('list unreadable', { reason: failureReason(failure) })
@@ -98,8 +99,6 @@ export function pollList(options: Options): Observable<PolledList | null> {
     return defer(read).pipe(repeat({ delay: () => timer(nextDelayMs(), clock) }))
   })
 }
-
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** The last answer that could be parsed. */
 type ReadAnswer = {
@@ -124,19 +123,17 @@ async function parseInTurns(body: Buffer): Promise<ParsedList> {
   }
 }
 
-/** Hands on a long list in parts, each in its own turn of the event loop. */
-const inParts = (list: PolledList): Observable<PolledList> =>
-  from(partsOf(list)).pipe(concatMap((part, index) => (index === 0 ? of(part) : from(nextTurn()).pipe(map(() => part)))))
-
+/** A long list is handed on in parts. */
 function partsOf(list: PolledList): readonly PolledList[] {
   const { tokens, partial } = list
   if (tokens.length <= TOKENS_PER_TURN) return [list]
-  const lastFrom = (Math.ceil(tokens.length / TOKENS_PER_TURN) - 1) * TOKENS_PER_TURN
-  const parts: PolledList[] = []
-  for (let at = 0; at < lastFrom; at += TOKENS_PER_TURN)
-    parts.push({ tokens: tokens.slice(at, at + TOKENS_PER_TURN), partial: true, more: true })
-  const earlier = tokens.slice(0, lastFrom).map(({ address }) => address)
-  return [...parts, { tokens: tokens.slice(lastFrom), partial, earlier }]
+  const parts = chunk(tokens, TOKENS_PER_TURN)
+  const last = parts.at(-1) ?? []
+  const earlier = tokens.slice(0, tokens.length - last.length).map(({ address }) => address)
+  const isLast = (index: number) => index === parts.length - 1
+  return parts.map((part, index) =>
+    isLast(index) ? { tokens: part, partial, earlier } : { tokens: part, partial: true, more: true },
+  )
 }
 
 /** Accepts a list that lost tokens only after enough equal answers over enough time. */

@@ -68,7 +68,7 @@ export async function generateFullTape(settings: TapeSettings): Promise<Generate
         times.push(draft.time)
       }
     }
-    await tape.append([], new Notes().set(restartPointNote, { block: head, hash: null, seq: tape.end() }))
+    await tape.append([], new Notes().set(restartPointNote, { block: head, hash: null, settled: head, seq: tape.end() }))
     return { epoch: tape.epoch, end: tape.end(), counts, keys, times }
   } finally {
     await tape.close()

@@ -4,13 +4,12 @@ import type { RequestFn } from '../../src/chain/rpc/client.ts'
 import { restartPointNote } from '../../src/ingest/restore.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
-import { anyOpenKeyNotes } from '../../src/tape/notes.ts'
 import type { Tape } from '../../src/tape/tape.ts'
 import { isFact } from './laws/published-facts.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
 import { headerJson, logJson } from './simulated-node-json.ts'
 import type { ModifyInputs, Simulation } from './simulation.ts'
-import { wrapTape } from './tape-wrappers.ts'
+import { alterAppends, wrapTape } from './tape-wrappers.ts'
 
 /** Bugs planted on purpose in what the relay receives or writes. The checker has to find every one. */
 
@@ -22,10 +21,7 @@ const FORGOTTEN_BLOCKS = 20
 /** Changes what the relay writes. */
 const alterWrites =
   (alter: AlterDrafts): ModifyInputs =>
-  (inputs) => ({
-    ...inputs,
-    tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts, inputs.tape), notes) }),
-  })
+  (inputs) => ({ ...inputs, tape: alterAppends(inputs.tape, (drafts) => alter(drafts, inputs.tape)) })
 
 const dropDrafts = (isLost: (draft: Draft) => boolean): ModifyInputs =>
   alterWrites((drafts) => drafts.filter((draft) => !isLost(draft)))
@@ -112,7 +108,6 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     ...inputs,
     tape: wrapTape(inputs.tape, {
       readAfter: async (seq, limit) => (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
-      notes: (family) => (family.prefix === anyOpenKeyNotes.prefix ? new Map() : inputs.tape.notes(family)),
     }),
   })),
   'answers of a lagging node are believed': alterRequests((request, { chain }) => (method, params) => {
@@ -176,8 +171,8 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
           if (drafts.length > 0) void inputs.tape.append(drafts)
         }),
       )
-    const append: Tape['append'] = async (drafts, notes) => {
-      const entries = await inputs.tape.append(drafts, notes)
+    const append: Tape['append'] = async (drafts, notes, keepAfter) => {
+      const entries = await inputs.tape.append(drafts, notes, keepAfter)
       for (const { update } of entries) if (isFact(update)) publishedUpdates.set(update.key, update)
       return entries
     }

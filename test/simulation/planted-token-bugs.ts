@@ -2,7 +2,7 @@ import type { Draft, DraftOf } from '../../src/protocol/updates.ts'
 import { sharesOf } from './laws/published-facts.ts'
 import { tokenAt } from './simulated-tokens.ts'
 import type { ModifyInputs } from './simulation.ts'
-import { wrapTape } from './tape-wrappers.ts'
+import { alterAppends } from './tape-wrappers.ts'
 
 /** Planted bugs about what tokens publish of themselves. The checker has to find every one. */
 
@@ -18,7 +18,7 @@ const alterWrites =
   (begin: (now: () => number) => (drafts: readonly Draft[]) => readonly Draft[]): ModifyInputs =>
   (inputs) => {
     const alter = begin(() => inputs.clock.now())
-    return { ...inputs, tape: wrapTape(inputs.tape, { append: (drafts, notes) => inputs.tape.append(alter(drafts), notes) }) }
+    return { ...inputs, tape: alterAppends(inputs.tape, alter) }
   }
 
 const alterDrafts = (change: (draft: Draft) => Draft): ModifyInputs => alterWrites(() => (drafts) => drafts.map(change))
@@ -77,7 +77,13 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     () => (drafts) => drafts.flatMap((draft): readonly Draft[] => (isDueSchedule(draft) ? [draft, draft] : [draft])),
   ),
   'a schedule never takes effect': alterWrites(() => (drafts) => drafts.filter((draft) => !isDueSchedule(draft))),
-  'a memo is dropped': alterDrafts((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),
+  // A memo that is read later than its movement comes with an amendment.
+  'a memo is dropped': alterWrites(
+    () => (drafts) =>
+      drafts
+        .filter((draft) => draft.type !== 'amend' || draft.changed.join() !== 'memo')
+        .map((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),
+  ),
   'a seizure is published as a transfer': alterDrafts((draft) =>
     draft.type === 'seize' ? ({ ...draft, type: 'transfer' } as Draft) : draft,
   ),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { asapScheduler, type Subscription } from 'rxjs'
+import type { Subscription } from 'rxjs'
 import { type IngestInputs, openIngest } from '../../src/ingest/ingest.ts'
 import type { Entry } from '../../src/tape/tape.ts'
 import { pollList } from '../../src/tokens/list-poller.ts'
@@ -173,7 +173,7 @@ export class Simulation {
           onUnreadable: () => {},
         }),
       clock: relay,
-      tickScheduler: asapScheduler,
+      tick: () => Promise.resolve(),
       settings: {
         pendingPollMs: PENDING_POLL_MS,
         silenceMs: SILENCE_MS,
@@ -183,7 +183,7 @@ export class Simulation {
         feeds: [],
       },
       warn,
-      count: { repeated: () => {}, unlisted: () => {}, unreadable: () => {} },
+      count: () => {},
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Hex } from '../../protocol/fields.ts'
-import { type DecodedEvent, decodeLog } from './events.ts'
+import type { DecodedEvent } from './events.ts'
 import type { Log } from './log-schema.ts'
 
 /** A decoded log, with what other logs of its transaction add to it. */
@@ -16,35 +16,50 @@ export type DecodedLog = {
   readonly isClosed: boolean
 }
 
-/** The decoded logs, and the logs that were folded into one of them; both in log order. */
-type FoldedLogs = { readonly decodedLogs: readonly DecodedLog[]; readonly foldedLogs: readonly Log[] }
-
 /** How many announcements of one contract may be open at once. Beyond it the oldest counts as never closed. */
 const OPEN_BRACKETS_BOUND = 16
 
 type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
 
-/** Decodes the logs of one block. Only logs of one contract in one transaction belong together. */
-export function decodeLogs(logs: readonly Log[]): FoldedLogs {
-  const drafts = logs
-    .toSorted((a, b) => a.logIndex - b.logIndex)
-    .map(
-      (log): MutableDecodedLog => ({
-        log,
-        decoded: decodeLog(log),
-        memo: null,
-        isSeized: false,
-        enclosedKeys: [],
-        isClosed: false,
-      }),
-    )
+/** Events that explain another log, enclose others, or are explained by another. The logs of all others stand alone. */
+const relatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
+  'Memo',
+  'Seized',
+  'MultiplierUpdated',
+  'UIMultiplierUpdated',
+  'Announcement',
+  'EndAnnouncement',
+])
+
+/** Whether a log may change what another log of its transaction means. */
+export const isRelated = ({ event }: DecodedEvent): boolean => relatedEvents.has(event)
+
+const NO_KEYS: readonly string[] = []
+
+type UnfoldedLog = Pick<DecodedLog, 'log' | 'decoded'>
+
+/** A log as it is where no other log of its transaction is related to it. */
+export const foldAlone = ({ log, decoded }: UnfoldedLog): DecodedLog => ({
+  log,
+  decoded,
+  memo: null,
+  isSeized: false,
+  enclosedKeys: NO_KEYS,
+  isClosed: false,
+})
+
+/**
+ * Folds the logs of one block or transaction, in log order. Only logs of one contract in one transaction belong together. A log
+ * that is folded into another becomes null.
+ */
+export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | null)[] {
+  const drafts: MutableDecodedLog[] = logs.map(foldAlone)
+  if (!logs.some(({ decoded }) => isRelated(decoded))) return drafts
   const folded = new Set<MutableDecodedLog>()
   for (const transaction of Map.groupBy(drafts, ({ log }) => log.transactionHash).values())
-    for (const contractLogs of Map.groupBy(transaction, ({ log }) => log.address).values()) foldContractLogs(contractLogs, folded)
-  return {
-    decodedLogs: drafts.filter((draft) => !folded.has(draft)),
-    foldedLogs: drafts.filter((draft) => folded.has(draft)).map(({ log }) => log),
-  }
+    for (const contractLogs of Map.groupBy(transaction, ({ log }) => log.address).values())
+      if (contractLogs.some(({ decoded }) => isRelated(decoded))) foldContractLogs(contractLogs, folded)
+  return drafts.map((draft) => (folded.has(draft) ? null : draft))
 }
 
 /** Folds the logs of one contract in one transaction: completes the drafts, and adds the merged ones to `folded`. */

@@ -39,14 +39,17 @@ export type SettlementEvent =
       readonly blocks: readonly SealedBlock[]
       /** Up to this block nothing can be pre-confirmed any more. */
       readonly newest: number
-      /** Up to this block everything is settled. A restart continues from it. */
+      /** Up to this block everything is settled. */
       readonly cursor: Cursor
+      /** Where a restart goes on reading. */
+      readonly restartCursor?: Cursor
     }
   | {
       readonly type: 'hole'
       readonly blocks: { readonly from: number; readonly to: number }
       readonly reason: string
       readonly cursor: Cursor
+      readonly restartCursor?: Cursor
     }
   /** A reorganisation may have removed this block and all above it. */
   | { readonly type: 'reorg'; readonly from: number }

@@ -39,8 +39,8 @@ import { SourceState } from './state.ts'
 
 /** Everything that the chain brings, pushed or polled. */
 export type ChainEvent =
-  /** A pre-confirmed log; only the settling of its block makes it sealed. */
-  | { readonly type: 'log'; readonly log: Log; readonly via: Ingest['source']; readonly receivedAt: number }
+  /** Pre-confirmed logs of one message or answer; only the settling of their block makes them sealed. */
+  | { readonly type: 'logs'; readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
   | SettlementEvent
   | FinalityEvent
   /** The head of the chain, with its Unix time. */
@@ -120,7 +120,7 @@ class ChainSource {
   readonly #poller: ChainPoller
   readonly #finalityGate = new FinalityGate()
   /** Logs that were pushed before the first head. */
-  #earlyLogs: Extract<ChainEvent, { type: 'log' }>[] = []
+  #earlyLogs: Extract<ChainEvent, { type: 'logs' }>[] = []
   #addresses: readonly Hex[] = []
   #addressSet: ReadonlySet<Hex> = new Set()
   /** The addresses whose pre-confirmed logs the link pushes. */
@@ -261,16 +261,22 @@ class ChainSource {
   }
 
   #handleLogs({ logs, unreadable }: Logs, via: 'pendingLogs' | 'poll', receivedAt: number): Observable<ChainEvent> {
-    const events = from(logs).pipe(mergeMap((log) => this.#handleLog(log, via, receivedAt)))
-    return unreadable > 0 ? concat(events, of<ChainEvent>({ type: 'unreadable', count: unreadable })) : events
+    const events: ChainEvent[] = unreadable > 0 ? [{ type: 'unreadable', count: unreadable }] : []
+    const preconfirmed = logs.filter((log) => this.#isPreconfirmed(log, via))
+    if (preconfirmed.length === 0) return from(events)
+    const event = { type: 'logs', logs: preconfirmed, via, receivedAt } as const
+    if (this.#sealed.settled) return from([event, ...events])
+    const early = this.#earlyLogs.reduce((sum, { logs }) => sum + logs.length, 0)
+    if (early < EARLY_LOGS_BOUND) this.#earlyLogs.push({ ...event, logs: preconfirmed.slice(0, EARLY_LOGS_BOUND - early) })
+    return from(events)
   }
 
-  /** Emits a pre-confirmed log, and counts it as evidence about the stream. */
-  #handleLog(log: Log, via: 'pendingLogs' | 'poll', receivedAt: number): Observable<ChainEvent> {
+  /** Counts a log as evidence about the stream. Returns whether it is pre-confirmed. */
+  #isPreconfirmed(log: Log, via: 'pendingLogs' | 'poll'): boolean {
     const head = this.#sealed.head
-    if (log.removed) return EMPTY
+    if (log.removed) return false
     // Some nodes push sealed logs as pending ones. Settling publishes those.
-    if (head && log.blockHash === head.hash) return EMPTY
+    if (head && log.blockHash === head.hash) return false
     // A log of an address without a subscription proves nothing.
     const isListed = this.#addressSet.has(log.address)
     if (via === 'poll') this.#missedLogs.excuse(log)
@@ -280,9 +286,7 @@ class ChainSource {
         this.#state.markDelivered()
       } else if (log.blockNumber <= head.number - BEHIND_BLOCKS) this.#missedLogs.lateLogPushed()
     }
-    if (this.#sealed.settled) return of({ type: 'log', log, via, receivedAt })
-    if (this.#earlyLogs.length < EARLY_LOGS_BOUND) this.#earlyLogs.push({ type: 'log', log, via, receivedAt })
-    return EMPTY
+    return true
   }
 
   /** Settling publishes sealed logs. Here they only reveal new or withdrawn blocks. */
@@ -322,7 +326,9 @@ class ChainSource {
   /** The first head sets the start of settling, lowered to include the logs that were pushed before it. */
   #start({ number, hash }: SealedHeader): Observable<ChainEvent> {
     const earlyLogs = this.#earlyLogs.splice(0)
-    const blocks = earlyLogs.map(({ log }) => log.blockNumber).filter((block) => number - block < EARLY_LOGS_MAX_DEPTH_BLOCKS)
+    const blocks = earlyLogs
+      .flatMap(({ logs }) => logs.map((log) => log.blockNumber))
+      .filter((block) => number - block < EARLY_LOGS_MAX_DEPTH_BLOCKS)
     const startBlock = Math.max(0, Math.min(number, ...blocks.map((block) => block - 1)))
     const cursor: Cursor = { number: startBlock, hash: startBlock === number ? hash : null }
     if (!this.#sealed.begin(cursor)) return EMPTY

@@ -3,7 +3,6 @@ import type { FactStage } from '../../protocol/history.ts'
 import { blockOf } from '../../protocol/key.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Update } from '../../protocol/updates.ts'
-import { anyOpenKeyNotes, type NoteReader } from '../../tape/notes.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 import type { View } from '../select/view.ts'
 
@@ -14,10 +13,7 @@ type FactHistory = { readonly key: string; readonly texts: readonly string[]; re
 type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 
 /** Finds what the tape keeps about a key: its publications, amends and retracts, and every seal that lists it. */
-export function readFact(
-  text: string,
-  { tape, view }: { readonly tape: NoteReader & TapeHistory; readonly view: View },
-): FactHistory {
+export function readFact(text: string, { tape, view }: { readonly tape: TapeHistory; readonly view: View }): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
   const publications = tape.readKey(key)
@@ -27,8 +23,8 @@ export function readFact(
   const entries = [...publications, ...seals].sort((a, b) => a.seq - b.seq)
   const lastStage = stageOf(key, entries)
   if (!lastStage) throw unknownKey(key)
-  // Eviction by count can remove a seal and spare the amend before it. A key that is no longer open was sealed.
-  const isEnded = publications[0]?.update.type === 'amend' && tape.note(anyOpenKeyNotes.at(key)) === undefined
+  // Eviction by count can remove a seal and spare the amend before it. It spares the publication of an open key.
+  const isEnded = publications[0]?.update.type === 'amend'
   const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
     key,

@@ -208,7 +208,7 @@ it('answers only what was true at some time since the newest event before the ca
   )
 })
 
-it.each<[ChainEvent['type']]>([['log'], ['head'], ['reorg'], ['finality']])(
+it.each<[ChainEvent['type']]>([['logs'], ['head'], ['reorg'], ['finality']])(
   'would answer what is outdated if it ignored a %s',
   async (type) => {
     let count = 0

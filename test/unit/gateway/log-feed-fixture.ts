@@ -20,7 +20,7 @@ export function readNodeLog(fields: Parameters<typeof pendingLog>[0], overrides:
   return log
 }
 
-export const pendingLogEvent = (log: Log): ChainEvent => ({ type: 'log', log, via: 'pendingLogs', receivedAt: 0 })
+export const pendingLogEvent = (log: Log): ChainEvent => ({ type: 'logs', logs: [log], via: 'pendingLogs', receivedAt: 0 })
 
 export const headEvent = (sealedEvent: number): ChainEvent => ({
   type: 'head',

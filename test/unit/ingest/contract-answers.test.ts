@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
@@ -44,19 +44,19 @@ const summarise = ({ update, text }: Entry): string => {
 
 describe('the answer of a token contract', () => {
   it('restores the digits that the list lost, also in published updates', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     expect(await publish(transferEvent(5))).toEqual([`transfer x ${Number(EXACT)}`])
     expect(await publish(callAnswer(4, EXACT))).toEqual([`amend x ${EXACT}`])
     expect(await publish(transferEvent(6))).toEqual([`transfer x ${EXACT}`])
-    expect(reducer.tokens.get(address)).toMatchObject({ multiplier: EXACT, multiplierSource: 'call' })
+    expect(state.tokens.get(address)).toMatchObject({ multiplier: EXACT, multiplierSource: 'call' })
     expect(await publish(listEvent(apple({ multiplier: Number(EXACT) })))).toEqual([])
   })
 
   it('publishes nothing if it repeats a log', async () => {
-    const { publish, reducer } = await openListed(apple())
+    const { publish, state } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(5))]))
     expect(await publish(callAnswer(6, '2'))).toEqual([])
-    expect(reducer.tokens.get(address)?.multiplierSource).toBe('log')
+    expect(state.tokens.get(address)?.multiplierSource).toBe('log')
   })
 
   it('does not replace a log of a later block', async () => {
@@ -72,10 +72,10 @@ describe('the answer of a token contract', () => {
   })
 
   it('adds a schedule', async () => {
-    const { publish, reducer } = await openListed(apple())
+    const { publish, state } = await openListed(apple())
     const scheduled = { to: wad('2'), effectiveAt: BigInt(timestampOf(20)) }
     expect(await publish(callAnswer(8, '1', { scheduled }))).toEqual([])
-    expect(reducer.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: timestampOf(20) })
+    expect(state.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: timestampOf(20) })
     expect(await publish(transferEvent(19), transferEvent(20))).toEqual([
       'transfer x 1',
       'effective 1 to 2 by clock',
@@ -84,30 +84,30 @@ describe('the answer of a token contract', () => {
   })
 
   it('removes a schedule if a hole may contain the cancellation', async () => {
-    const { publish, reducer } = await openListed(apple())
+    const { publish, state } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
     await publish(
       { type: 'hole', blocks: { from: 6, to: 7 }, reason: 'backfill_bound', cursor: { number: 7, hash: null } },
       callAnswer(8, '1'),
     )
-    expect(reducer.tokens.get(address)?.scheduled).toBeNull()
+    expect(state.tokens.get(address)?.scheduled).toBeNull()
     expect(await publish(transferEvent(20))).toEqual(['transfer x 1'])
   })
 
   it('does not override logs if every block was read', async () => {
-    const { publish, reducer } = await openListed(apple())
+    const { publish, state } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
     expect(await publish(callAnswer(8, '1', { paused: [] }))).toEqual([])
-    expect(reducer.tokens.get(address)).toMatchObject({ scheduled: { to: '2' }, paused: [0] })
+    expect(state.tokens.get(address)).toMatchObject({ scheduled: { to: '2' }, paused: [0] })
     expect(await publish(transferEvent(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
   })
 
   it('adds a paused feature that no log named', async () => {
-    const { publish, reducer } = await openListed(apple())
+    const { publish, state } = await openListed(apple())
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
     expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now TRANSFER,SEIZE'])
-    expect(reducer.tokens.get(address)?.paused).toEqual([0, 3])
+    expect(state.tokens.get(address)?.paused).toEqual([0, 3])
   })
 
   it('changes nothing if it is empty', async () => {

@@ -1,9 +1,11 @@
 import Big from 'big.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeLogs } from '../../../src/chain/logs/fold-logs.ts'
+import { decodeLog } from '../../../src/chain/logs/events.ts'
+import { foldAlone } from '../../../src/chain/logs/fold-logs.ts'
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
-import { enrich, type PublishContext } from '../../../src/ingest/enrich.ts'
+import { enrich, type Origin } from '../../../src/ingest/enrich.ts'
+import { openMoment } from '../../../src/ingest/moment.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { type Draft, type DraftOf, Update } from '../../../src/protocol/updates.ts'
 import { newMultiplierHistory } from '../../../src/tokens/multiplier.ts'
@@ -16,13 +18,12 @@ const ZERO: Hex = `0x${'0'.repeat(40)}`
 const apple = APPLE as Hex
 const token = tokenOf()
 
-const publishContext: PublishContext = {
+const origin: Origin & { readonly now: number } = {
   via: 'pendingLogs',
   sealed: false,
   late: false,
   receivedAt: NOON - 7,
   now: NOON,
-  staleMs: 93_600_000,
   chainTime: null,
 }
 
@@ -36,7 +37,7 @@ const readLog = (nodeLog: Record<string, unknown>): Log => {
 const enrichLog = (
   nodeLog: Record<string, unknown>,
   overrides: Partial<Token> = {},
-  context: Partial<PublishContext> = {},
+  overriddenOrigin: Partial<typeof origin> = {},
 ): Draft => {
   const { navReading, multiplier } = { ...token, ...overrides }
   const histories = {
@@ -44,9 +45,9 @@ const enrichLog = (
     navHistory: addListReading(emptyNavHistory, navReading, listTime),
   }
   const log = readLog(nodeLog)
-  const [decodedLog] = decodeLogs([log]).decodedLogs
-  if (!decodedLog) throw new Error('no decoded log')
-  const draft = enrich(decodedLog, { ...token, ...overrides, ...histories }, { ...publishContext, ...context })
+  const { now, ...rest } = { ...origin, ...overriddenOrigin }
+  const decodedLog = foldAlone({ log, decoded: decodeLog(log) })
+  const draft = enrich(decodedLog, { ...token, ...overrides, ...histories }, rest, openMoment(now, 93_600_000))
   expect(Update.parse({ ...draft, id: 'a.1', prev: null })).toMatchObject(draft)
   return draft
 }
@@ -205,7 +206,7 @@ describe('an unknown value is null', () => {
 describe('the NAV of a movement', () => {
   const blockTimeMs = timestampOf(5) * 1_000
   const reading = (updatedAt: number) => ({ navReading: { price: '10', updatedAt } })
-  const backfilled: Partial<PublishContext> = { via: 'backfill', sealed: true, late: true, now: blockTimeMs + 3_600_000 }
+  const backfilled: Partial<typeof origin> = { via: 'backfill', sealed: true, late: true, now: blockTimeMs + 3_600_000 }
 
   it('is the one known now, stale or not, with its age', () => {
     expect(enrichLog(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
@@ -229,8 +230,8 @@ describe('the NAV of a movement', () => {
   })
 
   it('that was not backfilled is the one known now, however new', () => {
-    const context: Partial<PublishContext> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
-    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1_000), context)).toMatchObject({
+    const polled: Partial<typeof origin> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1_000), polled)).toMatchObject({
       nav: { price: '10' },
     })
   })

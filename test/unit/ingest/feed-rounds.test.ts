@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
+import { openRoundsAt } from '../../../src/ingest/nav-rounds.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
@@ -44,7 +45,7 @@ describe('a feed round', () => {
     const { publish, counts } = await openListed()
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual(['nav 330.5 by log, was 324.3014'])
     expect(await publish(transactionEvent([transfer({ block: 5, index: 9 }, 200_000_000n)]))).toEqual(['transfer 661.00'])
-    expect(counts.foreign).toBe(0)
+    expect(counts.unlisted).toBe(0)
   })
 
   it('is published once, however often it arrives', async () => {
@@ -113,7 +114,7 @@ describe('a feed round', () => {
     await publish(transactionEvent([round(5, 7, '330.5', 60)]))
     const again = await openReducer(openedTape.tape, { now: NOON }, feeds)
     expect((await again.publish(listEvent(apple()))).map(summarise)).toEqual([])
-    expect(again.reducer.openKeys.at(5)).toMatchObject([{ address: aggregator }])
+    expect(openRoundsAt(again.state, 5)).toMatchObject([{ address: aggregator }])
     expect((await again.publish(sealedEventOfLogs(5, [], { addresses }))).map(summarise)).toEqual([
       'nav 324.3014 by list, was 330.5',
     ])
@@ -145,12 +146,12 @@ describe('a price feed', () => {
     const { publish, openedTape } = await openListed()
     await publish(feedAnswer({ aggregator: nextAggregator, phase: 2 }))
     const again = await openReducer(openedTape.tape, { now: NOON }, feeds)
-    expect(again.reducer.feeds).toMatchObject([{ aggregators: [{ address: nextAggregator, phase: 2, decimals: 8 }] }])
+    expect(again.state.feeds).toMatchObject([{ aggregators: [{ address: nextAggregator, phase: 2, decimals: 8 }] }])
     expect((await again.publish(transactionEvent([round(6, 1, '331', 90, nextAggregator)]))).map(summarise)).toEqual([
       'nav 331 by log, was 324.3014',
     ])
     const other = await openReducer(openedTape.tape, { now: NOON }, [{ token: 'TSLAc', proxy, aggregator }])
-    expect(other.reducer.feeds).toMatchObject([{ token: 'TSLAc', aggregators: [{ address: aggregator }] }])
+    expect(other.state.feeds).toMatchObject([{ token: 'TSLAc', aggregators: [{ address: aggregator }] }])
   })
 
   it('publishes nothing when the rounds of its new aggregator are sealed', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'

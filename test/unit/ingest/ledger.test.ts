@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { decodeLogs } from '../../../src/chain/logs/fold-logs.ts'
+import { decodeLog } from '../../../src/chain/logs/events.ts'
+import { foldAlone } from '../../../src/chain/logs/fold-logs.ts'
 import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../src/chain/sealed/recent-blocks.ts'
 import { enrich } from '../../../src/ingest/enrich.ts'
-import { contentOf, detailOf, factLocation } from '../../../src/ingest/fact.ts'
-import { Ledger, type PublishedFact, type SealedFact } from '../../../src/ingest/ledger.ts'
+import type { FactDraft } from '../../../src/ingest/fact.ts'
+import { Ledger } from '../../../src/ingest/ledger.ts'
+import { openMoment } from '../../../src/ingest/moment.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { blockHash } from '../chain/node-json.ts'
 import { APPLE, NOON, tokenOf } from '../tokens/stock-records.ts'
@@ -12,33 +14,19 @@ import { logAt } from './reducer-fixture.ts'
 const address = APPLE as Hex
 const addresses: ReadonlySet<Hex> = new Set([address])
 
-const factAt = (block: number, index = 0, raw = 1n): SealedFact => {
+const moment = openMoment(NOON, 1)
+const factAt = (block: number, index = 0, raw = 1n): FactDraft => {
   const log = logAt({ block, index, raw, address })
-  const publishContext = {
-    via: 'sealed',
-    sealed: true,
-    late: true,
-    receivedAt: NOON,
-    now: NOON,
-    staleMs: 1,
-    chainTime: null,
-  } as const
-  const [decodedLog] = decodeLogs([log]).decodedLogs
-  if (!decodedLog) throw new Error('no decoded log')
-  const draft = enrich(decodedLog, tokenOf(), publishContext)
-  return { ...factLocation(draft), content: contentOf(draft), detail: detailOf(draft), draft }
-}
-const publishedFactAt = (block: number, index = 0, state: PublishedFact['state'] = 'open'): PublishedFact => {
-  const { draft, ...fact } = factAt(block, index)
-  return { ...fact, symbol: draft.symbol, type: draft.type, state, seq: 1 }
+  const origin = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, chainTime: null } as const
+  return enrich(foldAlone({ log, decoded: decodeLog(log) }), tokenOf(), origin, moment)
 }
 const publish = (ledger: Ledger, block: number, index = 0, end = 0) => {
-  const published = publishedFactAt(block, index)
-  const isNew = ledger.canPublish(block, published.key)
-  if (isNew) ledger.add(block, published, end)
+  const fact = factAt(block, index)
+  const isNew = ledger.canPublish(block, fact.key)
+  if (isNew) ledger.add(fact, 'open', end)
   return isNew
 }
-const settle = (ledger: Ledger, block: number, facts: readonly SealedFact[] = []) => {
+const settle = (ledger: Ledger, block: number, facts: readonly FactDraft[] = []) => {
   ledger.setSettled(block)
   return ledger.settle({ number: block, hash: blockHash(block), timestamp: null }, { facts, parts: [] }, addresses, 0)
 }
@@ -78,7 +66,7 @@ describe('an open key', () => {
     const ledger = new Ledger()
     for (const block of [7, 5, 9]) publish(ledger, block)
     expect(ledger.publishedBlocksBetween(5, 8)).toEqual([5, 7])
-    expect(ledger.at(7)).toMatchObject([{ key: publishedFactAt(7).key, address, tx: publishedFactAt(7).tx }])
+    expect(ledger.at(7)).toMatchObject([{ key: factAt(7).key, address, tx: factAt(7).tx.hash }])
     settle(ledger, 5, [factAt(5)])
     expect([ledger.openCount, ledger.size]).toEqual([2, 3])
   })
@@ -96,8 +84,8 @@ describe('an open key', () => {
   it('beyond the bound waits until its block is settled', () => {
     const ledger = new Ledger()
     const bound = 100_000
-    const { key: _, ...fact } = publishedFactAt(7)
-    for (let index = 0; index < bound; index += 1) ledger.add(7, { ...fact, key: `7-${index}` }, 0)
+    const fact = factAt(7)
+    for (let index = 0; index < bound; index += 1) ledger.add({ ...fact, key: `7-${index}` }, 'open', 0)
     expect(publish(ledger, 8)).toBe(false)
     settle(ledger, 7)
     expect(settle(ledger, 8, [factAt(8)]).additions).toHaveLength(1)
@@ -138,10 +126,10 @@ describe('a settled key', () => {
     const ledger = new Ledger()
     const bound = 262_144
     publish(ledger, 1)
-    const { key: _, ...fact } = publishedFactAt(2, 0, 'sealed')
+    const fact = factAt(2)
     for (let index = 0; index < bound; index += 1) {
-      const block = 2 + Math.floor(index / 1_000)
-      ledger.add(block, { ...fact, key: `${block}-${index}` }, 0)
+      const number = 2 + Math.floor(index / 1_000)
+      ledger.add({ ...fact, key: `${number}-${index}`, block: { ...fact.block, number } }, 'sealed', 0)
     }
     expect(ledger.size).toBeLessThanOrEqual(bound)
     expect(ledger.openCount).toBe(1)

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'

@@ -1,14 +1,15 @@
-import { asapScheduler, NEVER, Subject } from 'rxjs'
+import { asyncScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
-import { buildPipeline } from '../../../src/ingest/pipeline.ts'
+import { connectPipeline } from '../../../src/ingest/ingest.ts'
+import type { LogCounts } from '../../../src/ingest/reduce.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { listNote } from '../../../src/tape/notes.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import type { PolledList } from '../../../src/tokens/list-poller.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
-import { openReducer, publishedKeys, readUpdates, sourceLogEvent } from './reducer-fixture.ts'
+import { openReducer, pendingLogEvent, publishedKeys, readUpdates } from './reducer-fixture.ts'
 
 const address = APPLE as Hex
 
@@ -33,23 +34,25 @@ const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, pa
 
 /** Runs a pipeline whose lists and chain events the test sends. */
 const runPipeline = async (tape: SearchableTape) => {
-  const { reducer, counts } = await openReducer(tape)
+  const { state } = await openReducer(tape)
   const lists = new Subject<PolledList | null>()
   const events = new Subject<ChainEvent>()
   const requestedAddresses: (readonly Hex[])[] = []
   const batchSizes: number[] = []
   let failure: unknown = null
-  const subscription = buildPipeline({
+  const counted: LogCounts[] = []
+  const subscription = connectPipeline({
     lists,
-    source: (addresses) => {
+    chainEvents: (addresses) => {
       addresses.subscribe((list) => requestedAddresses.push(list))
       return events
     },
-    reducer,
+    state,
     tape,
-    answers: () => NEVER,
-    clock: asapScheduler,
-    tickScheduler: asapScheduler,
+    contractReads: () => NEVER,
+    clock: asyncScheduler,
+    tick: () => Promise.resolve(),
+    count: (counts) => counted.push(counts),
   }).subscribe({
     next: (entries) => batchSizes.push(entries.length),
     error: (error) => {
@@ -57,15 +60,7 @@ const runPipeline = async (tape: SearchableTape) => {
     },
   })
   onTestFinished(() => subscription.unsubscribe())
-  return {
-    lists,
-    events,
-    requestedAddresses,
-    batchSizes,
-    counted: counts,
-    failure: () => failure,
-    stop: () => subscription.unsubscribe(),
-  }
+  return { lists, events, requestedAddresses, batchSizes, counted, failure: () => failure, stop: () => subscription.unsubscribe() }
 }
 
 describe('a batch', () => {
@@ -74,10 +69,9 @@ describe('a batch', () => {
     const { lists, events, batchSizes } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple())))
     events.next({ type: 'subscribed', addresses: [address] })
-    for (let index = 0; index < 5; index += 1) events.next(sourceLogEvent({ block: 5, index, address }))
+    for (let index = 0; index < 5; index += 1) events.next(pendingLogEvent({ block: 5, index, address }))
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
-    // The last log waits for the rest of its transaction.
-    expect(batchSizes).toEqual([6, 1])
+    expect(batchSizes).toEqual([7])
     expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'nav', ...Array(5).fill('transfer')])
   })
 
@@ -89,7 +83,7 @@ describe('a batch', () => {
     await waitUntil(tape, () => tape.end() > 0)
     events.next({ type: 'unreadable', count: 1 })
     await new Promise(setImmediate)
-    events.next(sourceLogEvent({ block: 5, address }))
+    events.next(pendingLogEvent({ block: 5, address }))
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 1)
     expect(batchSizes).toEqual([2, 1])
   })
@@ -99,11 +93,11 @@ describe('a batch', () => {
     const { lists, events } = await runPipeline(tape)
     lists.next(completeList(parsedList(apple())))
     events.next({ type: 'subscribed', addresses: [address] })
-    events.next(sourceLogEvent({ block: 5, index: 0, address }))
+    events.next(pendingLogEvent({ block: 5, index: 0, address }))
     lists.next(completeList(parsedList(apple({ symbol: 'B' }))))
-    events.next(sourceLogEvent({ block: 5, index: 1, address }))
+    events.next(pendingLogEvent({ block: 5, index: 1, address }))
     lists.next(completeList(parsedList(apple({ symbol: 'C' }))))
-    events.next(sourceLogEvent({ block: 5, index: 2, address }))
+    events.next(pendingLogEvent({ block: 5, index: 2, address }))
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
     expect((await readUpdates(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
       'token AAPLc',
@@ -121,17 +115,17 @@ describe('a batch', () => {
     const { lists, events } = await runPipeline(tape)
     const appended: string[] = []
     const { append } = tape
-    tape.append = async (drafts, notes) => {
+    tape.append = async (drafts, notes, keepAfter) => {
       appended.push('start')
       await new Promise(setImmediate)
-      const entries = await append.call(tape, drafts, notes)
+      const entries = await append.call(tape, drafts, notes, keepAfter)
       appended.push('done')
       return entries
     }
     lists.next(completeList(parsedList(apple())))
     events.next({ type: 'subscribed', addresses: [address] })
     for (let index = 0; index < 3; index += 1) {
-      events.next(sourceLogEvent({ block: 5, index, address }))
+      events.next(pendingLogEvent({ block: 5, index, address }))
       await new Promise(setImmediate)
     }
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)

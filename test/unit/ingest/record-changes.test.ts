@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import { Directory } from '../../../src/tokens/directory.ts'
@@ -28,23 +28,23 @@ describe('a token that changes its symbol on chain', () => {
   const rename = transactionEvent([symbolUpdated(at(5), 'APPc')])
 
   it('is published under the new symbol and found by both', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     expect(await publish(rename, transactionEvent([transfer(at(6), 1n)]))).toMatchObject([
       { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, before: { symbol: 'AAPLc' } },
       { type: 'transfer', symbol: 'APPc', address },
     ])
-    const directory = new Directory(reducer.tokens.values())
+    const directory = new Directory(state.tokens.values())
     for (const name of ['APPc', 'aaplc', 'AAPL']) expect(directory.find(name)).toMatchObject({ kind: 'found', token: { address } })
   })
 
   it('is not published again by the list, and an old list does not revert it', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     await publish(rename)
     expect(await publish(listEvent(apple()), listEvent(apple({ name: 'Apple Inc' })))).toMatchObject([
       { type: 'token', symbol: 'APPc', changed: ['name'], token: { symbol: 'APPc', name: 'Apple Inc' } },
     ])
     expect(await publish(listEvent(apple({ symbol: 'APPc', name: 'Apple Inc' })))).toEqual([])
-    expect(reducer.tokens.get(address)?.symbol).toBe('APPc')
+    expect(state.tokens.get(address)?.symbol).toBe('APPc')
   })
 
   it('takes a later symbol from the list', async () => {
@@ -56,12 +56,12 @@ describe('a token that changes its symbol on chain', () => {
   })
 
   it('gets its former symbol back if the log is not sealed', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     await publish(rename)
     expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
       { type: 'retract', of: 'token', symbol: 'AAPLc', now: { token: { symbol: 'AAPLc', name: 'Apple' } } },
     ])
-    expect(reducer.tokens.get(address)).toMatchObject({ symbol: 'AAPLc', record: { symbol: 'AAPLc' } })
+    expect(state.tokens.get(address)).toMatchObject({ symbol: 'AAPLc', record: { symbol: 'AAPLc' } })
   })
 
   it.each(['*', '  ', ''])('to %o is published under its address', async (symbol) => {
@@ -74,19 +74,19 @@ describe('a token that changes its symbol on chain', () => {
 
 describe('a record change from a log', () => {
   it('is merged with other changes and reverted alone', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     await publish(transactionEvent([nameUpdated(at(5), 'Apple Inc')]), transactionEvent([supplyCapUpdated(at(6), 10n, 20n)]))
     await publish(
       transactionEvent([extraMetadataUpdated(at(7), 'site', 'a')]),
       transactionEvent([extraMetadataUpdated(at(8), 'desk', 'b')]),
     )
-    expect(reducer.tokens.get(address)?.record).toMatchObject({
+    expect(state.tokens.get(address)?.record).toMatchObject({
       name: 'Apple Inc',
       supply_cap: '20',
       extra_metadata: { site: 'a', desk: 'b' },
     })
     await publish(sealedEventOfLogs(5, []), sealedEventOfLogs(7, []))
-    expect(reducer.tokens.get(address)?.record).toMatchObject({ name: 'Apple', extra_metadata: { desk: 'b' } })
+    expect(state.tokens.get(address)?.record).toMatchObject({ name: 'Apple', extra_metadata: { desk: 'b' } })
   })
 
   it('removes an empty entry, and maps the highest cap to null', async () => {
@@ -111,7 +111,7 @@ describe('a record change from a log', () => {
 
 describe('a pause', () => {
   it('lists the features of the log and all paused features', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     expect(
       await publish(
         transactionEvent([paused(at(5), [0, 1])]),
@@ -123,7 +123,7 @@ describe('a pause', () => {
       { change: 'paused', feature_ids: [1, 3], paused: ['TRANSFER', 'MINT', 'SEIZE'] },
       { change: 'unpaused', feature_ids: [0], paused: ['MINT', 'SEIZE'] },
     ])
-    expect(reducer.tokens.get(address)?.paused).toEqual([1, 3])
+    expect(state.tokens.get(address)?.paused).toEqual([1, 3])
   })
 
   it('is retracted with the features that are still paused', async () => {

@@ -1,7 +1,10 @@
+import { LogFolder } from '../../../src/chain/logs/log-folder.ts'
 import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
 import type { SealedBlock } from '../../../src/chain/sealed/block-logs.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
-import { type IngestEvent, Reducer } from '../../../src/ingest/reducer.ts'
+import { foldTransactions, type IngestEvent } from '../../../src/ingest/fold-transactions.ts'
+import { type LogCounts, reduce } from '../../../src/ingest/reduce.ts'
+import { restoreState } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
@@ -34,24 +37,13 @@ export const logAt = ({ tx, address = APPLE as Hex, ...position }: LogPosition):
 export const pendingLogEvent = (
   position: LogPosition,
   { via = 'pendingLogs', ...overrides }: { via?: 'pendingLogs' | 'poll' } & Partial<Log> = {},
-): Extract<IngestEvent, { type: 'transaction' }> => transactionEvent([{ ...logAt(position), ...overrides }], via)
+): Extract<ChainEvent, { type: 'logs' }> => transactionEvent([{ ...logAt(position), ...overrides }], via)
 
-/** The same log as it comes from the source. */
-export const sourceLogEvent = (position: LogPosition): Extract<ChainEvent, { type: 'log' }> => ({
-  type: 'log',
-  log: logAt(position),
-  via: 'pendingLogs',
-  receivedAt: NOON,
-})
-
-/** Pre-confirmed logs of one transaction that arrive together. */
+/** Pre-confirmed logs that arrive together. */
 export const transactionEvent = (
   logs: readonly Log[],
   via: 'pendingLogs' | 'poll' = 'pendingLogs',
-): Extract<IngestEvent, { type: 'transaction' }> => ({
-  type: 'transaction',
-  logs: logs.map((log) => ({ log, via, receivedAt: NOON })),
-})
+): Extract<ChainEvent, { type: 'logs' }> => ({ type: 'logs', logs, via, receivedAt: NOON })
 
 type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via' | 'timestamp'>> & {
   readonly newest?: number
@@ -99,31 +91,21 @@ export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'):
   reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
 })
 
-/** A reducer restored from a tape, and its counters. */
+/** The state restored from a tape, what is published from it, and what is counted. */
 export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
-  const counts = { repeated: 0, foreign: 0, unreadable: 0 }
-  const reducer = await Reducer.restore({
-    tape,
-    staleMs: 93_600_000,
-    feeds,
-    now: () => clock.now,
-    count: {
-      repeated: () => {
-        counts.repeated += 1
-      },
-      unlisted: () => {
-        counts.foreign += 1
-      },
-      unreadable: (n) => {
-        counts.unreadable += n
-      },
-    },
-  })
-  const publish = async (...batch: readonly IngestEvent[]) => {
-    const { drafts, notes } = reducer.reduce(batch)
-    return tape.append(drafts, notes)
+  const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
+  const state = await restoreState(tape, { staleMs: 93_600_000, feeds })
+  const folder = new LogFolder()
+  const reduceEvents = (...events: readonly IngestEvent[]) => {
+    const reduction = reduce(state, foldTransactions({ at: clock.now, events }, folder))
+    for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
+    return reduction
   }
-  return { reducer, counts, publish, clock }
+  const publish = async (...batch: readonly IngestEvent[]) => {
+    const { updates, notes, keepAfter } = reduceEvents(...batch)
+    return tape.append(updates, notes, keepAfter)
+  }
+  return { state, counts, reduceEvents, publish, clock }
 }
 
 export const readUpdates = async (tape: SearchableTape): Promise<readonly Update[]> =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { RECENT_BLOCKS_BOUND } from '../../../src/chain/sealed/recent-blocks.ts'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import { restartPointNote } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { headNote } from '../../../src/tape/notes.ts'
@@ -50,7 +50,7 @@ describe('a log', () => {
     const { publish, counts, openedTape } = await openListed()
     await publish(pendingLogEvent({ block: 5, address: TESLA as Hex }), sealedEvent(5, [{ address: TESLA as Hex }]))
     expect(await publishedKeys(openedTape.tape)).toEqual([])
-    expect(counts.foreign).toBe(2)
+    expect(counts.unlisted).toBe(2)
   })
 
   it('of a delisted token is not published', async () => {
@@ -160,11 +160,11 @@ describe('an event', () => {
 
 describe('a restart of the reducer', () => {
   it('restores the tokens and publishes none of them again', async () => {
-    const { publish, reducer, openedTape } = await openListed()
+    const { publish, state, openedTape } = await openListed()
     await publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent)
-    const { tokens } = reducer
+    const tokens = new Map(state.tokens)
     const again = await openReducer(await openedTape.crash())
-    expect(again.reducer.tokens).toEqual(tokens)
+    expect(again.state.tokens).toEqual(tokens)
     expect(
       await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, { type: 'list', tokens: null }),
     ).toEqual([])
@@ -181,20 +181,20 @@ describe('a restart of the reducer', () => {
   })
 
   it('resumes at the block up to which all are settled', async () => {
-    const { publish, reducer, openedTape } = await openListed()
-    expect(reducer.cursor).toBeNull()
+    const { publish, state, openedTape } = await openListed()
+    expect(state.restartCursor).toBeNull()
     await publish(sealedEvent(100, []))
     const cursorEvent = { number: 100, hash: blockHash(100) }
-    expect((await openReducer(await openedTape.crash())).reducer.cursor).toEqual(cursorEvent)
-    expect((await openReducer(await openedTape.reopen())).reducer.cursor).toEqual(cursorEvent)
+    expect((await openReducer(await openedTape.crash())).state.restartCursor).toEqual(cursorEvent)
+    expect((await openReducer(await openedTape.reopen())).state.restartCursor).toEqual(cursorEvent)
   })
 
   it('resumes before the newest blocks if earlier ones are not settled', async () => {
     const { publish, openedTape } = await openListed()
     await publish(sealedEvent(200, [{ address }], { cursor: 100 }))
-    const { reducer } = await openReducer(await openedTape.crash())
-    expect(reducer.cursor).toEqual({ number: 100, hash: null })
-    expect(reducer.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
+    const { state } = await openReducer(await openedTape.crash())
+    expect(state.restartCursor).toEqual({ number: 100, hash: null })
+    expect(state.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
   })
 
   it('restores the keys after the restart point, and before it as deep as a reorganisation reaches', async () => {
@@ -205,9 +205,9 @@ describe('a restart of the reducer', () => {
     await publish(sealedEvent(100, [{ address }]))
     await publish(pendingLogEvent({ block: 101, address }), pendingLogEvent({ block: 101, index: 1, address }))
     for (const end of [openedTape.reopen, openedTape.crash]) {
-      const { publish: again, reducer } = await openReducer(await end())
+      const { publish: again, state } = await openReducer(await end())
       expect(await again(sealedEvent(90, [{ address }]), sealedEvent(100, [{ address }]))).toEqual([])
-      expect(reducer.ledger.openCount).toBe(2)
+      expect(state.ledger.openCount).toBe(2)
     }
     expect(await publishedKeys(openedTape.tape)).toHaveLength(4)
   })
@@ -290,7 +290,7 @@ describe('a restart of the reducer', () => {
               // The unfinished batch is lost; the chain is read again from the cursor on.
               batch = []
               fixture = await openReducer(await openedTape[step]())
-              for (let block = (fixture.reducer.cursor?.number ?? head) + 1; block <= head; block += 1) settle(block)
+              for (let block = (fixture.state.restartCursor?.number ?? head) + 1; block <= head; block += 1) settle(block)
             } else {
               const log = { block: head + 1, index: chain.filter(({ block }) => block === head + 1).length }
               chain.push({ ...log, kept: step !== 'dropped log' })
@@ -306,7 +306,7 @@ describe('a restart of the reducer', () => {
           const retracted = updates.flatMap((update) => (update.type === 'retract' ? [update.key] : []))
           expect(sealed).toEqual(chain.filter(({ kept }) => kept).map(keyOf))
           expect([...sealed, ...retracted].sort()).toEqual([...published].sort())
-          expect(fixture.reducer.ledger.openCount).toBe(0)
+          expect(fixture.state.ledger.openCount).toBe(0)
         } finally {
           await openedTape.close()
         }
@@ -318,13 +318,10 @@ describe('a restart of the reducer', () => {
 
 it('the reducer accepts a list longer than a call can have arguments', async () => {
   const openedTape = await openTape()
-  const { reducer } = await openReducer(openedTape.tape)
+  const { reduceEvents } = await openReducer(openedTape.tape)
   const [token] = parsedList(apple())
   const addresses = Array.from({ length: 130_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
   const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
-  const { drafts } = reducer.reduce([
-    { type: 'list', tokens },
-    { type: 'subscribed', addresses },
-  ])
-  expect(drafts.length).toBe(2 * addresses.length)
+  const { updates } = reduceEvents({ type: 'list', tokens }, { type: 'subscribed', addresses })
+  expect(updates.length).toBe(2 * addresses.length)
 })

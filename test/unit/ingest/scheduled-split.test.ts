@@ -16,9 +16,9 @@ describe('a scheduled split', () => {
   const schedule = uiMultiplierUpdated(positionAt(10, 0), '1', '2', soon)
 
   it('takes effect at the first block of its time, before the movements there', async () => {
-    const { publish, reducer } = await openListed()
+    const { publish, state } = await openListed()
     expect(await publish(transactionEvent([schedule]))).toEqual(['scheduled 1 to 2 by log'])
-    expect(reducer.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: soon })
+    expect(state.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: soon })
     expect(await publish(transactionEvent([transfer(positionAt(19, 0), 1n)]), headEvent(19))).toEqual([
       'preconfirmed 19/0 1 x 1 = 0.00000001',
     ])
@@ -29,7 +29,7 @@ describe('a scheduled split', () => {
     expect(await publish(transactionEvent([transfer(positionAt(19, 1), 1n)]), headEvent(25))).toEqual([
       'preconfirmed 19/1 1 x 1 = 0.00000001',
     ])
-    expect(reducer.tokens.get(address)).toMatchObject({ multiplier: '2', multiplierSource: 'log', scheduled: null })
+    expect(state.tokens.get(address)).toMatchObject({ multiplier: '2', multiplierSource: 'log', scheduled: null })
   })
 
   it.each(['head', 'block'])('takes effect with a %s without a log', async (how) => {

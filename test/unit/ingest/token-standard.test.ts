@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
-import type { IngestEvent } from '../../../src/ingest/reducer.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import { decodedEvents, undecodedEvents } from '../chain/logs/standard-events.ts'

@@ -169,6 +169,19 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(third?.update.prev).toBe(second?.update.id)
     })
 
+    it('continues after a crash of a long tape', async () => {
+      const fixture = await open()
+      const [rare] = await fixture.tape.append([navChange({ at })])
+      let last: Entry | undefined
+      for (let nth = 0; nth < 10_000; nth += 500) {
+        const entries = await fixture.tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth + index })))
+        expect(entries[0]?.update.prev).toBe(last?.update.id ?? null)
+        last = entries.at(-1)
+      }
+      const tape = await fixture.crash()
+      expect(prevs(await tape.append([navChange({ at }), transfer({ at })]))).toEqual([rare?.update.id, last?.update.id])
+    })
+
     it('may name an evicted update', async () => {
       const fixture = await open({ retentionMs: HOUR_MS })
       const [first] = await fixture.tape.append([transfer({ at })])
@@ -461,11 +474,18 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(found).toEqual([1, 3])
     })
 
+    it('are not those of a similar key', async () => {
+      const { tape } = await open()
+      const similar = ['4-0x01-0', '4-0x02-0', '4-0x01-1048576', '4294967300-0x01-0']
+      const entries = await tape.append(similar.map((other) => ({ ...transfer({ at, nth: 4 }), key: other })))
+      for (const [index, other] of similar.entries()) expect(tape.readKey(other)).toEqual([entries[index]])
+    })
+
     it('are none for an unpublished key', async () => {
       const { tape } = await open()
       await tape.append([navChange({ at }), token({ at }), seal({ at, nth: 4, types: ['transfer'] })])
       expect(tape.readKey(key)).toEqual([])
-      expect(tape.readKey('')).toEqual([])
+      for (const none of ['', '4', 'NAV', '4-0x-', '-1', `9e99-0x01-1`, '4-0x01-9e99']) expect(tape.readKey(none)).toEqual([])
     })
 
     it('are the same after a restart and a crash', async () => {
@@ -508,6 +528,19 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       ])
       expect(tape.sealsOfBlock(4)).toEqual([first, other, more])
       expect(tape.sealsOfBlock(5)).toEqual([])
+    })
+
+    it('are told apart from those of a token with a similar address', async () => {
+      const { tape } = await open()
+      const similar: Hex = `0x${'7e'.repeat(10)}${apple.slice(-20)}`
+      const [one, other] = await tape.append([
+        seal({ at, nth: 4 }),
+        seal({ at, nth: 4, address: similar }),
+        seal({ at, nth: 2 ** 32 + 4 }),
+      ])
+      expect(tape.sealsOfToken(apple, 4)).toEqual([one])
+      expect(tape.sealsOfToken(similar, 4)).toEqual([other])
+      expect(tape.sealsOfBlock(4)).toEqual([one, other])
     })
 
     it('stay as long as a publication that they list', async () => {
@@ -667,6 +700,53 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       for (let nth = 1; nth <= 25; nth += 1) await fixture.tape.append([transfer({ at, nth })])
       expect(await all(fixture.tape)).toHaveLength(10)
       expect(fixture.tape.oldest()).toBe((await all(fixture.tape))[0]?.seq ? fixture.tape.end() - 10 : -1)
+    })
+
+    it('keeps a large tape within one percent of its bound, also when batches are larger than what one append clears', async () => {
+      const fixture = await open({ bound: 4_000 })
+      for (let nth = 0; nth < 30_000; nth += 3_000) {
+        await fixture.tape.append(Array.from({ length: 3_000 }, (_, index) => transfer({ at, nth: nth + index })))
+        const length = (await all(fixture.tape)).length
+        expect(length).toBeLessThanOrEqual(4_040)
+        expect(length).toBeGreaterThanOrEqual(Math.min(4_000, nth + 3_000))
+      }
+    })
+
+    it('spares what comes after keepAfter, by count and by age, until the tape is a quarter over its bound', async () => {
+      const fixture = await open({ bound: 8, retentionMs: HOUR_MS })
+      const { tape, clock } = fixture
+      const [needed] = await tape.append([1, 2, 3, 4, 5, 6, 7, 8].map((nth) => transfer({ at, nth }))).then(seqs)
+      const first = needed ?? 0
+      await tape.append([transfer({ at, nth: 9 })], new Notes(), first + 1)
+      expect(seqs(await all(tape))).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((nth) => first + nth))
+      clock.now = NOON + HOUR_MS + 1
+      await tape.append([navChange({ at: clock.now })], new Notes(), first + 1)
+      expect(seqs(await all(tape))[0]).toBe(first + 2)
+      await tape.append(
+        [1, 2].map((nth) => transfer({ at: clock.now, nth })),
+        new Notes(),
+        first + 1,
+      )
+      expect(seqs(await all(tape))).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((nth) => first + nth))
+      await tape.append([transfer({ at: clock.now, nth: 3 })], new Notes(), first + 1)
+      expect(seqs(await all(tape))).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12].map((nth) => first + nth))
+      await tape.append([], new Notes(), first + 7)
+      expect(seqs(await all(tape))).toEqual([8, 9, 10, 11, 12].map((nth) => first + nth))
+      expect(tape.oldest()).toBe(first + 7)
+      expect(tape.readKey(transfer({ at, nth: 8 }).key)).toEqual([])
+    })
+
+    it('evicts the same after a crash as without one', async () => {
+      const evicted = async (isCrashing: boolean) => {
+        const fixture = await open({ bound: 500 })
+        for (let nth = 0; nth < 6_000; nth += 250) {
+          const facts = Array.from({ length: 250 }, (_, index) => transfer({ at, nth: nth + index }))
+          await fixture.tape.append([pause({ at, nth }), ...facts])
+          if (isCrashing && nth % 1_000 === 0) await fixture.crash()
+        }
+        return (await all(fixture.tape)).map(({ update }) => (update.type === 'transfer' ? update.key : update.type))
+      }
+      expect(await evicted(true)).toEqual(await evicted(false))
     })
 
     it('keeps its count across a restart', async () => {

@@ -1,7 +1,8 @@
-import { decodeLogs } from '../../../../src/chain/logs/fold-logs.ts'
+import type { DecodedLog } from '../../../../src/chain/logs/fold-logs.ts'
+import { LogFolder } from '../../../../src/chain/logs/log-folder.ts'
 import { type Log, readLogs } from '../../../../src/chain/logs/log-schema.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { alice, bob, pendingLog, stringData, tesla, txHash, word, words } from '../node-json.ts'
+import { alice, blockHash, bob, pendingLog, stringData, tesla, txHash, word, words } from '../node-json.ts'
 import { topicOf } from './standard-events.ts'
 
 /** The content of a log; its position follows from the list that it is in. */
@@ -35,20 +36,22 @@ export const buildLogs = (contents: readonly LogContent[]): readonly Log[] =>
     })),
   ).logs
 
+/** Folds the logs of one sealed block. */
+export const decodeLogs = (logs: readonly Log[]) =>
+  new LogFolder().foldBlock({ number: 5, hash: blockHash(5), timestamp: null, logs })
+
 /** The decoded logs with their log indexes, and the log indexes of the folded ones. */
 export const foldLogs = (...contents: readonly LogContent[]) => {
   const logs = buildLogs(contents).filter(({ topics }) => topics.length > 0)
-  const { decodedLogs, foldedLogs } = decodeLogs(logs)
-  const logIndexOf = (key: string) => Number(key.split('-')[2])
-  return {
-    decodedLogs: decodedLogs.map(({ log, decoded: { event }, memo: text, isSeized, enclosedKeys, isClosed }) =>
-      [
-        `${log.logIndex} ${event}`,
-        ...(text ? [`memo ${Number(text)}`] : []),
-        ...(isSeized ? ['seized'] : []),
-        ...(isClosed ? [`closed around ${enclosedKeys.map(logIndexOf)}`] : []),
-      ].join(', '),
-    ),
-    folded: foldedLogs.map(({ logIndex }) => logIndex),
-  }
+  const { decodedLogs, parts } = decodeLogs(logs)
+  return { decodedLogs: decodedLogs.map(describeLog), folded: parts.map(({ logIndex }) => logIndex) }
 }
+
+/** What a log means, in words. */
+export const describeLog = ({ log, decoded: { event }, memo: text, isSeized, enclosedKeys, isClosed }: DecodedLog): string =>
+  [
+    `${log.logIndex} ${event}`,
+    ...(text ? [`memo ${Number(text)}`] : []),
+    ...(isSeized ? ['seized'] : []),
+    ...(isClosed ? [`closed around ${enclosedKeys.map((key) => Number(key.split('-')[2]))}`] : []),
+  ].join(', ')

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeLogs } from '../../../../src/chain/logs/fold-logs.ts'
-import { apple, bob, tesla } from '../node-json.ts'
+import { apple, blockHash, bob, tesla } from '../node-json.ts'
 import {
   announcement,
   atAddress,
   buildLogs,
+  decodeLogs,
   endAnnouncement,
   filler,
   foldLogs,
@@ -144,15 +144,15 @@ describe('the logs of a block', () => {
   it('are each decoded or folded once, in log order, in any order they come', () => {
     fc.assert(
       fc.property(contentsArbitrary, fc.infiniteStream(fc.nat()), (contents, random) => {
-        const logs = buildLogs(contents)
-        const { decodedLogs, foldedLogs } = decodeLogs(logs)
-        const all = [...decodedLogs.map(({ log }) => log), ...foldedLogs]
+        const logs = buildLogs(contents).map((log) => ({ ...log, blockHash: blockHash(5) }))
+        const { decodedLogs, parts } = decodeLogs(logs)
+        const all = [...decodedLogs.map(({ log }) => log), ...parts]
         expect(new Set(all)).toEqual(new Set(logs))
         expect(all).toHaveLength(logs.length)
-        for (const row of [decodedLogs.map(({ log }) => log), foldedLogs])
+        for (const row of [decodedLogs.map(({ log }) => log), parts])
           expect(row).toEqual(row.toSorted((a, b) => a.logIndex - b.logIndex))
         const shuffled = logs.map((log) => ({ log, at: random.next().value })).sort((a, b) => a.at - b.at)
-        expect(decodeLogs(shuffled.map(({ log }) => log))).toEqual({ decodedLogs, foldedLogs })
+        expect(decodeLogs(shuffled.map(({ log }) => log))).toEqual({ decodedLogs, parts })
         const keys = new Set(decodedLogs.map(({ log }) => log.key))
         for (const { enclosedKeys } of decodedLogs) for (const key of enclosedKeys) expect(keys).toContain(key)
       }),
@@ -161,6 +161,6 @@ describe('the logs of a block', () => {
   })
 
   it('may be none', () => {
-    expect(decodeLogs([])).toEqual({ decodedLogs: [], foldedLogs: [] })
+    expect(decodeLogs([])).toEqual({ decodedLogs: [], parts: [] })
   })
 })

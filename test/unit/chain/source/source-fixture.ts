@@ -94,7 +94,7 @@ export const openSource = ({
     emit,
     head,
     /** The pre-confirmed logs. */
-    pendingLogs: () => ofType('log').map(({ log, via }) => `${log.key} ${via}`),
+    pendingLogs: () => ofType('logs').flatMap(({ logs, via }) => logs.map((log) => `${log.key} ${via}`)),
     sealedBlocks: () => ofType('sealed').flatMap(({ blocks }) => blocks),
     statuses: () => ofType('status').map((status) => `${status.source} ${status.reason}`),
     /** Seals a block with this many logs. By default its logs and its head were pushed. */

@@ -53,7 +53,7 @@ describe('a source without a link', () => {
     advance(POLL_MS / 2)
     const log = chain.addLog(HEAD + 1)
     advance(POLL_MS)
-    expect(ofType('log').map((event) => [event.log.key, event.receivedAt])).toEqual([[keyOf(log), POLL_MS]])
+    expect(ofType('logs').map((event) => [event.logs[0]?.key, event.receivedAt])).toEqual([[keyOf(log), POLL_MS]])
   })
 
   it('emits a log of a block that was sealed between two polls when that block is settled', () => {

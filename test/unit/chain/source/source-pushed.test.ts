@@ -33,7 +33,7 @@ describe('a live link', () => {
     emit(pendingLogSignal(logs[0], 7), pendingLogSignal([...logs, null]))
     const keys = [0, 1].map((index) => `${keyOf({ block: HEAD + 1, index })} pendingLogs`)
     expect(pendingLogs()).toEqual([keys[0], keys[0], keys[1]])
-    expect(ofType('log')[0]?.receivedAt).toBe(7)
+    expect(ofType('logs')[0]?.receivedAt).toBe(7)
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 
@@ -131,7 +131,7 @@ describe('the addresses event', () => {
     const { emit, head, received } = openSource()
     emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), head())
     const types = received.map(({ type }) => type)
-    expect(types.indexOf('subscribed')).toBeLessThan(types.indexOf('log'))
+    expect(types.indexOf('subscribed')).toBeLessThan(types.indexOf('logs'))
     expect(types.indexOf('cursor')).toBeLessThan(types.indexOf('subscribed'))
   })
 

@@ -3,7 +3,7 @@ import { readFact } from '../../../../src/edge/history/fact-life.ts'
 import { View } from '../../../../src/edge/select/view.ts'
 import { Refusal } from '../../../../src/protocol/refusal.ts'
 import type { Draft } from '../../../../src/protocol/updates.ts'
-import { anyOpenKeyNotes, headNote, Notes } from '../../../../src/tape/notes.ts'
+import { headNote, Notes } from '../../../../src/tape/notes.ts'
 import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { amendOf, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -132,10 +132,9 @@ describe('a fact of which eviction by count left only an amend', () => {
     expect(await factAfter(batches, published.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', seqs: [1] })
   })
 
-  it('is preconfirmed as long as its key is noted as open', async () => {
-    const { tape } = openTestEdge({ bound: 6 })
-    await tape.append([], new Notes().set(anyOpenKeyNotes.at(published.key), {}))
-    for (const batch of batches) await tape.append(batch)
+  it('is preconfirmed as long as its key is open, because its publication is kept', async () => {
+    const { tape } = openTestEdge({ bound: 7 })
+    for (const batch of [[published], [amendOf(published, published)], later]) await tape.append(batch, new Notes(), 0)
     expect(readFact(published.key, { tape, view: new View(tape) })).toMatchObject({ stage: 'preconfirmed' })
   })
 })

@@ -185,8 +185,8 @@ describe('an export that eviction overtakes', () => {
     let chunks = 0
     const reading = readAllTexts(tape, { stage: 'sealed' }, async () => {
       chunks += 1
-      // The reader has passed the publication, and its seal is still ahead.
-      if (chunks === 2) await tape.append([navChange({ at })])
+      // The reader has passed the publication, and its seal is still ahead. Eviction begins one percent over the bound.
+      if (chunks === 2) await tape.append(Array.from({ length: 7 }, () => navChange({ at })))
     })
     await expect(reading).rejects.toBeInstanceOf(EvictedError)
   })

@@ -1,0 +1,48 @@
+import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { Head, Hex } from '../protocol/fields.ts'
+import type { ListNote, SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
+import type { ChainPosition } from '../tokens/chain-position.ts'
+import type { PriceFeed } from '../tokens/price-feeds.ts'
+import type { Token } from '../tokens/token.ts'
+import type { Ledger } from './ledger.ts'
+
+/** A block and its time, in seconds. */
+export type BlockTime = { readonly number: number; readonly timestamp: number | null }
+
+/** All that the ingest knows. Each field is changed by one file, and all of it survives a restart. */
+export type IngestState = {
+  /** The epoch of the tape. */
+  readonly epoch: string
+  /** The number of the next update. Only the ingest writes updates. */
+  nextSeq: number
+  /** The end of the tape before this batch. */
+  tapeEnd: number
+  /** The age from which a NAV is stale. */
+  readonly staleMs: number
+  readonly ledger: Ledger
+  head: Head
+  newestSealed: SealedBlockTime | null
+  status: SourceStatusNote | null
+  /** The sealed block up to which all were settled. */
+  cursor: Cursor | null
+  /** Where a restart goes on reading: not above the cursor. */
+  restartCursor: Cursor | null
+  /** The newest block time in seconds. Schedules take effect by this clock only. */
+  chainTime: number | null
+  /** The highest block whose time is known while blocks before it are not settled. */
+  aheadBlock: BlockTime | null
+  readonly tokens: Map<Hex, Token>
+  /** The tokens that changed in this batch. */
+  readonly changedTokens: Set<Token['address']>
+  /** Tokens with a scheduled multiplier whose time no block has reached. */
+  readonly scheduled: Set<Hex>
+  /** When the list was read, and its order; null before the first. */
+  list: ListNote | null
+  /** The position of the last received log. A list that is read now comes after it. */
+  position: ChainPosition
+  feeds: readonly PriceFeed[]
+  /** The addresses of their aggregators. */
+  feedAddresses: ReadonlySet<Hex>
+  /** The token of each feed, fixed once found: its symbol may pass to another token. */
+  readonly tokenByFeed: Map<Hex, Hex>
+}

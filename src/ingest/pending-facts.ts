@@ -1,0 +1,86 @@
+import type { PendingLog } from '../chain/logs/log-folder.ts'
+import { amend, correctMultipliers } from './amend.ts'
+import { observeBlockTime } from './chain-time.ts'
+import { enrich } from './enrich.ts'
+import { hasSameDetail, isSameContent } from './fact.ts'
+import type { IngestState } from './ingest-state.ts'
+import type { Ledger } from './ledger.ts'
+import type { Moment } from './moment.ts'
+import { applyPendingRound } from './nav-rounds.ts'
+import { type Publication, withoutFacts } from './publication.ts'
+import { advancePosition, applyPendingLog } from './token-updates.ts'
+
+/** How many blocks before a pre-confirmed one may be unsettled: sealed, but not read yet. */
+const UNSETTLED_BLOCKS_BOUND = 2
+
+type PendingFacts = {
+  readonly publications: readonly Publication[]
+  /** The highest block with a new key. */
+  readonly pending: number | null
+  readonly repeated: number
+  readonly unlisted: number
+}
+
+/** Publishes pre-confirmed logs at once, each key once. A known key with other content is amended. */
+export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment): PendingFacts {
+  const publications: Publication[] = []
+  let [pending, repeated, unlisted]: [number | null, number, number] = [null, 0, 0]
+  for (const pendingLog of pendingLogs) {
+    const { log } = pendingLog.decodedLog
+    const token = state.tokens.get(log.address)
+    if (state.feedAddresses.has(log.address)) {
+      publications.push(...withoutFacts(applyPendingRound(state, log, moment)))
+    } else if (!token || token.state === 'delisted') {
+      unlisted += 1
+    } else if (!isOpen(state.ledger, log)) {
+      repeated += 1
+    } else {
+      publications.push(...observeLogTime(state, pendingLog, moment))
+      if (mustWait(state.ledger, pendingLog)) continue
+      const isMultiplierChanged = applyPendingLog(state, pendingLog.decodedLog, moment)
+      const publication = publishLog(state, pendingLog, moment)
+      if (publication) publications.push(publication)
+      else if (!pendingLog.isKnown) repeated += 1
+      if (publication && publication.draft.type !== 'amend') pending = Math.max(log.blockNumber, pending ?? 0)
+      // The log may have scheduled a multiplier that is due.
+      publications.push(...observeLogTime(state, pendingLog, moment))
+      if (isMultiplierChanged) publications.push(...correctMultipliers(state, log.address, moment))
+      advancePosition(state, log.blockNumber, log.logIndex)
+    }
+  }
+  return { publications, pending, repeated, unlisted }
+}
+
+/** Whether a log may still be published or amended before its block is settled. */
+function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['log']): boolean {
+  const published = ledger.find(blockNumber, key)
+  return published ? published.state === 'open' : ledger.canPublish(blockNumber, key)
+}
+
+const observeLogTime = (state: IngestState, { decodedLog: { log } }: PendingLog, moment: Moment): readonly Publication[] =>
+  observeBlockTime(state, { number: log.blockNumber, timestamp: log.blockTimestamp }, moment, UNSETTLED_BLOCKS_BOUND)
+
+/**
+ * Whether a log waits for more logs or for its block to be settled: an announcement without its end, or a part
+ * of a fact that the previous run published.
+ */
+function mustWait(ledger: Ledger, { decodedLog: { log, decoded, isClosed }, transaction }: PendingLog): boolean {
+  if (decoded.event === 'Announcement') return !isClosed
+  const isPart = decoded.event === 'Memo' || decoded.event === 'Seized' || decoded.event === 'EndAnnouncement'
+  return isPart && ledger.hasOtherKeys(log.transactionHash, new Set(transaction.map((known) => known.log.key)))
+}
+
+/** Publishes a new key, or amends a known one. Null if its content is known. */
+function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment): Publication | null {
+  const { decodedLog, via, receivedAt, isKnown } = pendingLog
+  const { log } = decodedLog
+  const { ledger, tokens, chainTime } = state
+  const token = tokens.get(log.address)
+  if (!token) return null
+  const fact = enrich(decodedLog, token, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
+  const before = ledger.find(log.blockNumber, log.key)
+  if (!before) return { draft: fact, fact: ledger.add(fact, 'open', state.tapeEnd) }
+  const isSame = isSameContent(before.draft, fact) && hasSameDetail(before.draft, fact)
+  const canAmend = (isKnown || via === 'pendingLogs') && fact.address === before.draft.address
+  return !isSame && canAmend ? amend(state, before, fact, moment) : null
+}

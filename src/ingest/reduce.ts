@@ -1,0 +1,150 @@
+import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
+import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { Draft } from '../protocol/updates.ts'
+import { headNote, listNote, Notes, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import { correctMultipliers } from './amend.ts'
+import { advanceAheadBlock, observeBlockTime } from './chain-time.ts'
+import type { Batch, FoldedEvent } from './fold-transactions.ts'
+import { applyFinality, applyStatus, raiseHead, recordNewestSealed } from './head.ts'
+import type { IngestState } from './ingest-state.ts'
+import { type Moment, openMoment } from './moment.ts'
+import { applyFeedAnswer } from './nav-rounds.ts'
+import { publishPending } from './pending-facts.ts'
+import { forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
+import { feedsNote, restartPointNote } from './restore.ts'
+import { settleBlock } from './settle-block.ts'
+import { advancePosition, applyList, applySubscribed, applyTokenAnswer, markHole } from './token-updates.ts'
+
+/** What was received and not published. */
+export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
+
+/** What a batch writes: its updates and notes. Updates after `keepAfter` must not be evicted. */
+export type Reduction = {
+  readonly updates: readonly Draft[]
+  readonly notes: Notes
+  readonly keepAfter: number | undefined
+  readonly counts: LogCounts
+}
+
+/** What one event publishes, and what it brings that is not published. */
+type Step = { readonly publications: readonly Publication[] } & Partial<LogCounts>
+
+/** Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. */
+export function reduce(state: IngestState, { at, events }: Batch<FoldedEvent>): Reduction {
+  const moment = openMoment(at, state.staleMs)
+  const before = { ...state }
+  const updates: Draft[] = []
+  const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
+  state.tapeEnd = state.nextSeq - 1
+  for (const event of events) {
+    const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = applyEvent(state, event, moment)
+    counts.repeated += repeated
+    counts.unlisted += unlisted
+    counts.unreadable += unreadable
+    for (const publication of publications) {
+      updates.push(place(publication, state.nextSeq, state.epoch))
+      state.nextSeq += 1
+    }
+  }
+  return { updates, notes: takeNotes(before, state), keepAfter: state.ledger.openSeq ?? undefined, counts }
+}
+
+function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Step {
+  switch (event.type) {
+    case 'pendingLogs': {
+      const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
+      raiseHead(state, { pending })
+      return { ...step, repeated: repeated + event.repeated }
+    }
+    case 'sealed':
+      return applySealed(state, event, moment)
+    case 'list':
+      return stepOf(applyList(state, event, moment))
+    case 'token':
+    case 'feed':
+      return { publications: applyAnswer(state, event, moment) }
+    case 'subscribed':
+      return stepOf(applySubscribed(state, event.addresses, moment))
+    case 'head': {
+      const publications = observeBlockTime(state, { ...event, number: event.pending ?? event.sealed ?? 0 }, moment)
+      recordNewestSealed(state, event.sealed, event.timestamp)
+      raiseHead(state, event)
+      return { publications }
+    }
+    case 'cursor':
+      state.ledger.setSettled(event.cursor.number)
+      return { publications: advanceCursor(state, event, moment) }
+    case 'finality':
+      return { publications: applyFinality(state, event, moment) }
+    case 'status':
+      return { publications: applyStatus(state, event, moment) }
+    case 'hole':
+      return { publications: applyHole(state, event, moment) }
+    case 'reorg':
+      // Until the block is settled again, its published facts stand.
+      state.ledger.expectReorg()
+      return { publications: NOTHING }
+    case 'unreadable':
+      return { publications: NOTHING, unreadable: event.count }
+  }
+}
+
+const stepOf = (drafts: readonly Draft[]): Step => ({ publications: withoutFacts(drafts) })
+
+function applyAnswer(state: IngestState, answer: ContractAnswer, moment: Moment): readonly Publication[] {
+  if (answer.type === 'feed') return withoutFacts(applyFeedAnswer(state, answer, moment))
+  const { drafts, isMultiplierChanged } = applyTokenAnswer(state, answer, moment)
+  const corrections = isMultiplierChanged ? correctMultipliers(state, answer.address, moment) : NOTHING
+  return [...withoutFacts(drafts), ...corrections]
+}
+
+function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): Step {
+  const { blocks, newest, cursor } = event
+  const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
+  state.ledger.setSettled(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
+  const settled = blocks.map((block) => {
+    const late = isPreconfirming || block.via === 'backfill'
+    return settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
+  })
+  advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
+  return {
+    publications: [...settled.flatMap(({ publications }) => publications), ...advanceCursor(state, event, moment)],
+    unlisted: settled.reduce((sum, { unlisted }) => sum + unlisted, 0),
+  }
+}
+
+function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {
+  const { blocks, reason } = event
+  markHole(state, blocks.to)
+  const hole = forAllTokens({ type: 'hole', blocks: { first: blocks.from, last: blocks.to }, reason }, moment.time)
+  return [hole, ...advanceCursor(state, event, moment)]
+}
+
+/** All blocks up to the cursor are settled. A restart goes on reading from `restartCursor`. */
+function advanceCursor(
+  state: IngestState,
+  { cursor, restartCursor = cursor }: { readonly cursor: Cursor; readonly restartCursor?: Cursor },
+  moment: Moment,
+): readonly Publication[] {
+  state.cursor = cursor
+  state.restartCursor = restartCursor
+  return advanceAheadBlock(state, moment)
+}
+
+/** The notes of what a batch changed. */
+function takeNotes(before: IngestState, state: IngestState): Notes {
+  const { head, status, newestSealed, list, feeds, restartCursor, ledger } = state
+  const notes = new Notes()
+  if (head !== before.head) notes.set(headNote, head)
+  if (status !== before.status) notes.set(statusNote, status)
+  if (newestSealed !== before.newestSealed) notes.set(newestSealedNote, newestSealed)
+  if (list !== before.list) notes.set(listNote, list)
+  if (feeds !== before.feeds) notes.set(feedsNote, feeds)
+  if (restartCursor && restartCursor !== before.restartCursor) {
+    const { number: block, hash } = restartCursor
+    notes.set(restartPointNote, { block, hash, settled: ledger.settled ?? block, seq: ledger.restartSeq(state.tapeEnd) })
+  }
+  for (const address of state.changedTokens) notes.set(tokenNotes.at(address), state.tokens.get(address) ?? null)
+  state.changedTokens.clear()
+  return notes
+}

@@ -1,0 +1,138 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Hex } from '../protocol/fields.ts'
+import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
+import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
+import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
+import { diffFullList, diffPartialList, listedAddresses, markListed, refreshNavs, type TokenChanges } from '../tokens/list-diff.ts'
+import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
+import { type Token, withDerivedState } from '../tokens/token.ts'
+import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
+import type { ListEvent } from './fold-transactions.ts'
+import type { IngestState } from './ingest-state.ts'
+import type { Moment } from './moment.ts'
+
+// What the list, the contracts, the logs and chain time change in the tokens, and what that publishes beside on-chain facts.
+
+/** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
+export function applyList(
+  state: IngestState,
+  { tokens, partial = false, more = false, earlier = [] }: ListEvent,
+  moment: Moment,
+): readonly Draft[] {
+  const listed = new Set(earlier)
+  let drafts: readonly Draft[] = []
+  if (tokens) {
+    const timing = { ...moment, at: state.position }
+    drafts = applyChanges(state, (partial ? diffPartialList : diffFullList)(state.tokens, tokens, timing, earlier))
+    if (more) return drafts
+    for (const { address } of tokens) listed.add(address)
+    // Tokens that the list omits but that still count as listed come last in the order.
+    state.list = { readAt: moment.now, order: [...new Set([...listed, ...listedAddresses(state.tokens)])] }
+  }
+  // The NAVs of tokens that the list omits grow older too.
+  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, listed)))
+}
+
+/** The logs of these addresses arrive from now on. */
+export const applySubscribed = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
+  applyChanges(state, markListed(state.tokens, addresses, moment))
+
+/** What an event about one token publishes, and whether it changes the multiplier history. */
+type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChanged: boolean }
+
+/** Applies the answer of a token contract. */
+export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
+  const token = state.tokens.get(answer.address)
+  if (!token) return { drafts: [], isMultiplierChanged: false }
+  const { after, drafts } = applyCall(token, answer, moment)
+  return { drafts: token.state === 'listed' ? drafts : [], isMultiplierChanged: setToken(state, after) }
+}
+
+/** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
+export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: Moment): boolean {
+  const token = state.tokens.get(tokenLog.log.address)
+  return token !== undefined && setToken(state, applyLog(token, tokenLog, state.chainTime, moment))
+}
+
+/** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
+export function applySealedLogs(
+  state: IngestState,
+  block: number,
+  address: Hex,
+  logs: readonly TokenLog[],
+  moment: Moment,
+): boolean {
+  const token = state.tokens.get(address)
+  return token !== undefined && setToken(state, applySealedBlock(token, block, logs, state.chainTime, moment))
+}
+
+/** A log arrived, or a sealed block was settled. */
+export function advancePosition(state: IngestState, block: number, logIndex: number): void {
+  const { position } = state
+  if (block > position.block || (block === position.block && logIndex > position.logIndex)) state.position = { block, logIndex }
+}
+
+/** Blocks up to this one could not be read, so changes in them are missing. */
+export function markHole(state: IngestState, block: number): void {
+  for (const token of state.tokens.values())
+    setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, block) })
+}
+
+/** Applies the schedules of a token that are due at this time, in seconds; no log reports it. */
+export function applyDueSchedules(state: IngestState, address: Hex, time: number, moment: Moment): TokenStep {
+  const token = state.tokens.get(address)
+  const schedules = token ? pendingSchedules(token.multiplierHistory) : []
+  const due = schedules.filter(({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time)
+  const drafts = due.flatMap((schedule) => applySchedule(state, address, schedule, moment))
+  return { drafts, isMultiplierChanged: due.length > 0 }
+}
+
+function applySchedule(state: IngestState, address: Hex, schedule: MultiplierChange, moment: Moment): readonly Draft[] {
+  const token = state.tokens.get(address)
+  if (!token) return []
+  const after = withDerivedState({ ...token, multiplierHistory: markScheduleApplied(token.multiplierHistory, schedule) }, moment)
+  setToken(state, after)
+  // A schedule from a log was published, so its effect is too, also before listing and after delisting.
+  if (token.state !== 'listed' && schedule.key === null) return []
+  const { to, effectiveAt } = schedule
+  // Another multiplier may be in force already.
+  const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
+  return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), to }]
+}
+
+/** The current value that updates of this type carry: multiplier, paused features or record. */
+export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['now'] {
+  const token = tokens.get(address)
+  if (!token) return null
+  if (type === 'multiplier') return { multiplier: token.multiplier }
+  if (type === 'pause') return { paused: token.paused.map(featureName) }
+  return type === 'token' ? { token: token.record } : null
+}
+
+export function applyChanges(state: IngestState, { drafts, tokens }: TokenChanges): readonly Draft[] {
+  for (const token of tokens) setToken(state, token)
+  return drafts
+}
+
+/** Returns whether the multiplier history changed. */
+export function setToken(state: IngestState, token: Token): boolean {
+  const before = state.tokens.get(token.address)
+  if (before && isSameToken(before, token)) return false
+  state.tokens.set(token.address, token)
+  state.changedTokens.add(token.address)
+  trackSchedules(state, token)
+  return !isDeepStrictEqual(before?.multiplierHistory, token.multiplierHistory)
+}
+
+/** Notes whether a token waits for a schedule. */
+export function trackSchedules({ scheduled }: Pick<IngestState, 'scheduled'>, { address, multiplierHistory }: Token): void {
+  if (pendingSchedules(multiplierHistory).length > 0) scheduled.add(address)
+  else scheduled.delete(address)
+}
+
+/** Two versions of a token share most of their fields, so that few are compared in depth. */
+function isSameToken(a: Token, b: Token): boolean {
+  if (a === b) return true
+  const names = Object.keys({ ...a, ...b }) as (keyof Token)[]
+  return names.every((name) => a[name] === b[name] || isDeepStrictEqual(a[name], b[name]))
+}

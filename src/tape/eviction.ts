@@ -1,0 +1,107 @@
+import type { DatabaseSync } from 'node:sqlite'
+
+export type EvictionBounds = { readonly retentionMs: number; readonly bound: number; readonly now: () => number }
+
+/** One append evicts at most this many updates more than it adds, so that no batch waits for a clean-up. */
+const EVICTION_BOUND = 1_000
+/** Eviction by count begins with this many updates too many, or with this part of the bound if that is less. */
+const [STEP, STEP_PART] = [256, 0.01]
+/** The part of its bound by which the tape may grow to keep the updates after `keepAfter`. */
+const GROWTH_PART = 0.25
+
+/** `clearedUpTo`: eviction by count finds no update up to this number. */
+type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
+
+/** The evicted numbers, and the state once they are gone. */
+export type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
+
+/** Counts the updates on the tape and evicts those that are too old or too many. */
+export class Eviction {
+  readonly #bounds: EvictionBounds
+  readonly #statements: ReturnType<typeof prepareStatements>
+  #state: EvictionState
+  /** No kept update is older. Null: unknown. */
+  #oldestTime: number | null = null
+
+  constructor(database: DatabaseSync, bounds: EvictionBounds, meta: ReadonlyMap<string, string>) {
+    this.#bounds = bounds
+    this.#statements = prepareStatements(database)
+    const oldest = Number(meta.get('oldest') ?? 0)
+    // Nothing was evicted since the last save, so every later row is one more.
+    const later = database.prepare('SELECT count(*) AS count FROM tape WHERE seq > ?').get(Number(meta.get('counted') ?? 0))
+    this.#state = { count: Number(meta.get('count') ?? 0) + Number(later?.count ?? 0), oldest, clearedUpTo: oldest }
+  }
+
+  get oldest(): number {
+    return this.#state.oldest
+  }
+
+  /**
+   * Evicts inside the transaction that adds updates up to `end`: by age, then by count. Eviction by count takes only
+   * evictable updates: see `isEvictable` in the index.
+   */
+  run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
+    const { bound, retentionMs, now } = this.#bounds
+    const step = Math.min(STEP, bound * STEP_PART)
+    const limit = EVICTION_BOUND + added
+    let { count, oldest, clearedUpTo } = this.#state
+    count += added
+    const evicted = this.#evictByAge(now() - retentionMs, keepAfter, limit)
+    for (const [last, countBound] of [[Math.min(keepAfter, end), bound] as const, [end, bound * (1 + GROWTH_PART)] as const]) {
+      const excess = count - evicted.length - Math.floor(countBound)
+      if (excess <= step || last <= clearedUpTo) continue
+      const seqs = this.#evictByCount(clearedUpTo, last, Math.min(excess, limit))
+      clearedUpTo = seqs.length < Math.min(excess, limit) ? last : (seqs.at(-1) ?? last)
+      evicted.push(...seqs)
+    }
+    for (const seq of evicted) oldest = Math.max(oldest, seq)
+    return { evicted, state: { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest) } }
+  }
+
+  /** Writes the state after the update `end`, inside a transaction. */
+  save(end: number, { count, oldest } = this.#state): void {
+    if (oldest !== this.#state.oldest) this.#statements.writeMeta.run('oldest', String(oldest))
+    this.#statements.writeMeta.run('count', String(count))
+    this.#statements.writeMeta.run('counted', String(end))
+  }
+
+  /** The transaction was committed. */
+  onCommit(state: EvictionState): void {
+    this.#state = state
+  }
+
+  /** The transaction failed. */
+  onRollback(): void {
+    this.#oldestTime = null
+  }
+
+  #evictByAge(before: number, keepAfter: number, limit: number): number[] {
+    if (this.#oldestTime !== null && this.#oldestTime >= before) return []
+    this.#oldestTime = null
+    const evicted: number[] = []
+    for (const { seq, time } of this.#statements.oldest.iterate() as Iterable<{ readonly seq: number; readonly time: number }>) {
+      if (time >= before || seq > keepAfter || evicted.length === limit) {
+        this.#oldestTime = time
+        break
+      }
+      evicted.push(seq)
+    }
+    const last = evicted.at(-1)
+    if (last !== undefined) this.#statements.evictUpTo.run(last)
+    return evicted
+  }
+
+  #evictByCount(after: number, last: number, limit: number): readonly number[] {
+    const seqs = this.#statements.evictable.all(after, last, limit).map(({ seq }) => Number(seq))
+    if (seqs.length > 0) this.#statements.evictEvictable.run(after, seqs.at(-1) ?? after)
+    return seqs
+  }
+}
+
+const prepareStatements = (database: DatabaseSync) => ({
+  oldest: database.prepare('SELECT seq, time FROM tape ORDER BY seq'),
+  evictUpTo: database.prepare('DELETE FROM tape WHERE seq <= ?'),
+  evictable: database.prepare('SELECT seq FROM tape WHERE seq > ? AND seq <= ? AND evictable = 1 ORDER BY seq LIMIT ?'),
+  evictEvictable: database.prepare('DELETE FROM tape WHERE seq > ? AND seq <= ? AND evictable = 1'),
+  writeMeta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
+})

@@ -1,0 +1,82 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Draft } from '../protocol/updates.ts'
+
+/** Saved once in this many updates. Opening reads the updates after the last save. */
+const SAVE_INTERVAL = 4_096
+/** Stands for the address of updates that concern all tokens. */
+const ALL_TOKENS = '*'
+
+/** The last number of each token and type, from which `prev` is made. It outlives the updates themselves. */
+export class LastSeqs {
+  readonly #seqs = new Map<string, number>()
+  /** Given in the open transaction. */
+  readonly #pending = new Map<string, number>()
+  /** Changed since the last save. */
+  readonly #unsaved = new Set<string>()
+  readonly #statements: ReturnType<typeof prepareStatements>
+  /** The end of the tape at the last save, and at the save in the open transaction. */
+  #saved: number
+  #savedNext: number | null = null
+
+  constructor(database: DatabaseSync, saved: number) {
+    this.#statements = prepareStatements(database)
+    this.#saved = saved
+    for (const { address, type, seq } of this.#statements.read.iterate()) this.#seqs.set(`${address} ${type}`, Number(seq))
+    for (const { address, type, seq } of this.#statements.readTape.iterate(saved)) {
+      this.#seqs.set(`${address ?? ALL_TOKENS} ${type}`, Number(seq))
+      this.#unsaved.add(`${address ?? ALL_TOKENS} ${type}`)
+    }
+  }
+
+  /** Gives a draft its number. Returns the number before it. */
+  replace({ address, type }: Draft, seq: number): number | undefined {
+    const channel = `${address ?? ALL_TOKENS} ${type}`
+    const previous = this.#pending.get(channel) ?? this.#seqs.get(channel)
+    this.#pending.set(channel, seq)
+    return previous
+  }
+
+  /** Whether a tape with this end needs a save. No update after `oldest` is evicted. */
+  isSaveDue(end: number, oldest: number): boolean {
+    return end - this.#saved >= SAVE_INTERVAL || oldest > this.#saved
+  }
+
+  /** Writes all changed numbers inside the transaction after which the tape ends at `end`. */
+  save(end: number): void {
+    for (const channel of new Set([...this.#unsaved, ...this.#pending.keys()])) {
+      const [address = '', type = ''] = channel.split(' ')
+      this.#statements.write.run(address, type, this.#pending.get(channel) ?? this.#seqs.get(channel) ?? 0)
+    }
+    this.#statements.writeEnd.run(String(end))
+    this.#savedNext = end
+  }
+
+  /** The transaction was committed. */
+  onCommit(): void {
+    for (const [channel, seq] of this.#pending) {
+      this.#seqs.set(channel, seq)
+      this.#unsaved.add(channel)
+    }
+    this.#pending.clear()
+    if (this.#savedNext === null) return
+    this.#unsaved.clear()
+    this.#saved = this.#savedNext
+    this.#savedNext = null
+  }
+
+  /** The transaction failed. */
+  onRollback(): void {
+    this.#pending.clear()
+    this.#savedNext = null
+  }
+}
+
+const prepareStatements = (database: DatabaseSync) => ({
+  read: database.prepare('SELECT address, type, seq FROM last_seqs'),
+  readTape: database.prepare(
+    `SELECT json_extract(text, '$.address') AS address, json_extract(text, '$.type') AS type, seq
+     FROM tape WHERE seq > ? ORDER BY seq`,
+  ),
+  write: database.prepare('INSERT OR REPLACE INTO last_seqs (address, type, seq) VALUES (?, ?, ?)'),
+  writeEnd: database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('end', ?)"),
+})
