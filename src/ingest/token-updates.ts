@@ -4,10 +4,10 @@ import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { diffFullList, diffPartialList, listedAddresses, markListed, refreshNavs, type TokenChanges } from '../tokens/list-diff.ts'
+import type { ListReading } from '../tokens/list-poller.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
 import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
-import type { ListEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 
@@ -16,7 +16,7 @@ import type { Moment } from './moment.ts'
 /** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
 export function applyList(
   state: IngestState,
-  { tokens, partial = false, more = false, earlier = [] }: ListEvent,
+  { tokens, partial = false, more = false, earlier = [] }: ListReading,
   moment: Moment,
 ): readonly Draft[] {
   const listed = new Set(earlier)

@@ -59,6 +59,9 @@ export type PolledList = {
   readonly earlier?: readonly Hex[]
 }
 
+/** The same, or null tokens where the last good list stays and only time passed. */
+export type ListReading = Partial<Omit<PolledList, 'tokens'>> & { readonly tokens: PolledList['tokens'] | null }
+
 /** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
 export function pollList(options: Options): Observable<PolledList | null> {
   const { fetch, refreshMs, clock, random, warn, onUnreadable } = options
