@@ -116,8 +116,8 @@ const addressesIn = (lists: Observable<PolledList | null>, knownAddresses: Hex[]
   lists.pipe(
     // Of a list in parts the last one names all tokens.
     filter((list): list is PolledList => list !== null && !list.more),
-    scan((before: readonly Hex[], { tokens, partial, earlier = [] }) => {
-      const listed = [...earlier, ...tokens.map((token) => token.address)]
+    scan((before: readonly Hex[], { tokens, partial, all }) => {
+      const listed = all ? [...all.keys()] : tokens.map((token) => token.address)
       return [...new Set(partial ? [...before, ...listed] : listed)].sort()
     }, knownAddresses),
     startWith(knownAddresses.sort()),

@@ -50,13 +50,13 @@ type Options = {
 
 /**
  * The tokens of one answer; `partial` where missing tokens may still be listed. A long list comes in several parts: all
- * but the last are partial and have `more` behind them, and the last names the tokens of the `earlier` ones.
+ * but the last are partial and have `more` behind them, and the last has `all` tokens by address.
  */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
   readonly partial: boolean
   readonly more?: boolean
-  readonly earlier?: readonly Hex[]
+  readonly all?: ReadonlyMap<Hex, unknown>
 }
 
 /** The same, or null tokens where the last good list stays and only time passed. */
@@ -69,7 +69,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
     let last: ReadAnswer | null = null
     let retryAfterMs = 0
-    const accept = async (body: Buffer): Promise<PolledList> => {
+    const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
       // The same text need not be parsed again, but still counts as a confirmation.
       last = last?.body.equals(body) ? { ...last, body } : { body, ...(await readAnswer(body)) }
       const { list, byAddress, skipped } = last
@@ -80,13 +80,13 @@ export function pollList(options: Options): Observable<PolledList | null> {
       const isConfirmed = shrinkGuard.isConfirmed(byAddress)
       if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: byAddress.size })
       // Its tokens count at once, even if others are missing.
-      return { tokens: list, partial: !isConfirmed }
+      return partsOf(list, byAddress, !isConfirmed)
     }
     const read = () => {
       retryAfterMs = 0
       return defer(() => fetch(last?.body ?? null)).pipe(
         mergeMap(accept),
-        mergeMap((list) => inTurns(partsOf(list))),
+        mergeMap(inTurns),
         catchError((failure: unknown) => {
           if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
           warn('list unreadable', { reason: failureReason(failure) })
@@ -127,15 +127,11 @@ async function parseInTurns(body: Buffer): Promise<ParsedList> {
 }
 
 /** A long list is handed on in parts. */
-function partsOf(list: PolledList): readonly PolledList[] {
-  const { tokens, partial } = list
-  if (tokens.length <= TOKENS_PER_TURN) return [list]
+function partsOf(tokens: readonly ListedToken[], all: ParsedList['tokens'], partial: boolean): readonly PolledList[] {
+  if (tokens.length <= TOKENS_PER_TURN) return [{ tokens, partial }]
   const parts = chunk(tokens, TOKENS_PER_TURN)
-  const last = parts.at(-1) ?? []
-  const earlier = tokens.slice(0, tokens.length - last.length).map(({ address }) => address)
-  const isLast = (index: number) => index === parts.length - 1
   return parts.map((part, index) =>
-    isLast(index) ? { tokens: part, partial, earlier } : { tokens: part, partial: true, more: true },
+    index === parts.length - 1 ? { tokens: part, partial, all } : { tokens: part, partial: true, more: true },
   )
 }
 
