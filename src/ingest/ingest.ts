@@ -118,11 +118,11 @@ const addressesIn = (lists: Observable<PolledList | null>, knownAddresses: Hex[]
     filter((list): list is PolledList => list !== null && !list.more),
     scan((before: readonly Hex[], { tokens, partial, all }) => {
       const listed = all ? [...all.keys()] : tokens.map((token) => token.address)
-      return [...new Set(partial ? [...before, ...listed] : listed)].sort()
+      return (partial ? [...new Set([...before, ...listed])] : listed).sort()
     }, knownAddresses),
     startWith(knownAddresses.sort()),
     // An empty list counts as a change: after it, the same tokens need a new subscription.
-    distinctUntilChanged((before, now) => before.join() === now.join()),
+    distinctUntilChanged((before, now) => before.length === now.length && before.every((address, at) => address === now[at])),
     filter((addresses) => addresses.length > 0),
   )
 

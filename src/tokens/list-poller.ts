@@ -3,6 +3,7 @@ import { withJitter } from '../backoff.ts'
 import { failureReason, splitCredentials } from '../chain/rpc/client.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { chunk, inTurns, nextTurn } from '../turns.ts'
+import type { AddressSet } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseList, parseListInSteps } from './list-parser.ts'
 
 /**
@@ -138,8 +139,8 @@ function partsOf(tokens: readonly ListedToken[], all: ParsedList['tokens'], part
 /** Accepts a list that lost tokens only after enough equal answers over enough time. */
 class ShrinkGuard {
   readonly #clock: SchedulerLike
-  readonly #known: Set<Hex>
-  #candidate: ReadonlyMap<Hex, ListedToken> | null = null
+  #known: AddressSet
+  #candidate: ParsedList['tokens'] | null = null
   #confirmations = 0
   #candidateSince = 0
 
@@ -150,14 +151,14 @@ class ShrinkGuard {
 
   isConfirmed(tokens: ParsedList['tokens']): boolean {
     const hasLostTokens = tokens.size === 0 || !hasAll(tokens, this.#known.keys())
-    const isConfirmed = !hasLostTokens || this.#confirm(tokens)
-    if (isConfirmed) {
-      this.#candidate = null
-      for (const address of this.#known) if (!tokens.has(address)) this.#known.delete(address)
+    if (hasLostTokens && !this.#confirm(tokens)) {
+      // New tokens are listed at once, so they too may only disappear with confirmation.
+      this.#known = new Set([...this.#known.keys(), ...tokens.keys()])
+      return false
     }
-    // New tokens are listed at once, so they too may only disappear with confirmation.
-    for (const address of tokens.keys()) this.#known.add(address)
-    return isConfirmed
+    this.#candidate = null
+    this.#known = tokens
+    return true
   }
 
   #confirm(candidate: ParsedList['tokens']): boolean {
