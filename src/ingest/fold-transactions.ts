@@ -1,17 +1,14 @@
 import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { LogFolder, PendingLog, ReceivedLogs } from '../chain/logs/log-folder.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
-import type { PolledList } from '../tokens/list-poller.ts'
+import type { ListReading } from '../tokens/list-poller.ts'
 import type { DecodedBlock } from './settle-block.ts'
 
 /** The events of one turn of the event loop, and its time (ms). */
 export type Batch<Event> = { readonly at: number; readonly events: readonly Event[] }
 
-/** What the pipeline receives. The tokens of a list are null if the last good list stays and only time passed. */
-export type IngestEvent =
-  | ChainEvent
-  | ContractAnswer
-  | { readonly type: 'list'; readonly tokens: PolledList['tokens'] | null; readonly partial?: boolean }
+/** What the pipeline receives. */
+export type IngestEvent = ChainEvent | ContractAnswer | ({ readonly type: 'list' } & ListReading)
 
 /** The same with decoded logs. */
 export type FoldedEvent =

@@ -1,4 +1,17 @@
-import { combineLatest, connect, distinctUntilChanged, filter, map, type Observable, of, Subject, scan, startWith, tap } from 'rxjs'
+import {
+  combineLatest,
+  concatMap,
+  connect,
+  distinctUntilChanged,
+  filter,
+  map,
+  type Observable,
+  of,
+  Subject,
+  scan,
+  startWith,
+  tap,
+} from 'rxjs'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
 import type { RequestFn } from '../chain/rpc/client.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
@@ -8,10 +21,13 @@ import type { Entry, Tape } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list-diff.ts'
 import type { PolledList } from '../tokens/list-poller.ts'
 import { aggregatorAddresses, applyFeedCall, type FeedSetting, type PriceFeed } from '../tokens/price-feeds.ts'
+import { chunk, inTurns } from '../turns.ts'
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { restoreState } from './restore.ts'
+
+const LISTED_PER_TURN = 250
 
 /** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
@@ -58,8 +74,15 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
         onChainEvent(event)
         if (event.type === 'hole') holes.next()
       }),
+      concatMap((event) => inTurns(partsOf(event))),
     )
   return connectPipeline({ ...inputs, state, lists: lists(listedAddresses(state.tokens)), contractReads, chainEvents })
+}
+
+/** Many new tokens are listed in parts, since each is an update. What comes after them waits. */
+function partsOf(event: ChainEvent): readonly ChainEvent[] {
+  if (event.type !== 'subscribed' || event.addresses.length <= LISTED_PER_TURN) return [event]
+  return chunk(event.addresses, LISTED_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
 }
 
 type ConnectedInputs = Pick<PipelineInputs, 'state' | 'tape' | 'clock' | 'tick' | 'count'> & {
@@ -91,14 +114,15 @@ export const connectPipeline = ({ lists, contractReads, chainEvents, ...inputs }
 /** The tokens whose logs to receive: first those of the previous run, then those of each list. A partial list only adds. */
 const addressesIn = (lists: Observable<PolledList | null>, knownAddresses: Hex[]): Observable<readonly Hex[]> =>
   lists.pipe(
-    filter((list) => list !== null),
-    scan((before: readonly Hex[], { tokens, partial }) => {
-      const listed = tokens.map((token) => token.address)
-      return [...new Set(partial ? [...before, ...listed] : listed)].sort()
+    // Of a list in parts the last one names all tokens.
+    filter((list): list is PolledList => list !== null && !list.more),
+    scan((before: readonly Hex[], { tokens, partial, all }) => {
+      const listed = all ? [...all.keys()] : tokens.map((token) => token.address)
+      return (partial ? [...new Set([...before, ...listed])] : listed).sort()
     }, knownAddresses),
     startWith(knownAddresses.sort()),
     // An empty list counts as a change: after it, the same tokens need a new subscription.
-    distinctUntilChanged((before, now) => before.join() === now.join()),
+    distinctUntilChanged((before, now) => before.length === now.length && before.every((address, at) => address === now[at])),
     filter((addresses) => addresses.length > 0),
   )
 

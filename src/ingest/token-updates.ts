@@ -3,8 +3,16 @@ import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
-import { diffFullList, diffPartialList, listedAddresses, markListed, refreshNavs, type TokenChanges } from '../tokens/list-diff.ts'
-import type { ListedToken } from '../tokens/list-parser.ts'
+import {
+  addressSetOf,
+  diffFullList,
+  diffPartialList,
+  listedAddresses,
+  markListed,
+  refreshNavs,
+  type TokenChanges,
+} from '../tokens/list-diff.ts'
+import type { ListReading } from '../tokens/list-poller.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
 import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
@@ -13,22 +21,19 @@ import type { Moment } from './moment.ts'
 
 // What the list, the contracts, the logs and chain time change in the tokens, and what that publishes beside on-chain facts.
 
-/** `listed` is null if the last good list stays and only time passed. */
-export function applyList(
-  state: IngestState,
-  { tokens: listed, partial = false }: { readonly tokens: readonly ListedToken[] | null; readonly partial?: boolean },
-  moment: Moment,
-): readonly Draft[] {
-  let drafts: readonly Draft[] = []
-  if (listed) {
-    const timing = { ...moment, at: state.position }
-    drafts = applyChanges(state, (partial ? diffPartialList : diffFullList)(state.tokens, listed, timing))
-    // Tokens that the list omits but that still count as listed come last in the order.
-    const order = new Set([...listed.map(({ address }) => address), ...listedAddresses(state.tokens)])
-    state.list = { readAt: moment.now, order: [...order] }
-  }
-  // The NAVs of tokens that the list omits grow older too.
-  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment)))
+/** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
+export function applyList(state: IngestState, { tokens, partial, more, all }: ListReading, moment: Moment): readonly Draft[] {
+  if (!tokens) return applyChanges(state, refreshNavs(state.tokens, moment))
+  const timing = { ...moment, at: state.position }
+  if (more) return applyChanges(state, diffPartialList(state.tokens, tokens, timing))
+  const listed = all ?? addressSetOf(tokens)
+  const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, listed)
+  const drafts = applyChanges(state, changes)
+  // Tokens that the list omits but that still count as listed come last in the order.
+  const omitted = listedAddresses(state.tokens).filter((address) => !listed.has(address))
+  state.list = { readAt: moment.now, order: [...listed.keys(), ...omitted] }
+  // Their NAVs grow older too.
+  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, listed)))
 }
 
 /** The logs of these addresses arrive from now on. */

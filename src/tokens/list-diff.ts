@@ -20,6 +20,9 @@ export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens:
 /** When the list arrived: by the clock, and after which log of the chain. */
 export type ListTiming = NavTiming & { readonly at: ChainPosition }
 
+/** Addresses, in any collection that can be asked for one. */
+export type AddressSet = { has(address: Hex): boolean; keys(): Iterable<Hex> }
+
 /** Record fields whose changes have their own message types. */
 const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'nav_price',
@@ -28,13 +31,23 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/** Compares the table with a full list. Identity is the address, and a missing token is delisted. */
-export function diffFullList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
-  const listedChanges = diffPartialList(table, list, timing)
-  const listedAddressSet = new Set(list.map((listed) => listed.address))
-  const missing = [...table.values()].filter((token) => token.state !== 'delisted' && !listedAddressSet.has(token.address))
-  return mergeChanges([listedChanges, ...missing.map((token) => delistToken(token, timing))])
+/**
+ * Compares the table with a full list, or with the last part of one that has `all` these addresses. Identity is the
+ * address, and a missing token is delisted.
+ */
+export function diffFullList(
+  table: TokenTable,
+  list: readonly ListedToken[],
+  timing: ListTiming,
+  all: AddressSet = addressSetOf(list),
+): TokenChanges {
+  const changes = [diffPartialList(table, list, timing)]
+  for (const token of table.values())
+    if (token.state !== 'delisted' && !all.has(token.address)) changes.push(delistToken(token, timing))
+  return mergeChanges(changes)
 }
+
+export const addressSetOf = (list: readonly ListedToken[]): ReadonlySet<Hex> => new Set(list.map(({ address }) => address))
 
 /** Compares only the tokens that a list contains; others may be missing by mistake. */
 export function diffPartialList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
@@ -42,9 +55,13 @@ export function diffPartialList(table: TokenTable, list: readonly ListedToken[],
   return mergeChanges(changes)
 }
 
-/** Without a new list: a NAV may have become stale. */
-export const refreshNavs = (table: TokenTable, timing: NavTiming): TokenChanges =>
-  mergeChanges([...table.values()].filter((token) => token.state === 'listed').map((token) => updateNav(token, timing)))
+/** A NAV may have become stale. Those of the tokens that were just `read` are judged already. */
+export function refreshNavs(table: TokenTable, timing: NavTiming, read: AddressSet = new Set()): TokenChanges {
+  const changes: TokenChanges[] = []
+  for (const token of table.values())
+    if (token.state === 'listed' && !read.has(token.address)) changes.push(updateNav(token, timing))
+  return mergeChanges(changes)
+}
 
 /** The relay receives the logs of these addresses from now on, so awaited tokens become listed. */
 export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {

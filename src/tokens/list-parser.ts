@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { HexAddress } from '../chain/logs/log-schema.ts'
 import { formatDecimal, parseDecimal } from '../protocol/decimal.ts'
 import type { Hex, TokenRecord } from '../protocol/fields.ts'
+import { findRecords, ListError } from './list-records.ts'
 import type { NavReading } from './nav.ts'
 
 /** A parsed record of the list: the checked values, and the record itself. */
@@ -19,38 +20,48 @@ export type ListedToken = {
   readonly record: TokenRecord
 }
 
-/** The valid tokens, and the reasons why other records were skipped. */
-export type ParsedList = { readonly tokens: readonly ListedToken[]; readonly skipped: readonly string[] }
+/** The valid tokens by address, and the reasons why other records were skipped. */
+export type ParsedList = { readonly tokens: ReadonlyMap<Hex, ListedToken>; readonly skipped: readonly string[] }
 
 /** Upstream text that becomes a channel name is cut to this length. */
 const SYMBOL_BOUND_CHARS = 128
 const DECIMALS_BOUND = 77
 const ICON_BOUND_BYTES = 2_048
-const RECORDS_BOUND = 100_000
+/** A longer record would hold the event loop while it is parsed. */
+const RECORD_BOUND_BYTES = 1_024 * 1_024
+const RECORDS_PER_STEP = 100
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
-/** An empty list may omit `tokens`; any other object without it is no list. */
-const Body = z.union([
-  z.object({ tokens: z.array(z.unknown()).max(RECORDS_BOUND) }),
-  z.strictObject({}).transform(() => ({ tokens: [] })),
-])
+/** The answer without its records. An empty list may omit `tokens`; any other object without it is no list. */
+const Envelope = z.union([z.object({ tokens: z.array(z.unknown()).length(0) }), z.strictObject({})])
 
-/** The body is no list: an error record, HTML, a truncated answer. The last good list stays. */
-export class ListError extends Error {}
+/** Parses a list in one go. */
+export function parseList(body: Buffer): ParsedList {
+  const steps = parseListInSteps(body)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
 
-/** Parses the list record by record, so that one bad record never drops the others. */
-export function parseList(text: string): ParsedList {
-  const body = Body.safeParse(parseExact(text))
-  if (!body.success) throw new ListError('the answer has no array of tokens')
+/**
+ * Parses the list record by record, so that one bad record never drops the others. It yields between steps of a few
+ * milliseconds, since a list may be as long as a second of work.
+ */
+export function* parseListInSteps(body: Buffer): Generator<undefined, ParsedList> {
+  const { envelope, ranges } = yield* findRecords(body)
+  if (!Envelope.safeParse(parseExact(envelope)).success) throw new ListError('the answer has no array of tokens')
   const tokens = new Map<Hex, ListedToken>()
   const skipped: string[] = []
-  for (const [index, item] of body.data.tokens.entries()) {
-    const token = parseRecord(item)
+  for (let index = 0; index < ranges.length / 2; index += 1) {
+    const [from = 0, to = 0] = ranges.slice(2 * index, 2 * index + 2)
+    const token = to - from > RECORD_BOUND_BYTES ? 'too long' : parseRecord(parseExact(body.toString('utf8', from, to)))
     if (typeof token === 'string') skipped.push(`record ${index}: ${token}`)
     else if (tokens.has(token.address)) skipped.push(`record ${index}: ${token.address} is listed twice`)
     else tokens.set(token.address, token)
+    if (index % RECORDS_PER_STEP === RECORDS_PER_STEP - 1) yield
   }
-  return { tokens: [...tokens.values()], skipped }
+  return { tokens, skipped }
 }
 
 /** A number with its original text, so that no digit is lost. */

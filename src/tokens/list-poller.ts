@@ -1,13 +1,16 @@
-import { catchError, defer, exhaustMap, expand, map, type Observable, of, type SchedulerLike, timer } from 'rxjs'
+import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
 import { withJitter } from '../backoff.ts'
-import { failureReason, readBodyText, splitCredentials } from '../chain/rpc/client.ts'
-import { type ListedToken, type ParsedList, parseList } from './list-parser.ts'
+import { failureReason, splitCredentials } from '../chain/rpc/client.ts'
+import type { Hex } from '../protocol/fields.ts'
+import { chunk, inTurns, nextTurn } from '../turns.ts'
+import type { AddressSet } from './list-diff.ts'
+import { type ListedToken, type ParsedList, parseList, parseListInSteps } from './list-parser.ts'
 
 /**
- * Fetches the list's text; a simulation may replace it. `lastText` is the last text that could be parsed, and is
- * returned again when the upstream answers 304.
+ * Fetches the list; a simulation may replace it. `last` is the last answer that could be parsed, and is returned again
+ * when the upstream answers 304.
  */
-export type FetchList = (lastText: string | null) => Promise<string>
+export type FetchList = (last: Buffer | null) => Promise<Buffer>
 
 /** The upstream answered, but with no list. */
 class ListFetchError extends Error {
@@ -29,6 +32,9 @@ const RETRY_AFTER_BOUND_MS = 300_000
 /** A list that lost tokens is accepted after this many equal answers over at least this long. */
 const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
+/** A longer list is parsed and handed on in many turns of the event loop. */
+const ONE_TURN_BYTES = 128 * 1_024
+const TOKENS_PER_TURN = 250
 /** Each wait varies, so that relays do not poll at the same time. What the upstream asks for is never shortened. */
 const REFRESH_JITTER = [0.9, 1.1] as const
 const RETRY_AFTER_JITTER = [1, 1.1] as const
@@ -36,40 +42,52 @@ const RETRY_AFTER_JITTER = [1, 1.1] as const
 type Options = {
   readonly fetch: FetchList
   readonly refreshMs: number
-  readonly known: readonly string[]
+  readonly known: readonly Hex[]
   readonly clock: SchedulerLike
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
   readonly onUnreadable: (count: number) => void
 }
 
-/** The tokens of one answer; `partial` where missing tokens may still be listed. */
-export type PolledList = { readonly tokens: readonly ListedToken[]; readonly partial: boolean }
+/**
+ * The tokens of one answer; `partial` where missing tokens may still be listed. A long list comes in several parts: all
+ * but the last are partial and have `more` behind them, and the last has `all` tokens by address.
+ */
+export type PolledList = {
+  readonly tokens: readonly ListedToken[]
+  readonly partial: boolean
+  readonly more?: boolean
+  readonly all?: ReadonlyMap<Hex, unknown>
+}
+
+/** The same, or null tokens where the last good list stays and only time passed. */
+export type ListReading = Partial<Omit<PolledList, 'tokens'>> & { readonly tokens: PolledList['tokens'] | null }
 
 /** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
 export function pollList(options: Options): Observable<PolledList | null> {
   const { fetch, refreshMs, clock, random, warn, onUnreadable } = options
   return defer(() => {
-    const shrinkGuard = new ShrinkGuard(new Set(options.known), clock)
-    let last: { readonly text: string; readonly list: ParsedList } | null = null
+    const shrinkGuard = new ShrinkGuard(options.known, clock)
+    let last: ReadAnswer | null = null
     let retryAfterMs = 0
-    const accept = (text: string): PolledList => {
+    const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
       // The same text need not be parsed again, but still counts as a confirmation.
-      last = last?.text === text ? last : { text, list: parseList(text) }
-      const { list } = last
-      if (list.skipped.length > 0) {
-        onUnreadable(list.skipped.length)
-        warn('list records skipped', { count: list.skipped.length, first: list.skipped[0] })
+      last = last?.body.equals(body) ? { ...last, body } : { body, ...(await readAnswer(body)) }
+      const { list, byAddress, skipped } = last
+      if (skipped.length > 0) {
+        onUnreadable(skipped.length)
+        warn('list records skipped', { count: skipped.length, first: skipped[0] })
       }
-      const isConfirmed = shrinkGuard.isConfirmed(list)
-      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: list.tokens.length })
+      const isConfirmed = shrinkGuard.isConfirmed(byAddress)
+      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: byAddress.size })
       // Its tokens count at once, even if others are missing.
-      return { tokens: list.tokens, partial: !isConfirmed }
+      return partsOf(list, byAddress, !isConfirmed)
     }
     const read = () => {
       retryAfterMs = 0
-      return defer(() => fetch(last?.text ?? null)).pipe(
-        map(accept),
+      return defer(() => fetch(last?.body ?? null)).pipe(
+        mergeMap(accept),
+        mergeMap(inTurns),
         catchError((failure: unknown) => {
           if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
           warn('list unreadable', { reason: failureReason(failure) })
@@ -82,70 +100,124 @@ export function pollList(options: Options): Observable<PolledList | null> {
       const retryDelayMs = Math.min(withJitter(retryAfterMs, RETRY_AFTER_JITTER, drawn), RETRY_AFTER_BOUND_MS)
       return Math.max(withJitter(refreshMs, REFRESH_JITTER, drawn), retryDelayMs)
     }
-    return read().pipe(expand(() => timer(nextDelayMs(), clock).pipe(exhaustMap(read))))
+    return defer(read).pipe(repeat({ delay: () => timer(nextDelayMs(), clock) }))
   })
+}
+
+/** The last answer that could be parsed. */
+type ReadAnswer = {
+  readonly body: Buffer
+  readonly list: readonly ListedToken[]
+  readonly byAddress: ParsedList['tokens']
+  readonly skipped: readonly string[]
+}
+
+async function readAnswer(body: Buffer): Promise<Omit<ReadAnswer, 'body'>> {
+  const { tokens, skipped } = await parseInTurns(body)
+  return { list: [...tokens.values()], byAddress: tokens, skipped }
+}
+
+async function parseInTurns(body: Buffer): Promise<ParsedList> {
+  if (body.length <= ONE_TURN_BYTES) return parseList(body)
+  const steps = parseListInSteps(body)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+    await nextTurn()
+  }
+}
+
+/** A long list is handed on in parts. */
+function partsOf(tokens: readonly ListedToken[], all: ParsedList['tokens'], partial: boolean): readonly PolledList[] {
+  if (tokens.length <= TOKENS_PER_TURN) return [{ tokens, partial }]
+  const parts = chunk(tokens, TOKENS_PER_TURN)
+  return parts.map((part, index) =>
+    index === parts.length - 1 ? { tokens: part, partial, all } : { tokens: part, partial: true, more: true },
+  )
 }
 
 /** Accepts a list that lost tokens only after enough equal answers over enough time. */
 class ShrinkGuard {
   readonly #clock: SchedulerLike
-  #known: ReadonlySet<string>
-  #candidate: string | null = null
+  #known: AddressSet
+  #candidate: ParsedList['tokens'] | null = null
   #confirmations = 0
   #candidateSince = 0
 
-  constructor(known: ReadonlySet<string>, clock: SchedulerLike) {
-    this.#known = known
+  constructor(known: readonly Hex[], clock: SchedulerLike) {
+    this.#known = new Set(known)
     this.#clock = clock
   }
 
-  isConfirmed({ tokens }: ParsedList): boolean {
-    const addresses = new Set<string>(tokens.map((token) => token.address))
-    const hasLostTokens = [...this.#known].some((address) => !addresses.has(address)) || addresses.size === 0
-    if (hasLostTokens && !this.#confirm([...addresses].sort().join())) {
+  isConfirmed(tokens: ParsedList['tokens']): boolean {
+    const hasLostTokens = tokens.size === 0 || !hasAll(tokens, this.#known.keys())
+    if (hasLostTokens && !this.#confirm(tokens)) {
       // New tokens are listed at once, so they too may only disappear with confirmation.
-      this.#known = new Set([...this.#known, ...addresses])
+      this.#known = new Set([...this.#known.keys(), ...tokens.keys()])
       return false
     }
     this.#candidate = null
-    this.#known = addresses
+    this.#known = tokens
     return true
   }
 
-  #confirm(candidate: string): boolean {
+  #confirm(candidate: ParsedList['tokens']): boolean {
     const now = this.#clock.now()
-    if (candidate !== this.#candidate) {
-      this.#candidate = candidate
+    const before = this.#candidate
+    if (!before || before.size !== candidate.size || !hasAll(before, candidate.keys())) {
       this.#confirmations = 0
       this.#candidateSince = now
     }
+    this.#candidate = candidate
     this.#confirmations += 1
     return this.#confirmations >= CONFIRMATIONS && now - this.#candidateSince >= CONFIRMATION_MS
   }
 }
 
+function hasAll(tokens: ParsedList['tokens'], addresses: Iterable<Hex>): boolean {
+  for (const address of addresses) if (!tokens.has(address)) return false
+  return true
+}
+
 /** Fetches the list over HTTP, with its ETag, so that an unchanged list is not sent again. */
 export function fetchList(baseUrl: string): FetchList {
   const { address, authHeaders } = splitCredentials(`${baseUrl}/v1/tokenized-stocks`)
-  let cached: { readonly text: string; readonly etag: string } | null = null
-  return async (lastText) => {
+  let cached: { readonly body: Buffer; readonly etag: string } | null = null
+  return async (last) => {
     // With the tag of a text that could not be parsed, the upstream would answer 304 for ever.
-    const etag = cached !== null && cached.text === lastText ? cached.etag : null
+    const etag = cached !== null && cached.body === last ? cached.etag : null
     const response = await fetch(address, {
       headers: { accept: 'application/json', ...authHeaders, ...(etag !== null && { 'if-none-match': etag }) },
       redirect: 'error',
       signal: AbortSignal.timeout(DEADLINE_MS),
     })
-    if (response.status === 304 && etag !== null && lastText !== null) return lastText
+    if (response.status === 304 && etag !== null && last !== null) return last
     if (response.status !== 200) {
       await response.body?.cancel()
       throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
     }
-    const text = await readBodyText(response, LIST_BOUND_BYTES)
+    const body = await readBody(response)
     const newEtag = etagOf(response.headers)
-    cached = newEtag === null ? null : { text, etag: newEtag }
-    return text
+    cached = newEtag === null ? null : { body, etag: newEtag }
+    return body
   }
+}
+
+/** Copies each chunk as it comes: to join them at the end would hold the event loop. */
+async function readBody(response: Response): Promise<Buffer> {
+  let body = Buffer.alloc(0)
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    if (length + chunk.length > LIST_BOUND_BYTES) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
+    if (length + chunk.length > body.length) {
+      const longer = Buffer.allocUnsafeSlow(2 * (length + chunk.length))
+      body.copy(longer, 0, 0, length)
+      body = longer
+    }
+    body.set(chunk, length)
+    length += chunk.length
+  }
+  return body.subarray(0, length)
 }
 
 /** A weak or strong entity tag. Anything else may have another meaning in a request: `*` matches every list. */

@@ -3,7 +3,7 @@ import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
-import { cpus, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { readConfig } from '../../src/config.ts'
@@ -25,7 +25,18 @@ const PAUSE_MS = 10
 const INCOMING_MARK = '0xddf252ad'
 const OUTGOING_MARK = '"type":"transfer"'
 
-const print = (line: string) => process.stdout.write(`${line}\n`)
+type Percentiles = { readonly p50Ms: number; readonly p99Ms: number; readonly maxMs: number }
+/** What this program prints, as one line of JSON. */
+export type AddedLatency = {
+  readonly transfers: number
+  readonly listeners: number
+  /** From a log's bytes on the upstream's socket to the update's bytes on a listener's. */
+  readonly added: Percentiles
+  /** The same for the last listener of each transfer. */
+  readonly addedToLast: Percentiles
+  /** From the flashblock to the message, in the process of the upstream and the listeners. */
+  readonly endToEnd: Percentiles
+}
 
 let receivedAt = 0
 let added: number[] = []
@@ -55,10 +66,10 @@ async function command<Done extends LatencyReply['done']>(
   return report
 }
 
-function columns(values: readonly number[]): string {
+function percentilesOf(values: readonly number[]): Percentiles {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-  return [at(0.5), at(0.99), at(1)].map((value) => value.toFixed(3).padStart(8)).join(' ')
+  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
 }
 
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
@@ -92,13 +103,11 @@ for (let round = -WARM_UP; round < ROUNDS; round += 1) {
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 }
 
-print(`${ROUNDS} lone transfers to ${LISTENERS} WebSocket listeners; the tape on disk; upstream and listeners in one other process`)
-print(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`)
-print('')
-print('                                             p50 ms   p99 ms   max ms')
-print(`added, log received to bytes written       ${columns(all)}`)
-print(`the same, the last of ${String(LISTENERS).padEnd(4)} listeners        ${columns(last)}`)
-print(`flashblock made to message received        ${columns(received)}`)
+const result: AddedLatency = {
+  ...{ transfers: ROUNDS, listeners: LISTENERS },
+  ...{ added: percentilesOf(all), addedToLast: percentilesOf(last), endToEnd: percentilesOf(received) },
+}
+process.stdout.write(`${JSON.stringify(result)}\n`)
 await relay.stop()
 environmentProcess.disconnect()
 await rm(dir, { recursive: true })

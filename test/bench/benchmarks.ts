@@ -44,12 +44,16 @@ const allMessages = (kind: StreamKind, { sendsLive }: MeasuredServer): readonly 
 const openServer = (name: ServerName, kind: StreamKind, sample: Sample): Promise<MeasuredServer> =>
   name === 'relay' ? openRelay(1) : openPeer(name, kind, sample)
 
-async function withListeners<T>(server: MeasuredServer, group: ListenerGroup, act: (load: ListenerLoad) => Promise<T>): Promise<T> {
+async function withListeners<T>(
+  server: MeasuredServer,
+  group: ListenerGroup,
+  act: (load: ListenerLoad, joined: Joined) => Promise<T>,
+): Promise<T> {
   const load = new ListenerLoad(server)
   try {
-    const { live } = await load.join(group)
-    if (live < group.listeners) throw new Error(`only ${live} of ${group.listeners} listeners became live`)
-    return await act(load)
+    const joined = await load.join(group)
+    if (joined.live < group.listeners) throw new Error(`only ${joined.live} of ${group.listeners} listeners became live`)
+    return await act(load, joined)
   } finally {
     await load.end()
   }
@@ -71,6 +75,51 @@ export async function benchmarkFanOut(
       await load.deliver({ ...BURSTS, bursts: warmUp })
       if (kinds.bursts) report(`${kind}, ${name}`, await load.deliver({ ...BURSTS, bursts }))
       if (kinds.lone) report(`lone ${kind}, ${name}`, await load.deliver(SINGLE_TRANSFERS))
+    }).finally(() => server.end())
+  }
+}
+
+/** From few listeners to many. */
+const GROWTH = [100, 1_000, 10_000, 20_000] as const
+/** Few listeners need more work to be measured. */
+const GROWTH_BURSTS: Work = { ...BURSTS, bursts: 40 }
+
+/** The numbers of listeners whose deliveries are compared, as far as the file limit allows. */
+export const growthListeners = (): readonly number[] =>
+  GROWTH.map((listeners) => Math.min(listeners, filesBound() - RESERVED_FILES))
+
+/** The same bursts to more and more listeners, from the relay and from the floor. */
+export async function benchmarkGrowth({ sample, peers }: BenchmarkSettings, report: ReportFigures): Promise<void> {
+  for (const listeners of growthListeners())
+    for (const name of (['relay', 'C floor'] as const).filter((peer) => peers.has(peer))) {
+      const server = await openServer(name, 'ws', sample)
+      const group: ListenerGroup = {
+        ...{ kind: 'ws', listeners, selections: allMessages('ws', server), every: 1, atOnce: CONCURRENT_JOINS },
+      }
+      await withListeners(server, group, async (load) => {
+        await load.deliver({ ...BURSTS, bursts: WARM_UP_BURSTS })
+        report(`${listeners}, ${name}`, await load.deliver(listeners > 1_000 ? BURSTS : GROWTH_BURSTS))
+      }).finally(() => server.end())
+    }
+}
+
+const DEFLATE_LISTENERS = 1_000
+/** Every hundredth listener inflates and checks; reading them all would cost more than the relay does. */
+const DEFLATE_READERS_EVERY = 100
+
+/** One audience of listeners that offer compression, and one of listeners that do not. The light chain's logs are as random as real ones. */
+export async function benchmarkDeflate(report: ReportFigures): Promise<void> {
+  for (const offersDeflate of [false, true]) {
+    const server = await openRelay(1, {}, { isLight: true })
+    const group: ListenerGroup = {
+      ...{ kind: 'ws', listeners: DEFLATE_LISTENERS, selections: allMessages('ws', server), every: 1, atOnce: CONCURRENT_JOINS },
+      ...{ offersDeflate, readersEvery: DEFLATE_READERS_EVERY },
+    }
+    await withListeners(server, group, async (load, { deflated }) => {
+      const name = deflated > 0 ? 'deflated' : offersDeflate ? 'not accepted' : 'plain'
+      await load.deliver({ ...BURSTS, bursts: WARM_UP_BURSTS })
+      report(`bursts, ${name}`, await load.deliver(GROWTH_BURSTS))
+      report(`lone, ${name}`, await load.deliver({ ...SINGLE_TRANSFERS, bursts: GROWTH_BURSTS.bursts }))
     }).finally(() => server.end())
   }
 }
@@ -134,7 +183,7 @@ export async function benchmarkJoining({ listeners }: BenchmarkSettings): Promis
   const selections = allMessages('ws', server)
   const steady: ListenerGroup = { kind: 'ws', listeners: STEADY_LISTENERS, selections, every: 1, atOnce: CONCURRENT_JOINS }
   const newcomers = new ListenerLoad(server)
-  let joined: Joined = { live: 0, seconds: 0, cpuSeconds: 0 }
+  let joined: Joined = { live: 0, seconds: 0, cpuSeconds: 0, deflated: 0 }
   return withListeners(server, steady, async (load) => {
     const received = await load.deliverDuring(1, STEADY_INTERVAL_MS, async () => {
       joined = await newcomers.join({ ...steady, listeners, selections: [QUIET_SELECTION], atOnce: RUSH_JOINS })

@@ -2,7 +2,7 @@ import { type GeneratedTape, generateFullTape, type TokenName } from './full-tap
 import { type HistoryQuery, historyQueriesFor } from './history-queries.ts'
 import type { HistoryCommand, HistoryReply, QueryResult, ReadResult } from './history-query-process.ts'
 import { PAIR_SIZE, type ProbeCommand, type ProbeReply } from './live-probe-process.ts'
-import { type MeasuredServer, openRelay } from './measured-servers.ts'
+import { type FillTape, type MeasuredServer, openRelay } from './measured-servers.ts'
 import { PinnedWorker } from './pinned-processes.ts'
 
 /** A relay on a full tape with live traffic, one live listener, and one client that queries history. */
@@ -60,12 +60,13 @@ export class HistoryUnderLoad {
   static async open(updates: number): Promise<HistoryUnderLoad> {
     const began = performance.now()
     let generated: { readonly tape: GeneratedTape; readonly tokens: readonly TokenName[]; readonly ms: number } | null = null
-    const server = await openRelay(TOKENS, { TAPE_BOUND: String(updates) }, async (dir, { tokens: listed, head }) => {
+    const fill: FillTape = async (dir, { tokens: listed, head }) => {
       const from = performance.now()
       const tokens = listed.slice(0, TOKENS)
       const tape = await generateFullTape({ dir, tokens, updates, head, now: Date.now() })
       generated = { tape, tokens, ms: performance.now() - from }
-    })
+    }
+    const server = await openRelay(TOKENS, { TAPE_BOUND: String(updates) }, { fill })
     const { tape, tokens, ms } = generated ?? { tape: emptyTape, tokens: [], ms: 0 }
     const load = new HistoryUnderLoad(server, tape, tokens, [ms, performance.now() - began - ms])
     await load.#start()

@@ -2,6 +2,7 @@ import type { DeliveryResult, ListenersCommand, ListenersReply, Selection, Strea
 import type { MeasuredServer } from './measured-servers.ts'
 import { FIRST_NUMBER } from './message-stamp.ts'
 import { PinnedWorker } from './pinned-processes.ts'
+import type { AuditResult } from './publication-audit.ts'
 
 /** One server, its listeners and its work: what it delivered, and what that cost. */
 
@@ -12,10 +13,16 @@ const POLL_MS = 100
 /** Smaller growth is ignored. */
 const GROWTH_BYTES = 1_024 * 1_024
 
-export type Work = { readonly burst: number; readonly everyMs: number; readonly bursts: number }
+export type Work = { readonly burst: number; readonly everyMs: number; readonly bursts: number; readonly blockMs?: number }
 
 /** How many listeners joined, in what time, and at what cost to the server. */
-export type Joined = { readonly live: number; readonly seconds: number; readonly cpuSeconds: number }
+export type Joined = {
+  readonly live: number
+  readonly seconds: number
+  readonly cpuSeconds: number
+  /** The connections on which compression was agreed. */
+  readonly deflated: number
+}
 
 /** How a server performed on some work. */
 export type Figures = {
@@ -31,6 +38,8 @@ export type Figures = {
   readonly wrong: number
   readonly lost: number
   readonly bytesPerMessage: number
+  /** From the first of the work to the last message. */
+  readonly seconds: number
   /** The share of its core that the listeners' process used. Near 1 the listeners were the bottleneck. */
   readonly listenersLoad: number
 }
@@ -42,6 +51,11 @@ export type ListenerGroup = {
   readonly selections: readonly Selection[]
   readonly every: number
   readonly atOnce: number
+  readonly offersDeflate?: boolean
+  /** Only every so many-th reads its messages and counts for all. */
+  readonly readersEvery?: number
+  /** Whether the first of them follows what becomes of every log. */
+  readonly isAudited?: boolean
 }
 
 /** Connected listeners of a server, and the work that they receive. */
@@ -58,18 +72,19 @@ export class ListenerLoad {
   async join(group: ListenerGroup): Promise<Joined> {
     const { server, port, sendsLive } = this.#server
     const cpuBefore = server.cpuSeconds()
-    const { live, seconds } = await this.#listeners.command({ do: 'join', port, sendsLive, ...group })
-    return { live, seconds, cpuSeconds: server.cpuSeconds() - cpuBefore }
+    const { live, seconds, deflated } = await this.#listeners.command({ do: 'join', port, sendsLive, ...group })
+    return { live, seconds, deflated, cpuSeconds: server.cpuSeconds() - cpuBefore }
   }
 
   /** Gives the server work and waits until all listeners have received it. */
-  async deliver({ burst, everyMs, bursts }: Work): Promise<Figures> {
+  async deliver(work: Work): Promise<Figures> {
+    const { burst, everyMs, bursts } = work
     const { server, traffic } = this.#server
     await this.#listeners.command({ do: 'countFrom', from: this.#lastNumber + 1 })
     const cpuBefore = server.cpuSeconds()
     this.#lastNumber += burst * bursts
     const delivering = this.#listeners.command({ do: 'waitForNumber', to: this.#lastNumber })
-    await traffic.command({ do: 'work', burst, everyMs, bursts })
+    await traffic.command({ do: 'work', ...work })
     const result = await delivering
     return figuresOf(result, server.cpuSeconds() - cpuBefore, (bursts * everyMs) / 1_000)
   }
@@ -84,6 +99,13 @@ export class ListenerLoad {
     const { to } = await working
     this.#lastNumber = to
     return this.#listeners.command({ do: 'waitForNumber', to })
+  }
+
+  /** Seals what has been made. Returns what became of every log since the last count began. */
+  async sealAll(): Promise<AuditResult | null> {
+    await this.#server.traffic.command({ do: 'seal' })
+    const { audit } = await this.#listeners.command({ do: 'waitForSeals', to: this.#lastNumber })
+    return audit
   }
 
   end(): Promise<void> {
@@ -104,6 +126,7 @@ function figuresOf(result: DeliveryResult, cpuSeconds: number, offeredSeconds: n
     wrong: result.wrong,
     lost: result.lost,
     bytesPerMessage: result.bytes / result.received,
+    seconds: result.seconds,
     listenersLoad: result.load,
   }
 }

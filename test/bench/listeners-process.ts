@@ -1,7 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { LatencyTally } from './latency-tally.ts'
+import { MessageInflater } from './message-inflater.ts'
 import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
 import { serveCommands } from './pinned-processes.ts'
+import { type AuditResult, PublicationAudit } from './publication-audit.ts'
 import { ChunkReader, EventReader } from './sse-reader.ts'
 import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
 
@@ -27,11 +29,19 @@ export type ListenersCommand =
       readonly atOnce: number
       /** Whether the server sends `live`; otherwise a listener is live after the handshake. */
       readonly sendsLive: boolean
+      /** Whether they offer permessage-deflate. */
+      readonly offersDeflate?: boolean
+      /** Only every so many-th reads its messages and counts for all; the others take bytes. All must select the same. */
+      readonly readersEvery?: number
+      /** Whether the first of them also follows what becomes of every log. It must select everything. */
+      readonly isAudited?: boolean
     }
   /** Counting starts anew from this number on. */
   | { readonly do: 'countFrom'; readonly from: number }
   /** Waits until all listeners have received everything up to this number, or nothing arrives any more. */
   | { readonly do: 'waitForNumber'; readonly to: number }
+  /** Waits until every log up to this number is sealed, or nothing arrives any more. */
+  | { readonly do: 'waitForSeals'; readonly to: number }
 
 export type DeliveryResult = {
   readonly done: 'waitForNumber'
@@ -51,14 +61,18 @@ export type DeliveryResult = {
 }
 
 export type ListenersReply =
-  | { readonly done: 'join'; readonly live: number; readonly seconds: number }
+  /** `deflated`: the connections on which compression was agreed. */
+  | { readonly done: 'join'; readonly live: number; readonly seconds: number; readonly deflated: number }
   | { readonly done: 'countFrom' }
   | DeliveryResult
+  | { readonly done: 'waitForSeals'; readonly audit: AuditResult | null }
 
 const BUFFER_BYTES = 256 * 1_024
 const HEAD_BOUND_BYTES = 8_192
 /** After this long without a message, the missing ones count as lost. */
 const SILENCE_MS = 20_000
+/** A server that is behind for so long has failed. */
+const WAIT_BOUND_MS = 60_000
 const POLL_MS = 10
 const LIVE = '"type":"live"'
 /** An empty masked pong (RFC 6455 §5.5.3). */
@@ -74,11 +88,14 @@ let cpuAtReset = process.cpuUsage()
 let countedFrom = 0
 let receivedAt = 0
 let live = 0
+let deflated = 0
+let readersEvery = 1
 let lost = 0
 /** How many listeners receive each of the numbers in turn. */
 let listenersByNumber: number[] = [0]
 /** The offset of the stamp in the last message. Mostly it is the same in the next. */
 let lastOffset = 0
+let audit: PublicationAudit | null = null
 
 function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promise<ListenersReply> {
   const { listeners, selections, atOnce, every } = command
@@ -86,18 +103,20 @@ function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promi
   let startedCount = 0
   let settled = 0
   listenersByNumber = Array.from({ length: every }, () => 0)
+  readersEvery = command.readersEvery ?? 1
+  audit = command.isAudited ? new PublicationAudit() : null
   return new Promise((resolve) => {
     const connectMore = () => {
       while (startedCount < listeners && startedCount - settled < atOnce) {
         const selection = selections[startedCount % selections.length] ?? { path: '/' }
+        openListener(command, selection, startedCount, done)
         startedCount += 1
-        openListener(command, selection, done)
       }
     }
     const done = () => {
       settled += 1
       if (settled < listeners) return connectMore()
-      resolve({ done: 'join', live, seconds: (performance.now() - from) / 1_000 })
+      resolve({ done: 'join', live, deflated, seconds: (performance.now() - from) / 1_000 })
     }
     connectMore()
   })
@@ -105,10 +124,13 @@ function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promi
 
 /** One listener. `settled` is called once: when it is live, or when it never can be. */
 function openListener(
-  { port, kind, every, sendsLive }: Extract<ListenersCommand, { do: 'join' }>,
+  { port, kind, every, sendsLive, offersDeflate = false }: Extract<ListenersCommand, { do: 'join' }>,
   selection: Selection,
+  index: number,
   settled: () => void,
 ) {
+  const isReading = index % readersEvery === 0
+  const auditor = index === 0 ? audit : null
   const wanted = Array.from({ length: every }, (_, turn) => selection.receives?.includes(turn) ?? true)
   let last = 0
   let isLive = false
@@ -118,11 +140,13 @@ function openListener(
     isLive = true
     live += 1
     for (const [number, isWanted] of wanted.entries())
-      if (isWanted) listenersByNumber[number] = (listenersByNumber[number] ?? 0) + 1
+      if (isWanted && isReading) listenersByNumber[number] = (listenersByNumber[number] ?? 0) + 1
     settled()
   }
   const onMessage: OnMessage = (bytes, from, to) => {
+    if (isLive && !isReading) return
     const at = stampAt(bytes, from, to, from + lastOffset)
+    auditor?.read(bytes, from, to, at)
     if (at < 0) {
       if (!isLive && bytes.toString('latin1', from, to).includes(LIVE)) goLive()
       return
@@ -133,14 +157,25 @@ function openListener(
     else if (number >= countedFrom) tally.add(now - stampTime(bytes, at))
     last = number
   }
+  const inflating = (): OnMessage => {
+    const inflater = new MessageInflater()
+    return (bytes, from, to) => {
+      if (isLive && !isReading) return
+      const message = inflater.inflate(bytes, from, to)
+      onMessage(message, 0, message.length)
+    }
+  }
   const readHandshake = (bytes: Buffer, count: number): number => {
     const before = head.length
     head += bytes.toString('latin1', 0, count)
     const end = head.indexOf('\r\n\r\n')
     if (end < 0 && head.length < HEAD_BOUND_BYTES) return count
     if (!head.startsWith(kind === 'ws' ? 'HTTP/1.1 101' : 'HTTP/1.1 200')) throw new Error(`refused: ${head}`)
-    if (kind === 'ws') reader = new LentFrameReader(onMessage, () => socket.write(PONG))
-    else {
+    if (kind === 'ws') {
+      const isDeflated = /^sec-websocket-extensions: *permessage-deflate/im.test(head)
+      if (isDeflated) deflated += 1
+      reader = new LentFrameReader(onMessage, () => socket.write(PONG), isDeflated ? inflating() : null)
+    } else {
       const events = new EventReader(onMessage)
       reader = /^transfer-encoding: *chunked/im.test(head) ? new ChunkReader(events) : events
     }
@@ -161,7 +196,7 @@ function openListener(
     onread: { buffer, callback: (count, bytes) => takeBytes(count, bytes as Buffer) },
   })
   socket.setNoDelay(true)
-  socket.write(request(kind, selection.path))
+  socket.write(request(kind, selection.path, offersDeflate))
   socket.on('error', () => {})
   socket.on('close', () => {
     lost += 1
@@ -169,11 +204,14 @@ function openListener(
   })
 }
 
-const request = (kind: StreamKind, path: string): string => {
-  const lines =
-    kind === 'sse'
-      ? ['accept: text/event-stream']
-      : ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: c3RvY2t0YXBlIGJlbmNoLg==']
+/** Offered as browsers do. */
+const DEFLATE_OFFER = 'sec-websocket-extensions: permessage-deflate; client_max_window_bits'
+const upgradeLines = [
+  ...['upgrade: websocket', 'connection: upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: c3RvY2t0YXBlIGJlbmNoLg=='],
+]
+
+const request = (kind: StreamKind, path: string, offersDeflate: boolean): string => {
+  const lines = kind === 'sse' ? ['accept: text/event-stream'] : [...upgradeLines, ...(offersDeflate ? [DEFLATE_OFFER] : [])]
   return `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines.join('\r\n')}\r\n\r\n`
 }
 
@@ -196,13 +234,26 @@ function expectedCount(to: number): number {
   return sum
 }
 
-function waitForDelivery(to: number): Promise<ListenersReply> {
+async function waitForDelivery(to: number): Promise<ListenersReply> {
   const expected = expectedCount(to)
+  await waitUntil(() => tally.count >= expected)
+  return report(expected)
+}
+
+async function waitForSeals(to: number): Promise<ListenersReply> {
+  await waitUntil(() => !audit || audit.sealedCount > to - FIRST_NUMBER)
+  return { done: 'waitForSeals', audit: audit?.report(countedFrom, to) ?? null }
+}
+
+/** Resolves when it is so, or when nothing has arrived for a while, or when it takes too long. */
+function waitUntil(isReached: () => boolean): Promise<void> {
+  const from = nowMicros()
   return new Promise((resolve) => {
     const timer = setInterval(() => {
-      if (tally.count < expected && nowMicros() - receivedAt < SILENCE_MS * 1_000) return
+      const isWorking = nowMicros() - receivedAt < SILENCE_MS * 1_000 && nowMicros() - from < WAIT_BOUND_MS * 1_000
+      if (!isReached() && isWorking) return
       clearInterval(timer)
-      resolve(report(expected))
+      resolve()
     }, POLL_MS)
   })
 }
@@ -212,8 +263,8 @@ function report(expected: number): DeliveryResult {
   const ended = Math.max(receivedAt, countedSince + 1)
   return {
     done: 'waitForNumber',
-    received: tally.count,
-    missing: expected - tally.count,
+    received: tally.count * readersEvery,
+    missing: (expected - tally.count) * readersEvery,
     wrong,
     lost,
     p50Ms: tally.microsAt(0.5) / 1_000,
@@ -233,5 +284,7 @@ serveCommands<ListenersCommand, ListenersReply>(async (command) => {
       return resetCounts(command.from)
     case 'waitForNumber':
       return waitForDelivery(command.to)
+    case 'waitForSeals':
+      return waitForSeals(command.to)
   }
 })

@@ -37,12 +37,16 @@ const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta
 const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
 
 /** Puts a tape into the relay's data folder before it starts. */
-type FillTape = (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>
+export type FillTape = (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>
 
 /** The relay with a chain behind it whose transfers are spread over this many tokens. */
-export async function openRelay(tokens: number, settings: NodeJS.ProcessEnv = {}, fill?: FillTape): Promise<MeasuredServer> {
+export async function openRelay(
+  tokens: number,
+  settings: NodeJS.ProcessEnv = {},
+  { isLight = false, fill }: { readonly isLight?: boolean; readonly fill?: FillTape } = {},
+): Promise<MeasuredServer> {
   const traffic = openTraffic()
-  const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens })
+  const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens, isLight })
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
   if (fill) await fill(dir, { tokens: await fetchTokenNames(url), head: await fetchHead(rpcUrl) })
   const server = new PinnedProcess('server', startCommand, {

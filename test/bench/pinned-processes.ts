@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
@@ -12,7 +12,6 @@ const CORES = { server: '0', world: '1' } as const
 export type Core = keyof typeof CORES
 
 export const canPin = cpus().length > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
-const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
 
 /** Open files of a process besides its sockets. */
@@ -57,11 +56,11 @@ export class PinnedProcess {
     }
   }
 
-  /** Processor time used so far, in seconds, in user and in kernel mode. */
+  /** Processor time that the threads of the process used so far, in seconds, in user and in kernel mode. */
   cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+    const tasks = `/proc/${this.#child.pid}/task`
+    const nanos = readdirSync(tasks).map((task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]))
+    return nanos.reduce((sum, ns) => sum + ns, 0) / 1e9
   }
 
   residentBytes(): number {

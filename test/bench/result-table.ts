@@ -12,14 +12,14 @@ export function median(values: readonly number[]): number {
 
 /** Below this a server was behind: it sent waiting messages together, so they cost less than the same work in time. */
 const KEEPING_UP_PACE = 0.95
-const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
+export const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
 
 /** The ratio of two servers' figures; taken from the rounds in which the required servers kept up, if there are any. */
 export function ratioOf(
   figure: keyof Figures,
   [firsts, seconds]: readonly [readonly Figures[], readonly Figures[]],
   mustKeepUp: readonly [boolean, boolean],
-): string | null {
+): { readonly median: number; readonly note: string } | null {
   const rounds = firsts.flatMap((first, round) => {
     const second = seconds[round]
     const ratio = second ? first[figure] / second[figure] : Number.NaN
@@ -33,7 +33,7 @@ export function ratioOf(
   const skippedRounds = rounds.length - inTime.length
   const note =
     skippedRounds === rounds.length ? ' *' : skippedRounds > 0 ? ` without ${skippedRounds} of ${rounds.length} rounds` : ''
-  return `${median(ratios).toFixed(2).padStart(6)} ${spread}${note}`
+  return { median: median(ratios), note: `${spread}${note}` }
 }
 
 type Column = { readonly name: string; readonly of: (figures: Figures) => number; readonly digits: number }

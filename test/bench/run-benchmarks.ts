@@ -2,43 +2,63 @@ import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import type { AddedLatency } from './added-latency.ts'
+import { type Comparison, compareRatios, printComparisons } from './asked-values.ts'
 import {
   type BenchmarkSettings,
   benchmarkCapacity,
+  benchmarkDeflate,
   benchmarkFanOut,
+  benchmarkGrowth,
   benchmarkJoining,
   benchmarkMemory,
   benchmarkMixed,
   type CapacityFigures,
+  growthListeners,
   type JoiningFigures,
   type MemoryFigures,
 } from './benchmarks.ts'
 import { benchmarkHistory } from './history-benchmark.ts'
+import {
+  findGreatestRate,
+  type IngestFigures,
+  ingestHead,
+  ingestRow,
+  measureIngestRates,
+  type Pace,
+  reportIngest,
+} from './ingest-benchmark.ts'
 import type { Figures } from './listener-load.ts'
 import { buildMinimalFanOut, removeMinimalFanOut, type ServerName, takeSample } from './measured-servers.ts'
 import { canPin, filesBound, RESERVED_FILES } from './pinned-processes.ts'
-import { formatNumber, head, median, print, ratioOf, row } from './result-table.ts'
+import { formatNumber, head, median, print, row } from './result-table.ts'
 import { measureReads, type ReadFigures, reportReads } from './rpc-reads-benchmark.ts'
 
 const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
 
+  ingest    CPU per pushed log at 100 to 20,000 logs a second, and the greatest rate with nothing lost
   ws        bursts of 20 transfers to WebSocket listeners: the relay, a naive ws server, a minimal server in C (the floor)
   sse       the same over SSE: the relay, Hono's streamSSE, the floor
   lone      one transfer at a time to WebSocket listeners
+  growth    CPU per delivery from 100 to 20,000 WebSocket listeners: the relay, the floor
+  deflate   listeners that offer permessage-deflate, compared with listeners that do not
   mixed     listeners with five random tokens of fifty each, and listeners that all have the same five
   join      all listeners join at once while 100 others keep receiving
   memory    memory per idle listener
+  latency   latency that the relay adds between the upstream's socket and a listener's
   held      as many listeners as the machine's file limit allows
   rpc       JSON-RPC reads from the cache, compared with a bare Hono route that returns a constant
   history   latency of each kind of history query on a full tape, and its effect on live listeners
-  latency   latency that the relay adds between the upstream's socket and a listener's
 
-  --rounds     rounds of the first five parts; the medians are printed (3)
+  --rounds     rounds of all parts but held and history; the medians are printed (3)
   --listeners  number of listeners (10000)
   --updates    number of updates on the full tape (1000000)
 `
 
-const parts = ['ws', 'sse', 'lone', 'mixed', 'join', 'memory', 'held', 'rpc', 'history', 'latency'] as const
+const parts = [
+  ...(['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'join', 'memory'] as const),
+  ...(['latency', 'held', 'rpc', 'history'] as const),
+] as const
 type Part = (typeof parts)[number]
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
 
@@ -64,6 +84,10 @@ const isSelected = (...wanted: readonly Part[]) => wanted.some((part) => selecte
 const figuresByName = new Map<string, Figures[]>()
 const joiningRounds: JoiningFigures[] = []
 const memoryRounds: MemoryFigures[] = []
+const latencyRounds: AddedLatency[] = []
+const readRounds: (readonly ReadFigures[])[] = []
+const ingestRounds: IngestFigures[] = []
+const greatestRates = new Map<Pace, number[]>()
 let capacity: CapacityFigures | null = null
 
 const addFigures = (name: string, figures: Figures): void => {
@@ -89,55 +113,81 @@ if (!hasFloor) print('There is no C compiler (cc), so the minimal server in C is
 const peers = new Set<ServerName>(['relay', 'naive ws', 'hono streamSSE', ...(hasFloor ? (['C floor'] as const) : [])])
 const began = performance.now()
 try {
-  if (isSelected('ws', 'sse', 'lone', 'mixed', 'join', 'memory'))
-    await measure({ listeners, peers, sample: await takeSample(20, 10) })
+  const needsSample = isSelected('ws', 'sse', 'lone', 'growth', 'mixed', 'join', 'memory')
+  const sample = needsSample ? await takeSample(20, 10) : null
+  for (let round = 1; round <= rounds; round += 1) await measureRound(round, sample && { listeners, peers, sample })
   if (isSelected('held')) capacity = await benchmarkCapacity()
 } finally {
   await removeMinimalFanOut()
 }
-report()
-if (isSelected('rpc')) {
-  const measured: (readonly ReadFigures[])[] = []
-  for (let round = 1; round <= rounds; round += 1) measured.push(await measureReads())
-  reportReads(measured)
-}
+printComparisons(report())
+if (readRounds.length > 0) reportReads(readRounds)
 if (isSelected('history')) {
   print()
   await benchmarkHistory(updates)
-}
-if (isSelected('latency')) {
-  print()
-  spawnSync(process.execPath, [fileURLToPath(new URL('added-latency.ts', import.meta.url))], { stdio: 'inherit' })
 }
 print()
 print(`${formatNumber((performance.now() - began) / 60_000, 1)} minutes`)
 process.exit()
 
-async function measure(setting: BenchmarkSettings): Promise<void> {
+async function measureRound(round: number, setting: BenchmarkSettings | null): Promise<void> {
   print()
-  print(head())
-  for (let round = 1; round <= rounds; round += 1) {
-    if (isSelected('ws', 'lone'))
-      await benchmarkFanOut('ws', { bursts: isSelected('ws'), lone: isSelected('lone') }, setting, addFigures)
-    if (isSelected('sse')) await benchmarkFanOut('sse', { bursts: true, lone: false }, setting, addFigures)
-    if (isSelected('mixed')) await benchmarkMixed(setting, addFigures)
-    if (isSelected('join')) joiningRounds.push(await benchmarkJoining(setting))
-  }
+  print(`round ${round} of ${rounds}`)
+  if (isSelected('ingest')) await measureIngest()
+  if (setting || isSelected('deflate')) print(head())
+  if (setting) await measureListeners(setting)
+  if (isSelected('deflate')) await benchmarkDeflate(addFigures)
+  if (isSelected('latency')) latencyRounds.push(measureLatency())
+  if (isSelected('rpc')) readRounds.push(await measureReads())
+}
+
+async function measureListeners(setting: BenchmarkSettings): Promise<void> {
+  if (isSelected('ws', 'lone'))
+    await benchmarkFanOut('ws', { bursts: isSelected('ws'), lone: isSelected('lone') }, setting, addFigures)
+  if (isSelected('sse')) await benchmarkFanOut('sse', { bursts: true, lone: false }, setting, addFigures)
+  if (isSelected('growth')) await benchmarkGrowth(setting, addFigures)
+  if (isSelected('mixed')) await benchmarkMixed(setting, addFigures)
+  if (isSelected('join')) joiningRounds.push(await benchmarkJoining(setting))
   if (isSelected('memory')) await benchmarkMemory(setting, (figures) => memoryRounds.push(figures))
 }
 
-function report(): void {
+async function measureIngest(): Promise<void> {
+  print(ingestHead())
+  const printRow = (figures: IngestFigures) => print(ingestRow([figures]))
+  await measureIngestRates((figures) => {
+    ingestRounds.push(figures)
+    printRow(figures)
+  })
+  for (const pace of ['bursts', 'evenly'] as const) {
+    const found = greatestRates.get(pace) ?? []
+    // The search begins where the last one ended.
+    greatestRates.set(pace, [...found, await findGreatestRate(pace, found.at(-1) ?? 0, printRow)])
+  }
+}
+
+function measureLatency(): AddedLatency {
+  const script = fileURLToPath(new URL('added-latency.ts', import.meta.url))
+  const { stdout } = spawnSync(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'], encoding: 'utf8' })
+  return JSON.parse(stdout)
+}
+
+/** Prints the medians of all rounds. Returns what to compare with the asked values. */
+function report(): readonly Comparison[] {
   if (figuresByName.size > 0) {
     print()
-    print(`Medians of ${rounds} rounds, ${formatNumber(listeners, 0)} listeners`)
+    print(`Medians of ${rounds} rounds, ${formatNumber(listeners, 0)} listeners where the name has no number`)
     print(head())
     for (const [name, figures] of figuresByName) print(row(name, figures))
     print('clients: the share of its core that the listeners’ own process used')
     print('wrong: repeated, out of order or not selected; lost: listeners whose connection ended')
     print('*: was behind; waiting messages are sent together, so they cost less than the same work in time')
-    print()
-    reportRatios()
   }
+  const ingest = ingestRounds.length > 0 ? reportIngest(ingestRounds, greatestRates) : []
+  reportJoiningAndCapacity()
+  return [...ingest, ...compareRatios(figuresByName, growthListeners()), ...compareMemory(), ...compareLatency()]
+}
+
+function reportJoiningAndCapacity(): void {
   if (joiningRounds.length > 0) {
     const all = (figure: keyof JoiningFigures) => median(joiningRounds.map((round) => round[figure]))
     print()
@@ -148,10 +198,6 @@ function report(): void {
       `  meanwhile a transfer every 100 ms reached 100 others after ${formatNumber(all('worstMs'), 1)} ms at worst, ${all('missing')} missing`,
     )
   }
-  for (const { server, bytesPerListener, baseBytes } of memoryRounds)
-    print(
-      `idle ${server.padEnd(22)} ${formatNumber(bytesPerListener / 1_024, 1).padStart(6)} KiB per listener (${formatNumber(listeners, 0)} of them), plus ${formatNumber(baseBytes / 2 ** 20, 0)} MiB without listeners`,
-    )
   if (capacity) {
     const { live, filesBound, bytesPerListener, figures, seconds } = capacity
     print()
@@ -162,24 +208,30 @@ function report(): void {
   }
 }
 
-function reportRatios(): void {
-  const ratios: readonly (readonly [what: string, figure: keyof Figures, first: string, second: string])[] = [
-    ['CPU per WebSocket delivery, relay : floor', 'cpuSecondsPerMillion', 'ws, relay', 'ws, C floor'],
-    ['CPU per SSE delivery, relay : floor', 'cpuSecondsPerMillion', 'sse, relay', 'sse, C floor'],
-    ['CPU per lone delivery, relay : floor', 'cpuSecondsPerMillion', 'lone ws, relay', 'lone ws, C floor'],
-    ['CPU per delivery, SSE : WebSocket', 'cpuSecondsPerMillion', 'sse, relay', 'ws, relay'],
-    ['deliveries per CPU-second, relay : naive ws', 'deliveriesPerCpuSecond', 'ws, relay', 'ws, naive ws'],
-    ['the same, lone transfers', 'deliveriesPerCpuSecond', 'lone ws, relay', 'lone ws, naive ws'],
-    ['the same, own sets : naive ws', 'deliveriesPerCpuSecond', 'mixed, own set', 'ws, naive ws'],
-    ['deliveries per CPU-second, relay : streamSSE', 'deliveriesPerCpuSecond', 'sse, relay', 'sse, hono streamSSE'],
-    ['deliveries per CPU-second, own sets : same set', 'deliveriesPerCpuSecond', 'mixed, own set', 'mixed, same set'],
+function compareMemory(): readonly Comparison[] {
+  const servers = [...new Set(memoryRounds.map(({ server }) => server))]
+  return servers.map((server) => {
+    const all = memoryRounds.filter((round) => round.server === server)
+    const base = formatNumber(median(all.map(({ baseBytes }) => baseBytes)) / 2 ** 20, 0)
+    return {
+      what: `idle listener, ${server}, KiB`,
+      measured: median(all.map(({ bytesPerListener }) => bytesPerListener)) / 1_024,
+      ...{ digits: 1, asked: server.endsWith('relay') ? { atMost: 5 } : null, note: `plus ${base} MiB without listeners` },
+    }
+  })
+}
+
+function compareLatency(): readonly Comparison[] {
+  if (latencyRounds.length === 0) return []
+  const of = (what: string, figure: (round: AddedLatency) => number, asked: Comparison['asked'] = null): Comparison => ({
+    ...{ what, measured: median(latencyRounds.map(figure)), digits: 3, asked },
+  })
+  return [
+    of('lone transfer, socket to socket, p50 ms', ({ added }) => added.p50Ms, { atMost: 1.5 }),
+    of('the same, p99 ms', ({ added }) => added.p99Ms),
+    of('the same, to the last of 100 listeners, p50 ms', ({ addedToLast }) => addedToLast.p50Ms),
+    of('the same, to the last of 100 listeners, p99 ms', ({ addedToLast }) => addedToLast.p99Ms),
+    of('flashblock made to message received, p50 ms', ({ endToEnd }) => endToEnd.p50Ms),
+    of('flashblock made to message received, p99 ms', ({ endToEnd }) => endToEnd.p99Ms),
   ]
-  print('medians of the ratios within each round (least to most), from the rounds in which relay and floor kept up')
-  // A ratio to a slow peer is still meaningful.
-  const mustKeepUp = (name: string) => /relay|floor|mixed/.test(name)
-  for (const [what, figure, first, second] of ratios) {
-    const pair = [figuresByName.get(first) ?? [], figuresByName.get(second) ?? []] as const
-    const ratio = ratioOf(figure, pair, [mustKeepUp(first), mustKeepUp(second)])
-    if (ratio !== null) print(`  ${what.padEnd(48)} ${ratio}`)
-  }
 }

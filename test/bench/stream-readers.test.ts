@@ -1,5 +1,7 @@
+import { constants, deflateRawSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { LatencyTally } from './latency-tally.ts'
+import { MessageInflater } from './message-inflater.ts'
 import { stampAt, stampNumber, stampTime, timeAsAddress } from './message-stamp.ts'
 import { encodeMessages, type Sample, sealMessage, transferMessage } from './sample-messages.ts'
 import { ChunkReader, EventReader } from './sse-reader.ts'
@@ -35,6 +37,16 @@ const cutPositions = (bytes: Buffer): readonly number[] =>
 const everyPosition = (bytes: Buffer): readonly number[] => Array.from({ length: bytes.length }, (_, at) => at)
 
 const asEvents = (events: readonly string[]) => events.map((message) => `id: ${sample.id}\ndata: ${message}\n\n`)
+/** A frame whose payload refers to what was sent before. */
+function deflatedFrame(message: string, before: string): Buffer {
+  const dictionary = Buffer.from(before).subarray(-32_768)
+  const options = { finishFlush: constants.Z_SYNC_FLUSH, ...(dictionary.length > 0 && { dictionary }) }
+  const payload = deflateRawSync(message, options).subarray(0, -4)
+  const { length } = payload
+  const size = length < 126 ? [length] : [126, length >> 8, length & 0xff]
+  return Buffer.concat([Buffer.from([0xc1, ...size]), payload])
+}
+
 const frameReader = (onMessage: OnMessage) => new LentFrameReader(onMessage, () => {})
 
 test('a benchmark listener reads each frame once, wherever the bytes are cut', () => {
@@ -63,6 +75,20 @@ test('a benchmark listener answers a ping, which contains no message', () => {
   const reader = (onMessage: OnMessage) => new LentFrameReader(onMessage, () => (pings += 1))
   expect(readMessages(ping, [1], reader)).toEqual(['{}'])
   expect(pings).toBe(1)
+})
+
+test('a benchmark listener inflates messages, which may refer to earlier ones', () => {
+  const bytes = Buffer.concat(messages.map((message, index) => deflatedFrame(message, messages.slice(0, index).join(''))))
+  const readerOf = (onMessage: OnMessage) => {
+    const inflater = new MessageInflater()
+    const onDeflated: OnMessage = (lent, from, to) => {
+      const message = inflater.inflate(lent, from, to)
+      onMessage(message, 0, message.length)
+    }
+    return new LentFrameReader(onMessage, () => {}, onDeflated)
+  }
+  expect(readMessages(bytes, [], readerOf)).toEqual(messages)
+  expect(() => readMessages(bytes, [], frameReader)).toThrow('no frame begins with 193')
 })
 
 test('bytes that are no frame end the benchmark instead of being counted', () => {

@@ -1,4 +1,5 @@
-import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import { startDevnet } from '../../src/devnet/devnet.ts'
+import { LightNode } from './light-node.ts'
 import { FIRST_NUMBER, nowMicros, timeAsAddress } from './message-stamp.ts'
 import { connectFeed } from './peer-feed.ts'
 import { serveCommands } from './pinned-processes.ts'
@@ -7,15 +8,22 @@ import { encodeMessages, type FeedFormat, type Sample, sealMessage, transferMess
 /** The source of the work, in a process of its own: a chain for the relay, the same messages for its peers. */
 
 export type TrafficCommand =
-  /** A chain whose transfers are spread over this many tokens. */
-  | { readonly do: 'chain'; readonly tokens: number }
+  /** A chain whose transfers are spread over this many tokens; where `isLight`, it can push many logs a second. */
+  | { readonly do: 'chain'; readonly tokens: number; readonly isLight: boolean }
   /** Waits until a relay follows the chain. */
   | { readonly do: 'waitForSubscription' }
   | { readonly do: 'feed'; readonly port: number; readonly format: FeedFormat; readonly sample: Sample }
-  /** Bursts of transfers at an interval; endless where `bursts` is null. */
-  | { readonly do: 'work'; readonly burst: number; readonly everyMs: number; readonly bursts: number | null }
+  /** Bursts of transfers at an interval, sealed block by block; endless where `bursts` is null. */
+  | {
+      readonly do: 'work'
+      readonly burst: number
+      readonly everyMs: number
+      readonly bursts: number | null
+      readonly blockMs?: number
+    }
   /** Ends endless work. */
   | { readonly do: 'stopWork' }
+  | { readonly do: 'seal' }
 
 export type TrafficReply =
   | {
@@ -30,6 +38,7 @@ export type TrafficReply =
   /** The last number that was used. */
   | { readonly done: 'work'; readonly to: number }
   | { readonly done: 'stopWork' }
+  | { readonly done: 'seal' }
 
 /** A block is sealed as often as on Base. */
 const BLOCK_MS = 2_000
@@ -37,7 +46,7 @@ const BLOCK_MS = 2_000
 /** Makes bursts of transfers out of numbers, and seals them. */
 type TrafficMaker = { readonly make: (from: number, count: number) => void; readonly seal: () => void }
 
-let devnet: Devnet | null = null
+let waitForSubscription = async (): Promise<void> => {}
 let maker: TrafficMaker | null = null
 let last = FIRST_NUMBER - 1
 let isResting = false
@@ -58,8 +67,17 @@ async function openChain(count: number): Promise<TrafficReply> {
     },
     seal: () => void chain.seal(),
   }
-  devnet = chain
+  waitForSubscription = () => chain.until(() => chain.subscriptions().pendingLogs === 1)
   return { done: 'chain', rpcUrl: chain.rpcUrl, wsUrl: chain.wsUrl, url: chain.url, symbols }
+}
+
+async function openLightChain(tokens: number): Promise<TrafficReply> {
+  const node = new LightNode(tokens)
+  await node.open()
+  maker = { make: (from, count) => node.push(from, count), seal: () => node.seal() }
+  waitForSubscription = () => node.subscribed
+  const { url } = node
+  return { done: 'chain', rpcUrl: url, wsUrl: url.replace('http', 'ws'), url, symbols: node.chain.symbols }
 }
 
 const listRecord = (symbol: string, at: number) => ({
@@ -91,9 +109,14 @@ async function openPeerFeed(command: Extract<TrafficCommand, { do: 'feed' }>): P
   return { done: 'feed' }
 }
 
-async function sendBursts({ burst, everyMs, bursts }: Extract<TrafficCommand, { do: 'work' }>): Promise<TrafficReply> {
+async function sendBursts({
+  burst,
+  everyMs,
+  bursts,
+  blockMs = BLOCK_MS,
+}: Extract<TrafficCommand, { do: 'work' }>): Promise<TrafficReply> {
   const from = performance.now()
-  const perBlock = BLOCK_MS / everyMs
+  const perBlock = blockMs / everyMs
   isResting = false
   for (let made = 0; made !== bursts && !isResting; made += 1) {
     maker?.make(last + 1, burst)
@@ -109,9 +132,9 @@ async function sendBursts({ burst, everyMs, bursts }: Extract<TrafficCommand, { 
 serveCommands<TrafficCommand, TrafficReply>(async (command) => {
   switch (command.do) {
     case 'chain':
-      return openChain(command.tokens)
+      return command.isLight ? openLightChain(command.tokens) : openChain(command.tokens)
     case 'waitForSubscription':
-      await devnet?.until(() => devnet?.subscriptions().pendingLogs === 1)
+      await waitForSubscription()
       return { done: 'waitForSubscription' }
     case 'feed':
       return openPeerFeed(command)
@@ -120,5 +143,8 @@ serveCommands<TrafficCommand, TrafficReply>(async (command) => {
     case 'stopWork':
       isResting = true
       return { done: 'stopWork' }
+    case 'seal':
+      maker?.seal()
+      return { done: 'seal' }
   }
 })

@@ -9,17 +9,22 @@ const HEADER_BOUND_BYTES = 10
 const PING = 0x89
 const CLOSE = 0x88
 const TEXT = 0x81
+/** RSV1 is set (RFC 7692 §6). */
+const DEFLATED_TEXT = 0xc1
 
 /** Walks the frames of a WebSocket server. Allocates only for a frame that ends in a later chunk. */
 export class LentFrameReader implements BufferReader {
   readonly #onMessage: OnMessage
   readonly #onPing: () => void
+  readonly #onDeflated: OnMessage | null
   #buffered = Buffer.alloc(0)
   #bufferedBytes = 0
 
-  constructor(onMessage: OnMessage, onPing: () => void) {
+  /** `onDeflated` takes the compressed messages, where the handshake allowed them. */
+  constructor(onMessage: OnMessage, onPing: () => void, onDeflated: OnMessage | null = null) {
     this.#onMessage = onMessage
     this.#onPing = onPing
+    this.#onDeflated = onDeflated
   }
 
   read(bytes: Buffer, from: number, to: number): void {
@@ -27,7 +32,7 @@ export class LentFrameReader implements BufferReader {
     if (this.#bufferedBytes > 0) at = this.#complete(bytes, at, to)
     while (at < to) {
       const kind = bytes[at]
-      if (kind !== TEXT && kind !== PING && kind !== CLOSE) throw new Error(`no frame begins with ${kind}`)
+      if (!this.#isKnown(kind)) throw new Error(`no frame begins with ${kind}`)
       const end = at + frameBytes(bytes, at, to)
       if (end > to) return this.#buffer(bytes, at, to, end - at)
       this.#readFrame(bytes, at, end)
@@ -35,9 +40,14 @@ export class LentFrameReader implements BufferReader {
     }
   }
 
+  #isKnown(kind: number | undefined): boolean {
+    return kind === TEXT || kind === PING || kind === CLOSE || (kind === DEFLATED_TEXT && this.#onDeflated !== null)
+  }
+
   #readFrame(bytes: Buffer, at: number, end: number): void {
     const kind = bytes[at]
     if (kind === TEXT) this.#onMessage(bytes, at + headerBytes(bytes[at + 1] ?? 0), end)
+    else if (kind === DEFLATED_TEXT) this.#onDeflated?.(bytes, at + headerBytes(bytes[at + 1] ?? 0), end)
     else if (kind === PING) this.#onPing()
   }
 

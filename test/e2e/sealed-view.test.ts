@@ -22,7 +22,7 @@ async function openRelayOnWrittenTape() {
     { symbol: 'AAPLc', contract_address: apple, decimals: 8 },
     { symbol: 'TSLAc', contract_address: tesla, decimals: 8 },
   ]
-  const { tokens } = diffFullList(new Map(), parseList(JSON.stringify({ tokens: records })).tokens, {
+  const { tokens } = diffFullList(new Map(), [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
     now: 0,
     staleMs: 1_000,
     at: { block: 0, logIndex: 0 },

@@ -49,17 +49,17 @@ export class SimulatedList {
     })
   }
 
-  readonly fetch = (): Promise<string> =>
+  readonly fetch = (): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const { clock, activeFaults } = this.#options
       if (activeFaults.isActive('listHangs')) return clock.runAfter(DEADLINE_MS, () => reject(new Error('timed out')))
       return clock.runAfter(LATENCY_MS, () => {
         if (activeFaults.isActive('listFails')) return reject(new Error('HTTP 500'))
-        if (activeFaults.isActive('listHtml')) return resolve('<html>busy</html>')
+        if (activeFaults.isActive('listHtml')) return resolve(Buffer.from('<html>busy</html>'))
         this.#fetches += 1
         const records = this.records(this.#fetches)
         this.served.push({ at: clock.now(), records })
-        resolve(JSON.stringify({ tokens: records }))
+        resolve(Buffer.from(JSON.stringify({ tokens: records })))
       })
     })
 

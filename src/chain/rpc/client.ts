@@ -268,9 +268,6 @@ const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
   return text ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
 }
 
-export const readBodyText = async (response: Response, boundBytes: number): Promise<string> =>
-  (await readBody(response, boundBytes)).toString('utf8')
-
 async function readBody(response: Response, boundBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0

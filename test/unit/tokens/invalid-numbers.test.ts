@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { Directory } from '../../../src/tokens/directory.ts'
 import { diffFullList } from '../../../src/tokens/list-diff.ts'
-import { ListError, parseList } from '../../../src/tokens/list-parser.ts'
+import { ListError } from '../../../src/tokens/list-records.ts'
 import { navAt } from '../../../src/tokens/nav.ts'
-import { APPLE, apple, listBody, listTime, listTimeAfter, NOON, parsedList, tesla, tokenOf } from './stock-records.ts'
+import { APPLE, apple, listBody, listTime, listTimeAfter, NOON, parsedList, parseText, tesla, tokenOf } from './stock-records.ts'
 
 const withRawDigits = (field: string, digits: string) =>
   JSON.stringify(apple({ [field]: 'placeholder' })).replace('"placeholder"', digits)
@@ -53,7 +53,7 @@ it('a record that is nested too deep never drops the others', () => {
   for (const depth of [500, 1_000, 2_000, 3_000, 4_000, 6_000, 8_000]) {
     const deep = JSON.stringify(apple()).replace('"Apple"', `${'['.repeat(depth)}${']'.repeat(depth)}`)
     try {
-      const { tokens } = parseList(listBody(deep, tesla()))
+      const { tokens } = parseText(listBody(deep, tesla()))
       expect(tokens.map(({ symbol }) => symbol)).toContain('TSLAc')
     } catch (failure) {
       expect([depth, failure]).toEqual([depth, expect.any(ListError)])

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ListError, parseList } from '../../../src/tokens/list-parser.ts'
-import { APPLE, apple, listBody, parsedList, type StockRecord, TESLA, tesla } from './stock-records.ts'
+import { findRecords, ListError } from '../../../src/tokens/list-records.ts'
+import { APPLE, apple, listBody, parsedList, parseText, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
 const readOne = (record: StockRecord | string) => {
   const [token, ...others] = parsedList(record)
@@ -11,7 +11,7 @@ const readOne = (record: StockRecord | string) => {
 
 describe('a list', () => {
   it('is parsed record by record', () => {
-    const { tokens, skipped } = parseList(listBody(apple(), tesla()))
+    const { tokens, skipped } = parseText(listBody(apple(), tesla()))
     expect(tokens.map(({ symbol, address }) => [symbol, address])).toEqual([
       ['AAPLc', APPLE],
       ['TSLAc', TESLA],
@@ -20,7 +20,7 @@ describe('a list', () => {
   })
 
   it('may be empty', () => {
-    expect(parseList('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
+    expect(parseText('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
   })
 
   it.each<[string, string]>([
@@ -34,11 +34,11 @@ describe('a list', () => {
     ['beyond the bound of records', `{"tokens":[${Array(100_001).fill('{}').join()}]}`],
     ['nested too deep', `{"tokens":[${'['.repeat(100_000)}${']'.repeat(100_000)}]}`],
   ])('is refused if it is %s', (_, text) => {
-    expect(() => parseList(text)).toThrow(ListError)
+    expect(() => parseText(text)).toThrow(ListError)
   })
 
   it('skips bad records with a reason, and keeps the others', () => {
-    const { tokens, skipped } = parseList(
+    const { tokens, skipped } = parseText(
       listBody('null', '7', '[]', '"AAPLc"', '{}', apple(), apple({ symbol: 'again' }), tesla({ contract_address: '0x12' })),
     )
     expect(tokens.map(({ symbol }) => symbol)).toEqual(['AAPLc'])
@@ -242,7 +242,7 @@ it('a list with any JSON is parsed or refused with a ListError', () => {
         { maxLength: 5 },
       ),
       (records) => {
-        const { tokens, skipped } = parseList(listBody(...records, tesla()))
+        const { tokens, skipped } = parseText(listBody(...records, tesla()))
         expect(tokens.length + skipped.length).toBe(records.length + 1)
         for (const { record, multiplier, decimals } of tokens) {
           expect(record).toEqual(JSON.parse(JSON.stringify(record)))
@@ -255,10 +255,34 @@ it('a list with any JSON is parsed or refused with a ListError', () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
       try {
-        parseList(text)
+        parseText(text)
       } catch (failure) {
         expect(failure).toBeInstanceOf(ListError)
       }
+    }),
+  )
+})
+
+it('a list is cut into records wherever they end, as if it were parsed whole', () => {
+  const name = fc.constantFrom('"tokens"', '"token"', '"x"', '"\\"tokens"')
+  const space = fc.constantFrom('', ' ', '\n\t')
+  const value = fc.json({ depthSize: 'small' })
+  const list = fc
+    .tuple(fc.array(value, { maxLength: 4 }), space)
+    .map(([items, gap]) => `[${gap}${items.join(`${gap},${gap}`)}${gap}]`)
+  const member = fc.tuple(name, space, fc.oneof(list, value)).map(([key, gap, inner]) => `${key}${gap}:${gap}${inner}`)
+  const text = fc.tuple(fc.array(member, { minLength: 1, maxLength: 3 }), space).map(([all, gap]) => `{${all.join(`,${gap}`)}}`)
+  fc.assert(
+    fc.property(text, (answer) => {
+      const { tokens }: { tokens?: unknown } = JSON.parse(answer)
+      const steps = findRecords(Buffer.from(answer))
+      const { envelope, ranges } = steps.next().value ?? { envelope: '', ranges: [] }
+      if (!Array.isArray(tokens)) return void expect(Array.isArray(JSON.parse(envelope).tokens)).toBe(false)
+      expect(JSON.parse(envelope).tokens).toEqual([])
+      const body = Buffer.from(answer)
+      const records = tokens.map((_, index) => body.toString('utf8', ranges[2 * index], ranges[2 * index + 1]))
+      expect(ranges).toHaveLength(2 * tokens.length)
+      expect(records.map((record) => JSON.parse(record))).toEqual(tokens)
     }),
   )
 })

@@ -32,9 +32,9 @@ const openListPoller = async (random = 0.5) => {
   let onReading: (reading: PolledList | null) => void = () => {}
   const start = () =>
     pollList({
-      fetch: (lastText) => {
+      fetch: (last) => {
         requestTimes.push(clock.now())
-        return fetch(lastText)
+        return fetch(last)
       },
       refreshMs: REFRESH_MS,
       known: [],

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { VirtualTimeScheduler } from 'rxjs'
+import { asyncScheduler, VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Hex } from '../../../src/protocol/fields.ts'
 import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from './stock-records.ts'
 
@@ -16,12 +17,12 @@ const openListPoller = ({
   refreshMs = 15_000,
   random = () => 0.5,
 }: {
-  known?: string[]
+  known?: Hex[]
   refreshMs?: number
   random?: () => number
 } = {}) => {
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
-  const answers: (() => Promise<string>)[] = []
+  const answers: (() => Promise<Buffer>)[] = []
   const warnings: string[] = []
   const previousTexts: (string | null)[] = []
   let unreadable = 0
@@ -29,9 +30,9 @@ const openListPoller = ({
   let onReading: (reading: PolledList | null) => void = () => {}
   const start = () =>
     pollList({
-      fetch: (lastText) => {
+      fetch: (last) => {
         fetchCount += 1
-        previousTexts.push(lastText)
+        previousTexts.push(last === null ? null : String(last))
         return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
       },
       refreshMs,
@@ -58,7 +59,7 @@ const openListPoller = ({
     next: async (answer: string | Error | (() => never)) => {
       answers.push(() => {
         if (typeof answer === 'function') return answer()
-        return typeof answer === 'string' ? Promise.resolve(answer) : Promise.reject(answer)
+        return typeof answer === 'string' ? Promise.resolve(Buffer.from(answer)) : Promise.reject(answer)
       })
       const reading = new Promise<PolledList | null>((resolve) => {
         onReading = resolve
@@ -188,6 +189,53 @@ describe('the list poller', () => {
   })
 })
 
+describe('a long list', () => {
+  const records = Array.from({ length: 900 }, (_, at) =>
+    apple({ contract_address: `0x${String(at + 1).padStart(40, '0')}`, description: 'x'.repeat(300) }),
+  )
+
+  /** The parts of each answer, and in how many turns of the event loop they came. */
+  async function readParts(...answers: readonly string[]) {
+    const parts: PolledList[] = []
+    let turns = 0
+    const bodies = answers.map((answer) => Buffer.from(answer))
+    const complete = Promise.withResolvers<void>()
+    const subscription = pollList({
+      fetch: () => {
+        const body = bodies.shift()
+        if (body) return Promise.resolve(body)
+        complete.resolve()
+        return new Promise(() => {})
+      },
+      ...{ refreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, warn: () => {}, onUnreadable: () => {} },
+    }).subscribe((list) => list && parts.push(list))
+    onTestFinished(() => subscription.unsubscribe())
+    const countTurns = setInterval(() => (turns += 1), 0)
+    await complete.promise
+    clearInterval(countTurns)
+    return { parts, turns }
+  }
+
+  it('comes in parts, and the last one has the addresses of all', async () => {
+    const { parts, turns } = await readParts(listBody(...records))
+    expect(parts.map(({ tokens, partial, more }) => [tokens.length, partial, more])).toEqual([
+      [250, true, true],
+      [250, true, true],
+      [250, true, true],
+      [150, false, undefined],
+    ])
+    const all = parts.flatMap(({ tokens }) => tokens.map(({ address }) => address))
+    expect(all).toEqual(records.map((record) => record.contract_address))
+    expect([...(parts.at(-1)?.all?.keys() ?? [])]).toEqual(all)
+    expect(turns).toBeGreaterThan(2)
+  })
+
+  it('is partial to its last part while it lacks known tokens', async () => {
+    const { parts } = await readParts(listBody(...records, tesla()), listBody(...records))
+    expect(parts.filter(({ more }) => !more).map(({ partial }) => partial)).toEqual([false, true])
+  })
+})
+
 describe('a list that lost tokens', () => {
   it('is accepted at its third equal answer', async () => {
     const { next, warnings } = openListPoller()
@@ -269,7 +317,7 @@ describe('the list over HTTP', () => {
 
   it('is fetched in full from its path', async () => {
     const { fetch, fetchCount } = await serve((_, response) => response.end(twoTokens))
-    expect(await fetch(null)).toBe(twoTokens)
+    expect(String(await fetch(null))).toBe(twoTokens)
     expect(fetchCount).toEqual(['/v1/tokenized-stocks'])
   })
 

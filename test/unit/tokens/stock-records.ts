@@ -36,7 +36,13 @@ export const listBody = (...records: readonly (StockRecord | string)[]): string 
   `{"tokens":[${records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record))).join()}]}`
 
 export const parsedList = (...records: readonly (StockRecord | string)[]): readonly ListedToken[] =>
-  parseList(listBody(...records)).tokens
+  parseText(listBody(...records)).tokens
+
+/** The parsed list of a text. */
+export function parseText(text: string) {
+  const { tokens, skipped } = parseList(Buffer.from(text))
+  return { tokens: [...tokens.values()], skipped }
+}
 
 /** The listed token of a record. */
 export function tokenOf(record: StockRecord | string = apple()): Token {

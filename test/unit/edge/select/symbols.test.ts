@@ -25,7 +25,7 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
   let known = new Map<Hex, Token>()
   for (const list of lists) {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
-    const { tokens } = diffFullList(known, parseList(JSON.stringify({ tokens: records })).tokens, {
+    const { tokens } = diffFullList(known, [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
       now: 0,
       staleMs: 1_000,
       at: { block: 0, logIndex: 0 },
