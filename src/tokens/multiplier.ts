@@ -117,12 +117,17 @@ function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange
 /** Marks blocks up to this one as unread. Later logs no longer refine the initial value, also those that were read before. */
 export function addHole(history: MultiplierHistory, block: number): MultiplierHistory {
   const { value } = initialState(history)
+  const earlierBlock = history.lastUnreadBlock ?? -1
+  const lastUnreadBlock = Math.max(block, earlierBlock)
+  const logs = history.changes.filter(({ source }) => source === 'log')
+  // What was derived behind an earlier hole may as well have changed in this one.
+  const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
   const withHole = {
-    ...history,
     initial: isSameDouble(history.initial, value) ? value : history.initial,
-    lastUnreadBlock: Math.max(block, history.lastUnreadBlock ?? 0),
+    lastUnreadBlock,
+    changes: history.changes.filter((change) => !(isDerivedAnew && change.source === 'call' && change.block === earlierBlock)),
   }
-  const next = withHole.changes.find((change) => change.source === 'log' && change.block > block)
+  const next = logs.find((log) => log.block > lastUnreadBlock)
   return next ? addLogChange(withHole, next) : withHole
 }
 

@@ -112,6 +112,8 @@ describe('a multiplier', () => {
     expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
     expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
     expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)).toEqual(first)
+    const twoHoles = addHole(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 5), 10)
+    expect([5, 6, 10, 11].map((block) => valueAt(twoHoles, block))).toEqual(['1', '1', '1', '3'])
   })
 
   it('is unknown again if only the list had it and drops it', () => {
