@@ -2,6 +2,7 @@ import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { ListNote, SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
+import type { Directory } from '../tokens/directory.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
 import type { Ledger } from './ledger.ts'
@@ -32,6 +33,8 @@ export type IngestState = {
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>
+  /** Finds tokens by name; null after a token changed. */
+  directory: Directory | null
   /** The tokens that changed in this batch. */
   readonly changedTokens: Set<Token['address']>
   /** Tokens with a scheduled multiplier whose time no block has reached. */

@@ -81,10 +81,12 @@ function updateRounds(state: IngestState, token: Token, navHistory: NavHistory, 
   return []
 }
 
-function tokenOfFeed({ tokens, tokenByFeed }: IngestState, { token, proxy }: PriceFeed): Token | undefined {
+function tokenOfFeed(state: IngestState, { token, proxy }: PriceFeed): Token | undefined {
+  const { tokens, tokenByFeed } = state
   const address = tokenByFeed.get(proxy)
   if (address) return tokens.get(address)
-  const found = new Directory(tokens.values()).find(token)
+  state.directory ??= new Directory(tokens.values())
+  const found = state.directory.find(token)
   if (found.kind !== 'found') return undefined
   tokenByFeed.set(proxy, found.token.address)
   return found.token

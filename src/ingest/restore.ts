@@ -47,6 +47,7 @@ export async function restoreState(
     chainTime: null,
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
+    directory: null,
     changedTokens: new Set(),
     scheduled,
     list: tape.note(listNote) ?? null,

@@ -123,6 +123,7 @@ export function setToken(state: IngestState, token: Token): boolean {
   if (before && isSameToken(before, token)) return false
   state.tokens.set(token.address, token)
   state.changedTokens.add(token.address)
+  state.directory = null
   trackSchedules(state, token)
   return !isDeepStrictEqual(before?.multiplierHistory, token.multiplierHistory)
 }
