@@ -1,5 +1,6 @@
 import { Observable, Subscription } from 'rxjs'
 import type { LinkSignal } from '../../src/chain/link/subscription-socket.ts'
+import type { LinkInputs } from '../../src/chain/source/source.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'
@@ -25,16 +26,15 @@ type Options = {
   readonly pushes: SimulatedPushes
 }
 
-type LinkInputs = { readonly addresses: Observable<readonly Hex[]>; readonly probes: Observable<unknown> }
-
 /** The upstream socket as `link` provides it: opens, subscribes, disconnects and reconnects for ever. */
 export const simulatedLink =
   (options: Options) =>
-  ({ addresses, probes }: LinkInputs): Observable<LinkSignal> =>
+  ({ addresses, probes, reconnects }: LinkInputs): Observable<LinkSignal> =>
     new Observable((subscriber) => {
       const model = new SimulatedLink(options, (signal) => subscriber.next(signal))
       subscriber.add(addresses.subscribe((list) => model.setAddresses(list)))
       subscriber.add(probes.subscribe(() => model.probe()))
+      subscriber.add(reconnects.subscribe(() => model.leaveNode()))
       subscriber.add(() => model.close())
       model.open()
     })
@@ -82,6 +82,10 @@ class SimulatedLink {
     if (!this.#kinds.has('logs')) this.#subscribe('logs')
   }
 
+  leaveNode(): void {
+    if (this.#isOpen) this.#disconnect('its heads stand still')
+  }
+
   close(): void {
     this.#reset()
   }
@@ -98,6 +102,9 @@ class SimulatedLink {
       }),
     )
     this.#connection.add(activeFaults.onsets('disconnect').subscribe(() => this.#disconnect('cut')))
+    this.#after(this.#options.settings.latencyMs, () => {
+      if (!activeFaults.isActive('noPushes')) this.#emit({ type: 'heads_live' })
+    })
     this.#subscribe('pendingLogs')
     this.#checkConnection()
     const scheduleFlap = () => {

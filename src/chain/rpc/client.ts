@@ -1,11 +1,10 @@
-import { z } from 'zod'
 import { backoffMs, withJitter } from '../../backoff.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
-import { classify, UpstreamError } from './error.ts'
+import { UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
-import { sliceResult } from './raw-result.ts'
 import { RequestSocket } from './request-socket.ts'
+import { type ParseAnswer, parseRawResult, parseResult } from './rpc-answer.ts'
 
 /** One JSON-RPC request to the node, and its result. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
@@ -15,8 +14,6 @@ export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, sign
 
 const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
-/** A longer answer is forwarded without parsing. */
-const PARSE_BOUND_BYTES = 65_536
 /** How long a failed endpoint is not used. */
 const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
@@ -28,25 +25,6 @@ const COMPARE_BOUND_MS = 1_000
 /** An endpoint further behind the newest head is asked after the others. */
 const LAG_BOUND_BLOCKS = 5
 
-/** The code of an error that has none. */
-const UNKNOWN_ERROR_CODE = -32_000
-
-/** An error or a result. `result` may be anything, but zod still requires it to be present. */
-const Answer = z.union([
-  z.object({
-    id: z.unknown(),
-    error: z.object({
-      // Some nodes send text as a code, or no code.
-      code: z.number().catch(UNKNOWN_ERROR_CODE),
-      message: z.string().catch('the upstream gives no message'),
-      data: z.unknown().optional(),
-    }),
-  }),
-  z.object({ id: z.unknown(), result: z.unknown() }),
-])
-
-/** Reads an answer; throws an `UpstreamError` if it is unusable. */
-type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
 type JsonRpcRequest = { readonly id: number; readonly [field: string]: unknown }
@@ -254,20 +232,6 @@ const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) =
   return { response, body: await readBody(response, ANSWER_BOUND_BYTES) }
 }
 
-const parseResult: ParseAnswer<unknown> = (response, body, id) => {
-  const answer = Answer.safeParse(parseJson(body.toString('utf8')))
-  if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
-  if (!response.ok) throw classify(response, null)
-  if (!answer.success) throw new UpstreamError('unreadable', 'the answer is not JSON-RPC')
-  if (answer.data.id !== id) throw new UpstreamError('unreadable', 'the answer has another id')
-  return answer.data.result
-}
-
-const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
-  const text = response.ok && body.length > PARSE_BOUND_BYTES ? sliceResult(body, id) : null
-  return text ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
-}
-
 async function readBody(response: Response, boundBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -277,15 +241,6 @@ async function readBody(response: Response, boundBytes: number): Promise<Buffer>
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
-}
-
-/** Null if the text is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /** The most specific reason: `fetch` hides it in the cause. */

@@ -2,6 +2,7 @@ import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { classify, UpstreamError } from './error.ts'
 import { answerIdOf } from './raw-result.ts'
+import { parseJson } from './rpc-answer.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000
 /** Requests that wait for their answers. */
@@ -92,12 +93,6 @@ export class RequestSocket {
 const AnswerId = z.object({ id: z.int() })
 
 /** The id of an answer in another form, such as an error; null if it has none. */
-function parsedIdOf(answer: Buffer): number | null {
-  try {
-    return AnswerId.safeParse(JSON.parse(answer.toString('utf8'))).data?.id ?? null
-  } catch {
-    return null
-  }
-}
+const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseJson(answer.toString('utf8'))).data?.id ?? null
 
 const isTimeout = (reason: unknown): boolean => reason instanceof DOMException && reason.name === 'TimeoutError'

@@ -222,6 +222,11 @@ describe('the status', () => {
   )
 })
 
+it('a head is new only if it is higher', () => {
+  const headAtAfter = (head: number) => next(started(), { type: 'progress', head, settled: HEAD - 1 }, AT + 5).headAt
+  expect([headAtAfter(HEAD - 1), headAtAfter(HEAD), headAtAfter(HEAD + 1)]).toEqual([AT, AT, AT + 5])
+})
+
 describe('settling that lags', () => {
   const progress = (head: number, settled: number): Evidence => ({ type: 'progress', head, settled })
   const pushing = started({ link: 'pushing' })
