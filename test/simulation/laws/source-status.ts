@@ -129,8 +129,8 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'retract' && update.by?.startsWith(`${update.block.number}-`)) replacing.add(update.by)
       if (isFact(update) && update.stage === 'preconfirmed') this.#receivedAt = clock.elapsedMs
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
-      // The relay subscribes anew for one more token, so its evidence starts anew.
-      if (update.type === 'token' && update.change === 'listed') this.#receivedAt = clock.elapsedMs
+      // The relay subscribes anew for one token more or less, so its evidence starts anew.
+      if (update.type === 'token' && update.change !== 'changed') this.#receivedAt = clock.elapsedMs
       if (update.type !== 'status') continue
       const { id, source, reason, since, time } = update
       if (this.#status?.source === source && this.#status.reason === reason) violation('I13', `${id} repeats the status`)
