@@ -7,6 +7,7 @@ export const faultTable = {
   disconnect: ['socket', 0, 0, 'nothing', 0, 0],
   connectionRefused: ['socket', 500, 60_000, 'nothing', 0, 0],
   handshakeHangs: ['socket', 500, 30_000, 'nothing', 0, 0],
+  subscriptionsRefused: ['socket', 500, 60_000, 'nothing', 0, 0],
   flapping: ['socket', 2_000, 40_000, 'ms between two disconnects', 300, 6_000],
   noPendingPushes: ['socket', 2_000, 90_000, 'nothing', 0, 0],
   noHeadPushes: ['socket', 2_000, 90_000, 'nothing', 0, 0],
@@ -89,7 +90,7 @@ export type Fault = {
 }
 
 /** Kinds that came later. They are drawn by themselves, so that the seeds without them stay the same. */
-const laterKinds: readonly FaultKind[] = ['wrongAnswers']
+const laterKinds: readonly FaultKind[] = ['wrongAnswers', 'subscriptionsRefused']
 /** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
 const LATER_KIND_PERCENT = 10
 const EARLY_FAULT_PERCENT = 25

@@ -68,6 +68,8 @@ class SimulatedLink {
     if (activeFaults.isActive('handshakeHangs'))
       return this.#after(HANDSHAKE_BOUND_MS, () => this.#disconnect('the handshake hangs'))
     if (activeFaults.isActive('connectionRefused')) return this.#after(settings.latencyMs, () => this.#disconnect('refused'))
+    if (activeFaults.isActive('subscriptionsRefused'))
+      return this.#after(settings.latencyMs, () => this.#disconnect('the node refuses subscriptions', true))
     this.#after(settings.latencyMs * 3, () => this.#start())
   }
 
@@ -156,14 +158,14 @@ class SimulatedLink {
     )
   }
 
-  #disconnect(reason: string): void {
+  #disconnect(reason: string, isRefused = false): void {
     const { clock, settings } = this.#options
     this.#reset()
     if (clock.elapsedMs - this.#openedAt > STABLE_MS) this.#failureCount = 0
     const backoff = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(this.#failureCount, 16))
     this.#failureCount += 1
     const jitter = 0.5 + new SeededRandom(settings.seed, 'backoff', this.#attemptCount).next() / 2
-    this.#emit({ type: 'down', reason, isRefused: false })
+    this.#emit({ type: 'down', reason, isRefused })
     this.#after(backoff * jitter, () => this.open())
   }
 
