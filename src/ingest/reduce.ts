@@ -27,7 +27,7 @@ export type Reduction = {
 }
 
 /** What one event publishes, and what it brings that is not published. */
-type Step = { readonly publications: readonly Publication[] } & Partial<LogCounts>
+type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
 
 /** Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. */
 export function reduce(state: IngestState, { at, events }: Batch<FoldedEvent>): Reduction {
@@ -49,7 +49,7 @@ export function reduce(state: IngestState, { at, events }: Batch<FoldedEvent>): 
   return { updates, notes: takeNotes(before, state), keepAfter: state.ledger.openSeq ?? undefined, counts }
 }
 
-function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Step {
+function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): EventOutput {
   switch (event.type) {
     case 'pendingLogs': {
       const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
@@ -89,7 +89,7 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ste
   }
 }
 
-const stepOf = (drafts: readonly Draft[]): Step => ({ publications: withoutFacts(drafts) })
+const stepOf = (drafts: readonly Draft[]): EventOutput => ({ publications: withoutFacts(drafts) })
 
 function applyAnswer(state: IngestState, answer: ContractAnswer, moment: Moment): readonly Publication[] {
   if (answer.type === 'feed') return withoutFacts(applyFeedAnswer(state, answer, moment))
@@ -98,7 +98,7 @@ function applyAnswer(state: IngestState, answer: ContractAnswer, moment: Moment)
   return [...withoutFacts(drafts), ...corrections]
 }
 
-function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): Step {
+function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): EventOutput {
   const { blocks, newest, cursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))

@@ -74,17 +74,16 @@ export function currentMultiplier(history: MultiplierHistory): MultiplierState {
 
 /** Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
-  const before = history.changes.filter((earlier) => isBefore(earlier, change))
+  const { changes, ...rest } = withMissedChange(history, change)
+  const before = changes.filter((earlier) => isBefore(earlier, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
   const redundantListChanges = new Set(
     before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
   )
-  const missedChange = missedChangeBefore(history, change)
-  if (missedChange) return addLogChange(addReportedChange(history, missedChange), change)
-  const known = history.changes.find(({ key }) => key === change.key)
-  const others = history.changes.filter((known) => !redundantListChanges.has(known))
+  const known = changes.find(({ key }) => key === change.key)
+  const others = changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
-    ...history,
+    ...rest,
     changes: insertInOrder(others, known ? { ...change, isApplied: known.isApplied && isSameSchedule(known, change) } : change),
   })
 }
@@ -97,21 +96,19 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/** The change within unread blocks, derived from the previous value of the first log after them. */
-function missedChangeBefore(history: MultiplierHistory, change: MultiplierChange): MultiplierChange | null {
-  const { lastUnreadBlock, changes } = history
-  if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock) return null
-  const isAfterGap = (earlier: MultiplierChange) =>
+/** The previous value of the first log after unread blocks tells whether they held a change. A later log may have told it wrong. */
+function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
+  const { lastUnreadBlock } = history
+  if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock) return history
+  const changes = history.changes.filter(({ source, block }) => source !== 'call' || block !== lastUnreadBlock)
+  const isAfterUnread = (earlier: MultiplierChange) =>
     earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
-  if (changes.some(isAfterGap)) return null
-  const lastKnown = multiplierAt(history, {
-    block: lastUnreadBlock,
-    logIndex: Number.MAX_SAFE_INTEGER,
-    timestamp: change.timestamp,
-  }).value
-  if (lastKnown === change.from) return null
-  const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER, key: null, timestamp: null }
-  return { ...position, source: 'call', phase: 'effective', from: null, to: change.from, effectiveAt: null, isApplied: false }
+  if (changes.some(isAfterUnread)) return history
+  const known = { ...history, changes }
+  const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
+  if (multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
+  const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
+  return addReportedChange(known, { ...missed, source: 'call', phase: 'effective' })
 }
 
 /** Marks blocks up to this one as unread. Later logs no longer refine the initial value, also those that were read before. */

@@ -35,6 +35,7 @@ describe.each([
     const relay = await openRelayFor(devnet, { ...withoutListRefresh, ...settings })
     const listener = await listenToAll({ relay }, 'start')
     await listener.waitFor('status', ({ source }) => source === 'pendingLogs' || source === 'poll')
+    await listener.waitFor('token')
     return { devnet, listener }
   }
 

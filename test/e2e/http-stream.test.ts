@@ -350,6 +350,12 @@ describe('a gap', () => {
     await first.waitFor('live')
     transfer(stack, 'AAPLc', 1_100)
     await first.until(() => tapeUpdatesOf(first).length === 1_100)
+    // Nothing that is open is evicted.
+    const seals = await sse(stack, '/v1/stream/AAPLc?types=seal')
+    stack.devnet.seal()
+    await seals.waitFor('seal')
+    transfer(stack, 'AAPLc', 1)
+    await first.until(() => tapeUpdatesOf(first).length === 1_101)
     const from = tapeUpdatesOf(first)[0]?.id
     const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${from}`)
     const hello = await listener.waitFor('hello')

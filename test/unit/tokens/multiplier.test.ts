@@ -114,6 +114,8 @@ describe('a multiplier', () => {
     expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)).toEqual(first)
     const twoHoles = addHole(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 5), 10)
     expect([5, 6, 10, 11].map((block) => valueAt(twoHoles, block))).toEqual(['1', '1', '1', '3'])
+    const latePart = addLogChange(twoHoles, logChange(11, 0, { from: '1', to: '3' }))
+    expect([10, 11, 12].map((block) => valueAt(latePart, block))).toEqual(['1', '1', '3'])
   })
 
   it('is unknown again if only the list had it and drops it', () => {
