@@ -44,6 +44,42 @@ describe('a pre-confirmation', () => {
     expect(keysInState(listener.messages, 'sealed')).toEqual(sealedKeysOnChain(devnet, block.number - 1))
   })
 
+  describe.each(['one', 'all'] as const)('with a memo, pushed in the shape `%s`', (shape) => {
+    const memo = `0x${'4d'.repeat(32)}` as const
+    const open = async () => {
+      const { devnet, listener } = await openStackWithListener()
+      devnet.faults.shape = shape
+      devnet.issuer.transferWithMemo({ symbol: 'TSLAc', raw: 100_000_000n, memo })
+      return { devnet, listener }
+    }
+
+    it('is folded where both logs are read together', async () => {
+      const { devnet, listener } = await open()
+      devnet.makeFlashblock()
+      expect(await listener.waitFor('transfer')).toMatchObject({ memo, stage: 'preconfirmed' })
+      devnet.seal()
+      expect(await listener.waitFor('seal')).toMatchObject({ types: ['transfer', 'part'] })
+      expect(listener.messagesOf('amend')).toEqual([])
+    })
+
+    it('is amended where the memo is read later', async () => {
+      const { devnet, listener } = await open()
+      devnet.faults.holdsLastLog = true
+      devnet.makeFlashblock()
+      const { id, key } = await listener.waitFor('transfer', (message) => message.memo === null)
+      devnet.makeFlashblock()
+      expect(await listener.waitFor('amend')).toMatchObject({
+        key,
+        was: id,
+        changed: ['memo'],
+        update: { memo, stage: 'preconfirmed' },
+      })
+      devnet.seal()
+      expect(await listener.waitFor('seal')).toMatchObject({ types: ['transfer', 'part'] })
+      expect(listener.messagesOf('amend').length).toBe(1)
+    })
+  })
+
   it.each([
     ['a node that has the block later', { missingByHash: 3 }],
     ['a node that has the block before its logs', { emptyLogs: 1 }],

@@ -30,6 +30,8 @@ const pushFaults = {
   shape: 'one' as 'one' | 'all',
   /** The logs of a flashblock are pushed in another order than that of the block. */
   shuffle: false,
+  /** The last log of each flashblock is pushed with the flashblock after it. */
+  holdsLastLog: false,
   /** A flashblock is pushed only after this many more seals; heads and sealed logs are on time. */
   pushDelayBlocks: 0,
   /** New sockets get this refusal. */

@@ -25,12 +25,18 @@ export const createBlockProducer = ({ world, replica, faultController, sockets, 
   const { chain } = world
   const { faults } = faultController
   const delayed: DelayedFlashblock[] = []
+  let heldLogs: readonly DevnetLog[] = []
 
   const pushDueFlashblocks = () => {
     const newestDueBlock = chain.pending.number - faults.pushDelayBlocks
     const firstNotDue = delayed.findIndex(({ blockNumber }) => blockNumber > newestDueBlock)
     const due = delayed.splice(0, firstNotDue < 0 ? delayed.length : firstNotDue)
-    for (const flashblock of due) sockets.announceFlashblock(flashblock.newLogs, flashblock.pendingLogs)
+    for (const flashblock of due) pushFlashblock(flashblock)
+  }
+  const pushFlashblock = ({ newLogs, pendingLogs }: DelayedFlashblock) => {
+    const end = faults.holdsLastLog && newLogs.length > 0 ? -1 : undefined
+    sockets.announceFlashblock([...heldLogs, ...newLogs.slice(0, end)], pendingLogs.slice(0, end))
+    heldLogs = end ? newLogs.slice(end) : []
   }
   const makeFlashblock = (transactions: readonly (UnsignedTransaction | DeferredTransaction)[]) => {
     const newLogs = world.makeFlashblock(transactions)
