@@ -14,6 +14,22 @@ export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item
   return [...others.slice(0, index), item, ...others.slice(index)]
 }
 
+/**
+ * Moves what the list and contracts reported at this block or a later one to the end of the block before. Another chain has
+ * replaced those blocks, and its logs are newer.
+ */
+export function moveReportsBefore<T extends KeyedPosition, History extends { readonly changes: readonly T[] }>(
+  history: History,
+  block: number,
+): History {
+  const isReplaced = (change: T) => change.key === null && change.block >= block
+  const reports = history.changes.filter(isReplaced)
+  if (reports.length === 0) return history
+  const others: readonly T[] = history.changes.filter((change) => !isReplaced(change))
+  const moved = reports.map((report) => ({ ...report, block: block - 1, logIndex: Number.MAX_SAFE_INTEGER }))
+  return { ...history, changes: moved.reduce(insertInOrder<T>, others) }
+}
+
 /** Drops the log changes of a block whose keys the sealed block does not contain. */
 export const dropUnsealed = <T extends KeyedPosition>(
   items: readonly T[],
