@@ -54,7 +54,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, onChainEvent, lists, clock, settings, warn } = inputs
   const state = await restoreState(tape, settings)
-  const holes = new Subject<void>()
+  const doubts = new Subject<void>()
   const contractReads = (tokens: Observable<readonly Hex[]>) =>
     pollContracts({
       request,
@@ -62,8 +62,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
       head: () => state.cursor && { number: state.cursor.number, timestamp: null },
-      // A hole may contain changes that no log will report.
-      refresh: holes,
+      // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
+      refresh: doubts,
       clock,
       warn,
     })
@@ -72,7 +72,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), cursor, head, clock, warn }).pipe(
       tap((event) => {
         onChainEvent(event)
-        if (event.type === 'hole') holes.next()
+        if (event.type === 'hole' || event.type === 'reorg') doubts.next()
       }),
       concatMap((event) => inTurns(partsOf(event))),
     )

@@ -13,7 +13,7 @@ import { publishPending } from './pending-facts.ts'
 import { forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
-import { advancePosition, applyList, applySubscribed, applyTokenAnswer, markHole } from './token-updates.ts'
+import { advancePosition, applyList, applyReorg, applySubscribed, applyTokenAnswer, markHole } from './token-updates.ts'
 
 /** What was received and not published. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
@@ -81,9 +81,9 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
     case 'hole':
       return { publications: applyHole(state, event, moment) }
     case 'reorg':
-      // Until the block is settled again, its published facts stand.
       state.ledger.expectReorg()
-      return { publications: NOTHING }
+      if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
+      return stepOf(applyReorg(state, event.from, moment))
     case 'unreadable':
       return { publications: NOTHING, unreadable: event.count }
   }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
-import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
+import { applyCall, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import {
   addressSetOf,
@@ -47,9 +47,17 @@ type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChang
 export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
   const token = state.tokens.get(answer.address)
   if (!token) return { drafts: [], isMultiplierChanged: false }
-  const { after, drafts } = applyCall(token, answer, moment)
-  return { drafts: token.state === 'listed' ? drafts : [], isMultiplierChanged: setToken(state, after) }
+  return applyReport(state, token, applyCall(token, answer, moment))
 }
+
+/** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */
+export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
+  [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
+
+const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenReport): TokenStep => ({
+  drafts: token.state === 'listed' ? drafts : [],
+  isMultiplierChanged: setToken(state, after),
+})
 
 /** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
 export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: Moment): boolean {

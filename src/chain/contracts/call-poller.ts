@@ -128,6 +128,8 @@ class ContractPoller {
     if (!asOf) return null
     contract.asOf = asOf
     const answer = await readToken(request, contract.address, asOf)
+    // A refresh came during the read, and the block may be gone: it is read again.
+    if (contract.dueAt <= this.#options.clock.now()) return null
     contract.asOf = null
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }
