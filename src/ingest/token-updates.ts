@@ -51,10 +51,8 @@ export function applyTokenAnswer(state: IngestState, answer: TokenContractState,
 }
 
 /** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */
-export function applyReorg(state: IngestState, from: number, moment: Moment): readonly Draft[] {
-  if (state.position.block >= from) state.position = { block: from - 1, logIndex: Number.MAX_SAFE_INTEGER }
-  return [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
-}
+export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
+  [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
 
 const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenReport): TokenStep => ({
   drafts: token.state === 'listed' ? drafts : [],

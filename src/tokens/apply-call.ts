@@ -32,11 +32,20 @@ export function applyCall(token: Token, result: TokenContractState, timing: NavT
   return withHistories(token, { multiplierHistory, pauseHistory }, timing)
 }
 
-/** Another chain has replaced this block and all above it: what contracts and the list reported there is older than its logs. */
+/**
+ * Another chain has replaced this block and all above it: what contracts answered there is older than its logs. A multiplier of the
+ * list stays in its place, since the list does not depend on what this node reports.
+ */
 export function rollBackReports(token: Token, block: number, timing: NavTiming): TokenReport {
-  const multiplierHistory = moveReportsBefore(token.multiplierHistory, block)
-  const pauseHistory = moveReportsBefore(token.pauseHistory, block)
-  return withHistories(token, { multiplierHistory, pauseHistory }, timing)
+  const { multiplierHistory, pauseHistory } = token
+  const changes = moveReportsBefore(multiplierHistory.changes, block, ({ source }) => source === 'call')
+  const pauseChanges = moveReportsBefore(pauseHistory.changes, block, ({ key }) => key === null)
+  if (changes === multiplierHistory.changes && pauseChanges === pauseHistory.changes) return { after: token, drafts: [] }
+  const histories = {
+    multiplierHistory: { ...multiplierHistory, changes },
+    pauseHistory: { ...pauseHistory, changes: pauseChanges },
+  }
+  return withHistories(token, histories, timing)
 }
 
 function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {

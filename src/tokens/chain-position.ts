@@ -15,19 +15,20 @@ export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item
 }
 
 /**
- * Moves what the list and contracts reported at this block or a later one to the end of the block before. Another chain has
- * replaced those blocks, and its logs are newer.
+ * Moves what was reported without a log at this block or a later one to the end of the block before. Another chain has replaced
+ * those blocks, and its logs are newer.
  */
-export function moveReportsBefore<T extends KeyedPosition, History extends { readonly changes: readonly T[] }>(
-  history: History,
+export function moveReportsBefore<T extends KeyedPosition>(
+  changes: readonly T[],
   block: number,
-): History {
-  const isReplaced = (change: T) => change.key === null && change.block >= block
-  const reports = history.changes.filter(isReplaced)
-  if (reports.length === 0) return history
-  const others: readonly T[] = history.changes.filter((change) => !isReplaced(change))
+  isReport: (change: T) => boolean,
+): readonly T[] {
+  const isReplaced = (change: T) => change.block >= block && isReport(change)
+  const reports = changes.filter(isReplaced)
+  if (reports.length === 0) return changes
+  const others: readonly T[] = changes.filter((change) => !isReplaced(change))
   const moved = reports.map((report) => ({ ...report, block: block - 1, logIndex: Number.MAX_SAFE_INTEGER }))
-  return { ...history, changes: moved.reduce(insertInOrder<T>, others) }
+  return moved.reduce(insertInOrder<T>, others)
 }
 
 /** Drops the log changes of a block whose keys the sealed block does not contain. */
