@@ -1,3 +1,4 @@
+import { addressSetOf } from '../chain/logs/address-set.ts'
 import type { DecodedLog } from '../chain/logs/fold-logs.ts'
 import type { FoldedBlock } from '../chain/logs/log-folder.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
@@ -35,9 +36,11 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
-  const correctedAddresses = block.addresses.filter((address) =>
-    applySealedLogs(state, block.number, address, logsByAddress.get(address) ?? [], moment),
-  )
+  const queried = addressSetOf(block.addresses)
+  const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
+  const correctedAddresses = [...touched]
+    .sort()
+    .filter((address) => applySealedLogs(state, block.number, address, logsByAddress.get(address) ?? [], moment))
   // Schedules that the block added and that are due at its own time take effect before its facts are published.
   const scheduleDrafts =
     time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
@@ -48,12 +51,7 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
     moment,
   )
   const blockField = blockFieldOf(block)
-  const settlement = state.ledger.settle(
-    { ...blockField, hash: block.hash },
-    { facts, parts },
-    new Set(block.addresses),
-    state.tapeEnd,
-  )
+  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, queried, state.tapeEnd)
   const settled = publishSettlement(state, settlement, blockField, moment)
   const timeAfter = settlesAllBefore ? advanceTime(state, time, moment) : NOTHING
   // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block

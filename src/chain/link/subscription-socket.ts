@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
+import { requestText } from '../rpc/request-text.ts'
 import { parseJson } from '../rpc/rpc-answer.ts'
 
 /** The events of one upstream socket. A clean close is a failure too. */
@@ -261,7 +262,7 @@ export class SubscriptionSocket {
     this.#schedule(ANSWER_BOUND_MS, () => {
       if (this.#requests.delete(id)) request.onError({ code: null, message: `not answered within ${ANSWER_BOUND_MS} ms` })
     })
-    this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+    this.#socket.send(requestText({ jsonrpc: '2.0', id, method, params }))
   }
 
   /** A half-open connection looks quiet; only a missing pong reveals it. */

@@ -4,6 +4,7 @@ import type { ChainIdentity } from './chain-id.ts'
 import { UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { RequestSocket } from './request-socket.ts'
+import { requestText } from './request-text.ts'
 import { type ParseAnswer, parseRawResult, parseResult } from './rpc-answer.ts'
 
 /** One JSON-RPC request to the node, and its result. */
@@ -27,7 +28,7 @@ const LAG_BOUND_BLOCKS = 5
 
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
-type JsonRpcRequest = { readonly id: number; readonly [field: string]: unknown }
+type JsonRpcRequest = { readonly jsonrpc: '2.0'; readonly id: number; readonly method: string; readonly params: readonly unknown[] }
 type Exchange = (request: JsonRpcRequest, signal: AbortSignal) => Promise<{ readonly response: Response; readonly body: Buffer }>
 
 type Endpoint = {
@@ -231,7 +232,7 @@ const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) =
   const response = await fetch(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...authHeaders },
-    body: JSON.stringify(request),
+    body: requestText(request),
     redirect: 'error',
     signal,
   })
