@@ -55,7 +55,9 @@ describe('a request over a WebSocket', () => {
 
   it('may wait with many others until the socket is open', async () => {
     const warnings: unknown[] = []
-    process.on('warning', (warning) => warnings.push(warning))
+    const collect = (warning: Error) => warnings.push(warning)
+    process.on('warning', collect)
+    onTestFinished(() => void process.off('warning', collect))
     const socket = new RequestSocket((await openSocketNode(resultResponder('0x64'))).url, 1_000)
     const { signal } = new AbortController()
     const requests = Array.from({ length: 20 }, (_, id) => socket.exchange({ id }, signal))
