@@ -154,7 +154,7 @@ export class Ledger implements OpenKeys {
 
   /**
    * Settling has reached this block. A restart settles some blocks again, and only a reorganisation opens settled ones. Blocks
-   * above `keepFrom` may still be backfilled, so the ledger keeps their keys.
+   * above `keepFrom` may still be backfilled, or settled again by a restart, so the ledger keeps their keys.
    */
   setSettled(block: number, keepFrom: number = block): void {
     this.#settled = this.#mayGoBack ? block : Math.max(block, this.#settled ?? block)

@@ -73,7 +73,7 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
     }
     case 'cursor':
       state.ledger.setSettled(event.cursor.number)
-      return { publications: advanceCursor(state, event, moment) }
+      return { publications: advanceCursor(state, { ...event, restartCursor: event.cursor }, moment) }
     case 'finality':
       return { publications: applyFinality(state, event, moment) }
     case 'status':
@@ -99,9 +99,9 @@ function applyAnswer(state: IngestState, answer: ContractAnswer, moment: Moment)
 }
 
 function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): EventOutput {
-  const { blocks, newest, cursor } = event
+  const { blocks, newest, cursor, restartCursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
-  state.ledger.setSettled(newest, Math.min(cursor.number, blocks[0]?.number ?? newest))
+  state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
   const settled = blocks.map((block) => {
     const late = isPreconfirming || block.via === 'backfill'
     return settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
@@ -127,7 +127,7 @@ function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole
 /** All blocks up to the cursor are settled. A restart goes on reading from `restartCursor`. */
 function advanceCursor(
   state: IngestState,
-  { cursor, restartCursor = cursor }: { readonly cursor: Cursor; readonly restartCursor?: Cursor },
+  { cursor, restartCursor }: { readonly cursor: Cursor; readonly restartCursor: Cursor },
   moment: Moment,
 ): readonly Publication[] {
   state.cursor = cursor

@@ -66,6 +66,15 @@ describe('the documents', () => {
     expect(missing).toEqual([])
   })
 
+  it('name files in the overview as src has them, and quote the pipeline', () => {
+    const overview = read('docs/architecture.md')
+    const named = [...overview.matchAll(/`([\w-]+\/[\w/-]+\.ts)`/g)].map(([, file = '']) => file)
+    expect(named.filter((file) => !existsSync(join(root, 'src', file)) && !existsSync(join(root, file)))).toEqual([])
+    expect(named.length).toBeGreaterThan(20)
+    const [, quote = 'no code'] = /```ts\n([\s\S]+?)```/.exec(overview) ?? []
+    expect(read('src/ingest/pipeline.ts')).toContain(quote)
+  })
+
   it('name only tests that exist', () => {
     const named = [...read('docs/laws.md').matchAll(/`(test\/[\w/.-]+)` › (.+?)(?=; `test|\s\|)/g)]
     const missing = named.filter(([, file = '', name = '']) => !read(file).includes(name))

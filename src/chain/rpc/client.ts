@@ -94,6 +94,7 @@ export class Rpc {
     try {
       if (!endpoint.isChainChecked) await this.#checkChain(endpoint, signal)
     } catch (failure) {
+      signal?.throwIfAborted()
       // The relay itself sends this request, so a failure is always the endpoint's fault.
       if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
       throw failure

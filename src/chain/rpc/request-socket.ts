@@ -35,7 +35,8 @@ export class RequestSocket {
     const abort = () => {
       this.#waiting.get(id)?.reject(signal.reason)
       // A half-open connection looks like a slow node. One that answered nothing meanwhile is given up.
-      if (this.#answerCount === answersBefore && isTimeout(signal.reason)) this.#lose(socket, 'no answer')
+      if (this.#answerCount === answersBefore && isTimeout(signal.reason))
+        this.#lose(socket, new UpstreamError('unreachable', 'no answer'))
     }
     const answer = new Promise<Buffer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
     signal.addEventListener('abort', abort)
@@ -55,6 +56,8 @@ export class RequestSocket {
       perMessageDeflate: false,
       followRedirects: false,
     })
+    // Each request waits for the open socket by itself.
+    socket.setMaxListeners(WAITING_BOUND)
     // An idle socket keeps no process alive.
     socket.on('upgrade', (response) => response.socket.unref())
     socket.on('message', (data) => this.#receive(Buffer.isBuffer(data) ? data : Buffer.from(String(data))))
@@ -63,8 +66,8 @@ export class RequestSocket {
       const response = new Response(null, { status: statusCode ?? 500, headers: retryAfter ? { 'retry-after': retryAfter } : {} })
       this.#lose(socket, classify(response, null))
     })
-    socket.on('error', (failure) => this.#lose(socket, failure.message))
-    socket.on('close', (code) => this.#lose(socket, `closed with ${code}`))
+    socket.on('error', (failure) => this.#lose(socket, errorOf(failure)))
+    socket.on('close', (code) => this.#lose(socket, new UpstreamError('unreachable', `closed with ${code}`)))
     return socket
   }
 
@@ -78,10 +81,9 @@ export class RequestSocket {
   }
 
   /** All requests on this socket fail. */
-  #lose(socket: WebSocket, reason: string | UpstreamError): void {
+  #lose(socket: WebSocket, failure: UpstreamError): void {
     if (this.#socket !== socket) return
     this.#socket = null
-    const failure = typeof reason === 'string' ? new UpstreamError('unreachable', reason) : reason
     for (const { reject } of this.#waiting.values()) reject(failure)
     // A socket that is terminated while it opens still emits an error, which would crash the process if unhandled.
     socket
@@ -95,5 +97,11 @@ const AnswerId = z.object({ id: z.int() })
 
 /** The id of an answer in another form, such as an error; null if it has none. */
 const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseJson(answer.toString('utf8'))).data?.id ?? null
+
+/** `ws` ends the socket at an answer that is too long. Which request asked for it is unknown: each may ask for less. */
+const errorOf = (failure: Error): UpstreamError =>
+  'code' in failure && failure.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
+    ? new UpstreamError('too_large', 'the answer is too long')
+    : new UpstreamError('unreachable', failure.message)
 
 const isTimeout = (reason: unknown): boolean => reason instanceof DOMException && reason.name === 'TimeoutError'

@@ -31,12 +31,12 @@ export class BackfillRanges {
     return number === newest.number ? newest : { number, hash: null }
   }
 
-  /** The cursor as an event has it, with the place where a restart continues if that is another one. */
-  cursors(): { readonly cursor: Cursor; readonly restartCursor?: Cursor } {
+  /** The cursor, and the place where a restart continues. */
+  cursors(): { readonly cursor: Cursor; readonly restartCursor: Cursor } {
     const { cursor } = this
     // A node may index a block late, and a stopped relay cannot recheck it.
     const unchecked = this.#recentBlocks.firstUnchecked(cursor.number - RECHECKED_BLOCKS_BOUND, cursor.number)
-    if (unchecked === undefined) return { cursor }
+    if (unchecked === undefined) return { cursor, restartCursor: cursor }
     const number = unchecked - 1
     return { cursor, restartCursor: { number, hash: this.#recentBlocks.get(number)?.hash ?? null } }
   }

@@ -41,15 +41,15 @@ export type SettlementEvent =
       readonly newest: number
       /** Up to this block everything is settled. */
       readonly cursor: Cursor
-      /** Where a restart continues instead, since blocks below the cursor may still gain logs. It settles them again. */
-      readonly restartCursor?: Cursor
+      /** Where a restart continues: not above the cursor, since blocks below it may still gain logs. It settles them again. */
+      readonly restartCursor: Cursor
     }
   | {
       readonly type: 'hole'
       readonly blocks: { readonly from: number; readonly to: number }
       readonly reason: string
       readonly cursor: Cursor
-      readonly restartCursor?: Cursor
+      readonly restartCursor: Cursor
     }
   /** A reorganisation may have removed this block and all above it. */
   | { readonly type: 'reorg'; readonly from: number }

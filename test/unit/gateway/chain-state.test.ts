@@ -3,6 +3,7 @@ import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { ChainState } from '../../../src/gateway/chain-state.ts'
 import type { SourceName, SourceReason } from '../../../src/protocol/fields.ts'
 import { blockHash, word } from '../chain/node-json.ts'
+import { holeEvent } from '../ingest/reducer-fixture.ts'
 import { chainEvents } from './answers-fixture.ts'
 
 const stateAfter = (...events: readonly ChainEvent[]): ChainState => {
@@ -91,7 +92,7 @@ describe('the counts of moves', () => {
       { type: 'subscribed', addresses: [] },
       { type: 'unreadable', count: 1 },
       { type: 'status', source: 'sealed', reason: 'no_pending' },
-      { type: 'hole', blocks: { from: 1, to: 2 }, reason: 'gone', cursor: { number: 5, hash: null } },
+      holeEvent(1, 2),
       { type: 'head', sealed: null, pending: null, timestamp: null },
     ]
     expect(countersOf(stateAfter(...others))).toEqual([0, 0, 0])

@@ -48,7 +48,7 @@ export function sealedEvent({
 }: SealedEventOptions): ChainEvent {
   const hash = hashOf(number, fork)
   const block = { number, hash, timestamp: timestampOf(number), logs, addresses, via: 'sealed' as const }
-  return { type: 'sealed', blocks: [block], newest, cursor: { number, hash } }
+  return { type: 'sealed', blocks: [block], newest, cursor: { number, hash }, restartCursor: { number, hash } }
 }
 
 type LogResult = { blockNumber: string; logIndex: string; data: string; blockHash: string; removed: boolean }

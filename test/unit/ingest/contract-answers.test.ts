@@ -7,6 +7,7 @@ import { timestampOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
 import {
+  holeEvent,
   listEvent,
   openReducer,
   sealedEvent,
@@ -94,10 +95,7 @@ describe('the answer of a token contract', () => {
   it('removes a schedule if a hole may contain the cancellation', async () => {
     const { publish, state } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
-    await publish(
-      { type: 'hole', blocks: { from: 6, to: 7 }, reason: 'backfill_bound', cursor: { number: 7, hash: null } },
-      callAnswer(8, '1'),
-    )
+    await publish(holeEvent(6, 7), callAnswer(8, '1'))
     expect(state.tokens.get(address)?.scheduled).toBeNull()
     expect(await publish(transferEvent(20))).toEqual(['transfer x 1'])
   })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { blockHash, timestampOf, txHash } from '../chain/node-json.ts'
 import { apple } from '../tokens/stock-records.ts'
 import { headEvent, isoTime, openListed, positionAt, splitLogs, summarise } from './multiplier-fixture.ts'
-import { listEvent, openReducer, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
+import { holeEvent, listEvent, openReducer, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
 import { multiplierUpdated, transfer, uiMultiplierUpdated } from './token-logs.ts'
 
 describe('a transfer before, in the block of, and after a split', () => {
@@ -187,7 +187,7 @@ describe('a change of the multiplier', () => {
   it('inside a hole does not amend movements before the hole', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
-    await publish({ type: 'hole', blocks: { from: 11, to: 20 }, reason: 'pruned', cursor: { number: 20, hash: null } })
+    await publish(holeEvent(11, 20))
     expect(await publish(transactionEvent([transfer(positionAt(21, 0), 1n)]))).toEqual(['preconfirmed 21/0 1 x 1 = 0.00000001'])
     expect(await publish(transactionEvent([uiMultiplierUpdated(positionAt(22, 0), '2', '4', timestampOf(22))]))).toEqual([
       'effective 2 to 4 by log',
@@ -200,8 +200,7 @@ describe('a change of the multiplier', () => {
     await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
     const change = uiMultiplierUpdated(positionAt(22, 1), '2', '4', timestampOf(22))
     expect(await publish(sealedEventOfLogs(22, [change]))).toContain('amend 10/0 multiplier,shares: 2 sealed')
-    const hole = { type: 'hole' as const, blocks: { from: 11, to: 20 }, reason: 'pruned', cursor: { number: 22, hash: null } }
-    expect(await publish(hole)).toEqual(['hole', 'amend 10/0 multiplier,shares: 1 sealed'])
+    expect(await publish(holeEvent(11, 20, 22))).toEqual(['hole', 'amend 10/0 multiplier,shares: 1 sealed'])
   })
 
   it('by the old event does not correct the multiplier before it', async () => {

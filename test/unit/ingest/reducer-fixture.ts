@@ -48,6 +48,7 @@ export const transactionEvent = (
 type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via' | 'timestamp'>> & {
   readonly newest?: number
   readonly cursor?: number
+  readonly restartCursor?: number
 }
 
 /** A sealed block with these logs and no others of its addresses. */
@@ -61,10 +62,11 @@ export const sealedEvent = (
     timestamp = timestampOf(number),
     newest = number,
     cursor = number,
+    restartCursor = cursor,
   }: SealedEventOptions = {},
 ): Extract<ChainEvent, { type: 'sealed' }> => {
   const logs = positions.map((position) => logAt({ ...position, block: number }))
-  return sealedEventOfLogs(number, logs, { hash, addresses, via, timestamp, newest, cursor })
+  return sealedEventOfLogs(number, logs, { hash, addresses, via, timestamp, newest, cursor, restartCursor })
 }
 
 export const sealedEventOfLogs = (
@@ -77,11 +79,22 @@ export const sealedEventOfLogs = (
     timestamp = timestampOf(number),
     newest = number,
     cursor = number,
+    restartCursor = cursor,
   }: SealedEventOptions = {},
 ): Extract<ChainEvent, { type: 'sealed' }> => {
   const block: SealedBlock = { number, hash, timestamp, logs: logs.map((log) => ({ ...log, blockHash: hash })), addresses, via }
-  return { type: 'sealed', blocks: [block], newest, cursor: { number: cursor, hash: cursor === number ? hash : null } }
+  const cursorAt = (at: number) => ({ number: at, hash: at === number ? hash : null })
+  return { type: 'sealed', blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
 }
+
+/** Blocks that cannot be read. All before the block after `cursor` are settled. */
+export const holeEvent = (from: number, to: number, cursor = to): Extract<ChainEvent, { type: 'hole' }> => ({
+  type: 'hole',
+  blocks: { from, to },
+  reason: 'pruned',
+  cursor: { number: cursor, hash: null },
+  restartCursor: { number: cursor, hash: null },
+})
 
 export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({ type: 'list', tokens: parsedList(...records) })
 export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }

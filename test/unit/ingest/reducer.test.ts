@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { RECENT_BLOCKS_BOUND } from '../../../src/chain/sealed/recent-blocks.ts'
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../src/chain/sealed/recent-blocks.ts'
 import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import { restartPointNote } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
@@ -10,6 +10,7 @@ import { blockHash, keyOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
+  holeEvent,
   listEvent,
   openReducer,
   pendingLogEvent,
@@ -108,10 +109,8 @@ describe('a source status', () => {
 describe('an event', () => {
   it('of a hole is published for all tokens', async () => {
     const { publish, openedTape } = await openListed()
-    const blocks = { from: 3, to: 9 }
-    const hole: IngestEvent = { type: 'hole', blocks, reason: 'backfill_bound', cursor: { number: 9, hash: null } }
-    expect(await publish(hole)).toMatchObject([
-      { update: { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'backfill_bound' } },
+    expect(await publish(holeEvent(3, 9))).toMatchObject([
+      { update: { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'pruned' } },
     ])
     expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
   })
@@ -210,6 +209,14 @@ describe('a restart of the reducer', () => {
       expect(state.ledger.openCount).toBe(2)
     }
     expect(await publishedKeys(openedTape.tape)).toHaveLength(4)
+  })
+
+  it('restores the keys of blocks that are settled again, however far the newest block is', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(sealedEvent(99, [{ address }]), sealedEvent(100, [], { restartCursor: 98 }))
+    await publish(sealedEvent(100 + 2 * DEPTH_BOUND_BLOCKS, [], { cursor: 100, restartCursor: 98 }))
+    const { publish: again } = await openReducer(await openedTape.crash())
+    expect(await again(sealedEvent(99, [{ address }]))).toEqual([])
   })
 
   it('restores the keys before the first restart point', async () => {

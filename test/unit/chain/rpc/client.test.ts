@@ -117,6 +117,16 @@ describe('a request', () => {
     expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('too_large')
   })
 
+  it('that is aborted during the chain check causes no backoff', async () => {
+    const controller = new AbortController()
+    const node = await openEndpoint(resultResponder('0x64'), { chain: () => controller.abort(new Error('enough')) })
+    const { rpc, warnings, blockNumber } = openRpcClient([node.url])
+    await expect(rpc.request('eth_blockNumber', [], controller.signal)).rejects.toThrow('enough')
+    node.chain = CHAIN_ID
+    expect(await blockNumber()).toBe('0x64')
+    expect(warnings).toEqual([])
+  })
+
   it('fails without any endpoint', async () => {
     expect((await failureOf(openRpcClient([]).blockNumber())).kind).toBe('unreachable')
   })

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { RequestSocket } from '../../../../src/chain/rpc/request-socket.ts'
 import { CHAIN_ID, failureOf, openRpcClient } from './fake-endpoint.ts'
 
 type NodeRequest = { readonly id: number; readonly method: string }
@@ -52,6 +53,18 @@ describe('a request over a WebSocket', () => {
     expect(node.openedCount).toBe(1)
   })
 
+  it('may wait with many others until the socket is open', async () => {
+    const warnings: unknown[] = []
+    const collect = (warning: Error) => warnings.push(warning)
+    process.on('warning', collect)
+    onTestFinished(() => void process.off('warning', collect))
+    const socket = new RequestSocket((await openSocketNode(resultResponder('0x64'))).url, 1_000)
+    const { signal } = new AbortController()
+    const requests = Array.from({ length: 20 }, (_, id) => socket.exchange({ id }, signal))
+    expect((await Promise.all(requests)).map((answer) => JSON.parse(String(answer)).id)).toEqual([...requests.keys()])
+    expect(warnings).toEqual([])
+  })
+
   it('gets its own answer, in whatever order they come', async () => {
     const held: (() => void)[] = []
     const node = await openSocketNode((request, socket) => {
@@ -82,7 +95,7 @@ describe('a request over a WebSocket', () => {
     ['no JSON', (_, socket) => socket.send('<html>'), 'unreadable'],
     ['a lost socket', (_, socket) => socket.terminate(), 'unreachable'],
     ['a closed socket', (_, socket) => socket.close(1013), 'unreachable'],
-    ['more than 16 MiB', (_, socket) => socket.send(Buffer.alloc(16 * 2 ** 20 + 1, 0x20)), 'unreachable'],
+    ['more than 16 MiB', (_, socket) => socket.send(Buffer.alloc(16 * 2 ** 20 + 1, 0x20)), 'too_large'],
   ])('that is answered with %s fails as its kind', async (_, respond, kind) => {
     const node = await openSocketNode(respond)
     const { warnings, blockNumber } = openRpcClient([node.url])

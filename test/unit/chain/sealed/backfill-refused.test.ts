@@ -192,10 +192,10 @@ describe('a hole', () => {
     add(101, 200, 'backfill_bound')
     add(201, 300)
     await advance(0)
-    const hole = { blocks: { from: 101, to: 200 }, reason: 'backfill_bound', cursor: { number: 100, hash: null } }
+    const cursorsAt = (number: number) => ({ cursor: { number, hash: null }, restartCursor: { number, hash: null } })
     expect(settledEvents.all.slice(1, 3)).toEqual([
-      { type: 'hole', ...hole },
-      { type: 'sealed', blocks: [], newest: 10_000, cursor: { number: 200, hash: null } },
+      { type: 'hole', blocks: { from: 101, to: 200 }, reason: 'backfill_bound', ...cursorsAt(100) },
+      { type: 'sealed', blocks: [], newest: 10_000, ...cursorsAt(200) },
     ])
     expect(settledEvents.logKeys()).toEqual([])
   })

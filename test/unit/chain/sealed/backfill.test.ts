@@ -43,7 +43,7 @@ describe('a backfill', () => {
     add(1, 100)
     await advance(0)
     const cursor = { number: 10_000, hash: chain.hashOf(10_000) }
-    expect(settledEvents.all).toEqual([{ type: 'sealed', blocks: [], newest: 10_000, cursor }])
+    expect(settledEvents.all).toEqual([{ type: 'sealed', blocks: [], newest: 10_000, cursor, restartCursor: cursor }])
   })
 
   it('moves the cursor with each page, finally to the newest block', async () => {

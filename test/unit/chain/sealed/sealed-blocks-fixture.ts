@@ -79,7 +79,7 @@ export class SettledEvents {
   /** Where a restart continues. */
   restartCursor(): Cursor | null {
     const last = this.all.findLast((event) => 'cursor' in event)
-    return last?.restartCursor ?? last?.cursor ?? null
+    return last?.restartCursor ?? null
   }
 
   cursors(): readonly number[] {
