@@ -169,11 +169,10 @@ export class LogFeed implements OpenKeys {
 
   /** Notifies the subscriptions that were open when the log was sent and whose range includes its block. */
   #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): void {
-    const notice = new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate)
     this.#options.subscribers.publishLog(
       kind === 'pending' ? 'pendingLogs' : 'logs',
       log,
-      notice,
+      () => new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate),
       (subscription) =>
         subscription.firstIndex <= index && (hash === null || number > (headAt(subscription, index) ?? this.#firstHead ?? -1)),
     )
