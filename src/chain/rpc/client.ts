@@ -178,17 +178,23 @@ export class Rpc {
   async #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     this.#lastId += 1
     const id = this.#lastId
-    const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
-    const bounds = signal ? AbortSignal.any([signal, deadline]) : deadline
+    const deadline = new AbortController()
+    // `AbortSignal.timeout` also fires for an answered request, and each time costs 0.25 ms.
+    const timer = setTimeout(() => deadline.abort(timeoutReason()), REQUEST_TIMEOUT_MS)
+    const bounds = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
     try {
       const { response, body } = await endpoint.exchange({ jsonrpc: '2.0', id, method, params }, bounds)
       return parse(response, body, id)
     } catch (failure) {
       const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
       throw isCallMethod(method) ? asRequestSpecific(error) : error
+    } finally {
+      clearTimeout(timer)
     }
   }
 }
+
+const timeoutReason = () => new DOMException('The operation was aborted due to timeout', 'TimeoutError')
 
 /** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
