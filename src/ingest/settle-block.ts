@@ -5,7 +5,7 @@ import type { Block, Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
 import { amendment, correctMultipliers } from './amend.ts'
 import { advanceTime, observeBlockTime } from './chain-time.ts'
-import { enrich, type Origin } from './enrich.ts'
+import { enrich, isMovementPublishedAs, type Origin } from './enrich.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import { blockFieldOf } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
@@ -123,8 +123,15 @@ function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: Dec
   }
 }
 
-const factsOf = (state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] =>
-  decodedLogs.flatMap((decodedLog) => {
-    const token = state.tokens.get(decodedLog.log.address)
-    return token ? [enrich(decodedLog, token, origin, moment)] : []
-  })
+function factsOf(state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] {
+  const facts: FactDraft[] = []
+  for (const decodedLog of decodedLogs) {
+    const { address, blockNumber, key } = decodedLog.log
+    const token = state.tokens.get(address)
+    if (!token) continue
+    const published = state.ledger.find(blockNumber, key)?.draft
+    const isPublished = published && isMovementPublishedAs(published, decodedLog, token, origin.chainTime, moment)
+    facts.push(isPublished ? published : enrich(decodedLog, token, origin, moment))
+  }
+  return facts
+}
