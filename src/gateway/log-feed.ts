@@ -118,23 +118,31 @@ export class LogFeed implements OpenKeys {
   #settle(block: SealedBlock): void {
     const { number, hash } = block
     this.#isLate = block.via === 'backfill'
-    const queried = addressSetOf(block.addresses)
-    const listedLogs = block.logs.filter(({ address }) => this.#options.isListed(address))
-    const settledLogs = new Map(block.logs.map((log) => [log.key, log]))
     const sentBlock = this.#blocks.get(number)
     if (sentBlock?.hash && sentBlock.hash !== hash) this.#rollBack(number)
-    for (const sentLog of [...(sentBlock?.pending.values() ?? [])].filter(({ log }) => queried.has(log.address))) {
-      const settledLog = settledLogs.get(sentLog.log.key)
-      if (!settledLog || !isSameLog(settledLog, sentLog.log)) this.#remove('pending', number, sentLog)
-    }
-    for (const log of listedLogs) {
-      for (const kind of ['pending', 'sealed'] as const) {
-        if (!this.#blocks.get(number)?.[kind].has(log.key)) this.#publish(kind, number, { log, index: this.#sentCount, hash })
-      }
+    if (sentBlock) this.#removeMissing(block, sentBlock)
+    for (const log of block.logs) {
+      if (!this.#options.isListed(log.address)) continue
+      const sent = this.#openBlock(number)
+      if (!sent.pending.has(log.key)) this.#publish('pending', number, { log, index: this.#sentCount, hash })
+      if (!sent.sealed.has(log.key)) this.#publish('sealed', number, { log, index: this.#sentCount, hash })
     }
     const settledBlock = this.#blocks.get(number)
     if (settledBlock) Object.assign(settledBlock, { hash, doubts: this.#doubtCount })
     this.#isLate = false
+  }
+
+  /** Removes the pre-confirmed logs that the settled block lacks or has with other content. */
+  #removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): void {
+    const settled = new Set<SentLog>()
+    for (const log of logs) {
+      const sentLog = pending.get(log.key)
+      if (sentLog && isSameLog(log, sentLog.log)) settled.add(sentLog)
+    }
+    if (settled.size === pending.size) return
+    const queried = addressSetOf(addresses)
+    for (const sentLog of pending.values())
+      if (!settled.has(sentLog) && queried.has(sentLog.log.address)) this.#remove('pending', number, sentLog)
   }
 
   /**
@@ -166,12 +174,19 @@ export class LogFeed implements OpenKeys {
   }
 
   #publish(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): void {
-    const block = this.#blocks.get(number) ?? { pending: new Map(), sealed: new Map(), hash: null, doubts: 0 }
-    this.#blocks.set(number, block)
-    block[kind].set(sentLog.log.key, sentLog)
+    this.#openBlock(number)[kind].set(sentLog.log.key, sentLog)
     this.#sentCount += 1
     this.#bytes += bytesOf(sentLog)
     this.#notify(kind, number, sentLog, false)
+  }
+
+  #openBlock(number: number): SentBlock {
+    let block = this.#blocks.get(number)
+    if (!block) {
+      block = { pending: new Map(), sealed: new Map(), hash: null, doubts: 0 }
+      this.#blocks.set(number, block)
+    }
+    return block
   }
 
   #remove(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): void {

@@ -94,13 +94,21 @@ export class LogFolder {
   #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>): KnownLog[] | null {
     const { log, via } = received
     if (log.blockNumber <= this.#settled) return null
-    const transaction = this.#transactionOf(log)
+    const block = this.#blockOf(log.blockNumber)
+    const transaction = block.get(log.transactionHash)
+    if (!transaction) {
+      // An array that begins with its element takes a fifth of the memory of one that grows.
+      const first = [knownLogOf(received, true)]
+      block.set(log.transactionHash, first)
+      this.#count()
+      return first
+    }
     const index = lastIndexUpTo(transaction, log.logIndex)
     const known = transaction[index]
     const isNew = known?.log.logIndex !== log.logIndex
     // A poll never changes a log that was received before: two nodes behind one URL would amend each other's logs forever.
     if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return null
-    const added = { ...received, decoded: decodeLog(log), isNew, folded: null }
+    const added = knownLogOf(received, isNew)
     if (isNew && index + 1 === transaction.length) transaction.push(added)
     else if (isNew) transaction.splice(index + 1, 0, added)
     else transaction[index] = added
@@ -108,18 +116,13 @@ export class LogFolder {
     return transaction
   }
 
-  #transactionOf({ blockNumber, transactionHash }: Log): KnownLog[] {
-    let block = this.#blocks.get(blockNumber)
+  #blockOf(number: number): Map<Hex, KnownLog[]> {
+    let block = this.#blocks.get(number)
     if (!block) {
       block = new Map()
-      this.#blocks.set(blockNumber, block)
+      this.#blocks.set(number, block)
     }
-    let transaction = block.get(transactionHash)
-    if (!transaction) {
-      transaction = []
-      block.set(transactionHash, transaction)
-    }
-    return transaction
+    return block
   }
 
   #count(): void {
@@ -134,6 +137,15 @@ export class LogFolder {
     this.#blocks.delete(block)
   }
 }
+
+const knownLogOf = ({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, isNew: boolean): KnownLog => ({
+  log,
+  decoded: decodeLog(log),
+  via,
+  receivedAt,
+  isNew,
+  folded: null,
+})
 
 /** Folds a transaction again, and adds the logs whose meaning is new. */
 function foldTransaction(transaction: KnownLog[], pendingLogs: PendingLog[]): void {
