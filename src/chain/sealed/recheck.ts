@@ -1,6 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { WakeUp } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
+import { chunk } from '../../turns.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
@@ -104,9 +105,6 @@ function split(blocks: readonly number[], isDue: (block: number) => boolean): re
   if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
 }
-
-const chunk = (all: readonly number[], size: number): readonly (readonly number[])[] =>
-  Array.from({ length: Math.ceil(all.length / size) }, (_, index) => all.slice(index * size, (index + 1) * size))
 
 async function findIncomplete(
   node: BlockReader,
