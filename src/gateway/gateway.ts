@@ -42,7 +42,7 @@ type GatewayInputs = {
   readonly sourceSettings: SourceSettings
   readonly chain: ChainIdentity
   /** The tokens that the list names. */
-  readonly view: { isListed(address: Hex): boolean; readonly tokens: readonly unknown[] }
+  readonly view: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
   readonly connections: ConnectionLimits
   readonly metrics: Metrics
   /** The address that a request counts for. */
@@ -142,7 +142,7 @@ function openSubscriptions(
   const { answers, chainState, unlistedContracts } = parts
   return new Subscriptions({
     isListed: (address) => view.isListed(address),
-    hasList: () => view.tokens.length > 0,
+    hasList: () => view.hasTokens,
     unlistedContracts,
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {

@@ -1,3 +1,4 @@
+import { addressSetOf } from '../chain/logs/address-set.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { OpenKeys, SealedBlock } from '../chain/sealed/block-logs.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
@@ -116,7 +117,7 @@ export class LogFeed implements OpenKeys {
   #settle(block: SealedBlock): void {
     const { number, hash } = block
     this.#isLate = block.via === 'backfill'
-    const queried = new Set(block.addresses)
+    const queried = addressSetOf(block.addresses)
     const listedLogs = block.logs.filter(({ address }) => this.#options.isListed(address))
     const settledLogs = new Map(block.logs.map((log) => [log.key, log]))
     const sentBlock = this.#blocks.get(number)
@@ -169,11 +170,10 @@ export class LogFeed implements OpenKeys {
 
   /** Notifies the subscriptions that were open when the log was sent and whose range includes its block. */
   #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): void {
-    const notice = new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate)
     this.#options.subscribers.publishLog(
       kind === 'pending' ? 'pendingLogs' : 'logs',
       log,
-      notice,
+      () => new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate),
       (subscription) =>
         subscription.firstIndex <= index && (hash === null || number > (headAt(subscription, index) ?? this.#firstHead ?? -1)),
     )

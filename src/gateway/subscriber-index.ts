@@ -86,11 +86,21 @@ export class SubscriberIndex {
     this.#termCount -= group.termCount
   }
 
-  /** Sends a log to every subscription that matches it and passes `isFor`. */
-  publishLog(kind: SubscriptionName, log: Log, notice: SubscriptionNotice, isFor: (subscription: Subscription) => boolean): void {
+  /** Sends a log to every subscription that matches it and passes `isFor`. Without one the notice is not made. */
+  publishLog(
+    kind: SubscriptionName,
+    log: Log,
+    makeNotice: () => SubscriptionNotice,
+    isFor: (subscription: Subscription) => boolean,
+  ): void {
+    let notice: SubscriptionNotice | null = null
     for (const group of this.#groups.values()) {
       if (group.kind !== kind || !group.matches(log)) continue
-      for (const subscription of group.members) if (isFor(subscription)) subscription.subscriber.notify(notice)
+      for (const subscription of group.members) {
+        if (!isFor(subscription)) continue
+        notice ??= makeNotice()
+        subscription.subscriber.notify(notice)
+      }
     }
   }
 

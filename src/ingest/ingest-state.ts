@@ -1,6 +1,6 @@
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
-import type { ListNote, SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
+import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
 import type { Directory } from '../tokens/directory.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
@@ -33,14 +33,17 @@ export type IngestState = {
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>
-  /** Finds tokens by name; null after a token changed. */
-  directory: Directory | null
+  /** Finds the tokens of the feeds; null without feeds. */
+  readonly directory: Directory | null
   /** The tokens that changed in this batch. */
   readonly changedTokens: Set<Token['address']>
   /** Tokens with a scheduled multiplier whose time no block has reached. */
   readonly scheduled: Set<Hex>
-  /** When the list was read, and its order; null before the first. */
-  list: ListNote | null
+  /** Tokens with a change that a log made: the block of that log may be sealed without it. */
+  readonly changedByLogs: Set<Hex>
+  /** When the list was read (ms), and its order; null before the first. */
+  listReadAt: number | null
+  listOrder: readonly Hex[] | null
   /** The position of the last received log. A list that is read now comes after it. */
   position: ChainPosition
   feeds: readonly PriceFeed[]

@@ -18,16 +18,18 @@ import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import { listedAddresses } from '../tokens/list-diff.ts'
+import { isSameList, listedAddresses } from '../tokens/list-diff.ts'
 import type { PolledList } from '../tokens/list-poller.ts'
 import { aggregatorAddresses, applyFeedCall, type FeedSetting, type PriceFeed } from '../tokens/price-feeds.ts'
 import { chunk, inTurns } from '../turns.ts'
+import type { IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { restoreState } from './restore.ts'
 
-const LISTED_PER_TURN = 250
+/** A newly listed token is two updates, which are delivered in the same turn. */
+const TOKENS_PER_TURN = 100
 
 /** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
@@ -54,7 +56,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, onChainEvent, lists, clock, settings, warn } = inputs
   const state = await restoreState(tape, settings)
-  const holes = new Subject<void>()
+  const doubts = new Subject<void>()
   const contractReads = (tokens: Observable<readonly Hex[]>) =>
     pollContracts({
       request,
@@ -62,8 +64,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
       head: () => state.cursor && { number: state.cursor.number, timestamp: null },
-      // A hole may contain changes that no log will report.
-      refresh: holes,
+      // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
+      refresh: doubts,
       clock,
       warn,
     })
@@ -72,7 +74,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), cursor, head, clock, warn }).pipe(
       tap((event) => {
         onChainEvent(event)
-        if (event.type === 'hole') holes.next()
+        if (event.type === 'hole' || event.type === 'reorg') doubts.next()
       }),
       concatMap((event) => inTurns(partsOf(event))),
     )
@@ -81,8 +83,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
 
 /** Many new tokens are listed in parts, since each is an update. What comes after them waits. */
 function partsOf(event: ChainEvent): readonly ChainEvent[] {
-  if (event.type !== 'subscribed' || event.addresses.length <= LISTED_PER_TURN) return [event]
-  return chunk(event.addresses, LISTED_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
+  if (event.type !== 'subscribed' || event.addresses.length <= TOKENS_PER_TURN) return [event]
+  return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
 }
 
 type ConnectedInputs = Pick<PipelineInputs, 'state' | 'tape' | 'clock' | 'tick' | 'count'> & {
@@ -91,38 +93,61 @@ type ConnectedInputs = Pick<PipelineInputs, 'state' | 'tape' | 'clock' | 'tick' 
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
 }
 
+/** Where the list could not be read, the NAVs of all tokens grow older. */
+const readingsOf = (list: PolledList | null, { tokens }: IngestState): readonly IngestEvent[] =>
+  list
+    ? [{ type: 'list', ...list }]
+    : chunk(listedAddresses(tokens), TOKENS_PER_TURN).map((unread) => ({ type: 'list', tokens: null, unread }))
+
 /** The lists name the contracts to read. Lists and feed contracts name the addresses whose logs to receive. */
-export const connectPipeline = ({ lists, contractReads, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> =>
-  lists.pipe(
+export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> {
+  const known = listedAddresses(inputs.state.tokens).sort()
+  return lists.pipe(
+    withAddresses(known),
     connect((sharedLists) => {
-      const tokens = addressesIn(sharedLists, listedAddresses(inputs.state.tokens))
+      const tokens = addressesIn(sharedLists, known)
       return contractReads(tokens).pipe(
         connect((sharedReads) =>
           pipeline({
             ...inputs,
-            tokenLists: sharedLists.pipe(map((list) => ({ type: 'list', tokens: null, ...list }) as const)),
+            tokenLists: sharedLists.pipe(concatMap(({ list }) => inTurns(readingsOf(list, inputs.state)))),
             contractReads: sharedReads,
             chainEvents: chainEvents(
-              combineLatest([tokens, feedAddresses(sharedReads, inputs.state.feeds)], (...addresses) => addresses.flat()),
+              combineLatest([tokens, feedAddresses(sharedReads, inputs.state.feeds)], (listed, feeds) =>
+                feeds.length > 0 ? [...listed, ...feeds] : listed,
+              ),
             ),
           }),
         ),
       )
     }),
   )
+}
 
-/** The tokens whose logs to receive: first those of the previous run, then those of each list. A partial list only adds. */
-const addressesIn = (lists: Observable<PolledList | null>, knownAddresses: Hex[]): Observable<readonly Hex[]> =>
+type AddressedList = { readonly list: PolledList | null; readonly addresses: readonly Hex[] }
+
+/** Each list with the tokens whose logs to receive from then on. A partial list only adds. */
+const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList | null>) =>
   lists.pipe(
-    // Of a list in parts the last one names all tokens.
-    filter((list): list is PolledList => list !== null && !list.more),
-    scan((before: readonly Hex[], { tokens, partial, all }) => {
-      const listed = all ? [...all.keys()] : tokens.map((token) => token.address)
-      return (partial ? [...new Set([...before, ...listed])] : listed).sort()
-    }, knownAddresses),
-    startWith(knownAddresses.sort()),
+    scan(
+      ({ addresses: before }: AddressedList, list): AddressedList => {
+        // Of a list in parts the last one names all tokens.
+        if (!list || list.more) return { list, addresses: before }
+        const listed = list.all?.order ?? list.tokens.map(({ address }) => address)
+        const addresses = (list.partial ? [...new Set([...before, ...listed])] : [...listed]).sort()
+        return { list, addresses: isSameList(before, addresses) ? before : addresses }
+      },
+      { list: null, addresses: known },
+    ),
+  )
+
+/** The tokens whose logs to receive: first those of the previous run, then those of each list. */
+const addressesIn = (lists: Observable<AddressedList>, known: readonly Hex[]): Observable<readonly Hex[]> =>
+  lists.pipe(
+    map(({ addresses }) => addresses),
+    startWith(known),
     // An empty list counts as a change: after it, the same tokens need a new subscription.
-    distinctUntilChanged((before, now) => before.length === now.length && before.every((address, at) => address === now[at])),
+    distinctUntilChanged(isSameList),
     filter((addresses) => addresses.length > 0),
   )
 

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
+import { addressSetOf } from '../chain/logs/address-set.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
 import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import { txOf } from '../protocol/key.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { Directory } from '../tokens/directory.ts'
 import { updateNav } from '../tokens/list-diff.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
 import {
@@ -51,7 +51,7 @@ export function settleRounds(
   logs: readonly Log[],
   moment: Moment,
 ): readonly Draft[] {
-  const queried = new Set(addresses)
+  const queried = addressSetOf(addresses)
   return state.feeds.flatMap((feed) => {
     const token = feed.aggregators.some(({ address }) => queried.has(address)) ? tokenOfFeed(state, feed) : undefined
     if (!token) return []
@@ -85,9 +85,8 @@ function tokenOfFeed(state: IngestState, { token, proxy }: PriceFeed): Token | u
   const { tokens, tokenByFeed } = state
   const address = tokenByFeed.get(proxy)
   if (address) return tokens.get(address)
-  state.directory ??= new Directory(tokens.values())
-  const found = state.directory.find(token)
-  if (found.kind !== 'found') return undefined
+  const found = state.directory?.find(token)
+  if (found?.kind !== 'found') return undefined
   tokenByFeed.set(proxy, found.token.address)
   return found.token
 }

@@ -1,7 +1,7 @@
 import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { headNote, listNote, Notes, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import { headNote, listOrderNote, listReadNote, Notes, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import { correctMultipliers } from './amend.ts'
 import { advanceAheadBlock, observeBlockTime } from './chain-time.ts'
 import type { Batch, FoldedEvent } from './fold-transactions.ts'
@@ -13,7 +13,7 @@ import { publishPending } from './pending-facts.ts'
 import { forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
-import { advancePosition, applyList, applySubscribed, applyTokenAnswer, markHole } from './token-updates.ts'
+import { advancePosition, applyList, applyReorg, applySubscribed, applyTokenAnswer, markHole } from './token-updates.ts'
 
 /** What was received and not published. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
@@ -81,9 +81,9 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
     case 'hole':
       return { publications: applyHole(state, event, moment) }
     case 'reorg':
-      // Until the block is settled again, its published facts stand.
       state.ledger.expectReorg()
-      return { publications: NOTHING }
+      if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
+      return stepOf(applyReorg(state, event.from, moment))
     case 'unreadable':
       return { publications: NOTHING, unreadable: event.count }
   }
@@ -137,12 +137,13 @@ function advanceCursor(
 
 /** The notes of what a batch changed. */
 function takeNotes(before: IngestState, state: IngestState): Notes {
-  const { head, status, newestSealed, list, feeds, restartCursor, ledger } = state
+  const { head, status, newestSealed, listReadAt, listOrder, feeds, restartCursor, ledger } = state
   const notes = new Notes()
   if (head !== before.head) notes.set(headNote, head)
   if (status !== before.status) notes.set(statusNote, status)
   if (newestSealed !== before.newestSealed) notes.set(newestSealedNote, newestSealed)
-  if (list !== before.list) notes.set(listNote, list)
+  if (listReadAt !== before.listReadAt) notes.set(listReadNote, listReadAt)
+  if (listOrder !== before.listOrder) notes.set(listOrderNote, listOrder)
   if (feeds !== before.feeds) notes.set(feedsNote, feeds)
   if (restartCursor && restartCursor !== before.restartCursor) {
     const { number: block, hash } = restartCursor

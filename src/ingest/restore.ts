@@ -1,13 +1,15 @@
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import { defineNote, headNote, listNote, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import { defineNote, headNote, listOrderNote, listReadNote, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
+import { Directory } from '../tokens/directory.ts'
 import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
+import { nextTurn } from '../turns.ts'
 import { isFact } from './fact.ts'
 import type { IngestState } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
-import { trackSchedules } from './token-updates.ts'
+import { trackToken } from './token-updates.ts'
 
 /** Where a restart goes on: the block, the newest settled one, and the number on the tape after which it reads. */
 export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly settled: number; readonly seq: number }
@@ -31,8 +33,8 @@ export async function restoreState(
   const head = tape.note(headNote) ?? unknownHead
   const tokens = [...tape.notes(tokenNotes).values()]
   const feeds = openFeeds(feedSettings, tape.note(feedsNote))
-  const scheduled = new Set<Hex>()
-  for (const token of tokens) trackSchedules({ scheduled }, token)
+  const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
+  for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
     epoch: tape.epoch,
     nextSeq: tape.end() + 1,
@@ -47,10 +49,12 @@ export async function restoreState(
     chainTime: null,
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
-    directory: null,
+    directory: feeds.length > 0 ? new Directory(tokens) : null,
     changedTokens: new Set(),
     scheduled,
-    list: tape.note(listNote) ?? null,
+    changedByLogs,
+    listReadAt: tape.note(listReadNote) ?? null,
+    listOrder: tape.note(listOrderNote) ?? null,
     position: { block: Math.max(head.sealed ?? 0, head.pending ?? 0), logIndex: Number.MAX_SAFE_INTEGER },
     feeds,
     feedAddresses: new Set(aggregatorAddresses(feeds)),
@@ -65,9 +69,9 @@ async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined)
   for (;;) {
     const page = await tape.readAfter(seq, RESTORE_PAGE)
     for (const entry of page) restoreEntry(ledger, entry)
-    const last = page.at(-1)
-    if (!last) break
-    seq = last.seq
+    seq = page.at(-1)?.seq ?? seq
+    if (page.length < RESTORE_PAGE) break
+    await nextTurn()
   }
   if (restartPoint) ledger.setSettled(restartPoint.settled, restartPoint.block)
   return ledger

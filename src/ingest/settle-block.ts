@@ -1,3 +1,4 @@
+import { addressSetOf } from '../chain/logs/address-set.ts'
 import type { DecodedLog } from '../chain/logs/fold-logs.ts'
 import type { FoldedBlock } from '../chain/logs/log-folder.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
@@ -5,7 +6,7 @@ import type { Block, Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
 import { amendment, correctMultipliers } from './amend.ts'
 import { advanceTime, observeBlockTime } from './chain-time.ts'
-import { enrich, type Origin } from './enrich.ts'
+import { enrich, isMovementPublishedAs, type Origin } from './enrich.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import { blockFieldOf } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
@@ -35,9 +36,11 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
-  const correctedAddresses = block.addresses.filter((address) =>
-    applySealedLogs(state, block.number, address, logsByAddress.get(address) ?? [], moment),
-  )
+  const queried = addressSetOf(block.addresses)
+  const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
+  const correctedAddresses = [...touched]
+    .sort()
+    .filter((address) => applySealedLogs(state, block.number, address, logsByAddress.get(address) ?? [], moment))
   // Schedules that the block added and that are due at its own time take effect before its facts are published.
   const scheduleDrafts =
     time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
@@ -48,12 +51,7 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
     moment,
   )
   const blockField = blockFieldOf(block)
-  const settlement = state.ledger.settle(
-    { ...blockField, hash: block.hash },
-    { facts, parts },
-    new Set(block.addresses),
-    state.tapeEnd,
-  )
+  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, queried, state.tapeEnd)
   const settled = publishSettlement(state, settlement, blockField, moment)
   const timeAfter = settlesAllBefore ? advanceTime(state, time, moment) : NOTHING
   // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
@@ -123,8 +121,15 @@ function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: Dec
   }
 }
 
-const factsOf = (state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] =>
-  decodedLogs.flatMap((decodedLog) => {
-    const token = state.tokens.get(decodedLog.log.address)
-    return token ? [enrich(decodedLog, token, origin, moment)] : []
-  })
+function factsOf(state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] {
+  const facts: FactDraft[] = []
+  for (const decodedLog of decodedLogs) {
+    const { address, blockNumber, key } = decodedLog.log
+    const token = state.tokens.get(address)
+    if (!token) continue
+    const published = state.ledger.find(blockNumber, key)?.draft
+    const isPublished = published && isMovementPublishedAs(published, decodedLog, token, origin.chainTime, moment)
+    facts.push(isPublished ? published : enrich(decodedLog, token, origin, moment))
+  }
+  return facts
+}

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
-import { applyCall, type TokenContractState } from '../tokens/apply-call.ts'
+import { applyCall, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
+import type { KeyedPosition } from '../tokens/chain-position.ts'
 import {
-  addressSetOf,
+  addressesOf,
   diffFullList,
   diffPartialList,
-  listedAddresses,
+  isSameList,
   markListed,
   refreshNavs,
   type TokenChanges,
@@ -22,18 +23,20 @@ import type { Moment } from './moment.ts'
 // What the list, the contracts, the logs and chain time change in the tokens, and what that publishes beside on-chain facts.
 
 /** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
-export function applyList(state: IngestState, { tokens, partial, more, all }: ListReading, moment: Moment): readonly Draft[] {
-  if (!tokens) return applyChanges(state, refreshNavs(state.tokens, moment))
+export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
+  if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, moment, list.unread))
+  const { tokens, partial, more } = list
   const timing = { ...moment, at: state.position }
   if (more) return applyChanges(state, diffPartialList(state.tokens, tokens, timing))
-  const listed = all ?? addressSetOf(tokens)
-  const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, listed)
+  const all = list.all ?? addressesOf(state.tokens, tokens)
+  const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, all)
   const drafts = applyChanges(state, changes)
   // Tokens that the list omits but that still count as listed come last in the order.
-  const omitted = listedAddresses(state.tokens).filter((address) => !listed.has(address))
-  state.list = { readAt: moment.now, order: [...listed.keys(), ...omitted] }
+  const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
+  state.listReadAt = moment.now
+  if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
   // Their NAVs grow older too.
-  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, listed)))
+  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))
 }
 
 /** The logs of these addresses arrive from now on. */
@@ -47,9 +50,17 @@ type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChang
 export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
   const token = state.tokens.get(answer.address)
   if (!token) return { drafts: [], isMultiplierChanged: false }
-  const { after, drafts } = applyCall(token, answer, moment)
-  return { drafts: token.state === 'listed' ? drafts : [], isMultiplierChanged: setToken(state, after) }
+  return applyReport(state, token, applyCall(token, answer, moment))
 }
+
+/** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */
+export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
+  [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
+
+const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenReport): TokenStep => ({
+  drafts: token.state === 'listed' ? drafts : [],
+  isMultiplierChanged: setToken(state, after),
+})
 
 /** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
 export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: Moment): boolean {
@@ -123,16 +134,21 @@ export function setToken(state: IngestState, token: Token): boolean {
   if (before && isSameToken(before, token)) return false
   state.tokens.set(token.address, token)
   state.changedTokens.add(token.address)
-  state.directory = null
-  trackSchedules(state, token)
+  state.directory?.set(token)
+  trackToken(state, token)
   return !isDeepStrictEqual(before?.multiplierHistory, token.multiplierHistory)
 }
 
-/** Notes whether a token waits for a schedule. */
-export function trackSchedules({ scheduled }: Pick<IngestState, 'scheduled'>, { address, multiplierHistory }: Token): void {
+/** Notes whether a token waits for a schedule, and whether a log changed it. */
+export function trackToken({ scheduled, changedByLogs }: Pick<IngestState, 'scheduled' | 'changedByLogs'>, token: Token): void {
+  const { address, multiplierHistory, pauseHistory, recordChanges } = token
   if (pendingSchedules(multiplierHistory).length > 0) scheduled.add(address)
   else scheduled.delete(address)
+  if ([multiplierHistory.changes, pauseHistory.changes, recordChanges].some(hasLogChange)) changedByLogs.add(address)
+  else changedByLogs.delete(address)
 }
+
+const hasLogChange = (changes: readonly KeyedPosition[]): boolean => changes.some(({ key }) => key !== null)
 
 /** Two versions of a token share most of their fields, so that few are compared in depth. */
 function isSameToken(a: Token, b: Token): boolean {

@@ -59,9 +59,6 @@ export class Notes implements NoteReader {
   }
 }
 
-/** What the tape keeps of the list beside its tokens: when it was read (ms), and the order of its tokens. */
-export type ListNote = { readonly readAt: number; readonly order: readonly Hex[] }
-
 /** The newest sealed block whose time is known, in seconds. */
 export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
 
@@ -72,6 +69,8 @@ export type SourceStatusNote = { readonly source: SourceName; readonly reason: S
 export const headNote = defineNote<Head>('head')
 export const statusNote = defineNote<SourceStatusNote>('status')
 export const newestSealedNote = defineNote<SealedBlockTime>('newest-sealed')
-export const listNote = defineNote<ListNote>('list')
+/** When the list was read (ms), with every poll; the order of its tokens, where it changes. */
+export const listReadNote = defineNote<number>('list-read')
+export const listOrderNote = defineNote<readonly Hex[]>('list-order')
 /** Each token as last published, by address. */
 export const tokenNotes = defineNotes<Token>('token/')

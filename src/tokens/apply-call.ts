@@ -1,7 +1,7 @@
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
-import { type ChainPosition, isBefore } from './chain-position.ts'
+import { type ChainPosition, isBefore, moveReportsBefore } from './chain-position.ts'
 import { addReportedChange, isSameDouble, type MultiplierChange, type MultiplierHistory, multiplierAt } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
@@ -17,30 +17,44 @@ export type TokenContractState = {
   readonly paused: readonly number[] | null
 }
 
+/** The token, and what changed in it without a log. */
+export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
+
 /**
  * Applies the contract's answer to the token. Usually it equals the known state, to the last digit. A difference means
  * that a log was missed. It is published with the source `clock`, since neither a log nor the list reported it.
  * A change from a log stands if all blocks since then were read: a different answer then comes from a node that lags.
  */
-export function applyCall(
-  token: Token,
-  result: TokenContractState,
-  timing: NavTiming,
-): { readonly after: Token; readonly drafts: readonly Draft[] } {
+export function applyCall(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
   const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
   const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
   const pauseHistory = pausesAfterCall(token, result, position)
-  const updated = withDerivedState({ ...token, multiplierHistory, pauseHistory }, timing)
-  const hasMultiplierChanged = !isSameDouble(token.multiplier, updated.multiplier)
-  return {
-    after: updated,
-    drafts: [
-      ...(hasMultiplierChanged
-        ? [multiplierDraft(updated, timing, { from: token.multiplier, effectiveAt: null, source: 'clock' })]
-        : []),
-      ...pauseDrafts(token, updated, timing),
-    ],
+  return withHistories(token, { multiplierHistory, pauseHistory }, timing)
+}
+
+/**
+ * Another chain has replaced this block and all above it: what contracts answered there is older than its logs. A multiplier of the
+ * list stays in its place, since the list does not depend on what this node reports.
+ */
+export function rollBackReports(token: Token, block: number, timing: NavTiming): TokenReport {
+  const { multiplierHistory, pauseHistory } = token
+  const changes = moveReportsBefore(multiplierHistory.changes, block, ({ source }) => source === 'call')
+  const pauseChanges = moveReportsBefore(pauseHistory.changes, block, ({ key }) => key === null)
+  if (changes === multiplierHistory.changes && pauseChanges === pauseHistory.changes) return { after: token, drafts: [] }
+  const histories = {
+    multiplierHistory: { ...multiplierHistory, changes },
+    pauseHistory: { ...pauseHistory, changes: pauseChanges },
   }
+  return withHistories(token, histories, timing)
+}
+
+function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {
+  const after = withDerivedState({ ...token, ...histories }, timing)
+  const { multiplier: from } = token
+  const multiplierDrafts = isSameDouble(from, after.multiplier)
+    ? []
+    : [multiplierDraft(after, timing, { from, effectiveAt: null, source: 'clock' })]
+  return { after, drafts: [...multiplierDrafts, ...pauseDrafts(token, after, timing)] }
 }
 
 function pausesAfterCall(

@@ -14,6 +14,23 @@ export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item
   return [...others.slice(0, index), item, ...others.slice(index)]
 }
 
+/**
+ * Moves what was reported without a log at this block or a later one to the end of the block before. Another chain has replaced
+ * those blocks, and its logs are newer.
+ */
+export function moveReportsBefore<T extends KeyedPosition>(
+  changes: readonly T[],
+  block: number,
+  isReport: (change: T) => boolean,
+): readonly T[] {
+  const isReplaced = (change: T) => change.block >= block && isReport(change)
+  const reports = changes.filter(isReplaced)
+  if (reports.length === 0) return changes
+  const others: readonly T[] = changes.filter((change) => !isReplaced(change))
+  const moved = reports.map((report) => ({ ...report, block: block - 1, logIndex: Number.MAX_SAFE_INTEGER }))
+  return moved.reduce(insertInOrder<T>, others)
+}
+
 /** Drops the log changes of a block whose keys the sealed block does not contain. */
 export const dropUnsealed = <T extends KeyedPosition>(
   items: readonly T[],

@@ -7,7 +7,10 @@ export type LookupResult =
   | { readonly kind: 'ambiguous'; readonly suggest: readonly Hex[] }
   | { readonly kind: 'unknown'; readonly suggest: readonly string[] }
 
-/** A token and one of its names, as written. */
+/** An address and one of its token's names, as written. */
+type NamedAddress = { readonly name: string; readonly address: Hex }
+
+/** The same with the token. */
 type NamedToken = { readonly name: string; readonly token: Token }
 
 /** Names, and the tokens that have one of them, ignoring case. */
@@ -26,18 +29,23 @@ const FUZZY_MATCH_BOUND_NAMES = 1_000
 /** Finds tokens by address, ISIN, symbol or former symbol, in any case and with or without the trailing `c`. */
 export class Directory {
   readonly #byAddress = new Map<string, Token>()
-  readonly #byIsin = new Map<string, NamedToken[]>()
-  readonly #bySymbol = new Map<string, NamedToken[]>()
-  readonly #byFormerSymbol = new Map<string, NamedToken[]>()
+  readonly #byIsin = new NameIndex()
+  readonly #bySymbol = new NameIndex()
+  readonly #byFormerSymbol = new NameIndex()
 
-  constructor(tokens: Iterable<Token>) {
-    for (const token of tokens) {
-      this.#byAddress.set(token.address, token)
-      // An ISIN is upper case only.
-      if (token.isin) add(this.#byIsin, normalizeName(token.isin), token)
-      add(this.#bySymbol, token.symbol, token)
-      for (const symbol of token.formerSymbols) add(this.#byFormerSymbol, symbol, token)
-    }
+  constructor(tokens: Iterable<Token> = []) {
+    for (const token of tokens) this.set(token)
+  }
+
+  /** Adds a token, or the new state of one. */
+  set(token: Token): void {
+    const before = this.#byAddress.get(token.address)
+    this.#byAddress.set(token.address, token)
+    const [isin, isinBefore] = [isinsOf(token), isinsOf(before)]
+    if (isin.join() !== isinBefore.join()) this.#byIsin.replace(token.address, isinBefore, isin)
+    if (before?.symbol !== token.symbol) this.#bySymbol.replace(token.address, before ? [before.symbol] : [], [token.symbol])
+    if (before?.formerSymbols !== token.formerSymbols)
+      this.#byFormerSymbol.replace(token.address, before?.formerSymbols ?? [], token.formerSymbols)
   }
 
   find(selector: string): LookupResult {
@@ -50,7 +58,7 @@ export class Directory {
     }
     const name = normalizeName(text)
     if (name.startsWith(ISIN))
-      return lookupResult(resolveTiers([tierOf(this.#byIsin, [normalizeName(name.slice(ISIN.length))])]), [])
+      return lookupResult(resolveTiers([this.#tier(this.#byIsin, [normalizeName(name.slice(ISIN.length))])]), [])
     const tokens = resolveTiers(this.#tiers(text))
     return lookupResult(tokens, tokens.length > 0 ? [] : this.#suggest(name))
   }
@@ -60,17 +68,29 @@ export class Directory {
     const exactNames = [text]
     const variantNames = /c$/i.test(text) ? [`${text}c`, text.slice(0, -1)] : [`${text}c`]
     return [
-      tierOf(this.#bySymbol, exactNames),
-      tierOf(this.#byFormerSymbol, exactNames),
-      tierOf(this.#bySymbol, variantNames),
-      tierOf(this.#byFormerSymbol, variantNames),
+      this.#tier(this.#bySymbol, exactNames),
+      this.#tier(this.#byFormerSymbol, exactNames),
+      this.#tier(this.#bySymbol, variantNames),
+      this.#tier(this.#byFormerSymbol, variantNames),
     ]
+  }
+
+  #tier(index: NameIndex, names: readonly string[]): MatchTier {
+    return { names, matches: names.flatMap((name) => this.#withTokens(index.find(name))) }
+  }
+
+  #withTokens(matches: readonly NamedAddress[]): readonly NamedToken[] {
+    return matches.flatMap(({ name, address }) => {
+      const token = this.#byAddress.get(address)
+      return token ? [{ name, token }] : []
+    })
   }
 
   #suggest(name: string): readonly string[] {
     if (name.length > FUZZY_MATCH_BOUND_CHARS || this.#bySymbol.size > FUZZY_MATCH_BOUND_NAMES) return []
-    return [...this.#bySymbol]
-      .flatMap(([symbol, matches]) => {
+    return [...this.#bySymbol.entries()]
+      .flatMap(([symbol, addresses]) => {
+        const matches = this.#withTokens(addresses)
         const edits = Math.min(editDistance(name, symbol), editDistance(name, symbol.replace(/C$/, '')))
         const match = matches.find(isListed) ?? matches[0]
         return match && edits <= DISTANCE_BOUND ? [{ symbol: match.name, edits }] : []
@@ -84,18 +104,40 @@ export class Directory {
 /** Upper case last, since a lower-case letter may depend on its neighbours. NFC unifies equal-looking names. */
 const normalizeName = (text: string): string => text.trim().normalize('NFC').toLowerCase().toUpperCase()
 
-function add(map: Map<string, NamedToken[]>, name: string, token: Token): void {
-  const key = normalizeName(name)
-  const matches = map.get(key)
-  const match = { name: name.trim(), token }
-  if (matches) matches.push(match)
-  else map.set(key, [match])
-}
+/** An ISIN is upper case only. */
+const isinsOf = (token: Token | undefined): readonly string[] => (token?.isin ? [normalizeName(token.isin)] : [])
 
-const tierOf = (map: ReadonlyMap<string, readonly NamedToken[]>, names: readonly string[]): MatchTier => ({
-  names,
-  matches: names.flatMap((name) => map.get(normalizeName(name)) ?? []),
-})
+/** The tokens that have a name, ignoring case. */
+class NameIndex {
+  readonly #matches = new Map<string, NamedAddress[]>()
+
+  get size(): number {
+    return this.#matches.size
+  }
+
+  entries(): Iterable<[string, readonly NamedAddress[]]> {
+    return this.#matches
+  }
+
+  find(name: string): readonly NamedAddress[] {
+    return this.#matches.get(normalizeName(name)) ?? []
+  }
+
+  /** Gives a token other names. */
+  replace(address: Hex, before: readonly string[], after: readonly string[]): void {
+    for (const name of before) {
+      const others = this.find(name).filter((match) => match.address !== address)
+      if (others.length > 0) this.#matches.set(normalizeName(name), others)
+      else this.#matches.delete(normalizeName(name))
+    }
+    for (const name of after) {
+      const [key, match] = [normalizeName(name), { name: name.trim(), address }]
+      const others = this.#matches.get(key)
+      if (others) others.push(match)
+      else this.#matches.set(key, [match])
+    }
+  }
+}
 
 const isListed = ({ token }: NamedToken): boolean => token.state !== 'delisted'
 

@@ -20,8 +20,8 @@ export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens:
 /** When the list arrived: by the clock, and after which log of the chain. */
 export type ListTiming = NavTiming & { readonly at: ChainPosition }
 
-/** Addresses, in any collection that can be asked for one. */
-export type AddressSet = { has(address: Hex): boolean; keys(): Iterable<Hex> }
+/** The addresses of a whole list in its order, and those of known tokens that it lacks. */
+export type ListedAddresses = { readonly order: readonly Hex[]; readonly missing: readonly Hex[] }
 
 /** Record fields whose changes have their own message types. */
 const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
@@ -31,23 +31,26 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/**
- * Compares the table with a full list, or with the last part of one that has `all` these addresses. Identity is the
- * address, and a missing token is delisted.
- */
+/** Compares the table with a full list, or with the last part of one. Identity is the address, and a missing token is delisted. */
 export function diffFullList(
   table: TokenTable,
   list: readonly ListedToken[],
   timing: ListTiming,
-  all: AddressSet = addressSetOf(list),
+  { missing } = addressesOf(table, list),
 ): TokenChanges {
-  const changes = [diffPartialList(table, list, timing)]
-  for (const token of table.values())
-    if (token.state !== 'delisted' && !all.has(token.address)) changes.push(delistToken(token, timing))
-  return mergeChanges(changes)
+  const delisted = missing.flatMap((address) => {
+    const token = table.get(address)
+    return token && token.state !== 'delisted' ? [delistToken(token, timing)] : []
+  })
+  return mergeChanges([diffPartialList(table, list, timing), ...delisted])
 }
 
-export const addressSetOf = (list: readonly ListedToken[]): ReadonlySet<Hex> => new Set(list.map(({ address }) => address))
+/** The addresses of a list that came in one part. */
+export function addressesOf(table: TokenTable, list: readonly ListedToken[]): ListedAddresses {
+  const order = list.map(({ address }) => address)
+  const listed = new Set(order)
+  return { order, missing: listedAddresses(table).filter((address) => !listed.has(address)) }
+}
 
 /** Compares only the tokens that a list contains; others may be missing by mistake. */
 export function diffPartialList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
@@ -55,11 +58,12 @@ export function diffPartialList(table: TokenTable, list: readonly ListedToken[],
   return mergeChanges(changes)
 }
 
-/** A NAV may have become stale. Those of the tokens that were just `read` are judged already. */
-export function refreshNavs(table: TokenTable, timing: NavTiming, read: AddressSet = new Set()): TokenChanges {
-  const changes: TokenChanges[] = []
-  for (const token of table.values())
-    if (token.state === 'listed' && !read.has(token.address)) changes.push(updateNav(token, timing))
+/** The NAVs of tokens that were not read may have become stale. */
+export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readonly Hex[] = [...table.keys()]): TokenChanges {
+  const changes = unread.flatMap((address) => {
+    const token = table.get(address)
+    return token?.state === 'listed' ? [updateNav(token, timing)] : []
+  })
   return mergeChanges(changes)
 }
 
@@ -163,6 +167,9 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
 }
 
 const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt
+
+export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>
+  a === b || (a.length === b.length && a.every((address, index) => address === b[index]))
 
 /** The addresses of all tokens that are not delisted. */
 export const listedAddresses = (table: TokenTable): Hex[] =>

@@ -3,7 +3,7 @@ import { withJitter } from '../backoff.ts'
 import { failureReason, splitCredentials } from '../chain/rpc/client.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { chunk, inTurns, nextTurn } from '../turns.ts'
-import type { AddressSet } from './list-diff.ts'
+import { isSameList, type ListedAddresses } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseList, parseListInSteps } from './list-parser.ts'
 
 /**
@@ -51,17 +51,19 @@ type Options = {
 
 /**
  * The tokens of one answer; `partial` where missing tokens may still be listed. A long list comes in several parts: all
- * but the last are partial and have `more` behind them, and the last has `all` tokens by address.
+ * but the last are partial and have `more` behind them, and the last has the addresses of `all`.
  */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
   readonly partial: boolean
   readonly more?: boolean
-  readonly all?: ReadonlyMap<Hex, unknown>
+  readonly all?: ListedAddresses
 }
 
-/** The same, or null tokens where the last good list stays and only time passed. */
-export type ListReading = Partial<Omit<PolledList, 'tokens'>> & { readonly tokens: PolledList['tokens'] | null }
+/** The same, or null tokens where the last good list stays and only time passed, for all tokens or the `unread` ones. */
+export type ListReading =
+  | (Omit<PolledList, 'partial'> & { readonly partial?: boolean })
+  | { readonly tokens: null; readonly unread?: readonly Hex[] }
 
 /** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
 export function pollList(options: Options): Observable<PolledList | null> {
@@ -69,19 +71,21 @@ export function pollList(options: Options): Observable<PolledList | null> {
   return defer(() => {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
     let last: ReadAnswer | null = null
+    let all: ListedAddresses = { order: [], missing: [] }
     let retryAfterMs = 0
     const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
       // The same text need not be parsed again, but still counts as a confirmation.
       last = last?.body.equals(body) ? { ...last, body } : { body, ...(await readAnswer(body)) }
-      const { list, byAddress, skipped } = last
+      const { list, order, byAddress, skipped } = last
       if (skipped.length > 0) {
         onUnreadable(skipped.length)
         warn('list records skipped', { count: skipped.length, first: skipped[0] })
       }
-      const isConfirmed = shrinkGuard.isConfirmed(byAddress)
+      const { isConfirmed, missing } = shrinkGuard.check(byAddress)
+      all = unlessSame(all, { order, missing })
       if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: byAddress.size })
       // Its tokens count at once, even if others are missing.
-      return partsOf(list, byAddress, !isConfirmed)
+      return partsOf(list, all, !isConfirmed)
     }
     const read = () => {
       retryAfterMs = 0
@@ -108,27 +112,28 @@ export function pollList(options: Options): Observable<PolledList | null> {
 type ReadAnswer = {
   readonly body: Buffer
   readonly list: readonly ListedToken[]
+  readonly order: readonly Hex[]
   readonly byAddress: ParsedList['tokens']
   readonly skipped: readonly string[]
 }
 
 async function readAnswer(body: Buffer): Promise<Omit<ReadAnswer, 'body'>> {
   const { tokens, skipped } = await parseInTurns(body)
-  return { list: [...tokens.values()], byAddress: tokens, skipped }
+  return { list: [...tokens.values()], order: [...tokens.keys()], byAddress: tokens, skipped }
 }
 
 async function parseInTurns(body: Buffer): Promise<ParsedList> {
   if (body.length <= ONE_TURN_BYTES) return parseList(body)
   const steps = parseListInSteps(body)
   for (;;) {
+    await nextTurn()
     const step = steps.next()
     if (step.done) return step.value
-    await nextTurn()
   }
 }
 
 /** A long list is handed on in parts. */
-function partsOf(tokens: readonly ListedToken[], all: ParsedList['tokens'], partial: boolean): readonly PolledList[] {
+function partsOf(tokens: readonly ListedToken[], all: ListedAddresses, partial: boolean): readonly PolledList[] {
   if (tokens.length <= TOKENS_PER_TURN) return [{ tokens, partial }]
   const parts = chunk(tokens, TOKENS_PER_TURN)
   return parts.map((part, index) =>
@@ -136,10 +141,14 @@ function partsOf(tokens: readonly ListedToken[], all: ParsedList['tokens'], part
   )
 }
 
+/** Most lists name the same tokens as the one before. The same object shows that at once. */
+const unlessSame = (before: ListedAddresses, now: ListedAddresses): ListedAddresses =>
+  isSameList(before.order, now.order) && isSameList(before.missing, now.missing) ? before : now
+
 /** Accepts a list that lost tokens only after enough equal answers over enough time. */
 class ShrinkGuard {
   readonly #clock: SchedulerLike
-  #known: AddressSet
+  #known: Pick<ReadonlySet<Hex>, 'has' | 'keys'>
   #candidate: ParsedList['tokens'] | null = null
   #confirmations = 0
   #candidateSince = 0
@@ -149,16 +158,15 @@ class ShrinkGuard {
     this.#clock = clock
   }
 
-  isConfirmed(tokens: ParsedList['tokens']): boolean {
-    const hasLostTokens = tokens.size === 0 || !hasAll(tokens, this.#known.keys())
-    if (hasLostTokens && !this.#confirm(tokens)) {
-      // New tokens are listed at once, so they too may only disappear with confirmation.
-      this.#known = new Set([...this.#known.keys(), ...tokens.keys()])
-      return false
-    }
-    this.#candidate = null
-    this.#known = tokens
-    return true
+  /** Whether the list is accepted, and the known tokens that it lacks. */
+  check(tokens: ParsedList['tokens']): { readonly isConfirmed: boolean; readonly missing: readonly Hex[] } {
+    const missing = tokens === this.#known ? [] : [...this.#known.keys()].filter((address) => !tokens.has(address))
+    const hasLostTokens = tokens.size === 0 || missing.length > 0
+    const isConfirmed = !hasLostTokens || this.#confirm(tokens)
+    if (isConfirmed) this.#candidate = null
+    // New tokens are listed at once, so they too may only disappear with confirmation.
+    this.#known = isConfirmed ? tokens : new Set([...this.#known.keys(), ...tokens.keys()])
+    return { isConfirmed, missing }
   }
 
   #confirm(candidate: ParsedList['tokens']): boolean {

@@ -71,6 +71,8 @@ export class LightChain {
   readonly #tokenByAddress: ReadonlyMap<string, number>
   readonly #blocks: LightBlock[] = []
   readonly #startedAt = seconds()
+  /** The NAV of the first token. */
+  firstNav = 100
 
   constructor(tokens: number) {
     const all = Array.from({ length: tokens }, (_, token) => token)
@@ -87,7 +89,7 @@ export class LightChain {
       tokens: this.symbols.map((symbol, token) => ({
         contract_address: addressOf(token),
         ...{ symbol, name: `Example ${symbol}`, decimals: 8, total_supply: 10_000, multiplier: 1 },
-        ...{ nav_price: 100, nav_price_updated_at: navTime },
+        ...{ nav_price: token === 0 ? this.firstNav : 100, nav_price_updated_at: navTime },
       })),
     })
   }

@@ -24,6 +24,8 @@ export type TrafficCommand =
   /** Ends endless work. */
   | { readonly do: 'stopWork' }
   | { readonly do: 'seal' }
+  /** The first token of a light chain gets another NAV. */
+  | { readonly do: 'changeList'; readonly firstNav: number }
 
 export type TrafficReply =
   | {
@@ -38,7 +40,7 @@ export type TrafficReply =
   /** The last number that was used. */
   | { readonly done: 'work'; readonly to: number }
   | { readonly done: 'stopWork' }
-  | { readonly done: 'seal' }
+  | { readonly done: 'seal' | 'changeList' }
 
 /** A block is sealed as often as on Base. */
 const BLOCK_MS = 2_000
@@ -47,6 +49,7 @@ const BLOCK_MS = 2_000
 type TrafficMaker = { readonly make: (from: number, count: number) => void; readonly seal: () => void }
 
 let waitForSubscription = async (): Promise<void> => {}
+let changeList = (_firstNav: number): void => {}
 let maker: TrafficMaker | null = null
 let last = FIRST_NUMBER - 1
 let isResting = false
@@ -76,6 +79,9 @@ async function openLightChain(tokens: number): Promise<TrafficReply> {
   await node.open()
   maker = { make: (from, count) => node.push(from, count), seal: () => node.seal() }
   waitForSubscription = () => node.subscribed
+  changeList = (firstNav) => {
+    node.chain.firstNav = firstNav
+  }
   const { url } = node
   return { done: 'chain', rpcUrl: url, wsUrl: url.replace('http', 'ws'), url, symbols: node.chain.symbols }
 }
@@ -143,6 +149,9 @@ serveCommands<TrafficCommand, TrafficReply>(async (command) => {
     case 'stopWork':
       isResting = true
       return { done: 'stopWork' }
+    case 'changeList':
+      changeList(command.firstNav)
+      return { done: 'changeList' }
     case 'seal':
       maker?.seal()
       return { done: 'seal' }

@@ -1,49 +1,37 @@
-import { asyncScheduler } from 'rxjs'
-import { expect, it, onTestFinished } from 'vitest'
-import { fetchList, pollList } from '../../src/tokens/list-poller.ts'
+import { expect, it, vi } from 'vitest'
 import { PinnedWorker } from '../bench/pinned-processes.ts'
 import type { TrafficCommand, TrafficReply } from '../bench/traffic-process.ts'
+import { ForkedWorker } from './forked-worker.ts'
+import type { LongListCommand, LongListReply } from './long-list-process.ts'
 
 const RECORDS = 100_000
 const LOOP_BOUND_MS = 50
+const REFRESH_MS = 10_000
+/** Five transfers a second. */
+const TRAFFIC = { burst: 1, everyMs: 200, bursts: null } as const
 
-/** A Read API with as many records as a list may have, in a process of its own. */
-async function openLongList(): Promise<string> {
+it(`a list of ${RECORDS} records never holds the relay's event loop for ${LOOP_BOUND_MS} ms`, async (test) => {
   const traffic = new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
-  onTestFinished(() => traffic.end())
-  const { url } = await traffic.command({ do: 'chain', tokens: RECORDS, isLight: true })
-  return url
-}
-
-/** The longest time that this thread worked between two turns of the event loop; other programs do not count. */
-function watchLoop() {
-  let longestMs = 0
-  let before = process.threadCpuUsage()
-  const timer = setInterval(() => {
-    const { user, system } = process.threadCpuUsage(before)
-    before = process.threadCpuUsage()
-    longestMs = Math.max(longestMs, (user + system) / 1_000)
-  }, 0)
-  onTestFinished(() => clearInterval(timer))
-  return () => longestMs
-}
-
-it(`a list of ${RECORDS} records never holds the event loop for ${LOOP_BOUND_MS} ms`, async () => {
-  const url = await openLongList()
-  const longestMs = watchLoop()
-  const sizes: number[] = []
-  const polled = Promise.withResolvers<void>()
-  const subscription = pollList({
-    fetch: fetchList(url),
-    ...{ refreshMs: 10, known: [], clock: asyncScheduler, random: () => 0.5, onUnreadable: () => {} },
-    warn: (kind, detail) => polled.reject(new Error(`${kind} ${JSON.stringify(detail)}`)),
-  }).subscribe((list) => {
-    if (!list || list.more) return
-    sizes.push([...(list.all?.keys() ?? [])].length)
-    // The second list is the same: it is compared, and not parsed.
-    if (sizes.length === 2) polled.resolve()
+  const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens: RECORDS, isLight: true })
+  const relay = new ForkedWorker<LongListCommand, LongListReply>(test, new URL('./long-list-process.ts', import.meta.url))
+  const { relayUrl } = await relay.command({ do: 'open', rpcUrl, wsUrl, url, refreshMs: REFRESH_MS })
+  const work = traffic.command({ do: 'work', ...TRAFFIC })
+  test.onTestFinished(async () => {
+    await traffic.command({ do: 'stopWork' })
+    await work
+    await traffic.end()
   })
-  await polled.promise.finally(() => subscription.unsubscribe())
-  expect(sizes).toEqual([RECORDS, RECORDS])
-  expect(longestMs()).toBeLessThan(LOOP_BOUND_MS)
+  const waitForUpdate = (symbol: string | undefined, type: string, update: object) =>
+    vi.waitFor(
+      async () => {
+        const answer = await fetch(`${relayUrl}/v1/events?symbols=${symbol}&types=${type}&order=desc&limit=1`)
+        expect(await answer.json()).toMatchObject({ events: [update] })
+      },
+      { timeout: 120_000, interval: 500 },
+    )
+  await waitForUpdate(symbols.at(-1), 'token', { change: 'listed' })
+  expect((await relay.command({ do: 'takeLongest' })).longestMs, 'first list').toBeLessThan(LOOP_BOUND_MS)
+  await traffic.command({ do: 'changeList', firstNav: 101 })
+  await waitForUpdate(symbols[0], 'nav', { nav: { price: '101' } })
+  expect((await relay.command({ do: 'takeLongest' })).longestMs, 'refresh').toBeLessThan(LOOP_BOUND_MS)
 })

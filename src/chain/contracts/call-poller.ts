@@ -1,6 +1,8 @@
 import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { observe, wait } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
+import { chunk, nextTurn } from '../../turns.ts'
+import { addressSetOf } from '../logs/address-set.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { isCallMethod } from '../rpc/method-params.ts'
@@ -12,6 +14,8 @@ export type ContractAnswer =
   | ({ readonly type: 'feed'; readonly proxy: Hex } & FeedCallResult)
 
 const CHECK_INTERVAL_MS = 1_000
+/** New contracts that are taken in one turn of the event loop. */
+const CONTRACTS_PER_TURN = 10_000
 const FEED_INTERVAL_MS = 60_000
 /** How long no contract is read after a failure. */
 const RETRY_MS = 10_000
@@ -59,7 +63,10 @@ type PolledContract = {
 /** Schedules the reads. */
 class ContractPoller {
   readonly #options: Options
-  #contracts: ReadonlySet<PolledContract> = new Set()
+  readonly #wanted: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [] }
+  /** What was wanted at the last check. */
+  readonly #taken: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [] }
+  readonly #contracts = { token: new Map<Hex, PolledContract>(), feed: new Map<Hex, PolledContract>() } as const
   #backoffUntil = Number.NEGATIVE_INFINITY
   #refusedUntil = Number.NEGATIVE_INFINITY
   #refusedError: UpstreamError | null = null
@@ -69,21 +76,12 @@ class ContractPoller {
   }
 
   setContracts(type: PolledContract['type'], addresses: readonly Hex[]): void {
-    const otherType = [...this.#contracts].filter((contract) => contract.type !== type)
-    const known = new Map([...this.#contracts].map((contract) => [`${contract.type} ${contract.address}`, contract]))
-    const dueAt = this.#options.clock.now()
-    const contracts = [...new Set(addresses)].map(
-      (address): PolledContract => known.get(`${type} ${address}`) ?? { type, address, dueAt, asOf: null },
-    )
-    this.#contracts = new Set([...otherType, ...contracts])
+    this.#wanted[type] = addresses
   }
 
   refreshTokens(): void {
-    for (const contract of this.#contracts) {
-      if (contract.type !== 'token') continue
-      contract.asOf = null
-      contract.dueAt = this.#options.clock.now()
-    }
+    const dueAt = this.#options.clock.now()
+    for (const contract of this.#contracts.token.values()) Object.assign(contract, { asOf: null, dueAt })
   }
 
   async run(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<never> {
@@ -95,8 +93,12 @@ class ContractPoller {
 
   /** Reads every due contract, the longest due first. One at a time: optional reads must not crowd out required ones. */
   async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
-    const due = [...this.#contracts].filter((contract) => this.#isDue(contract)).sort((a, b) => a.dueAt - b.dueAt)
-    for (const contract of due) {
+    await this.#takeWanted('feed')
+    await this.#takeWanted('token')
+    const { feed, token } = this.#contracts
+    const now = this.#options.clock.now()
+    const due = [...feed.values(), ...(this.#mayReadTokens() ? token.values() : [])].filter(({ dueAt }) => dueAt <= now)
+    for (const contract of due.sort((a, b) => a.dueAt - b.dueAt)) {
       if (!this.#isDue(contract)) continue
       const answer = await this.#poll(contract, signal)
       if (answer) emit(answer)
@@ -104,9 +106,28 @@ class ContractPoller {
   }
 
   #isDue(contract: PolledContract): boolean {
+    if (contract.type === 'token' && !this.#mayReadTokens()) return false
     const now = this.#options.clock.now()
-    if (contract.dueAt > now || this.#backoffUntil > now || !this.#contracts.has(contract)) return false
-    return contract.type === 'feed' || (this.#refusedUntil <= now && this.#options.head() !== null)
+    const isWanted = addressSetOf(this.#wanted[contract.type]).has(contract.address)
+    return isWanted && contract.dueAt <= now && this.#backoffUntil <= now
+  }
+
+  /** The tokens may be many, so this takes several turns of the event loop. */
+  async #takeWanted(type: PolledContract['type']): Promise<void> {
+    const [wanted, contracts] = [this.#wanted[type], this.#contracts[type]]
+    if (wanted === this.#taken[type]) return
+    this.#taken[type] = wanted
+    const set = addressSetOf(wanted)
+    for (const address of contracts.keys()) if (!set.has(address)) contracts.delete(address)
+    const dueAt = this.#options.clock.now()
+    for (const [index, part] of chunk(wanted, CONTRACTS_PER_TURN).entries()) {
+      if (index > 0) await nextTurn()
+      for (const address of part) if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null })
+    }
+  }
+
+  #mayReadTokens(): boolean {
+    return this.#refusedUntil <= this.#options.clock.now() && this.#options.head() !== null
   }
 
   async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {
@@ -128,6 +149,8 @@ class ContractPoller {
     if (!asOf) return null
     contract.asOf = asOf
     const answer = await readToken(request, contract.address, asOf)
+    // A refresh came during the read, and the block may be gone: it is read again.
+    if (contract.dueAt <= this.#options.clock.now()) return null
     contract.asOf = null
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }

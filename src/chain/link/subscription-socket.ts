@@ -4,12 +4,14 @@ import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
+import { requestText } from '../rpc/request-text.ts'
 import { parseJson } from '../rpc/rpc-answer.ts'
 
 /** The events of one upstream socket. A clean close is a failure too. */
 export type LinkSignal =
   /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
+  /** One log, or several that arrived together. */
   | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
   /** The node pushes heads from now on. */
   | { readonly type: 'heads_live' }
@@ -27,6 +29,8 @@ const PONG_BOUND_MS = 5_000
 const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
 /** A notification may overtake the answer with its subscription id. This many are kept until then. */
 const EARLY_NOTIFICATIONS_BOUND = 2_000
+/** Logs of one read of the socket are emitted together, but at most this many messages. */
+const UNEMITTED_BOUND = 512
 /** A replaced subscription may still push, so its id is kept for a while. */
 const SUBSCRIPTIONS_BOUND = 32
 
@@ -48,11 +52,21 @@ export class LinkError extends Error {
   }
 }
 
-const Message = z.union([
-  z.object({ method: z.literal('eth_subscription'), params: z.object({ subscription: z.string(), result: z.unknown() }) }),
+const Answer = z.union([
   z.object({ id: z.int(), error: z.object({ code: z.number(), message: z.string() }) }),
   z.object({ id: z.int(), result: z.unknown() }),
 ])
+
+type Notification = { readonly subscription: string; readonly result: unknown }
+
+/** Checked by hand, because a schema takes as long as parsing the JSON. */
+function readNotification(message: unknown): Notification | null {
+  if (!isObject(message) || message.method !== 'eth_subscription' || !isObject(message.params)) return null
+  const { subscription, result } = message.params
+  return typeof subscription === 'string' && result !== undefined ? { subscription, result } : null
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
 
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
@@ -72,6 +86,8 @@ export class SubscriptionSocket {
   readonly #requests = new Map<number, PendingRequest>()
   readonly #kindBySubscription = new Map<string, SubscriptionKind>()
   readonly #timers = new Set<NodeJS.Timeout>()
+  /** The logs of the current read. */
+  #unemitted: { readonly kind: LogSubscriptionKind; readonly results: unknown[]; readonly receivedAt: number } | null = null
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
   #isReady = false
@@ -190,25 +206,48 @@ export class SubscriptionSocket {
   }
 
   #handleMessage(text: string, receivedAt: number): void {
-    const message = Message.safeParse(parseJson(text))
-    if (!message.success) {
+    const message = parseJson(text)
+    const notification = readNotification(message)
+    if (notification) return this.#handleNotification(notification, receivedAt)
+    this.#emitLogs()
+    const answer = Answer.safeParse(message)
+    if (!answer.success) {
       this.#options.warn('upstream message unreadable', { begins: text.slice(0, 120) })
       return this.signals.next({ type: 'unreadable', count: 1 })
     }
-    if ('method' in message.data) {
-      const { subscription, result } = message.data.params
-      const kind = this.#kindBySubscription.get(subscription)
-      if (kind) this.#emit(kind, result, receivedAt)
-      else if (this.#requests.size > 0 && this.#earlyNotifications.length < EARLY_NOTIFICATIONS_BOUND) {
-        this.#earlyNotifications.push({ subscription, result, receivedAt })
-      }
-      return
-    }
-    const request = this.#requests.get(message.data.id)
-    this.#requests.delete(message.data.id)
-    if ('error' in message.data) request?.onError(message.data.error)
-    else request?.onResult(message.data.result)
+    const request = this.#requests.get(answer.data.id)
+    this.#requests.delete(answer.data.id)
+    if ('error' in answer.data) request?.onError(answer.data.error)
+    else request?.onResult(answer.data.result)
     if (this.#requests.size === 0) this.#earlyNotifications = []
+  }
+
+  #handleNotification({ subscription, result }: Notification, receivedAt: number): void {
+    const kind = this.#kindBySubscription.get(subscription)
+    if (kind === 'newHeads') {
+      this.#emitLogs()
+      this.#emit(kind, result, receivedAt)
+    } else if (kind) this.#addLog(kind, result, receivedAt)
+    else if (this.#requests.size > 0 && this.#earlyNotifications.length < EARLY_NOTIFICATIONS_BOUND)
+      this.#earlyNotifications.push({ subscription, result, receivedAt })
+  }
+
+  /** Most messages push one log. What follows them is done once per read of the socket. */
+  #addLog(kind: LogSubscriptionKind, result: unknown, receivedAt: number): void {
+    if (this.#unemitted?.kind !== kind || this.#unemitted.results.length === UNEMITTED_BOUND) this.#emitLogs()
+    if (!this.#unemitted) {
+      this.#unemitted = { kind, results: [], receivedAt }
+      queueMicrotask(() => this.#emitLogs())
+    }
+    this.#unemitted.results.push(result)
+  }
+
+  #emitLogs(): void {
+    const unemitted = this.#unemitted
+    this.#unemitted = null
+    if (!unemitted || this.#hasEnded) return
+    const { kind, results, receivedAt } = unemitted
+    this.#emit(kind, results.length === 1 ? results[0] : results.flat(), receivedAt)
   }
 
   #emit(kind: SubscriptionKind, result: unknown, receivedAt: number): void {
@@ -223,7 +262,7 @@ export class SubscriptionSocket {
     this.#schedule(ANSWER_BOUND_MS, () => {
       if (this.#requests.delete(id)) request.onError({ code: null, message: `not answered within ${ANSWER_BOUND_MS} ms` })
     })
-    this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+    this.#socket.send(requestText({ jsonrpc: '2.0', id, method, params }))
   }
 
   /** A half-open connection looks quiet; only a missing pong reveals it. */
@@ -253,6 +292,7 @@ export class SubscriptionSocket {
 
   #end(reason: string, isRefused = false): void {
     if (this.#hasEnded) return
+    this.#emitLogs()
     this.#hasEnded = true
     this.#cleanUp()
     this.signals.error(new LinkError(reason, isRefused))

@@ -101,7 +101,8 @@ export class LogFolder {
     // A poll never changes a log that was received before: two nodes behind one URL would amend each other's logs forever.
     if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return null
     const added = { ...received, decoded: decodeLog(log), isNew, folded: null }
-    if (isNew) transaction.splice(index + 1, 0, added)
+    if (isNew && index + 1 === transaction.length) transaction.push(added)
+    else if (isNew) transaction.splice(index + 1, 0, added)
     else transaction[index] = added
     if (isNew) this.#count()
     return transaction

@@ -104,13 +104,8 @@ function readLog(wire: WireRecord): Log | null {
 
 function readTopics(value: unknown): readonly Hex[] | null {
   if (!Array.isArray(value) || value.length > TOPICS_BOUND) return null
-  const topics: Hex[] = []
-  for (const word of value) {
-    const topic = readHex(word, WORD_CHARS)
-    if (topic === null) return null
-    topics.push(topic)
-  }
-  return topics
+  const topics = value.map((word: unknown) => readHex(word, WORD_CHARS))
+  return topics.every((topic) => topic !== null) ? topics : null
 }
 
 const knownFields: ReadonlySet<string> = new Set([
@@ -121,7 +116,7 @@ const knownFields: ReadonlySet<string> = new Set([
 function readExtraFields(wire: WireRecord): Log['more'] | null {
   let more: Record<string, Primitive> | null = null
   let count = 0
-  for (const name of Object.keys(wire)) {
+  for (const name in wire) {
     if (knownFields.has(name)) continue
     const value = wire[name]
     if (!isPrimitive(value)) continue

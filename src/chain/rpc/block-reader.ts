@@ -80,7 +80,7 @@ export class BlockReader {
   ): Promise<Logs> {
     // To a node an empty list means every contract.
     if (addresses.length === 0) return { logs: [], unreadable: 0 }
-    const answer = await this.#request('eth_getLogs', [{ address: [...addresses], ...blockFilter }], signal)
+    const answer = await this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
     if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
     const { logs, unreadable } = readLogs(answer)
     return { logs: sortLogs(logs), unreadable }

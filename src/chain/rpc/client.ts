@@ -4,6 +4,7 @@ import type { ChainIdentity } from './chain-id.ts'
 import { UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { RequestSocket } from './request-socket.ts'
+import { requestText } from './request-text.ts'
 import { type ParseAnswer, parseRawResult, parseResult } from './rpc-answer.ts'
 
 /** One JSON-RPC request to the node, and its result. */
@@ -27,7 +28,7 @@ const LAG_BOUND_BLOCKS = 5
 
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
-type JsonRpcRequest = { readonly id: number; readonly [field: string]: unknown }
+type JsonRpcRequest = { readonly jsonrpc: '2.0'; readonly id: number; readonly method: string; readonly params: readonly unknown[] }
 type Exchange = (request: JsonRpcRequest, signal: AbortSignal) => Promise<{ readonly response: Response; readonly body: Buffer }>
 
 type Endpoint = {
@@ -179,17 +180,23 @@ export class Rpc {
   async #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     this.#lastId += 1
     const id = this.#lastId
-    const deadline = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
-    const bounds = signal ? AbortSignal.any([signal, deadline]) : deadline
+    const deadline = new AbortController()
+    // `AbortSignal.timeout` also fires for an answered request, and each time costs 0.25 ms.
+    const timer = setTimeout(() => deadline.abort(timeoutReason()), REQUEST_TIMEOUT_MS)
+    const bounds = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
     try {
       const { response, body } = await endpoint.exchange({ jsonrpc: '2.0', id, method, params }, bounds)
       return parse(response, body, id)
     } catch (failure) {
       const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
       throw isCallMethod(method) ? asRequestSpecific(error) : error
+    } finally {
+      clearTimeout(timer)
     }
   }
 }
+
+const timeoutReason = () => new DOMException('The operation was aborted due to timeout', 'TimeoutError')
 
 /** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
@@ -226,7 +233,7 @@ const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) =
   const response = await fetch(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...authHeaders },
-    body: JSON.stringify(request),
+    body: requestText(request),
     redirect: 'error',
     signal,
   })

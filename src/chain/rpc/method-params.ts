@@ -37,7 +37,9 @@ const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
 export const LogFilter = z.object(
   {
     address: z
-      .union([Address, z.array(Address).max(FILTER_BOUND)], { error: `a 20-byte address, or a list of at most ${FILTER_BOUND}` })
+      .union([Address, z.array(Address).max(FILTER_BOUND).readonly()], {
+        error: `a 20-byte address, or a list of at most ${FILTER_BOUND}`,
+      })
       .nullish(),
     topics: z.array(Topic, { error: 'a list of topics' }).max(4, 'at most 4 topics').nullish(),
   },

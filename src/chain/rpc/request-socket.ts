@@ -2,6 +2,7 @@ import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { classify, UpstreamError } from './error.ts'
 import { answerIdOf } from './raw-result.ts'
+import { requestText } from './request-text.ts'
 import { parseJson } from './rpc-answer.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000
@@ -24,7 +25,7 @@ export class RequestSocket {
   }
 
   /** The answer to a request, in the bytes that the node sent. */
-  exchange(request: { readonly id: number }, signal: AbortSignal): Promise<Buffer> {
+  exchange(request: { readonly id: number; readonly params: readonly unknown[] }, signal: AbortSignal): Promise<Buffer> {
     signal.throwIfAborted()
     if (this.#waiting.size >= WAITING_BOUND) throw new UpstreamError('busy', `${WAITING_BOUND} requests wait for their answers`)
     const { id } = request
@@ -39,7 +40,7 @@ export class RequestSocket {
     }
     const answer = new Promise<Buffer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
     signal.addEventListener('abort', abort)
-    const send = () => this.#waiting.has(id) && socket.send(JSON.stringify(request))
+    const send = () => this.#waiting.has(id) && socket.send(requestText(request))
     if (socket.readyState === WebSocket.OPEN) send()
     else socket.once('open', send)
     return answer.finally(() => {

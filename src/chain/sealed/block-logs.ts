@@ -1,5 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Hex } from '../../protocol/fields.ts'
+import { addressSetOf } from '../logs/address-set.ts'
 import { isSealed, type Log, type Logs, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
@@ -102,8 +103,8 @@ export async function readBlock(
 
 /** The listed tokens, and unlisted ones with open keys. */
 export function addressesToQuery(listed: readonly Hex[], openKeys: readonly OpenKey[]): readonly Hex[] {
-  const others = new Set(openKeys.map(({ address }) => address))
-  if (others.size > 0) for (const address of listed) others.delete(address)
+  const known = addressSetOf(listed)
+  const others = new Set(openKeys.map(({ address }) => address).filter((address) => !known.has(address)))
   return others.size === 0 ? listed : [...listed, ...others]
 }
 

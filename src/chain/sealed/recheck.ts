@@ -2,6 +2,7 @@ import type { SchedulerLike } from 'rxjs'
 import { WakeUp } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import { chunk } from '../../turns.ts'
+import { addressSetOf } from '../logs/address-set.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
@@ -122,7 +123,7 @@ async function findIncomplete(
     const blockLogs = (byBlock.get(block) ?? []).filter(({ blockHash }) => blockHash === recent.hash)
     if (recent.addresses === addresses || blockLogs.length <= recent.logCount) return blockLogs.length > recent.logCount
     // Logs of tokens that were listed later do not count.
-    const comparable = new Set(recent.addresses)
+    const comparable = addressSetOf(recent.addresses)
     return blockLogs.filter(({ address }) => comparable.has(address)).length > recent.logCount
   })
 }

@@ -1,5 +1,6 @@
 import type { Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
+import { addressSetOf } from '../logs/address-set.ts'
 import { Header, isSealed, type Log, type Logs, readLogs, type SealedHeader } from '../logs/log-schema.ts'
 import type { SettlementEvent } from '../sealed/block-logs.ts'
 import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
@@ -32,10 +33,8 @@ export type SourceRun = {
   readonly memory: PendingMemory
   /** The listed tokens. */
   readonly addresses: readonly Hex[]
-  readonly listed: ReadonlySet<Hex>
   /** The addresses whose pre-confirmed logs the link pushes. */
   readonly subscribed: readonly Hex[]
-  readonly pushed: ReadonlySet<Hex>
   /** The last emitted addresses and status. The empty list is not worth an event. */
   readonly covered: readonly Hex[]
   readonly status: { readonly source: SourceName; readonly reason: SourceReason } | null
@@ -48,7 +47,7 @@ export type SourceRun = {
 export function startRun(hasLink: boolean, silenceMs: number, at: number): SourceRun {
   const nobody: readonly Hex[] = []
   const nothing = { earlyLogs: [], events: [], status: null, memory: noPendingMemory }
-  const noAddresses = { addresses: nobody, subscribed: nobody, covered: nobody, listed: new Set<Hex>(), pushed: new Set<Hex>() }
+  const noAddresses = { addresses: nobody, subscribed: nobody, covered: nobody }
   return { state: initialState(hasLink, silenceMs, at), ...noAddresses, ...nothing }
 }
 
@@ -73,7 +72,7 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
   const { sealed, gate, at } = context
   switch (input.type) {
     case 'addresses':
-      return { ...run, addresses: input.addresses, listed: new Set(input.addresses), events: [] }
+      return { ...run, addresses: input.addresses, events: [] }
     case 'tick':
     case 'requested':
     case 'answered':
@@ -85,7 +84,7 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
     case 'live': {
       const { addresses, subscription } = input
       const live = after(run, at, input)
-      return subscription === 'pendingLogs' ? { ...live, subscribed: addresses, pushed: new Set(addresses) } : live
+      return subscription === 'pendingLogs' ? { ...live, subscribed: addresses } : live
     }
     case 'head': {
       const header = Header.safeParse(input.header).data ?? null
@@ -175,7 +174,7 @@ function takePushedLogs(run: SourceRun, { logs, unreadable }: Logs, receivedAt: 
   const received = preconfirmedLogs(logs, head)
   let [newest, isLate] = [-1, false]
   for (const { address, blockNumber } of received) {
-    if (!head || !run.listed.has(address)) continue
+    if (!head || !addressSetOf(run.addresses).has(address)) continue
     if (blockNumber > head.number) newest = Math.max(newest, blockNumber)
     else if (blockNumber <= head.number - BEHIND_BLOCKS) isLate = true
   }
@@ -207,7 +206,7 @@ function publish(run: SourceRun, event: LogsEvent, unreadable: number): SourceRu
 function takeSettlement(run: SourceRun, event: Extract<SettlementEvent, { type: 'sealed' | 'hole' }>, context: Context): SourceRun {
   const blocks = event.type === 'sealed' && run.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
   const state = blocks.reduce((judged, { number, logs }) => {
-    const count = logs.reduce((sum, { address }) => (run.pushed.has(address) ? sum + 1 : sum), 0)
+    const count = logs.reduce((sum, { address }) => (addressSetOf(run.subscribed).has(address) ? sum + 1 : sum), 0)
     return count > 0 ? next(judged, { type: 'settled', number, logs: count }, context.at) : judged
   }, run.state)
   return { ...run, state, events: [event, ...releaseFinality(context, event.cursor.number)] }

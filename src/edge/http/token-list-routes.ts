@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { Hex, TokenRecord } from '../../protocol/fields.ts'
+import type { Hex } from '../../protocol/fields.ts'
 import type { TokenDetails } from '../../protocol/token-list.ts'
 import { updateTypes } from '../../protocol/updates.ts'
 import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
+import { chunk, nextTurn } from '../../turns.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { listUnavailable, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
@@ -16,36 +17,54 @@ const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.has(type)))
 /** Bytes of the digest in an ETag. */
 const ETAG_BYTES = 16
 
-/** The answer with the list, its ETag, and its age in seconds. */
-type TokenListAnswer = { readonly body: string; readonly etag: string; readonly ageS: number }
+/** Records that are rendered in one turn of the event loop. */
+const RECORDS_PER_TURN = 1_000
+
+type RenderedList = { readonly body: Buffer<ArrayBuffer>; readonly etag: string }
+
+/** The answer with the list, and its age in seconds. */
+type TokenListAnswer = RenderedList & { readonly ageS: number }
 
 /** The list in the form of the Read API, rendered once per change. */
 class TokenListCache {
   readonly #view: View
   readonly #now: () => number
   #cachedFrom: readonly Token[] | null = null
-  #cached: Pick<TokenListAnswer, 'body' | 'etag'> = { body: '', etag: '' }
+  #cached: Promise<RenderedList> | null = null
 
   constructor(view: View, now: () => number) {
     this.#view = view
     this.#now = now
   }
 
-  read(): TokenListAnswer {
+  async read(): Promise<TokenListAnswer> {
     const { listed, listReadAt } = this.#view
     if (listed === null || listReadAt === null) throw listUnavailable()
-    if (this.#cachedFrom !== listed) {
-      this.#cachedFrom = listed
-      this.#cached = renderList(listed)
-    }
-    return { ...this.#cached, ageS: Math.max(0, Math.floor((this.#now() - listReadAt) / 1_000)) }
+    if (this.#cachedFrom !== listed) this.#cached = null
+    this.#cachedFrom = listed
+    this.#cached ??= renderList(listed)
+    return { ...(await this.#cached), ageS: Math.max(0, Math.floor((this.#now() - listReadAt) / 1_000)) }
   }
 }
 
-function renderList(listed: readonly Token[]): Pick<TokenListAnswer, 'body' | 'etag'> {
-  const body = JSON.stringify({ tokens: listed.map(({ record }): TokenRecord => record) })
-  const digest = createHash('sha256').update(body).digest('hex')
-  return { body, etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"` }
+async function renderList(listed: readonly Token[]): Promise<RenderedList> {
+  const hash = createHash('sha256')
+  const parts: Buffer[] = []
+  const add = (text: string) => {
+    const bytes = Buffer.from(text)
+    hash.update(bytes)
+    parts.push(bytes)
+  }
+  add('{"tokens":[')
+  for (const [index, tokens] of chunk(listed, RECORDS_PER_TURN).entries()) {
+    if (index > 0) {
+      await nextTurn()
+      add(',')
+    }
+    add(tokens.map(({ record }) => JSON.stringify(record)).join())
+  }
+  add(']}')
+  return { body: Buffer.concat(parts), etag: `"${hash.digest('hex').slice(0, 2 * ETAG_BYTES)}"` }
 }
 
 /** Whether `If-None-Match` names this ETag. A weak one matches too, since equal lists have equal bytes. */
@@ -55,8 +74,8 @@ export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): bool
 export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cacheControl: string): Handlers {
   const tokenLists = new TokenListCache(edge.view, edge.now)
   return {
-    tokens: (c) => {
-      const { body, etag, ageS } = tokenLists.read()
+    tokens: async (c) => {
+      const { body, etag, ageS } = await tokenLists.read()
       const headers = { etag: etag, age: String(ageS), 'cache-control': cacheControl }
       if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
       return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
@@ -77,7 +96,7 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
   const unknownToken = { symbol: selector, reason: 'unknown_symbol' as const, suggest: [] }
   if (address === undefined) throw unknownSymbol([...rejected, unknownToken])
   const seq = await newestSeqOf(address, tape, workQueue)
-  const token = view.tokens.find((one) => one.address === address)
+  const token = view.token(address)
   if (!token) throw unknownSymbol(rejected)
   const { type: _type, id: _id, ...snapshot } = snapshotOf(token, { id: null, asOf: hub.position(tape.end()), now: now(), staleMs })
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }

@@ -67,7 +67,7 @@ export class Audience {
         hasBacklog ||= outlet.backlog > 0
       }
       subscribers.sent += frames.length
-      if (hasBacklog) encoder.keep()
+      if (hasBacklog) encoder.keep(subscribers.listeners)
     }
   }
 

@@ -2,6 +2,7 @@ import type { Frame } from '../select/frame.ts'
 import { deflateFrames } from '../transport/deflate.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import type { Transport } from '../transport/encode.ts'
+import type { Outlet } from '../transport/outlet.ts'
 import { WriteBuffer } from './write-buffer.ts'
 
 /**
@@ -35,8 +36,8 @@ export class BatchEncoder {
   }
 
   /** Keeps the last bytes: some socket has not sent all of them yet. */
-  keep(): void {
-    this.#buffer.keep()
+  keep(listeners: Iterable<{ readonly outlet: Outlet }>): void {
+    this.#buffer.keep(listeners)
   }
 
   #pieces(frames: readonly Frame[], { transport, compression, listeners }: Recipients): readonly Buffer[] {

@@ -56,7 +56,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     /** Resolves when the first list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, view),
     unreadyReasons: () => [
-      ...(view.tokens.length === 0 ? ['no list has been read yet'] : []),
+      ...(!view.hasTokens ? ['no list has been read yet'] : []),
       ...(view.source === 'down' ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(hub.isDraining ? ['stopping'] : []),
@@ -102,7 +102,7 @@ const openContext = ({ config, tape, now, uptime, chain, endpoints }: LiveInputs
 const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, view: View): Promise<void> =>
   new Promise((resolve) => {
     const check = () => {
-      if (view.tokens.length === 0) return
+      if (!view.hasTokens) return
       unfollow()
       resolve()
     }

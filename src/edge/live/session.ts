@@ -17,6 +17,8 @@ import { findResumePoint, type Gap, type ResumePoint } from './resume.ts'
 const REPLAY_PAGE = 100
 /** The next page waits until the backlog is at most this. */
 const REPLAY_AHEAD_BYTES = 65_536
+/** Snapshots that are made in one turn of the event loop. */
+const SNAPSHOTS_PER_TURN = 100
 
 /** What every session of this relay shares. */
 export type EdgeContext = {
@@ -136,21 +138,22 @@ function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason,
 
 /** The answer to every request that changes or lists the subscription. */
 export function subscribedNotice(
-  { view }: EdgeContext,
+  edge: EdgeContext,
   listener: Listener,
   answer: Pick<NoticeOf<'subscribed'>, 'id' | 'resume'> & {
     readonly rejected: readonly RejectedSymbol[]
     readonly req?: string | number | undefined
   },
 ): NoticeOf<'subscribed'> {
-  const { tokens } = listener
-  const symbols = tokens === null ? ['*'] : view.tokens.filter((token) => tokens.has(token.address)).map((token) => token.symbol)
+  const symbols = listener.tokens === null ? ['*'] : tokensOf(edge, listener.tokens).map((token) => token.symbol)
   return { type: 'subscribed', req: answer.req, id: answer.id, symbols, rejected: [...answer.rejected], resume: answer.resume }
 }
 
 /** The tokens that a listener selected; with `*` all listed ones. */
 export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
-  view.tokens.filter((token) => (tokens === null ? token.state !== 'delisted' : tokens.has(token.address)))
+  tokens === null
+    ? view.tokens.filter((token) => token.state !== 'delisted')
+    : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
 export function sendSnapshot({ hub, tape, now, staleMs }: EdgeContext, listener: Listener, id: string, token: Token): void {
   listener.sendNotice(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: now(), staleMs }))
@@ -158,9 +161,12 @@ export function sendSnapshot({ hub, tape, now, staleMs }: EdgeContext, listener:
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */
 async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string): Promise<void> {
-  for (const token of tokensOf(edge, listener.tokens)) {
+  for (const [index, { address }] of tokensOf(edge, listener.tokens).entries()) {
     await waitForRoom(listener)
-    sendSnapshot(edge, listener, id, token)
+    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await yieldToEventLoop()
+    // As it is now: it may have changed meanwhile.
+    const token = edge.view.token(address)
+    if (token) sendSnapshot(edge, listener, id, token)
   }
 }
 

@@ -23,7 +23,7 @@ export function resolveKnownSymbols(view: View, selectors: readonly string[]): R
 
 /** Finds the tokens that a client named, if any. */
 export function resolveSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
-  if (view.tokens.length === 0) throw listUnavailable()
+  if (!view.hasTokens) throw listUnavailable()
   const tokens = new Set<Hex>()
   const rejected: RejectedSymbol[] = []
   for (const selector of selectors) {

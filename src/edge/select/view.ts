@@ -3,7 +3,8 @@ import type { Head, Hex, SourceName, SourceReason } from '../../protocol/fields.
 import type { NoticeOf } from '../../protocol/notices.ts'
 import {
   headNote,
-  listNote,
+  listOrderNote,
+  listReadNote,
   type NoteReader,
   newestSealedNote,
   type SourceStatusNote,
@@ -19,11 +20,16 @@ const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: 
 
 type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
 
+/** Where a token stands among all; another state of it takes its place. */
+type TokenSlot = { token: Token }
+
 /** The current token table, chain head and source, read from the notes beside the tape. */
 export class View {
-  readonly #tokens = new Map<string, Token>()
-  #sortedTokens: readonly Token[] | null = null
-  #directory: Directory | null = null
+  readonly directory = new Directory()
+  /** By symbol, unless tokens were added or renamed since they were sorted. */
+  readonly #slots: TokenSlot[] = []
+  readonly #slotByAddress = new Map<Hex, TokenSlot>()
+  #isSorted = true
   #listReadAt: number | null = null
   #listOrder: readonly Hex[] | null = null
   #listed: readonly Token[] | null = null
@@ -40,17 +46,11 @@ export class View {
   /** Takes over the notes of a batch. */
   apply(notes: NoteReader): void {
     const tokens = notes.notes(tokenNotes)
-    const list = notes.note(listNote)
-    for (const [address, token] of tokens) this.#tokens.set(address, token)
-    if (list) {
-      this.#listReadAt = list.readAt
-      this.#listOrder = list.order
-    }
-    if (tokens.size > 0) {
-      this.#sortedTokens = null
-      this.#directory = null
-    }
-    if (tokens.size > 0 || list) this.#listed = null
+    const order = notes.note(listOrderNote)
+    for (const token of tokens.values()) this.#set(token)
+    if (tokens.size > 0 || order) this.#listed = null
+    this.#listOrder = order ?? this.#listOrder
+    this.#listReadAt = notes.note(listReadNote) ?? this.#listReadAt
     this.#head = notes.note(headNote) ?? this.#head
     this.#status = notes.note(statusNote) ?? this.#status
     const newestSealed = notes.note(newestSealedNote)
@@ -81,14 +81,24 @@ export class View {
 
   /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */
   get tokens(): readonly Token[] {
-    this.#sortedTokens ??= [...this.#tokens.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
-    return this.#sortedTokens
+    if (!this.#isSorted) this.#slots.sort((a, b) => (a.token.symbol < b.token.symbol ? -1 : 1))
+    this.#isSorted = true
+    return this.#slots.map(({ token }) => token)
+  }
+
+  /** Whether a list was ever read. */
+  get hasTokens(): boolean {
+    return this.#slots.length > 0
+  }
+
+  token(address: Hex): Token | undefined {
+    return this.#slotByAddress.get(address)?.token
   }
 
   /** The tokens on the current list, in its order; null before the first list. */
   get listed(): readonly Token[] | null {
     if (this.#listOrder === null) return null
-    this.#listed ??= this.#listOrder.flatMap((address) => this.#tokens.get(address) ?? [])
+    this.#listed ??= this.#listOrder.flatMap((address) => this.token(address) ?? [])
     return this.#listed
   }
 
@@ -97,13 +107,20 @@ export class View {
   }
 
   isListed(address: Hex): boolean {
-    const token = this.#tokens.get(address)
+    const token = this.token(address)
     return token !== undefined && token.state !== 'delisted'
   }
 
-  get directory(): Directory {
-    this.#directory ??= new Directory(this.#tokens.values())
-    return this.#directory
+  #set(token: Token): void {
+    this.directory.set(token)
+    const slot = this.#slotByAddress.get(token.address)
+    if (slot?.token.symbol !== token.symbol) this.#isSorted = false
+    if (slot) slot.token = token
+    else {
+      const added = { token }
+      this.#slots.push(added)
+      this.#slotByAddress.set(token.address, added)
+    }
   }
 }
 

@@ -95,13 +95,16 @@ export class HourlyScore {
     if (stage === 'preconfirmed' && key !== undefined) {
       hour.told += 1
       this.#openSince.set(key, time)
-      for (const [oldest] of this.#openSince) {
-        if (this.#openSince.size <= OPEN_KEYS_BOUND) break
-        this.#openSince.delete(oldest)
-      }
+      if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
       return true
     }
     return late === true
+  }
+
+  /** The first of a map is found slowly once many before it were deleted, so this is not done for every update. */
+  #forgetOldest(): void {
+    const [oldest] = this.#openSince.keys()
+    if (oldest !== undefined) this.#openSince.delete(oldest)
   }
 
   #countSealed(hour: HourCounter, key: string, time: number): void {

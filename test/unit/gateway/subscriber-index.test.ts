@@ -25,7 +25,12 @@ const subscription = (subscriber: RecordingSubscriber, kind: SubscriptionName = 
 const toUpperHex = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 const notifyAll = (subscribers: SubscriberIndex) => {
   for (const log of logs)
-    subscribers.publishLog('pendingLogs', log, new SubscriptionNotice(`{"logIndex":"${log.logIndex}"}`, false), () => true)
+    subscribers.publishLog(
+      'pendingLogs',
+      log,
+      () => new SubscriptionNotice(`{"logIndex":"${log.logIndex}"}`, false),
+      () => true,
+    )
 }
 const logIndexes = ({ results }: RecordingSubscriber) => results.map((result) => Number((result as { logIndex: string }).logIndex))
 

@@ -6,7 +6,16 @@ import type { Entry } from '../../../src/tape/tape.ts'
 import { timestampOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
-import { holeEvent, listEvent, openReducer, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
+import {
+  holeEvent,
+  listEvent,
+  openReducer,
+  sealedEvent,
+  sealedEventOfLogs,
+  statusEvent,
+  subscribedEvent,
+  transactionEvent,
+} from './reducer-fixture.ts'
 import { paused, transfer, uiMultiplierUpdated, wad } from './token-logs.ts'
 
 const address = APPLE as Hex
@@ -105,6 +114,15 @@ describe('the answer of a token contract', () => {
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
     expect(await publish(callAnswer(8, '1', { paused: [3] }))).toEqual(['paused 3 now TRANSFER,SEIZE'])
     expect(state.tokens.get(address)?.paused).toEqual([0, 3])
+  })
+
+  it('is older than the logs of a block that replaces the one it was read at', async () => {
+    const { publish, state } = await openListed(apple())
+    await publish(sealedEvent(8, []), callAnswer(8, '2', { paused: [1] }), { type: 'reorg', from: 5 })
+    const logs = [paused({ block: 6, index: 0 }, [3]), uiMultiplierUpdated({ block: 6, index: 1 }, '2', '4', timestampOf(6))]
+    await publish(sealedEventOfLogs(6, logs))
+    expect(state.tokens.get(address)).toMatchObject({ multiplier: '4', paused: [1, 3] })
+    expect(await publish(transferEvent(9))).toEqual(['transfer x 4'])
   })
 
   it('changes nothing if it is empty', async () => {

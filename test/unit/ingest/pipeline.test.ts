@@ -5,7 +5,7 @@ import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { connectPipeline } from '../../../src/ingest/ingest.ts'
 import type { LogCounts } from '../../../src/ingest/reduce.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
-import { listNote } from '../../../src/tape/notes.ts'
+import { listOrderNote } from '../../../src/tape/notes.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import type { PolledList } from '../../../src/tokens/list-poller.ts'
 import { txHash } from '../chain/node-json.ts'
@@ -192,16 +192,16 @@ describe('the pipeline', () => {
     if (!first || !second || !third) throw new Error('three tokens are needed')
     lists.next({ tokens: [first], partial: true, more: true })
     expect(requestedAddresses).toEqual([])
-    const allOf = (...tokens: PolledList['tokens']) => new Map(tokens.map((token) => [token.address, token]))
-    lists.next({ tokens: [second, third], partial: false, all: allOf(first, second, third) })
+    const orderOf = (...tokens: PolledList['tokens']) => tokens.map((token) => token.address)
+    lists.next({ tokens: [second, third], partial: false, all: { order: orderOf(first, second, third), missing: [] } })
     expect(requestedAddresses).toEqual([[first, second, third].map((token) => token.address).sort()])
     events.next({ type: 'subscribed', addresses: [first.address, second.address, third.address] })
     await waitUntil(tape, async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length === 3)
     lists.next({ tokens: [third], partial: true, more: true })
-    lists.next({ tokens: [first], partial: false, all: allOf(third, first) })
+    lists.next({ tokens: [first], partial: false, all: { order: orderOf(third, first), missing: [second.address] } })
     await waitUntil(tape, async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length === 4)
     expect((await readUpdates(tape)).at(-1)).toMatchObject({ type: 'token', change: 'delisted', address: second.address })
-    expect(tape.note(listNote)?.order).toEqual([third.address, first.address])
+    expect(tape.note(listOrderNote)).toEqual([third.address, first.address])
   })
 
   it('subscribes after a restart to the listed tokens before any list', async () => {

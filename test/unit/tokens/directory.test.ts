@@ -290,7 +290,11 @@ describe('a selector', () => {
     const name = 'x'.repeat(120)
     expect(new Directory([tokenWithSymbol(name)]).find(`${name}y`)).toEqual({ kind: 'unknown', suggest: [] })
     const token = tokenOf(apple())
-    const crowd = Array.from({ length: 1_001 }, (_, index) => ({ ...token, symbol: `N${index}` }))
+    const crowd = Array.from({ length: 1_001 }, (_, index) => ({
+      ...token,
+      address: `0x${String(index).padStart(40, '0')}` as const,
+      symbol: `N${index}`,
+    }))
     expect(new Directory(crowd).find('N100x')).toEqual({ kind: 'unknown', suggest: [] })
     expect(new Directory(crowd.slice(1)).find('N100x').kind).toBe('unknown')
     expect(new Directory(crowd.slice(1)).find('N100x')).not.toEqual({ kind: 'unknown', suggest: [] })
@@ -299,5 +303,20 @@ describe('a selector', () => {
   it('gets the spelling of the listed token as a suggestion, not that of the delisted one', () => {
     const directory = new Directory([tokenWithSymbol('ABCDE', delistedState), tokenWithSymbol('Abcde')])
     expect(directory.find('ABXDE')).toEqual({ kind: 'unknown', suggest: ['Abcde'] })
+  })
+})
+
+describe('another state of a token', () => {
+  it('is found by its new names, and by no name that only the former state had', () => {
+    const directory = new Directory([tokenOf(apple())])
+    const { isin: _isin, ...rest } = tokenOf(apple())
+    const renamed: Token = { ...rest, isin: 'US0000000001', symbol: 'NEWc', formerSymbols: ['OLDc'] }
+    directory.set(renamed)
+    const found = (selector: string) => directory.find(selector).kind
+    expect(['NEW', 'OLD', 'isin:US0000000001', 'AAPL', 'isin:US0378331005'].map(found)).toEqual([
+      ...['found', 'found', 'found'],
+      ...['unknown', 'unknown'],
+    ])
+    expect(directory.find('NEW')).toEqual({ kind: 'found', token: renamed })
   })
 })

@@ -226,13 +226,14 @@ describe('a long list', () => {
     ])
     const all = parts.flatMap(({ tokens }) => tokens.map(({ address }) => address))
     expect(all).toEqual(records.map((record) => record.contract_address))
-    expect([...(parts.at(-1)?.all?.keys() ?? [])]).toEqual(all)
+    expect(parts.at(-1)?.all).toEqual({ order: all, missing: [] })
     expect(turns).toBeGreaterThan(2)
   })
 
   it('is partial to its last part while it lacks known tokens', async () => {
     const { parts } = await readParts(listBody(...records, tesla()), listBody(...records))
     expect(parts.filter(({ more }) => !more).map(({ partial }) => partial)).toEqual([false, true])
+    expect(parts.at(-1)?.all?.missing).toEqual([tesla().contract_address])
   })
 })
 

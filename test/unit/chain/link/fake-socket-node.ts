@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { NEVER, type Observable, type ObservedValueOf, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -44,6 +44,7 @@ export const openFakeNode = async () => {
     server.close()
   })
   let subscriptions = 0
+  let transport: Socket | null = null
   const node = {
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/v2/key-9f8e7d`,
     requests: [] as RpcRequest[],
@@ -64,10 +65,17 @@ export const openFakeNode = async () => {
     send: (message: unknown) => node.socket?.send(typeof message === 'string' ? message : JSON.stringify(message)),
     notify: (subscription: string, result: unknown) =>
       node.send({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } }),
+    /** Sends several messages so that one read receives them all. */
+    inOneWrite: (send: () => void) => {
+      transport?.cork()
+      send()
+      transport?.uncork()
+    },
     waitUntil: (condition: () => boolean) => waiter.waitUntil(condition),
   }
-  server.on('connection', (socket) => {
+  server.on('connection', (socket, request) => {
     node.socket = socket
+    transport = request.socket
     node.openedCount += 1
     socket.on('error', () => socket.terminate())
     socket.on('close', () => {
@@ -121,6 +129,8 @@ export const openLink = (
     signals,
     warnings,
     signalsOfType,
+    /** The logs in order. How many of them a signal has depends on the reads of the socket. */
+    logs: () => signalsOfType('log').flatMap(({ log }) => log),
     waitUntil: (condition: () => boolean) => waiter.waitUntil(condition),
     /** Waits for this many signals of a type, and returns the last of them. */
     waitForSignal: async <Type extends Signal['type']>(type: Type, count = 1) => {

@@ -45,8 +45,8 @@ describe('the tokens of a link', () => {
     await node.waitUntil(() => node.requests.length === 5)
     node.notify('0x2', log(1))
     node.notify('0x3', log(2))
-    await link.waitForSignal('log', 3)
-    expect(link.signalsOfType('log').map((signal) => signal.log)).toEqual([log(0), log(1), log(2)])
+    await link.waitUntil(() => link.logs().length === 3)
+    expect(link.logs()).toEqual([log(0), log(1), log(2)])
     expect(node.requests.slice(3).map(({ method, params }) => [method, params])).toEqual([
       ['eth_subscribe', ['pendingLogs', { address: [apple, tesla] }]],
       ['eth_unsubscribe', ['0x2']],

@@ -25,6 +25,7 @@ describe('a link', () => {
     link.clock.frame = 77
     node.notify('0x1', header(5))
     node.notify('0x2', log(0))
+    await link.waitForSignal('log')
     node.notify('0x2', [log(0), log(1)])
     await link.waitForSignal('log', 2)
     expect(link.signalsOfType('head')).toEqual([{ type: 'head', header: header(5) }])
@@ -32,6 +33,38 @@ describe('a link', () => {
       { type: 'log', subscription: 'pendingLogs', log: log(0), receivedAt: 77 },
       { type: 'log', subscription: 'pendingLogs', log: [log(0), log(1)], receivedAt: 77 },
     ])
+  })
+
+  it('emits the logs of one read of the socket together, and before what follows them', async () => {
+    const node = await openFakeNode()
+    const link = openLink([node.url], addresses)
+    await link.waitForSignal('live')
+    node.inOneWrite(() => {
+      for (const index of [0, 1]) node.notify('0x2', log(index))
+      node.notify('0x1', header(5))
+      node.notify('0x2', [log(2), log(3)])
+      node.notify('0x2', log(4))
+      node.send('no JSON')
+    })
+    await link.waitForSignal('unreadable')
+    expect(link.signals.slice(2).map((signal) => (signal.type === 'log' ? signal.log : signal.type))).toEqual([
+      [log(0), log(1)],
+      'head',
+      [log(2), log(3), log(4)],
+      'unreadable',
+    ])
+  })
+
+  it('emits what it has read before it reports a loss', async () => {
+    const node = await openFakeNode()
+    const link = openLink([node.url], addresses)
+    await link.waitForSignal('live')
+    node.inOneWrite(() => {
+      node.notify('0x2', log(0))
+      node.socket?.close()
+    })
+    await link.waitForSignal('down')
+    expect(link.logs()).toEqual([log(0)])
   })
 
   it('keeps notifications that overtake the answer with their subscription id', async () => {

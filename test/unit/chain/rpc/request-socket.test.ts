@@ -129,12 +129,15 @@ describe('a request over a WebSocket', () => {
   })
 
   it('that is not answered before the deadline gives the socket up', async () => {
-    const deadline = new AbortController()
-    const node = await openSocketNode(() => deadline.abort(new DOMException('aborted due to timeout', 'TimeoutError')))
-    const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
+    const node = await openSocketNode(() => vi.advanceTimersByTime(5_000))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { clock, blockNumber } = openRpcClient([node.url])
-    expect(await failureOf(blockNumber())).toMatchObject({ kind: 'unreachable', message: 'aborted due to timeout' })
-    timeout.mockRestore()
+    expect(await failureOf(blockNumber())).toMatchObject({
+      kind: 'unreachable',
+      message: 'The operation was aborted due to timeout',
+    })
+    vi.useRealTimers()
     node.respond = resultResponder('0x64')
     clock.now += 1_000
     expect(await blockNumber()).toBe('0x64')

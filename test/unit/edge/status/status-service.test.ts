@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../src/edge/status/hourly-score.ts'
 import { StatusService } from '../../../../src/edge/status/status-service.ts'
 import { TimePerSource } from '../../../../src/edge/status/time-per-source.ts'
-import { listNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
+import { listOrderNote, listReadNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
@@ -112,7 +112,7 @@ describe('the service status', () => {
   it('reports the age of the list in whole seconds and its number of tokens', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Notes().set(listNote, { readAt: noon, order: [] }))
+    await tape.append([], new Notes().set(listReadNote, noon).set(listOrderNote, []))
     clock.now += 2_999
     expect(status.read().stocks).toEqual({ read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 })
   })

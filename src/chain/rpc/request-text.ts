@@ -1,0 +1,27 @@
+/** A longer list of addresses is turned into text once, since the same list comes with every request. */
+const LONG_LIST = 1_000
+
+const texts = new WeakMap<readonly unknown[], string>()
+
+/** A JSON-RPC request as text. */
+export function requestText<Request extends { readonly params: readonly unknown[] }>(request: Request): string {
+  const filter = request.params.find(hasLongList)
+  if (!filter) return JSON.stringify(request)
+  const params = request.params.map((param) => (param === filter ? { ...filter, address: null } : param))
+  return JSON.stringify({ ...request, params }).replace('"address":null', () => `"address":${textOf(filter.address)}`)
+}
+
+const hasLongList = (param: unknown): param is { readonly address: readonly unknown[] } =>
+  typeof param === 'object' &&
+  param !== null &&
+  'address' in param &&
+  Array.isArray(param.address) &&
+  param.address.length > LONG_LIST
+
+function textOf(addresses: readonly unknown[]): string {
+  const known = texts.get(addresses)
+  if (known !== undefined) return known
+  const text = JSON.stringify(addresses)
+  texts.set(addresses, text)
+  return text
+}
