@@ -60,7 +60,7 @@ describe('a request over a WebSocket', () => {
     onTestFinished(() => void process.off('warning', collect))
     const socket = new RequestSocket((await openSocketNode(resultResponder('0x64'))).url, 1_000)
     const { signal } = new AbortController()
-    const requests = Array.from({ length: 20 }, (_, id) => socket.exchange({ id }, signal))
+    const requests = Array.from({ length: 20 }, (_, id) => socket.exchange({ id, params: [] }, signal))
     expect((await Promise.all(requests)).map((answer) => JSON.parse(String(answer)).id)).toEqual([...requests.keys()])
     expect(warnings).toEqual([])
   })
