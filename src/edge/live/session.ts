@@ -163,7 +163,7 @@ export function sendSnapshot({ hub, tape, now, staleMs }: EdgeContext, listener:
 async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string): Promise<void> {
   for (const [index, { address }] of tokensOf(edge, listener.tokens).entries()) {
     await waitForRoom(listener)
-    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await yieldToEventLoop()
+    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
     // As it is now: it may have changed meanwhile.
     const token = edge.view.token(address)
     if (token) sendSnapshot(edge, listener, id, token)
