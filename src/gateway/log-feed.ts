@@ -48,6 +48,8 @@ export class LogFeed implements OpenKeys {
   /** The first blocks of the newest possible reorganisations, and the count of all. */
   readonly #doubtedFrom: number[] = []
   #doubtCount = 0
+  /** Their count when a block was last settled. */
+  #doubtsAtSettling = 0
   /** Whether the logs being sent come from a backfill. */
   #isLate = false
   /** Blocks up to this one are settled, so none of their logs can be pre-confirmed. */
@@ -92,14 +94,13 @@ export class LogFeed implements OpenKeys {
         this.#newestSettled = event.cursor.number
         return
       case 'reorg':
-        this.#doubtCount += 1
-        this.#doubtedFrom.push(event.from)
-        if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()
+        this.#addDoubt(event.from)
         if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
         return this.#options.subscribers.rollBack(event.from, this.#sentCount)
       case 'sealed':
         this.#newestSettled = event.newest
         for (const block of event.blocks) this.#settle(block)
+        this.#doubtsAtSettling = this.#doubtCount
         return this.#evict()
       default:
     }
@@ -145,6 +146,17 @@ export class LogFeed implements OpenKeys {
       .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
       .sort(([a], [b]) => a - b)
     for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) this.#remove('sealed', number, sentLog)
+  }
+
+  /** Remembers a possible reorganisation. One that follows another before any block is settled counts as the same. */
+  #addDoubt(from: number): void {
+    if (this.#doubtCount > this.#doubtsAtSettling) {
+      this.#doubtedFrom.push(Math.min(from, this.#doubtedFrom.pop() ?? from))
+      return
+    }
+    this.#doubtCount += 1
+    this.#doubtedFrom.push(from)
+    if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()
   }
 
   /** Whether a reorganisation reached a block after the first `sinceCount`. Forgotten ones count as reaching it. */

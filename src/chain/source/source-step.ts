@@ -131,11 +131,12 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
 function takeHead(run: SourceRun, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceRun {
   const { number, hash, parentHash, timestamp } = header
   const previousHead = sealed.head?.number ?? -1
+  const { disputed } = sealed
   const cursor = startOf(header, run.earlyLogs)
   const isStart = sealed.begin(cursor)
   if (!sealed.receiveHead(header)) return after(run, at, null, { type: 'unreadable', count: 1 })
   const evidence = { type: 'head', number, via } as const
-  if (number <= previousHead) return after(run, at, evidence, ...disputedBlocks(sealed))
+  if (number <= previousHead) return after(run, at, evidence, ...newlyDisputed(sealed, disputed))
   const head: ChainEvent = { type: 'head', sealed: number, pending: null, timestamp, hash, parentHash }
   return after(run, at, evidence, head, ...(isStart ? [{ type: 'cursor', cursor } as const] : []))
 }
@@ -151,15 +152,22 @@ function startOf({ number, hash }: SealedHeader, earlyLogs: readonly LogsEvent[]
   return { number: start, hash: start === number ? hash : null }
 }
 
-/** A settled block is disputed: reported at once, since finding out who is right takes a request. */
-const disputedBlocks = ({ disputed }: SealedBlocks): readonly ChainEvent[] =>
-  disputed === null ? [] : [{ type: 'reorg', from: disputed }]
+/** A settled block is disputed: reported at once, since finding out who is right takes a request, and only once. */
+const newlyDisputed = ({ disputed }: SealedBlocks, before: number | null): readonly ChainEvent[] =>
+  disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed }]
 
 /** Settling publishes sealed logs. Here they only reveal new or withdrawn blocks. */
 function takeSealedLogs(run: SourceRun, { logs, unreadable }: Logs, { sealed, at }: Context): SourceRun {
+  const { disputed } = sealed
   for (const log of logs) if (log.removed) sealed.retract(log.blockNumber, log.blockHash)
   const revealsHead = logs.some((log) => !log.removed && log.blockNumber > (sealed.head?.number ?? 0))
-  return after(run, at, revealsHead ? { type: 'head_wanted' } : null, ...disputedBlocks(sealed), ...unreadableLogs(unreadable))
+  return after(
+    run,
+    at,
+    revealsHead ? { type: 'head_wanted' } : null,
+    ...newlyDisputed(sealed, disputed),
+    ...unreadableLogs(unreadable),
+  )
 }
 
 const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{ type: 'unreadable', count }] : [])

@@ -39,6 +39,10 @@ export class BlockSettlement implements Law {
     this.#reasons = new RetractReasons(context, this.lifecycles)
   }
 
+  onRelayStart(): void {
+    this.lifecycles.onRelayStart()
+  }
+
   onBatch(entries: readonly Entry[]): void {
     for (const { update } of entries) this.#check(update)
     this.#finishBlock()
@@ -162,7 +166,7 @@ export class BlockSettlement implements Law {
     }
     for (const lifecycle of this.lifecycles.aliveInBlock(number)) {
       if (lifecycle.state === 'open') violation('I4', `${lifecycle.key} stays open after block ${number} was settled`)
-      else if (lifecycle.hash !== hash)
+      else if (lifecycle.hash !== hash && !lifecycle.isForgotten)
         violation('I4', `${lifecycle.key} stays sealed by ${lifecycle.hash} after ${hash} was settled`)
     }
     this.#reasons.onBlockSettled()

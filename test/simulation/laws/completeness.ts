@@ -87,12 +87,12 @@ export class Completeness implements Law {
     }
   }
 
-  #checkLifecycle({ key, number, state, hash }: KeyLifecycle): void {
+  #checkLifecycle({ key, number, state, hash, isForgotten }: KeyLifecycle): void {
     const { violation, chain, clock } = this.#context
     const block = chain.block(number)
     const settled = block && block.canonicalFrom <= clock.elapsedMs - PUBLISH_TIMEOUT_MS
     if (state === 'open' && settled && !this.#isUnreadable(number)) violation('I6', `${key} is open though its block is sealed`)
-    if (state !== 'sealed' || hash === null || !settled) return
+    if (state !== 'sealed' || hash === null || !settled || isForgotten) return
     if (hash !== block.hash && !this.#isUnreadable(number)) violation('I6', `${key} stays sealed by ${hash}`)
   }
 

@@ -9,6 +9,7 @@ import {
   type Fact,
   findDetailError,
   findFactError,
+  isFact,
   publishedDetail,
   publishedText,
 } from './published-facts.ts'
@@ -34,6 +35,8 @@ export type KeyLifecycle = {
   publishedAt: number
   /** The hash of the block that sealed it; null where none did. */
   hash: string | null
+  /** The tape no longer had it when the relay restarted, so the relay cannot know it. */
+  isForgotten: boolean
 }
 
 const isSealedSource = ({ ingest }: Extract<Fact, { ingest: unknown }>): boolean =>
@@ -58,11 +61,23 @@ export class KeyLifecycles {
     })
   }
 
+  /** A restarted relay knows what is on the tape. Open keys are never evicted. */
+  onRelayStart(): void {
+    const { settings, tape } = this.#context
+    if (settings.tapeBound === undefined) return
+    for (const lifecycle of this.all.values())
+      if (lifecycle.state === 'sealed')
+        lifecycle.isForgotten ||= !tape()
+          .readKey(lifecycle.key)
+          .some(({ update }) => isFact(update))
+  }
+
   publish(fact: Fact): void {
     const { violation, chain, clock } = this.#context
     const { key, id, address, type, stage, late } = fact
     const before = this.all.get(key)
-    if (before && before.state !== 'retracted') violation('I2', `${id} ${key} is published again while it is ${before.state}`)
+    if (before && before.state !== 'retracted' && !before.isForgotten)
+      violation('I2', `${id} ${key} is published again while it is ${before.state}`)
     const text = publishedText(fact)
     const reorganised =
       chain.blocksByNumber.get(fact.block.number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ?? false
@@ -90,6 +105,7 @@ export class KeyLifecycles {
       wasLate: late,
       publishedAt: clock.elapsedMs,
       hash: null,
+      isForgotten: false,
     })
     const keys = this.byNumber.get(fact.block.number)
     if (keys) keys.add(key)

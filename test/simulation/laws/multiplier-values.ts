@@ -115,8 +115,7 @@ export class MultiplierValues implements Law {
     this.count.checked += 1
     if (!isMovement(lifecycle.lastPublished)) return
     const { multiplier } = lifecycle.lastPublished
-    // What is evicted cannot be corrected any more.
-    if (multiplier !== wadText(value) && this.#context.tape().readKey(log.key).length > 0)
+    if (multiplier !== wadText(value) && !lifecycle.isForgotten)
       violation('I15', `${log.key} has multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)
   }
 

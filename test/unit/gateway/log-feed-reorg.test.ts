@@ -30,6 +30,17 @@ describe('a reorganisation', () => {
     expect(subscriber.summaries.slice(8)).toEqual(['+13.0=9 b'])
   })
 
+  it('leaves a block settled since then, also if many later ones are announced', () => {
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(9))
+    const subscriber = subscribe('logs')
+    for (const number of [10, 11]) receive(sealedEvent({ number, logs: [at(number, 1n)] }))
+    receive({ type: 'reorg', from: 10 }, sealedEvent({ number: 11, fork: 'b', logs: [at(11, 1n)] }))
+    for (let nth = 0; nth < 100; nth += 1) receive({ type: 'reorg', from: 15 })
+    receive(sealedEvent({ number: 10, fork: 'b', logs: [at(10, 1n)] }))
+    expect(subscriber.summaries).toEqual(['+10.0=1 a', '+11.0=1 a', '-11.0=1 a', '+11.0=1 b', '-10.0=1 a', '+10.0=1 b'])
+  })
+
   it('that returns to the old chain sends it once more', () => {
     const { receive, subscribe } = openLogFeed()
     receive(headEvent(10))

@@ -274,14 +274,15 @@ describe('pushed sealed logs', () => {
     expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual([keyOf(log)])
   })
 
-  it('that are removed reveal a reorganisation', async () => {
-    const { chain, emit, head, seal, sealedBlocks, advance } = openSource()
+  it('that are removed reveal a reorganisation, which is reported when it is suspected and when it is found', async () => {
+    const { chain, emit, head, seal, sealedBlocks, ofType, advance } = openSource()
     await emit(liveSignal([apple], 'logs'), head())
     await seal(1, { announced: false })
     const old = { ...sealedLog({ block: HEAD + 1 }), removed: true }
     chain.reorganise(1)
-    await emit(sealedLogSignal(old))
+    await emit(sealedLogSignal(old), sealedLogSignal(old), sealedLogSignal(old))
     await advance(0)
+    expect(ofType('reorg').map(({ from }) => from)).toEqual([HEAD + 1, HEAD + 1])
     expect(sealedBlocks().map(({ number, hash, logs }) => [number, hash, logs.length])).toEqual([
       [HEAD + 1, blockHash(HEAD + 1), 1],
       [HEAD + 1, chain.hashOf(HEAD + 1), 0],
