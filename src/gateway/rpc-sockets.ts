@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
-import { setImmediate as nextTick } from 'node:timers/promises'
 import type { RawData } from 'ws'
 import type { ConnectionLimits } from '../edge/limits/connections.ts'
 import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
 import { Refusal } from '../protocol/refusal.ts'
+import { nextTurn } from '../turns.ts'
 import { decodeText } from './http.ts'
 import { RpcSession, type RpcSessionContext } from './socket-session.ts'
 
@@ -72,7 +72,7 @@ export class RpcSockets {
       for (const session of this.#sessions) {
         session.heartbeat()
         heartbeats += 1
-        if (heartbeats % HEARTBEATS_PER_TICK === 0) await nextTick()
+        if (heartbeats % HEARTBEATS_PER_TICK === 0) await nextTurn()
       }
     } finally {
       this.#isHeartbeatRunning = false

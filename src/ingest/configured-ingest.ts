@@ -7,6 +7,7 @@ import type { Config, UpstreamEndpoints } from '../config.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Entry } from '../tape/tape.ts'
 import { fetchList, pollList } from '../tokens/list-poller.ts'
+import { nextTurn } from '../turns.ts'
 import { type IngestInputs, openIngest } from './ingest.ts'
 import { saveTapeChain } from './tape-chain.ts'
 
@@ -44,7 +45,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
       }),
     clock,
     // All sockets have been read then.
-    tick: () => new Promise(setImmediate),
+    tick: nextTurn,
     settings: { ...intervals, staleMs: config.NAV_STALE_MS, feeds: endpoints.feeds },
     warn,
     count: ({ repeated, unlisted, unreadable }) => {

@@ -1,6 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { WakeUp } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
+import { chunk } from '../../turns.ts'
 import { addressSetOf } from '../logs/address-set.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
@@ -105,9 +106,6 @@ function split(blocks: readonly number[], isDue: (block: number) => boolean): re
   if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
 }
-
-const chunk = (all: readonly number[], size: number): readonly (readonly number[])[] =>
-  Array.from({ length: Math.ceil(all.length / size) }, (_, index) => all.slice(index * size, (index + 1) * size))
 
 async function findIncomplete(
   node: BlockReader,

@@ -1,5 +1,5 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { Refusal } from '../../protocol/refusal.ts'
+import { nextTurn } from '../../turns.ts'
 
 /** Long tape reads that may run at once; more are refused. */
 const WORK_BOUND = 64
@@ -28,7 +28,7 @@ export class WorkQueue {
 
   /** Resolves when the next slice may run. */
   nextSlice(): Promise<unknown> {
-    this.#last = this.#last.then(() => yieldToEventLoop())
+    this.#last = this.#last.then(() => nextTurn())
     return this.#last
   }
 }

@@ -1,11 +1,11 @@
 import { performance } from 'node:perf_hooks'
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Notes } from '../../tape/notes.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
+import { nextTurn } from '../../turns.ts'
 import { ConnectionLimits } from '../limits/connections.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { Frame } from '../select/frame.ts'
@@ -182,7 +182,7 @@ export class Hub {
       else if (listener.heartbeatMs === null || uptime < listener.heartbeatDueAt) continue
       else this.#sendHeartbeat(listener, listener.heartbeatMs)
       sent += 1
-      if (sent % HEARTBEATS_PER_TICK === 0) await yieldToEventLoop()
+      if (sent % HEARTBEATS_PER_TICK === 0) await nextTurn()
     }
     this.#isSendingHeartbeats = false
   }

@@ -1,10 +1,10 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Stage } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import type { SelectionOptions, StartPoint } from '../../protocol/selection.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
 import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
+import { nextTurn } from '../../turns.ts'
 import { hasValueFilter, type Selection } from '../select/compiled-selection.ts'
 import { Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
@@ -97,7 +97,7 @@ async function isTooLong(
   const isSealed = options.stage === 'sealed'
   if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= replayBound) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {
-    await yieldToEventLoop()
+    await nextTurn()
     return tape.estimateCount(wanted, seq, replayBound)
   }
   if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > replayBound) return true
@@ -113,7 +113,7 @@ async function isTooLong(
     count += match(entries.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, after)).length
     if (reached === null) return count > replayBound
     seq = reached
-    await yieldToEventLoop()
+    await nextTurn()
   }
   return true
 }

@@ -1,10 +1,10 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { NoticeOf, RejectedSymbol } from '../../protocol/notices.ts'
 import { resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { type StartPoint, SYMBOLS_BOUND } from '../../protocol/selection.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
+import { nextTurn } from '../../turns.ts'
 import { concatBytes, Frame, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { snapshotOf, type View } from '../select/view.ts'
@@ -163,7 +163,7 @@ export function sendSnapshot({ hub, tape, now, staleMs }: EdgeContext, listener:
 async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string): Promise<void> {
   for (const [index, { address }] of tokensOf(edge, listener.tokens).entries()) {
     await waitForRoom(listener)
-    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await yieldToEventLoop()
+    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
     // As it is now: it may have changed meanwhile.
     const token = edge.view.token(address)
     if (token) sendSnapshot(edge, listener, id, token)
@@ -229,7 +229,7 @@ async function replay(
     }
     if (!isConnected(listener)) return
     listener.advance(reached ?? upTo)
-    await yieldToEventLoop()
+    await nextTurn()
   }
 }
 

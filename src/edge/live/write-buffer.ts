@@ -41,6 +41,7 @@ export class WriteBuffer {
 
   /** Keeps the bytes of the last join: some of these sockets have not sent all of them yet. */
   keep(listeners: Iterable<{ readonly outlet: Reader }>): void {
+    if (this.#joinedEnd === this.#keptEnd) return
     this.#keptEnd = this.#joinedEnd
     for (const { outlet } of listeners) if (outlet.backlog > 0) this.#readers.add(outlet)
   }

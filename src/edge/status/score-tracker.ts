@@ -1,5 +1,5 @@
-import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
+import { nextTurn } from '../../turns.ts'
 import { HOUR_MS, type HourCounts, HourlyScore, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
 /** Updates read from the tape at once, in one turn of the event loop. */
@@ -44,7 +44,7 @@ export class ScoreTracker {
       if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
       // Nothing is awaited between this and the next batch of the tape, so none is missed.
       this.#isCaughtUp = page.length < PAGE_MESSAGES && this.#newestSeq <= this.#countedUpTo
-      if (!this.#isCaughtUp) await nextTick()
+      if (!this.#isCaughtUp) await nextTurn()
     }
   }
 

@@ -27,6 +27,21 @@ it('bytes that do not fit behind the kept ones get a buffer of their own', () =>
   expect(buffer.join(piecesOf('c')).buffer).toBe(joined.buffer)
 })
 
+it('sockets that wait for other bytes are not remembered', () => {
+  const buffer = new WriteBuffer()
+  const alone = Buffer.alloc(10, 'a')
+  expect(buffer.join([alone])).toBe(alone)
+  let isAsked = false
+  const outlet = {
+    get backlog() {
+      isAsked = true
+      return 1
+    },
+  }
+  buffer.keep([{ outlet }])
+  expect(isAsked).toBe(false)
+})
+
 it('a larger buffer stays', () => {
   const buffer = new WriteBuffer()
   const large = buffer.join(piecesOf('a', 1_000_000))
