@@ -97,7 +97,7 @@ export class LogFolder {
     const block = this.#blockOf(log.blockNumber)
     const transaction = block.get(log.transactionHash)
     if (!transaction) {
-      // An array that begins with its element takes a fifth of the memory of one that grows.
+      // An array that begins with its element has no room to spare; one that grows from empty has room for 17.
       const first = [knownLogOf(received, true)]
       block.set(log.transactionHash, first)
       this.#count()
