@@ -78,7 +78,12 @@ export class Recheck {
       try {
         found = await findIncomplete(node, recentBlocks, blocks, listed, signal)
       } catch (failure) {
-        if (!(failure instanceof UpstreamError && failure.kind === 'too_large')) throw failure
+        if (!(failure instanceof UpstreamError && (failure.kind === 'too_large' || failure.kind === 'gone'))) throw failure
+        if (failure.kind === 'gone') {
+          // The node pruned the oldest blocks. It may have the newer half.
+          if (blocks.length > 1) queue.unshift(blocks.slice(Math.ceil(blocks.length / 2)))
+          continue
+        }
         if (blocks.length > 1) {
           queue.unshift(...split(blocks, isDue))
           continue

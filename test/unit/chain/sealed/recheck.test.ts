@@ -104,6 +104,15 @@ describe('a recheck of settled blocks', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
+  it('reads the blocks that the node still has, where it pruned older ones', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    await seal(12)
+    chain.oldestLogBlock = HEAD + 9
+    const log = chain.addLog(HEAD + 11)
+    await seal(8)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
   it('always reads the last four blocks, even of a slow chain', async () => {
     const { chain, seal, advance } = openSealedBlocks()
     for (let block = 0; block < 8; block += 1) {
