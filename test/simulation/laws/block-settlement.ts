@@ -91,9 +91,14 @@ export class BlockSettlement implements Law {
     return true
   }
 
-  /** A settled block that is still canonical has no more pre-confirmed messages. */
+  /**
+   * A settled block that is still canonical has no more pre-confirmed messages. A lagging node may bring back the chain that it
+   * replaced; then its logs are news until its block is settled again.
+   */
   #checkPreconfirmed(id: string, number: number): void {
-    const { violation, chain } = this.#context
+    const { violation, chain, activeFaults, clock } = this.#context
+    const wasReplaced = chain.blocksByNumber.get(number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs)
+    if (wasReplaced && activeFaults.isActive('nodeLags')) return
     const canonicalHash = chain.block(number)?.hash
     const settled = [...this.seals.values()].some(({ block }) => block.number === number && block.hash === canonicalHash)
     if (settled) violation('I4', `${id} is pre-confirmed though block ${number} is settled`)
