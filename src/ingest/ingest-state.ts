@@ -44,7 +44,7 @@ export type IngestState = {
   /** When the list was read (ms), and its order; null before the first. */
   listReadAt: number | null
   listOrder: readonly Hex[] | null
-  /** The position of the last received log. A list that is read now comes after it. */
+  /** The position of the last received log. A list that is read now comes after it. After a restart it is unknown until a head comes. */
   position: ChainPosition
   feeds: readonly PriceFeed[]
   /** The addresses of their aggregators. */

@@ -13,7 +13,15 @@ import { publishPending } from './pending-facts.ts'
 import { forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
-import { advancePosition, applyList, applyReorg, applySubscribed, applyTokenAnswer, markHole } from './token-updates.ts'
+import {
+  advancePosition,
+  applyFirstHead,
+  applyList,
+  applyReorg,
+  applySubscribed,
+  applyTokenAnswer,
+  markHole,
+} from './token-updates.ts'
 
 /** What was received and not published. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
@@ -66,10 +74,12 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
     case 'subscribed':
       return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
-      const publications = observeBlockTime(state, { ...event, number: event.pending ?? event.sealed ?? 0 }, moment)
+      const placed = event.sealed === null ? [] : applyFirstHead(state, event.sealed, moment)
+      const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
+      const timed = observeBlockTime(state, { ...event, number: event.pending ?? event.sealed ?? 0 }, moment)
       recordNewestSealed(state, event.sealed, event.timestamp)
       raiseHead(state, event)
-      return { publications }
+      return { publications: [...corrections, ...timed] }
     }
     case 'cursor':
       state.ledger.setSettled(event.cursor.number)

@@ -3,6 +3,7 @@ import type { Head, Hex } from '../protocol/fields.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
 import { defineNote, headNote, listOrderNote, listReadNote, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
+import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
 import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import { nextTurn } from '../turns.ts'
@@ -55,7 +56,7 @@ export async function restoreState(
     changedByLogs,
     listReadAt: tape.note(listReadNote) ?? null,
     listOrder: tape.note(listOrderNote) ?? null,
-    position: { block: Math.max(head.sealed ?? 0, head.pending ?? 0), logIndex: Number.MAX_SAFE_INTEGER },
+    position: restartPoint ? UNKNOWN_POSITION : { block: 0, logIndex: Number.MAX_SAFE_INTEGER },
     feeds,
     feedAddresses: new Set(aggregatorAddresses(feeds)),
     tokenByFeed: new Map(),

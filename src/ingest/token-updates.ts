@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
-import { applyCall, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
+import { applyCall, placeReports, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
-import type { KeyedPosition } from '../tokens/chain-position.ts'
+import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import {
   addressesOf,
   diffFullList,
@@ -56,6 +56,14 @@ export function applyTokenAnswer(state: IngestState, answer: TokenContractState,
 /** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */
 export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
   [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
+
+/** The head of the chain is known: a list that was read before comes after it. Returns the tokens whose history that changes. */
+export function applyFirstHead(state: IngestState, head: number, moment: Moment): readonly Token[] {
+  if (state.position !== UNKNOWN_POSITION) return []
+  const block = Math.max(head, state.head.sealed ?? 0, state.head.pending ?? 0)
+  state.position = { block, logIndex: Number.MAX_SAFE_INTEGER }
+  return [...state.tokens.values()].filter((token) => setToken(state, placeReports(token, block, moment).after))
+}
 
 const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenReport): TokenStep => ({
   drafts: token.state === 'listed' ? drafts : [],

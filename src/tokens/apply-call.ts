@@ -1,8 +1,15 @@
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
-import { type ChainPosition, isBefore, moveReportsBefore } from './chain-position.ts'
-import { addReportedChange, isSameDouble, type MultiplierChange, type MultiplierHistory, multiplierAt } from './multiplier.ts'
+import { type ChainPosition, isBefore, type KeyedPosition, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
+import {
+  addReportedChange,
+  isSameDouble,
+  type MultiplierChange,
+  type MultiplierHistory,
+  type MultiplierSource,
+  multiplierAt,
+} from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
@@ -36,10 +43,22 @@ export function applyCall(token: Token, result: TokenContractState, timing: NavT
  * Another chain has replaced this block and all above it: what contracts answered there is older than its logs. A multiplier of the
  * list stays in its place, since the list does not depend on what this node reports.
  */
-export function rollBackReports(token: Token, block: number, timing: NavTiming): TokenReport {
+export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
+  moveReports(token, from - 1, ({ block, key, source }) => block >= from && key === null && source !== 'list', timing)
+
+/** The head of the chain is known now: what the list reported before is older than the blocks after it. */
+export const placeReports = (token: Token, head: number, timing: NavTiming): TokenReport =>
+  moveReports(token, head, ({ block }) => block === UNKNOWN_POSITION.block, timing)
+
+function moveReports(
+  token: Token,
+  to: number,
+  isMoved: (change: KeyedPosition & { readonly source?: MultiplierSource }) => boolean,
+  timing: NavTiming,
+): TokenReport {
   const { multiplierHistory, pauseHistory } = token
-  const changes = moveReportsBefore(multiplierHistory.changes, block, ({ source }) => source === 'call')
-  const pauseChanges = moveReportsBefore(pauseHistory.changes, block, ({ key }) => key === null)
+  const changes = moveToEndOf(multiplierHistory.changes, to, isMoved)
+  const pauseChanges = moveToEndOf(pauseHistory.changes, to, isMoved)
   if (changes === multiplierHistory.changes && pauseChanges === pauseHistory.changes) return { after: token, drafts: [] }
   const histories = {
     multiplierHistory: { ...multiplierHistory, changes },

@@ -1,6 +1,9 @@
 /** A place in the chain. */
 export type ChainPosition = { readonly block: number; readonly logIndex: number }
 
+/** The place of what the list reports after a restart, before the head of the chain is known: later than all that is known. */
+export const UNKNOWN_POSITION: ChainPosition = { block: Number.MAX_SAFE_INTEGER, logIndex: Number.MAX_SAFE_INTEGER }
+
 /** A change at a place in the chain; only a change from a log has a key. */
 export type KeyedPosition = ChainPosition & { readonly key: string | null }
 
@@ -14,21 +17,16 @@ export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item
   return [...others.slice(0, index), item, ...others.slice(index)]
 }
 
-/**
- * Moves what was reported without a log at this block or a later one to the end of the block before. Another chain has replaced
- * those blocks, and its logs are newer.
- */
-export function moveReportsBefore<T extends KeyedPosition>(
+/** Moves the changes of one kind to the end of a block. They keep their order. */
+export function moveToEndOf<T extends KeyedPosition>(
   changes: readonly T[],
   block: number,
-  isReport: (change: T) => boolean,
+  isMoved: (change: T) => boolean,
 ): readonly T[] {
-  const isReplaced = (change: T) => change.block >= block && isReport(change)
-  const reports = changes.filter(isReplaced)
-  if (reports.length === 0) return changes
-  const others: readonly T[] = changes.filter((change) => !isReplaced(change))
-  const moved = reports.map((report) => ({ ...report, block: block - 1, logIndex: Number.MAX_SAFE_INTEGER }))
-  return moved.reduce(insertInOrder<T>, others)
+  const moved = changes.filter(isMoved)
+  if (moved.length === 0) return changes
+  const others: readonly T[] = changes.filter((change) => !isMoved(change))
+  return moved.map((change) => ({ ...change, block, logIndex: Number.MAX_SAFE_INTEGER })).reduce(insertInOrder<T>, others)
 }
 
 /** Drops the log changes of a block whose keys the sealed block does not contain. */

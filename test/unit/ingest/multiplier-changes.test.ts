@@ -282,4 +282,23 @@ describe('a multiplier of the list', () => {
     const batch = [listEvent(apple({ multiplier: 4 })), sealedEventOfLogs(10, [moved])]
     expect((await again.publish(...batch)).map(summarise)).toEqual(['effective 1 to 4 by list', 'seal 10/0 as transfer'])
   })
+
+  it('that comes first after a restart says nothing about the blocks of the outage', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(headEvent(9), sealedEventOfLogs(9, []))
+    const again = await openReducer(openedTape.tape)
+    const [missed, next] = [transfer(positionAt(10, 0), 1n), transfer(positionAt(51, 0), 1n)]
+    const batch = [
+      listEvent(apple({ multiplier: 4 })),
+      headEvent(50),
+      sealedEventOfLogs(10, [missed], { via: 'backfill', newest: 50 }),
+      transactionEvent([next]),
+    ]
+    expect((await again.publish(...batch)).map(summarise)).toEqual([
+      'effective 1 to 4 by list',
+      'sealed 10/0 1 x 1 = 0.00000001 late',
+      'seal 10/0 as transfer',
+      'preconfirmed 51/0 1 x 4 = 0.00000004',
+    ])
+  })
 })
