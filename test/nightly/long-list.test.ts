@@ -1,10 +1,11 @@
 import { expect, it, vi } from 'vitest'
 import { PinnedWorker } from '../bench/pinned-processes.ts'
 import type { TrafficCommand, TrafficReply } from '../bench/traffic-process.ts'
+import { isNightly } from '../support/test-length.ts'
 import { ForkedWorker } from './forked-worker.ts'
 import type { LongListCommand, LongListReply } from './long-list-process.ts'
 
-const RECORDS = 100_000
+const RECORDS = isNightly ? 100_000 : 25_000
 const LOOP_BOUND_MS = 50
 const REFRESH_MS = 10_000
 /** Five transfers a second. */
