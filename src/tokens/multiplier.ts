@@ -96,7 +96,7 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/** The previous value of the first log after unread blocks tells whether they held a change. A later log may have told it wrong. */
+/** The previous value of the first log after unread blocks tells whether they held a change. A later log may have given a wrong one. */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock) return history

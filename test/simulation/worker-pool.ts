@@ -32,7 +32,7 @@ type PoolOptions = {
   readonly tasks: readonly WorkerTask[]
   readonly workers: number
   readonly onResult: (done: WorkerResult) => void
-  /** Receives what each worker reached. Measuring that takes time, so it is done only where somebody wants it. */
+  /** Receives what each worker reached. Measuring that takes time, so it is done on request only. */
   readonly onReach?: (reach: WorkerReach) => void
 }
 

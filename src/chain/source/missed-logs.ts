@@ -62,7 +62,7 @@ export function afterSettling(missed: MissedLogs, number: number, logs: number, 
   return { ...missed, blocks: new Map(blocks).set(number, logs), missedSince }
 }
 
-/** Blocks up to this one are settled again after a reorganisation. Nobody pushes the logs of a block that replaces another. */
+/** Blocks up to this one are settled again after a reorganisation. No node pushes the logs of a block that replaces another. */
 export const afterReorg = (missed: MissedLogs, settled: number): MissedLogs => ({
   ...missed,
   countsFrom: Math.max(missed.countsFrom, settled + 1),

@@ -153,7 +153,7 @@ describe('a link that ends', () => {
     expect((await link.waitForSignal('log')).log).toEqual(log(1))
   })
 
-  it('opens at the next URL when it is told to leave its node', async () => {
+  it('opens at the next URL when it must leave its node', async () => {
     const [first, second] = [await openFakeNode(), await openFakeNode()]
     const reconnects = new Subject<void>()
     const link = openLink([first.url, second.url], addresses, { reconnects })

@@ -60,7 +60,7 @@ describe('pre-confirmed logs', () => {
     expect(push(0, 1, 0)).toEqual({ changed: [], repeated: 3 })
   })
 
-  it('change what a push said before, but a poll never does', () => {
+  it('change an earlier push, but a poll never does', () => {
     const { logs, fold } = openFolder(transfer(1))
     const [before] = logs
     const [after] = buildLogs([memo(1)])
