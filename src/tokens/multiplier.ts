@@ -72,15 +72,20 @@ export function currentMultiplier(history: MultiplierHistory): MultiplierState {
   return applyDueSchedule(state, null)
 }
 
-/** Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. */
+/**
+ * Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. A later one that was
+ * read before the log arrived and has the log's value or the one before it only lags.
+ */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { changes, ...rest } = withMissedChange(history, change)
   const before = changes.filter((earlier) => isBefore(earlier, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
-  const redundantListChanges = new Set(
-    before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
-  )
   const known = changes.find(({ key }) => key === change.key)
+  const isLagging = ({ to }: MultiplierChange) => !known && (isSameDouble(to, change.to) || isSameDouble(to, change.from))
+  const redundantListChanges = new Set([
+    ...before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
+    ...changes.slice(before.length).filter((later) => later.source === 'list' && isLagging(later)),
+  ])
   const others = changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
     ...rest,

@@ -301,4 +301,21 @@ describe('a multiplier of the list', () => {
       'preconfirmed 51/0 1 x 4 = 0.00000004',
     ])
   })
+
+  it('that lags behind two changes of the outage does not undo the second', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(headEvent(9), sealedEventOfLogs(9, []))
+    const again = await openReducer(openedTape.tape)
+    const changes = [
+      uiMultiplierUpdated(positionAt(10, 0), '1', '4', timestampOf(10)),
+      uiMultiplierUpdated(positionAt(20, 0), '4', '6', timestampOf(20)),
+    ] as const
+    await again.publish(
+      ...[listEvent(apple({ multiplier: 4 })), headEvent(50)],
+      ...changes.map((log) => sealedEventOfLogs(log.blockNumber, [log], { via: 'backfill', newest: 50 })),
+    )
+    expect((await again.publish(transactionEvent([transfer(positionAt(51, 0), 1n)]))).map(summarise)).toEqual([
+      'preconfirmed 51/0 1 x 6 = 0.00000006',
+    ])
+  })
 })
