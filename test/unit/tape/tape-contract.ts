@@ -530,7 +530,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.sealsOfBlock(5)).toEqual([])
     })
 
-    it('are told apart from those of a token with a similar address', async () => {
+    it('are kept apart from those of a token with a similar address', async () => {
       const { tape } = await open()
       const similar: Hex = `0x${'7e'.repeat(10)}${apple.slice(-20)}`
       const [one, other] = await tape.append([
