@@ -1,17 +1,4 @@
-import {
-  combineLatest,
-  concatMap,
-  connect,
-  distinctUntilChanged,
-  filter,
-  map,
-  type Observable,
-  of,
-  Subject,
-  scan,
-  startWith,
-  tap,
-} from 'rxjs'
+import { combineLatest, connect, distinctUntilChanged, filter, map, type Observable, of, Subject, scan, startWith, tap } from 'rxjs'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
 import type { RequestFn } from '../chain/rpc/client.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
@@ -76,7 +63,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
         onChainEvent(event)
         if (event.type === 'hole' || event.type === 'reorg') doubts.next()
       }),
-      concatMap((event) => inTurns(partsOf(event))),
+      inTurns(partsOf),
     )
   return connectPipeline({ ...inputs, state, lists: lists(listedAddresses(state.tokens)), contractReads, chainEvents })
 }
@@ -110,7 +97,7 @@ export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }
         connect((sharedReads) =>
           pipeline({
             ...inputs,
-            tokenLists: sharedLists.pipe(concatMap(({ list }) => inTurns(readingsOf(list, inputs.state)))),
+            tokenLists: sharedLists.pipe(inTurns(({ list }) => readingsOf(list, inputs.state))),
             contractReads: sharedReads,
             chainEvents: chainEvents(
               combineLatest([tokens, feedAddresses(sharedReads, inputs.state.feeds)], (listed, feeds) =>
