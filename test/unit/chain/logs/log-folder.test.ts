@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { LogFolder, type PendingLog, type ReceivedLogs } from '../../../../src/chain/logs/log-folder.ts'
 import type { Log } from '../../../../src/chain/logs/log-schema.ts'
 import { blockHash } from '../node-json.ts'
@@ -68,6 +68,29 @@ describe('pre-confirmed logs', () => {
     fold(received([before]))
     expect(fold(received([after], 'poll'))).toEqual({ changed: [], repeated: 1 })
     expect(fold(received([after]))).toEqual({ changed: ['known 0 Memo'], repeated: 0 })
+  })
+
+  it('lose the memo that another log replaces', () => {
+    const { fold, push } = openFolder(transfer(1), memo(7))
+    push(0, 1)
+    const replaced = buildLogs([transfer(1), transfer(2)]).slice(1)
+    expect(fold(received(replaced)).changed).toEqual(['known 0 Transfer', 'known 1 Transfer'])
+  })
+
+  it.each([
+    ['transfers', [transfer()]],
+    ['transfers with memos', [transfer(), memo(7)]],
+    ['memos', [memo(7)]],
+  ])('that are %s are not folded again for each later log of their transaction', (_, contents) => {
+    const { logs, push, folder } = openFolder(...Array.from({ length: 20 }, () => contents).flat())
+    const [first, ...later] = logs
+    if (!first) throw new Error('no log')
+    const readAddress = vi.fn(() => first.address)
+    folder.fold([received([Object.defineProperty({ ...first }, 'address', { get: readAddress })])])
+    push(1, 2)
+    readAddress.mockClear()
+    for (const index of later.keys()) push(index + 1)
+    expect(readAddress).not.toHaveBeenCalled()
   })
 
   it('of a settled block are repeated, until a reorganisation may have removed it', () => {
