@@ -43,7 +43,8 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, onChainEvent, lists, clock, settings, warn } = inputs
   const state = await restoreState(tape, settings)
-  const doubts = new Subject<void>()
+  /** The block from which on the contracts' answers are in doubt. */
+  const doubts = new Subject<number>()
   const contractReads = (tokens: Observable<readonly Hex[]>) =>
     pollContracts({
       request,
@@ -52,7 +53,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
       head: () => state.cursor && { number: state.cursor.number, timestamp: null },
       // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
-      refresh: doubts,
+      refreshFrom: doubts,
       clock,
       warn,
     })
@@ -61,7 +62,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), cursor, head, clock, warn }).pipe(
       tap((event) => {
         onChainEvent(event)
-        if (event.type === 'hole' || event.type === 'reorg') doubts.next()
+        if (event.type === 'reorg') doubts.next(event.from)
+        if (event.type === 'hole') doubts.next(0)
       }),
       inTurns(partsOf),
     )
