@@ -43,7 +43,7 @@ const LOGS_BOUND = 100_000
 /** Decodes each log once, and folds it with the logs received before of its transaction, until their block is settled. */
 export class LogFolder {
   /** The known logs of each block and transaction, in log order. */
-  readonly #blocks = new Map<number, Map<Hex, KnownLog[]>>()
+  readonly #blocks = new Map<number, Map<string, KnownLog[]>>()
   /** The transactions in which a log may be related to one far from it. Others are folded again from a change on. */
   readonly #farRelated = new WeakSet<readonly KnownLog[]>()
   #size = 0
@@ -82,6 +82,13 @@ export class LogFolder {
       decodedLogs: folded.filter((decodedLog) => decodedLog !== null),
       parts: decoded.flatMap(({ log }, index) => (folded[index] ? [] : [log])),
     }
+  }
+
+  /** The log that was received before with this place in the chain. */
+  find(block: number, transaction: string, logIndex: number): Log | undefined {
+    const known = this.#blocks.get(block)?.get(transaction)
+    const log = known?.[lastIndexUpTo(known, logIndex)]?.log
+    return log?.logIndex === logIndex ? log : undefined
   }
 
   /** All blocks up to this one are settled. */
@@ -129,7 +136,7 @@ export class LogFolder {
     changed.set(transaction, Math.min(at, changed.get(transaction) ?? at))
   }
 
-  #blockOf(number: number): Map<Hex, KnownLog[]> {
+  #blockOf(number: number): Map<string, KnownLog[]> {
     let block = this.#blocks.get(number)
     if (!block) {
       block = new Map()

@@ -1,5 +1,5 @@
 import type { Hex } from '../../protocol/fields.ts'
-import { Header, type Log, type Logs, readLogs } from '../logs/log-schema.ts'
+import { type FindLog, Header, type Log, type Logs, readLogs } from '../logs/log-schema.ts'
 import type { RequestFn } from './client.ts'
 import { UpstreamError } from './error.ts'
 import { LongList } from './long-list.ts'
@@ -18,9 +18,12 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
  */
 export class BlockReader {
   readonly #request: RequestFn
+  readonly #findLog: FindLog | undefined
 
-  constructor(request: RequestFn) {
+  /** `findLog` finds pre-confirmed logs, most of which are read again as sealed ones. */
+  constructor(request: RequestFn, findLog?: FindLog) {
     this.#request = request
+    this.#findLog = findLog
   }
 
   /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
@@ -96,7 +99,7 @@ export class BlockReader {
     for await (const part of answer instanceof LongList ? answer.parts() : [answer]) {
       signal?.throwIfAborted()
       if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
-      const read = readLogs(part)
+      const read = readLogs(part, this.#findLog)
       for (const log of read.logs) found.push(log)
       unreadable += read.unreadable
     }

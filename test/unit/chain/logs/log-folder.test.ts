@@ -36,6 +36,18 @@ describe('pre-confirmed logs', () => {
     expect(fold(received(at(0)), received(at(1, 2)))).toEqual({ changed: ['0 Transfer, memo 7, seized'], repeated: 0 })
   })
 
+  it('are found by their place in the chain until their block is settled', () => {
+    const { folder, logs, push } = openFolder(transfer(), memo(7), transfer())
+    push(2, 0)
+    const find = (log: Log | undefined) => log && folder.find(log.blockNumber, log.transactionHash, log.logIndex)
+    expect(logs.map((log) => find(log) === log)).toEqual([true, false, true])
+    const [first] = logs
+    expect(find(first && { ...first, blockNumber: first.blockNumber + 1 })).toBeUndefined()
+    expect(find(first && { ...first, transactionHash: blockHash(9) })).toBeUndefined()
+    folder.forgetSettled(first?.blockNumber ?? 0)
+    expect(logs.map(find)).toEqual([undefined, undefined, undefined])
+  })
+
   it('explain a log of an earlier batch', () => {
     const { push } = openFolder(transfer(), memo(7), seized())
     expect(push(0).changed).toEqual(['0 Transfer'])
