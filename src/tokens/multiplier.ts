@@ -73,24 +73,39 @@ export function currentMultiplier(history: MultiplierHistory): MultiplierState {
 }
 
 /**
- * Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. A later one that was
- * read before the log arrived and has the log's value or the one before it only lags.
+ * Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. So is a later one that
+ * was read before the log arrived: what the list goes on saying never displaces a log.
  */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { changes, ...rest } = withMissedChange(history, change)
   const before = changes.filter((earlier) => isBefore(earlier, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
   const known = changes.find(({ key }) => key === change.key)
-  const isLagging = ({ to }: MultiplierChange) => !known && (isSameDouble(to, change.to) || isSameDouble(to, change.from))
   const redundantListChanges = new Set([
     ...before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
-    ...changes.slice(before.length).filter((later) => later.source === 'list' && isLagging(later)),
+    ...(known ? [] : listChangesEndedBy(change, changes.slice(before.length), history)),
   ])
   const others = changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
     ...rest,
     changes: insertInOrder(others, known ? { ...change, isApplied: known.isApplied && isSameSchedule(known, change) } : change),
   })
+}
+
+/**
+ * The list changes among these later ones that a log ends which arrives after them: those with its value or the one before it, and all
+ * up to the next log, unless they may tell of unread blocks in between.
+ */
+function listChangesEndedBy(
+  change: MultiplierChange,
+  later: readonly MultiplierChange[],
+  { lastUnreadBlock }: MultiplierHistory,
+): readonly MultiplierChange[] {
+  const isComplete = change.phase === 'effective' && change.block > (lastUnreadBlock ?? -1)
+  const nextLog = later.findIndex(({ source }) => source === 'log')
+  const next = new Set(isComplete ? later.slice(0, nextLog === -1 ? later.length : nextLog) : [])
+  const hasEnded = (one: MultiplierChange) => next.has(one) || isSameDouble(one.to, change.to) || isSameDouble(one.to, change.from)
+  return later.filter((one) => one.source === 'list' && hasEnded(one))
 }
 
 /** Whether a log has replaced this value by the current one; a list with this value is older than the log. */

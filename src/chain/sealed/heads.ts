@@ -5,7 +5,7 @@ import type { RecentBlocks } from './recent-blocks.ts'
 
 /** A head that jumps further ahead is garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
-/** Announced headers kept until their block is settled; others are read from the node. */
+/** Announced headers with a time, kept until their block is settled; others are read from the node. */
 const ANNOUNCED_BOUND = 256
 
 /** Tracks heads: which one to settle up to, and where a node disagrees with a settled block. */
@@ -40,11 +40,13 @@ export class HeadTracker {
 
   /** Takes a pushed or polled head. False if it is garbage. */
   receiveHead(header: SealedHeader): boolean {
-    const { number, hash } = header
+    const { number, hash, timestamp } = header
     if (this.#target && number > this.#target.number + HEAD_JUMP_BOUND_BLOCKS) return false
     this.#lastHead = header
     this.compare(number, hash)
-    if (this.#recentBlocks.get(number)?.hash !== hash) this.#announced.set(number, header)
+    // The block may have a time although this header has none: settling asks the node.
+    if (timestamp === null) this.forget(number)
+    else if (this.#recentBlocks.get(number)?.hash !== hash) this.#announced.set(number, header)
     if (!this.#target || number > this.#target.number) this.#target = header
     return true
   }

@@ -127,9 +127,7 @@ export class BlockSettlement implements Law {
     const { id, address, block, keys } = seal
     const truth = this.lifecycles.blockOf(block.hash)
     if (!truth || truth.number !== block.number) return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
-    // A pushed head without a readable time leaves the block's time unknown.
-    const time = blockTime(block)
-    if (time !== null && time !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
+    if (blockTime(block) !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
     const expected = truth.logs.filter((log) => log.content.address === address).map((log) => log.key)
     if (keys.join() !== expected.join())
       violation('I4', `${id} seals ${address} in block ${block.number}: ${keys.join()}, not ${expected.join()}`)

@@ -321,4 +321,19 @@ describe('a multiplier of the list', () => {
       'preconfirmed 51/0 1 x 6 = 0.00000006',
     ])
   })
+
+  it.each([
+    ['does not outlast that log', 15, '6'],
+    ['stays where it may tell of unread blocks after that log', 30, '3'],
+  ])('that was read before a log arrives %s', async (_name, hole, multiplier) => {
+    const { publish, openedTape } = await openListed()
+    await publish(headEvent(9), sealedEventOfLogs(9, []))
+    const again = await openReducer(openedTape.tape)
+    await again.publish(listEvent(apple({ multiplier: 3 })), headEvent(50), holeEvent(hole - 5, hole))
+    const change = uiMultiplierUpdated(positionAt(20, 0), '4', '6', timestampOf(20))
+    await again.publish(sealedEventOfLogs(20, [change], { via: 'backfill', newest: 50 }))
+    expect((await again.publish(transactionEvent([transfer(positionAt(51, 0), 1n)]))).map(summarise)).toEqual([
+      `preconfirmed 51/0 1 x ${multiplier} = 0.0000000${multiplier}`,
+    ])
+  })
 })

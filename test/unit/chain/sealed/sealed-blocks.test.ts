@@ -54,6 +54,16 @@ describe('settling', () => {
     expect(chain.requestedHeaders()).toEqual(range(HEAD + 1, HEAD + 4))
   })
 
+  it('reads a header that was pushed without a readable time', async () => {
+    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
+    chain.head = HEAD + 1
+    announceHead()
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 1), timestamp: 'now' }))
+    await advance(0)
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, timestamp: timestampOf(HEAD + 1) }])
+    expect(chain.requestedHeaders()).toEqual([HEAD + 1])
+  })
+
   it('emits a block once, however often and in any order its head is pushed', async () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 4
