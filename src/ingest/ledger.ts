@@ -136,12 +136,13 @@ export class Ledger implements OpenKeys {
     if (ledgerBlock) this.#remove(ledgerBlock, key)
   }
 
-  /** Applies a seal that the previous run published. */
-  restoreSeal(block: SealedBlockRef, { address, keys, digest }: Pick<TokenSeal, 'address' | 'keys' | 'digest'>): void {
+  /** Applies a seal that the previous run published. It counts as missing where the tape has evicted one of its facts. */
+  restoreSeal(block: SealedBlockRef, { address, keys, types, digest }: Omit<TokenSeal, 'symbol'>): void {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return
     ledgerBlock.sealed = block
-    ledgerBlock.seals.set(address, `${block.hash} ${digest}`)
+    const isWhole = keys.every((key, index) => types[index] === 'part' || ledgerBlock.facts.has(key))
+    if (isWhole) ledgerBlock.seals.set(address, `${block.hash} ${digest}`)
     for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key))
   }
 

@@ -27,6 +27,8 @@ export class BlockSettlement implements Law {
   readonly lifecycles: KeyLifecycles
   /** The last seal of each token and block number. */
   readonly seals = new Map<string, Seal>()
+  /** The seals of facts that the tape no longer had when the relay restarted. */
+  readonly #forgottenSeals = new Set<string>()
   readonly #context: LawContext
   readonly #reasons: RetractReasons
   #current: BlockInProgress | null = null
@@ -39,8 +41,11 @@ export class BlockSettlement implements Law {
     this.#reasons = new RetractReasons(context, this.lifecycles)
   }
 
+  /** A restarted relay may settle a block again. What the tape has evicted is news then, and is sealed again. */
   onRelayStart(): void {
     this.lifecycles.onRelayStart()
+    for (const [name, { keys }] of this.seals)
+      if (keys.some((key) => this.lifecycles.all.get(key)?.isForgotten)) this.#forgottenSeals.add(name)
   }
 
   onBatch(entries: readonly Entry[]): void {
@@ -141,7 +146,8 @@ export class BlockSettlement implements Law {
     if (seal.types.join() !== types.join()) violation('I4', `${id}: types ${seal.types.join()}, not ${types.join()}`)
     const name = `${block.number} ${address}`
     const before = this.seals.get(name)
-    if (before && before.block.hash === block.hash && before.keys.join() === keys.join())
+    const isForgotten = this.#forgottenSeals.delete(name)
+    if (before && before.block.hash === block.hash && before.keys.join() === keys.join() && !isForgotten)
       violation('I5', `${id} seals ${address} in block ${block.number} again as ${before.id} did`)
     this.seals.set(name, seal)
     seals.push(seal)

@@ -460,4 +460,21 @@ describe('a restart', () => {
       `seal AAPLc ${key(0)}`,
     ])
   })
+
+  it('publishes an evicted fact of a block that is settled again with a seal', async () => {
+    const openedTape = await openTestTape({ retentionMs: 1_000 })
+    onTestFinished(() => openedTape.close())
+    const { publish } = await openReducer(openedTape.tape, openedTape.clock)
+    await publish(listEvent(apple()), subscribedEvent, statusEvent('pendingLogs'), pendingLogEvent(movedAt(0, 1n)))
+    openedTape.clock.now += 60_000
+    const later = await openReducer(await openedTape.reopen(), openedTape.clock)
+    const sealed = sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)], { restartCursor: 4 })
+    await later.publish(pendingLogEvent(movedAt(1, 1n, B)), sealed)
+    expect(openedTape.tape.readKey(key(0))).toEqual([])
+    const again = await openReducer(await openedTape.crash(), openedTape.clock)
+    expect((await again.publish(sealed)).map(summarise)).toEqual([
+      `sealed ${key(0)} late`,
+      `seal AAPLc ${key(0)},${key(1, B)} late ${key(0)}`,
+    ])
+  })
 })
