@@ -6,7 +6,6 @@ import type { Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
 import { type FactDraft, type FactType, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
-import { TransactionFacts } from './transaction-facts.ts'
 
 /** Beyond this many keys the oldest settled block is forgotten. */
 const KEYS_BOUND = 262_144
@@ -52,7 +51,8 @@ type LedgerBlock = {
 export class Ledger implements OpenKeys {
   readonly #blocks = new Map<number, LedgerBlock>()
   readonly #openBlocks = new Set<LedgerBlock>()
-  readonly #transactions = new TransactionFacts()
+  /** The published facts of each transaction, in any block, so that a moved transaction is found again. */
+  readonly #factsByTx = new Map<Hex, PublishedFact | Set<PublishedFact>>()
   #size = 0
   #open = 0
   #settled: number | null = null
@@ -104,7 +104,7 @@ export class Ledger implements OpenKeys {
 
   /** Whether other keys than these are published for a transaction. */
   hasOtherKeys(tx: Hex, keys: ReadonlySet<string>): boolean {
-    return this.#transactions.factsOf(tx).some(({ draft }) => !keys.has(draft.key))
+    return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
   }
 
   /** The published facts of a token in chain order, each with its block if it is sealed. */
@@ -125,7 +125,9 @@ export class Ledger implements OpenKeys {
     this.#remove(block, draft.key)
     block.facts.set(draft.key, published)
     this.#size += 1
-    this.#transactions.add(published)
+    const sameTransaction = this.#factsByTx.get(draft.tx.hash)
+    if (sameTransaction instanceof Set) sameTransaction.add(published)
+    else this.#factsByTx.set(draft.tx.hash, sameTransaction ? new Set([sameTransaction, published]) : published)
     if (state === 'open') this.#countOpen(block, 1)
     if (this.#size > KEYS_BOUND) this.#forgetOldest()
     return published
@@ -227,9 +229,15 @@ export class Ledger implements OpenKeys {
     const transactions = new Set(facts.map(({ tx }) => tx.hash))
     const published = this.#blocks.get(block)?.facts
     return [...transactions]
-      .flatMap((tx) => this.#transactions.factsOf(tx))
+      .flatMap((tx) => this.#factsOfTx(tx))
       .filter((fact) => fact.state === 'sealed' && published?.get(fact.draft.key) !== fact)
       .map(({ draft }) => draft)
+  }
+
+  #factsOfTx(tx: Hex): readonly PublishedFact[] {
+    const facts = this.#factsByTx.get(tx)
+    if (facts instanceof Set) return [...facts]
+    return facts ? [facts] : []
   }
 
   #openBlock(number: number, end: number): LedgerBlock {
@@ -260,7 +268,11 @@ export class Ledger implements OpenKeys {
     block.facts.delete(key)
     this.#size -= 1
     if (published.state === 'open') this.#countOpen(block, -1)
-    this.#transactions.delete(published)
+    const { hash } = published.draft.tx
+    const sameTransaction = this.#factsByTx.get(hash)
+    if (sameTransaction instanceof Set) sameTransaction.delete(published)
+    if (sameTransaction === published || (sameTransaction instanceof Set && sameTransaction.size === 0))
+      this.#factsByTx.delete(hash)
   }
 
   #forgetOldest(): void {
