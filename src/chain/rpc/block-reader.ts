@@ -56,11 +56,8 @@ export class BlockReader {
     return checkRange(from, to, await this.#read(await this.#logsAnswer(addresses, rangeFilter(from, to), signal), signal))
   }
 
-  /**
-   * The logs of a range of sealed blocks. Null for a long answer that has as many logs of each of these hashes: it is only
-   * counted, since parsing takes most of the time.
-   */
-  async logsInRangeUnless(
+  /** The logs of a range of sealed blocks. Null for a long answer with these counts of logs by block hash, which is not parsed. */
+  async logsIfCountsDiffer(
     counts: ReadonlyMap<Hex, number>,
     from: number,
     to: number,

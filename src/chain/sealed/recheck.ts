@@ -121,7 +121,7 @@ async function findIncomplete(
 ): Promise<readonly number[]> {
   if (blocks.length === 0) return []
   const counts = new Map(blocks.flatMap((block) => countOf(recentBlocks, block)))
-  const answer = await node.logsInRangeUnless(counts, Math.min(...blocks), Math.max(...blocks), addresses, signal)
+  const answer = await node.logsIfCountsDiffer(counts, Math.min(...blocks), Math.max(...blocks), addresses, signal)
   if (!answer) return []
   const byBlock = Map.groupBy(answer.logs, ({ blockNumber }) => blockNumber)
   return blocks.filter((block) => {
