@@ -7,7 +7,7 @@ import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
 import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import { nextTurn } from '../turns.ts'
-import { isFact } from './fact.ts'
+import { isFact, replaceDraft } from './fact.ts'
 import type { IngestState } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
 import { trackToken } from './token-updates.ts'
@@ -94,6 +94,6 @@ function restoreAmend(ledger: Ledger, { update, time }: Extract<Update, { type: 
   const draft: Draft = { ...update, time }
   const published = isFact(draft) ? ledger.find(draft.block.number, draft.key) : undefined
   if (!published || !isFact(draft)) return
-  published.draft = draft
+  replaceDraft(published, draft)
   published.seq = seq
 }

@@ -37,6 +37,8 @@ export type KeyLifecycle = {
   hash: string | null
   /** The tape no longer had it when the relay restarted, so the relay cannot know it. */
   isForgotten: boolean
+  /** The relay restarted after it was last published, and knows what is on the tape of it. */
+  isRestored: boolean
 }
 
 const isSealedSource = ({ ingest }: Extract<Fact, { ingest: unknown }>): boolean =>
@@ -64,12 +66,13 @@ export class KeyLifecycles {
   /** A restarted relay knows what is on the tape. Open keys are never evicted. */
   onRelayStart(): void {
     const { settings, tape } = this.#context
-    if (settings.tapeBound === undefined) return
-    for (const lifecycle of this.all.values())
-      if (lifecycle.state === 'sealed')
+    for (const lifecycle of this.all.values()) {
+      lifecycle.isRestored = true
+      if (settings.tapeBound !== undefined && lifecycle.state === 'sealed')
         lifecycle.isForgotten ||= !tape()
           .readKey(lifecycle.key)
           .some(({ update }) => isFact(update))
+    }
   }
 
   publish(fact: Fact): void {
@@ -106,6 +109,7 @@ export class KeyLifecycles {
       publishedAt: clock.elapsedMs,
       hash: null,
       isForgotten: false,
+      isRestored: false,
     })
     const keys = this.byNumber.get(fact.block.number)
     if (keys) keys.add(key)
@@ -124,7 +128,7 @@ export class KeyLifecycles {
       violation('I4', `${id} amends ${key} without a change`)
     if (amend.changed.length === 0) violation('I4', `${id} names nothing that changed`)
     if (update.stage === 'sealed') {
-      this.#checkSealed(update.block.hash, key, update, id)
+      this.#checkSealed(update.block.hash, key, update, id, lifecycle)
       lifecycle.state = 'sealed'
     } else {
       if (lifecycle.hash !== null) violation('I4', `${id} amends ${key}, which is sealed, as pre-confirmed`)
@@ -132,6 +136,7 @@ export class KeyLifecycles {
     }
     lifecycle.text = text
     lifecycle.lastPublished = update
+    lifecycle.isRestored = false
     lifecycle.type = update.type
     lifecycle.position = id
   }
@@ -179,11 +184,16 @@ export class KeyLifecycles {
     return lifecycle
   }
 
-  /** A block with this hash was canonical at some time, and contains the fact. */
-  #checkSealed(hash: string | null, key: string, fact: AmendedFact, id: string): void {
+  /**
+   * A block with this hash was canonical at some time, and contains the fact. A seal does not say at which index its transaction is, so
+   * after a restart the relay knows the index that it published.
+   */
+  #checkSealed(hash: string | null, key: string, fact: AmendedFact, id: string, amended?: KeyLifecycle): void {
     const { violation } = this.#context
     const read = this.expectedLogOf(hash, key)
-    const error = read ? findFactError(fact, read.log, [read.text]) : `is in no block ${hash}`
+    const isPublishedIndex = amended?.isRestored === true && fact.tx.index === amended.lastPublished.tx.index
+    const log = read && (isPublishedIndex ? { ...read.log, txIndex: fact.tx.index } : read.log)
+    const error = read && log ? findFactError(fact, log, [read.text]) : `is in no block ${hash}`
     if (error) violation('I3', `${id} ${key} ${error}`)
   }
 

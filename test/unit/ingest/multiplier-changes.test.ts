@@ -124,19 +124,24 @@ describe('a transfer before, in the block of, and after a split', () => {
   })
 
   it.each([
-    ['content', 5n],
-    ['other content', 6n],
-  ])('is amended with its sealed block, and with the transaction index that its %s was sealed with', async (_, raw) => {
-    const { publish, openedTape } = await openListed()
-    const sealed = { ...transfer(positionAt(11, 3), raw), transactionIndex: 2 }
-    await publish(transactionEvent([transfer(positionAt(11, 3), 5n)]), sealedEventOfLogs(11, [sealed], { timestamp: null }))
-    await publish(sealedEventOfLogs(10, splitLogs(10, 1), { newest: 11, cursor: 10 }))
-    const [last] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
-    expect(last).toMatchObject({
-      type: 'amend',
-      update: { tx: { index: 2, log_index: 3 }, block: { hash: blockHash(11), timestamp: isoTime(timestampOf(11)) } },
-    })
-  })
+    ['content', 5n, false],
+    ['other content', 6n, false],
+    ['other content', 6n, true],
+  ])(
+    'is amended with its sealed block, and with the transaction index of its %s (%d, restarted: %s)',
+    async (_, raw, isRestarted) => {
+      const { publish, openedTape } = await openListed()
+      const sealed = { ...transfer(positionAt(11, 3), raw), transactionIndex: 2 }
+      await publish(transactionEvent([transfer(positionAt(11, 3), 5n)]), sealedEventOfLogs(11, [sealed], { timestamp: null }))
+      const { publish: publishNext } = isRestarted ? await openReducer(await openedTape.reopen()) : { publish }
+      await publishNext(sealedEventOfLogs(10, splitLogs(10, 1), { newest: 11, cursor: 10 }))
+      const [last] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
+      expect(last).toMatchObject({
+        type: 'amend',
+        update: { tx: { index: 2, log_index: 3 }, block: { hash: blockHash(11), timestamp: isoTime(timestampOf(11)) } },
+      })
+    },
+  )
 
   it('is amended when the sealed split has another old value', async () => {
     const { publish } = await openListed()
