@@ -24,15 +24,22 @@ export class WakeUp {
   }
 }
 
-/** Runs when it is subscribed to, and emits what `run` passes to `emit`. The end of the subscription aborts the signal. */
+/** Runs when it is subscribed to, and emits what `run` passes to `emit`. The end of the subscription aborts a run that goes on. */
 export const observe = <T>(run: (emit: (value: T) => void, signal: AbortSignal) => Promise<unknown>): Observable<T> =>
   new Observable((subscriber) => {
     const controller = new AbortController()
+    let isComplete = false
     run((value) => subscriber.next(value), controller.signal).then(
-      () => subscriber.complete(),
+      () => {
+        isComplete = true
+        subscriber.complete()
+      },
       (failure: unknown) => subscriber.error(failure),
     )
-    return () => controller.abort()
+    return () => {
+      // Each abort creates an error with a stack.
+      if (!isComplete) controller.abort()
+    }
   })
 
 /** Ends when `start` calls back. `start` returns what takes its call back. */

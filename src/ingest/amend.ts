@@ -1,15 +1,13 @@
 import type { Hex } from '../protocol/fields.ts'
 import { correctMultiplier } from './enrich.ts'
-import { changedFields, type FactDraft, type PublishedFact } from './fact.ts'
+import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 import { type Publication, UNPLACED } from './publication.ts'
 
 /** Publishes other content for the same key. */
 export function amend(state: IngestState, published: PublishedFact, fact: FactDraft, moment: Moment): Publication {
-  const before = published.draft
-  published.draft = { ...fact, late: before.late }
-  return amendment(state, published, before, moment)
+  return amendment(state, published, replaceDraft(published, fact), moment)
 }
 
 /** The update about a published fact that was another before. */

@@ -33,6 +33,14 @@ export type PublishedFact = {
   seq: number
 }
 
+/** Gives a published fact another content. Returns what it was before. */
+export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDraft {
+  const before = published.draft
+  published.draft = { ...fact, late: before.late }
+  published.txIndex = fact.tx.index
+  return before
+}
+
 const isFactType = (type: UpdateType): type is FactType => type in contentFields
 export const isFact = (draft: Draft): draft is FactDraft => isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 

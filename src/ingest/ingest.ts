@@ -1,18 +1,7 @@
-import {
-  combineLatest,
-  concatMap,
-  connect,
-  distinctUntilChanged,
-  filter,
-  map,
-  type Observable,
-  of,
-  Subject,
-  scan,
-  startWith,
-  tap,
-} from 'rxjs'
+import { combineLatest, connect, distinctUntilChanged, filter, map, type Observable, of, Subject, scan, startWith, tap } from 'rxjs'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
+import { LogFolder } from '../chain/logs/log-folder.ts'
+import type { FindLog } from '../chain/logs/log-schema.ts'
 import type { RequestFn } from '../chain/rpc/client.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
@@ -56,7 +45,10 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, onChainEvent, lists, clock, settings, warn } = inputs
   const state = await restoreState(tape, settings)
-  const doubts = new Subject<void>()
+  const folder = new LogFolder()
+  const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
+  /** The block from which on the contracts' answers are in doubt. */
+  const doubts = new Subject<number>()
   const contractReads = (tokens: Observable<readonly Hex[]>) =>
     pollContracts({
       request,
@@ -65,20 +57,21 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
       head: () => state.cursor && { number: state.cursor.number, timestamp: null },
       // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
-      refresh: doubts,
+      refreshFrom: doubts,
       clock,
       warn,
     })
   const { cursor, head } = state
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
-    source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), cursor, head, clock, warn }).pipe(
+    source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), findLog, cursor, head, clock, warn }).pipe(
       tap((event) => {
         onChainEvent(event)
-        if (event.type === 'hole' || event.type === 'reorg') doubts.next()
+        if (event.type === 'reorg') doubts.next(event.from)
+        if (event.type === 'hole') doubts.next(0)
       }),
-      concatMap((event) => inTurns(partsOf(event))),
+      inTurns(partsOf),
     )
-  return connectPipeline({ ...inputs, state, lists: lists(listedAddresses(state.tokens)), contractReads, chainEvents })
+  return connectPipeline({ ...inputs, folder, state, lists: lists(listedAddresses(state.tokens)), contractReads, chainEvents })
 }
 
 /** Many new tokens are listed in parts, since each is an update. What comes after them waits. */
@@ -87,7 +80,7 @@ function partsOf(event: ChainEvent): readonly ChainEvent[] {
   return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
 }
 
-type ConnectedInputs = Pick<PipelineInputs, 'state' | 'tape' | 'clock' | 'tick' | 'count'> & {
+type ConnectedInputs = Pick<PipelineInputs, 'folder' | 'state' | 'tape' | 'clock' | 'tick' | 'count'> & {
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
@@ -110,7 +103,7 @@ export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }
         connect((sharedReads) =>
           pipeline({
             ...inputs,
-            tokenLists: sharedLists.pipe(concatMap(({ list }) => inTurns(readingsOf(list, inputs.state)))),
+            tokenLists: sharedLists.pipe(inTurns(({ list }) => readingsOf(list, inputs.state))),
             contractReads: sharedReads,
             chainEvents: chainEvents(
               combineLatest([tokens, feedAddresses(sharedReads, inputs.state.feeds)], (listed, feeds) =>

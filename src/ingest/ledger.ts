@@ -4,7 +4,7 @@ import type { OpenKey, OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { DraftOf } from '../protocol/updates.ts'
-import type { FactDraft, FactType, PublishedFact } from './fact.ts'
+import { type FactDraft, type FactType, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
 
 /** Beyond this many keys the oldest settled block is forgotten. */
@@ -194,11 +194,7 @@ export class Ledger implements OpenKeys {
       sealedElsewhere: (facts) => this.#sealedElsewhere(facts, block.number),
     })
     for (const { published } of retractions) this.retract(block.number, published.draft.key)
-    const amendments = matched.amendments.map(({ published, fact }) => {
-      const before = published.draft
-      published.draft = { ...fact, late: before.late }
-      return { published, before }
-    })
+    const amendments = matched.amendments.map(({ published, fact }) => ({ published, before: replaceDraft(published, fact) }))
     const additions = matched.additions.map(({ fact, isMoved }) =>
       // A moved fact was published in time, under its old key.
       this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end),

@@ -7,7 +7,7 @@ import type { IngestState } from './ingest-state.ts'
 import type { Ledger } from './ledger.ts'
 import type { Moment } from './moment.ts'
 import { applyPendingRound } from './nav-rounds.ts'
-import { type Publication, withoutFacts } from './publication.ts'
+import { addAll, type Publication, withoutFacts } from './publication.ts'
 import { advancePosition, applyPendingLog } from './token-updates.ts'
 
 /** How many blocks before a pre-confirmed one may be unsettled: sealed, but not read yet. */
@@ -29,13 +29,13 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
     const { log } = pendingLog.decodedLog
     const token = state.tokens.get(log.address)
     if (state.feedAddresses.has(log.address)) {
-      publications.push(...withoutFacts(applyPendingRound(state, log, moment)))
+      addAll(publications, withoutFacts(applyPendingRound(state, log, moment)))
     } else if (!token || token.state === 'delisted') {
       unlisted += 1
     } else if (!isOpen(state.ledger, log)) {
       repeated += 1
     } else {
-      publications.push(...observeLogTime(state, pendingLog, moment))
+      addAll(publications, observeLogTime(state, pendingLog, moment))
       if (mustWait(state.ledger, pendingLog)) continue
       const isMultiplierChanged = applyPendingLog(state, pendingLog.decodedLog, moment)
       const publication = publishLog(state, pendingLog, moment)
@@ -43,8 +43,8 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
       else if (!pendingLog.isKnown) repeated += 1
       if (publication && publication.draft.type !== 'amend') pending = Math.max(log.blockNumber, pending ?? 0)
       // The log may have scheduled a multiplier that is due.
-      publications.push(...observeLogTime(state, pendingLog, moment))
-      if (isMultiplierChanged) publications.push(...correctMultipliers(state, log.address, moment))
+      addAll(publications, observeLogTime(state, pendingLog, moment))
+      if (isMultiplierChanged) addAll(publications, correctMultipliers(state, log.address, moment))
       advancePosition(state, log.blockNumber, log.logIndex)
     }
   }

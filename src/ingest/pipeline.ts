@@ -1,5 +1,5 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
-import { LogFolder } from '../chain/logs/log-folder.ts'
+import type { LogFolder } from '../chain/logs/log-folder.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { type Batch, foldTransactions, type IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
@@ -10,6 +10,7 @@ export type PipelineInputs = {
   /** The answers of token and feed contracts. */
   readonly contractReads: Observable<IngestEvent>
   readonly chainEvents: Observable<IngestEvent>
+  readonly folder: LogFolder
   readonly state: IngestState
   readonly tape: Pick<Tape, 'append'>
   readonly clock: SchedulerLike
@@ -20,8 +21,7 @@ export type PipelineInputs = {
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
-  const { tokenLists, contractReads, chainEvents, state, tape, clock, tick, count } = inputs
-  const folder = new LogFolder()
+  const { tokenLists, contractReads, chainEvents, folder, state, tape, clock, tick, count } = inputs
   return merge(tokenLists, contractReads, chainEvents).pipe(
     batchPerTick(tick, clock), // what one turn of the event loop brings: one reduction, one write
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it

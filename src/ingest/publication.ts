@@ -10,6 +10,11 @@ export const NOTHING: readonly Publication[] = []
 /** Updates that concern no on-chain fact. */
 export const withoutFacts = (drafts: readonly Draft[]): readonly Publication[] => drafts.map((draft) => ({ draft, fact: null }))
 
+/** Appends publications, which may be more than the stack has room for as arguments of one `push`. */
+export function addAll(publications: Publication[], more: readonly Publication[]): void {
+  for (const publication of more) publications.push(publication)
+}
+
 /** `was` stays open until the update is placed on the tape. */
 export const UNPLACED = ''
 

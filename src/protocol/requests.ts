@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { registerSchema } from './fields.ts'
 import { RequestId } from './notices.ts'
-import { SelectionPatch, Symbols } from './selection.ts'
+import { Refusal } from './refusal.ts'
+import { readOr400, SelectionPatch, Symbols } from './selection.ts'
 
 /** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
@@ -25,3 +26,31 @@ export const Request = z.discriminatedUnion('type', [
   registerSchema('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
 ])
 export type Request = z.infer<typeof Request>
+
+/** A client's message as a request. Null stands for a binary message. */
+export function readRequest(text: string | null): Request {
+  if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    throw new Refusal(400, 'bad_json', 'The message is not JSON.')
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
+  }
+  const knownTypes = Request.options.map((schema) => schema.shape.type.value)
+  if (!('type' in parsed) || !knownTypes.some((type) => type === parsed.type)) {
+    throw new Refusal(400, 'unknown_type', `type: must be one of ${knownTypes.join(', ')}.`)
+  }
+  return readOr400(Request, parsed)
+}
+
+/** The client's request id, if the message is readable enough. */
+export function reqOf(text: string | null): string | number | undefined {
+  try {
+    return Request.options[2].shape.req.parse(JSON.parse(text ?? '').req)
+  } catch {
+    return undefined
+  }
+}

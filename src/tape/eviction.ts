@@ -57,7 +57,8 @@ export class Eviction {
       const wanted = Math.min(excess, limit)
       const seqs = this.#evictByCount(clearedUpTo, last, wanted)
       clearedUpTo = seqs.length < wanted ? last : (seqs.at(-1) ?? last)
-      evicted.push(...seqs)
+      // A spread into push overflows the stack: one append may evict more than a call can have arguments.
+      for (const seq of seqs) evicted.push(seq)
     }
     for (const seq of evicted) oldest = Math.max(oldest, seq)
     return { evicted, state: { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest) } }

@@ -172,16 +172,13 @@ class SqliteTape implements Tape, TapeHistory {
     this.#database.close()
   }
 
-  /** Adds the position and `prev` to a draft, in the field order of the contract. */
+  /** Adds the position and `prev` to a draft. */
   #numberDraft(draft: Draft, seq: number): Entry {
     const previousSeq = this.#lastSeqs.replace(draft, seq)
-    const first = {
-      type: draft.type,
-      id: formatPosition(this.epoch, seq),
-      prev: previousSeq === undefined ? null : formatPosition(this.epoch, previousSeq),
-    }
-    const update = { ...first, ...draft } as Update
-    return { seq, update, text: JSON.stringify(update) }
+    const id = formatPosition(this.epoch, seq)
+    const prev = previousSeq === undefined ? null : formatPosition(this.epoch, previousSeq)
+    // A spread that comes first is copied much faster than one that comes later.
+    return { seq, update: { ...draft, id, prev } as Update, text: textOf(draft, id, prev) }
   }
 
   /** Returns the latest time written. */
@@ -244,6 +241,13 @@ const prepareStatements = (database: DatabaseSync) => ({
 
 const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
   entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)
+
+/** The update as JSON, in the field order of the contract: the position follows the type, which comes first in every draft. */
+function textOf(draft: Draft, id: string, prev: string | null): string {
+  const json = JSON.stringify(draft)
+  const afterType = json.indexOf(',')
+  return `${json.slice(0, afterType)},"id":"${id}","prev":${prev === null ? null : `"${prev}"`}${json.slice(afterType)}`
+}
 
 function randomEpoch(random: () => number): string {
   let epoch = ''

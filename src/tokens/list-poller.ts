@@ -91,7 +91,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
       retryAfterMs = 0
       return defer(() => fetch(last?.body ?? null)).pipe(
         mergeMap(accept),
-        mergeMap(inTurns),
+        inTurns((parts) => parts),
         catchError((failure: unknown) => {
           if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
           warn('list unreadable', { reason: failureReason(failure) })

@@ -52,7 +52,7 @@ export type ListenerGroup = {
   readonly every: number
   readonly atOnce: number
   readonly offersDeflate?: boolean
-  /** Only every so many-th reads its messages and counts for all. */
+  /** One in this many reads its messages and counts for all. */
   readonly readersEvery?: number
   /** Whether the first of them follows what becomes of every log. */
   readonly isAudited?: boolean

@@ -31,7 +31,7 @@ export type ListenersCommand =
       readonly sendsLive: boolean
       /** Whether they offer permessage-deflate. */
       readonly offersDeflate?: boolean
-      /** Only every so many-th reads its messages and counts for all; the others take bytes. All must select the same. */
+      /** One in this many reads its messages and counts for all; the others take bytes. All must select the same. */
       readonly readersEvery?: number
       /** Whether the first of them also follows what becomes of every log. It must select everything. */
       readonly isAudited?: boolean

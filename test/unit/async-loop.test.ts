@@ -47,17 +47,26 @@ describe('a wake-up', () => {
 })
 
 describe('an observed run', () => {
-  it('emits in order, and completes with the run', async () => {
-    const run = observe<number>(async (emit) => {
+  it('emits in order, and completes with the run without aborting it', async () => {
+    let signal: AbortSignal | undefined
+    const run = observe<number>(async (emit, runSignal) => {
+      signal = runSignal
       emit(1)
       await Promise.resolve()
       emit(2)
     })
     expect(await firstValueFrom(run.pipe(toArray()))).toEqual([1, 2])
+    expect(signal?.aborted).toBe(false)
   })
 
-  it('fails with the run', async () => {
-    await expect(firstValueFrom(observe(() => Promise.reject(aborted)))).rejects.toBe(aborted)
+  it('fails with the run, and aborts what else the run has begun', async () => {
+    let signal: AbortSignal | undefined
+    const run = observe((_, runSignal) => {
+      signal = runSignal
+      return Promise.reject(aborted)
+    })
+    await expect(firstValueFrom(run)).rejects.toBe(aborted)
+    expect(signal?.aborted).toBe(true)
   })
 
   it('is aborted when its subscription ends, and emits no more', async () => {

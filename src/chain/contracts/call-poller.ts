@@ -31,8 +31,8 @@ type Options = {
   readonly feeds: Observable<readonly Hex[]>
   /** The newest sealed block. */
   readonly head: () => BlockRef | null
-  /** Each value makes every token due. */
-  readonly refresh: Observable<unknown>
+  /** What was read at this block or above is read again. */
+  readonly refreshFrom: Observable<number>
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
@@ -41,12 +41,12 @@ type Options = {
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
-    const { tokens, feeds, refresh } = options
+    const { tokens, feeds, refreshFrom } = options
     return merge(
       merge(
         tokens.pipe(tap((list) => poller.setContracts('token', list))),
         feeds.pipe(tap((list) => poller.setContracts('feed', list))),
-        refresh.pipe(tap(() => poller.refreshTokens())),
+        refreshFrom.pipe(tap((block) => poller.refreshTokens(block))),
       ).pipe(ignoreElements()),
       observe<ContractAnswer>((emit, signal) => poller.run(emit, signal)),
     )
@@ -58,6 +58,8 @@ type PolledContract = {
   dueAt: number
   /** The block of a read that failed because the node lagged behind; the retry uses it again. */
   asOf: BlockRef | null
+  /** The block of the last answer. */
+  readAt: number | null
 }
 
 /** Schedules the reads. */
@@ -79,9 +81,12 @@ class ContractPoller {
     this.#wanted[type] = addresses
   }
 
-  refreshTokens(): void {
+  refreshTokens(from: number): void {
     const dueAt = this.#options.clock.now()
-    for (const contract of this.#contracts.token.values()) Object.assign(contract, { asOf: null, dueAt })
+    for (const contract of this.#contracts.token.values()) {
+      const { asOf, readAt } = contract
+      if (Math.max(asOf?.number ?? -1, readAt ?? -1) >= from) Object.assign(contract, { asOf: null, dueAt })
+    }
   }
 
   async run(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<never> {
@@ -122,7 +127,8 @@ class ContractPoller {
     const dueAt = this.#options.clock.now()
     for (const [index, part] of chunk(wanted, CONTRACTS_PER_TURN).entries()) {
       if (index > 0) await nextTurn()
-      for (const address of part) if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null })
+      for (const address of part)
+        if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null, readAt: null })
     }
   }
 
@@ -152,6 +158,7 @@ class ContractPoller {
     // A refresh came during the read, and the block may be gone: it is read again.
     if (contract.dueAt <= this.#options.clock.now()) return null
     contract.asOf = null
+    contract.readAt = asOf.number
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }
   }

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
+import { parseJson } from '../rpc/json-text.ts'
 import { requestText } from '../rpc/request-text.ts'
-import { parseJson } from '../rpc/rpc-answer.ts'
 
 /** The events of one upstream socket. A clean close is a failure too. */
 export type LinkSignal =

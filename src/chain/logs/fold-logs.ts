@@ -21,9 +21,8 @@ const OPEN_BRACKETS_BOUND = 16
 
 type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
 
-/** Events that explain another log, enclose others, or are explained by another. The logs of all others stand alone. */
-const relatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
-  'Memo',
+/** Events that explain another log, enclose others, or are explained by another, at any distance in the transaction. */
+const farRelatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
   'Seized',
   'MultiplierUpdated',
   'UIMultiplierUpdated',
@@ -31,8 +30,11 @@ const relatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
   'EndAnnouncement',
 ])
 
-/** Whether a log may change what another log of its transaction means. */
-export const isRelated = ({ event }: DecodedEvent): boolean => relatedEvents.has(event)
+/** Whether a log may change what another log of its transaction means that is not next to it. */
+export const isFarRelated = ({ event }: DecodedEvent): boolean => farRelatedEvents.has(event)
+
+/** Whether a log may change what another log of its transaction means. A Memo explains the log before it; most stand alone. */
+export const isRelated = (decoded: DecodedEvent): boolean => decoded.event === 'Memo' || isFarRelated(decoded)
 
 const NO_KEYS: readonly string[] = []
 

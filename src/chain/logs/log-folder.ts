@@ -1,6 +1,6 @@
 import type { Hex, Ingest } from '../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './events.ts'
-import { type DecodedLog, foldAlone, foldLogs, isRelated } from './fold-logs.ts'
+import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
 import type { Log } from './log-schema.ts'
 
 /** Logs that arrived together, and when (ms). */
@@ -34,30 +34,35 @@ type KnownLog = {
   folded: DecodedLog | null
 }
 
+/** The transactions that a batch changes, and the index of the first changed log of each. */
+type ChangedFrom = Map<KnownLog[], number>
+
 /** Beyond this many logs the oldest block is forgotten; its settling folds its logs again. */
 const LOGS_BOUND = 100_000
 
 /** Decodes each log once, and folds it with the logs received before of its transaction, until their block is settled. */
 export class LogFolder {
   /** The known logs of each block and transaction, in log order. */
-  readonly #blocks = new Map<number, Map<Hex, KnownLog[]>>()
+  readonly #blocks = new Map<number, Map<string, KnownLog[]>>()
+  /** The transactions in which a log may be related to one far from it. Others are folded again from a change on. */
+  readonly #farRelated = new WeakSet<readonly KnownLog[]>()
   #size = 0
   /** No log of a block up to this one is remembered. */
   #settled = Number.NEGATIVE_INFINITY
 
   /** Folds the pre-confirmed logs of one batch. */
   fold(batch: readonly ReceivedLogs[]): FoldedLogs {
-    const changed = new Set<KnownLog[]>()
+    const changed: ChangedFrom = new Map()
     let repeated = 0
     for (const { logs, via, receivedAt } of batch) {
       for (const log of logs) {
-        const transaction = this.#add({ log, via, receivedAt })
-        if (transaction) changed.add(transaction)
-        else repeated += 1
+        if (!this.#add({ log, via, receivedAt }, changed)) repeated += 1
       }
     }
     const pendingLogs: PendingLog[] = []
-    for (const transaction of changed) foldTransaction(transaction, pendingLogs)
+    for (const [transaction, from] of changed) {
+      foldTransaction(transaction, this.#farRelated.has(transaction) ? 0 : firstAffected(transaction, from), pendingLogs)
+    }
     return { pendingLogs, repeated }
   }
 
@@ -79,6 +84,13 @@ export class LogFolder {
     }
   }
 
+  /** The log that was received before with this place in the chain. */
+  find(block: number, transaction: string, logIndex: number): Log | undefined {
+    const known = this.#blocks.get(block)?.get(transaction)
+    const log = known?.[lastIndexUpTo(known, logIndex)]?.log
+    return log?.logIndex === logIndex ? log : undefined
+  }
+
   /** All blocks up to this one are settled. */
   forgetSettled(settled: number): void {
     this.#settled = Math.max(settled, this.#settled)
@@ -90,33 +102,41 @@ export class LogFolder {
     this.#settled = Math.min(this.#settled, block - 1)
   }
 
-  /** The transaction that the log changes; null if it changes none. */
-  #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>): KnownLog[] | null {
+  /** Adds a log, and notes the transaction that it changes. Returns whether it changes one. */
+  #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, changed: ChangedFrom): boolean {
     const { log, via } = received
-    if (log.blockNumber <= this.#settled) return null
+    if (log.blockNumber <= this.#settled) return false
     const block = this.#blockOf(log.blockNumber)
     const transaction = block.get(log.transactionHash)
     if (!transaction) {
       // An array that begins with its element has no room to spare; one that grows from empty has room for 17.
       const first = [knownLogOf(received, true)]
       block.set(log.transactionHash, first)
+      this.#noteChange(first, 0, changed)
       this.#count()
-      return first
+      return true
     }
     const index = lastIndexUpTo(transaction, log.logIndex)
     const known = transaction[index]
     const isNew = known?.log.logIndex !== log.logIndex
     // A poll never changes a log that was received before: two nodes behind one URL would amend each other's logs forever.
-    if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return null
+    if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return false
     const added = knownLogOf(received, isNew)
-    if (isNew && index + 1 === transaction.length) transaction.push(added)
-    else if (isNew) transaction.splice(index + 1, 0, added)
-    else transaction[index] = added
+    const at = isNew ? index + 1 : index
+    if (at === transaction.length) transaction.push(added)
+    else transaction.splice(at, isNew ? 0 : 1, added)
+    this.#noteChange(transaction, at, changed)
     if (isNew) this.#count()
-    return transaction
+    return true
   }
 
-  #blockOf(number: number): Map<Hex, KnownLog[]> {
+  #noteChange(transaction: KnownLog[], at: number, changed: ChangedFrom): void {
+    const { decoded } = transaction[at] ?? {}
+    if (decoded && isFarRelated(decoded)) this.#farRelated.add(transaction)
+    changed.set(transaction, Math.min(at, changed.get(transaction) ?? at))
+  }
+
+  #blockOf(number: number): Map<string, KnownLog[]> {
     let block = this.#blocks.get(number)
     if (!block) {
       block = new Map()
@@ -147,12 +167,17 @@ const knownLogOf = ({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 're
   folded: null,
 })
 
-/** Folds a transaction again, and adds the logs whose meaning is new. */
-function foldTransaction(transaction: KnownLog[], pendingLogs: PendingLog[]): void {
-  const folded = transaction.some(({ decoded }) => isRelated(decoded)) ? foldLogs(transaction) : null
-  for (const [index, known] of transaction.entries()) {
+/** The first log whose meaning a change of this one may change: a Transfer takes the Memo that follows it. */
+const firstAffected = (transaction: readonly KnownLog[], changedFrom: number): number =>
+  transaction[changedFrom - 1]?.decoded.event === 'Transfer' ? changedFrom - 1 : changedFrom
+
+/** Folds a transaction again from this log on, and adds the logs whose meaning is new. */
+function foldTransaction(transaction: readonly KnownLog[], from: number, pendingLogs: PendingLog[]): void {
+  const affected = from === 0 ? transaction : transaction.slice(from)
+  const folded = affected.some(({ decoded }) => isRelated(decoded)) ? foldLogs(affected) : null
+  for (const [index, known] of affected.entries()) {
     const before = known.folded
-    known.folded = folded ? (folded[index] ?? null) : (before ?? foldAlone(known))
+    known.folded = folded ? (folded[index] ?? null) : foldAlone(known)
     if (known.folded && !isSameFold(before, known.folded)) {
       const { folded: decodedLog, via, receivedAt, isNew } = known
       pendingLogs.push({ decodedLog, via, receivedAt, isKnown: !isNew, transaction })

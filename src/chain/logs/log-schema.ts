@@ -55,13 +55,21 @@ const EXTRA_FIELDS_BOUND = 8
 /** Logs, and how many more were unreadable. */
 export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number }
 
-/** Reads both shapes that nodes send: one log, or an array of all pending ones. A bad log never drops the others. */
-export function readLogs(answer: unknown): Logs {
+/** The log that was received before with this place in the chain. */
+export type FindLog = (block: number, transaction: string, logIndex: number) => Log | undefined
+
+const findNone: FindLog = () => undefined
+
+/**
+ * Reads both shapes that nodes send: one log, or an array of all pending ones. A bad log never drops the others. A log that
+ * `findLog` finds shares the texts of the earlier one.
+ */
+export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
   const wireLogs: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
   if (wireLogs.length > LOGS_BOUND) return { logs: [], unreadable: 1 }
   const logs: Log[] = []
   for (const wire of wireLogs) {
-    const log = isRecord(wire) ? readLog(wire) : null
+    const log = isRecord(wire) ? readLog(wire, findLog) : null
     if (log) logs.push(log)
   }
   return { logs, unreadable: wireLogs.length - logs.length }
@@ -72,21 +80,21 @@ type WireRecord = Readonly<Record<string, unknown>>
 const isRecord = (value: unknown): value is WireRecord => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Checks by hand: a schema takes four times as long, and every pushed log comes through here. */
-function readLog(wire: WireRecord): Log | null {
-  const address = readHex(wire.address, ADDRESS_CHARS)
-  const topics = readTopics(wire.topics)
-  const data = readHex(wire.data, null)
+function readLog(wire: WireRecord, findLog: FindLog): Log | null {
   const blockNumber = readQuantity(wire.blockNumber)
-  const transactionHash = readHex(wire.transactionHash, WORD_CHARS)
   const transactionIndex = readQuantity(wire.transactionIndex)
   const logIndex = readQuantity(wire.logIndex)
   const blockHash = readHex(wire.blockHash ?? ZERO_WORD, WORD_CHARS)
   const removed = wire.removed ?? false
-  if (address === null || topics === null || data === null || blockHash === null || typeof removed !== 'boolean') return null
-  if (blockNumber === null || transactionHash === null || transactionIndex === null || logIndex === null) return null
+  if (blockNumber === null || transactionIndex === null || logIndex === null) return null
+  if (blockHash === null || typeof removed !== 'boolean') return null
+  const known = knownContent(wire, findLog(blockNumber, String(wire.transactionHash), logIndex))
+  const content = known ?? readContent(wire)
+  if (!content) return null
+  const { address, topics, data, transactionHash } = content
   const timestamp = readQuantity(wire.blockTimestamp)
   const log = {
-    key: formatKey(blockNumber, transactionHash, logIndex),
+    key: known?.key ?? formatKey(blockNumber, transactionHash, logIndex),
     address,
     topics,
     data,
@@ -100,6 +108,28 @@ function readLog(wire: WireRecord): Log | null {
   }
   const more = readExtraFields(wire)
   return more ? { ...log, more } : log
+}
+
+type Content = Pick<Log, 'address' | 'topics' | 'data' | 'transactionHash'>
+
+/** The log that was received before, if it has the same texts: they need no check then. */
+const knownContent = ({ address, topics, data }: WireRecord, known: Log | undefined): Log | null =>
+  known !== undefined &&
+  known.address === address &&
+  known.data === data &&
+  Array.isArray(topics) &&
+  known.topics.length === topics.length &&
+  known.topics.every((topic, index) => topic === topics[index])
+    ? known
+    : null
+
+function readContent(wire: WireRecord): Content | null {
+  const address = readHex(wire.address, ADDRESS_CHARS)
+  const topics = readTopics(wire.topics)
+  const data = readHex(wire.data, null)
+  const transactionHash = readHex(wire.transactionHash, WORD_CHARS)
+  if (address === null || topics === null || data === null || transactionHash === null) return null
+  return { address, topics, data, transactionHash }
 }
 
 function readTopics(value: unknown): readonly Hex[] | null {

@@ -1,7 +1,8 @@
 import type { Hex } from '../../protocol/fields.ts'
-import { Header, type Log, type Logs, readLogs } from '../logs/log-schema.ts'
+import { type FindLog, Header, type Log, type Logs, readLogs } from '../logs/log-schema.ts'
 import type { RequestFn } from './client.ts'
 import { UpstreamError } from './error.ts'
+import { LongList } from './long-list.ts'
 
 const toHexQuantity = (number: number): Hex => `0x${number.toString(16)}`
 
@@ -17,9 +18,12 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
  */
 export class BlockReader {
   readonly #request: RequestFn
+  readonly #findLog: FindLog | undefined
 
-  constructor(request: RequestFn) {
+  /** `findLog` finds pre-confirmed logs, most of which are read again as sealed ones. */
+  constructor(request: RequestFn, findLog?: FindLog) {
     this.#request = request
+    this.#findLog = findLog
   }
 
   /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
@@ -49,11 +53,23 @@ export class BlockReader {
 
   /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones. */
   async logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
-    const range = { fromBlock: toHexQuantity(from), toBlock: to === 'pending' ? to : toHexQuantity(to) } as const
-    const answer = await this.#logs(addresses, range, signal)
-    if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
-      throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
-    return answer
+    return checkRange(from, to, await this.#read(await this.#logsAnswer(addresses, rangeFilter(from, to), signal), signal))
+  }
+
+  /** The logs of a range of sealed blocks. Null for a long answer with these counts of logs by block hash, which is not parsed. */
+  async logsIfCountsDiffer(
+    counts: ReadonlyMap<Hex, number>,
+    from: number,
+    to: number,
+    addresses: readonly Hex[],
+    signal: AbortSignal,
+  ): Promise<Logs | null> {
+    const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal)
+    if (answer instanceof LongList) {
+      const found = await answer.countByBlockHash()
+      if ([...counts].every(([hash, count]) => (found.get(hash) ?? 0) === count)) return null
+    }
+    return checkRange(from, to, await this.#read(answer, signal))
   }
 
   async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {
@@ -66,23 +82,42 @@ export class BlockReader {
 
   async #logsByHash(blockHash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
     try {
-      return await this.#logs(addresses, { blockHash }, signal)
+      return await this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
     } catch (failure) {
       if (!isBehind(failure)) throw failure
-      return this.#logs(addresses, { blockHash }, signal)
+      return this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
     }
   }
 
-  async #logs(
-    addresses: readonly Hex[],
-    blockFilter: { blockHash: Hex } | { fromBlock: Hex; toBlock: Hex | 'pending' },
-    signal?: AbortSignal,
-  ): Promise<Logs> {
-    // To a node an empty list means every contract.
-    if (addresses.length === 0) return { logs: [], unreadable: 0 }
-    const answer = await this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
-    if (!Array.isArray(answer)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
-    const { logs, unreadable } = readLogs(answer)
-    return { logs: sortLogs(logs), unreadable }
+  /** Reads the logs of an answer, a long one in parts. */
+  async #read(answer: unknown, signal?: AbortSignal): Promise<Logs> {
+    const found: Log[] = []
+    let unreadable = 0
+    for await (const part of answer instanceof LongList ? answer.parts() : [answer]) {
+      signal?.throwIfAborted()
+      if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
+      const read = readLogs(part, this.#findLog)
+      for (const log of read.logs) found.push(log)
+      unreadable += read.unreadable
+    }
+    return { logs: sortLogs(found), unreadable }
   }
+
+  /** To a node an empty list means every contract. */
+  async #logsAnswer(addresses: readonly Hex[], blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+    return addresses.length === 0 ? [] : this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
+  }
+}
+
+type BlockFilter = { readonly blockHash: Hex } | { readonly fromBlock: Hex; readonly toBlock: Hex | 'pending' }
+
+const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
+  fromBlock: toHexQuantity(from),
+  toBlock: to === 'pending' ? to : toHexQuantity(to),
+})
+
+function checkRange(from: number, to: number | 'pending', answer: Logs): Logs {
+  if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
+    throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
+  return answer
 }

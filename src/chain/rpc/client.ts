@@ -5,9 +5,9 @@ import { UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { RequestSocket } from './request-socket.ts'
 import { requestText } from './request-text.ts'
-import { type ParseAnswer, parseRawResult, parseResult } from './rpc-answer.ts'
+import { type ParseAnswer, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
 
-/** One JSON-RPC request to the node, and its result. */
+/** One JSON-RPC request to the node, and its result. A long list of logs may be a `LongList`. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
 
 /** One forwarded request, and its result in the bytes that the node sent. */
@@ -15,6 +15,8 @@ export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, sign
 
 const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
+/** The first buffer for an answer of unknown length. */
+const FIRST_BODY_BYTES = 4_096
 /** How long a failed endpoint is not used. */
 const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
@@ -67,7 +69,8 @@ export class Rpc {
     }))
   }
 
-  readonly request: RequestFn = (method, params, signal) => this.#request({ method, params, parse: parseResult }, signal)
+  readonly request: RequestFn = (method, params, signal) =>
+    this.#request({ method, params, parse: method === 'eth_getLogs' ? parseLogsResult : parseResult }, signal)
 
   readonly requestRaw: RawRequestFn = (method, params, signal) => this.#request({ method, params, parse: parseRawResult }, signal)
 
@@ -240,15 +243,27 @@ const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) =
   return { response, body: await readBody(response, ANSWER_BOUND_BYTES) }
 }
 
+/**
+ * Reads into one buffer: V8 marks its whole heap after each 64 MB of buffers that outlive a collection of young objects, and
+ * the chunks of a long answer would be among them.
+ */
 async function readBody(response: Response, boundBytes: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
+  const tooLarge = () => new UpstreamError('too_large', `the answer is longer than ${boundBytes} bytes`)
+  const announced = Number(response.headers.get('content-length') ?? 0)
+  if (announced > boundBytes) {
+    await response.body?.cancel()
+    throw tooLarge()
+  }
+  let body = Buffer.allocUnsafe(announced > 0 ? announced : FIRST_BODY_BYTES)
   let length = 0
   for await (const chunk of response.body ?? []) {
-    length += chunk.length
-    if (length > boundBytes) throw new UpstreamError('too_large', `the answer is longer than ${boundBytes} bytes`)
-    chunks.push(chunk)
+    const end = length + chunk.length
+    if (end > boundBytes) throw tooLarge()
+    if (end > body.length) body = Buffer.concat([body], Math.max(end, 2 * body.length))
+    body.set(chunk, length)
+    length = end
   }
-  return Buffer.concat(chunks)
+  return body.subarray(0, length)
 }
 
 /** The most specific reason: `fetch` hides it in the cause. */

@@ -1,9 +1,9 @@
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { classify, UpstreamError } from './error.ts'
+import { parseJson } from './json-text.ts'
 import { answerIdOf } from './raw-result.ts'
 import { requestText } from './request-text.ts'
-import { parseJson } from './rpc-answer.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000
 /** Requests that wait for their answers. */

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { classify, UpstreamError } from './error.ts'
+import { parseJson } from './json-text.ts'
+import { LongList } from './long-list.ts'
 import { sliceResult } from './raw-result.ts'
 
-/** A longer answer is forwarded without parsing. */
+/** The result of a longer answer is not parsed as a whole. */
 const PARSE_BOUND_BYTES = 65_536
 
 /** The code of an error that has none. */
@@ -34,16 +36,16 @@ export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
   return answer.data.result
 }
 
-export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
-  const text = response.ok && body.length > PARSE_BOUND_BYTES ? sliceResult(body, id) : null
-  return text ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
+/** A long list of logs is left to the caller, who parses it in parts. */
+export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
+  const list = longResultOf(response, body, id)
+  return list ? new LongList(list, () => parseResult(response, body, id)) : parseResult(response, body, id)
 }
 
-/** Null if the text is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
+export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
+  return longResultOf(response, body, id) ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
 }
+
+/** The result of a long answer in the usual form. */
+const longResultOf: ParseAnswer<Buffer | null> = (response, body, id) =>
+  response.ok && body.length > PARSE_BOUND_BYTES ? sliceResult(body, id) : null

@@ -129,8 +129,10 @@ async function findIncomplete(
   signal: AbortSignal,
 ): Promise<readonly number[]> {
   if (blocks.length === 0) return []
-  const { logs } = await node.logsInRange(Math.min(...blocks), Math.max(...blocks), addresses, signal)
-  const byBlock = Map.groupBy(logs, ({ blockNumber }) => blockNumber)
+  const counts = new Map(blocks.flatMap((block) => countOf(recentBlocks, block)))
+  const answer = await node.logsIfCountsDiffer(counts, Math.min(...blocks), Math.max(...blocks), addresses, signal)
+  if (!answer) return []
+  const byBlock = Map.groupBy(answer.logs, ({ blockNumber }) => blockNumber)
   return blocks.filter((block) => {
     const recent = recentBlocks.get(block)
     if (recent?.logCount == null) return false
@@ -140,4 +142,10 @@ async function findIncomplete(
     const comparable = addressSetOf(recent.addresses)
     return blockLogs.filter(({ address }) => comparable.has(address)).length > recent.logCount
   })
+}
+
+/** A block's hash, and how many logs it was settled with. */
+function countOf(recentBlocks: RecentBlocks, block: number): readonly (readonly [Hex, number])[] {
+  const { hash = null, logCount = null } = recentBlocks.get(block) ?? {}
+  return hash === null || logCount === null ? [] : [[hash, logCount]]
 }

@@ -21,6 +21,7 @@ import {
 import { observe, wait } from '../../async-loop.ts'
 import type { Head, Hex } from '../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
+import type { FindLog } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
@@ -50,6 +51,7 @@ export type SourceOptions = {
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
   readonly addresses: Observable<readonly Hex[]>
   readonly openKeys: OpenKeys
+  readonly findLog?: FindLog
   readonly cursor: Cursor | null
   /** The head of the previous run. */
   readonly head: Head
@@ -68,7 +70,10 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const runs = new BehaviorSubject(startRun(link !== null, silenceMs, clock.now()))
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
-    const node = new BlockReader(reportRequests(options.request, (type) => requests.next({ type })))
+    const node = new BlockReader(
+      reportRequests(options.request, (type) => requests.next({ type })),
+      options.findLog,
+    )
     const sealed = new SealedBlocks({ ...options, node, safe: head.safe, addresses: () => runs.value.addresses })
     const polling = { ...options, node, run: () => runs.value, probes, reconnects }
     return addresses.pipe(

@@ -58,7 +58,6 @@ export class Audiences {
   /** Delivers a batch to every audience. */
   deliver(frames: readonly Frame[], mayWrite: (listener: Listener) => boolean): void {
     const batch = new UpdateBatch(frames)
-    this.#encoder.startDelivery()
     for (const { match, audiences } of this.#groups.values()) {
       const matched = new MatchedBatch(batch, match)
       for (const audience of audiences.values()) audience.deliver(matched, mayWrite, this.#encoder)

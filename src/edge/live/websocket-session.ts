@@ -1,9 +1,8 @@
 import { Refusal } from '../../protocol/refusal.ts'
-import { type Request, Request as RequestSchema } from '../../protocol/requests.ts'
+import { type Request, readRequest, reqOf } from '../../protocol/requests.ts'
 import {
   defaultSelectionOptions,
   patchOptions,
-  readOr400,
   readStreamQuery,
   type SelectionPatch,
   SYMBOLS_BOUND,
@@ -251,30 +250,3 @@ export class WebSocketSession implements WebSocketEvents {
 
 /** The current value if it is given, null included; else the previous one. */
 const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)
-
-function readRequest(text: string | null): Request {
-  if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    throw new Refusal(400, 'bad_json', 'The message is not JSON.')
-  }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
-  }
-  const knownTypes = RequestSchema.options.map((schema) => schema.shape.type.value)
-  if (!('type' in parsed) || !knownTypes.some((type) => type === parsed.type)) {
-    throw new Refusal(400, 'unknown_type', `type: must be one of ${knownTypes.join(', ')}.`)
-  }
-  return readOr400(RequestSchema, parsed)
-}
-
-/** The client's request id, if the message is readable enough. */
-function reqOf(text: string | null): string | number | undefined {
-  try {
-    return RequestSchema.options[2].shape.req.parse(JSON.parse(text ?? '').req)
-  } catch {
-    return undefined
-  }
-}

@@ -16,8 +16,8 @@ const FLUSH_END_BYTES = 4
 
 /**
  * Messages as compressed WebSocket frames. A message refers to those before it in this call and to nothing earlier, so
- * every client that keeps its window can read them, whatever it received before. The dictionary of each message is what
- * such a client has in its window by then: Node has no synchronous deflate stream, and one result is for thousands.
+ * every client that keeps its window can read them. What it received before makes no difference. The dictionary of each message
+ * is what such a client has in its window by then: Node has no synchronous deflate stream, and one result is for thousands.
  */
 export function deflateFrames(texts: readonly string[]): readonly Buffer[] {
   const payloads = Buffer.from(texts.join(''))

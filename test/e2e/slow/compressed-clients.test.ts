@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ChildProgram } from '../../support/child-program.ts'
+import { openLargeAudience } from '../../support/large-audience.ts'
 import { listenNdjson, type TestListener } from '../../support/test-listener.ts'
 import { openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
@@ -60,6 +61,7 @@ it.each([
   ['Python’s websockets', readInPython],
 ])('%s reads compressed bursts', async (_, open) => {
   const stack = await openTestStack()
+  onTestFinished(await openLargeAudience(stack.relay.wsUrl, QUERY))
   const reader = await open({ onTestFinished }, stack.relay.wsUrl)
   const textsOf = (type: string) => reader.lines().filter((line) => MESSAGE_TYPE.exec(line)?.[1] === type)
   await expect.poll(() => textsOf('live').length, WAIT).toBe(1)

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { constants, createInflateRaw, deflateRawSync, inflateRawSync, type ZlibOptions } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { openLargeAudience } from '../../support/large-audience.ts'
 import { listenWs, type TestListener } from '../../support/test-listener.ts'
 import { openTestStack, transfer } from '../../support/test-stack.ts'
 import { handshakeRequest, RawWebSocketClient } from './raw-websocket-client.ts'
@@ -14,7 +15,8 @@ const sharedRelay = sharedRelayForFile()
 
 const EXTENSION = 'permessage-deflate'
 const ALONE = 'server_no_context_takeover'
-const QUERY = '?symbols=AAPLc&types=transfer&snapshot=false'
+const SELECTION = 'symbols=AAPLc&types=transfer&snapshot=false'
+const QUERY = `?${SELECTION}`
 const MESSAGE_BOUND_BYTES = 4_096
 const RSV1 = 4
 const FLUSH_END = Buffer.of(0, 0, 0xff, 0xff)
@@ -137,6 +139,8 @@ describe('compressed updates', () => {
     }
   }
 
+  const openAudience = () => openLargeAudience(sharedRelay.stack.relay.wsUrl, SELECTION)
+
   /** The same updates as a client without compression receives them. */
   async function openPlain() {
     const client = await sharedRelay.openWebSocket(QUERY)
@@ -147,6 +151,7 @@ describe('compressed updates', () => {
   }
 
   it('arrive whole in a client that keeps its window over batches, in at most 0.3 of the bytes', async () => {
+    const closeAudience = await openAudience()
     const [deflated, plain] = [await openLive(`${EXTENSION}; server_max_window_bits=12`), await openPlain()]
     for (const count of [1, 2, 3].map((batch) => batch * BURST)) {
       transfer(sharedRelay.stack, 'AAPLc', BURST)
@@ -160,6 +165,7 @@ describe('compressed updates', () => {
     const plainText = plain.texts().join('')
     expect(Buffer.concat(chunks).toString()).toBe(plainText)
     expect(deflated.receivedBytes() / Buffer.byteLength(plainText)).toBeLessThan(0.3)
+    closeAudience()
   })
 
   it('are compressed alone for a client that keeps no window, in at most 0.6 of the bytes', async () => {
@@ -173,6 +179,7 @@ describe('compressed updates', () => {
   })
 
   it('are read by the client of ws, which compresses its long messages', async () => {
+    const closeAudience = await openAudience()
     const [listener, plain] = [await listenWs(`${sharedRelay.stack.relay.wsUrl}${QUERY}`), await openPlain()]
     await listener.waitFor('live')
     for (const count of [BURST, 2 * BURST]) {
@@ -183,6 +190,7 @@ describe('compressed updates', () => {
     }
     expect(transfersOf(listener)).toEqual(plain.texts())
     listener.close()
+    closeAudience()
   })
 })
 

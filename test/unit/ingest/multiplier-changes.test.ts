@@ -123,10 +123,13 @@ describe('a transfer before, in the block of, and after a split', () => {
     ])
   })
 
-  it('is amended with its sealed block and its latest transaction index', async () => {
+  it.each([
+    ['content', 5n],
+    ['other content', 6n],
+  ])('is amended with its sealed block, and with the transaction index that its %s was sealed with', async (_, raw) => {
     const { publish, openedTape } = await openListed()
-    const moved = transfer(positionAt(11, 3), 5n)
-    await publish(transactionEvent([moved]), sealedEventOfLogs(11, [{ ...moved, transactionIndex: 2 }], { timestamp: null }))
+    const sealed = { ...transfer(positionAt(11, 3), raw), transactionIndex: 2 }
+    await publish(transactionEvent([transfer(positionAt(11, 3), 5n)]), sealedEventOfLogs(11, [sealed], { timestamp: null }))
     await publish(sealedEventOfLogs(10, splitLogs(10, 1), { newest: 11, cursor: 10 }))
     const [last] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
     expect(last).toMatchObject({

@@ -1,5 +1,6 @@
 import { asyncScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { LogFolder } from '../../../src/chain/logs/log-folder.ts'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { connectPipeline } from '../../../src/ingest/ingest.ts'
@@ -50,6 +51,7 @@ const runPipeline = async (tape: SearchableTape) => {
       addresses.subscribe((list) => requestedAddresses.push(list))
       return events
     },
+    folder: new LogFolder(),
     state,
     tape,
     contractReads: () => NEVER,

@@ -19,7 +19,9 @@ import {
   sealedEvent,
   statusEvent,
   subscribedEvent,
+  transactionEvent,
 } from './reducer-fixture.ts'
+import { multiplierUpdated } from './token-logs.ts'
 
 const address = APPLE as Hex
 const cursorEvent = (number: number): IngestEvent => ({ type: 'cursor', cursor: { number, hash: blockHash(number) } })
@@ -331,4 +333,15 @@ it('the reducer accepts a list longer than a call can have arguments', async () 
   const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
   const { updates } = reduceEvents({ type: 'list', tokens }, { type: 'subscribed', addresses })
   expect(updates.length).toBe(2 * addresses.length)
+})
+
+it('the reducer corrects more facts than a call can have arguments', async () => {
+  const { state, publish, reduceEvents } = await openReducer((await openTape()).tape)
+  await publish(listEvent(apple()), subscribedEvent, pendingLogEvent({ block: 10, index: 0 }))
+  const [fact] = state.ledger.factsOf(APPLE as Hex)
+  if (!fact) throw new Error('no fact')
+  const { draft } = fact.published
+  for (let index = 1; index <= 130_000; index += 1) state.ledger.add({ ...draft, key: `10-${index}` }, 'sealed', 0)
+  const { updates } = reduceEvents(transactionEvent([multiplierUpdated({ block: 9, index: 0 }, '2')]))
+  expect(updates.length).toBe(1 + 130_001)
 })

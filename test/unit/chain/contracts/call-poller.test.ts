@@ -34,7 +34,7 @@ const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly He
   contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob), [PHASE_ID]: word(2), [DECIMALS]: word(8) })
   const chain: { head: BlockRef | null } = { head: { number: 1_000, timestamp: timestampOf(1_000) } }
   const lists = { tokens: new BehaviorSubject(tokens), feeds: new BehaviorSubject(feeds) }
-  const refresh = new Subject<void>()
+  const refresh = new Subject<number>()
   const answers: ContractAnswer[] = []
   const warnings: string[] = []
   const failures: unknown[] = []
@@ -42,7 +42,7 @@ const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly He
     ...lists,
     request: contracts.request,
     head: () => chain.head,
-    refresh,
+    refreshFrom: refresh,
     clock,
     warn: (kind) => warnings.push(kind),
   }).subscribe({ next: (answer) => answers.push(answer), error: (failure) => failures.push(failure) })
@@ -90,7 +90,21 @@ describe('a token of the contract poller', () => {
     const { refresh, chain, advance } = openCallPoller({ tokens: [apple, tesla] })
     await advance(0)
     chain.head = { number: 1_001, timestamp: 1 }
-    refresh.next()
+    refresh.next(0)
+    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
+  })
+
+  it('is read again only if the refresh begins at its block or before', async () => {
+    const { refresh, lists, chain, advance } = openCallPoller()
+    await advance(0)
+    chain.head = { number: 1_001, timestamp: 1 }
+    lists.tokens.next([apple, tesla])
+    await advance(1_000)
+    refresh.next(1_002)
+    expect(await advance(1_000)).toEqual({ answers: [], requests: [] })
+    refresh.next(1_001)
+    expect((await advance(1_000)).answers).toEqual([answerOf(tesla, 1_001)])
+    refresh.next(1_000)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
   })
 
@@ -99,7 +113,7 @@ describe('a token of the contract poller', () => {
     contracts.delayMs = 300
     await advance(500)
     chain.head = { number: 900, timestamp: 1 }
-    refresh.next()
+    refresh.next(0)
     expect((await advance(MINUTE_MS)).answers).toEqual([answerOf(apple, 900)])
   })
 
@@ -145,7 +159,7 @@ describe('a token of the contract poller', () => {
     await advance(0)
     contracts.setAnswers(apple, defaultAnswers)
     chain.head = { number: 1_050, timestamp: 1 }
-    refresh.next()
+    refresh.next(0)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_050)])
   })
 })
@@ -205,7 +219,7 @@ describe('a feed of the contract poller', () => {
   it('is not read again on a token refresh', async () => {
     const { refresh, advance } = openCallPoller({ tokens: [], feeds: [proxy] })
     await advance(0)
-    refresh.next()
+    refresh.next(0)
     expect((await advance(10_000)).requests).toEqual([])
   })
 })
@@ -215,7 +229,7 @@ describe('the contract poller', () => {
     const { refresh, contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
     contracts.delayMs = 700
     await advance(100)
-    refresh.next()
+    refresh.next(0)
     lists.tokens.next([tesla, apple, bob])
     await advance(MINUTE_MS)
     expect(contracts.mostInFlight).toBe(1)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { LogFolder, type PendingLog, type ReceivedLogs } from '../../../../src/chain/logs/log-folder.ts'
 import type { Log } from '../../../../src/chain/logs/log-schema.ts'
 import { blockHash } from '../node-json.ts'
@@ -36,6 +36,18 @@ describe('pre-confirmed logs', () => {
     expect(fold(received(at(0)), received(at(1, 2)))).toEqual({ changed: ['0 Transfer, memo 7, seized'], repeated: 0 })
   })
 
+  it('are found by their place in the chain until their block is settled', () => {
+    const { folder, logs, push } = openFolder(transfer(), memo(7), transfer())
+    push(2, 0)
+    const find = (log: Log | undefined) => log && folder.find(log.blockNumber, log.transactionHash, log.logIndex)
+    expect(logs.map((log) => find(log) === log)).toEqual([true, false, true])
+    const [first] = logs
+    expect(find(first && { ...first, blockNumber: first.blockNumber + 1 })).toBeUndefined()
+    expect(find(first && { ...first, transactionHash: blockHash(9) })).toBeUndefined()
+    folder.forgetSettled(first?.blockNumber ?? 0)
+    expect(logs.map(find)).toEqual([undefined, undefined, undefined])
+  })
+
   it('explain a log of an earlier batch', () => {
     const { push } = openFolder(transfer(), memo(7), seized())
     expect(push(0).changed).toEqual(['0 Transfer'])
@@ -68,6 +80,29 @@ describe('pre-confirmed logs', () => {
     fold(received([before]))
     expect(fold(received([after], 'poll'))).toEqual({ changed: [], repeated: 1 })
     expect(fold(received([after]))).toEqual({ changed: ['known 0 Memo'], repeated: 0 })
+  })
+
+  it('lose the memo that another log replaces', () => {
+    const { fold, push } = openFolder(transfer(1), memo(7))
+    push(0, 1)
+    const replaced = buildLogs([transfer(1), transfer(2)]).slice(1)
+    expect(fold(received(replaced)).changed).toEqual(['known 0 Transfer', 'known 1 Transfer'])
+  })
+
+  it.each([
+    ['transfers', [transfer()]],
+    ['transfers with memos', [transfer(), memo(7)]],
+    ['memos', [memo(7)]],
+  ])('that are %s are not folded again for each later log of their transaction', (_, contents) => {
+    const { logs, push, folder } = openFolder(...Array.from({ length: 20 }, () => contents).flat())
+    const [first, ...later] = logs
+    if (!first) throw new Error('no log')
+    const readAddress = vi.fn(() => first.address)
+    folder.fold([received([Object.defineProperty({ ...first }, 'address', { get: readAddress })])])
+    push(1, 2)
+    readAddress.mockClear()
+    for (const index of later.keys()) push(index + 1)
+    expect(readAddress).not.toHaveBeenCalled()
   })
 
   it('of a settled block are repeated, until a reorganisation may have removed it', () => {

@@ -35,6 +35,32 @@ describe('a log of a node', () => {
     expect(readOne(pendingLog({ block: 5 })).key).toBe(readOne(sealedLog({ block: 5 })).key)
   })
 
+  it('is the same whether or not it was received before', () => {
+    const known = readOne(pendingLog({ block: 5, index: 1 }))
+    const sealed = sealedLog({ block: 5, index: 1 })
+    const upperCase = (value: unknown) => `0x${String(value).slice(2).toUpperCase()}`
+    const changes: readonly Record<string, unknown>[] = [
+      {},
+      { address: bob },
+      { address: upperCase(apple) },
+      { data: word(2) },
+      { data: 'none' },
+      { topics: [TRANSFER, word(alice)] },
+      { topics: [TRANSFER, word(alice), word(apple)] },
+      { topics: TRANSFER },
+      { transactionIndex: '0x9' },
+      { blockHash: ZERO_WORD },
+      { blockTimestamp: '0x1' },
+      { removed: true },
+      { more: 1 },
+      { transactionHash: upperCase(sealed.transactionHash) },
+    ]
+    for (const change of changes) {
+      const wire = { ...sealed, ...change }
+      expect(readLogs(wire, () => known)).toEqual(readLogs(wire))
+    }
+  })
+
   it('is read in both shapes: one log, or an array of all pending ones', () => {
     const wire = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 1 })]
     expect(readLogs(wire)).toEqual({ logs: wire.flatMap((log) => readLogs(log).logs), unreadable: 0 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
+import { LongList } from '../../../../src/chain/rpc/long-list.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla } from '../node-json.ts'
 
@@ -172,5 +173,60 @@ describe('the logs of a range', () => {
       await expect(node.logsInRange(1, 9, [apple])).rejects.toBe(failure)
       await expect(node.logsByHash(blockHash(5), [apple])).rejects.toBe(failure)
     }
+  })
+})
+
+describe('a long list of logs', () => {
+  const wireLogs = [4, 5, 5, 6].map((block, index) => sealedLog({ block, index }))
+  const longAnswer = (text = JSON.stringify(wireLogs)) => new LongList(Buffer.from(text), () => JSON.parse(text), 300)
+  const readerOf = (answer: unknown) => new BlockReader(async () => answer)
+  const { signal } = new AbortController()
+
+  it('is read in parts, like a short one', async () => {
+    const short = await readerOf(wireLogs).logsInRange(4, 6, [apple])
+    expect(await readerOf(longAnswer()).logsInRange(4, 6, [apple])).toEqual(short)
+    expect(short.logs).toHaveLength(4)
+  })
+
+  it('is refused where it is no list', async () => {
+    const text = `${JSON.stringify(wireLogs).slice(0, -9)}]`
+    const failure = new UpstreamError('unreadable', 'the answer is not JSON-RPC')
+    const answer = new LongList(Buffer.from(text), () => Promise.reject(failure), 300)
+    await expect(readerOf(answer).logsInRange(4, 6, [apple])).rejects.toMatchObject({ kind: 'unreadable' })
+  })
+
+  it('stops with the signal', async () => {
+    const controller = new AbortController()
+    const reading = readerOf(longAnswer()).logsInRange(4, 6, [apple], controller.signal)
+    controller.abort()
+    await expect(reading).rejects.toBe(controller.signal.reason)
+  })
+
+  it.each<[string, readonly (readonly [number, number])[], boolean]>([
+    [
+      'as many logs of each block as expected',
+      [
+        [4, 1],
+        [5, 2],
+        [6, 1],
+      ],
+      false,
+    ],
+    [
+      'as many of those that are asked about',
+      [
+        [5, 2],
+        [7, 0],
+      ],
+      false,
+    ],
+    ['more logs of a block', [[5, 1]], true],
+    ['fewer logs of a block', [[4, 2]], true],
+    ['logs of a block that had none', [[6, 0]], true],
+  ])('with %s is read or only counted', async (_, counts, isRead) => {
+    const expected = new Map(counts.map(([block, count]) => [blockHash(block), count]))
+    const read = (answer: unknown) => readerOf(answer).logsIfCountsDiffer(expected, 4, 6, [apple], signal)
+    expect((await read(longAnswer()))?.logs.length).toBe(isRead ? 4 : undefined)
+    expect((await read(wireLogs))?.logs).toHaveLength(4)
   })
 })

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import { failureReason, hostOf } from '../../../../src/chain/rpc/client.ts'
+import { LongList } from '../../../../src/chain/rpc/long-list.ts'
 import {
   CHAIN_ID,
   errorResponder,
@@ -236,6 +237,46 @@ describe('an answer', () => {
     const failure = await failureOf(openRpcClient([node.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'too_large', message: 'the answer is longer than 16777216 bytes' })
     expect(sent).toBeLessThan(64)
+  })
+
+  it('that announces more than the size bound is not read', async () => {
+    let written = 0
+    const node = await openEndpoint((_, response) => {
+      response.writeHead(200, { 'content-length': String(2 ** 25) })
+      const pour = () => {
+        if (response.destroyed) return
+        written += 1
+        response.write(Buffer.alloc(2 ** 20, 0x20))
+      }
+      response.on('drain', pour)
+      pour()
+    })
+    expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('too_large')
+    expect(written).toBeLessThan(16)
+  })
+
+  it.each([true, false])('of any length is read whole (length announced: %s)', async (isAnnounced) => {
+    for (const length of [1, 4_000, 4_096, 5_000, 70_000, 3_000_000]) {
+      const result = 'é'.repeat(length)
+      const node = await openEndpoint(({ id }, response) => {
+        const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result }))
+        response.writeHead(200, isAnnounced ? { 'content-length': String(body.length) } : {})
+        for (let from = 0; from < body.length; from += 50_001) response.write(body.subarray(from, from + 50_001))
+        response.end()
+      })
+      expect((await openRpcClient([node.url]).blockNumber()) === result).toBe(true)
+    }
+  })
+
+  it('with a long list of logs is left to be read in parts', async () => {
+    const logs = Array.from({ length: 300 }, (_, index) => ({ index, text: 'x'.repeat(300) }))
+    const node = await openEndpoint(resultResponder(logs))
+    const { rpc } = openRpcClient([node.url])
+    const answer = await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
+    expect(answer).toBeInstanceOf(LongList)
+    expect((await Array.fromAsync((answer as LongList).parts())).flat(1)).toEqual(logs)
+    node.respond = resultResponder(logs.slice(0, 9))
+    expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toEqual(logs.slice(0, 9))
   })
 
   it('that breaks off counts as unreachable', async () => {

@@ -65,7 +65,7 @@ describe('a request over a WebSocket', () => {
     expect(warnings).toEqual([])
   })
 
-  it('gets its own answer, in whatever order they come', async () => {
+  it('gets its own answer, also if the answers come in another order', async () => {
     const held: (() => void)[] = []
     const node = await openSocketNode((request, socket) => {
       held.unshift(() => resultResponder(`0x${request.id}`)(request, socket))

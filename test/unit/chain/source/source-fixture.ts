@@ -91,7 +91,7 @@ export const openSource = ({
     openKeys,
     /** When the link was triggered to retry its subscription. */
     probeTimes,
-    /** When the link was told to leave its node. */
+    /** When the source asked the link to connect to another node. */
     reconnectTimes,
     ofType,
     advance,
