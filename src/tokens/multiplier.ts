@@ -118,17 +118,21 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/** The previous value of the first log after unread blocks tells whether they held a change. A later log may have given a wrong one. */
+/**
+ * The previous value of the first log after unread blocks tells whether they held a change. A later log may have given a wrong one,
+ * also where the first one names no previous value.
+ */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
-  if (lastUnreadBlock === null || change.source !== 'log' || change.from === null || change.block <= lastUnreadBlock) return history
+  if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
+  if (change.from === null && change.phase !== 'effective') return history
   const changes = history.changes.filter(({ source, block }) => source !== 'call' || block !== lastUnreadBlock)
   const isAfterUnread = (earlier: MultiplierChange) =>
     earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterUnread)) return history
   const known = { ...history, changes }
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
-  if (multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
+  if (change.from === null || multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
   const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
   return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', toldBy: change.key })
 }

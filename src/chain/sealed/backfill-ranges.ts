@@ -1,6 +1,5 @@
 import { WakeUp } from '../../async-loop.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
-import { RECHECKED_BLOCKS_BOUND } from './recheck.ts'
 
 /** Blocks to read; with a reason they are only reported as missing. */
 export type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
@@ -35,7 +34,7 @@ export class BackfillRanges {
   cursors(): { readonly cursor: Cursor; readonly restartCursor: Cursor } {
     const { cursor } = this
     // A node may index a block late, and a stopped relay cannot recheck it.
-    const unchecked = this.#recentBlocks.firstUnchecked(cursor.number - RECHECKED_BLOCKS_BOUND, cursor.number)
+    const unchecked = this.#recentBlocks.firstUnchecked(cursor.number)
     if (unchecked === undefined) return { cursor, restartCursor: cursor }
     const number = unchecked - 1
     return { cursor, restartCursor: { number, hash: this.#recentBlocks.get(number)?.hash ?? null } }

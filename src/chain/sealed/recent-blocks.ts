@@ -66,13 +66,19 @@ export class RecentBlocks {
     if (this.#blocks.get(block.number)?.hash !== block.hash) this.addUnread(block)
   }
 
-  /** The first block of a range whose logs were not read again late enough; undefined if there is none. */
-  firstUnchecked(from: number, to: number): number | undefined {
-    for (const [number, { logCount, isRechecked }] of this.#blocks) {
+  /** The first block up to this one whose logs were not read again late enough; undefined if there is none. */
+  firstUnchecked(to: number): number | undefined {
+    for (const [number, block] of this.#blocks) {
       if (number > to) return undefined
-      if (number >= from && logCount !== null && !isRechecked) return number
+      if (isUnchecked(block)) return number
     }
     return undefined
+  }
+
+  /** Whether its logs were read, but not again late enough. */
+  isUnchecked(number: number): boolean {
+    const block = this.#blocks.get(number)
+    return block !== undefined && isUnchecked(block)
   }
 
   markRechecked(number: number): void {
@@ -80,3 +86,5 @@ export class RecentBlocks {
     if (block) this.#blocks.set(number, { ...block, isRechecked: true })
   }
 }
+
+const isUnchecked = ({ logCount, isRechecked }: RecentBlock): boolean => logCount !== null && !isRechecked

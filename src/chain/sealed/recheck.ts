@@ -12,9 +12,9 @@ const EVERY_BLOCKS = 2
 const INTERVAL_MS = 1_000
 /** A node may index a block this long after it serves the header. A later recheck is the last one. */
 const INDEXING_DELAY_MS = 3_000
-/** The newest blocks that are always read again, and the furthest that a recheck reaches back. */
+/** The newest blocks that are always read again, and how far back one answer reaches. */
 const MIN_BLOCKS = 4
-export const RECHECKED_BLOCKS_BOUND = 128
+const RANGE_BOUND_BLOCKS = 128
 
 type Options = {
   readonly node: BlockReader
@@ -72,7 +72,7 @@ export class Recheck {
     const { node, recentBlocks, addresses, clock } = this.#options
     const [now, listed] = [clock.now(), addresses()]
     const isDue = (block: number) => now - (recentBlocks.get(block)?.settledAt ?? now) >= INDEXING_DELAY_MS
-    const queue = [candidatesBelow(number, recentBlocks)]
+    const queue = [candidatesBelow(number, recentBlocks), leftBehind(number, recentBlocks)]
     for (let blocks = queue.shift(); blocks; blocks = queue.shift()) {
       let found: readonly number[]
       try {
@@ -81,7 +81,9 @@ export class Recheck {
         if (!(failure instanceof UpstreamError && (failure.kind === 'too_large' || failure.kind === 'gone'))) throw failure
         if (failure.kind === 'gone') {
           // The node pruned the oldest blocks. It may have the newer half.
-          if (blocks.length > 1) queue.unshift(blocks.slice(Math.ceil(blocks.length / 2)))
+          const half = Math.ceil(blocks.length / 2)
+          if (blocks.length > 1) queue.unshift(blocks.slice(half))
+          for (const block of blocks.slice(0, half)) if (isLeftBehind(block, number)) recentBlocks.markRechecked(block)
           continue
         }
         if (blocks.length > 1) {
@@ -99,12 +101,19 @@ export class Recheck {
 }
 
 const candidatesBelow = (number: number, recentBlocks: RecentBlocks): readonly number[] =>
-  Array.from({ length: RECHECKED_BLOCKS_BOUND }, (_, back) => number - 1 - back)
-    .filter((block, back) => {
-      const recent = recentBlocks.get(block)
-      return recent?.logCount != null && (back < MIN_BLOCKS || !recent.isRechecked)
-    })
+  Array.from({ length: RANGE_BOUND_BLOCKS }, (_, back) => number - 1 - back)
+    .filter((block, back) => recentBlocks.isUnchecked(block) || (back < MIN_BLOCKS && recentBlocks.get(block)?.logCount != null))
     .reverse()
+
+const isLeftBehind = (block: number, number: number): boolean => block < number - RANGE_BOUND_BLOCKS
+
+/** The first blocks further back that still wait for their last recheck, as after an outage. */
+function leftBehind(number: number, recentBlocks: RecentBlocks): readonly number[] {
+  const first = recentBlocks.firstUnchecked(number)
+  if (first === undefined) return []
+  const blocks = Array.from({ length: RANGE_BOUND_BLOCKS }, (_, ahead) => first + ahead)
+  return blocks.filter((block) => isLeftBehind(block, number) && recentBlocks.isUnchecked(block))
+}
 
 /** For a node that serves few blocks at a time: the oldest ones, and all that are due for their last recheck. */
 function split(blocks: readonly number[], isDue: (block: number) => boolean): readonly (readonly number[])[] {

@@ -128,6 +128,17 @@ describe('a multiplier', () => {
     expect(dropUnsealedMultiplierChanges(told, 11, new Set(['11-0']))).toBe(told)
   })
 
+  it('is not derived from a log where an earlier one after unread blocks arrives later, with or without its previous value', () => {
+    const gap = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
+    expect([11, 13].map((block) => valueAt(gap, block))).toEqual(['3', '4'])
+    for (const from of [null, '1']) {
+      const history = addLogChange(gap, logChange(11, 5, { from, to: '3' }))
+      expect([11, 12, 13].map((block) => valueAt(history, block))).toEqual(['1', '3', '4'])
+    }
+    const cancelled = addLogChange(gap, logChange(11, 5, { phase: 'cancelled', from: null, to: '2', effectiveAt: 130 }))
+    expect(valueAt(cancelled, 12)).toBe('3')
+  })
+
   it('is unknown again if only the list had it and drops it', () => {
     expect(currentMultiplier(multiplierFrom('1', reportedChange(4, 'list', null)))).toEqual({
       value: null,

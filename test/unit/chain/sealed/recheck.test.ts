@@ -113,6 +113,38 @@ describe('a recheck of settled blocks', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
+  it.each([90, 300])('reads the last blocks before an outage of %i blocks', async (blocks) => {
+    const { chain, settledEvents, announceHead, seal, advance } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    await seal(1)
+    chain.override = () => {
+      throw new UpstreamError('unreachable', 'HTTP 502')
+    }
+    chain.head += blocks
+    announceHead()
+    await advance(60_000)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
+    chain.override = () => undefined
+    await seal(40)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + blocks)
+  })
+
+  it('gives up old blocks that the node has pruned', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    chain.override = ({ params }) => {
+      if (JSON.stringify(params).includes('fromBlock')) throw new UpstreamError('busy', 'HTTP 429')
+      return undefined
+    }
+    await seal(300)
+    expect(settledEvents.restartCursor()?.number).toBe(HEAD)
+    chain.override = () => undefined
+    chain.oldestLogBlock = HEAD + 100
+    await seal(40)
+    expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + 300)
+  })
+
   it('always reads the last four blocks, even of a slow chain', async () => {
     const { chain, seal, advance } = openSealedBlocks()
     for (let block = 0; block < 8; block += 1) {
