@@ -1,4 +1,3 @@
-import { entryOf, type TapeRow } from '../../tape/row.ts'
 import type { Entry } from '../../tape/tape.ts'
 
 /** Bounds of the newest updates in memory. */
@@ -6,11 +5,11 @@ const ENTRIES_BOUND = 2_048
 const CHARS_BOUND = 4_194_304
 
 /**
- * The newest updates in memory, so that the last step of a join needs no read of the tape. They are kept as
- * text alone and not as encoded bytes: a client that reconnects soon needs few of them.
+ * The newest updates in memory, so that the last step of a join needs no read of the tape. They are kept as tape
+ * entries and not as encoded bytes: a client that reconnects soon needs few of them.
  */
 export class RecentUpdates {
-  #rows: TapeRow[] = []
+  #entries: Entry[] = []
   #chars = 0
   #sinceSeq: number
 
@@ -25,26 +24,26 @@ export class RecentUpdates {
 
   /** The updates after a sequence number, or null if some of them are no longer in memory. */
   after(seq: number): readonly Entry[] | null {
-    return seq < this.#sinceSeq ? null : this.#rows.filter((row) => row.seq > seq).map(entryOf)
+    return seq < this.#sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
   }
 
   add(entries: readonly Entry[]): void {
-    for (const { seq, text } of entries) {
-      this.#rows.push({ seq, text })
-      this.#chars += text.length
+    for (const entry of entries) {
+      this.#entries.push(entry)
+      this.#chars += entry.text.length
     }
     // Trimming waits for twice the bound, so that not every call pays for it.
-    if (this.#rows.length > 2 * ENTRIES_BOUND || this.#chars > 2 * CHARS_BOUND) this.#trim()
+    if (this.#entries.length > 2 * ENTRIES_BOUND || this.#chars > 2 * CHARS_BOUND) this.#trim()
   }
 
   #trim(): void {
     let dropped = 0
-    for (const { seq, text } of this.#rows) {
-      if (this.#rows.length - dropped <= ENTRIES_BOUND && this.#chars <= CHARS_BOUND) break
+    for (const { seq, text } of this.#entries) {
+      if (this.#entries.length - dropped <= ENTRIES_BOUND && this.#chars <= CHARS_BOUND) break
       this.#chars -= text.length
       this.#sinceSeq = seq
       dropped += 1
     }
-    this.#rows = this.#rows.slice(dropped)
+    this.#entries = this.#entries.slice(dropped)
   }
 }
