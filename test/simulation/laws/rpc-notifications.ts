@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { LogFeed } from '../../../src/gateway/log-feed.ts'
 import { SubscriberIndex } from '../../../src/gateway/subscriber-index.ts'
+import { restartPointNote } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { tokenNotes } from '../../../src/tape/notes.ts'
 import type { Completeness } from './completeness.ts'
@@ -43,6 +44,8 @@ export class RpcNotifications implements Law {
   /** What was sent in this run and not removed, for each kind of subscription. */
   #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = { pendingLogs: new Map(), logs: new Map() }
   #firstBlock: number | null = null
+  /** The relay settles no block up to this one again: a subscriber of this run misses nothing there. */
+  #settledBefore = -1
 
   constructor(context: LawContext, tokens: ListedTokens, completeness: Completeness) {
     this.#context = context
@@ -57,6 +60,7 @@ export class RpcNotifications implements Law {
     this.#logFeed = new LogFeed({ subscribers, isListed: (address) => (state(address) ?? 'delisted') !== 'delisted' })
     this.#currentLogs = { pendingLogs: new Map(), logs: new Map() }
     this.#firstBlock = null
+    this.#settledBefore = tape().note(restartPointNote)?.block ?? -1
     for (const kind of kinds) {
       const notify = (notice: { bytes(id: string, encode: (text: string) => Buffer): Buffer }) =>
         this.#checkNotification(kind, NotificationSchema.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result)
@@ -65,7 +69,7 @@ export class RpcNotifications implements Law {
   }
 
   receive(event: ChainEvent): void {
-    if (event.type === 'head' && event.sealed !== null) this.#firstBlock ??= event.sealed
+    if (event.type === 'head' && event.sealed !== null) this.#firstBlock ??= Math.max(event.sealed, this.#settledBefore)
     this.#logFeed?.receive(event)
   }
 
